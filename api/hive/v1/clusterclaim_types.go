@@ -1,0 +1,86 @@
+package v1
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterClaim asks a pool for a cluster. The claim owns the cluster it gets:
+// deleting the claim destroys it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Pool",type=string,JSONPath=`.spec.clusterPoolName`
+// +kubebuilder:printcolumn:name="Pending",type=string,JSONPath=`.status.conditions[?(@.type=='Pending')].reason`
+// +kubebuilder:printcolumn:name="ClusterNamespace",type=string,JSONPath=`.spec.namespace`
+// +kubebuilder:printcolumn:name="ClusterRunning",type=string,JSONPath=`.status.conditions[?(@.type=='ClusterRunning')].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Lifetime",type=string,JSONPath=`.status.lifetime`,priority=1
+type ClusterClaim struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ClusterClaimSpec `json:"spec"`
+	// +optional
+	Status ClusterClaimStatus `json:"status,omitempty"`
+}
+
+// ClusterClaimSpec is what is asked for.
+type ClusterClaimSpec struct {
+	// ClusterPoolName names a pool in the claim's namespace.
+	// +kubebuilder:validation:MinLength=1
+	ClusterPoolName string `json:"clusterPoolName"`
+	// Subjects get access to the cluster's ClusterDeployment and its Secrets.
+	// +optional
+	// +nullable
+	Subjects []rbacv1.Subject `json:"subjects,omitempty"`
+	// Namespace is the cluster's namespace and name. hotspare sets it, once.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Lifetime is how long the claim may keep its cluster; counted from when it was
+	// claimed. Absent: the pool's default. The pool's maximum caps it.
+	// +optional
+	// +nullable
+	Lifetime *Duration `json:"lifetime,omitempty"`
+}
+
+// ClusterClaimStatus is what the claim has come to.
+type ClusterClaimStatus struct {
+	// Conditions: Pending, ClusterRunning.
+	// +optional
+	// +nullable
+	Conditions []Condition `json:"conditions,omitempty"`
+	// Lifetime is the lifetime in force.
+	// +optional
+	// +nullable
+	Lifetime *Duration `json:"lifetime,omitempty"`
+}
+
+// Conditions of a ClusterClaim, with their reasons.
+const (
+	// ClaimPending is True until the claim has its cluster.
+	ClaimPending          = "Pending"
+	ReasonNoClusters      = "NoClusters"
+	ReasonClusterAssigned = "ClusterAssigned"
+	ReasonClusterClaimed  = "ClusterClaimed"
+	ReasonConflict        = "AssignmentConflict"
+	ReasonPoolNotFound    = "PoolNotFound"
+	ReasonPoolDeleting    = "PoolDeleting"
+	ReasonInvalidLifetime = "InvalidLifetime"
+
+	// ClaimClusterRunning is True while the claim's cluster can be used.
+	ClaimClusterRunning   = "ClusterRunning"
+	ReasonRunning         = "Running"
+	ReasonResuming        = "Resuming"
+	ReasonClusterDeleting = "ClusterDeleting"
+	ReasonClusterDeleted  = "ClusterDeleted"
+)
+
+// ClusterClaimList is a list of ClusterClaims.
+//
+// +kubebuilder:object:root=true
+type ClusterClaimList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterClaim `json:"items"`
+}

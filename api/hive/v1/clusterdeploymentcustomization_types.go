@@ -1,0 +1,92 @@
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ClusterDeploymentCustomization changes the install-config of the one cluster
+// at a time that is made with it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=cdc
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=='Available')].status`
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.clusterDeploymentRef.name`
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=='ApplySucceeded')].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterDeploymentCustomization struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ClusterDeploymentCustomizationSpec `json:"spec"`
+	// +optional
+	Status ClusterDeploymentCustomizationStatus `json:"status,omitempty"`
+}
+
+// ClusterDeploymentCustomizationSpec is what to change.
+type ClusterDeploymentCustomizationSpec struct {
+	// InstallConfigPatches are applied to the install-config in order (RFC 6902).
+	// +optional
+	// +nullable
+	InstallConfigPatches []PatchEntity `json:"installConfigPatches,omitempty"`
+	// InstallerManifestPatches are applied to the manifests that the installer makes.
+	// +optional
+	// +nullable
+	InstallerManifestPatches []InstallerManifestPatch `json:"installerManifestPatches,omitempty"`
+}
+
+// PatchEntity is one operation of RFC 6902.
+type PatchEntity struct {
+	// +kubebuilder:validation:Enum=add;remove;replace;move;copy;test
+	Op string `json:"op"`
+	// Path points at what to change, with or without its leading slash.
+	Path string `json:"path"`
+	// From is the source of move and copy.
+	// +optional
+	From string `json:"from,omitempty"`
+	// Value is any JSON.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Value *runtime.RawExtension `json:"value,omitempty"`
+	// ValueJSON is a value written as JSON in a string; it wins over value.
+	// +optional
+	ValueJSON string `json:"valueJSON,omitempty"`
+}
+
+// InstallerManifestPatch patches the manifests that match.
+type InstallerManifestPatch struct {
+	ManifestSelector ManifestSelector `json:"manifestSelector"`
+	Patches          []PatchEntity    `json:"patches"`
+}
+
+// ManifestSelector selects manifests by their path.
+type ManifestSelector struct {
+	Glob string `json:"glob"`
+}
+
+// ClusterDeploymentCustomizationStatus tells who uses it.
+type ClusterDeploymentCustomizationStatus struct {
+	// +optional
+	// +nullable
+	ClusterDeploymentRef *corev1.ObjectReference `json:"clusterDeploymentRef,omitempty"`
+	// +optional
+	// +nullable
+	ClusterPoolRef *corev1.ObjectReference `json:"clusterPoolRef,omitempty"`
+	// +optional
+	LastAppliedConfiguration string `json:"lastAppliedConfiguration,omitempty"`
+	// +optional
+	// +nullable
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterDeploymentCustomizationList is a list of ClusterDeploymentCustomizations.
+//
+// +kubebuilder:object:root=true
+type ClusterDeploymentCustomizationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterDeploymentCustomization `json:"items"`
+}

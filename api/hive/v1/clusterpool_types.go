@@ -1,0 +1,215 @@
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterPool keeps a number of clusters ready to be claimed.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.size,selectorpath=.status.selector
+// +kubebuilder:resource:shortName=cp
+// +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.spec.size`
+// +kubebuilder:printcolumn:name="Standby",type=string,JSONPath=`.status.standby`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`
+// +kubebuilder:printcolumn:name="BaseDomain",type=string,JSONPath=`.spec.baseDomain`
+// +kubebuilder:printcolumn:name="ImageSet",type=string,JSONPath=`.spec.imageSetRef.name`
+// +kubebuilder:printcolumn:name="Running",type=string,JSONPath=`.spec.runningCount`,priority=1
+// +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.status.plan`,priority=1
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name is longer than the 63 characters that fit in the labels of its clusters: choose a shorter one"
+type ClusterPool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ClusterPoolSpec `json:"spec"`
+	// +optional
+	Status ClusterPoolStatus `json:"status,omitempty"`
+}
+
+// ClusterPoolSpec is what the pool should be.
+type ClusterPoolSpec struct {
+	// Platform is where the clusters are made. Changing it makes every unclaimed cluster stale.
+	// +kubebuilder:validation:XValidation:rule="[has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local)].exists_one(p, p)",message="name exactly one platform: aws, azure, gcp, vsphere, openstack, baremetal, agentBareMetal, ibmcloud, nutanix, none or local"
+	Platform Platform `json:"platform"`
+	// PullSecretRef names a Secret of the pool's namespace with key .dockerconfigjson; it is copied to each cluster.
+	// +optional
+	// +nullable
+	PullSecretRef *corev1.LocalObjectReference `json:"pullSecretRef,omitempty"`
+	// Size is the number of unclaimed clusters to keep.
+	// +kubebuilder:validation:Minimum=0
+	Size int32 `json:"size"`
+	// RunningCount is how many of them are kept running, the others hibernate.
+	// More than size is the same as size (seed 000).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RunningCount int32 `json:"runningCount,omitempty"`
+	// MaxSize limits all clusters of the pool, claimed ones too. Absent: no limit; 0: none.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Minimum=0
+	MaxSize *int32 `json:"maxSize,omitempty"`
+	// MaxConcurrent limits clusters being installed or destroyed at a time. Absent: no limit; 0: the pool is frozen.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Minimum=0
+	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
+	// BaseDomain is the DNS domain below which the clusters are named.
+	// +kubebuilder:validation:MinLength=1
+	BaseDomain string `json:"baseDomain"`
+	// ImageSetRef names the ClusterImageSet to install.
+	ImageSetRef ClusterImageSetReference `json:"imageSetRef"`
+	// Labels are put on each new cluster.
+	// +optional
+	// +nullable
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations are put on each new cluster.
+	// +optional
+	// +nullable
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// InstallConfigSecretTemplateRef names a Secret of the pool's namespace with key
+	// install-config.yaml, the template of each cluster's install-config.
+	// +optional
+	// +nullable
+	InstallConfigSecretTemplateRef *corev1.LocalObjectReference `json:"installConfigSecretTemplateRef,omitempty"`
+	// HibernateAfter hibernates a claimed cluster that has been running this long.
+	// +optional
+	// +nullable
+	HibernateAfter *Duration `json:"hibernateAfter,omitempty"`
+	// InstallAttemptsLimit is how often a cluster's install is tried. Absent: until it works.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Minimum=0
+	InstallAttemptsLimit *int32 `json:"installAttemptsLimit,omitempty"`
+	// SkipMachinePools makes no MachinePool for each cluster's workers.
+	// +optional
+	SkipMachinePools bool `json:"skipMachinePools,omitempty"`
+	// ClaimLifetime bounds the lifetime of claims on this pool.
+	// +optional
+	// +nullable
+	ClaimLifetime *ClusterPoolClaimLifetime `json:"claimLifetime,omitempty"`
+	// HibernationConfig is Hive's way to say PowerstateTransitionToRunningTimeout.
+	// +optional
+	// +nullable
+	HibernationConfig *HibernationConfig `json:"hibernationConfig,omitempty"`
+	// PowerstateTransitionToRunningTimeout is how long a cluster may take to resume
+	// before it counts as broken and is replaced (seed 002). Absent: for ever.
+	// +optional
+	// +nullable
+	PowerstateTransitionToRunningTimeout *Duration `json:"powerstateTransitionToRunningTimeout,omitempty"`
+	// PowerstateTransitionToHibernatingTimeout is the same for hibernating (seed 002).
+	// +optional
+	// +nullable
+	PowerstateTransitionToHibernatingTimeout *Duration `json:"powerstateTransitionToHibernatingTimeout,omitempty"`
+	// Inventory lists the ClusterDeploymentCustomizations that the pool's clusters take, one each.
+	// +optional
+	// +nullable
+	Inventory []InventoryEntry `json:"inventory,omitempty"`
+	// InstallerEnv is added to the installer's environment.
+	// +optional
+	// +nullable
+	InstallerEnv []corev1.EnvVar `json:"installerEnv,omitempty"`
+	// CustomizationRef names a ClusterDeploymentCustomization whose manifest patches apply to every cluster.
+	// +optional
+	// +nullable
+	CustomizationRef *corev1.LocalObjectReference `json:"customizationRef,omitempty"`
+}
+
+// HibernationConfig holds Hive's resumeTimeout.
+type HibernationConfig struct {
+	// ResumeTimeout is how long a cluster may take to resume before it counts as broken. 0: for ever.
+	// +optional
+	ResumeTimeout Duration `json:"resumeTimeout,omitempty"`
+}
+
+// ClusterPoolClaimLifetime bounds how long claims live.
+type ClusterPoolClaimLifetime struct {
+	// Default is the lifetime of a claim that names none.
+	// +optional
+	// +nullable
+	Default *Duration `json:"default,omitempty"`
+	// Maximum caps every claim's lifetime.
+	// +optional
+	// +nullable
+	Maximum *Duration `json:"maximum,omitempty"`
+}
+
+// InventoryEntry names one customization.
+type InventoryEntry struct {
+	// +optional
+	// +kubebuilder:default=ClusterDeploymentCustomization
+	// +kubebuilder:validation:Enum="";ClusterDeploymentCustomization
+	Kind string `json:"kind,omitempty"`
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+}
+
+// ClusterPoolStatus is what the pool is.
+type ClusterPoolStatus struct {
+	// Size is the number of unclaimed clusters that exist, broken ones too.
+	// +optional
+	// +kubebuilder:default=0
+	Size int32 `json:"size"`
+	// Standby is how many of them are installed and not running.
+	// +optional
+	// +kubebuilder:default=0
+	Standby int32 `json:"standby"`
+	// Ready is how many of them are running: they can be claimed at once.
+	// +optional
+	// +kubebuilder:default=0
+	Ready int32 `json:"ready"`
+	// Selector selects the pool's clusters, for the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// Plan says in words what the pool is about to do.
+	// +optional
+	Plan string `json:"plan,omitempty"`
+	// ObservedGeneration is the generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Pending are names of clusters that the pool has decided to create and has not
+	// yet seen. They are recorded before the clusters are created, so that neither a
+	// crash nor a stale cache makes a cluster twice.
+	// +optional
+	// +listType=set
+	Pending []string `json:"pending,omitempty"`
+	// Conditions: MissingDependencies, CapacityAvailable, AllClustersCurrent, InventoryValid, DeletionPossible.
+	// +optional
+	// +nullable
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Conditions of a ClusterPool, with their reasons.
+const (
+	// PoolMissingDependencies is True while something that the pool refers to does not exist.
+	PoolMissingDependencies = "MissingDependencies"
+	ReasonMissing           = "Missing"
+	ReasonVerified          = "Verified"
+
+	// PoolCapacityAvailable is False while maxSize keeps the pool from growing.
+	PoolCapacityAvailable = "CapacityAvailable"
+	ReasonAvailable       = "Available"
+	ReasonMaxCapacity     = "MaxCapacity"
+	// ReasonNoRoom is the reason while the platform has no room for what the pool wants.
+	ReasonNoRoom = "InsufficientPlatformCapacity"
+
+	// PoolAllClustersCurrent is False while unclaimed clusters differ from the pool's spec.
+	PoolAllClustersCurrent     = "AllClustersCurrent"
+	ReasonClustersCurrent      = "ClusterDeploymentsCurrent"
+	ReasonSomeClustersStale    = "SomeClusterDeploymentsStale"
+	ReasonSomeClustersUnknown  = "SomeClusterDeploymentsUnknown"
+	PoolInventoryValid         = "InventoryValid"
+	PoolDeletionPossible       = "DeletionPossible"
+	ReasonDeletionPossible     = "DeletionPossible"
+	ReasonClustersPendingClean = "ClusterDeploymentsPendingCleanup"
+)
+
+// ClusterPoolList is a list of ClusterPools.
+//
+// +kubebuilder:object:root=true
+type ClusterPoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterPool `json:"items"`
+}

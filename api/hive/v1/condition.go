@@ -1,0 +1,32 @@
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Condition is one observation about an object, in the form that Hive's kinds use.
+type Condition struct {
+	// Type names what is observed.
+	Type string `json:"type"`
+	// Status is True, False or Unknown.
+	// +kubebuilder:validation:Enum="True";"False";"Unknown"
+	Status corev1.ConditionStatus `json:"status"`
+	// LastProbeTime is when status, reason or message last changed.
+	// +optional
+	// +nullable
+	LastProbeTime metav1.Time `json:"lastProbeTime,omitempty"`
+	// LastTransitionTime is when status last changed.
+	// +optional
+	// +nullable
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	// Reason is one word for the status, for programs.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message is a sentence, for people.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ReasonInitialized is the reason of a condition that nothing is known about yet; its status is Unknown.
+const ReasonInitialized = "Initialized"

@@ -1,0 +1,39 @@
+package v1
+
+import (
+	"fmt"
+	"time"
+)
+
+// Duration is a span of time as Go writes it: "90m", "1h30m", "20m0s".
+//
+// It is a string, so that decoding never fails: one stored object with a
+// duration that cannot be parsed must not stop a list of others (known from
+// the field as "lifetime: 1w froze all claims"). The schema refuses such a
+// value; whoever reads one that got past it handles Parse's error for that one
+// object.
+//
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(\\\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')",messageExpression="'\"' + self + '\" is not a duration: write hours (h), minutes (m) and seconds (s), such as 8h or 1h30m; a day is 24h, a week 168h'"
+type Duration string
+
+// MaxDuration bounds what Parse accepts: ten years.
+const MaxDuration = 87600 * time.Hour
+
+// Parse returns the duration; "" is 0. The error names the value and the remedy.
+func (d Duration) Parse() (time.Duration, error) {
+	if d == "" {
+		return 0, nil
+	}
+	span, err := time.ParseDuration(string(d))
+	if err != nil || span < 0 {
+		return 0, fmt.Errorf("%q is not a duration: write hours, minutes and seconds, such as 8h or 1h30m", string(d))
+	}
+	if span > MaxDuration {
+		return 0, fmt.Errorf("%q is longer than ten years", string(d))
+	}
+	return span, nil
+}
+
+// DurationOf writes d as a Duration.
+func DurationOf(d time.Duration) Duration { return Duration(d.String()) }

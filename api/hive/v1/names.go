@@ -1,0 +1,75 @@
+package v1
+
+// Finalizers.
+const (
+	// FinalizerPool holds a ClusterPool until its clusters are gone.
+	FinalizerPool = "hive.openshift.io/clusters"
+	// FinalizerClaim holds a ClusterClaim until its cluster is gone.
+	FinalizerClaim = "hive.openshift.io/claim"
+	// FinalizerDeprovision holds a ClusterDeployment until its cluster is destroyed.
+	FinalizerDeprovision = "hive.openshift.io/deprovision"
+)
+
+// Labels.
+const (
+	// LabelPoolName and LabelPoolNamespace tell a cluster's pool, on the ClusterDeployment and on its namespace.
+	LabelPoolName      = "hive.openshift.io/clusterpool-name"
+	LabelPoolNamespace = "hive.openshift.io/clusterpool-namespace"
+	// LabelNamespacePoolName is what Hive puts on the namespace of a pool's cluster.
+	LabelNamespacePoolName = "hive.openshift.io/cluster-pool-name"
+	// LabelPlatform, LabelRegion and the version labels describe a ClusterDeployment.
+	LabelPlatform               = "hive.openshift.io/cluster-platform"
+	LabelRegion                 = "hive.openshift.io/cluster-region"
+	LabelType                   = "hive.openshift.io/cluster-type"
+	LabelVersion                = "hive.openshift.io/version"
+	LabelVersionMajor           = "hive.openshift.io/version-major"
+	LabelVersionMajorMinor      = "hive.openshift.io/version-major-minor"
+	LabelVersionMajorMinorPatch = "hive.openshift.io/version-major-minor-patch"
+	// LabelSkipClusterOperators, when true, makes a resume not wait for cluster operators.
+	LabelSkipClusterOperators = "hive.openshift.io/resume-skips-cluster-operators"
+	// LabelClusterDeployment is on what belongs to a ClusterDeployment.
+	LabelClusterDeployment = "hive.openshift.io/cluster-deployment-name"
+	// LabelSecretType tells what a Secret holds: kubeconfig, kubeadmincreds, metadata.
+	LabelSecretType = "hive.openshift.io/secret-type"
+)
+
+// Annotations.
+const (
+	// AnnotationFake makes a ClusterDeployment go through its whole life without any cloud, at once.
+	AnnotationFake = "hive.openshift.io/fake-cluster"
+	// AnnotationPoolVersion is the version of the pool that a cluster was made from.
+	AnnotationPoolVersion = "hive.openshift.io/cluster-pool-spec-hash"
+	// AnnotationRemove marks a pool's cluster for removal.
+	AnnotationRemove = "hive.openshift.io/remove-cluster-from-pool"
+	// AnnotationRemoveLegacy is its older spelling.
+	AnnotationRemoveLegacy = "hive.openshift.io/remove-claimed-cluster-from-pool"
+	// AnnotationReconcilePause makes hotspare leave a ClusterDeployment alone.
+	AnnotationReconcilePause = "hive.openshift.io/reconcile-pause"
+	// AnnotationPowerPause makes hotspare leave its machines alone.
+	AnnotationPowerPause = "hive.openshift.io/powerstate-pause"
+	// AnnotationProtectedDelete makes a ClusterDeployment refuse to be deleted.
+	AnnotationProtectedDelete = "hive.openshift.io/protected-delete"
+	// AnnotationTryInstallOnce limits a ClusterDeployment to one install attempt.
+	AnnotationTryInstallOnce = "hive.openshift.io/try-install-once"
+)
+
+// Names of what hotspare makes in a cluster's namespace.
+const (
+	// ClaimOwnerRole is the Role and RoleBinding of a claim's subjects.
+	ClaimOwnerRole = "hive-claim-owner"
+	// PoolAdminClusterRole, when bound in a pool's namespace, reaches into the namespaces of its clusters.
+	PoolAdminClusterRole = "hive-cluster-pool-admin"
+	// PoolAdminBinding is the RoleBinding by which it does.
+	PoolAdminBinding = "hive-cluster-pool-admin-binding"
+)
+
+// Keys of Secrets.
+const (
+	SecretKeyKubeconfig    = "kubeconfig"
+	SecretKeyUsername      = "username"
+	SecretKeyPassword      = "password"
+	SecretKeyInstallConfig = "install-config.yaml"
+	SecretKeyPullSecret    = ".dockerconfigjson"
+	SecretKeyMetadata      = "metadata.json"
+	SecretKeySSHPublic     = "ssh-publickey"
+)
