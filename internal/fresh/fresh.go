@@ -1,0 +1,84 @@
+// Package fresh lets a controller read its own writes.
+//
+// A cache is always a little behind: a pass that begins right after another
+// would decide on what that one has changed already. Writes remembers what was
+// written until the cache has it. This saves work and conflicts; it is not what
+// keeps a cluster from being assigned or made twice: that is the optimistic
+// lock, and names that are recorded before they are used.
+package fresh
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// forget is when a write is no longer remembered though the cache never showed
+// it: the object was deleted in between.
+const forget = time.Minute
+
+// Writes remembers written objects of one kind. The zero value is ready for use
+// by several goroutines.
+type Writes[T client.Object] struct {
+	mu      sync.Mutex
+	written map[types.NamespacedName]entry[T]
+}
+
+type entry[T client.Object] struct {
+	obj T
+	at  time.Time
+}
+
+// Note remembers obj as the API server returned it. It must not be changed afterwards.
+func (w *Writes[T]) Note(obj T, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.written == nil {
+		w.written = map[types.NamespacedName]entry[T]{}
+	}
+	w.written[client.ObjectKeyFromObject(obj)] = entry[T]{obj, now}
+}
+
+// Newest returns what was written of the object that the cache shows as cached,
+// if the cache does not have it yet; else cached.
+func (w *Writes[T]) Newest(cached T) T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := client.ObjectKeyFromObject(cached)
+	e, ok := w.written[key]
+	if !ok {
+		return cached
+	}
+	if cached.GetUID() != e.obj.GetUID() || !older(cached, e.obj) {
+		delete(w.written, key)
+		return cached
+	}
+	return e.obj
+}
+
+// Unseen returns the remembered objects that mine accepts and whose keys are not
+// in seen: created, but not in the cache yet.
+func (w *Writes[T]) Unseen(seen map[types.NamespacedName]bool, mine func(T) bool, now time.Time) []T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []T
+	for key, e := range w.written {
+		switch {
+		case now.Sub(e.at) > forget:
+			delete(w.written, key)
+		case !seen[key] && mine(e.obj):
+			out = append(out, e.obj)
+		}
+	}
+	return out
+}
+
+// older reports whether a is an earlier version than b. Versions that cannot be
+// compared count as not older: the cache is believed.
+func older(a, b client.Object) bool {
+	c, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && c < 0
+}
