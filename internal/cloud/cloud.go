@@ -1,0 +1,106 @@
+// Package cloud is how hotspare starts and stops a cluster's machines.
+//
+// A platform is one package with one type that implements Power; cmd registers
+// it by its key in ClusterDeployment.spec.platform. cloudtest.Run is the
+// conformance suite each one passes.
+package cloud
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// Ref names the machines of one cluster.
+type Ref struct {
+	// Cluster is the ClusterDeployment, for messages and to find its Secrets.
+	Cluster types.NamespacedName
+	// InfraID is spec.clusterMetadata.infraID, by which the platform's installer marks its machines. Never empty.
+	InfraID string
+	// Platform is the cluster's spec.platform.
+	Platform hivev1.Platform
+	// Metadata is the platform's part of spec.clusterMetadata; may be nil.
+	Metadata *hivev1.ClusterMetadata
+}
+
+// State is what a machine is doing, as far as its platform tells.
+type State string
+
+// A provider maps each state of its platform to one of these; one that it does
+// not know is Unknown, and the reason names it.
+const (
+	Running  State = "Running"
+	Starting State = "Starting"
+	Stopped  State = "Stopped"
+	Stopping State = "Stopping"
+	Failed   State = "Failed"
+	Unknown  State = "Unknown"
+)
+
+// Machine is one VM, host or process of a cluster, as observed.
+type Machine struct {
+	Name         string
+	ControlPlane bool
+	State        State
+	// Reason tells more about Failed and Unknown, for users; no secrets.
+	Reason string
+}
+
+// Machines is one observation: every machine of a cluster, each once.
+type Machines []Machine
+
+// Lagging returns the names of those not in state want, sorted.
+func (ms Machines) Lagging(want State) []string {
+	var names []string
+	for _, m := range ms {
+		if m.State != want {
+			names = append(names, m.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// All reports whether there is at least one machine and every one is in state
+// want. No machine at all is neither running nor stopped (Hive D12).
+func (ms Machines) All(want State) bool { return len(ms) > 0 && len(ms.Lagging(want)) == 0 }
+
+// Sort orders by name, so that equal observations are equal values.
+func (ms Machines) Sort() {
+	slices.SortFunc(ms, func(a, b Machine) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// String lists the machines with their states: "a Running, b Stopped".
+func (ms Machines) String() string {
+	parts := make([]string, len(ms))
+	for i, m := range ms {
+		parts[i] = m.Name + " " + string(m.State)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Power observes, starts and stops the machines of a cluster. Calls return
+// without waiting for machines; they are idempotent, honour the context's
+// deadline, and carry a fault.Kind in their errors. One machine's error does
+// not stop the others: errors are joined.
+type Power interface {
+	// Observe returns every machine of the cluster; none is an empty list and no error.
+	Observe(ctx context.Context, ref Ref) (Machines, error)
+	// Start starts the control plane, then, in the same or a later call, the
+	// workers. Machines that run or start already are left alone.
+	Start(ctx context.Context, ref Ref) error
+	// Stop stops the workers, then, in the same or a later call, the control plane.
+	Stop(ctx context.Context, ref Ref) error
+}
+
+// Registry finds the actuator of a platform: the seed's CanHandle (seed 003) is
+// whether it does.
+type Registry map[string]Power
+
+// For returns the actuator that can handle p, or nil.
+func (r Registry) For(p hivev1.Platform) Power { return r[p.Name()] }

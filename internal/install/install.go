@@ -1,0 +1,82 @@
+// Package install is the contract between hotspare and what makes clusters.
+//
+// It is the contract of openshift-install, made idempotent: metadata first, so
+// that whatever a create leaves behind can be destroyed from metadata alone.
+package install
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// Request asks for one attempt at making a cluster. An equal Attempt of the
+// same cluster is the same attempt, however often it is asked for.
+type Request struct {
+	// Cluster is the ClusterDeployment.
+	Cluster types.NamespacedName
+	// Attempt counts from 0.
+	Attempt int
+	// Config is the install-config.yaml, complete and valid. It holds secrets.
+	Config []byte
+	// ReleaseImage and Version are those of the image set; Version may be empty.
+	ReleaseImage string
+	Version      string
+	// Env is added to the installer's environment.
+	Env map[string]string
+}
+
+// Metadata names what an attempt makes, as metadata.json does. Raw is that file.
+type Metadata struct {
+	ClusterID string
+	InfraID   string
+	Raw       []byte
+}
+
+// Phase is how far an attempt, or a destruction, is.
+type Phase string
+
+// An attempt is Running until it has Succeeded or Failed.
+const (
+	Running   Phase = "Running"
+	Succeeded Phase = "Succeeded"
+	Failed    Phase = "Failed"
+)
+
+// Result is what an attempt has come to.
+type Result struct {
+	Phase Phase
+	// Log is the end of the installer's log, secrets scrubbed; set when Failed.
+	Log string
+	// Reason is one word for a condition, set when Failed.
+	Reason string
+
+	// The rest is set when Succeeded.
+	Kubeconfig    []byte
+	Password      string
+	APIURL        string
+	WebConsoleURL string
+	Version       string
+}
+
+// Executor makes and destroys clusters of some platforms. Calls return at once
+// and may be repeated; the work goes on in the background and survives a
+// restart of hotspare without making a second cluster.
+type Executor interface {
+	// Prepare validates the install-config and names what Install will make. It
+	// makes nothing that could leak. Repeated for an attempt whose metadata was
+	// not recorded it may return other names. An invalid config is fault.Denied
+	// and its message names the path.
+	Prepare(ctx context.Context, req Request) (Metadata, error)
+	// Install begins the attempt, or tells how far it is.
+	Install(ctx context.Context, req Request, md Metadata) (Result, error)
+	// Destroy begins to undo whatever carries md's infraID, or tells how far
+	// that is: Running, Succeeded (nothing is left), or Failed with a Log.
+	// It needs neither the request nor the attempt.
+	Destroy(ctx context.Context, platform hivev1.Platform, md Metadata) (Result, error)
+}
+
+// Registry finds the executor for a platform by its key in spec.platform.
+type Registry map[string]Executor
