@@ -1,0 +1,304 @@
+package pool
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Decide makes the plan. The order of its parts matters: a cluster is retired
+// before anything is counted, claims are served before power is set, so that
+// only claims that still wait ask for more, and clusters are added before any
+// is replaced.
+func Decide(s Snapshot) Plan {
+	d := newDraft(s)
+	d.retire()
+	if d.Settings.Deleting {
+		d.dissolve()
+		return d.plan()
+	}
+	d.finish()
+	d.assign()
+	d.power()
+	d.add()
+	d.replaceBroken()
+	d.trim()
+	d.renew()
+	return d.plan()
+}
+
+// draft is a plan in the making: the snapshot sorted into buckets, and what is
+// left of the limits.
+type draft struct {
+	Snapshot
+	steps   []Step
+	buckets map[Phase][]Member
+	waiting []Claim
+	claims  map[string]Claim
+	// room is how many more clusters may exist, budget how many more may be
+	// installed or destroyed at a time; both may be below zero.
+	room, budget int
+	full         string
+}
+
+// unlimited is more than any pool has.
+const unlimited = 1 << 30
+
+func newDraft(s Snapshot) *draft {
+	d := &draft{Snapshot: s, buckets: map[Phase][]Member{}, claims: map[string]Claim{}}
+	for _, c := range s.Claims {
+		d.claims[c.Name] = c
+	}
+	given := map[string]bool{}
+	for _, m := range sorted(s.Members, oldestFirst) {
+		p := m.Phase(s.Settings, s.Now)
+		d.buckets[p] = append(d.buckets[p], m)
+		if m.Claim != "" {
+			given[m.Claim] = true
+		}
+	}
+	for _, c := range sorted(s.Claims, claimsOldestFirst) {
+		if c.Cluster == "" && !c.Deleting && !given[c.Name] {
+			d.waiting = append(d.waiting, c)
+		}
+	}
+	d.room, d.full = d.roomLeft()
+	d.budget = limit(s.Settings.MaxConcurrent) - len(d.buckets[Installing]) - len(d.buckets[Deleting]) - len(s.Pending)
+	return d
+}
+
+func limit(n *int) int {
+	if n == nil {
+		return unlimited
+	}
+	return *n
+}
+
+// roomLeft is how many clusters may be added, and in words what stands in the way.
+func (d *draft) roomLeft() (int, string) {
+	exist := len(d.Members) + len(d.Pending)
+	own := limit(d.Settings.MaxSize) - exist
+	theirs := limit(d.Settings.Room) - len(d.Pending)
+	if theirs < own {
+		return theirs, d.Settings.NoRoom
+	}
+	return own, fmt.Sprintf("maxSize is %d", limit(d.Settings.MaxSize))
+}
+
+func (d *draft) step(v Verb, cluster, reason string, args ...any) {
+	d.steps = append(d.steps, Step{Verb: v, Cluster: cluster, Reason: fmt.Sprintf(reason, args...)})
+}
+
+// destroy plans the deletion of m, if the budget allows it.
+func (d *draft) destroy(m Member, reason string, args ...any) bool {
+	if d.budget <= 0 {
+		return false
+	}
+	d.budget--
+	d.step(Delete, m.Name, reason, args...)
+	return true
+}
+
+// retire destroys clusters that are marked for removal, and claimed ones whose
+// claim is gone or going, or was given another cluster.
+func (d *draft) retire() {
+	for _, m := range d.buckets[Removed] {
+		d.destroy(m, "it is marked for removal")
+	}
+	for _, m := range d.buckets[Claimed] {
+		c, exists := d.claims[m.Claim]
+		switch {
+		case !exists:
+			d.destroy(m, "its claim %s is gone", m.Claim)
+		case c.Deleting:
+			d.destroy(m, "its claim %s is being deleted", m.Claim)
+		case c.Cluster != "" && c.Cluster != m.Name:
+			d.destroy(m, "its claim %s has %s", m.Claim, c.Cluster)
+		}
+	}
+}
+
+// dissolve destroys every unclaimed cluster of a pool that is being deleted.
+func (d *draft) dissolve() {
+	for _, m := range d.unclaimed(Installing, Standby, Assignable, Broken) {
+		d.destroy(m, "the pool is being deleted")
+	}
+}
+
+// finish tells claims of the clusters that were given to them, where the second
+// of the two writes is missing. Were two given, the oldest counts.
+func (d *draft) finish() {
+	told := map[string]bool{}
+	for _, m := range d.buckets[Claimed] {
+		c, exists := d.claims[m.Claim]
+		if exists && c.Cluster == "" && !c.Deleting && !told[c.Name] {
+			told[c.Name] = true
+			d.bind(c, m, "it was given to it before")
+		}
+	}
+}
+
+// assign gives the oldest running clusters to the oldest waiting claims.
+func (d *draft) assign() {
+	n := min(len(d.waiting), len(d.buckets[Assignable]))
+	for i := range n {
+		d.bind(d.waiting[i], d.buckets[Assignable][i], "oldest claim, oldest running cluster")
+	}
+	given := d.buckets[Assignable][:n]
+	d.buckets[Claimed] = append(slices.Clip(d.buckets[Claimed]), given...)
+	d.buckets[Assignable] = d.buckets[Assignable][n:]
+	d.waiting = d.waiting[n:]
+}
+
+func (d *draft) bind(c Claim, m Member, reason string) {
+	d.steps = append(d.steps, Step{Verb: Bind, Cluster: m.Name, Claim: c.Name, Reason: reason})
+}
+
+// power keeps the oldest clusters running, runningCount of them and one for each
+// waiting claim, and lets the others sleep. One that struggles is told to run
+// and uses up no slot.
+func (d *draft) power() {
+	slots := min(d.Settings.RunningCount, d.Settings.Size) + len(d.waiting)
+	for _, m := range d.unclaimed(Installing, Standby, Assignable) {
+		if slots <= 0 {
+			d.tell(m, Hibernating, "%d of the pool's clusters are to run, and older ones do", d.Settings.RunningCount)
+			continue
+		}
+		d.tell(m, Running, "%s", d.whyRun())
+		if !m.struggles(d.Settings, d.Now) {
+			slots--
+		}
+	}
+}
+
+func (d *draft) whyRun() string {
+	if len(d.waiting) > 0 {
+		return "claims are waiting"
+	}
+	return "runningCount"
+}
+
+func (d *draft) tell(m Member, want Power, reason string, args ...any) {
+	if m.Wanted == want {
+		return
+	}
+	verb := Start
+	if want == Hibernating {
+		verb = Sleep
+	}
+	d.step(verb, m.Name, reason, args...)
+}
+
+// demand is how many unclaimed clusters there should be.
+func (d *draft) demand() int { return d.Settings.Size + len(d.waiting) }
+
+// have is how many unclaimed clusters there are or are about to be, broken ones not counted.
+func (d *draft) have() int {
+	return len(d.buckets[Installing]) + len(d.buckets[Standby]) + len(d.buckets[Assignable]) + len(d.Pending)
+}
+
+// add creates clusters until there are enough, within the limits.
+func (d *draft) add() {
+	short := d.demand() - d.have()
+	if short <= 0 || d.Settings.Blocked != "" {
+		return
+	}
+	for range min(short, d.room, d.budget) {
+		d.step(Create, "", "%s", d.shortage())
+		d.room--
+		d.budget--
+	}
+}
+
+func (d *draft) shortage() string {
+	if n := len(d.waiting); n > 0 {
+		return fmt.Sprintf("size is %d, %s wait", d.Settings.Size, count(n, "claim"))
+	}
+	return fmt.Sprintf("size is %d", d.Settings.Size)
+}
+
+func (d *draft) replaceBroken() {
+	for _, m := range d.buckets[Broken] {
+		d.destroy(m, "it is broken")
+	}
+}
+
+// trim destroys what is too many, cheapest to lose first.
+func (d *draft) trim() {
+	surplus := d.have() - d.demand()
+	for _, p := range []Phase{Installing, Standby, Assignable} {
+		for _, m := range slices.Backward(d.buckets[p]) {
+			if surplus <= 0 || !d.destroy(m, "the pool has more clusters than its size, %d", d.Settings.Size) {
+				return
+			}
+			surplus--
+		}
+	}
+}
+
+// renew destroys one stale cluster of a settled pool.
+func (d *draft) renew() {
+	busy := len(d.buckets[Installing]) + len(d.buckets[Deleting]) + len(d.Pending) + len(d.waiting) + len(d.buckets[Broken])
+	if busy > 0 || d.have() != d.demand() || d.Settings.Blocked != "" {
+		return
+	}
+	for _, m := range d.unclaimed(Standby, Assignable) {
+		if m.stale(d.Settings) {
+			d.destroy(m, "it was made from an older version of the pool")
+			return
+		}
+	}
+}
+
+// unclaimed returns the members of these buckets, oldest first.
+func (d *draft) unclaimed(phases ...Phase) []Member {
+	var out []Member
+	for _, p := range phases {
+		out = append(out, d.buckets[p]...)
+	}
+	slices.SortStableFunc(out, oldestFirst)
+	return out
+}
+
+// next is when the first member becomes overdue or broken by the clock alone.
+func (d *draft) next() time.Duration {
+	var soonest time.Duration
+	for _, m := range d.unclaimed(Standby, Assignable) {
+		for _, at := range m.deadlines(d.Settings) {
+			if wait := at.Sub(d.Now); wait > 0 && (soonest == 0 || wait < soonest) {
+				soonest = wait
+			}
+		}
+	}
+	return soonest
+}
+
+func (m Member) deadlines(s Settings) []time.Time {
+	var out []time.Time
+	if !m.ResumingSince.IsZero() {
+		out = append(out, m.ResumingSince.Add(s.patience()))
+	}
+	if s.ResumeTimeout == 0 {
+		return out
+	}
+	for _, since := range []time.Time{m.ResumingSince, m.UnreachableSince} {
+		if !since.IsZero() {
+			out = append(out, since.Add(s.ResumeTimeout))
+		}
+	}
+	return out
+}
+
+func (d *draft) plan() Plan {
+	rank := map[Verb]int{Bind: 0, Start: 1, Sleep: 2, Create: 3, Delete: 4}
+	slices.SortStableFunc(d.steps, func(a, b Step) int { return cmp.Compare(rank[a.Verb], rank[b.Verb]) })
+	return Plan{Steps: d.steps, Report: d.report(), Next: d.next()}
+}
+
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

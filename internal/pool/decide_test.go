@@ -1,0 +1,222 @@
+package pool_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hotspare.io/hotspare/internal/pool"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// members reads "a:standby b:assignable+stale": name, phase, marks. They are as
+// old as they stand: the first is the oldest.
+func members(text string) []pool.Member {
+	var out []pool.Member
+	for i, word := range strings.Fields(text) {
+		name, rest, _ := strings.Cut(word, ":")
+		phase, marks, _ := strings.Cut(rest, "+")
+		m := pool.Member{Name: name, Created: noon.Add(time.Duration(i-1000) * time.Minute), Version: "v1"}
+		inPhase(&m, phase)
+		for mark := range strings.SplitSeq(marks, "+") {
+			applyMark(&m, mark)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func inPhase(m *pool.Member, text string) {
+	switch phase, arg, _ := strings.Cut(text, "="); phase {
+	case "deleting":
+		m.Deleting = true
+	case "marked":
+		m.Marked, m.Installed = true, true
+	case "claimed":
+		m.Installed, m.Running, m.Wanted, m.Claim = true, true, pool.Running, arg
+	case "broken":
+		m.GaveUp = true
+	case "installing":
+	case "standby":
+		m.Installed, m.Wanted = true, pool.Hibernating
+	case "resuming":
+		m.Installed, m.Wanted = true, pool.Running
+		d, err := time.ParseDuration(arg)
+		if err != nil {
+			panic(err)
+		}
+		m.ResumingSince = noon.Add(-d)
+	case "assignable":
+		m.Installed, m.Running, m.Wanted = true, true, pool.Running
+	default:
+		panic("phase " + phase)
+	}
+}
+
+func applyMark(m *pool.Member, mark string) {
+	switch mark {
+	case "":
+	case "stale":
+		m.Version = "v0"
+	case "run":
+		m.Wanted = pool.Running
+	case "sleep":
+		m.Wanted = pool.Hibernating
+	case "failing":
+		m.Failing = true
+	case "powerfailed":
+		m.PowerFailed = true
+	case "timedout":
+		m.PowerTimedOut = true
+	default:
+		panic("mark " + mark)
+	}
+}
+
+// claims reads "x y=b z!": waiting, served by b, being deleted; the first is the oldest.
+func claims(text string) []pool.Claim {
+	var out []pool.Claim
+	for i, word := range strings.Fields(text) {
+		name, cluster, _ := strings.Cut(strings.TrimSuffix(word, "!"), "=")
+		out = append(out, pool.Claim{
+			Name: name, Cluster: cluster, Deleting: strings.HasSuffix(word, "!"),
+			Created: noon.Add(time.Duration(i-100) * time.Minute),
+		})
+	}
+	return out
+}
+
+func ptr(n int) *int { return &n }
+
+func settings(size, running int) pool.Settings {
+	return pool.Settings{Size: size, RunningCount: running, Version: "v1"}
+}
+
+func with(s pool.Settings, change func(*pool.Settings)) pool.Settings {
+	change(&s)
+	return s
+}
+
+// brief is a plan without its reasons: "bind x b, create, delete c".
+func brief(p pool.Plan) string {
+	var out []string
+	for _, s := range p.Steps {
+		out = append(out, strings.Join(strings.Fields(fmt.Sprint(s.Verb, " ", s.Claim, " ", s.Cluster)), " "))
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestDecide(t *testing.T) {
+	tests := map[string]struct {
+		set     pool.Settings
+		members string
+		claims  string
+		want    string
+	}{
+		"an empty pool is filled":                    {settings(2, 0), "", "", "create, create"},
+		"a full pool is left alone":                  {settings(2, 1), "a:assignable b:standby", "", ""},
+		"the oldest runningCount clusters run":       {settings(3, 1), "a:standby b:standby c:standby", "", "start a"},
+		"the others sleep":                           {settings(2, 1), "a:assignable b:assignable", "", "hibernate b"},
+		"installing clusters are told too":           {settings(2, 1), "a:installing b:installing", "", "start a, hibernate b"},
+		"runningCount above size means size":         {settings(1, 5), "a:assignable b:claimed=x", "x=b", ""},
+		"the oldest claim gets the oldest running":   {settings(0, 0), "a:standby b:assignable c:assignable", "x y", "bind x b, bind y c, delete a"},
+		"only a running cluster is assigned":         {settings(1, 0), "a:standby", "x", "start a, create"},
+		"a waiting claim adds a cluster":             {settings(1, 1), "a:installing+run", "x", "create"},
+		"a pool of size zero serves claims":          {settings(0, 0), "", "x", "create"},
+		"a served claim is replaced":                 {settings(1, 1), "a:assignable", "x", "bind x a, create"},
+		"a claim being deleted gets nothing":         {settings(1, 1), "a:assignable", "x!", ""},
+		"a broken cluster is never assigned":         {settings(1, 1), "a:broken", "x", "create, create, delete a"},
+		"half a binding is finished":                 {settings(0, 0), "a:claimed=x", "x", "bind x a"},
+		"a claim is given only one cluster":          {settings(0, 0), "a:claimed=x b:claimed=x", "x=a", "delete b"},
+		"a cluster goes with its claim":              {settings(0, 0), "a:claimed=x", "x=a!", "delete a"},
+		"a cluster whose claim is gone goes":         {settings(0, 0), "a:claimed=x", "", "delete a"},
+		"a marked cluster goes":                      {settings(1, 0), "a:marked b:standby", "", "delete a"},
+		"a claimed cluster is never touched":         {settings(0, 0), "a:claimed=x+stale+sleep", "x=a", ""},
+		"surplus: installing newest first":           {settings(1, 0), "a:standby b:installing+sleep c:installing+sleep", "", "delete c, delete b"},
+		"surplus: then stand-by":                     {settings(1, 1), "a:assignable b:standby c:standby", "", "delete c, delete b"},
+		"surplus: running ones last":                 {settings(1, 2), "a:assignable b:standby", "", "delete b"},
+		"one stale cluster at a time, oldest first":  {settings(3, 0), "a:standby b:standby+stale c:standby+stale", "", "delete b"},
+		"stale ones wait until the pool is settled":  {settings(3, 0), "a:standby+stale b:standby+stale c:installing+sleep", "", ""},
+		"a waiting claim wakes the next stand-by":    {settings(2, 0), "a:standby b:standby", "x", "start a, create"},
+		"an overdue resume uses up no slot":          {settings(2, 0), "a:resuming=11m b:standby", "x", "start b, create"},
+		"a young resume does":                        {settings(2, 0), "a:resuming=1m b:standby", "x", "create"},
+		"nor does one that fails to start":           {settings(2, 0), "a:resuming=1m+powerfailed b:standby", "x", "start b, create"},
+		"nor an install whose last attempt failed":   {settings(2, 1), "a:installing+run+failing b:standby", "", "start b"},
+		"a resume that timed out is broken":          {settings(1, 1), "a:resuming=1h+timedout", "", "create, delete a"},
+		"a manual change of power is set back":       {settings(1, 0), "a:assignable", "", "hibernate a"},
+		"maxSize counts every cluster":               {with(settings(2, 0), func(s *pool.Settings) { s.MaxSize = ptr(3) }), "a:claimed=x b:claimed=y", "x=a y=b", "create"},
+		"maxSize 0 is a drained pool":                {with(settings(2, 0), func(s *pool.Settings) { s.MaxSize = ptr(0) }), "", "x", ""},
+		"maxConcurrent bounds installs":              {with(settings(5, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(2) }), "a:installing+sleep", "", "create"},
+		"maxConcurrent 0 freezes the pool":           {with(settings(5, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(0) }), "a:broken b:marked", "", ""},
+		"maxConcurrent counts deletions":             {with(settings(1, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(1) }), "a:deleting b:broken", "", ""},
+		"broken ones go after additions":             {with(settings(2, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(1) }), "a:broken b:standby", "", "create"},
+		"a full pool still clears its broken":        {with(settings(2, 0), func(s *pool.Settings) { s.MaxSize = ptr(2) }), "a:broken b:standby", "x", "start b, delete a"},
+		"a missing dependency stops creation only":   {with(settings(2, 1), func(s *pool.Settings) { s.Blocked = "no image set" }), "a:assignable", "x", "bind x a"},
+		"the platform's room is a limit":             {with(settings(3, 0), func(s *pool.Settings) { s.Room = ptr(1) }), "", "", "create"},
+		"a pool being deleted lets unclaimed go":     {with(settings(2, 1), func(s *pool.Settings) { s.Deleting = true }), "a:assignable b:claimed=y c:broken", "x y=b", "delete a, delete c"},
+		"a resume past the pool's timeout is broken": {with(settings(1, 1), func(s *pool.Settings) { s.ResumeTimeout = 20 * time.Minute }), "a:resuming=20m", "", "create, delete a"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := pool.Snapshot{Settings: tc.set, Members: members(tc.members), Claims: claims(tc.claims), Now: noon}
+			if got := brief(pool.Decide(s)); got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPendingClustersCount(t *testing.T) {
+	s := pool.Snapshot{Settings: settings(3, 0), Members: members("a:standby"), Pending: []string{"b"}, Now: noon}
+	if got := brief(pool.Decide(s)); got != "create" {
+		t.Errorf("a recorded cluster is one of the three: got %q", got)
+	}
+}
+
+func TestDeadlinesWakeThePool(t *testing.T) {
+	s := pool.Snapshot{Settings: settings(1, 1), Members: members("a:resuming=4m"), Now: noon}
+	s.Settings.ResumeTimeout = 10 * time.Minute
+	if got := pool.Decide(s).Next; got != time.Minute {
+		t.Errorf("half of the timeout is a minute away: got %v", got)
+	}
+	s.Now = noon.Add(2 * time.Minute)
+	if got := pool.Decide(s).Next; got != 4*time.Minute {
+		t.Errorf("the timeout is four minutes away: got %v", got)
+	}
+}
+
+func TestStepsAreSentences(t *testing.T) {
+	s := pool.Snapshot{Settings: settings(1, 1), Members: members("a:assignable b:broken"), Claims: claims("x"), Now: noon}
+	want := "bind x to a: oldest claim, oldest running cluster\ncreate a cluster: size is 1\ndelete b: it is broken"
+	if diff := cmp.Diff(want, pool.Decide(s).String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWords(t *testing.T) {
+	tests := map[string]struct {
+		set     pool.Settings
+		members string
+		claims  string
+		want    string
+	}{
+		"nothing to do":        {settings(1, 1), "a:assignable", "", "settled"},
+		"growing":              {settings(3, 1), "a:installing", "", "installing 3, resuming 1"},
+		"waiting":              {settings(1, 0), "a:standby", "x y", "installing 2, resuming 1; 2 claims waiting"},
+		"runningCount too big": {settings(1, 4), "a:assignable", "", "settled; runningCount 4 is above size: no more than 1 will run"},
+		"blocked":              {with(settings(2, 0), func(s *pool.Settings) { s.Blocked = "cluster image set v9 does not exist" }), "", "", "held up; 2 short: cluster image set v9 does not exist"},
+		"full":                 {with(settings(3, 0), func(s *pool.Settings) { s.MaxSize = ptr(1) }), "a:standby", "", "held up; 2 short: maxSize is 1"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := pool.Snapshot{Settings: tc.set, Members: members(tc.members), Claims: claims(tc.claims), Now: noon}
+			if got := pool.Decide(s).Report.Words; got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}

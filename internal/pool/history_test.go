@@ -1,0 +1,296 @@
+package pool_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hotspare.io/hotspare/internal/pool"
+)
+
+var (
+	seed  = flag.Uint64("pool.seed", 0, "seed of the random histories; 0 takes one from the clock")
+	steps = flag.Int("pool.steps", 20000, "how many passes the random histories have in all")
+)
+
+// world is a pool as it would be if everything went as fast as it is told to:
+// the other controllers and the users are its random events.
+type world struct {
+	rand *rand.Rand
+	pool.Snapshot
+	serial int
+	log    []string
+}
+
+func newWorld(r *rand.Rand) *world {
+	w := &world{rand: r}
+	w.Now = noon
+	w.Settings = pool.Settings{Size: r.IntN(6), RunningCount: r.IntN(4), Version: "v1"}
+	if r.IntN(2) == 0 {
+		w.Settings.MaxSize = ptr(r.IntN(12))
+	}
+	if r.IntN(2) == 0 {
+		w.Settings.MaxConcurrent = ptr(1 + r.IntN(4))
+	}
+	if r.IntN(2) == 0 {
+		w.Settings.ResumeTimeout = 20 * time.Minute
+	}
+	return w
+}
+
+func (w *world) say(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+// happen is one random event that is not the pool's doing.
+func (w *world) happen() {
+	w.Now = w.Now.Add(time.Duration(w.rand.IntN(300)) * time.Second)
+	switch w.rand.IntN(8) {
+	case 0, 1:
+		w.serial++
+		w.Claims = append(w.Claims, pool.Claim{Name: fmt.Sprintf("x%d", w.serial), Created: w.Now})
+	case 2:
+		if len(w.Claims) > 0 {
+			w.Claims[w.rand.IntN(len(w.Claims))].Deleting = true
+		}
+	case 3:
+		w.Settings.Size = w.rand.IntN(6)
+	case 4:
+		w.Settings.Version = fmt.Sprintf("v%d", w.rand.IntN(3))
+	default:
+		for range 3 {
+			w.progress()
+		}
+	}
+}
+
+// progress moves one cluster on.
+func (w *world) progress() {
+	if len(w.Members) == 0 {
+		return
+	}
+	i := w.rand.IntN(len(w.Members))
+	m := &w.Members[i]
+	switch bad := w.rand.IntN(12) == 0; {
+	case m.Deleting:
+		w.Members = slices.Delete(w.Members, i, i+1)
+	case !m.Installed && bad:
+		m.GaveUp = true
+	case !m.Installed && !m.GaveUp:
+		m.Installed = true
+		m.Running = m.Wanted != pool.Hibernating
+	case m.Wanted == pool.Hibernating:
+		m.Running, m.ResumingSince = false, time.Time{}
+	case m.Installed && !m.Running && m.ResumingSince.IsZero():
+		m.ResumingSince = w.Now
+	case m.Installed && !m.Running && bad:
+		m.PowerFailed = true
+	case m.Installed && !m.PowerFailed:
+		m.Running, m.ResumingSince = true, time.Time{}
+	}
+	w.settleClaims()
+}
+
+// settleClaims lets claims go whose clusters are gone, as their controller does.
+func (w *world) settleClaims() {
+	w.Claims = slices.DeleteFunc(w.Claims, func(c pool.Claim) bool {
+		return c.Deleting && !slices.ContainsFunc(w.Members, func(m pool.Member) bool { return m.Claim == c.Name })
+	})
+}
+
+// do carries out a plan; a step is lost now and then, as a crash would.
+func (w *world) do(t *testing.T, p pool.Plan) {
+	t.Helper()
+	for _, s := range p.Steps {
+		if w.rand.IntN(20) == 0 {
+			w.say("lost: %s", s)
+			continue
+		}
+		w.say("%s", s)
+		w.step(t, s)
+	}
+}
+
+func (w *world) step(t *testing.T, s pool.Step) {
+	t.Helper()
+	i := slices.IndexFunc(w.Members, func(m pool.Member) bool { return m.Name == s.Cluster })
+	switch s.Verb {
+	case pool.Create:
+		w.serial++
+		w.Members = append(w.Members, pool.Member{Name: fmt.Sprintf("c%d", w.serial), Created: w.Now, Version: w.Settings.Version})
+	case pool.Delete:
+		w.Members[i].Deleting = true
+	case pool.Start:
+		w.Members[i].Wanted = pool.Running
+	case pool.Sleep:
+		w.Members[i].Wanted, w.Members[i].ResumingSince = pool.Hibernating, time.Time{}
+	case pool.Bind:
+		w.bind(t, s, i)
+	}
+}
+
+func (w *world) bind(t *testing.T, s pool.Step, i int) {
+	t.Helper()
+	m := &w.Members[i]
+	if m.Claim == "" && (!m.Running || m.Phase(w.Settings, w.Now) != pool.Assignable) {
+		t.Fatalf("%s: only a running cluster may be given away, this is %s", s, m.Phase(w.Settings, w.Now))
+	}
+	if m.Claim != "" && m.Claim != s.Claim {
+		t.Fatalf("%s: it belongs to %s", s, m.Claim)
+	}
+	m.Claim, m.Wanted = s.Claim, pool.Running
+	j := slices.IndexFunc(w.Claims, func(c pool.Claim) bool { return c.Name == s.Claim })
+	if c := w.Claims[j]; c.Deleting || c.Cluster != "" {
+		t.Fatalf("%s: the claim is %+v", s, c)
+	}
+	if w.rand.IntN(10) > 0 { // else cut off between the two writes
+		w.Claims[j].Cluster = m.Name
+	}
+}
+
+// check is what must hold of every plan.
+func (w *world) check(t *testing.T, p pool.Plan) {
+	t.Helper()
+	var installing, deleting int
+	touched := map[string]pool.Verb{}
+	for _, m := range w.Members {
+		switch m.Phase(w.Settings, w.Now) {
+		case pool.Installing:
+			installing++
+		case pool.Deleting:
+			deleting++
+		}
+	}
+	for _, s := range p.Steps {
+		if was, again := touched[s.Cluster]; again && s.Cluster != "" && (was == pool.Bind || s.Verb == pool.Bind) {
+			t.Fatalf("%s is bound and also %s", s.Cluster, s.Verb)
+		}
+		touched[s.Cluster] = s.Verb
+	}
+	creates, deletes := len(p.Of(pool.Create)), len(p.Of(pool.Delete))
+	if most := w.Settings.MaxSize; most != nil && creates > 0 && len(w.Members)+creates > *most {
+		t.Fatalf("%d exist, %d are created, maxSize is %d", len(w.Members), creates, *most)
+	}
+	if most := w.Settings.MaxConcurrent; most != nil && creates+deletes > 0 && installing+deleting+creates+deletes > *most {
+		t.Fatalf("installing %d, deleting %d, create %d, delete %d, maxConcurrent is %d", installing, deleting, creates, deletes, *most)
+	}
+	for _, s := range p.Of(pool.Delete) {
+		w.checkDeath(t, s)
+	}
+}
+
+// checkDeath: a cluster that somebody uses is never destroyed.
+func (w *world) checkDeath(t *testing.T, s pool.Step) {
+	t.Helper()
+	m := w.Members[slices.IndexFunc(w.Members, func(m pool.Member) bool { return m.Name == s.Cluster })]
+	for _, c := range w.Claims {
+		if m.Claim == c.Name && !c.Deleting && (c.Cluster == "" || c.Cluster == m.Name) {
+			t.Fatalf("%s: claim %s uses it", s, c.Name)
+		}
+	}
+}
+
+func TestHistories(t *testing.T) {
+	s := *seed
+	if s == 0 {
+		s = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-pool.seed=%d", s)
+	r := rand.New(rand.NewPCG(s, 1))
+	for done := 0; done < *steps; {
+		w := newWorld(r)
+		for range 60 {
+			done++
+			w.happen()
+			p := pool.Decide(w.Snapshot)
+			w.check(t, p)
+			w.do(t, p)
+		}
+		w.converge(t)
+		if t.Failed() {
+			t.Fatalf("history:\n%s", strings.Join(w.log, "\n"))
+		}
+	}
+}
+
+// converge lets everything succeed from here on, and checks that the pool becomes
+// what it is asked to be and then stays so.
+func (w *world) converge(t *testing.T) {
+	t.Helper()
+	w.Settings.MaxSize = nil
+	var p pool.Plan
+	for range 200 {
+		w.heal()
+		p = pool.Decide(w.Snapshot)
+		w.check(t, p)
+		if len(p.Steps) == 0 && w.still() {
+			break
+		}
+		for _, s := range p.Steps {
+			w.say("%s", s)
+			w.step(t, s)
+		}
+	}
+	if len(p.Steps) > 0 {
+		t.Errorf("the pool never settles: %s", p)
+	}
+	rep := p.Report
+	if rep.Waiting > 0 || rep.Unclaimed() != w.Settings.Size || rep.Count[pool.Broken] > 0 || len(rep.Stale) > 0 {
+		t.Errorf("settled with %+v, size is %d", rep, w.Settings.Size)
+	}
+	if want := min(w.Settings.RunningCount, w.Settings.Size); rep.Count[pool.Assignable] != want {
+		t.Errorf("%d clusters run, want %d", rep.Count[pool.Assignable], want)
+	}
+}
+
+// heal lets one thing happen to each cluster, as the other controllers would.
+func (w *world) heal() {
+	w.Now = w.Now.Add(time.Minute)
+	w.Members = slices.DeleteFunc(w.Members, func(m pool.Member) bool { return m.Deleting })
+	for i := range w.Members {
+		m := &w.Members[i]
+		m.Installed = m.Installed || !m.GaveUp
+		if m.PowerFailed && w.Settings.ResumeTimeout == 0 {
+			m.PowerTimedOut = true // somebody gives up on it
+		}
+		m.Running = m.Installed && m.Wanted != pool.Hibernating && !m.PowerFailed
+		if m.Running {
+			m.ResumingSince = time.Time{}
+		}
+		if m.PowerFailed && m.ResumingSince.IsZero() {
+			m.PowerFailed = false
+		}
+	}
+	w.settleClaims()
+}
+
+// still reports whether heal would change nothing.
+func (w *world) still() bool {
+	for _, m := range w.Members {
+		if m.Deleting || m.Running == (m.Wanted == pool.Hibernating) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestThePlanDoesNotDependOnTheOrderOfTheLists(t *testing.T) {
+	s := pool.Snapshot{
+		Settings: settings(3, 1), Now: noon,
+		Members: members("a:standby+stale b:assignable c:installing d:broken e:claimed=z f:resuming=11m g:standby"),
+		Claims:  claims("z=e y x"),
+	}
+	want := pool.Decide(s)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		r.Shuffle(len(s.Members), func(i, j int) { s.Members[i], s.Members[j] = s.Members[j], s.Members[i] })
+		r.Shuffle(len(s.Claims), func(i, j int) { s.Claims[i], s.Claims[j] = s.Claims[j], s.Claims[i] })
+		if diff := cmp.Diff(want, pool.Decide(s)); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package pool
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Verb is what a step does.
+type Verb string
+
+// The verbs, in the order in which a plan has them.
+const (
+	// Bind gives a running cluster to a claim, or finishes giving it.
+	Bind Verb = "bind"
+	// Start and Sleep tell a cluster what to be.
+	Start Verb = "start"
+	Sleep Verb = "hibernate"
+	// Create makes a new cluster.
+	Create Verb = "create"
+	// Delete destroys a cluster.
+	Delete Verb = "delete"
+)
+
+// Step is one thing to do. Steps are independent: each may fail or be repeated
+// without harm to the others.
+type Step struct {
+	Verb Verb `json:"verb"`
+	// Cluster is empty for a Create: its name is chosen when it is recorded.
+	Cluster string `json:"cluster,omitempty"`
+	// Claim is set for a Bind.
+	Claim string `json:"claim,omitempty"`
+	// Reason is why, in words.
+	Reason string `json:"reason"`
+}
+
+// String reads as a sentence: "bind x to b: oldest claim, oldest running cluster".
+func (s Step) String() string {
+	switch s.Verb {
+	case Bind:
+		return fmt.Sprintf("bind %s to %s: %s", s.Claim, s.Cluster, s.Reason)
+	case Create:
+		return "create a cluster: " + s.Reason
+	default:
+		return fmt.Sprintf("%s %s: %s", s.Verb, s.Cluster, s.Reason)
+	}
+}
+
+// Plan is what to do next, and what to tell of it.
+type Plan struct {
+	Steps  []Step
+	Report Report
+	// Next is when to look again though nothing changed; 0 when only a change matters.
+	Next time.Duration
+}
+
+// Of returns the steps with that verb, in order.
+func (p Plan) Of(v Verb) []Step {
+	var out []Step
+	for _, s := range p.Steps {
+		if s.Verb == v {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// String has one line a step.
+func (p Plan) String() string {
+	lines := make([]string, len(p.Steps))
+	for i, s := range p.Steps {
+		lines[i] = s.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Report is what the pool's status tells. It foresees the plan's bindings, and
+// nothing else of the plan.
+type Report struct {
+	// Count has the number of members in each phase.
+	Count map[Phase]int
+	// Waiting is the number of claims that still wait.
+	Waiting int
+	// Full is set when MaxSize or the platform leaves no room for a cluster that is wanted; Why says it in words.
+	Full   bool
+	NoRoom string
+	// Stale and Unversioned name unclaimed members that differ from the pool, or do not say; sorted.
+	Stale, Unversioned []string
+	// Left names the members that keep a deleted pool from going; sorted.
+	Left []string
+	// Words is the plan for people: one sentence, stable from pass to pass.
+	Words string
+}
+
+// Unclaimed is the number of unclaimed members, broken ones too, as status.size has it.
+func (r Report) Unclaimed() int {
+	return r.Count[Installing] + r.Count[Standby] + r.Count[Assignable] + r.Count[Broken]
+}

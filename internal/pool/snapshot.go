@@ -1,0 +1,179 @@
+// Package pool decides what a ClusterPool does next.
+//
+// Decide is one pure function from a Snapshot to a Plan: it reads no cluster,
+// no clock, no random source, and gives the same plan whatever the order of
+// the lists. The controller gathers the snapshot and carries out the plan;
+// hotspare pool plan does the first half offline.
+package pool
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Snapshot is everything that a pool's next steps depend on.
+type Snapshot struct {
+	Settings Settings
+	// Members are all clusters of the pool that exist, claimed and dying ones too.
+	Members []Member
+	// Pending are names of clusters that were recorded for creation and are not among Members.
+	Pending []string
+	// Claims are all claims on the pool that exist, served and dying ones too.
+	Claims []Claim
+	Now    time.Time
+}
+
+// Settings are the pool's wishes and limits.
+type Settings struct {
+	Size         int
+	RunningCount int
+	// MaxSize limits members, MaxConcurrent those being installed or destroyed; nil is no limit.
+	MaxSize       *int
+	MaxConcurrent *int
+	// Room is how many more clusters the platform says fit; nil is no limit. NoRoom says why, in words.
+	Room   *int
+	NoRoom string
+	// Version is the pool's version; a member of another is stale.
+	Version string
+	// Blocked says why no cluster may be created now, in words; empty when it may.
+	Blocked string
+	// Deleting is set while the pool is being deleted.
+	Deleting bool
+	// ResumeTimeout is how long a resume may take before the cluster is broken; 0 is for ever.
+	ResumeTimeout time.Duration
+}
+
+// Member is one cluster of the pool, as observed.
+type Member struct {
+	Name    string
+	Created time.Time
+	// Version is the pool version that it was made from; empty when it does not say.
+	Version string
+	// Claim names the claim that it is given to; a cluster is given once.
+	Claim string
+	// Deleting is set while it is being destroyed; Marked when it has been marked for removal.
+	Deleting, Marked bool
+	// Installed is set when the install is done; GaveUp when it will never be; Failing while its last attempt failed.
+	Installed, GaveUp, Failing bool
+	// Wanted is the power state it is told to have.
+	Wanted Power
+	// Running is set while it can be used.
+	Running bool
+	// PowerFailed is set while starting or stopping it fails, PowerTimedOut when that took longer than it may.
+	PowerFailed, PowerTimedOut bool
+	// ResumingSince is when its current resume began; zero when it does not resume.
+	ResumingSince time.Time
+	// UnreachableSince is since when it cannot be reached although it should run; zero when it can.
+	UnreachableSince time.Time
+}
+
+// Power is what a member is told to be.
+type Power string
+
+// Unset is a member that was never told.
+const (
+	Unset       Power = ""
+	Running     Power = "Running"
+	Hibernating Power = "Hibernating"
+)
+
+// Claim is one claim on the pool.
+type Claim struct {
+	Name    string
+	Created time.Time
+	// Cluster names the cluster it has been told of; empty while it waits.
+	Cluster  string
+	Deleting bool
+}
+
+// Phase is the one bucket that a member is in.
+type Phase string
+
+// Every member is in exactly one of these. Stale is a mark beside it.
+const (
+	Deleting   Phase = "deleting"
+	Removed    Phase = "marked"
+	Claimed    Phase = "claimed"
+	Broken     Phase = "broken"
+	Installing Phase = "installing"
+	Standby    Phase = "standby"
+	Assignable Phase = "assignable"
+)
+
+// Phase is the bucket that m is in at the given time.
+func (m Member) Phase(s Settings, now time.Time) Phase {
+	switch {
+	case m.Deleting:
+		return Deleting
+	case m.Marked:
+		return Removed
+	case m.Claim != "":
+		return Claimed
+	case m.broken(s, now):
+		return Broken
+	case !m.Installed:
+		return Installing
+	case m.Running:
+		return Assignable
+	default:
+		return Standby
+	}
+}
+
+// broken: the install has been given up, a power change timed out, or it cannot
+// be reached for longer than a resume may take (seed 002).
+func (m Member) broken(s Settings, now time.Time) bool {
+	if m.GaveUp || m.PowerTimedOut {
+		return true
+	}
+	if s.ResumeTimeout == 0 || !m.Installed {
+		return false
+	}
+	return past(m.ResumingSince, s.ResumeTimeout, now) || past(m.UnreachableSince, s.ResumeTimeout, now)
+}
+
+// impatience is how long a resume may take before the next stand-by is woken
+// beside it, when the pool has no resume timeout. Resumes take three to five
+// minutes where Hive's users measured them.
+const impatience = 10 * time.Minute
+
+// struggles reports whether m should not be counted on to run soon: it then uses
+// up no slot, and the next one is woken beside it.
+func (m Member) struggles(s Settings, now time.Time) bool {
+	return m.Failing || m.PowerFailed || past(m.ResumingSince, s.patience(), now)
+}
+
+func (s Settings) patience() time.Duration {
+	if s.ResumeTimeout > 0 {
+		return s.ResumeTimeout / 2
+	}
+	return impatience
+}
+
+func (m Member) stale(s Settings) bool { return m.Version != s.Version }
+
+func past(since time.Time, span time.Duration, now time.Time) bool {
+	return !since.IsZero() && !now.Before(since.Add(span))
+}
+
+// oldestFirst orders members by age; the name settles ties.
+func oldestFirst(a, b Member) int {
+	if c := a.Created.Compare(b.Created); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Name, b.Name)
+}
+
+func claimsOldestFirst(a, b Claim) int {
+	if c := a.Created.Compare(b.Created); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Name, b.Name)
+}
+
+func sorted[T any](list []T, order func(a, b T) int) []T {
+	out := slices.Clone(list)
+	slices.SortStableFunc(out, order)
+	return out
+}

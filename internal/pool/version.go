@@ -1,0 +1,90 @@
+package pool
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// inventoryMark is appended before the hash when the pool has an inventory:
+// adding or removing one makes clusters stale, editing it does not (seed 001).
+const inventoryMark = "hasInventory"
+
+// Version is the pool's version: 16 hexadecimal digits over the parts of the
+// spec that shape a cluster: platform, baseDomain, imageSetRef,
+// installConfigSecretTemplateRef and customizationRef.
+//
+// It is computed over canonical JSON of the values that are set, so that a new
+// field of the API, or another order of keys, changes no pool's version (in Hive
+// an upgrade could replace every unclaimed cluster). Golden values are in the tests.
+func Version(spec hivev1.ClusterPoolSpec) (string, error) {
+	shape := map[string]any{
+		"platform":                       spec.Platform,
+		"baseDomain":                     spec.BaseDomain,
+		"imageSetRef":                    spec.ImageSetRef,
+		"installConfigSecretTemplateRef": spec.InstallConfigSecretTemplateRef,
+		"customizationRef":               spec.CustomizationRef,
+	}
+	raw, err := canonical(shape)
+	if err != nil {
+		return "", fmt.Errorf("hashing the pool's spec: %w", err)
+	}
+	if len(spec.Inventory) > 0 {
+		raw = append(raw, inventoryMark...)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// canonical is JSON with sorted keys and without nulls and empty values.
+func canonical(v any) ([]byte, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var tree any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&tree); err != nil {
+		return nil, err
+	}
+	return json.Marshal(prune(tree, 0))
+}
+
+// platformDepth is where the name of a platform stands: {"platform": {"aws": {}}}
+// says something even if its settings are empty.
+const platformDepth = 2
+
+func prune(v any, depth int) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	for k, child := range m {
+		child = prune(child, depth+1)
+		if empty(child) && !(depth+1 == platformDepth && child != nil) {
+			delete(m, k)
+			continue
+		}
+		m[k] = child
+	}
+	return m
+}
+
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
