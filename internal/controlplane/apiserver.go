@@ -1,0 +1,127 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// serviceNetwork is where cluster IPs come from, and its first address, by which
+// pods know the API. The network is OpenShift's default.
+const (
+	serviceNetwork = "172.30.0.0/16"
+	serviceIP      = "172.30.0.1"
+)
+
+// serverNames are what the API server may be called by.
+var serverNames = []string{
+	"127.0.0.1", "localhost", serviceIP,
+	"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+}
+
+// runAPIServer serves the API until ctx ends, and then lets requests finish.
+//
+// It is what kube-apiserver's app.Run does, except for the version it tells. The
+// cobra command cannot be used: it insists on handling the process's signals.
+func runAPIServer(ctx context.Context, l net.Listener, f files, etcdURL string) error {
+	completed, err := apiServerOptions(ctx, l, f, etcdURL)
+	if err != nil {
+		return err
+	}
+	config, err := app.NewConfig(completed)
+	if err != nil {
+		return fmt.Errorf("configuring: %w", err)
+	}
+	for _, c := range []*genericapiserver.Config{
+		&config.Aggregator.GenericConfig.Config,
+		config.KubeAPIs.ControlPlane.Generic,
+		&config.ApiExtensions.GenericConfig.Config,
+	} {
+		c.EffectiveVersion = released{c.EffectiveVersion}
+	}
+	complete, err := config.Complete()
+	if err != nil {
+		return fmt.Errorf("configuring: %w", err)
+	}
+	chain, err := app.CreateServerChain(complete)
+	if err != nil {
+		return fmt.Errorf("creating servers: %w", err)
+	}
+	prepared, err := chain.PrepareRun()
+	if err != nil {
+		return fmt.Errorf("preparing: %w", err)
+	}
+	return prepared.Run(ctx)
+}
+
+func apiServerOptions(ctx context.Context, l net.Listener, f files, etcdURL string) (options.CompletedOptions, error) {
+	o := options.NewServerRunOptions()
+	if err := parse(o.Flags(), apiServerFlags(f, etcdURL)); err != nil {
+		return options.CompletedOptions{}, err
+	}
+	o.SecureServing.Listener = l
+	if err := o.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return options.CompletedOptions{}, fmt.Errorf("setting feature gates: %w", err)
+	}
+	completed, err := o.Complete(ctx)
+	if err != nil {
+		return options.CompletedOptions{}, fmt.Errorf("completing options: %w", err)
+	}
+	return completed, invalid(completed.Validate())
+}
+
+func apiServerFlags(f files, etcdURL string) []string {
+	flags := []string{
+		"--etcd-servers=" + etcdURL,
+		// The endpoints of service "kubernetes" may not be on the loopback; without
+		// an address the computer would be asked for its default route.
+		"--advertise-address=127.0.0.1",
+		"--bind-address=127.0.0.1",
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=" + serviceNetwork,
+		"--allow-privileged=true",
+		"--profiling=false",
+		// Without it a stop waits a minute for watches, which never end by themselves.
+		"--shutdown-send-retry-after=true",
+
+		"--tls-cert-file=" + f.cert(serverFile),
+		"--tls-private-key-file=" + f.key(serverFile),
+		"--client-ca-file=" + f.caCert(),
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--enable-bootstrap-token-auth=true",
+
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + pki.ServiceAccountKeyPath(f.pki),
+		"--service-account-signing-key-file=" + pki.ServiceAccountKeyPath(f.pki),
+
+		"--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-certificate-authority=" + f.caCert(),
+		"--kubelet-client-certificate=" + f.cert(kubeletClientFile),
+		"--kubelet-client-key=" + f.key(kubeletClientFile),
+
+		"--proxy-client-cert-file=" + f.cert(frontProxyFile),
+		"--proxy-client-key-file=" + f.key(frontProxyFile),
+		"--requestheader-client-ca-file=" + f.frontProxyCA(),
+		"--requestheader-allowed-names=" + frontProxyUser,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+	}
+	if tokens := pki.TokensPath(f.pki); exists(tokens) {
+		flags = append(flags, "--token-auth-file="+tokens)
+	}
+	return flags
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

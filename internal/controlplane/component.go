@@ -1,0 +1,44 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// A component is one of the programs of a control plane, in a goroutine.
+type component struct {
+	name   string
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it has returned
+	err    error         // what it returned; to be read after done
+}
+
+// errSilent stands for the reason that a component did not give.
+var errSilent = errors.New("no reason given")
+
+// run runs f until stop. It outlives ctx, so that components can be stopped in
+// order, not all at once.
+func run(ctx context.Context, name string, f func(context.Context) error) *component {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c := &component{name: name, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		c.err = f(ctx)
+	}()
+	return c
+}
+
+// stop returns when the component has returned.
+func (c *component) stop() {
+	c.cancel()
+	<-c.done
+}
+
+// died says why the component returned although nobody had stopped it.
+func (c *component) died() error {
+	if c.err == nil {
+		c.err = errSilent
+	}
+	return fmt.Errorf("%s ended by itself: %w", c.name, c.err)
+}

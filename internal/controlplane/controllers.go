@@ -1,0 +1,44 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// runControllers runs the named controllers until ctx ends.
+func runControllers(ctx context.Context, f files, names, further []string) error {
+	o, err := options.NewKubeControllerManagerOptions()
+	if err != nil {
+		return fmt.Errorf("making options: %w", err)
+	}
+	all, off, aliases := app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()
+	sets := o.Flags(all, off, aliases)
+	if err := parse(sets, append(controllerFlags(f, names), further...)); err != nil {
+		return err
+	}
+	o.ParsedFlags = &sets
+	config, err := o.Config(ctx, all, off, aliases)
+	if err != nil {
+		return fmt.Errorf("configuring: %w", err)
+	}
+	return app.Run(ctx, config.Complete())
+}
+
+func controllerFlags(f files, names []string) []string {
+	return []string{
+		"--kubeconfig=" + f.kubeconfig(controllerManagerFile),
+		"--controllers=" + strings.Join(names, ","),
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--profiling=false",
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + pki.ServiceAccountKeyPath(f.pki),
+		"--root-ca-file=" + f.caCert(),
+	}
+}

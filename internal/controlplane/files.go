@@ -1,0 +1,82 @@
+package controlplane
+
+import (
+	"path/filepath"
+	"time"
+
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// The user names that Kubernetes' default roles know the components by.
+const (
+	controllerManagerUser = "system:kube-controller-manager"
+	schedulerUser         = "system:kube-scheduler"
+	frontProxyUser        = "front-proxy-client"
+)
+
+// files are what the components are told by path: they take no certificates
+// from memory.
+type files struct {
+	run string // made anew at each start
+	pki string // made by pki.EnsureCluster
+}
+
+func (f files) cert(name string) string       { return filepath.Join(f.run, name+".crt") }
+func (f files) key(name string) string        { return filepath.Join(f.run, name+".key") }
+func (f files) kubeconfig(name string) string { return filepath.Join(f.run, name+".kubeconfig") }
+func (f files) caCert() string                { return filepath.Join(f.pki, pki.ClusterCA+".crt") }
+func (f files) frontProxyCA() string          { return filepath.Join(f.pki, pki.FrontProxyCA+".crt") }
+
+// Names of the pairs and kubeconfigs in files.run.
+const (
+	serverFile            = "apiserver"
+	kubeletClientFile     = "kubelet-client"
+	frontProxyFile        = "front-proxy-client"
+	controllerManagerFile = "controller-manager"
+	schedulerFile         = "scheduler"
+)
+
+// issue writes the certificates and kubeconfigs of the components.
+func (f files) issue(ca *pki.CA, url string, now time.Time) error {
+	server, err := ca.Server(now, certificateLife, "kube-apiserver", serverNames...)
+	if err != nil {
+		return err
+	}
+	if err := server.Write(f.run, serverFile); err != nil {
+		return err
+	}
+	if err := f.issueClient(ca, now, kubeletClientFile, pki.KubeletClientUser); err != nil {
+		return err
+	}
+	frontProxy, err := pki.LoadCA(f.pki, pki.FrontProxyCA)
+	if err != nil {
+		return err
+	}
+	if err := f.issueClient(frontProxy, now, frontProxyFile, frontProxyUser); err != nil {
+		return err
+	}
+	if err := f.issueKubeconfig(ca, url, now, controllerManagerFile, controllerManagerUser); err != nil {
+		return err
+	}
+	return f.issueKubeconfig(ca, url, now, schedulerFile, schedulerUser)
+}
+
+func (f files) issueClient(ca *pki.CA, now time.Time, name, user string) error {
+	pair, err := ca.Client(now, certificateLife, user)
+	if err != nil {
+		return err
+	}
+	return pair.Write(f.run, name)
+}
+
+func (f files) issueKubeconfig(ca *pki.CA, url string, now time.Time, name, user string) error {
+	pair, err := ca.Client(now, certificateLife, user)
+	if err != nil {
+		return err
+	}
+	raw, err := pki.Kubeconfig(pki.Cluster{Name: "self", Server: url, CA: ca.CertPEM()}, user, pair)
+	if err != nil {
+		return err
+	}
+	return pki.WriteFile(f.kubeconfig(name), raw)
+}

@@ -1,0 +1,95 @@
+// Package flock lets one process at a time own a folder.
+//
+// The kernel drops the lock when its holder ends, however it ends: there is no
+// stale lock to clean up after a kill -9.
+package flock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A Lock is held from Acquire to Release, or until the process ends.
+type Lock struct {
+	file *os.File
+}
+
+// A HeldError says that another process holds the lock.
+type HeldError struct {
+	Path string
+	// PID of the holder; 0 if it has not written it yet.
+	PID int
+}
+
+func (e *HeldError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("%s is held by another process", e.Path)
+	}
+	return fmt.Sprintf("%s is held by process %d", e.Path, e.PID)
+}
+
+// Acquire takes the lock of the file at path, which it makes if needed, and
+// writes the id of this process into it. It does not wait: the error is a
+// *HeldError if somebody else has the lock.
+func Acquire(path string) (*Lock, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	}
+	if err := lock(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &Lock{file: f}, nil
+}
+
+// Release gives the lock up. The file stays: were it removed, somebody could
+// lock the removed file while another locks its successor.
+func (l *Lock) Release() error {
+	if err := l.file.Close(); err != nil {
+		return fmt.Errorf("unlocking %s: %w", l.file.Name(), err)
+	}
+	return nil
+}
+
+func lock(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return &HeldError{Path: f.Name(), PID: holder(f.Name())}
+	}
+	if err != nil {
+		return fmt.Errorf("locking %s: %w", f.Name(), err)
+	}
+	if err := record(f, os.Getpid()); err != nil {
+		return fmt.Errorf("writing %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+func record(f *os.File, pid int) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt([]byte(strconv.Itoa(pid)+"\n"), 0)
+	return err
+}
+
+// holder returns the pid in the file at path, or 0.
+func holder(path string) int {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,32 @@
+// Package kubeversion tells which Kubernetes this program contains.
+package kubeversion
+
+import (
+	"runtime/debug"
+	"strings"
+
+	"k8s.io/component-base/version"
+)
+
+const module = "k8s.io/kubernetes"
+
+// Get returns the version of Kubernetes in this program, as in v1.36.3. It comes
+// from the build information, so that it is right without linker flags: what
+// component-base says without them cannot be parsed by Helm and others.
+func Get() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if dep.Path == module {
+				return released(dep)
+			}
+		}
+	}
+	return "v" + version.DefaultKubeBinaryVersion + ".0"
+}
+
+func released(dep *debug.Module) string {
+	if dep.Replace != nil && strings.HasPrefix(dep.Replace.Version, "v") {
+		return dep.Replace.Version
+	}
+	return dep.Version
+}

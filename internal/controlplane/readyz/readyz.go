@@ -1,0 +1,79 @@
+// Package readyz waits for an API server, and can tell what it is waiting for.
+package readyz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// interval between two questions: nobody tells when an API server becomes ready.
+const interval = 100 * time.Millisecond
+
+// ErrGone says that the API server will not become ready any more.
+var ErrGone = errors.New("the API server is gone")
+
+// A Probe remembers what an API server last said about itself. The zero Probe has
+// not asked yet. It may be used by several goroutines.
+type Probe struct {
+	mu     sync.Mutex
+	answer string
+}
+
+// Await returns nil when the API server is ready. It returns ErrGone if gone is
+// closed before, and another error if ctx ends before.
+func (p *Probe) Await(ctx context.Context, config *rest.Config, gone <-chan struct{}) error {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client of the API: %w", err)
+	}
+	return wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-gone:
+			return false, ErrGone
+		default:
+		}
+		body, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		p.remember(summary(body, err))
+		return err == nil, nil
+	})
+}
+
+// LastAnswer says why the API server was not ready when it was last asked.
+func (p *Probe) LastAnswer() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.answer
+}
+
+func (p *Probe) remember(answer string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = answer
+}
+
+// summary returns the checks that failed, which /readyz lists as "[-]name failed:
+// reason", or else the error of the request.
+func summary(body []byte, err error) string {
+	var failed []string
+	for line := range strings.Lines(string(body)) {
+		if check, ok := strings.CutPrefix(line, "[-]"); ok {
+			name, _, _ := strings.Cut(check, " ")
+			failed = append(failed, name)
+		}
+	}
+	if len(failed) > 0 {
+		return "not ready: " + strings.Join(failed, ", ")
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return "ready"
+}

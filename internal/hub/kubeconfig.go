@@ -1,0 +1,34 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// Context is the name of the hub's context in a kubeconfig.
+const Context = "hotspare"
+
+// WriteKubeconfig writes to path how the person who runs the hub reaches it, for
+// kubectl. A file that says so already is left alone while its certificate is
+// good for another month.
+func (h *Hub) WriteKubeconfig(path string) error {
+	cluster := pki.Cluster{Name: Context, Server: h.URL(), CA: h.ca.CertPEM()}
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	if h.ca.Fresh(old, cluster, adminUser, time.Now()) {
+		return nil
+	}
+	pair := pki.Pair{Cert: h.admin.CertData, Key: h.admin.KeyData}
+	raw, err := pki.Kubeconfig(cluster, adminUser, pair)
+	if err != nil {
+		return err
+	}
+	return pki.WriteFile(path, raw)
+}

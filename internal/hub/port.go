@@ -1,0 +1,57 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"hotspare.io/hotspare/internal/controlplane"
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// listen listens on port, or, if that is 0, on the port that the hub in dir had
+// last time, or else on any that is free. It stores which one it was, since
+// people's kubeconfigs name it.
+func listen(dir string, port int) (net.Listener, error) {
+	path := filepath.Join(dir, "port")
+	last, err := readPort(path)
+	if err != nil {
+		return nil, err
+	}
+	if port == 0 {
+		port = last
+	}
+	listener, err := controlplane.Listen(port)
+	if err != nil {
+		return nil, fmt.Errorf("%w, or give the hub another port", err)
+	}
+	port = listener.Addr().(*net.TCPAddr).Port
+	if port == last {
+		return listener, nil
+	}
+	if err := pki.WriteFile(path, []byte(strconv.Itoa(port)+"\n")); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// readPort returns the port stored at path, or 0 if there is none.
+func readPort(path string) (int, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading the port of last time: %w", err)
+	}
+	port, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		return 0, fmt.Errorf("reading the port of last time from %s: %w", path, err)
+	}
+	return port, nil
+}

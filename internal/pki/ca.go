@@ -1,0 +1,155 @@
+// Package pki makes the keys, certificates and kubeconfigs of a cluster.
+//
+// Everything is made from a CA that lives on disk: a leaf certificate is cheap,
+// so whoever needs one signs a new one at each start and keeps none. Keys are
+// ECDSA P-256 throughout. Files are written whole or not at all, with mode 0600.
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// Names, to be used with CA.Write and LoadCA, of the CAs of a cluster.
+const (
+	// ClusterCA signs the certificates of the API server, of its clients and of the nodes.
+	ClusterCA = "ca"
+	// FrontProxyCA signs what the API server shows to aggregated API servers.
+	FrontProxyCA = "front-proxy-ca"
+)
+
+// Backdate is how long before its making a certificate becomes valid, so that a
+// peer whose clock is slightly behind accepts it at once.
+const Backdate = 5 * time.Second
+
+// caLife outlives every cluster that anybody keeps on a laptop.
+const caLife = 10 * 365 * 24 * time.Hour
+
+// A CA is a self-signed certificate and the key that signs with it. It may be
+// used by several goroutines at once.
+type CA struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+	pair Pair
+}
+
+// NewCA makes a CA with the common name cn. It is only in memory: see Write.
+func NewCA(cn string, now time.Time) (*CA, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: cn},
+		NotBefore:             now.Add(-Backdate),
+		NotAfter:              now.Add(caLife),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("signing CA %s: %w", cn, err)
+	}
+	pair, err := newPair(der, key)
+	if err != nil {
+		return nil, err
+	}
+	return parseCA(pair)
+}
+
+// LoadCA reads the CA that Write stored in dir under name. The error is
+// fs.ErrNotExist if there is none.
+func LoadCA(dir, name string) (*CA, error) {
+	pair, err := ReadPair(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := parseCA(pair)
+	if err != nil {
+		return nil, fmt.Errorf("reading CA %s: %w", filepath.Join(dir, name+certSuffix), err)
+	}
+	return ca, nil
+}
+
+// LoadOrCreateCA loads the CA called name from dir. If there is none it makes one
+// with the common name cn and stores it.
+func LoadOrCreateCA(dir, name, cn string, now time.Time) (*CA, error) {
+	ca, err := LoadCA(dir, name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return ca, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, name+certSuffix)); err == nil {
+		return nil, fmt.Errorf("loading CA %s: its certificate is there, its key is gone", filepath.Join(dir, name))
+	}
+	if ca, err = NewCA(cn, now); err != nil {
+		return nil, err
+	}
+	return ca, ca.Write(dir, name)
+}
+
+// Write stores the CA as dir/name.crt and dir/name.key. It creates dir if needed.
+func (c *CA) Write(dir, name string) error {
+	return c.pair.Write(dir, name)
+}
+
+// CertPEM returns the certificate, for those who must trust this CA.
+func (c *CA) CertPEM() []byte {
+	return c.pair.Cert
+}
+
+func parseCA(pair Pair) (*CA, error) {
+	certs, err := cert.ParseCertsPEM(pair.Cert)
+	if err != nil {
+		return nil, err
+	}
+	if !certs[0].IsCA {
+		return nil, errors.New("not a CA certificate")
+	}
+	parsed, err := keyutil.ParsePrivateKeyPEM(pair.Key)
+	if err != nil {
+		return nil, err
+	}
+	key, ok := parsed.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("a key of type %T cannot sign", parsed)
+	}
+	return &CA{cert: certs[0], key: key, pair: pair}, nil
+}
+
+func newKey() (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generating a key: %w", err)
+	}
+	return key, nil
+}
+
+// newSerial returns a positive number of up to 127 bits; RFC 5280 allows 20 octets.
+func newSerial() (*big.Int, error) {
+	limit := new(big.Int).Lsh(big.NewInt(1), 127)
+	n, err := rand.Int(rand.Reader, limit)
+	if err != nil {
+		return nil, fmt.Errorf("generating a serial number: %w", err)
+	}
+	return n.Add(n, big.NewInt(1)), nil
+}

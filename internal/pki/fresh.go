@@ -1,0 +1,31 @@
+package pki
+
+import (
+	"bytes"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
+)
+
+// renewBefore is how long a certificate in somebody's hands must still be good
+// for to be left there.
+const renewBefore = 30 * 24 * time.Hour
+
+// Fresh reports whether raw is what Kubeconfig makes for user at the cluster,
+// with a certificate of this CA that is good for another month.
+func (c *CA) Fresh(raw []byte, cluster Cluster, user string, now time.Time) bool {
+	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		return false
+	}
+	if config.Host != cluster.Server || !bytes.Equal(config.CAData, cluster.CA) {
+		return false
+	}
+	certs, err := cert.ParseCertsPEM(config.CertData)
+	if err != nil {
+		return false
+	}
+	leaf := certs[0]
+	return leaf.Subject.CommonName == user && leaf.CheckSignatureFrom(c.cert) == nil && now.Add(renewBefore).Before(leaf.NotAfter)
+}

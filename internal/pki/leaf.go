@@ -1,0 +1,98 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"net"
+	"time"
+)
+
+// KubeletClientUser is who an API server is when it asks a node for logs.
+const KubeletClientUser = "kube-apiserver-kubelet-client"
+
+// Client returns a certificate by which user, a member of groups, may log in to
+// an API server that trusts this CA, from now until life later.
+func (c *CA) Client(now time.Time, life time.Duration, user string, groups ...string) (Pair, error) {
+	return c.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: user, Organization: groups},
+		NotBefore:   now.Add(-Backdate),
+		NotAfter:    now.Add(life),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+}
+
+// Server returns a certificate for a server called name that is dialled as any
+// of hosts, each a DNS name or an IP address.
+func (c *CA) Server(now time.Time, life time.Duration, name string, hosts ...string) (Pair, error) {
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: name},
+		NotBefore:   now.Add(-Backdate),
+		NotAfter:    now.Add(life),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+			continue
+		}
+		template.DNSNames = append(template.DNSNames, host)
+	}
+	return c.sign(template)
+}
+
+// Request returns the PEM certificate that was asked for by request, for the given
+// usages, from now until life later. The caller has judged the request: its
+// subject and its names are granted as they are.
+func (c *CA) Request(now time.Time, life time.Duration, request *x509.CertificateRequest, usages ...x509.ExtKeyUsage) ([]byte, error) {
+	if err := request.CheckSignature(); err != nil {
+		return nil, fmt.Errorf("checking the request of %s: %w", request.Subject.CommonName, err)
+	}
+	der, err := c.issue(&x509.Certificate{
+		Subject:     request.Subject,
+		NotBefore:   now.Add(-Backdate),
+		NotAfter:    now.Add(life),
+		DNSNames:    request.DNSNames,
+		IPAddresses: request.IPAddresses,
+		ExtKeyUsage: usages,
+	}, request.PublicKey)
+	if err != nil {
+		return nil, err
+	}
+	return encodeCert(der), nil
+}
+
+// sign issues a certificate for a new key.
+func (c *CA) sign(template *x509.Certificate) (Pair, error) {
+	key, err := newKey()
+	if err != nil {
+		return Pair{}, err
+	}
+	der, err := c.issue(template, key.Public())
+	if err != nil {
+		return Pair{}, err
+	}
+	return newPair(der, key)
+}
+
+// issue completes the template with what all leaves share, and signs it.
+func (c *CA) issue(template *x509.Certificate, public crypto.PublicKey) ([]byte, error) {
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber = serial
+	template.BasicConstraintsValid = true
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	if _, ok := public.(*rsa.PublicKey); ok {
+		template.KeyUsage |= x509.KeyUsageKeyEncipherment
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, c.cert, public, c.key)
+	if err != nil {
+		return nil, fmt.Errorf("signing certificate of %s: %w", template.Subject.CommonName, err)
+	}
+	return der, nil
+}

@@ -1,0 +1,163 @@
+package spoke
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"hotspare.io/hotspare/internal/controlplane"
+	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/pki"
+	"hotspare.io/hotspare/internal/spoke/csr"
+	"hotspare.io/hotspare/internal/spoke/mark"
+	"hotspare.io/hotspare/internal/spoke/node"
+)
+
+// controllers are what a small cluster needs. Pods are never evicted from a node
+// that is away: it may only be asleep.
+var controllers = []string{
+	"bootstrap-signer-controller",
+	"certificatesigningrequest-approving-controller",
+	"certificatesigningrequest-cleaner-controller",
+	"certificatesigningrequest-signing-controller",
+	"clusterrole-aggregation-controller",
+	"cronjob-controller",
+	"daemonset-controller",
+	"deployment-controller",
+	"disruption-controller",
+	"endpointslice-controller",
+	"garbage-collector-controller",
+	"job-controller",
+	"namespace-controller",
+	"node-lifecycle-controller",
+	"pod-garbage-collector-controller",
+	"replicaset-controller",
+	"root-ca-certificate-publisher-controller",
+	"serviceaccount-controller",
+	"serviceaccount-token-controller",
+	"statefulset-controller",
+	"token-cleaner-controller",
+}
+
+// idleGCPercent makes a control plane small once it is up: many share a computer,
+// and do little. While it starts, this would cost it half a second.
+const idleGCPercent = 25
+
+// runControlPlane is a control plane, and the node it runs on, until ctx ends.
+func runControlPlane(ctx context.Context, dir string, config machine.Config) error {
+	listener, err := controlplane.Listen(config.APIPort)
+	if err != nil {
+		return fmt.Errorf("starting machine %s: %w", config.Name, err)
+	}
+	keys := machine.PKIPath(dir)
+	cp, err := controlplane.Start(ctx, controlplane.Options{
+		Dir:             machine.DiskPath(dir),
+		PKI:             keys,
+		Listener:        listener,
+		Controllers:     controllers,
+		ControllerFlags: controllerFlags(keys),
+		Scheduler:       true,
+		Log:             os.Stderr,
+	})
+	if err != nil {
+		return fmt.Errorf("starting machine %s: %w", config.Name, err)
+	}
+	defer cp.Stop()
+	if err := cp.Ready(ctx); err != nil {
+		return err
+	}
+	debug.SetGCPercent(idleGCPercent)
+	return inhabit(ctx, cp, dir, config)
+}
+
+// controllerFlags let a node be called dead after 16 seconds, and have
+// kube-controller-manager sign for all but the nodes, whose certificates are ours.
+func controllerFlags(keys string) []string {
+	return []string{
+		"--node-monitor-grace-period=16s",
+		"--node-monitor-period=2s",
+		"--cluster-signing-kube-apiserver-client-cert-file=" + filepath.Join(keys, pki.ClusterCA+".crt"),
+		"--cluster-signing-kube-apiserver-client-key-file=" + filepath.Join(keys, pki.ClusterCA+".key"),
+	}
+}
+
+// inhabit runs what makes a control plane a cluster, until ctx ends or the control
+// plane dies.
+func inhabit(ctx context.Context, cp *controlplane.ControlPlane, dir string, config machine.Config) error {
+	root, err := cp.Config("hotspare-machine", "system:masters")
+	if err != nil {
+		return err
+	}
+	authority, err := newAuthority(root, dir, config)
+	if err != nil {
+		return err
+	}
+	// The same account as the workers', known by a certificate instead of a token.
+	bootstrap, err := cp.Config(pki.NodeBootstrapperUser, pki.NodeBootstrapperGroups()...)
+	if err != nil {
+		return err
+	}
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return outlive(ctx, cp) })
+	work.Go(func() error { return grant(ctx, root) })
+	work.Go(func() error { authority.Run(ctx); return nil })
+	work.Go(func() error {
+		return mark.Run(ctx, root, mark.Options{
+			InfraID: config.InfraID, ControlPlane: config.Name, OpenShiftVersion: config.OpenShiftVersion,
+		})
+	})
+	work.Go(func() error {
+		return node.Run(ctx, node.Options{
+			Name: config.Name, Dir: machine.PKIPath(dir), Bootstrap: bootstrap, Taints: taints(config.Workers),
+		})
+	})
+	return work.Wait()
+}
+
+func newAuthority(root *rest.Config, dir string, config machine.Config) (*csr.Authority, error) {
+	client, err := kubernetes.NewForConfig(root)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the API: %w", err)
+	}
+	ca, err := pki.LoadCA(machine.PKIPath(dir), pki.ClusterCA)
+	if err != nil {
+		return nil, err
+	}
+	return &csr.Authority{
+		Client:  client,
+		CA:      ca,
+		Life:    config.CertificateDuration.Duration,
+		InfraID: config.InfraID,
+		Installing: func() bool {
+			_, err := os.Stat(machine.InstalledPath(dir))
+			return errors.Is(err, fs.ErrNotExist)
+		},
+	}, nil
+}
+
+// outlive returns why the control plane died, or nil when ctx ends before.
+func outlive(ctx context.Context, cp *controlplane.ControlPlane) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-cp.Done():
+		return cp.Err()
+	}
+}
+
+// taints keep pods off the control plane if there are workers to take them.
+func taints(workers int) []corev1.Taint {
+	if workers == 0 {
+		return nil
+	}
+	return []corev1.Taint{{Key: "node-role.kubernetes.io/master", Effect: corev1.TaintEffectNoSchedule}}
+}

@@ -1,0 +1,83 @@
+// Package loop calls a function for each object of a kind that is new, has
+// changed, or wants to be looked at again: the smallest possible controller.
+package loop
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+)
+
+// How soon a failed call is repeated: at first, and at the most.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 10 * time.Second
+)
+
+// A Func brings one object, which it must not change, to where it should be. It is
+// called again after the duration that it returns, if that is not zero.
+type Func[T runtime.Object] func(ctx context.Context, object T) (again time.Duration, err error)
+
+type queue = workqueue.TypedRateLimitingInterface[string]
+
+// Run calls f for the objects that source lists, one at a time, until ctx ends. A
+// call that failed is logged and repeated. Objects that are gone are not told of.
+func Run[T runtime.Object](ctx context.Context, source cache.ListerWatcher, example T, f Func[T]) {
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry))
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: source,
+		ObjectType:    example,
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { enqueue(q, o) },
+			UpdateFunc: func(_, o any) { enqueue(q, o) },
+		},
+	})
+	go informer.RunWithContext(ctx)
+	context.AfterFunc(ctx, q.ShutDown)
+	for {
+		key, down := q.Get()
+		if down {
+			return
+		}
+		again, err := call(ctx, store, key, f)
+		settle(ctx, q, key, again, err)
+	}
+}
+
+func enqueue(q queue, object any) {
+	key, err := cache.MetaNamespaceKeyFunc(object)
+	if err != nil {
+		klog.ErrorS(err, "ignored an object without a name")
+		return
+	}
+	q.Add(key)
+}
+
+func call[T runtime.Object](ctx context.Context, store cache.Store, key string, f Func[T]) (time.Duration, error) {
+	object, exists, err := store.GetByKey(key)
+	if err != nil {
+		return 0, fmt.Errorf("looking up %s: %w", key, err)
+	}
+	if !exists {
+		return 0, nil
+	}
+	return f(ctx, object.(T))
+}
+
+func settle(ctx context.Context, q queue, key string, again time.Duration, err error) {
+	defer q.Done(key)
+	if err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "will retry", "object", key)
+		q.AddRateLimited(key)
+		return
+	}
+	q.Forget(key)
+	if again > 0 {
+		q.AddAfter(key, again)
+	}
+}

@@ -1,0 +1,90 @@
+package mark
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// machineNamespace is where OpenShift keeps its Machines.
+const machineNamespace = "openshift-machine-api"
+
+// The role that a machine has in OpenShift's labels.
+const (
+	master = "master"
+	worker = "worker"
+)
+
+// operators are some of those that every OpenShift cluster has.
+var operators = []string{"authentication", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "machine-approver"}
+
+// A status is that of an object, as JSON.
+type status = map[string]any
+
+// labelled returns what is to be applied to the node to give it the role. A node
+// cannot do that itself: it could make itself a master.
+func labelled(name, role string) *unstructured.Unstructured {
+	labels := map[string]any{"node-role.kubernetes.io/" + role: ""}
+	if role == master {
+		labels["node-role.kubernetes.io/control-plane"] = ""
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Node",
+		"metadata":   map[string]any{"name": name, "labels": labels},
+	}}
+}
+
+// machine returns the Machine of the node.
+func machine(node *corev1.Node, role, infraID string) *unstructured.Unstructured {
+	m := machines.object(node.Name)
+	m.SetLabels(map[string]string{
+		"machine.openshift.io/cluster-api-cluster":      infraID,
+		"machine.openshift.io/cluster-api-machine-role": role,
+		"machine.openshift.io/cluster-api-machine-type": role,
+	})
+	var addresses []any
+	for _, a := range node.Status.Addresses {
+		addresses = append(addresses, map[string]any{"type": string(a.Type), "address": a.Address})
+	}
+	m.Object["status"] = status{
+		"phase":     "Running",
+		"addresses": addresses,
+		"nodeRef":   map[string]any{"kind": "Node", "name": node.Name, "uid": string(node.UID)},
+	}
+	return m
+}
+
+// versionStatus is that of the ClusterVersion of a cluster that has been installed
+// with version at the time since.
+func versionStatus(version, since string) status {
+	return status{
+		"desired":            map[string]any{"version": version},
+		"observedGeneration": int64(1),
+		"history": []any{map[string]any{
+			"state": "Completed", "version": version, "verified": false,
+			"startedTime": since, "completionTime": since,
+		}},
+		"conditions": []any{
+			condition("Available", "True", since),
+			condition("Progressing", "False", since),
+			condition("Failing", "False", since),
+		},
+	}
+}
+
+// operatorStatus is that of a ClusterOperator that has been well since then.
+func operatorStatus(version, since string) status {
+	return status{
+		"versions": []any{map[string]any{"name": "operator", "version": version}},
+		"conditions": []any{
+			condition("Available", "True", since),
+			condition("Progressing", "False", since),
+			condition("Degraded", "False", since),
+			condition("Upgradeable", "True", since),
+		},
+	}
+}
+
+func condition(kind, value, since string) map[string]any {
+	return map[string]any{"type": kind, "status": value, "reason": "AsExpected", "lastTransitionTime": since}
+}

@@ -1,0 +1,116 @@
+package node
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"hotspare.io/hotspare/internal/controlplane/kubeversion"
+)
+
+// address is where all nodes are.
+const address = "127.0.0.1"
+
+// heartbeat is how often the times in a node's conditions are refreshed when
+// nothing else changes. That the node is alive is told by its Lease.
+const heartbeat = time.Minute
+
+// object returns the Node that a node called name registers as. Its role is not
+// for the node to say: NodeRestriction forbids those labels.
+func object(name string, taints []corev1.Taint) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				corev1.LabelHostname:   name,
+				corev1.LabelOSStable:   runtime.GOOS,
+				corev1.LabelArchStable: runtime.GOARCH,
+			},
+		},
+		Spec: corev1.NodeSpec{Taints: taints},
+	}
+}
+
+// machine is what a node knows about itself in this boot.
+type machine struct {
+	name   string
+	bootID string
+	port   int32
+}
+
+// status returns what the node's status should be, given what it is, and whether
+// that is worth telling.
+func (m machine) status(old corev1.NodeStatus, now metav1.Time) (corev1.NodeStatus, bool) {
+	s := *old.DeepCopy()
+	s.Capacity = capacity()
+	s.Allocatable = capacity()
+	s.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: address},
+		{Type: corev1.NodeHostName, Address: m.name},
+		{Type: corev1.NodeInternalDNS, Address: m.name},
+	}
+	s.DaemonEndpoints.KubeletEndpoint.Port = m.port
+	s.NodeInfo = corev1.NodeSystemInfo{
+		MachineID:               m.name,
+		SystemUUID:              m.name,
+		BootID:                  m.bootID,
+		KernelVersion:           "none",
+		OSImage:                 "hotspare local machine",
+		ContainerRuntimeVersion: "none://0",
+		KubeletVersion:          kubeversion.Get(),
+		OperatingSystem:         runtime.GOOS,
+		Architecture:            runtime.GOARCH,
+	}
+	told := true
+	for _, c := range conditions() {
+		told = setCondition(&s, c, now) && told
+	}
+	if told && equality.Semantic.DeepEqual(old, s) {
+		return old, false
+	}
+	for i := range s.Conditions {
+		s.Conditions[i].LastHeartbeatTime = now
+	}
+	return s, true
+}
+
+// setCondition sets c in s. It reports whether it was there and is fresh.
+func setCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.Time) bool {
+	i := slices.IndexFunc(s.Conditions, func(o corev1.NodeCondition) bool { return o.Type == c.Type })
+	if i < 0 {
+		c.LastTransitionTime = now
+		s.Conditions = append(s.Conditions, c)
+		return false
+	}
+	old := &s.Conditions[i]
+	fresh := old.Status == c.Status && now.Sub(old.LastHeartbeatTime.Time) < heartbeat
+	if old.Status != c.Status {
+		old.LastTransitionTime = now
+	}
+	old.Status, old.Reason, old.Message = c.Status, c.Reason, c.Message
+	return fresh
+}
+
+func conditions() []corev1.NodeCondition {
+	return []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory"},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure"},
+		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID"},
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "The machine is up."},
+	}
+}
+
+// capacity is large enough for whatever is tried: pods of local nodes use nothing.
+func capacity() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("8"),
+		corev1.ResourceMemory:           resource.MustParse("32Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"),
+		corev1.ResourcePods:             resource.MustParse("250"),
+	}
+}

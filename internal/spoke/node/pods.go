@@ -1,0 +1,47 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"hotspare.io/hotspare/internal/spoke/loop"
+)
+
+// runPods takes the pods that are bound to the node through their lives.
+func runPods(ctx context.Context, node string, client kubernetes.Interface) error {
+	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
+		fields.OneTermEqualSelector("spec.nodeName", node))
+	loop.Run(ctx, source, &corev1.Pod{}, func(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+		return act(ctx, client, pod, next(pod, metav1.Now()))
+	})
+	return nil
+}
+
+func act(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, s step) (time.Duration, error) {
+	pods := client.CoreV1().Pods(pod.Namespace)
+	var err error
+	switch {
+	case s.remove:
+		err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{
+			GracePeriodSeconds: new(int64),
+			Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
+		})
+	case s.status != nil:
+		pod = pod.DeepCopy()
+		pod.Status = *s.status
+		_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	}
+	// What has changed or gone meanwhile comes again, or does not, by the watch.
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return 0, fmt.Errorf("updating pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return s.wait, nil
+}

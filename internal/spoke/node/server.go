@@ -1,0 +1,106 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/certificate"
+
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// server is the node's kubelet port. It is there for its certificate, and has one
+// line to say when somebody asks for logs.
+type server struct {
+	listener net.Listener
+	manager  certificate.Manager
+	roots    *x509.CertPool
+}
+
+// newServer begins to listen. The node's address is among what the API must know
+// before it grants the certificate, so that comes later.
+func newServer(ctx context.Context, o Options, i *identity) (*server, error) {
+	manager, err := certificate.NewManager(&certificate.Config{
+		ClientsetFn: func(*tls.Certificate) (kubernetes.Interface, error) { return i.client, nil },
+		Template: &x509.CertificateRequest{
+			Subject:     subject(o.Name),
+			DNSNames:    []string{o.Name},
+			IPAddresses: []net.IP{net.ParseIP(address)},
+		},
+		SignerName:       certificatesv1.KubeletServingSignerName,
+		GetUsages:        certificate.DefaultKubeletServingGetUsages,
+		CertificateStore: newStore(o.Dir, "kubelet-server"),
+		Name:             "serving",
+		Ctx:              &ctx,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the serving certificate's manager: %w", err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", net.JoinHostPort(address, "0"))
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	return &server{listener: listener, manager: manager, roots: i.roots}, nil
+}
+
+func (s *server) port() int {
+	return s.listener.Addr().(*net.TCPAddr).Port
+}
+
+// close lets go of the port, if run has not.
+func (s *server) close() {
+	_ = s.listener.Close() // closed already, mostly
+}
+
+// run serves until ctx ends.
+func (s *server) run(ctx context.Context) error {
+	s.manager.Start()
+	defer s.manager.Stop()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", logs)
+	h := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+		TLSConfig: &tls.Config{
+			MinVersion:       tls.VersionTLS12,
+			GetCertificate:   s.present,
+			ClientAuth:       tls.RequireAndVerifyClientCert,
+			ClientCAs:        s.roots,
+			VerifyConnection: onlyAPIServer,
+		},
+	}
+	context.AfterFunc(ctx, func() { _ = h.Close() }) // nobody is to be told that a connection was open
+	if err := h.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving: %w", err)
+	}
+	return nil
+}
+
+func (s *server) present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	current := s.manager.Current()
+	if current == nil {
+		return nil, errors.New("no serving certificate yet")
+	}
+	return current, nil
+}
+
+// onlyAPIServer refuses all others whose certificates are from the cluster's CA.
+func onlyAPIServer(state tls.ConnectionState) error {
+	if name := state.PeerCertificates[0].Subject.CommonName; name != pki.KubeletClientUser {
+		return fmt.Errorf("%s may not ask nodes", name)
+	}
+	return nil
+}
+
+func logs(w http.ResponseWriter, r *http.Request) {
+	_, _ = fmt.Fprintf(w, "pod %s/%s is not a container: local nodes only say that it runs\n",
+		r.PathValue("namespace"), r.PathValue("pod")) // the reader may have left
+}

@@ -1,0 +1,55 @@
+package node
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/util/certificate"
+
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// store keeps one certificate and its key in one file. client-go's file store
+// keeps each that there ever was; with certificates that live for a minute that
+// is a thousand a day.
+type store struct {
+	path string
+}
+
+func newStore(dir, name string) certificate.Store {
+	return store{path: filepath.Join(dir, name+".pem")}
+}
+
+// Current implements certificate.Store.
+func (s store) Current() (*tls.Certificate, error) {
+	raw, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		none := certificate.NoCertKeyError("no certificate at " + s.path)
+		return nil, &none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading certificate: %w", err)
+	}
+	return parse(raw, raw)
+}
+
+// Update implements certificate.Store.
+func (s store) Update(cert, key []byte) (*tls.Certificate, error) {
+	if err := pki.WriteFile(s.path, append(cert[:len(cert):len(cert)], key...)); err != nil {
+		return nil, err
+	}
+	return parse(cert, key)
+}
+
+// parse returns the pair; its leaf, whose dates the manager looks at, is parsed too.
+func parse(cert, key []byte) (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("parsing certificate: %w", err)
+	}
+	return &pair, nil
+}
