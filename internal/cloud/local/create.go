@@ -1,0 +1,80 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"hotspare.io/hotspare/internal/machine"
+)
+
+// Prefixes of folders that are on their way into the store or out of it. What a
+// crash leaves of them is removed by Run.
+const (
+	newPrefix   = ".new-"
+	trashPrefix = ".trash-"
+)
+
+// Create makes a machine, stopped and with an empty disk. If there is one of
+// that name already, it is left as it is. With no APIPort the machine gets that
+// of its cluster, which is chosen for the first machine. Create returns the
+// machine as it is in the store.
+func (s *Store) Create(c machine.Config) (machine.Config, error) {
+	if err := errors.Join(checkName("infraID", c.InfraID), checkName("machine", c.Name)); err != nil {
+		return machine.Config{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	have, err := machine.Load(s.Dir(c.InfraID, c.Name))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return have, err
+	}
+	if c.APIPort == 0 {
+		if c.APIPort, err = s.portOf(c.InfraID); err != nil {
+			return machine.Config{}, err
+		}
+	}
+	if err := s.create(c); err != nil {
+		return machine.Config{}, fmt.Errorf("creating machine %s: %w", c.Name, err)
+	}
+	delete(s.endings, s.Dir(c.InfraID, c.Name)) // those of a namesake that was removed by hand
+	return c, nil
+}
+
+// create makes the machine aside and moves it to its place: it is there as a
+// whole or not at all.
+func (s *Store) create(c machine.Config) error {
+	aside, err := os.MkdirTemp(s.dir, newPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(aside) //nolint:errcheck // finds nothing after the rename
+	if err := os.Mkdir(machine.DiskPath(aside), 0o700); err != nil {
+		return err
+	}
+	if err := writeConfig(machine.ConfigPath(aside), c); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(s.dir, c.InfraID), 0o700); err != nil {
+		return err
+	}
+	return os.Rename(aside, s.Dir(c.InfraID, c.Name))
+}
+
+// writeConfig writes through to the disk: the rename that follows must not
+// survive a power cut that its content does not.
+func writeConfig(path string, c machine.Config) error {
+	raw, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(raw, '\n'))
+	return errors.Join(err, f.Sync(), f.Close())
+}

@@ -1,0 +1,105 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"hotspare.io/hotspare/internal/machine"
+)
+
+// Destroy stops the machines of a cluster and removes them with their disks. It
+// waits until they are gone, or ctx ends; then it can be called again. It may be
+// interrupted anywhere: either all machines are left, to be destroyed again, or
+// none is. That there are none is success.
+func (s *Store) Destroy(ctx context.Context, infraID string) error {
+	s.Release(infraID)
+	for {
+		if err := s.Stop(infraID); err != nil {
+			return err
+		}
+		if err := s.idle(ctx, infraID); err != nil {
+			return err
+		}
+		if err := s.evictAll(infraID); err != nil {
+			return err
+		}
+		trash, err := s.discard(infraID)
+		if err != nil {
+			return fmt.Errorf("removing the machines of %s: %w", infraID, err)
+		}
+		if trash != "" {
+			return os.RemoveAll(trash)
+		}
+	}
+}
+
+// idle waits until no machine of a cluster has a process.
+func (s *Store) idle(ctx context.Context, infraID string) error {
+	for {
+		s.mu.Lock()
+		busy, changed := s.busy(infraID), s.changed
+		s.mu.Unlock()
+		if !busy {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return interrupted(ctx, "waiting for the machines to stop of", infraID)
+		}
+	}
+}
+
+// busy reports whether a machine of the cluster has a process. s.mu is held.
+func (s *Store) busy(infraID string) bool {
+	for _, p := range s.procs {
+		if p.InfraID == infraID {
+			return true
+		}
+	}
+	return false
+}
+
+// evictAll ends what is left over from a former run of the store, for when Run
+// has not done so yet.
+func (s *Store) evictAll(infraID string) error {
+	list, err := s.List(infraID)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if err := evict(machine.LockPath(s.Dir(infraID, c.Name)), s.grace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discard takes the machines of a cluster out of the store, all at once, and
+// returns where they are now. It is nowhere if one of them was started in the
+// meantime.
+func (s *Store) discard(infraID string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy(infraID) {
+		return "", nil
+	}
+	trash, err := os.MkdirTemp(s.dir, trashPrefix)
+	if err != nil {
+		return "", err
+	}
+	err = os.Rename(filepath.Join(s.dir, infraID), filepath.Join(trash, infraID))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", errors.Join(err, os.Remove(trash))
+	}
+	for dir := range s.endings {
+		if filepath.Dir(dir) == filepath.Join(s.dir, infraID) {
+			delete(s.endings, dir)
+		}
+	}
+	return trash, nil
+}

@@ -1,0 +1,50 @@
+package local
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxLog is how large a machine's log may be when the machine starts. A larger
+// one becomes machine.log.1: there are at most that one and what was printed
+// since the last start but one.
+const maxLog = 8 << 20
+
+// openLog opens a machine's log to append to it.
+func openLog(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, fmt.Errorf("rotating a log: %w", err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening a log: %w", err)
+	}
+	return f, nil
+}
+
+// maxLine is how much of the end of a log is looked at for its last line.
+const maxLine = 1 << 10
+
+// lastLine returns the last line of the log at path that was written after it
+// had the size from; "" if there is none or it cannot be read.
+func lastLine(path string, from int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return ""
+	}
+	raw, err := io.ReadAll(io.NewSectionReader(f, max(from, end-maxLine), maxLine))
+	if err != nil {
+		return ""
+	}
+	raw = bytes.TrimSpace(raw)
+	return string(raw[bytes.LastIndexByte(raw, '\n')+1:])
+}

@@ -1,0 +1,39 @@
+package local
+
+import (
+	"context"
+
+	"hotspare.io/hotspare/internal/cloud"
+)
+
+// Power is the local platform: it starts and stops the machines of a Store. What
+// it asks for is done while the store runs.
+type Power struct {
+	Store *Store
+}
+
+var _ cloud.Power = Power{}
+
+// Observe returns the machines with the infraID of ref.
+func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx, "observing machines of", ref.InfraID)
+	}
+	return p.Store.Observe(ref.InfraID)
+}
+
+// Start starts the control plane, then the workers.
+func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
+	if ctx.Err() != nil {
+		return interrupted(ctx, "starting machines of", ref.InfraID)
+	}
+	return p.Store.Start(ref.InfraID)
+}
+
+// Stop stops the workers, then the control plane.
+func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
+	if ctx.Err() != nil {
+		return interrupted(ctx, "stopping machines of", ref.InfraID)
+	}
+	return p.Store.Stop(ref.InfraID)
+}

@@ -1,0 +1,32 @@
+package local
+
+import (
+	"os"
+	"testing"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/cloudtest"
+	"hotspare.io/hotspare/internal/cloud/local/standin"
+)
+
+func TestPower(t *testing.T) {
+	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
+		s := open(t, t.TempDir())
+		run(t, s)
+		return cloudtest.Cloud{
+			Power: Power{Store: s},
+			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
+				create(t, s, infraID, workers)
+				return cloud.Ref{InfraID: infraID}
+			},
+			Vanish: func(t *testing.T, ref cloud.Ref, name string) {
+				if err := os.RemoveAll(s.Dir(ref.InfraID, name)); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Break: func(t *testing.T, ref cloud.Ref, name string) {
+				standin.Inject(t, s.Dir(ref.InfraID, name), standin.Fatal)
+			},
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/machine"
+)
+
+// parentPipe in its environment tells a machine to stop when its standard input ends.
+const parentPipe = "HOTSPARE_PARENT_PIPE=1"
+
+// settling is how long a machine takes until it can be said to have started: a
+// process that gives up before that could not start, and its memory is not all
+// in use yet.
+const settling = 10 * time.Second
+
+// lockPoll is how often a starting machine's lock is looked at. A node has it
+// within 20 ms; a file lock cannot be waited for without taking it.
+const lockPoll = 10 * time.Millisecond
+
+// process is one life of a machine, from before its program is started until it
+// has ended. phase is guarded by the store's mutex.
+type process struct {
+	machine.Config
+	dir     string
+	began   time.Time
+	phase   phase
+	stopped context.CancelFunc
+}
+
+// halt makes the process end: by SIGTERM, after a grace by SIGKILL, and if it has
+// not been started yet, by not starting it.
+func (p *process) halt() {
+	p.phase = stopping
+	p.stopped()
+}
+
+// launch gives a machine a process, in the background. s.mu is held. The
+// process does not end with ctx: when the store closes, Run stops one machine
+// after the other.
+func (s *Store) launch(ctx context.Context, m seen) *process {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p := &process{Config: m.Config, dir: m.dir, began: time.Now(), phase: starting, stopped: cancel}
+	s.procs[m.dir] = p
+	s.announce()
+	s.live.Go(func() {
+		defer cancel()
+		s.lived(own, p, s.animate(own, p))
+	})
+	return p
+}
+
+// lived takes the process out of the store after its end. How it ended is only
+// remembered if it was not told to.
+func (s *Store) lived(ctx context.Context, p *process, end ending) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.procs, p.dir)
+	if ctx.Err() == nil {
+		s.endings[p.dir] = end
+		logr.FromContextOrDiscard(ctx).Info("ended by itself", "machine", p.Name, "state", end.state, "reason", end.reason)
+	}
+	s.announce()
+	s.kick(p.InfraID)
+}
+
+// animate runs the machine's program and returns how it ended.
+func (s *Store) animate(ctx context.Context, p *process) ending {
+	if err := evict(machine.LockPath(p.dir), s.grace); err != nil {
+		return failed(err)
+	}
+	if ctx.Err() != nil {
+		return ending{}
+	}
+	if err := check(p); err != nil {
+		return failed(err)
+	}
+	log, err := openLog(machine.LogPath(p.dir))
+	if err != nil {
+		return failed(err)
+	}
+	defer log.Close() //nolint:errcheck // the process has its own handle
+	before, err := log.Stat()
+	if err != nil {
+		return failed(err)
+	}
+	cmd := s.program(ctx, p.dir)
+	cmd.Stdout, cmd.Stderr = log, log
+	if _, err := cmd.StdinPipe(); err != nil { // held by cmd until the process ends
+		return failed(err)
+	}
+	if err := cmd.Start(); err != nil {
+		return failed(err)
+	}
+	ran, err := s.attend(cmd, p)
+	end := p.judge(ran, err, lastLine(log.Name(), before.Size()))
+	_, err = fmt.Fprintf(log, "%s hotspare: the process of %s ended: %v\n", time.Now().UTC().Format(time.RFC3339), p.Name, cmd.ProcessState)
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).Error(err, "lost a line of a log", "machine", p.Name)
+	}
+	return end
+}
+
+// program is the machine's program, about to be started. It gets a process group
+// of its own, so that Ctrl-C in a terminal reaches only us and we stop the
+// machines in order.
+func (s *Store) program(ctx context.Context, dir string) *exec.Cmd {
+	args := slices.Concat(s.command[1:], []string{"machine", "run", "--dir", dir})
+	cmd := exec.CommandContext(ctx, s.command[0], args...)
+	cmd.Env = append(os.Environ(), parentPipe)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = s.grace
+	return cmd
+}
+
+// attend waits for the end of a started process and notes when it holds its
+// machine's lock. It returns whether it ever did.
+func (s *Store) attend(cmd *exec.Cmd, p *process) (bool, error) {
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	ran := false
+	for {
+		select {
+		case err := <-exited:
+			return ran, err
+		case <-tick.C:
+			if holder(machine.LockPath(p.dir)) == cmd.Process.Pid {
+				ran = true
+				tick.Stop()
+				s.running(p)
+			}
+		}
+	}
+}
+
+// running notes that the process holds its machine's lock.
+func (s *Store) running(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.phase != starting {
+		return
+	}
+	p.phase = up
+	s.announce()
+	s.kick(p.InfraID)
+}
+
+// check returns why the machine cannot be started.
+func check(p *process) error {
+	disk := machine.DiskPath(p.dir)
+	if _, err := os.Stat(disk); err != nil {
+		return fmt.Errorf("its disk is gone: %w: delete the cluster, or put the folder back", err)
+	}
+	return checkPort(p.Config)
+}
+
+// judge tells a machine that could not start from one that stopped: by a crash,
+// or because something killed it. err is that of exec.Cmd.Wait.
+func (p *process) judge(ran bool, err error, said string) ending {
+	var exit *exec.ExitError
+	gaveUp := errors.As(err, &exit) && exit.Exited()
+	if ran && !(gaveUp && time.Since(p.began) < settling) {
+		return ending{state: cloud.Stopped}
+	}
+	how := "exit status 0"
+	if err != nil {
+		how = err.Error()
+	}
+	if said == "" {
+		said = "it printed nothing"
+	}
+	return failed(fmt.Errorf("its process ended at once (%s): %s", how, said))
+}
+
+func failed(err error) ending { return ending{state: cloud.Failed, reason: err.Error()} }

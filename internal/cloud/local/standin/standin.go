@@ -1,0 +1,117 @@
+// Package standin is a machine that does nothing, for tests: a small process in
+// place of a control plane or a node. It keeps the contract of package machine:
+// it takes the lock of its folder, and stops at SIGTERM and at the end of its
+// standard input.
+//
+// A test binary plays it by calling Main first in its TestMain.
+package standin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"hotspare.io/hotspare/internal/controlplane/flock"
+	"hotspare.io/hotspare/internal/machine"
+)
+
+// A Fault is what is wrong with a stand-in's machine.
+type Fault string
+
+const (
+	// Fatal makes it print Fatal and exit at once.
+	Fatal Fault = "fatal: the disk is on fire"
+	// Deaf makes it ignore SIGTERM and the end of its standard input.
+	Deaf Fault = "deaf"
+)
+
+// Inject gives the machine in dir a fault for its next start.
+func Inject(t *testing.T, dir string, f Fault) {
+	t.Helper()
+	if err := os.WriteFile(faultPath(dir), []byte(f), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Command returns how this test binary is started as a machine.
+func Command(t *testing.T) []string {
+	t.Helper()
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // else each machine takes a second to exit
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{exe}
+}
+
+// Main returns if this process is a test. If it was started as a machine, Main
+// plays it and exits; with work, if not nil, done meanwhile.
+func Main(work func(ctx context.Context, dir string) error) {
+	i := slices.Index(os.Args, "--dir")
+	if i != 3 || len(os.Args) != 5 || os.Args[1] != "machine" || os.Args[2] != "run" {
+		return
+	}
+	if err := play(os.Args[4], work); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func play(dir string, work func(context.Context, string) error) error {
+	lock, err := flock.Acquire(machine.LockPath(dir))
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	switch f := FaultOf(dir); f {
+	case Fatal:
+		return fmt.Errorf("%s", f)
+	case Deaf:
+		ctx = context.WithoutCancel(ctx)
+	default:
+		ctx = untilEOF(ctx)
+	}
+	fmt.Println("standing in")
+	if work != nil {
+		if err := work(ctx, dir); err != nil {
+			return err
+		}
+	}
+	if ctx.Done() == nil {
+		select {}
+	}
+	<-ctx.Done()
+	return lock.Release()
+}
+
+// untilEOF ends ctx when standard input ends, if the parent says that it holds it.
+func untilEOF(ctx context.Context) context.Context {
+	if os.Getenv("HOTSPARE_PARENT_PIPE") != "1" {
+		return ctx
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, os.Stdin) // an error ends it as well
+	}()
+	return ctx
+}
+
+func faultPath(dir string) string { return filepath.Join(dir, "fault") }
+
+// FaultOf returns the fault of the machine in dir, "" if it is well.
+func FaultOf(dir string) Fault {
+	raw, err := os.ReadFile(faultPath(dir))
+	if err != nil {
+		return ""
+	}
+	return Fault(raw)
+}

@@ -1,0 +1,26 @@
+package local
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// The switch of a machine is a file that is there or not: it cannot be half
+// written, and flipping it is atomic.
+func switchPath(dir string) string { return filepath.Join(dir, "on") }
+
+func switchOn(dir string) error { return os.WriteFile(switchPath(dir), nil, 0o600) }
+
+func switchOff(dir string) error {
+	if err := os.Remove(switchPath(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func switchedOn(dir string) bool {
+	_, err := os.Stat(switchPath(dir))
+	return err == nil
+}

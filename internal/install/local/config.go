@@ -1,0 +1,145 @@
+package local
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// What an install-config gets that does not say it; as in the schema of
+// hivev1.LocalPlatform.
+const (
+	defaultWorkers             = 1
+	maxWorkers                 = 20
+	defaultCertificateDuration = 24 * time.Hour
+	minCertificateDuration     = time.Minute
+)
+
+// config is what the installer takes from an install-config.yaml.
+type config struct {
+	name                string
+	baseDomain          string
+	workers             int
+	certificateDuration time.Duration
+}
+
+// parse reads an install-config. Sections that the local platform has no use for
+// (networking, pull secret, compute …) are ignored. The error is fault.Denied and
+// names the path, the value and the remedy.
+func parse(raw []byte) (config, error) {
+	var document map[string]any
+	if err := yaml.Unmarshal(raw, &document); err != nil {
+		return config{}, fault.Denying("install-config.yaml is not a YAML mapping: %w", err)
+	}
+	var p parser
+	c := config{
+		name:                p.name(document),
+		baseDomain:          p.baseDomain(document),
+		workers:             defaultWorkers,
+		certificateDuration: defaultCertificateDuration,
+	}
+	p.platform(document, &c)
+	if err := p.errs.ToAggregate(); err != nil {
+		return config{}, fault.Denying("install-config.yaml: %w", err)
+	}
+	return c, nil
+}
+
+// parser collects what is wrong.
+type parser struct {
+	errs field.ErrorList
+}
+
+func (p *parser) invalid(path *field.Path, value any, remedy string) {
+	p.errs = append(p.errs, field.Invalid(path, value, remedy))
+}
+
+func (p *parser) name(document map[string]any) string {
+	path := field.NewPath("metadata", "name")
+	metadata, _ := document["metadata"].(map[string]any)
+	return p.text(path, metadata["name"], "the cluster's name", validation.IsDNS1123Label)
+}
+
+func (p *parser) baseDomain(document map[string]any) string {
+	return p.text(field.NewPath("baseDomain"), document["baseDomain"], "a domain such as example.com", validation.IsDNS1123Subdomain)
+}
+
+func (p *parser) text(path *field.Path, value any, what string, check func(string) []string) string {
+	text, ok := value.(string)
+	switch {
+	case value == nil:
+		p.errs = append(p.errs, field.Required(path, "set it to "+what))
+	case !ok:
+		p.invalid(path, value, "must be a string: "+what)
+	default:
+		for _, remedy := range check(text) {
+			p.invalid(path, text, remedy)
+		}
+	}
+	return text
+}
+
+// platform reads platform.local. Where the section is absent, or is that of
+// another platform, the defaults stay.
+func (p *parser) platform(document map[string]any, c *config) {
+	platform, _ := document["platform"].(map[string]any)
+	if platform["local"] == nil {
+		return
+	}
+	path := field.NewPath("platform", "local")
+	local, ok := platform["local"].(map[string]any)
+	if !ok {
+		p.invalid(path, platform["local"], "must be a mapping with workers and certificateDuration, or {}")
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(local)) {
+		value := local[key]
+		switch key {
+		case "workers":
+			c.workers = p.workers(path.Child(key), value)
+		case "certificateDuration":
+			c.certificateDuration = p.duration(path.Child(key), value)
+		default:
+			p.invalid(path.Child(key), value, "no such field: remove it, or use workers or certificateDuration")
+		}
+	}
+}
+
+func (p *parser) workers(path *field.Path, value any) int {
+	n, ok := value.(float64)
+	if !ok || n != math.Trunc(n) || n < 0 || n > maxWorkers {
+		p.invalid(path, value, fmt.Sprintf("must be a number from 0 to %d", maxWorkers))
+		return 0
+	}
+	return int(n)
+}
+
+func (p *parser) duration(path *field.Path, value any) time.Duration {
+	text, ok := value.(string)
+	if !ok {
+		p.invalid(path, value, "must be a string such as 24h or 90m")
+		return 0
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return defaultCertificateDuration
+	}
+	d, err := hivev1.Duration(text).Parse()
+	if err != nil {
+		p.invalid(path, text, err.Error())
+		return 0
+	}
+	if d < minCertificateDuration {
+		p.invalid(path, text, "must be at least 1m: nodes need time to renew their certificates")
+	}
+	return d
+}

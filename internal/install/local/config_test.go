@@ -1,0 +1,72 @@
+package local
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hotspare.io/hotspare/internal/fault"
+)
+
+const valid = "metadata: {name: c}\nbaseDomain: example.com\n"
+
+func TestParse(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   string
+		want config
+	}{
+		"nothing said about the platform":  {valid, config{"c", "example.com", 1, 24 * time.Hour}},
+		"all said":                         {valid + "platform: {local: {workers: 3, certificateDuration: 90m}}", config{"c", "example.com", 3, 90 * time.Minute}},
+		"no workers":                       {valid + "platform: {local: {workers: 0}}", config{"c", "example.com", 0, 24 * time.Hour}},
+		"an empty section":                 {valid + "platform: {local: {}}", config{"c", "example.com", 1, 24 * time.Hour}},
+		"a null section":                   {valid + "platform: {local: null}", config{"c", "example.com", 1, 24 * time.Hour}},
+		"an empty duration":                {valid + "platform: {local: {certificateDuration: ''}}", config{"c", "example.com", 1, 24 * time.Hour}},
+		"the section of another platform":  {valid + "platform: {none: {}}", config{"c", "example.com", 1, 24 * time.Hour}},
+		"a platform of another shape":      {valid + "platform: none", config{"c", "example.com", 1, 24 * time.Hour}},
+		"sections that only OpenShift has": {valid + "compute: [{replicas: 3}]\nfips: true", config{"c", "example.com", 1, 24 * time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := parse([]byte(c.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(config{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParseDenies(t *testing.T) {
+	for name, c := range map[string]struct{ in, path, value, remedy string }{
+		"no YAML":              {"a: b: c", "install-config.yaml", "mapping values", "mapping"},
+		"no mapping":           {"[]", "install-config.yaml", "array", "mapping"},
+		"no name":              {"baseDomain: example.com", "metadata.name", "", "set it"},
+		"no domain":            {"metadata: {name: c}", "baseDomain", "", "such as example.com"},
+		"a name with capitals": {"metadata: {name: Cee}\nbaseDomain: a.b", "metadata.name", `"Cee"`, "lower case"},
+		"a name of digits":     {"metadata: {name: 12}\nbaseDomain: a.b", "metadata.name", "12", "must be a string"},
+		"a bad domain":         {"metadata: {name: c}\nbaseDomain: a_b", "baseDomain", `"a_b"`, "subdomain"},
+		"a section of text":    {valid + "platform: {local: yes}", "platform.local", "true", "must be a mapping"},
+		"an unknown field":     {valid + "platform: {local: {wrokers: 3}}", "platform.local.wrokers", "3", "use workers"},
+		"too many workers":     {valid + "platform: {local: {workers: 21}}", "platform.local.workers", "21", "from 0 to 20"},
+		"half a worker":        {valid + "platform: {local: {workers: 1.5}}", "platform.local.workers", "1.5", "from 0 to 20"},
+		"workers in words":     {valid + "platform: {local: {workers: two}}", "platform.local.workers", `"two"`, "from 0 to 20"},
+		"a duration in days":   {valid + "platform: {local: {certificateDuration: 1d}}", "platform.local.certificateDuration", `"1d"`, "such as 8h"},
+		"too short a duration": {valid + "platform: {local: {certificateDuration: 5s}}", "platform.local.certificateDuration", `"5s"`, "at least 1m"},
+		"a bare number":        {valid + "platform: {local: {certificateDuration: 60}}", "platform.local.certificateDuration", "60", "must be a string"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parse([]byte(c.in))
+			if fault.Of(err) != fault.Denied {
+				t.Fatalf("got %v", err)
+			}
+			for _, part := range []string{c.path, c.value, c.remedy} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q is not in: %v", part, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// job is work in the background.
+type job struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // to be read after done
+}
+
+func (j *job) over() bool {
+	select {
+	case <-j.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// start does some work for a cluster.
+func (e *Executor) start(cluster types.NamespacedName, do func(context.Context) error) *job {
+	ctx, cancel := context.WithCancel(e.work)
+	j := &job{cancel: cancel, done: make(chan struct{})}
+	e.jobs.Go(func() {
+		defer cancel()
+		if j.err = do(ctx); j.err != nil {
+			j.err = fmt.Errorf("%s: %w", cluster, j.err)
+		}
+		close(j.done)
+		if cluster.Name != "" {
+			e.onChange(cluster)
+		}
+	})
+	return j
+}

@@ -1,0 +1,107 @@
+package local
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// design returns the machines of a cluster, the control plane first. They have no
+// port yet.
+func design(c config, md metadata) []machine.Config {
+	base := machine.Config{
+		InfraID:             md.InfraID,
+		ClusterName:         c.name,
+		BaseDomain:          c.baseDomain,
+		Workers:             c.workers,
+		CertificateDuration: metav1.Duration{Duration: c.certificateDuration},
+		OpenShiftVersion:    md.Local.OpenShiftVersion,
+	}
+	one := func(role machine.Role, name string) machine.Config {
+		m := base
+		m.Role, m.Name = role, name
+		return m
+	}
+	ms := []machine.Config{one(machine.ControlPlane, md.InfraID+"-master-0")}
+	for i := range c.workers {
+		ms = append(ms, one(machine.Worker, fmt.Sprintf("%s-worker-%d", md.InfraID, i)))
+	}
+	return ms
+}
+
+// create makes the machines and returns them as they are in the store.
+func (i *Installer) create(ms []machine.Config) ([]machine.Config, error) {
+	ms = slices.Clone(ms)
+	for n, m := range ms {
+		var err error
+		if ms[n], err = i.store.Create(m); err != nil {
+			return nil, err
+		}
+	}
+	return ms, nil
+}
+
+// adminLife is how long the administrator's kubeconfig is good.
+const adminLife = 10 * 365 * 24 * time.Hour
+
+// fill writes what the machines need before their first boot, and the
+// administrator's credentials. Keys and secrets that are there are kept: the
+// machines may have been started already.
+func (i *Installer) fill(f folder, ms []machine.Config) error {
+	leader := ms[0]
+	keys := machine.PKIPath(i.store.Dir(leader.InfraID, leader.Name))
+	now := time.Now()
+	if err := pki.EnsureCluster(keys, leader.InfraID, now); err != nil {
+		return err
+	}
+	token, err := keep(f.token(), pki.NewBootstrapToken)
+	if err != nil {
+		return err
+	}
+	if err := pki.WriteTokens(keys, token); err != nil {
+		return err
+	}
+	ca, err := pki.LoadCA(keys, pki.ClusterCA)
+	if err != nil {
+		return err
+	}
+	cluster := pki.Cluster{Name: leader.ClusterName, Server: url(leader), CA: ca.CertPEM()}
+	if err := i.introduce(cluster, token, ms[1:]); err != nil {
+		return err
+	}
+	if _, err := keep(f.password(), newPassword); err != nil {
+		return err
+	}
+	// As openshift-install's: it must work when RBAC does not.
+	admin, err := ca.Client(now, adminLife, "system:admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	raw, err := pki.Kubeconfig(cluster, "admin", admin)
+	if err != nil {
+		return err
+	}
+	return pki.WriteFile(f.kubeconfig(), raw)
+}
+
+// introduce tells the workers how to join.
+func (i *Installer) introduce(cluster pki.Cluster, token string, workers []machine.Config) error {
+	raw, err := pki.BootstrapKubeconfig(cluster, token)
+	if err != nil {
+		return err
+	}
+	for _, w := range workers {
+		if err := pki.WriteFile(machine.BootstrapPath(i.store.Dir(w.InfraID, w.Name)), raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// url is where the control plane serves the API.
+func url(leader machine.Config) string { return fmt.Sprintf("https://127.0.0.1:%d", leader.APIPort) }

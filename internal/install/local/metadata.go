@@ -1,0 +1,95 @@
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install"
+)
+
+// metadata is metadata.json: all that is needed to destroy the cluster.
+type metadata struct {
+	ClusterName string        `json:"clusterName"`
+	ClusterID   string        `json:"clusterID"`
+	InfraID     string        `json:"infraID"`
+	Local       localMetadata `json:"local"`
+}
+
+// localMetadata is the platform's section.
+type localMetadata struct {
+	// Namespace and Name are those of the ClusterDeployment, if there is one.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// OpenShiftVersion is the release that the cluster passes for; empty for Kubernetes.
+	OpenShiftVersion string `json:"openShiftVersion,omitempty"`
+}
+
+// newMetadata names a cluster.
+func newMetadata(c config) metadata {
+	return metadata{ClusterName: c.name, ClusterID: uuid.NewString(), InfraID: newInfraID(c.name)}
+}
+
+// parseMetadata reads a metadata.json.
+func parseMetadata(raw []byte) (metadata, error) {
+	var md metadata
+	if err := json.Unmarshal(raw, &md); err != nil {
+		return md, fault.Denying("metadata.json: %w", err)
+	}
+	if md.InfraID == "" {
+		return md, fault.Denying("metadata.json: infraID is missing: it names what belongs to the cluster")
+	}
+	return md, nil
+}
+
+func (md metadata) encode() ([]byte, error) {
+	raw, err := json.Marshal(md)
+	if err != nil {
+		return nil, fmt.Errorf("encoding metadata.json: %w", err)
+	}
+	return raw, nil
+}
+
+// deployment is the ClusterDeployment, or empty.
+func (md metadata) deployment() types.NamespacedName {
+	return types.NamespacedName{Namespace: md.Local.Namespace, Name: md.Local.Name}
+}
+
+// An infraID is as openshift-install makes it (pkg/asset/installconfig/clusterid.go):
+// 27 characters at most, five of them random.
+const (
+	maxInfraID = 27
+	randomLen  = 5
+)
+
+func newInfraID(clusterName string) string {
+	base := strings.TrimRight(clusterName[:min(len(clusterName), maxInfraID-randomLen-1)], "-")
+	return base + "-" + utilrand.String(randomLen)
+}
+
+var (
+	// openShift is what its versions look like. Kubernetes counts 1.x.
+	openShift = regexp.MustCompile(`^[4-9]\.\d+\.\d+(?:[-+].+)?$`)
+	// architecture ends the tags of OpenShift's release images.
+	architecture = regexp.MustCompile(`-(?:x86_64|aarch64|arm64|ppc64le|s390x|multi)(?:-.*)?$`)
+)
+
+// openShiftVersion returns the version of the release if that is OpenShift's, or "".
+func openShiftVersion(req install.Request) string {
+	version := req.Version
+	if version == "" {
+		_, tag, _ := strings.Cut(req.ReleaseImage[strings.LastIndexByte(req.ReleaseImage, '/')+1:], ":")
+		version = architecture.ReplaceAllString(tag, "")
+	}
+	version = strings.TrimPrefix(version, "v")
+	if !openShift.MatchString(version) {
+		return ""
+	}
+	return version
+}

@@ -1,0 +1,87 @@
+// Package scrub takes the secrets out of installers' logs.
+//
+// An excerpt of a log becomes part of an object that many may read. What an
+// installer prints is not ours to choose, so everything that looks like a secret
+// goes, and some that only looks like one.
+package scrub
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// Redacted stands where a secret was.
+const Redacted = "REDACTED"
+
+// shapes are what secrets look like. Where there are groups, the first stays.
+var shapes = []*regexp.Regexp{
+	// PEM blocks of keys, also those cut off at either end of an excerpt.
+	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`),
+	// name: value, name=value, "name":"value", with a name that tells.
+	regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:password|passwd|secret|token|credential|pull-?secret|access_?key|"auth|key-data)[a-z0-9_.-]*\\?"?\s*[:=]\s*)` +
+		`(?:\\?"(?:[^"\\]|\\[^"])*\\?"|[^\s,;}]+)`),
+	regexp.MustCompile(`(?i)((?:bearer|basic)\s+)[a-z0-9+/=._~-]{8,}`),
+	// The password of a URL's user.
+	regexp.MustCompile(`(://[^/\s:@]+:)[^/\s@]+`),
+	// The passwords of kubeadmin, tokens of service accounts, access keys of AWS.
+	regexp.MustCompile(`\b[A-Za-z0-9]{5}-[A-Za-z0-9]{5}-[A-Za-z0-9]{5}-[A-Za-z0-9]{5}\b`),
+	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?`),
+	regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`),
+}
+
+// minSecret is how long a known secret must be to be looked for: a shorter one
+// would tear holes into words.
+const minSecret = 6
+
+// Text returns text without what looks like a secret, and without the known ones.
+func Text(text string, known ...string) string {
+	for _, secret := range known {
+		if len(secret) >= minSecret {
+			text = strings.ReplaceAll(text, secret, Redacted)
+		}
+	}
+	for _, shape := range shapes {
+		replacement := Redacted
+		if shape.NumSubexp() > 0 {
+			replacement = "${1}" + Redacted
+		}
+		text = shape.ReplaceAllString(text, replacement)
+	}
+	return text
+}
+
+// maxTail bounds what is read of a log for its last lines.
+const maxTail = 64 << 10
+
+// Tail returns the last lines of the file at path, as they are: see Text.
+func Tail(path string, lines int) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("reading a log: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return "", fmt.Errorf("reading a log: %w", err)
+	}
+	raw, err := io.ReadAll(io.NewSectionReader(f, max(0, end-maxTail), maxTail))
+	if err != nil {
+		return "", fmt.Errorf("reading a log: %w", err)
+	}
+	return string(last(raw, lines)), nil
+}
+
+// last returns the last n lines of raw.
+func last(raw []byte, n int) []byte {
+	at := len(bytes.TrimRight(raw, "\n"))
+	for range n {
+		if at = bytes.LastIndexByte(raw[:max(at, 0)], '\n'); at < 0 {
+			return raw
+		}
+	}
+	return raw[at+1:]
+}
