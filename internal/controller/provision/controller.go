@@ -1,0 +1,113 @@
+// Package provision makes the clusters of ClusterDeployments, and destroys them.
+//
+// A pass observes one cluster (observe.go), has internal/provision decide what
+// to do, does it (act.go), stores the status (report.go) and ends what is done.
+// Where a decision depends on an executor's answer, it is made again with the
+// answer in the same pass, so that a cluster which installs at once needs one.
+//
+// # Crashes and stale caches
+//
+// Every step may be the last one before a crash, and ClusterDeployments and
+// ClusterProvisions are read from a cache that may lag behind. What prevents a
+// second cluster, or a leak, is this:
+//
+//   - An attempt's ClusterProvision has a name that follows from the cluster's
+//     UID and the attempt's number. Recorded twice, it is read back, live.
+//   - Every patch carries the resource version that was read: a step decided on
+//     a stale object is refused before its executor is asked.
+//   - The executor is asked to install only what the cluster already names in
+//     spec.clusterMetadata: the cluster alone suffices to destroy it.
+//   - An attempt is destroyed only by a pass that has seen it failed, so no
+//     later pass, however stale, asks to install it again.
+//   - An infraID in clusterMetadata that no cached ClusterProvision explains is
+//     looked for live before it is taken for a wreck.
+package provision
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install"
+)
+
+// defaultConcurrency is how many clusters are worked on at a time. Executors
+// return at once, so it bounds calls to the API, not installs.
+const defaultConcurrency = 8
+
+// Reconciler makes and destroys clusters.
+type Reconciler struct {
+	// Client reads from a cache and writes.
+	Client client.Client
+	// Live reads past the cache: Secrets, so that no process holds all of a
+	// hub's Secrets in memory, and what a lagging cache could cost a cluster.
+	Live client.Reader
+	// Executors install on platforms; Fake installs clusters that are annotated as fake.
+	Executors install.Registry
+	Fake      install.Executor
+	Clock     clock.PassiveClock
+	Events    events.EventRecorder
+	// Wake brings the clusters whose executor has news; nil without.
+	Wake <-chan event.GenericEvent
+	// Concurrency is how many clusters are worked on at a time; 0: 8.
+	Concurrency int
+}
+
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments/status,verbs=patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments/finalizers,verbs=update
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterprovisions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterprovisions/status,verbs=patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeprovisions,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeprovisions/status,verbs=patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager registers the controller. Secrets are watched by their
+// metadata only.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	concurrency := r.Concurrency
+	if concurrency == 0 {
+		concurrency = defaultConcurrency
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("provision").
+		For(&hivev1.ClusterDeployment{}).
+		Owns(&hivev1.ClusterProvision{}).
+		Owns(&hivev1.ClusterDeprovision{}).
+		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.awaitingImageSet)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.awaitingSecret), builder.OnlyMetadata).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency})
+	if r.Wake != nil {
+		b = b.WatchesRawSource(source.Channel(r.Wake, &handler.EnqueueRequestForObject{}))
+	}
+	return b.Complete(r)
+}
+
+// Reconcile makes one pass over one cluster.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	p, err := r.observe(ctx, req.NamespacedName)
+	if err != nil || p == nil {
+		return fault.Requeue(0, err)
+	}
+	plan, err := p.act(ctx)
+	if err == nil {
+		err = p.report(ctx, plan)
+	}
+	if err == nil {
+		err = p.do(ctx, plan.Last)
+	}
+	return fault.Requeue(plan.Next, err)
+}

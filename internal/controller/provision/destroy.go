@@ -1,0 +1,85 @@
+package provision
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/provision"
+)
+
+// open creates the record of the destruction. Destroying does not depend on
+// it: in a namespace that is being deleted nothing can be created, and under
+// its name there may still be that of an earlier cluster.
+func (p *pass) open(ctx context.Context, s provision.Step) error {
+	cd := p.cluster
+	record := &hivev1.ClusterDeprovision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cd.Namespace,
+			Name:      cd.Name,
+			Labels:    map[string]string{hivev1.LabelClusterDeployment: cd.Name},
+		},
+		Spec: hivev1.ClusterDeprovisionSpec{
+			InfraID:     s.InfraID,
+			ClusterName: cd.Spec.ClusterName,
+			BaseDomain:  cd.Spec.BaseDomain,
+		},
+	}
+	if m := cd.Spec.ClusterMetadata; m != nil {
+		record.Spec.InfraID, record.Spec.ClusterID = m.InfraID, m.ClusterID
+		record.Spec.MetadataJSONSecretRef = m.MetadataJSONSecretRef
+	}
+	if err := controllerutil.SetControllerReference(cd, record, p.Client.Scheme()); err != nil {
+		return err
+	}
+	err := p.Client.Create(ctx, record)
+	if apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	if err == nil {
+		p.deprovision = record
+	}
+	return err
+}
+
+func (p *pass) lament(ctx context.Context, s provision.Step) error {
+	return p.editDeprovision(ctx, func(status *hivev1.ClusterDeprovisionStatus) {
+		condition.Set(&status.Conditions, hivev1.DeprovisionFailed, corev1.ConditionTrue, provision.ReasonDestroyFailed, s.Message, p.now)
+	})
+}
+
+func (p *pass) close(ctx context.Context, _ provision.Step) error {
+	err := p.editDeprovision(ctx, func(status *hivev1.ClusterDeprovisionStatus) {
+		status.Completed = true
+		condition.Set(&status.Conditions, hivev1.DeprovisionFailed, corev1.ConditionFalse, "Destroyed", "Nothing is left of the cluster.", p.now)
+	})
+	if err == nil {
+		p.normal("Destroyed", "Destroy", "Destroyed everything that was recorded of the cluster")
+	}
+	return err
+}
+
+// editDeprovision stores the record's status, if there is a record.
+func (p *pass) editDeprovision(ctx context.Context, edit func(*hivev1.ClusterDeprovisionStatus)) error {
+	if p.deprovision == nil {
+		return nil
+	}
+	before := p.deprovision.DeepCopy()
+	edit(&p.deprovision.Status)
+	_, err := patch.Status(ctx, p.Client, before, p.deprovision)
+	return err
+}
+
+func (p *pass) release(ctx context.Context, _ provision.Step) error {
+	err := p.editCluster(ctx, func(cd *hivev1.ClusterDeployment) {
+		controllerutil.RemoveFinalizer(cd, hivev1.FinalizerDeprovision)
+	})
+	return client.IgnoreNotFound(err)
+}

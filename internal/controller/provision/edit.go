@@ -1,0 +1,70 @@
+package provision
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/provision"
+)
+
+// editCluster patches the cluster, status apart.
+func (p *pass) editCluster(ctx context.Context, edit func(*hivev1.ClusterDeployment)) error {
+	before := p.cluster.DeepCopy()
+	edit(p.cluster)
+	_, err := patch.Object(ctx, p.Client, before, p.cluster)
+	return err
+}
+
+func (p *pass) editAttempt(ctx context.Context, s provision.Step, edit func(*hivev1.ClusterProvisionSpec)) error {
+	cp := p.named(s.Name)
+	before := cp.DeepCopy()
+	edit(&cp.Spec)
+	_, err := patch.Object(ctx, p.Client, before, cp)
+	return err
+}
+
+// noteAttempt makes a condition of the attempt True.
+func (p *pass) noteAttempt(ctx context.Context, s provision.Step, typ, reason, message string) error {
+	cp := p.named(s.Name)
+	before := cp.DeepCopy()
+	condition.Set(&cp.Status.Conditions, typ, corev1.ConditionTrue, reason, message, p.now)
+	_, err := patch.Status(ctx, p.Client, before, cp)
+	return err
+}
+
+// addLabels sets labels and leaves others as they are.
+func addLabels(obj client.Object, add map[string]string) {
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, add)
+	obj.SetLabels(labels)
+}
+
+// named is the seen attempt of that name. Decide names no other.
+func (p *pass) named(name string) *hivev1.ClusterProvision {
+	for _, cp := range p.attempts {
+		if cp.Name == name {
+			return cp
+		}
+	}
+	return nil
+}
+
+// latest is the seen attempt with the highest number, or nil.
+func (p *pass) latest() *hivev1.ClusterProvision {
+	var last *hivev1.ClusterProvision
+	for _, cp := range p.attempts {
+		if last == nil || cp.Spec.Attempt > last.Spec.Attempt {
+			last = cp
+		}
+	}
+	return last
+}

@@ -1,0 +1,173 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/provision"
+)
+
+func (p *pass) mark(ctx context.Context, _ provision.Step) error {
+	return p.editCluster(ctx, func(cd *hivev1.ClusterDeployment) {
+		controllerutil.AddFinalizer(cd, hivev1.FinalizerDeprovision)
+		addLabels(cd, provision.Labels(cd.Spec.Platform, cd.Labels))
+	})
+}
+
+// record names what the attempt will make, then creates its ClusterProvision.
+// If that exists the cache was behind: then its names count, and those that
+// were just prepared are forgotten, which is why Prepare makes nothing.
+func (p *pass) record(ctx context.Context, s provision.Step) error {
+	md, err := p.executor().Prepare(ctx, p.requestFor(s.Attempt))
+	if err != nil {
+		answer, err := p.answer(install.Result{}, err)
+		p.prepare = &answer
+		return err
+	}
+	cp := p.newAttempt(s, md)
+	if err := controllerutil.SetControllerReference(p.cluster, cp, p.Client.Scheme()); err != nil {
+		return err
+	}
+	err = p.Client.Create(ctx, cp)
+	if apierrors.IsAlreadyExists(err) {
+		return p.readBack(ctx, s.Name)
+	}
+	if err != nil {
+		return err
+	}
+	p.attempts = append(p.attempts, cp)
+	p.normal("ProvisionStarted", "Install", "Began attempt %d as ClusterProvision %s", s.Attempt, s.Name)
+	return nil
+}
+
+// readBack reads an attempt that was recorded before.
+func (p *pass) readBack(ctx context.Context, name string) error {
+	if err := p.listAttempts(ctx, p.Live); err != nil {
+		return err
+	}
+	if p.named(name) == nil {
+		return fmt.Errorf("ClusterProvision %s exists and has lost its owner, its label or its infraID", name)
+	}
+	return nil
+}
+
+func (p *pass) newAttempt(s provision.Step, md install.Metadata) *hivev1.ClusterProvision {
+	raw := string(md.Raw)
+	cp := &hivev1.ClusterProvision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.cluster.Namespace,
+			Name:      s.Name,
+			Labels:    map[string]string{hivev1.LabelClusterDeployment: p.cluster.Name},
+		},
+		Spec: hivev1.ClusterProvisionSpec{
+			ClusterDeploymentRef: corev1.LocalObjectReference{Name: p.cluster.Name},
+			Attempt:              s.Attempt,
+			Stage:                hivev1.StageProvisioning,
+			InfraID:              &md.InfraID,
+			ClusterID:            &md.ClusterID,
+			MetadataJSON:         &raw,
+		},
+	}
+	if before := p.latest(); before != nil {
+		cp.Spec.PrevProvisionName = &before.Name
+		cp.Spec.PrevInfraID = before.Spec.InfraID
+		cp.Spec.PrevClusterID = before.Spec.ClusterID
+	}
+	return cp
+}
+
+// publish stores metadata.json, then names it and the attempt in the cluster:
+// who sees the names finds the Secret.
+func (p *pass) publish(ctx context.Context, s provision.Step) error {
+	md := recorded(p.attempt(s.InfraID))
+	secret := p.secret(metadataSecret(p.cluster), "metadata", map[string][]byte{hivev1.SecretKeyMetadata: md.Raw})
+	if err := p.store(ctx, secret); err != nil {
+		return err
+	}
+	return p.editCluster(ctx, func(cd *hivev1.ClusterDeployment) {
+		cd.Spec.ClusterMetadata = &hivev1.ClusterMetadata{
+			ClusterID:                md.ClusterID,
+			InfraID:                  md.InfraID,
+			AdminKubeconfigSecretRef: *kubeconfigSecret(cd),
+			AdminPasswordSecretRef:   passwordSecret(cd),
+			MetadataJSONSecretRef:    metadataSecret(cd),
+		}
+	})
+}
+
+func (p *pass) deliver(ctx context.Context, _ provision.Step) error {
+	err := p.store(ctx, p.secret(kubeconfigSecret(p.cluster), "kubeconfig", map[string][]byte{
+		hivev1.SecretKeyKubeconfig: p.result.Kubeconfig,
+	}))
+	if err != nil {
+		return err
+	}
+	return p.store(ctx, p.secret(passwordSecret(p.cluster), "kubeadmincreds", map[string][]byte{
+		hivev1.SecretKeyUsername: []byte("kubeadmin"),
+		hivev1.SecretKeyPassword: []byte(p.result.Password),
+	}))
+}
+
+func (p *pass) finish(ctx context.Context, _ provision.Step) error {
+	err := p.editCluster(ctx, func(cd *hivev1.ClusterDeployment) {
+		cd.Spec.Installed = true
+		addLabels(cd, provision.VersionLabels(p.result.Version))
+	})
+	if err == nil {
+		p.normal("Installed", "Install", "The cluster is installed")
+	}
+	return err
+}
+
+func (p *pass) complete(ctx context.Context, s provision.Step) error {
+	return p.editAttempt(ctx, s, func(spec *hivev1.ClusterProvisionSpec) {
+		spec.Stage = hivev1.StageComplete
+		spec.AdminKubeconfigSecretRef = kubeconfigSecret(p.cluster)
+		spec.AdminPasswordSecretRef = passwordSecret(p.cluster)
+	})
+}
+
+// maxLog bounds the log that is stored: an object has room for about a megabyte.
+const maxLog = 64 << 10
+
+// fail stores why, then that the attempt failed: the reason is what the
+// back-off counts from, so it must not be missing once the stage says failed.
+func (p *pass) fail(ctx context.Context, s provision.Step) error {
+	err := p.noteAttempt(ctx, s, hivev1.ProvisionFailed, p.install.Reason, p.install.Message)
+	if err != nil {
+		return err
+	}
+	log := p.redact(p.result.Log)
+	log = strings.ToValidUTF8(log[max(0, len(log)-maxLog):], "")
+	err = p.editAttempt(ctx, s, func(spec *hivev1.ClusterProvisionSpec) {
+		spec.Stage = hivev1.StageFailed
+		spec.InstallLog = &log
+	})
+	if err == nil {
+		p.warn("ProvisionFailed", "Install", "Attempt %d failed: %s", s.Attempt, p.install.Message)
+	}
+	return err
+}
+
+func (p *pass) bury(ctx context.Context, s provision.Step) error {
+	err := p.noteAttempt(ctx, s, provision.DestroyedCondition, "Destroyed", "Nothing is left of the attempt.")
+	if err == nil {
+		p.normal("Destroyed", "Destroy", "Destroyed %s, what attempt %d had made", s.InfraID, s.Attempt)
+	}
+	return err
+}
+
+func (p *pass) forget(ctx context.Context, s provision.Step) error {
+	cp := p.named(s.Name)
+	err := p.Client.Delete(ctx, cp, client.Preconditions{UID: &cp.UID})
+	return client.IgnoreNotFound(err)
+}

@@ -1,0 +1,136 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/provision"
+)
+
+// pass is one look at one cluster: what was seen, and what executors have said
+// since. Steps keep the objects in it as they are stored.
+type pass struct {
+	*Reconciler
+	now         time.Time
+	cluster     *hivev1.ClusterDeployment
+	attempts    []*hivev1.ClusterProvision
+	deprovision *hivev1.ClusterDeprovision
+	needs       provision.Needs
+	// request is that of the next attempt, but for its number; good if the needs are met.
+	request install.Request
+
+	prepare, install *provision.Answer
+	destroy          map[string]provision.Answer
+	// result is what Install last returned.
+	result install.Result
+}
+
+// observe reads all that a decision depends on; nil if the cluster is gone.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*pass, error) {
+	p := &pass{
+		Reconciler: r,
+		now:        r.Clock.Now(),
+		cluster:    &hivev1.ClusterDeployment{},
+		destroy:    map[string]provision.Answer{},
+	}
+	if err := r.Client.Get(ctx, key, p.cluster); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if err := p.observeAttempts(ctx); err != nil {
+		return nil, fmt.Errorf("reading the attempts of %s: %w", key, err)
+	}
+	if err := p.observeDeprovision(ctx); err != nil {
+		return nil, fmt.Errorf("reading ClusterDeprovision %s: %w", key, err)
+	}
+	if err := p.observeNeeds(ctx); err != nil {
+		return nil, fmt.Errorf("reading what %s needs: %w", key, err)
+	}
+	return p, nil
+}
+
+// observeAttempts reads the attempts; live, if the cluster names one that the
+// cache does not know and it matters whose that is.
+func (p *pass) observeAttempts(ctx context.Context) error {
+	if err := p.listAttempts(ctx, p.Client); err != nil {
+		return err
+	}
+	cd := p.cluster
+	id := infraID(cd)
+	settled := cd.Spec.Installed && cd.Status.InstalledTimestamp != nil
+	if id == "" || p.attempt(id) != nil || settled || deleting(cd) {
+		return nil
+	}
+	return p.listAttempts(ctx, p.Live)
+}
+
+func (p *pass) listAttempts(ctx context.Context, from client.Reader) error {
+	var list hivev1.ClusterProvisionList
+	err := from.List(ctx, &list, client.InNamespace(p.cluster.Namespace),
+		client.MatchingLabels{hivev1.LabelClusterDeployment: p.cluster.Name})
+	if err != nil {
+		return err
+	}
+	p.attempts = nil
+	for i := range list.Items {
+		// One without infraID is another controller's, and names nothing to destroy.
+		if cp := &list.Items[i]; metav1.IsControlledBy(cp, p.cluster) && cp.Spec.InfraID != nil {
+			p.attempts = append(p.attempts, cp)
+		}
+	}
+	return nil
+}
+
+// observeDeprovision reads the record of the destruction. One that another
+// cluster of that name left behind is as good as none.
+func (p *pass) observeDeprovision(ctx context.Context) error {
+	if !deleting(p.cluster) {
+		return nil
+	}
+	var found hivev1.ClusterDeprovision
+	err := p.Client.Get(ctx, client.ObjectKeyFromObject(p.cluster), &found)
+	if err == nil && metav1.IsControlledBy(&found, p.cluster) {
+		p.deprovision = &found
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// attempt is the recorded attempt with an infraID, or nil.
+func (p *pass) attempt(id string) *hivev1.ClusterProvision {
+	for _, cp := range p.attempts {
+		if *cp.Spec.InfraID == id {
+			return cp
+		}
+	}
+	return nil
+}
+
+// executor is the one for the cluster, or nil.
+func (p *pass) executor() install.Executor {
+	if annotated(p.cluster, hivev1.AnnotationFake) {
+		return p.Fake
+	}
+	return p.Executors[p.cluster.Spec.Platform.Name()]
+}
+
+func deleting(cd *hivev1.ClusterDeployment) bool { return !cd.DeletionTimestamp.IsZero() }
+
+// annotated reports whether an annotation says true, in any of the usual spellings.
+func annotated(obj client.Object, key string) bool {
+	yes, err := strconv.ParseBool(obj.GetAnnotations()[key])
+	return err == nil && yes
+}
+
+func infraID(cd *hivev1.ClusterDeployment) string {
+	if m := cd.Spec.ClusterMetadata; m != nil {
+		return m.InfraID
+	}
+	return ""
+}

@@ -1,0 +1,85 @@
+package provision
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/provision"
+)
+
+// report stores the cluster's status: once a pass, and only what changed.
+func (p *pass) report(ctx context.Context, plan provision.Plan) error {
+	if len(plan.Conditions) == 0 {
+		return nil
+	}
+	before := p.cluster.DeepCopy()
+	p.reportConditions(plan)
+	p.reportAttempts()
+	p.reportInstalled()
+	_, err := patch.Status(ctx, p.Client, before, p.cluster)
+	return err
+}
+
+// reportConditions sets those of the plan. Those nothing was ever known about
+// are shown as such; clients hide them.
+func (p *pass) reportConditions(plan provision.Plan) {
+	conditions := &p.cluster.Status.Conditions
+	for _, c := range plan.Conditions {
+		condition.Set(conditions, c.Type, c.Status, c.Reason, c.Message, p.now)
+	}
+	for _, typ := range provision.ConditionTypes() {
+		if condition.Find(*conditions, typ) == nil {
+			condition.Set(conditions, typ, corev1.ConditionUnknown, hivev1.ReasonInitialized, "Nothing is known yet.", p.now)
+		}
+	}
+}
+
+func (p *pass) reportAttempts() {
+	last := p.latest()
+	if last == nil {
+		return
+	}
+	status := &p.cluster.Status
+	status.ProvisionRef = &corev1.LocalObjectReference{Name: last.Name}
+	status.InstallRestarts = last.Spec.Attempt
+	if status.InstallStartedTimestamp == nil {
+		status.InstallStartedTimestamp = p.timestamp()
+	}
+}
+
+// reportInstalled tells of a cluster that is installed, or is about to be called so.
+func (p *pass) reportInstalled() {
+	made := p.result.Phase == install.Succeeded
+	if !p.cluster.Spec.Installed && !made {
+		return
+	}
+	status := &p.cluster.Status
+	if made {
+		status.APIURL, status.WebConsoleURL = p.result.APIURL, p.result.WebConsoleURL
+		status.InstallVersion = &p.result.Version
+	}
+	if status.InstalledTimestamp == nil {
+		status.InstalledTimestamp = p.installedAt()
+	}
+}
+
+// installedAt is now for a cluster that was made here. Of one that was adopted
+// nobody knows: it counts as old as its object.
+func (p *pass) installedAt() *metav1.Time {
+	if len(p.attempts) == 0 {
+		return p.cluster.CreationTimestamp.DeepCopy()
+	}
+	return p.timestamp()
+}
+
+// timestamp is the time of the pass, as precise as the API stores it.
+func (p *pass) timestamp() *metav1.Time {
+	now := metav1.NewTime(p.now).Rfc3339Copy()
+	return &now
+}

@@ -1,0 +1,113 @@
+package provision
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/provision"
+)
+
+// snapshot is the pass so far, as facts.
+func (p *pass) snapshot() provision.Snapshot {
+	s := provision.Snapshot{
+		Now:     p.now,
+		Cluster: p.clusterFacts(),
+		Needs:   p.needs,
+		Prepare: p.prepare,
+		Install: p.install,
+		Destroy: p.destroy,
+	}
+	for _, cp := range p.attempts {
+		s.Attempts = append(s.Attempts, attemptFacts(cp))
+	}
+	if p.deprovision != nil {
+		s.Deprovision = provision.Deprovision{Exists: true, Completed: p.deprovision.Status.Completed}
+	}
+	return s
+}
+
+func (p *pass) clusterFacts() provision.Cluster {
+	cd := p.cluster
+	facts := provision.Cluster{
+		Name:      cd.Name,
+		UID:       cd.UID,
+		Paused:    annotated(cd, hivev1.AnnotationReconcilePause),
+		Held:      controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
+		Foreign:   cd.Spec.ClusterInstallRef != nil,
+		Installed: cd.Spec.Installed,
+		InfraID:   infraID(cd),
+		Limit:     limit(cd),
+		Executor:  p.executor() != nil,
+		Fake:      annotated(cd, hivev1.AnnotationFake),
+		Deleting:  deleting(cd),
+		Preserved: cd.Spec.PreserveOnDelete,
+		Protected: annotated(cd, hivev1.AnnotationProtectedDelete),
+	}
+	facts.Marked = facts.Held && labelled(cd)
+	if facts.Deleting {
+		facts.DeletedAt = cd.DeletionTimestamp.Time
+	}
+	c := condition.Find(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError)
+	if c != nil && c.Status == corev1.ConditionTrue && c.Reason == provision.ReasonDestroyFailed {
+		facts.DestroyFailedAt = c.LastTransitionTime.Time
+	}
+	return facts
+}
+
+func labelled(cd *hivev1.ClusterDeployment) bool {
+	for key, value := range provision.Labels(cd.Spec.Platform, cd.Labels) {
+		if cd.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// limit is how many attempts may be made; nil: any number.
+func limit(cd *hivev1.ClusterDeployment) *int {
+	var most *int
+	if l := cd.Spec.InstallAttemptsLimit; l != nil {
+		n := int(*l)
+		most = &n
+	}
+	if annotated(cd, hivev1.AnnotationTryInstallOnce) && (most == nil || *most > 1) {
+		once := 1
+		most = &once
+	}
+	return most
+}
+
+func attemptFacts(cp *hivev1.ClusterProvision) provision.Attempt {
+	a := provision.Attempt{
+		Number:    cp.Spec.Attempt,
+		Name:      cp.Name,
+		InfraID:   *cp.Spec.InfraID,
+		Stage:     cp.Spec.Stage,
+		Destroyed: condition.True(cp.Status.Conditions, provision.DestroyedCondition),
+	}
+	if a.Stage == hivev1.StageFailed {
+		a.FailedAt, a.Reason, a.Message = failure(cp)
+	}
+	return a
+}
+
+// unknownError is the reason of a failure that has none, as in Hive.
+const unknownError = "UnknownError"
+
+// noReason is the message of one.
+const noReason = "the installer gave no reason"
+
+// failure tells when and why an attempt failed. One that was marked as failed
+// by hand may have no condition.
+func failure(cp *hivev1.ClusterProvision) (at time.Time, reason, message string) {
+	c := condition.Find(cp.Status.Conditions, hivev1.ProvisionFailed)
+	if c == nil {
+		return cp.CreationTimestamp.Time, unknownError, noReason
+	}
+	return c.LastTransitionTime.Time, cmp.Or(c.Reason, unknownError), c.Message
+}

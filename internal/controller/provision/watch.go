@@ -1,0 +1,64 @@
+package provision
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// awaitingImageSet finds the clusters that are to be installed from an image set.
+func (r *Reconciler) awaitingImageSet(ctx context.Context, imageSet client.Object) []ctrl.Request {
+	return r.awaiting(ctx, func(cd *hivev1.ClusterDeployment) bool {
+		return imageSetName(cd) == imageSet.GetName()
+	})
+}
+
+// awaitingSecret finds the clusters whose install reads a Secret.
+func (r *Reconciler) awaitingSecret(ctx context.Context, secret client.Object) []ctrl.Request {
+	return r.awaiting(ctx, func(cd *hivev1.ClusterDeployment) bool {
+		return installConfigName(cd) == secret.GetName() || pullSecretName(cd) == secret.GetName()
+	}, client.InNamespace(secret.GetNamespace()))
+}
+
+// awaiting finds the clusters that are not installed yet and need something.
+func (r *Reconciler) awaiting(ctx context.Context, needs func(*hivev1.ClusterDeployment) bool, opts ...client.ListOption) []ctrl.Request {
+	var list hivev1.ClusterDeploymentList
+	// The list is only looked at: a copy of every cluster would be waste.
+	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		log.FromContext(ctx).Error(err, "listing clusters that wait")
+		return nil
+	}
+	var found []ctrl.Request
+	for i := range list.Items {
+		if cd := &list.Items[i]; !cd.Spec.Installed && needs(cd) {
+			found = append(found, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}})
+		}
+	}
+	return found
+}
+
+func imageSetName(cd *hivev1.ClusterDeployment) string {
+	if p := cd.Spec.Provisioning; p != nil && p.ImageSetRef != nil {
+		return p.ImageSetRef.Name
+	}
+	return ""
+}
+
+func installConfigName(cd *hivev1.ClusterDeployment) string {
+	if p := cd.Spec.Provisioning; p != nil && p.InstallConfigSecretRef != nil {
+		return p.InstallConfigSecretRef.Name
+	}
+	return ""
+}
+
+func pullSecretName(cd *hivev1.ClusterDeployment) string {
+	if ref := cd.Spec.PullSecretRef; ref != nil {
+		return ref.Name
+	}
+	return ""
+}

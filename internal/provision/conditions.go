@@ -1,0 +1,69 @@
+package provision
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// Reasons of ClusterDeprovisionLaunchError.
+const (
+	// ReasonProtected: the cluster carries the annotation protected-delete.
+	ReasonProtected = "ProtectedDelete"
+	// ReasonDestroyFailed: the executor has tried, and something is left.
+	ReasonDestroyFailed = "DestroyFailed"
+)
+
+// DestroyedCondition, on a ClusterProvision, is True when nothing is left of the attempt.
+const DestroyedCondition = "ClusterProvisionDestroyed"
+
+// reportInstalled reports a cluster that is installed, by whomever.
+func reportInstalled(p *Plan) {
+	p.report(hivev1.ClusterProvisioned, corev1.ConditionTrue, hivev1.ReasonProvisioned, "The cluster is installed.")
+	p.report(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped, "The cluster is installed.")
+	p.report(hivev1.ClusterProvisionFailed, corev1.ConditionFalse, hivev1.ReasonProvisionSuccessful, "The cluster is installed.")
+	p.report(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, allMet)
+}
+
+const allMet = "Everything that the install needs is there."
+
+// reportUnderWay reports that an attempt is being made.
+func reportUnderWay(p *Plan, message string) {
+	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
+	p.report(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped, message)
+	p.report(hivev1.ClusterProvisionFailed, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
+}
+
+// reportFailure reports what the attempts have come to while none is under way.
+func reportFailure(p *Plan, last *Attempt) {
+	if last == nil {
+		p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has begun; RequirementsMet tells what is missing.")
+		return
+	}
+	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning,
+		fmt.Sprintf("Attempt %d failed; another follows.", last.Number))
+	p.report(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped,
+		fmt.Sprintf("Attempt %d failed; another follows.", last.Number))
+	p.report(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, last.Reason,
+		fmt.Sprintf("Attempt %d failed: %s; ClusterProvision %s has the log.", last.Number, strings.TrimRight(last.Message, "."), last.Name))
+}
+
+func reportStopped(p *Plan, limit int) {
+	message := fmt.Sprintf("The limit of %d install attempts is reached: raise spec.installAttemptsLimit for another, or delete the cluster.", limit)
+	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisionStopped, message)
+	p.report(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, hivev1.ReasonInstallAttemptsUsedUp, message)
+}
+
+// reportNeeds reports whether what the install needs is there. Watches on all
+// of it wake us when that changes.
+func reportNeeds(p *Plan, s Snapshot) bool {
+	if reason, message, unmet := s.unmet(); unmet {
+		p.report(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, reason, message)
+		return false
+	}
+	p.report(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, allMet)
+	return true
+}

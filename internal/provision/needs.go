@@ -1,0 +1,74 @@
+package provision
+
+import (
+	"fmt"
+	"strings"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// Needs are what an install depends on, as found.
+type Needs struct {
+	// Platform is the cluster's, Platforms are those that can be installed here, sorted.
+	Platform  string
+	Platforms []string
+	// Release: spec.provisioning.releaseImage is set, which makes the image set unneeded.
+	Release       bool
+	ImageSet      Source
+	InstallConfig Source
+	PullSecret    Source
+	// Invalid is what is wrong with the install-config; empty when nothing is.
+	Invalid string
+}
+
+// Source is an object that the cluster's specification names.
+type Source struct {
+	// Name is the object's; empty when none is named.
+	Name string
+	// Found: it exists, and holds its key.
+	Found bool
+}
+
+func (s Source) missing() bool { return s.Name != "" && !s.Found }
+
+// unmet is the first need that is not met, as a reason and a sentence.
+func (s Snapshot) unmet() (reason, message string, found bool) {
+	n := s.Needs
+	switch {
+	case !s.Cluster.Executor:
+		return hivev1.ReasonNoExecutor, n.noExecutor(), true
+	case s.Cluster.Fake:
+		return "", "", false
+	case !n.Release && n.ImageSet.Name == "":
+		return hivev1.ReasonImageSetNotFound, "spec.provisioning.imageSetRef is empty: name a ClusterImageSet there, or set releaseImage.", true
+	case !n.Release && n.ImageSet.missing():
+		return hivev1.ReasonImageSetNotFound, fmt.Sprintf("ClusterImageSet %q, named by spec.provisioning.imageSetRef, does not exist: create it.", n.ImageSet.Name), true
+	case n.InstallConfig.missing():
+		return hivev1.ReasonSecretNotFound, missingSecret(n.InstallConfig, "spec.provisioning.installConfigSecretRef", hivev1.SecretKeyInstallConfig), true
+	case n.PullSecret.missing():
+		return hivev1.ReasonSecretNotFound, missingSecret(n.PullSecret, "spec.pullSecretRef", hivev1.SecretKeyPullSecret), true
+	case n.Invalid != "":
+		return hivev1.ReasonInstallConfigValidationFailed, n.invalid(), true
+	}
+	return "", "", false
+}
+
+func missingSecret(s Source, field, key string) string {
+	return fmt.Sprintf("Secret %q, named by %s, does not exist or has no key %s: create it in the cluster's namespace.", s.Name, field, key)
+}
+
+func (n Needs) noExecutor() string {
+	if n.Platform == "" {
+		return "spec.platform names no platform: delete the ClusterDeployment and make it again with one."
+	}
+	return fmt.Sprintf("spec.platform is %s, and no installer for it is set up here; there is one for: %s. Use such a platform, or the annotation %s for a cluster without any.",
+		n.Platform, strings.Join(n.Platforms, ", "), hivev1.AnnotationFake)
+}
+
+// invalid names the Secret, if there is one, before what is wrong with its content.
+func (n Needs) invalid() string {
+	if n.InstallConfig.Name == "" {
+		return fmt.Sprintf("The install-config generated for the platform is not valid: %s. Write one and name it in spec.provisioning.installConfigSecretRef.", n.Invalid)
+	}
+	return fmt.Sprintf("Secret %q, key %s: %s.", n.InstallConfig.Name, hivev1.SecretKeyInstallConfig, n.Invalid)
+}
