@@ -1,0 +1,45 @@
+package power
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/power"
+)
+
+// act tells the machines. What comes back is the decision, or, if the platform
+// refused, what that makes of it.
+func (r *Reconciler) act(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Decision) power.Decision {
+	if f := power.FailureOf(r.tell(ctx, cd, d.Act)); f != nil {
+		return d.Refused(*f, r.Clock.Now())
+	}
+	return d
+}
+
+func (r *Reconciler) tell(ctx context.Context, cd *hivev1.ClusterDeployment, act power.Action) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	switch actuator := r.Actuators.For(cd.Spec.Platform); act {
+	case power.Start:
+		return actuator.Start(ctx, refOf(cd))
+	case power.Stop:
+		return actuator.Stop(ctx, refOf(cd))
+	default:
+		return nil
+	}
+}
+
+// hibernate asks for hibernation in the specification, as a user would. The
+// watch brings the pass that acts on it.
+func (r *Reconciler) hibernate(ctx context.Context, cd *hivev1.ClusterDeployment) error {
+	before := cd.DeepCopy()
+	cd.Spec.PowerState = hivev1.PowerHibernating
+	if _, err := patch.Object(ctx, r.Client, before, cd); err != nil {
+		return fmt.Errorf("hibernating %s: %w", client.ObjectKeyFromObject(cd), err)
+	}
+	return nil
+}

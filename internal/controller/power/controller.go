@@ -1,0 +1,113 @@
+// Package power keeps the machines of clusters as spec.powerState wants them.
+//
+// A pass over one ClusterDeployment is observe, power.Next, act, report. It ends
+// with at most one write: the status, or, when hibernateAfter has passed, the
+// specification. Passes are woken by changes of the cluster's specification,
+// labels and annotations, and by the timer that the decision asks for: nobody
+// tells us what machines and spokes do.
+package power
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/power"
+	"hotspare.io/hotspare/internal/remote"
+)
+
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Remote asks a cluster's own API. remote.Connector is one.
+type Remote interface {
+	// Look asks the cluster whose admin kubeconfig is in the Secret. One that
+	// does not answer is no error.
+	Look(ctx context.Context, secret types.NamespacedName, ask remote.Ask) (power.Spoke, error)
+	// Forget drops what is kept of a cluster that is gone.
+	Forget(secret types.NamespacedName)
+}
+
+// Reconciler keeps the power of one cluster at a time.
+type Reconciler struct {
+	Client client.Client
+	// Actuators has an entry for each platform whose machines can be started and stopped.
+	Actuators cloud.Registry
+	Remote    Remote
+	Clock     clock.PassiveClock
+	Events    events.EventRecorder
+	// Workers is how many clusters are looked at at a time. 0: 10. Each may wait
+	// for a platform or a spoke.
+	Workers int
+}
+
+// Reconcile does one pass over the cluster.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var cd hivev1.ClusterDeployment
+	if err := r.Client.Get(ctx, req.NamespacedName, &cd); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if annotated(&cd, hivev1.AnnotationReconcilePause) {
+		return ctrl.Result{}, nil
+	}
+	seen, err := r.observe(ctx, &cd)
+	if err != nil {
+		return fault.Requeue(0, fmt.Errorf("observing %s: %w", req.NamespacedName, err))
+	}
+	d := power.Next(seen, r.Clock.Now())
+	ctrl.LoggerFrom(ctx).V(1).Info("decided", "decision", d.String())
+	if d.Act == power.Hibernate {
+		return fault.Requeue(0, r.hibernate(ctx, &cd))
+	}
+	d = r.act(ctx, &cd, d)
+	return fault.Requeue(d.Next, r.report(ctx, &cd, d))
+}
+
+// Errors are the hub's own; a platform's and a spoke's are part of what is
+// observed. They are backed off, but never for as long as a user would notice.
+const (
+	firstBackoff   = 50 * time.Millisecond
+	longestBackoff = 5 * time.Minute
+)
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	workers := r.Workers
+	if workers == 0 {
+		workers = 10
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("power").
+		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(asked())).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
+		}).
+		Complete(r)
+}
+
+// asked lets updates through by which somebody asks for something. Status is
+// not one of them: it is mostly our own.
+func asked() predicate.Predicate {
+	return predicate.Or(
+		predicate.GenerationChangedPredicate{}, // deleting counts as one
+		predicate.LabelChangedPredicate{},
+		predicate.AnnotationChangedPredicate{},
+	)
+}

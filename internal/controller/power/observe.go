@@ -1,0 +1,159 @@
+package power
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/power"
+	"hotspare.io/hotspare/internal/remote"
+)
+
+// callTimeout bounds each call of a platform.
+const callTimeout = time.Minute
+
+// observe gathers what power.Next goes by. It asks the platform and the spoke
+// only if the answer counts. Errors are the hub's own.
+func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) (power.Seen, error) {
+	s := described(cd)
+	actuator := r.Actuators.For(cd.Spec.Platform)
+	s.Actuator = actuator != nil
+	if s.Deleted {
+		r.Remote.Forget(kubeconfig(cd))
+	}
+	if s.Acting() && s.Actuator {
+		var err error
+		s.Machines, err = machines(ctx, actuator, cd)
+		s.MachinesFault = power.FailureOf(err)
+	}
+	if !s.AsksSpoke() {
+		return s, nil
+	}
+	var err error
+	s.Spoke, err = r.Remote.Look(ctx, kubeconfig(cd), remote.Ask{Operators: s.AsksOperators()})
+	return s, err
+}
+
+var errNoMetadata = errors.New("spec.clusterMetadata has no infraID")
+
+func machines(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment) (cloud.Machines, error) {
+	ref := refOf(cd)
+	if ref.InfraID == "" {
+		return nil, errNoMetadata
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return actuator.Observe(ctx, ref)
+}
+
+// described is what the ClusterDeployment itself says.
+func described(cd *hivev1.ClusterDeployment) power.Seen {
+	s := power.Seen{
+		Seed:          string(cd.UID),
+		Wanted:        cd.Spec.PowerState,
+		Deleted:       !cd.DeletionTimestamp.IsZero(),
+		Installed:     cd.Spec.Installed,
+		Paused:        annotated(cd, hivev1.AnnotationPowerPause),
+		Fake:          annotated(cd, hivev1.AnnotationFake),
+		Platform:      cd.Spec.Platform.Name(),
+		Version:       versionOf(cd.Status),
+		InfraID:       refOf(cd).InfraID,
+		SkipOperators: truly(cd.Labels[hivev1.LabelSkipClusterOperators]),
+		Record:        cd.Status.PowerTransition,
+		InstalledAt:   timeOf(cd.Status.InstalledTimestamp),
+	}
+	s.Limits, s.Complaint = limitsOf(cd.Spec)
+	if p := cd.Spec.ClusterPoolRef; p != nil && p.PoolName != "" {
+		s.Pooled = true
+		if p.ClaimName != "" {
+			s.ClaimedAt = timeOf(p.ClaimedTimestamp)
+		}
+	}
+	return s
+}
+
+// limitsOf reads the spans in the specification. One that cannot be read counts
+// as absent, and the complaint says so.
+func limitsOf(spec hivev1.ClusterDeploymentSpec) (power.Limits, string) {
+	var limits power.Limits
+	complaint := ""
+	for _, f := range []struct {
+		name string
+		from *hivev1.Duration
+		to   *time.Duration
+	}{
+		{"hibernateAfter", spec.HibernateAfter, &limits.HibernateAfter},
+		{"powerstateTransitionToRunningTimeout", spec.PowerstateTransitionToRunningTimeout, &limits.ToRunning},
+		{"powerstateTransitionToHibernatingTimeout", spec.PowerstateTransitionToHibernatingTimeout, &limits.ToHibernating},
+	} {
+		if f.from == nil {
+			continue
+		}
+		span, err := f.from.Parse()
+		if err != nil {
+			complaint = "spec." + f.name + " is ignored: " + err.Error() + "."
+		}
+		*f.to = span
+	}
+	return limits, complaint
+}
+
+// versionOf is the version that the cluster says it should have, else the one that was installed.
+func versionOf(status hivev1.ClusterDeploymentStatus) string {
+	var said struct {
+		Desired struct {
+			Version string `json:"version"`
+		} `json:"desired"`
+	}
+	if raw := status.ClusterVersionStatus; raw != nil && json.Unmarshal(raw.Raw, &said) == nil && said.Desired.Version != "" {
+		return said.Desired.Version
+	}
+	if status.InstallVersion != nil {
+		return *status.InstallVersion
+	}
+	return ""
+}
+
+func refOf(cd *hivev1.ClusterDeployment) cloud.Ref {
+	ref := cloud.Ref{
+		Cluster:  client.ObjectKeyFromObject(cd),
+		Platform: cd.Spec.Platform,
+		Metadata: cd.Spec.ClusterMetadata,
+	}
+	if ref.Metadata != nil {
+		ref.InfraID = ref.Metadata.InfraID
+	}
+	return ref
+}
+
+// kubeconfig names the Secret with the cluster's admin kubeconfig.
+func kubeconfig(cd *hivev1.ClusterDeployment) types.NamespacedName {
+	name := types.NamespacedName{Namespace: cd.Namespace}
+	if md := cd.Spec.ClusterMetadata; md != nil {
+		name.Name = md.AdminKubeconfigSecretRef.Name
+	}
+	return name
+}
+
+func annotated(cd *hivev1.ClusterDeployment, key string) bool { return truly(cd.Annotations[key]) }
+
+// truly reads a flag as Hive does; what is no boolean is false.
+func truly(value string) bool {
+	is, err := strconv.ParseBool(value)
+	return err == nil && is
+}
+
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}

@@ -1,0 +1,67 @@
+package power
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/power"
+)
+
+// report writes the decision into the cluster's status, if it changes anything,
+// and announces the step that was taken.
+func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Decision) error {
+	before := cd.DeepCopy()
+	write(cd, d, r.Clock.Now())
+	if _, err := patch.Status(ctx, r.Client, before, cd); err != nil {
+		return fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
+	}
+	r.announce(before, cd)
+	return nil
+}
+
+func write(cd *hivev1.ClusterDeployment, d power.Decision, now time.Time) {
+	status := &cd.Status
+	status.PowerState, status.PowerTransition = d.Word, d.Record
+	set := func(typ string, v power.Verdict) {
+		condition.Set(&status.Conditions, typ, v.Status, v.Reason, v.Message, now)
+	}
+	set(hivev1.ClusterHibernating, d.Hibernating)
+	set(hivev1.ClusterReady, d.Ready)
+	switch {
+	case d.Unreachable != (power.Verdict{}):
+		set(hivev1.ClusterUnreachable, d.Unreachable)
+	case condition.Find(status.Conditions, hivev1.ClusterUnreachable) == nil:
+		set(hivev1.ClusterUnreachable, power.Verdict{Status: corev1.ConditionUnknown, Reason: hivev1.ReasonInitialized})
+	}
+	if p := cd.Spec.ClusterPoolRef; p != nil {
+		status.ClaimedTimestamp = p.ClaimedTimestamp
+	}
+}
+
+// steps are the reasons of condition Hibernating that are worth an event, with its type.
+var steps = map[string]string{
+	hivev1.ReasonResuming:      corev1.EventTypeNormal,
+	hivev1.ReasonRunning:       corev1.EventTypeNormal,
+	hivev1.ReasonStopping:      corev1.EventTypeNormal,
+	hivev1.ReasonHibernating:   corev1.EventTypeNormal,
+	hivev1.ReasonFailedToStart: corev1.EventTypeWarning,
+	hivev1.ReasonFailedToStop:  corev1.EventTypeWarning,
+}
+
+// announce tells of a step once: when the reason becomes another.
+func (r *Reconciler) announce(before, after *hivev1.ClusterDeployment) {
+	was, is := condition.Find(before.Status.Conditions, hivev1.ClusterHibernating), condition.Find(after.Status.Conditions, hivev1.ClusterHibernating)
+	if was != nil && was.Reason == is.Reason {
+		return
+	}
+	if typ, ok := steps[is.Reason]; ok {
+		r.Events.Eventf(after, nil, typ, is.Reason, "SetPower", "%s", is.Message)
+	}
+}

@@ -1,0 +1,243 @@
+package power
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/power"
+	"hotspare.io/hotspare/internal/remote"
+)
+
+const (
+	starting = 20 * time.Second
+	stopping = 10 * time.Second
+)
+
+// sim is a cloud with one cluster on it, and that cluster's API.
+type sim struct {
+	clock  *clocktesting.FakeClock
+	vms    []*vm
+	refuse error
+	// What was asked of it.
+	observed, started, stopped, looked int
+	asked                              remote.Ask
+	forgotten                          bool
+	apiDown                            bool
+	die                                func()
+}
+
+type vm struct {
+	cloud.Machine
+	until time.Time
+}
+
+// settle lets the machines arrive where the time has brought them.
+func (s *sim) settle() {
+	for _, m := range s.vms {
+		switch {
+		case s.clock.Now().Before(m.until):
+		case m.State == cloud.Starting:
+			m.State = cloud.Running
+		case m.State == cloud.Stopping:
+			m.State = cloud.Stopped
+		}
+	}
+}
+
+func (s *sim) Observe(context.Context, cloud.Ref) (cloud.Machines, error) {
+	s.observed++
+	s.settle()
+	var out cloud.Machines
+	for _, m := range s.vms {
+		out = append(out, m.Machine)
+	}
+	return out, s.refuse
+}
+
+func (s *sim) Start(context.Context, cloud.Ref) error {
+	s.started++
+	return s.move(cloud.Stopped, cloud.Starting, starting)
+}
+
+func (s *sim) Stop(context.Context, cloud.Ref) error {
+	s.stopped++
+	return s.move(cloud.Running, cloud.Stopping, stopping)
+}
+
+func (s *sim) move(from, to cloud.State, span time.Duration) error {
+	if s.refuse != nil {
+		return s.refuse
+	}
+	for _, m := range s.vms {
+		if m.State == from {
+			m.State, m.until = to, s.clock.Now().Add(span)
+		}
+	}
+	s.die()
+	return nil
+}
+
+func (s *sim) Look(_ context.Context, _ types.NamespacedName, ask remote.Ask) (power.Spoke, error) {
+	s.looked++
+	s.asked = ask
+	if s.apiDown {
+		return power.Spoke{Asked: true, Trouble: "connection refused"}, nil
+	}
+	out := power.Spoke{Asked: true, Answers: true}
+	for _, m := range s.vms {
+		out.Nodes = append(out.Nodes, power.Node{Name: m.Name, Ready: true, Renewed: s.clock.Now()})
+	}
+	return out, nil
+}
+
+func (s *sim) Forget(types.NamespacedName) { s.forgotten = true }
+
+// hub is the reconciler with all that it needs, and the sim on the other side.
+type hub struct {
+	*testing.T
+	*sim
+	Reconciler
+	events *events.FakeRecorder
+	// writes counts what was stored; the process dies after the write with number dieAfter.
+	writes, dieAfter int
+}
+
+var errDied = errors.New("the process died")
+
+// newHub starts with cd, installed and running an hour ago.
+func newHub(t *testing.T, changes ...func(*hivev1.ClusterDeployment)) *hub {
+	t.Helper()
+	h := &hub{T: t, events: events.NewFakeRecorder(100)}
+	h.sim = &sim{clock: clocktesting.NewFakeClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), die: func() {}}
+	for _, name := range []string{"m0", "w0"} {
+		h.vms = append(h.vms, &vm{Machine: cloud.Machine{Name: name, State: cloud.Running}})
+	}
+	cd := newCluster(h.sim.clock.Now())
+	for _, change := range changes {
+		change(cd)
+	}
+	scheme := runtime.NewScheme()
+	if err := hivev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	h.Reconciler = Reconciler{
+		Client: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(cd).WithObjects(cd).
+			WithInterceptorFuncs(interceptor.Funcs{Patch: h.patch, SubResourcePatch: h.patchStatus}).Build(),
+		Actuators: cloud.Registry{"aws": h.sim},
+		Remote:    h.sim,
+		Clock:     h.sim.clock,
+		Events:    h.events,
+	}
+	return h
+}
+
+func newCluster(now time.Time) *hivev1.ClusterDeployment {
+	at := metav1.NewTime(now.Add(-time.Hour))
+	return &hivev1.ClusterDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "c", UID: "uid"},
+		Spec: hivev1.ClusterDeploymentSpec{
+			Installed: true,
+			Platform:  hivev1.Platform{AWS: &runtime.RawExtension{Raw: []byte("{}")}},
+			ClusterMetadata: &hivev1.ClusterMetadata{
+				InfraID: "infra", AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: "kubeconfig"},
+			},
+		},
+		Status: hivev1.ClusterDeploymentStatus{InstalledTimestamp: &at},
+	}
+}
+
+func (h *hub) patch(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+	return h.wrote(c.Patch(ctx, obj, p, opts...))
+}
+
+func (h *hub) patchStatus(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+	return h.wrote(c.SubResource(sub).Patch(ctx, obj, p, opts...))
+}
+
+func (h *hub) wrote(err error) error {
+	if err != nil {
+		return err
+	}
+	h.writes++
+	if h.writes == h.dieAfter {
+		return errDied
+	}
+	return nil
+}
+
+var key = types.NamespacedName{Namespace: "c", Name: "c"}
+
+// pass does one pass and returns when the next is due.
+func (h *hub) pass() time.Duration {
+	h.Helper()
+	res, err := h.Reconcile(h.Context(), ctrl.Request{NamespacedName: key})
+	if err != nil && !errors.Is(err, errDied) {
+		h.Fatal(err)
+	}
+	return res.RequeueAfter
+}
+
+// until passes, stepping the clock as passes ask, until the cluster says word.
+func (h *hub) until(word string) {
+	h.Helper()
+	for range 1000 {
+		next := h.pass()
+		if h.get().Status.PowerState == word {
+			return
+		}
+		h.sim.clock.Step(next)
+	}
+	h.Fatalf("never %s: %+v", word, h.get().Status)
+}
+
+func (h *hub) get() *hivev1.ClusterDeployment {
+	h.Helper()
+	var cd hivev1.ClusterDeployment
+	if err := h.Client.Get(h.Context(), key, &cd); err != nil {
+		h.Fatal(err)
+	}
+	return &cd
+}
+
+// edit changes the cluster as a user does; it is not counted as a write.
+func (h *hub) edit(change func(*hivev1.ClusterDeployment)) {
+	h.Helper()
+	cd := h.get()
+	change(cd)
+	if err := h.Client.Update(h.Context(), cd); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *hub) reason(typ string) string {
+	h.Helper()
+	c := condition.Find(h.get().Status.Conditions, typ)
+	if c == nil {
+		return "absent"
+	}
+	return string(c.Status) + " " + c.Reason
+}
+
+func wants(state hivev1.PowerState) func(*hivev1.ClusterDeployment) {
+	return func(cd *hivev1.ClusterDeployment) { cd.Spec.PowerState = state }
+}
+
+func annotate(key string) func(*hivev1.ClusterDeployment) {
+	return func(cd *hivev1.ClusterDeployment) { metav1.SetMetaDataAnnotation(&cd.ObjectMeta, key, "true") }
+}

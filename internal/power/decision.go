@@ -1,0 +1,83 @@
+package power
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// Action is what to do about a cluster's machines.
+type Action int
+
+// Each pass does one of these.
+const (
+	// Keep leaves the machines alone.
+	Keep Action = iota
+	// Start starts those that do not run.
+	Start
+	// Stop stops those that do.
+	Stop
+	// Hibernate asks for hibernation in the cluster's specification, and does nothing else.
+	Hibernate
+)
+
+// String says the action in words.
+func (a Action) String() string {
+	return [...]string{
+		"leave the machines alone", "start the machines", "stop the machines",
+		"ask for hibernation: hibernateAfter has passed",
+	}[a]
+}
+
+// Decision is what a pass does, records and tells.
+type Decision struct {
+	Act Action
+	// Record is the new status.powerTransition. It is stored before the machines
+	// hear of it: a decision that opens a record acts in the next pass.
+	Record *hivev1.PowerTransition
+	State
+	// Unreachable is zero when nothing new is known about it.
+	Unreachable Verdict
+	// Next is when to look again; 0 is not before something changes.
+	Next time.Duration
+}
+
+// String says the decision in words.
+func (d Decision) String() string {
+	if d.Act == Hibernate {
+		return d.Act.String()
+	}
+	word := d.Word
+	if word == "" {
+		word = "not installed"
+	}
+	s := fmt.Sprintf("%s; tell %s: %s", d.Act, word, strings.TrimSuffix(d.news().Message, "."))
+	if d.Next == 0 {
+		return s
+	}
+	return fmt.Sprintf("%s; look again in %s", s, d.Next)
+}
+
+// news is the condition that has more to tell.
+func (d Decision) news() Verdict {
+	if d.Hibernating.Reason == hivev1.ReasonResuming {
+		return d.Ready
+	}
+	return d.Hibernating
+}
+
+// Verdict is a condition without its type and times.
+type Verdict struct {
+	Status          corev1.ConditionStatus
+	Reason, Message string
+}
+
+func yes(reason, message string) Verdict { return Verdict{corev1.ConditionTrue, reason, message} }
+func no(reason, message string) Verdict  { return Verdict{corev1.ConditionFalse, reason, message} }
+func unclear(reason, message string) Verdict {
+	return Verdict{corev1.ConditionUnknown, reason, message}
+}

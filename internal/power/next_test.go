@@ -1,0 +1,286 @@
+package power
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// now is the time of every case; installed was 100 hours before.
+var (
+	now       = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	installed = now.Add(-100 * time.Hour)
+)
+
+// with changes one thing about an observation.
+type with func(*Seen)
+
+// seen is a cluster that wants to run, runs, and has for an hour, but for what is changed.
+func seen(changes ...with) Seen {
+	s := Seen{
+		Seed: "uid", Installed: true, Actuator: true, Platform: "sim", InfraID: "infra",
+		InstalledAt: installed,
+	}
+	for _, c := range append([]with{machines("m0:Running w0:Running"), ready("m0 w0"), came("Running", time.Hour)}, changes...) {
+		c(&s)
+	}
+	return s
+}
+
+// machines sets the machines: "name:State …".
+func machines(text string) with {
+	return func(s *Seen) {
+		s.Machines = nil
+		for _, field := range strings.Fields(text) {
+			name, state, _ := strings.Cut(field, ":")
+			s.Machines = append(s.Machines, cloud.Machine{Name: name, State: cloud.State(state), Reason: "odd"})
+		}
+	}
+}
+
+// ready makes the API answer and the nodes ready, with a fresh sign of life.
+func ready(names string) with {
+	return func(s *Seen) {
+		s.Spoke = Spoke{Asked: true, Answers: true}
+		for _, n := range strings.Fields(names) {
+			s.Spoke.Nodes = append(s.Spoke.Nodes, Node{Name: n, Ready: true, Renewed: now.Add(-time.Second), ReadySince: installed})
+		}
+	}
+}
+
+func silent(s *Seen)     { s.Spoke = Spoke{Asked: true, Trouble: "connection refused"} }
+func unasked(s *Seen)    { s.Spoke = Spoke{} }
+func unready(s *Seen)    { s.Spoke.Nodes[1].Ready = false }
+func stale(s *Seen)      { s.Spoke.Nodes[1].Renewed = now.Add(-time.Hour) }
+func noNodes(s *Seen)    { s.Spoke.Nodes = nil }
+func hibernate(s *Seen)  { s.Wanted = hivev1.PowerHibernating }
+func fake(s *Seen)       { s.Fake, s.Actuator = true, false }
+func deleted(s *Seen)    { s.Deleted = true }
+func paused(s *Seen)     { s.Paused = true }
+func installing(s *Seen) { s.Installed = false }
+func unactuated(s *Seen) { s.Actuator, s.Machines = false, nil }
+func unclaimed(s *Seen)  { s.Pooled = true }
+func anew(s *Seen)       { s.Record = nil }
+func skipping(s *Seen)   { s.SkipOperators = true }
+func of(v string) with   { return func(s *Seen) { s.Version = v } }
+
+func claimed(ago time.Duration) with {
+	return func(s *Seen) { s.Pooled, s.ClaimedAt = true, now.Add(-ago) }
+}
+
+func limits(l Limits) with { return func(s *Seen) { s.Limits = l } }
+
+func unobservable(err error) with {
+	return func(s *Seen) { s.Machines, s.MachinesFault = nil, FailureOf(err) }
+}
+
+// going opens the record of a transition that began so long ago.
+func going(target string, ago time.Duration) with {
+	return func(s *Seen) {
+		s.Record = &hivev1.PowerTransition{Target: hivev1.PowerState(target), StartedAt: metav1.NewTime(now.Add(-ago))}
+	}
+}
+
+// came is the record of one that ended so long ago, a minute after it began.
+func came(target string, ago time.Duration) with {
+	return func(s *Seen) {
+		going(target, ago+time.Minute)(s)
+		at := metav1.NewTime(now.Add(-ago))
+		s.Record.FinishedAt = &at
+	}
+}
+
+// operators makes it an OpenShift cluster, whose nodes have been ready so long: "name:settled|busy …".
+func operators(readyFor time.Duration, text string) with {
+	return func(s *Seen) {
+		s.Spoke.OpenShift = true
+		for i := range s.Spoke.Nodes {
+			s.Spoke.Nodes[i].ReadySince = now.Add(-readyFor)
+		}
+		for _, field := range strings.Fields(text) {
+			name, state, _ := strings.Cut(field, ":")
+			s.Spoke.Operators = append(s.Spoke.Operators, Operator{Name: name, Settled: state == "settled"})
+		}
+	}
+}
+
+// brief is a decision in one line: action, word, reason of Hibernating, record.
+func brief(d Decision) string {
+	act := [...]string{"keep", "start", "stop", "hibernate"}[d.Act]
+	s := fmt.Sprintf("%s, %s, %s", act, d.Word, d.Hibernating.Reason)
+	if d.Record == nil {
+		return s
+	}
+	switch {
+	case d.Record.FinishedAt != nil && d.Record.FinishedAt.Time.Equal(now):
+		s += ", arrived"
+	case d.Record.StartedAt.Time.Equal(now):
+		s += ", new record"
+	}
+	return s
+}
+
+// steadily reports whether d looks again at the pace of a steady cluster.
+func steadily(d Decision) bool { return d.Next > time.Minute }
+
+func TestNext(t *testing.T) {
+	denied := fault.Denying("no credentials")
+	for name, c := range map[string]struct {
+		in   Seen
+		want string
+	}{
+		"a running cluster is left running":                                 {seen(), "keep, Running, Running"},
+		"an empty power state is Running":                                   {seen(came("Hibernating", time.Hour), machines("m0:Stopped")), "keep, StartingMachines, Resuming, new record"},
+		"a cluster not installed yet is not touched":                        {seen(installing, hibernate, anew, unasked), "keep, , Initialized"},
+		"power wanted during the install is acted on after it":              {seen(hibernate, anew), "keep, Stopping, Stopping, new record"},
+		"a deleted cluster is not touched":                                  {seen(deleted, hibernate), "keep, Unknown, ClusterDeploymentDeleted"},
+		"a paused cluster is not touched":                                   {seen(paused, hibernate), "keep, Unknown, PowerStatePaused"},
+		"the first Running after an install goes through readiness":         {seen(anew, unready), "keep, WaitingForNodes, Resuming"},
+		"a cluster whose machines never stopped needs no new sign of life":  {seen(anew, stale), "keep, Running, Running, arrived"},
+		"machines found stopped after an install are told now":              {seen(anew, machines("m0:Running w0:Stopped")), "keep, StartingMachines, Resuming, new record"},
+		"so are those that stop before the first Running":                   {seen(going("Running", 100*time.Hour), machines("m0:Running w0:Stopped")), "keep, StartingMachines, Resuming, new record"},
+		"a record is opened before the machines are stopped":                {seen(hibernate), "keep, Stopping, Stopping, new record"},
+		"then the machines are stopped":                                     {seen(hibernate, going("Hibernating", time.Second)), "stop, Stopping, Stopping"},
+		"machines that stop are waited for":                                 {seen(hibernate, going("Hibernating", time.Second), machines("m0:Stopping w0:Stopped")), "keep, WaitingForMachinesToStop, Stopping"},
+		"a machine that goes on running is told again":                      {seen(hibernate, going("Hibernating", time.Second), machines("m0:Running w0:Stopped")), "stop, Stopping, Stopping"},
+		"a machine that is starting is stopped":                             {seen(hibernate, going("Hibernating", time.Second), machines("m0:Starting w0:Stopped")), "stop, Stopping, Stopping"},
+		"with every machine stopped the cluster hibernates":                 {seen(hibernate, going("Hibernating", time.Minute), machines("m0:Stopped w0:Stopped")), "keep, Hibernating, Hibernating, arrived"},
+		"a hibernating cluster is left hibernating":                         {seen(hibernate, came("Hibernating", time.Hour), machines("m0:Stopped")), "keep, Hibernating, Hibernating"},
+		"a machine that runs in a hibernating cluster opens a stop":         {seen(hibernate, came("Hibernating", time.Hour), machines("m0:Running w0:Stopped")), "keep, Stopping, Stopping, new record"},
+		"a machine that stopped in a running cluster opens a resume":        {seen(machines("m0:Running w0:Stopped")), "keep, StartingMachines, Resuming, new record"},
+		"machines are started":                                              {seen(going("Running", time.Second), machines("m0:Stopped w0:Stopped")), "start, StartingMachines, Resuming"},
+		"one machine that stays stopped is started again":                   {seen(going("Running", time.Minute), machines("m0:Running w0:Stopped")), "start, StartingMachines, Resuming"},
+		"machines that start are waited for":                                {seen(going("Running", time.Second), machines("m0:Running w0:Starting")), "keep, WaitingForMachines, Resuming"},
+		"an API that boots is waited for":                                   {seen(going("Running", time.Minute), silent), "keep, WaitingForNodes, Resuming"},
+		"no node is not ready":                                              {seen(going("Running", time.Minute), noNodes), "keep, WaitingForNodes, Resuming"},
+		"a node that is not ready is waited for":                            {seen(going("Running", time.Minute), unready), "keep, WaitingForNodes, Resuming"},
+		"with machines, API and nodes the cluster runs":                     {seen(going("Running", time.Minute)), "keep, Running, Running, arrived"},
+		"operators are given time after the nodes":                          {seen(going("Running", time.Hour), operators(time.Minute, "dns:settled")), "keep, PausingForClusterOperatorsToSettle, Resuming"},
+		"busy operators are waited for":                                     {seen(going("Running", time.Hour), operators(3*time.Minute, "dns:settled etcd:busy")), "keep, WaitingForClusterOperators, Resuming"},
+		"an OpenShift cluster without operators is not ready":               {seen(going("Running", time.Hour), operators(3*time.Minute, "")), "keep, WaitingForClusterOperators, Resuming"},
+		"settled operators complete a resume":                               {seen(going("Running", time.Hour), operators(3*time.Minute, "dns:settled")), "keep, Running, Running, arrived"},
+		"a label leaves operators out":                                      {seen(going("Running", time.Hour), operators(0, "dns:busy"), skipping), "keep, Running, Running, arrived"},
+		"operators busy with an upgrade do not make a running cluster less": {seen(operators(0, "dns:busy")), "keep, Running, Running"},
+		"after an install operators are not paused for":                     {seen(anew, operators(0, "dns:settled")), "keep, Running, Running, arrived"},
+
+		"a platform without actuator is unsupported and watched":     {seen(unactuated, hibernate, anew), "keep, Running, Unsupported, arrived"},
+		"an unsupported cluster without API is not ready":            {seen(unactuated, silent), "keep, WaitingForNodes, Unsupported"},
+		"OpenShift before 4.4.8 is unsupported":                      {seen(of("4.4.7"), hibernate), "keep, Running, Unsupported"},
+		"a candidate of 4.4.8 is before 4.4.8":                       {seen(of("4.4.8-rc.1"), hibernate), "keep, Running, Unsupported"},
+		"4.4.10 is after 4.4.8":                                      {seen(of("4.4.10"), hibernate), "keep, Stopping, Stopping, new record"},
+		"a version of Kubernetes is not one of OpenShift":            {seen(of("v1.36.3"), hibernate), "keep, Stopping, Stopping, new record"},
+		"a version nobody can read does not stand in the way":        {seen(of("latest"), hibernate), "keep, Stopping, Stopping, new record"},
+		"an unsupported cluster's machines are not touched":          {seen(of("4.3.0"), machines("m0:Stopped")), "keep, StartingMachines, Unsupported, new record"},
+		"not even those of one on its way up":                        {seen(of("4.3.0"), going("Running", time.Hour), machines("m0:Stopped")), "keep, StartingMachines, Unsupported"},
+		"an upgrade lifts unsupported":                               {seen(of("4.4.8"), hibernate), "keep, Stopping, Stopping, new record"},
+		"an unsupported cluster is not hibernated by its age":        {seen(unactuated, limits(Limits{HibernateAfter: time.Minute})), "keep, Running, Unsupported"},
+		"a fake cluster runs at once":                                {seen(fake, came("Hibernating", time.Hour)), "keep, Running, Running, arrived"},
+		"a fake cluster hibernates at once":                          {seen(fake, hibernate), "keep, Hibernating, Hibernating, arrived"},
+		"a fake cluster has no timeouts":                             {seen(fake, going("Running", time.Hour), limits(Limits{ToRunning: 1})), "keep, Running, Running, arrived"},
+		"a resume that takes too long has failed":                    {seen(going("Running", time.Hour), unready, limits(Limits{ToRunning: time.Hour})), "keep, FailedToStart, FailedToStart"},
+		"a failed resume is still tried":                             {seen(going("Running", time.Hour), machines("m0:Stopped"), limits(Limits{ToRunning: time.Hour})), "start, FailedToStart, FailedToStart"},
+		"a failed resume that gets there after all runs":             {seen(going("Running", 2*time.Hour), limits(Limits{ToRunning: time.Hour})), "keep, Running, Running, arrived"},
+		"a stop that takes too long has failed":                      {seen(hibernate, going("Hibernating", time.Hour), limits(Limits{ToHibernating: time.Hour})), "stop, FailedToStop, FailedToStop"},
+		"no timeout waits for ever":                                  {seen(going("Running", 1000*time.Hour), unready), "keep, WaitingForNodes, Resuming"},
+		"machines that cannot be observed fail a resume":             {seen(going("Running", time.Second), unobservable(denied), silent), "keep, FailedToStart, FailedToStart"},
+		"machines that cannot be observed fail a stop":               {seen(hibernate, going("Hibernating", time.Second), unobservable(denied)), "keep, FailedToStop, FailedToStop"},
+		"a platform that asks to wait has not failed":                {seen(hibernate, going("Hibernating", time.Second), unobservable(fault.Waiting(0, "throttled"))), "keep, WaitingForMachinesToStop, Stopping"},
+		"a running cluster with ready nodes survives a cloud outage": {seen(unobservable(denied)), "keep, Running, Running"},
+		"a hibernating cluster survives a cloud outage":              {seen(hibernate, came("Hibernating", time.Hour), unobservable(denied)), "keep, Hibernating, Hibernating"},
+		"a failed machine fails a resume and is started again":       {seen(going("Running", time.Second), machines("m0:Running w0:Failed")), "start, FailedToStart, FailedToStart"},
+
+		"hibernateAfter counts from becoming Running":              {seen(limits(Limits{HibernateAfter: time.Hour})), "hibernate, Running, Running"},
+		"hibernateAfter waits":                                     {seen(limits(Limits{HibernateAfter: 61 * time.Minute})), "keep, Running, Running"},
+		"hibernateAfter is ignored in a pool before the claim":     {seen(unclaimed, limits(Limits{HibernateAfter: time.Minute})), "keep, Running, Running"},
+		"hibernateAfter counts from the claim if that is later":    {seen(claimed(time.Minute), limits(Limits{HibernateAfter: 30 * time.Minute})), "keep, Running, Running"},
+		"hibernateAfter counts from Running if the claim is older": {seen(claimed(50*time.Hour), limits(Limits{HibernateAfter: 61 * time.Minute})), "keep, Running, Running"},
+		"a pause is not ended by hibernateAfter":                   {seen(paused, limits(Limits{HibernateAfter: time.Minute})), "keep, Unknown, PowerStatePaused"},
+		"a hibernating cluster is not asked to hibernate":          {seen(hibernate, limits(Limits{HibernateAfter: time.Minute}), machines("m0:Stopped"), came("Hibernating", time.Hour)), "keep, Hibernating, Hibernating"},
+		"a resume that was just asked for has its time":            {seen(came("Hibernating", 50*time.Hour), machines("m0:Stopped"), limits(Limits{HibernateAfter: time.Hour})), "keep, StartingMachines, Resuming, new record"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Next(c.in, now)
+			if diff := cmp.Diff(c.want, brief(d)); diff != "" {
+				t.Error(diff)
+			}
+			agree(t, d)
+		})
+	}
+}
+
+// Hive's defects that this decider is built to not have (reference/power.md).
+func TestDefects(t *testing.T) {
+	eight := limits(Limits{HibernateAfter: 8 * time.Hour})
+	for name, c := range map[string]struct {
+		in   Seen
+		want string
+	}{
+		"D1: a flip to Running in mid-stop starts a new record":                      {seen(going("Hibernating", time.Minute), machines("m0:Running w0:Stopped")), "keep, StartingMachines, Resuming, new record"},
+		"D1: and then starts the machines again":                                     {seen(going("Running", time.Second), machines("m0:Running w0:Stopped")), "start, StartingMachines, Resuming"},
+		"D1: a machine still stopping is waited for":                                 {seen(going("Running", time.Second), machines("m0:Running w0:Stopping")), "keep, WaitingForMachines, Resuming"},
+		"D2: flipped back, nothing calls the cluster Running while machines stop":    {seen(hibernate, going("Running", time.Minute)), "keep, Stopping, Stopping, new record"},
+		"D3: a resume after a flip times out like any other":                         {seen(going("Running", time.Hour), unready, limits(Limits{ToRunning: time.Minute})), "keep, FailedToStart, FailedToStart"},
+		"D4: a node that fails hours after a resume is not a resume timed out":       {seen(unready, limits(Limits{ToRunning: time.Minute})), "keep, WaitingForNodes, Running"},
+		"D5: a pause keeps the clock of hibernateAfter":                              {seen(eight), "keep, Running, Running"},
+		"D6: a fresh cluster with hibernateAfter tells how it is":                    {seen(anew, limits(Limits{HibernateAfter: 101 * time.Hour})), "keep, Running, Running, arrived"},
+		"D7: a resume that never gets ready hits the ceiling":                        {seen(going("Running", 8*time.Hour), unready, eight), "hibernate, WaitingForNodes, Resuming"},
+		"D8: machines that run are told so while the API is down":                    {seen(going("Running", time.Minute), silent), "keep, WaitingForNodes, Resuming"},
+		"D9: a running cluster whose API is down is not ready":                       {seen(silent), "keep, WaitingForNodes, Running"},
+		"D10: an error while observing shows":                                        {seen(going("Running", time.Second), unobservable(fault.Denying("no")), silent), "keep, FailedToStart, FailedToStart"},
+		"D12: no machine is not running":                                             {seen(machines("")), "keep, FailedToStart, FailedToStart"},
+		"D12: no machine is not stopped":                                             {seen(hibernate, came("Hibernating", time.Hour), machines("")), "keep, FailedToStop, FailedToStop"},
+		"D13: an unknown state is not running":                                       {seen(going("Running", time.Minute), machines("m0:Running w0:Unknown")), "keep, WaitingForMachines, Resuming"},
+		"D13: an unknown state is not stopped":                                       {seen(hibernate, going("Hibernating", time.Minute), machines("m0:Stopped w0:Unknown")), "keep, WaitingForMachinesToStop, Stopping"},
+		"D15: a fake cluster with hibernateAfter needs no actuator":                  {seen(fake, hibernate, eight), "keep, Hibernating, Hibernating, arrived"},
+		"D18: a node that looks ready from before the sleep is not":                  {seen(going("Running", time.Minute), stale), "keep, WaitingForNodes, Resuming"},
+		"D18: a flip on the very first day does not excuse nodes from signs of life": {seen(going("Running", 99*time.Hour), func(s *Seen) { s.Spoke.Nodes[0].Renewed = installed.Add(time.Minute) }), "keep, WaitingForNodes, Resuming"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Next(c.in, now)
+			if diff := cmp.Diff(c.want, brief(d)); diff != "" {
+				t.Error(diff)
+			}
+			agree(t, d)
+		})
+	}
+
+	t.Run("D11: an API that boots is looked at at a flat pace", func(t *testing.T) {
+		if d := Next(seen(going("Running", 3*time.Hour), silent), now); d.Next != slowest {
+			t.Errorf("next look in %s, want %s", d.Next, slowest)
+		}
+	})
+	t.Run("D13: the unknown state is named", func(t *testing.T) {
+		d := Next(seen(going("Running", time.Minute), machines("m0:Running w0:Unknown")), now)
+		if want := "Waiting for machines to be running: w0 (Unknown: odd)."; d.Ready.Message != want {
+			t.Errorf("message %q, want %q", d.Ready.Message, want)
+		}
+	})
+	t.Run("D14: steady clusters are looked at again", func(t *testing.T) {
+		for _, s := range []Seen{seen(), seen(hibernate, came("Hibernating", time.Hour), machines("m0:Stopped")), seen(unactuated)} {
+			if d := Next(s, now); !steadily(d) || d.Next > 2*lookHibernating {
+				t.Errorf("%s", d)
+			}
+		}
+	})
+}
+
+// agree fails unless the conditions and the word tell the same story.
+func agree(t *testing.T, d Decision) {
+	t.Helper()
+	asleep, up := d.Hibernating.Status == corev1.ConditionTrue, d.Ready.Status == corev1.ConditionTrue
+	if asleep && up {
+		t.Errorf("Hibernating and Ready are both True: %s", d)
+	}
+	if asleep != (d.Word == hivev1.StatusHibernating) || up != (d.Word == hivev1.StatusRunning) {
+		t.Errorf("powerState %q with Hibernating %s, Ready %s", d.Word, d.Hibernating.Status, d.Ready.Status)
+	}
+}

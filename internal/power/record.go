@@ -1,0 +1,107 @@
+package power
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// record is a transition that a decision works on.
+type record struct {
+	hivev1.PowerTransition
+	// opened records are not stored yet, so nothing may be done in their name.
+	opened bool
+}
+
+// record is the transition to target that goes on, or a new one: when the
+// target was flipped, and when machines must be told again in a cluster that
+// had arrived. Late trouble of another kind leaves the record closed, so that
+// no timeout counts from a resume of days ago (Hive D4).
+func (s Seen) record(target hivev1.PowerState, act Action, now time.Time) record {
+	var r record
+	if s.continues(target, act) {
+		r.PowerTransition = *s.Record.DeepCopy()
+	} else {
+		r = record{opened: true, PowerTransition: hivev1.PowerTransition{Target: target, StartedAt: stamp(s.began(target, act, now))}}
+	}
+	r.Deadline = nil
+	if span := s.timeout(target); span > 0 && r.FinishedAt == nil {
+		at := metav1.NewTime(r.StartedAt.Add(span))
+		r.Deadline = &at
+	}
+	return r
+}
+
+func (s Seen) continues(target hivev1.PowerState, act Action) bool {
+	if s.Record == nil || s.Record.Target != target {
+		return false
+	}
+	arrived := s.Record.FinishedAt != nil || s.Record.StartedAt.Time.Equal(stamp(s.InstalledAt).Time)
+	return act == Keep || !arrived
+}
+
+// began is when a new transition starts: now, but a cluster whose machines have
+// run since its install has been on its way up since then.
+func (s Seen) began(target hivev1.PowerState, act Action, now time.Time) time.Time {
+	if s.Record == nil && target == hivev1.PowerRunning && act == Keep && !s.InstalledAt.IsZero() {
+		return s.InstalledAt
+	}
+	return now
+}
+
+// timeout is the limit of a transition to target; 0 is none. Fake clusters have none (seed 002).
+func (s Seen) timeout(target hivev1.PowerState) time.Duration {
+	switch {
+	case s.Fake:
+		return 0
+	case target == hivev1.PowerHibernating:
+		return s.Limits.ToHibernating
+	default:
+		return s.Limits.ToRunning
+	}
+}
+
+// finish closes the record: the target is reached. It keeps the time of the first call.
+func (r *record) finish(now time.Time) {
+	if r.FinishedAt == nil {
+		at := stamp(now)
+		r.FinishedAt = &at
+	}
+	r.Deadline, r.LastError = nil, ""
+}
+
+// overdue reports whether the transition has taken longer than it may.
+func (r record) overdue(now time.Time) bool {
+	return r.Deadline != nil && !now.Before(r.Deadline.Time)
+}
+
+// poweredOn is the time from which signs of life count: zero if the machines
+// have not been off since the install.
+func (r record) poweredOn(installed time.Time) time.Time {
+	if r.StartedAt.Time.Equal(stamp(installed).Time) {
+		return time.Time{}
+	}
+	return r.StartedAt.Time
+}
+
+// settle completes a decision with its record: the machines do not hear of a
+// record that is not stored, and its deadline is not slept through.
+func (r record) settle(d Decision) Decision {
+	d.Record = r.stored()
+	if r.opened && d.Act != Keep {
+		d.Act, d.Next = Keep, soon
+	}
+	return d
+}
+
+func (r record) stored() *hivev1.PowerTransition { return &r.PowerTransition }
+
+// stamp is t as the API stores it: whole seconds.
+func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
+
+func timedOut(doing string, after time.Duration, why string) string {
+	return fmt.Sprintf("%s timed out after %s. %s", doing, after, why)
+}

@@ -1,0 +1,116 @@
+package power
+
+import (
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+)
+
+// Seen is one observation of one cluster: everything that Next goes by.
+type Seen struct {
+	// Seed spreads clusters over time; the cluster's UID.
+	Seed string
+	// Wanted is spec.powerState; empty is Running.
+	Wanted hivev1.PowerState
+	// What stands in the way of acting.
+	Deleted, Installed, Paused bool
+	// Fake clusters have no machines and change at once.
+	Fake bool
+	// Complaint says what in the specification cannot be read; users are told.
+	Complaint string
+
+	// Platform is the key in spec.platform, and Actuator whether something can handle it.
+	Platform string
+	Actuator bool
+	// Version is what is known of the cluster's version; may be empty.
+	Version string
+	// InfraID marks the cluster's machines at the platform.
+	InfraID string
+
+	// Machines are all machines of the cluster, unless looking failed.
+	Machines      cloud.Machines
+	MachinesFault *Failure
+	// Spoke is what the cluster's own API says.
+	Spoke Spoke
+	// SkipOperators leaves the cluster operators out of being ready.
+	SkipOperators bool
+
+	// Record is status.powerTransition; nil before the first one.
+	Record *hivev1.PowerTransition
+	Limits Limits
+	// InstalledAt and ClaimedAt are zero when unknown.
+	InstalledAt, ClaimedAt time.Time
+	// Pooled clusters ignore hibernateAfter until they are claimed.
+	Pooled bool
+}
+
+// Limits are the spans that a user has set; zero is none.
+type Limits struct {
+	ToRunning, ToHibernating, HibernateAfter time.Duration
+}
+
+// Spoke is what a cluster's own API says.
+type Spoke struct {
+	// Asked is whether it was tried at all.
+	Asked bool
+	// Answers is whether it did. If not, Trouble says why in a few stable words.
+	Answers bool
+	Trouble string
+	Nodes   []Node
+	// OpenShift is whether the API knows cluster operators at all.
+	OpenShift bool
+	Operators []Operator
+}
+
+// Node is a node's readiness with the age of that news.
+type Node struct {
+	Name  string
+	Ready bool
+	// ReadySince is when its Ready condition last changed.
+	ReadySince time.Time
+	// Renewed is the node's last sign of life: its lease, or its heartbeat.
+	Renewed time.Time
+}
+
+// Operator is an OpenShift cluster operator.
+type Operator struct {
+	Name string
+	// Settled is available, not progressing and not degraded; or disabled.
+	Settled bool
+}
+
+// Acting reports whether the machines of the cluster are any of our business
+// now. If not, nobody need look at them.
+func (s Seen) Acting() bool { return s.Installed && !s.Deleted && !s.Paused && !s.Fake }
+
+// WantsRunning reports whether the cluster should run.
+func (s Seen) WantsRunning() bool { return s.Wanted != hivev1.PowerHibernating }
+
+// AsksSpoke reports whether the spoke's API is worth asking: not while it
+// sleeps or goes to sleep, nor before there is a machine that could answer.
+func (s Seen) AsksSpoke() bool {
+	if !s.Acting() || (!s.WantsRunning() && s.supported()) {
+		return false
+	}
+	return !s.Actuator || s.MachinesFault != nil || s.any(cloud.Running)
+}
+
+// AsksOperators reports whether cluster operators count: on the way up, not in
+// a cluster that has arrived, where every upgrade keeps them busy for an hour.
+func (s Seen) AsksOperators() bool {
+	arrived := s.Record != nil && s.Record.Target == hivev1.PowerRunning && s.Record.FinishedAt != nil
+	return !s.SkipOperators && !arrived
+}
+
+// any reports whether at least one machine is in one of the states.
+func (s Seen) any(states ...cloud.State) bool {
+	for _, m := range s.Machines {
+		for _, state := range states {
+			if m.State == state {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,101 @@
+package power
+
+import (
+	"testing"
+	"time"
+
+	"hotspare.io/hotspare/internal/fault"
+)
+
+func TestString(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   Seen
+		want string
+	}{
+		"a stop":        {seen(hibernate, going("Hibernating", time.Minute)), "stop the machines; tell Stopping: Waiting for machines to be stopped: m0, w0; look again in 6s"},
+		"a resume":      {seen(going("Running", time.Second), machines("m0:Running w0:Stopped")), "start the machines; tell StartingMachines: Waiting for machines to be running: w0; look again in 200ms"},
+		"a timeout":     {seen(going("Running", time.Hour), unready, limits(Limits{ToRunning: 20 * time.Minute})), "leave the machines alone; tell FailedToStart: Resuming timed out after 20m0s. Waiting for nodes to be ready: w0; look again in 30s"},
+		"hibernation":   {seen(limits(Limits{HibernateAfter: time.Minute})), "ask for hibernation: hibernateAfter has passed"},
+		"a fake":        {seen(fake), "leave the machines alone; tell Running: The fake cluster is running"},
+		"no actuator":   {seen(unactuated, func(s *Seen) { s.Seed = "" }), `leave the machines alone; tell Running: The platform "sim" cannot start and stop machines; look again in 1m50.166136261s`},
+		"not installed": {seen(installing, anew), "leave the machines alone; tell not installed: The cluster is not installed yet"},
+		"a complaint":   {seen(fake, func(s *Seen) { s.Complaint = "spec.x is ignored." }), "leave the machines alone; tell Running: The fake cluster is running. spec.x is ignored"},
+		"no machines":   {seen(machines("")), `leave the machines alone; tell FailedToStart: The platform sim knows no machine with infrastructure ID "infra"; look again in 5m0s`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Next(c.in, now).String(); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   Seen
+		want string
+	}{
+		"an API that answers is reachable":            {seen(), "False ClusterReachable"},
+		"one that does not is not":                    {seen(silent), "True ErrorConnectingToCluster"},
+		"a sleeping cluster is expected to be silent": {seen(hibernate, unasked, came("Hibernating", time.Hour), machines("m0:Stopped")), "True Hibernating"},
+		"an API not asked is as it was":               {seen(hibernate, unasked), " "},
+		"a fake running cluster is reachable":         {seen(fake, unasked), "False ClusterReachable"},
+		"a fake sleeping cluster is not":              {seen(fake, unasked, hibernate), "True Hibernating"},
+		"nothing is known before the install":         {seen(installing, unasked), "Unknown Initialized"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := Next(c.in, now).Unreachable
+			if got := string(v.Status) + " " + v.Reason; got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAsksSpoke(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   Seen
+		want bool
+	}{
+		"a running cluster is asked":                  {seen(), true},
+		"one that goes to sleep is not":               {seen(hibernate), false},
+		"one that sleeps is not":                      {seen(hibernate, machines("m0:Stopped")), false},
+		"one without a running machine is not":        {seen(machines("m0:Starting")), false},
+		"one with a machine that stays down is (D8)":  {seen(machines("m0:Running w0:Stopped")), true},
+		"one without actuator is, whatever is wanted": {seen(unactuated, hibernate), true},
+		"one whose machines cannot be observed is":    {seen(unobservable(fault.Denying("no"))), true},
+		"a fake one is not":                           {seen(fake), false},
+		"a paused one is not":                         {seen(paused), false},
+		"a deleted one is not":                        {seen(deleted), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.in.AsksSpoke(); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestPace(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   Seen
+		want time.Duration
+	}{
+		"a resume that just began is looked at at once":    {seen(going("Running", 0), unready), fastest},
+		"then after a tenth of the time waited":            {seen(going("Running", time.Minute), unready), 6 * time.Second},
+		"and at least every half minute":                   {seen(going("Running", 10*time.Hour), unready), slowest},
+		"a clock set back does no harm":                    {seen(going("Running", -time.Hour), unready), fastest},
+		"the deadline is not slept through":                {seen(going("Running", time.Minute), unready, limits(Limits{ToRunning: 61 * time.Second})), time.Second},
+		"after the deadline it goes on":                    {seen(going("Running", time.Minute), unready, limits(Limits{ToRunning: time.Second})), 6 * time.Second},
+		"a new record is acted on at once":                 {seen(hibernate), soon},
+		"hibernateAfter wakes by itself":                   {seen(limits(Limits{HibernateAfter: time.Hour + time.Second})), time.Second},
+		"hibernateAfter wakes a fake cluster too":          {seen(fake, limits(Limits{HibernateAfter: 2 * time.Hour})), time.Hour},
+		"a fake cluster is not looked at for its own sake": {seen(fake), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Next(c.in, now).Next; got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,227 @@
+package power
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// world is a cluster, its platform and its user, as a small program.
+type world struct {
+	*rand.Rand
+	now    time.Time
+	wanted hivev1.PowerState
+	limits Limits
+	vms    []*vm
+	record *hivev1.PowerTransition
+
+	// What misbehaves at present.
+	apiDown, blind, refusing bool
+	history                  []string
+}
+
+// vm is a machine that takes its time.
+type vm struct {
+	name     string
+	state    cloud.State
+	until    time.Time // when Starting or Stopping ends
+	lastSeen time.Time // its node's last sign of life
+}
+
+func newWorld(seed uint64) *world {
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 0)), now: now, wanted: hivev1.PowerRunning}
+	for i := range 1 + w.IntN(3) {
+		w.vms = append(w.vms, &vm{name: fmt.Sprint("m", i), state: cloud.Running})
+	}
+	return w
+}
+
+// disturb does one thing that may happen to a cluster.
+func (w *world) disturb() {
+	m := w.vms[w.IntN(len(w.vms))]
+	switch w.IntN(10) {
+	case 0, 1:
+		w.wanted = hivev1.PowerRunning
+	case 2, 3:
+		w.wanted = hivev1.PowerHibernating
+	case 4:
+		m.state = []cloud.State{cloud.Running, cloud.Stopped, cloud.Failed, cloud.Unknown}[w.IntN(4)]
+	case 5:
+		w.apiDown = !w.apiDown
+	case 6:
+		w.blind = !w.blind
+	case 7:
+		w.refusing = !w.refusing
+	case 8:
+		w.now = w.now.Add(time.Duration(w.IntN(600)-60) * time.Second) // clocks step, backwards too
+	case 9:
+		w.limits = Limits{ToRunning: time.Duration(w.IntN(3)) * time.Minute, ToHibernating: time.Duration(w.IntN(3)) * time.Minute}
+	}
+}
+
+// calm ends all that misbehaves.
+func (w *world) calm() {
+	w.apiDown, w.blind, w.refusing = false, false, false
+	for _, m := range w.vms {
+		if m.state == cloud.Unknown {
+			m.state = cloud.Stopped
+		}
+	}
+}
+
+// run lets time pass for the machines and their nodes.
+func (w *world) run(span time.Duration) {
+	w.now = w.now.Add(span)
+	for _, m := range w.vms {
+		switch {
+		case m.state == cloud.Starting && !w.now.Before(m.until):
+			m.state = cloud.Running
+		case m.state == cloud.Stopping && !w.now.Before(m.until):
+			m.state = cloud.Stopped
+		}
+		if m.state == cloud.Running {
+			m.lastSeen = w.now
+		}
+	}
+}
+
+func (w *world) look() Seen {
+	s := Seen{Seed: "uid", Wanted: w.wanted, Installed: true, Actuator: true, InstalledAt: installed, Record: w.record, Limits: w.limits}
+	for _, m := range w.vms {
+		s.Machines = append(s.Machines, cloud.Machine{Name: m.name, State: m.state})
+	}
+	w.Shuffle(len(s.Machines), func(i, j int) { s.Machines[i], s.Machines[j] = s.Machines[j], s.Machines[i] })
+	if w.blind {
+		s.Machines, s.MachinesFault = nil, FailureOf(errors.New("cloud down"))
+	}
+	if !s.AsksSpoke() {
+		return s
+	}
+	s.Spoke = Spoke{Asked: true, Answers: !w.apiDown && w.all(cloud.Running), Trouble: "connection refused"}
+	for _, m := range w.vms {
+		s.Spoke.Nodes = append(s.Spoke.Nodes, Node{Name: m.name, Ready: true, Renewed: m.lastSeen})
+	}
+	return s
+}
+
+func (w *world) all(state cloud.State) bool {
+	for _, m := range w.vms {
+		if m.state != state {
+			return false
+		}
+	}
+	return true
+}
+
+// obey does as decided, unless the platform refuses.
+func (w *world) obey(d Decision) Decision {
+	if d.Act != Start && d.Act != Stop {
+		return d
+	}
+	if w.refusing {
+		return d.Refused(*FailureOf(errors.New("no")), w.now)
+	}
+	var early error
+	for _, m := range w.vms {
+		if err := m.tell(d.Act, w.now.Add(time.Duration(w.IntN(40))*time.Second)); err != nil {
+			early = err
+		}
+	}
+	if early != nil {
+		return d.Refused(*FailureOf(early), w.now)
+	}
+	return d
+}
+
+// tell starts or stops the machine, by the time until. One that is stopping cannot be started.
+func (m *vm) tell(act Action, until time.Time) error {
+	switch {
+	case act == Start && m.state == cloud.Stopping:
+		return fault.Waiting(time.Second, "%s is stopping", m.name)
+	case act == Start && (m.state == cloud.Stopped || m.state == cloud.Failed):
+		m.state, m.until = cloud.Starting, until
+	case act == Stop && m.state != cloud.Stopped && m.state != cloud.Stopping && m.state != cloud.Unknown:
+		m.state, m.until = cloud.Stopping, until
+	}
+	return nil
+}
+
+// pass does one pass; the process may die before its result is stored.
+func (w *world) pass(t *testing.T, mayDie bool) Decision {
+	t.Helper()
+	s := w.look()
+	d := Next(s, w.now)
+	w.history = append(w.history, fmt.Sprintf("%s wants %s, sees %s: %s", w.now.Format(time.TimeOnly), w.wanted, s.Machines, d))
+	w.check(t, s, d)
+	d = w.obey(d)
+	w.check(t, s, d)
+	if !mayDie || w.IntN(10) > 0 {
+		w.record = d.Record
+	}
+	w.run(d.Next)
+	return d
+}
+
+// check holds for every decision, whatever happens.
+func (w *world) check(t *testing.T, s Seen, d Decision) {
+	t.Helper()
+	agree(t, d)
+	if (d.Act == Start && w.wanted == hivev1.PowerHibernating) || (d.Act == Stop && w.wanted == hivev1.PowerRunning) {
+		t.Errorf("told to %s, wanted %s", d.Act, w.wanted)
+	}
+	if d.Act != Keep && (s.Record == nil || s.Record.Target != d.Record.Target || !s.Record.StartedAt.Equal(&d.Record.StartedAt)) {
+		t.Errorf("acts on a record that is not stored: %s", d)
+	}
+	if at := d.Record.Deadline; at != nil && at.After(w.now) && w.now.Add(d.Next).After(at.Time) {
+		t.Errorf("sleeps past the deadline %s: %s", at.Sub(w.now), d)
+	}
+	if d.Next <= 0 || d.Next > 2*lookHibernating {
+		t.Errorf("looks again in %s: %s", d.Next, d)
+	}
+	if d.Word == hivev1.StatusRunning && !w.blind && !w.all(cloud.Running) {
+		t.Errorf("called running: %s", s.Machines)
+	}
+}
+
+// arrived reports whether the cluster is as wanted, in fact and in what is told.
+func (w *world) arrived(d Decision) bool {
+	if w.wanted == hivev1.PowerHibernating {
+		return w.all(cloud.Stopped) && d.Word == hivev1.StatusHibernating
+	}
+	return w.all(cloud.Running) && d.Word == hivev1.StatusRunning
+}
+
+func TestHistories(t *testing.T) {
+	first := rand.Uint64()
+	for i := range uint64(500) {
+		seed := first + i
+		w := newWorld(seed)
+		for range 60 {
+			if w.IntN(3) == 0 {
+				w.disturb()
+			}
+			w.pass(t, true)
+		}
+		w.calm()
+		start := w.now
+		d := w.pass(t, false)
+		for !w.arrived(d) && w.now.Sub(start) < 30*time.Minute {
+			d = w.pass(t, false)
+		}
+		if !w.arrived(d) {
+			t.Errorf("does not converge: %s", d)
+		}
+		if t.Failed() {
+			for _, line := range w.history {
+				t.Log(line)
+			}
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}

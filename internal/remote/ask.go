@@ -1,0 +1,153 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"hotspare.io/hotspare/internal/power"
+)
+
+// operatorsPath is where OpenShift lists its cluster operators. Read by path,
+// not by a typed client: three fields do not warrant OpenShift's modules.
+const operatorsPath = "/apis/config.openshift.io/v1/clusteroperators"
+
+// asker puts questions to one cluster.
+type asker struct {
+	http *http.Client
+	core *typedcorev1.CoreV1Client
+	coor *coordinationv1.CoordinationV1Client
+}
+
+// newAsker makes a client from a kubeconfig. Its errors are fixed phrases.
+func newAsker(kubeconfig []byte) (*asker, error) {
+	config, err := parse(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	h, err := httpClient(config)
+	if err != nil {
+		return nil, err
+	}
+	core, err := typedcorev1.NewForConfigAndClient(config, h)
+	if err != nil {
+		return nil, errUnreadable
+	}
+	coor, err := coordinationv1.NewForConfigAndClient(config, h)
+	if err != nil {
+		return nil, errUnreadable
+	}
+	return &asker{http: h, core: core, coor: coor}, nil
+}
+
+func (a *asker) close() { a.http.CloseIdleConnections() }
+
+// ask makes a Spoke of the answers. All must come: half of them is no news.
+func (a *asker) ask(ctx context.Context, ask Ask) power.Spoke {
+	s := power.Spoke{Asked: true}
+	var err error
+	if s.Nodes, err = a.nodes(ctx); err != nil {
+		return power.Spoke{Asked: true, Trouble: phrase(err)}
+	}
+	if ask.Operators {
+		s.Operators, s.OpenShift, err = a.operators(ctx)
+	}
+	if err != nil {
+		return power.Spoke{Asked: true, Trouble: phrase(err)}
+	}
+	s.Answers = true
+	return s
+}
+
+// nodes lists the nodes with their last sign of life.
+func (a *asker) nodes(ctx context.Context) ([]power.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	nodes, err := a.core.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	leases, err := a.coor.Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing node leases: %w", err)
+	}
+	renewed := map[string]metav1.MicroTime{}
+	for _, l := range leases.Items {
+		if l.Spec.RenewTime != nil {
+			renewed[l.Name] = *l.Spec.RenewTime
+		}
+	}
+	out := make([]power.Node, len(nodes.Items))
+	for i := range nodes.Items {
+		out[i] = nodeOf(&nodes.Items[i], renewed[nodes.Items[i].Name])
+	}
+	return out, nil
+}
+
+// nodeOf reads a node. Its sign of life is its lease or its heartbeat, whichever is later.
+func nodeOf(n *corev1.Node, lease metav1.MicroTime) power.Node {
+	out := power.Node{Name: n.Name, Renewed: lease.Time}
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		out.Ready, out.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+		if c.LastHeartbeatTime.After(out.Renewed) {
+			out.Renewed = c.LastHeartbeatTime.Time
+		}
+	}
+	return out
+}
+
+// clusterOperators is the part of OpenShift's ClusterOperatorList that is read.
+type clusterOperators struct {
+	Items []struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Status   struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	} `json:"items"`
+}
+
+// operators lists the cluster operators; an API without any such kind is no OpenShift's.
+func (a *asker) operators(ctx context.Context) (list []power.Operator, openShift bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	raw, err := a.core.RESTClient().Get().AbsPath(operatorsPath).DoRaw(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("listing cluster operators: %w", err)
+	}
+	var found clusterOperators
+	if err := json.Unmarshal(raw, &found); err != nil {
+		return nil, false, fmt.Errorf("reading cluster operators: %w", err)
+	}
+	for _, o := range found.Items {
+		list = append(list, power.Operator{Name: o.Metadata.Name, Settled: settled(o.Status.Conditions)})
+	}
+	return list, true, nil
+}
+
+// settled reports whether an operator is available, at rest and sound. One that
+// is disabled has nothing to say.
+func settled(conditions []metav1.Condition) bool {
+	is := map[string]metav1.ConditionStatus{}
+	for _, c := range conditions {
+		is[c.Type] = c.Status
+	}
+	if is["Disabled"] == metav1.ConditionTrue {
+		return true
+	}
+	return is["Available"] != metav1.ConditionFalse &&
+		is["Progressing"] != metav1.ConditionTrue &&
+		is["Degraded"] != metav1.ConditionTrue
+}

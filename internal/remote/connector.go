@@ -1,0 +1,102 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/power"
+)
+
+// Ask is what to ask a cluster for, beside its nodes.
+type Ask struct {
+	// Operators asks for the cluster operators, if it is an OpenShift cluster.
+	Operators bool
+}
+
+// Connector asks clusters by their admin kubeconfigs. It keeps one client for
+// each Secret until the Secret changes or is forgotten. Safe for concurrent use.
+type Connector struct {
+	secrets client.Reader
+
+	mu     sync.Mutex
+	spokes map[types.NamespacedName]spoke
+}
+
+// spoke is a cluster's client, made from one version of one Secret.
+type spoke struct {
+	version string
+	*asker
+}
+
+// New returns a Connector that reads kubeconfigs with secrets.
+func New(secrets client.Reader) *Connector {
+	return &Connector{secrets: secrets, spokes: map[types.NamespacedName]spoke{}}
+}
+
+// Look asks the cluster whose admin kubeconfig is in the Secret. A cluster that
+// does not answer, whatever the cause, is a Spoke that says so; an error is the
+// hub's own.
+func (c *Connector) Look(ctx context.Context, secret types.NamespacedName, ask Ask) (power.Spoke, error) {
+	a, trouble, err := c.connect(ctx, secret)
+	if err != nil {
+		return power.Spoke{}, err
+	}
+	if trouble != "" {
+		return power.Spoke{Asked: true, Trouble: trouble}, nil
+	}
+	return a.ask(ctx, ask), nil
+}
+
+// Forget drops the client of a Secret whose cluster is gone.
+func (c *Connector) Forget(secret types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, ok := c.spokes[secret]; ok {
+		s.close()
+		delete(c.spokes, secret)
+	}
+}
+
+// connect returns the client for the Secret as it is now, or why there can't be one.
+func (c *Connector) connect(ctx context.Context, name types.NamespacedName) (*asker, string, error) {
+	var secret corev1.Secret
+	err := c.secrets.Get(ctx, name, &secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		c.Forget(name)
+		return nil, fmt.Sprintf("Secret %s with its admin kubeconfig does not exist", name.Name), nil
+	case err != nil:
+		return nil, "", fmt.Errorf("reading secret %s: %w", name, err)
+	}
+	a, err := c.client(name, &secret)
+	if err != nil {
+		return nil, err.Error(), nil //nolint:nilerr // told as a fact: the user has to mend the kubeconfig
+	}
+	return a, "", nil
+}
+
+func (c *Connector) client(name types.NamespacedName, secret *corev1.Secret) (*asker, error) {
+	version := string(secret.UID) + "/" + secret.ResourceVersion
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old, ok := c.spokes[name]
+	if ok && old.version == version {
+		return old.asker, nil
+	}
+	a, err := newAsker(secret.Data[hivev1.SecretKeyKubeconfig])
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		old.close()
+	}
+	c.spokes[name] = spoke{version: version, asker: a}
+	return a, nil
+}

@@ -1,0 +1,252 @@
+package remote
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"hotspare.io/hotspare/internal/power"
+)
+
+var (
+	key    = types.NamespacedName{Namespace: "c", Name: "kubeconfig"}
+	slept  = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	woke   = slept.Add(4 * time.Hour)
+	secret = "s3cr3t-token"
+)
+
+// api is a spoke's API: paths with what they answer.
+type api struct {
+	*httptest.Server
+	answers map[string]any
+}
+
+func newAPI(t *testing.T) *api {
+	a := &api{answers: map[string]any{
+		"/api/v1/nodes": corev1.NodeList{Items: []corev1.Node{node("m0", woke), node("w0", slept)}},
+		"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases": coordinationv1.LeaseList{Items: []coordinationv1.Lease{lease("m0", slept), lease("w0", woke)}},
+	}}
+	a.Server = httptest.NewTLSServer(http.HandlerFunc(a.serve)) // client-go sends no credentials over plain HTTP
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *api) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer "+secret {
+		http.Error(w, "no", http.StatusUnauthorized)
+		return
+	}
+	answer, ok := a.answers[r.URL.Path]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if code, ok := answer.(int); ok {
+		http.Error(w, secret, code)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// node is Ready with a heartbeat at that time.
+func node(name string, at time.Time) corev1.Node {
+	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastHeartbeatTime: metav1.NewTime(at), LastTransitionTime: metav1.NewTime(slept),
+	}}}}
+}
+
+func lease(name string, at time.Time) coordinationv1.Lease {
+	renewed := metav1.NewMicroTime(at)
+	return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
+}
+
+// kubeconfig is one whose user has these lines; it trusts that server only.
+func kubeconfig(server *httptest.Server, user string) string {
+	ca := ""
+	if cert := server.Certificate(); cert != nil {
+		ca = base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
+	}
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x",
+"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+"clusters":[{"name":"x","cluster":{"server":%q,"certificate-authority-data":%q}}],
+"users":[{"name":"x","user":{%s}}]}`, server.URL, ca, user)
+}
+
+func token(t string) string { return fmt.Sprintf("%q: %q", "token", t) }
+
+// connector finds the kubeconfig in a Secret of a hub.
+func connector(t *testing.T, kubeconfig string) (*Connector, client.Client) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "uid"},
+		Data:       map[string][]byte{"kubeconfig": []byte(kubeconfig)},
+	}).Build()
+	return New(hub), hub
+}
+
+func TestLook(t *testing.T) {
+	a := newAPI(t)
+	c, _ := connector(t, kubeconfig(a.Server, token(secret)))
+	plain := power.Spoke{Asked: true, Answers: true, Nodes: []power.Node{
+		{Name: "m0", Ready: true, ReadySince: slept, Renewed: woke},
+		{Name: "w0", Ready: true, ReadySince: slept, Renewed: woke},
+	}}
+	look := func(ask Ask) power.Spoke {
+		t.Helper()
+		s, err := c.Look(t.Context(), key, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+
+	t.Run("the later of lease and heartbeat is the sign of life", func(t *testing.T) {
+		if diff := cmp.Diff(plain, look(Ask{})); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("an API without cluster operators is no OpenShift's", func(t *testing.T) {
+		if diff := cmp.Diff(plain, look(Ask{Operators: true})); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("cluster operators are read", func(t *testing.T) {
+		a.answers[operatorsPath] = map[string]any{"items": []any{
+			operator("dns", "Available", "True", "Degraded", "False"),
+			operator("etcd", "Progressing", "True"),
+			operator("samples", "Disabled", "True", "Degraded", "True"),
+			operator("auth", "Available", "False"),
+		}}
+		want := plain
+		want.OpenShift = true
+		want.Operators = []power.Operator{{Name: "dns", Settled: true}, {Name: "etcd"}, {Name: "samples", Settled: true}, {Name: "auth"}}
+		if diff := cmp.Diff(want, look(Ask{Operators: true})); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("half an answer is none", func(t *testing.T) {
+		a.answers[operatorsPath] = http.StatusInternalServerError
+		if diff := cmp.Diff(power.Spoke{Asked: true, Trouble: "it is not ready to serve"}, look(Ask{Operators: true})); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// operator has conditions, as pairs of type and status.
+func operator(name string, conditions ...string) map[string]any {
+	var list []any
+	for i := 0; i < len(conditions); i += 2 {
+		list = append(list, map[string]any{"type": conditions[i], "status": conditions[i+1]})
+	}
+	return map[string]any{"metadata": map[string]any{"name": name}, "status": map[string]any{"conditions": list}}
+}
+
+func TestTrouble(t *testing.T) {
+	a := newAPI(t)
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for name, c := range map[string]struct {
+		kubeconfig string
+		want       string
+	}{
+		"an API that is down is a fact":                 {kubeconfig(gone, token(secret)), "connection refused"},
+		"a refused kubeconfig is told":                  {kubeconfig(a.Server, token("other")), "it does not accept the admin kubeconfig"},
+		"a certificate that nobody vouches for is told": {strings.Replace(kubeconfig(a.Server, token(secret)), "certificate-authority-data", "ignored", 1), "its certificate does not verify"},
+		"a kubeconfig that is none is told":             {secret, errUnreadable.Error()},
+		"an empty one too":                              {"", errUnreadable.Error()},
+		"a kubeconfig may not run programs":             {kubeconfig(a.Server, `"exec":{"command":"sh","apiVersion":"client.authentication.k8s.io/v1","interactiveMode":"Never"}`), errProgram.Error()},
+		"nor use plugins":                               {kubeconfig(a.Server, `"auth-provider":{"name":"gcp"}`), errProgram.Error()},
+		"a kubeconfig may not read the hub's tokens":    {kubeconfig(a.Server, `"tokenFile":"/var/run/secrets/token"`), errFile.Error()},
+		"nor its keys":                                  {kubeconfig(a.Server, `"client-certificate":"/etc/crt","client-key":"/etc/key"`), errFile.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			con, _ := connector(t, c.kubeconfig)
+			s, err := con.Look(t.Context(), key, Ask{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(power.Spoke{Asked: true, Trouble: c.want}, s); diff != "" {
+				t.Error(diff)
+			}
+			if strings.Contains(s.Trouble, secret) {
+				t.Error("a secret is told")
+			}
+		})
+	}
+	t.Run("a Secret that is not there is a fact", func(t *testing.T) {
+		con, _ := connector(t, "")
+		s, err := con.Look(t.Context(), types.NamespacedName{Namespace: "c", Name: "none"}, Ask{})
+		if err != nil || s.Trouble != "Secret none with its admin kubeconfig does not exist" {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+	t.Run("a call that is called off ends", func(t *testing.T) {
+		con, _ := connector(t, kubeconfig(a.Server, token(secret)))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if s, err := con.Look(ctx, key, Ask{}); err == nil && s.Answers {
+			t.Error("it answered")
+		}
+	})
+}
+
+func TestClientsAreKept(t *testing.T) {
+	a := newAPI(t)
+	con, hub := connector(t, kubeconfig(a.Server, token(secret)))
+	made := func() *asker {
+		t.Helper()
+		if _, err := con.Look(t.Context(), key, Ask{}); err != nil {
+			t.Fatal(err)
+		}
+		return con.spokes[key].asker
+	}
+	first := made()
+	t.Run("as long as the Secret is the same", func(t *testing.T) {
+		if made() != first {
+			t.Error("a new client was made")
+		}
+	})
+	t.Run("until it changes", func(t *testing.T) {
+		var s corev1.Secret
+		if err := hub.Get(t.Context(), key, &s); err != nil {
+			t.Fatal(err)
+		}
+		s.Data["kubeconfig"] = []byte(kubeconfig(a.Server, token("other")))
+		if err := hub.Update(t.Context(), &s); err != nil {
+			t.Fatal(err)
+		}
+		if made() == first {
+			t.Error("the old client is used")
+		}
+	})
+	t.Run("or is forgotten", func(t *testing.T) {
+		con.Forget(key)
+		if len(con.spokes) != 0 {
+			t.Error("a client is kept")
+		}
+	})
+}

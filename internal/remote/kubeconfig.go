@@ -1,0 +1,86 @@
+package remote
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// timeout bounds every call: a spoke whose packets are dropped must not hold a worker.
+const timeout = 10 * time.Second
+
+// idle connections to a cluster that was stopped in the meantime are dead.
+const idle = 30 * time.Second
+
+var (
+	errUnreadable = errors.New("its admin kubeconfig cannot be read")
+	errProgram    = errors.New("its admin kubeconfig would run a program on the hub")
+	errFile       = errors.New("its admin kubeconfig would read files on the hub")
+)
+
+// parse reads a kubeconfig. It does not wrap the parser's errors, which quote what they read.
+func parse(kubeconfig []byte) (*rest.Config, error) {
+	raw, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, errUnreadable
+	}
+	if err := harmless(raw); err != nil {
+		return nil, err
+	}
+	c, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, errUnreadable
+	}
+	c.Timeout = timeout
+	c.QPS = -1 // paced by our callers
+	return c, nil
+}
+
+// harmless refuses what would reach from a kubeconfig into the hub. It comes
+// before a client is configured: that alone reads the files.
+func harmless(c *clientcmdapi.Config) error {
+	for _, u := range c.AuthInfos {
+		switch {
+		case u.Exec != nil || u.AuthProvider != nil:
+			return errProgram
+		case u.TokenFile != "" || u.ClientCertificate != "" || u.ClientKey != "":
+			return errFile
+		}
+	}
+	for _, cluster := range c.Clusters {
+		if cluster.CertificateAuthority != "" {
+			return errFile
+		}
+	}
+	return nil
+}
+
+// httpClient is a client of its own for each kubeconfig: client-go's shared
+// transports are never given back, and clusters come and go.
+func httpClient(c *rest.Config) (*http.Client, error) {
+	tls, err := rest.TLSConfigFor(c)
+	if err != nil {
+		return nil, errUnreadable
+	}
+	proxy := http.ProxyFromEnvironment
+	if c.Proxy != nil {
+		proxy = c.Proxy
+	}
+	transport, err := rest.HTTPWrappersForConfig(c, &http.Transport{
+		Proxy:               proxy,
+		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
+		TLSClientConfig:     tls,
+		TLSHandshakeTimeout: timeout,
+		IdleConnTimeout:     idle,
+		MaxIdleConnsPerHost: 1,
+	})
+	if err != nil {
+		return nil, errUnreadable
+	}
+	return &http.Client{Transport: transport, Timeout: timeout}, nil
+}

@@ -1,0 +1,40 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// phrase says in a few words that do not change why a cluster did not answer.
+func phrase(err error) string {
+	var (
+		timedOut net.Error
+		dns      *net.DNSError
+		cert     *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.As(err, &cert):
+		return "its certificate does not verify"
+	case errors.As(err, &dns):
+		return "its name does not resolve"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "connection reset"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timedOut) && timedOut.Timeout():
+		return "no answer within " + timeout.String()
+	case apierrors.IsUnauthorized(err):
+		return "it does not accept the admin kubeconfig"
+	case apierrors.IsForbidden(err):
+		return "the admin kubeconfig may not list nodes"
+	case apierrors.ReasonForError(err) != "":
+		return "it is not ready to serve"
+	default:
+		return "the connection failed"
+	}
+}
