@@ -1,0 +1,232 @@
+// Package clusterclaim tells claims what became of them, ends them when their
+// time is up, and holds a deleted claim until its cluster is gone.
+//
+// Giving a cluster to a claim is the pool's business (package clusterpool).
+package clusterclaim
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/patch"
+)
+
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims/status,verbs=patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler looks after one claim at a time.
+type Reconciler struct {
+	// Client reads from caches that Index has been called on.
+	Client client.Client
+	Clock  clock.PassiveClock
+	Events events.EventRecorder
+	// Workers is how many claims are looked after at a time. 0: 8.
+	Workers int
+}
+
+// byClaim indexes clusters by the claim that they are given to, as namespace/name.
+const byClaim = "claim"
+
+// Index adds the index that this controller needs to a cache.
+func Index(ctx context.Context, ix client.FieldIndexer) error {
+	return ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byClaim, func(o client.Object) []string {
+		if ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef; ref != nil && ref.ClaimName != "" {
+			return []string{ref.Namespace + "/" + ref.ClaimName}
+		}
+		return nil
+	})
+}
+
+// Reconcile does one pass over the claim.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var claim hivev1.ClusterClaim
+	if err := r.Client.Get(ctx, req.NamespacedName, &claim); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	f, cd, err := r.observe(ctx, &claim)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	v := decide(claim.Name, f, r.Clock.Now())
+	return fault.Requeue(v.next, r.act(ctx, &claim, cd, v))
+}
+
+func (r *Reconciler) observe(ctx context.Context, claim *hivev1.ClusterClaim) (facts, *hivev1.ClusterDeployment, error) {
+	f := facts{
+		created:  claim.CreationTimestamp.Time,
+		deleting: claim.DeletionTimestamp != nil,
+		cluster:  claim.Spec.Namespace,
+		lifetime: claim.Spec.Lifetime,
+		told:     len(claim.Status.Conditions) > 0,
+	}
+	var pool hivev1.ClusterPool
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: claim.Namespace, Name: claim.Spec.ClusterPoolName}, &pool)
+	if client.IgnoreNotFound(err) != nil {
+		return f, nil, fmt.Errorf("reading pool %s: %w", claim.Spec.ClusterPoolName, err)
+	}
+	f.pool, f.dissolving, f.ready = err == nil, pool.DeletionTimestamp != nil, pool.Status.Ready > 0
+	if limits := pool.Spec.ClaimLifetime; limits != nil {
+		f.fallback, f.maximum = limits.Default, limits.Maximum
+	}
+	cd, err := r.cluster(ctx, claim)
+	if cd != nil {
+		f.of = clusterOf(cd)
+	}
+	return f, cd, err
+}
+
+// cluster finds the claim's cluster: the one it was told of or, while a deleted
+// claim was told of none, one that was given to it all the same.
+func (r *Reconciler) cluster(ctx context.Context, claim *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
+	if name := claim.Spec.Namespace; name != "" {
+		var cd hivev1.ClusterDeployment
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: name, Name: name}, &cd)
+		if err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		return &cd, nil
+	}
+	if claim.DeletionTimestamp == nil {
+		return nil, nil
+	}
+	var given hivev1.ClusterDeploymentList
+	if err := r.Client.List(ctx, &given, client.MatchingFields{byClaim: claim.Namespace + "/" + claim.Name}); err != nil {
+		return nil, fmt.Errorf("looking for the cluster of claim %s: %w", claim.Name, err)
+	}
+	if len(given.Items) == 0 {
+		return nil, nil
+	}
+	return &given.Items[0], nil
+}
+
+func clusterOf(cd *hivev1.ClusterDeployment) *clusterFacts {
+	f := &clusterFacts{
+		deleting: cd.DeletionTimestamp != nil,
+		running:  cd.Status.PowerState == hivev1.StatusRunning && cd.Spec.PowerState != hivev1.PowerHibernating,
+		power:    cd.Status.PowerState,
+	}
+	if ref := cd.Spec.ClusterPoolRef; ref != nil {
+		f.claim = ref.ClaimName
+		if ref.ClaimedTimestamp != nil {
+			f.claimed = ref.ClaimedTimestamp.Time
+		}
+	}
+	return f
+}
+
+func (r *Reconciler) act(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, v verdict) error {
+	before := claim.DeepCopy()
+	switch {
+	case v.release:
+		controllerutil.RemoveFinalizer(claim, hivev1.FinalizerClaim)
+		_, err := patch.Object(ctx, r.Client, before, claim)
+		return err
+	case v.expired:
+		return r.expire(ctx, claim)
+	case v.destroy:
+		if err := r.Client.Delete(ctx, cd, client.Preconditions{UID: &cd.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting cluster %s: %w", cd.Name, err)
+		}
+	}
+	r.report(claim, v)
+	_, err := patch.Status(ctx, r.Client, before, claim)
+	return err
+}
+
+func (r *Reconciler) expire(ctx context.Context, claim *hivev1.ClusterClaim) error {
+	err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting claim %s, whose lifetime is over: %w", claim.Name, err)
+	}
+	r.Events.Eventf(claim, nil, corev1.EventTypeNormal, "Expired", "Delete", "its lifetime is over")
+	return nil
+}
+
+func (r *Reconciler) report(claim *hivev1.ClusterClaim, v verdict) {
+	set := func(typ string, o outcome) {
+		if o.status != "" {
+			condition.Set(&claim.Status.Conditions, typ, o.status, o.reason, o.message, r.Clock.Now())
+		}
+	}
+	set(hivev1.ClaimPending, v.pending)
+	set(hivev1.ClaimClusterRunning, v.running)
+	if v.lifetime != nil || v.pending.status == corev1.ConditionFalse {
+		claim.Status.Lifetime = v.lifetime
+	}
+}
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	workers := r.Workers
+	if workers == 0 {
+		workers = 8
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("clusterclaim").
+		For(&hivev1.ClusterClaim{}).
+		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(claimOfCluster), builder.WithPredicates(clusterChanged())).
+		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfPool), builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, poolGoing()))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+func claimOfCluster(_ context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef
+	if ref == nil || ref.ClaimName == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.ClaimName}}}
+}
+
+// claimsOfPool wakes the claims of a pool that appears, goes, or changes its limits.
+func (r *Reconciler) claimsOfPool(ctx context.Context, o client.Object) []reconcile.Request {
+	var list hivev1.ClusterClaimList
+	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace())); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing claims of a pool")
+		return nil
+	}
+	var out []reconcile.Request
+	for _, c := range list.Items {
+		if c.Spec.ClusterPoolName == o.GetName() {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&c)})
+		}
+	}
+	return out
+}
+
+// clusterChanged lets those updates of a cluster through that its claim tells of.
+func clusterChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return *clusterOf(e.ObjectOld.(*hivev1.ClusterDeployment)) != *clusterOf(e.ObjectNew.(*hivev1.ClusterDeployment))
+	}}
+}
+
+func poolGoing() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp())
+	}}
+}

@@ -1,0 +1,166 @@
+package clusterclaim
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// grace is how long nothing is said of a new claim that waits on a pool with
+// clusters to give: it is about to be served, and a status that nobody would
+// read would only be in the way.
+const grace = 5 * time.Second
+
+// facts is what a claim's conditions and its end depend on.
+type facts struct {
+	created  time.Time
+	deleting bool
+	// cluster names the cluster that the claim was told of; empty while it waits.
+	cluster string
+	// lifetime is the claim's own; fallback and maximum are the pool's. nil is none.
+	lifetime, fallback, maximum *hivev1.Duration
+	// pool is whether the pool exists, dissolving whether it is being deleted.
+	pool, dissolving bool
+	// ready is whether the pool has clusters to give, as far as it says.
+	ready bool
+	// told is whether the claim has conditions already.
+	told bool
+	// of is the cluster, as far as it exists.
+	of *clusterFacts
+}
+
+type clusterFacts struct {
+	claim    string
+	claimed  time.Time
+	deleting bool
+	running  bool
+	power    string
+}
+
+// verdict is what to do about a claim.
+type verdict struct {
+	pending, running outcome
+	lifetime         *hivev1.Duration
+	// expired is set when the claim's time is up: the claim is deleted.
+	expired bool
+	// release is set when nothing keeps a deleted claim any longer.
+	release bool
+	// destroy is set when nobody but us will delete the cluster.
+	destroy bool
+	// next is when to look again though nothing changed; 0 is never.
+	next time.Duration
+}
+
+// outcome is a condition without its times. The zero value leaves it as it is.
+type outcome struct {
+	status          corev1.ConditionStatus
+	reason, message string
+}
+
+func yes(reason, message string) outcome { return outcome{corev1.ConditionTrue, reason, message} }
+
+func no(reason, message string) outcome { return outcome{corev1.ConditionFalse, reason, message} }
+
+// decide says what to do about the claim called name.
+func decide(name string, f facts, now time.Time) verdict {
+	mine := f.of != nil && f.of.claim == name
+	switch {
+	case f.deleting:
+		return leave(f, mine)
+	case f.cluster == "":
+		return wait(f, now)
+	case f.of == nil:
+		return verdict{
+			pending: no(hivev1.ReasonClusterClaimed, "Cluster claimed"),
+			running: no(hivev1.ReasonClusterDeleted, "Assigned cluster has been deleted"),
+		}
+	case !mine:
+		return verdict{pending: yes(hivev1.ReasonConflict, "Assigned cluster was claimed by a different ClusterClaim")}
+	default:
+		return hold(f, now)
+	}
+}
+
+// leave ends a deleted claim once its cluster is gone. The pool's controller
+// deletes the cluster; without a pool it falls to the claim's.
+func leave(f facts, mine bool) verdict {
+	if !mine {
+		return verdict{release: true}
+	}
+	return verdict{
+		running: no(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion"),
+		destroy: !f.pool && !f.of.deleting,
+	}
+}
+
+func wait(f facts, now time.Time) verdict {
+	switch {
+	case !f.pool:
+		return verdict{pending: yes(hivev1.ReasonPoolNotFound, "The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim")}
+	case f.dissolving:
+		return verdict{pending: yes(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
+	}
+	if left := f.created.Add(grace).Sub(now); left > 0 && f.ready && !f.told {
+		return verdict{next: left}
+	}
+	return verdict{pending: yes(hivev1.ReasonNoClusters, "No clusters in pool are ready to be claimed")}
+}
+
+func hold(f facts, now time.Time) verdict {
+	v := verdict{
+		pending: no(hivev1.ReasonClusterClaimed, "Cluster claimed"),
+		running: running(f.of),
+	}
+	span, err := effective(f.lifetime, f.fallback, f.maximum)
+	if err != nil {
+		v.pending.message = "Cluster claimed; spec.lifetime is ignored: " + err.Error()
+		return v
+	}
+	if span == 0 {
+		return v
+	}
+	d := hivev1.DurationOf(span)
+	v.lifetime = &d
+	v.next = f.of.claimed.Add(span).Sub(now)
+	v.expired = v.next <= 0
+	return v
+}
+
+func running(c *clusterFacts) outcome {
+	switch {
+	case c.deleting:
+		return no(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
+	case c.running:
+		return yes(hivev1.ReasonRunning, "Cluster is running")
+	case c.power == hivev1.StatusHibernating:
+		return no(hivev1.ReasonHibernating, "Cluster is hibernating: set its spec.powerState to Running to use it")
+	default:
+		return no(hivev1.ReasonResuming, "Waiting for cluster to be running")
+	}
+}
+
+// effective is the lifetime in force: the claim's, else the pool's default, never
+// more than the pool's maximum; 0 is for ever.
+func effective(own, fallback, maximum *hivev1.Duration) (time.Duration, error) {
+	if own == nil {
+		own = fallback
+	}
+	var span, most time.Duration
+	var err error
+	if own != nil {
+		if span, err = own.Parse(); err != nil {
+			return 0, err
+		}
+	}
+	if maximum != nil {
+		if most, err = maximum.Parse(); err != nil {
+			return span, nil //nolint:nilerr // the pool's own mistake does not end or free its claims
+		}
+	}
+	if most > 0 && (span == 0 || span > most) {
+		span = most
+	}
+	return span, nil
+}

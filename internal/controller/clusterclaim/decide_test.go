@@ -1,0 +1,101 @@
+package clusterclaim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func span(d string) *hivev1.Duration { out := hivev1.Duration(d); return &out }
+
+// served are the facts of claim x with a running cluster since an hour.
+func served(change func(*facts)) facts {
+	f := facts{
+		created: noon.Add(-2 * time.Hour), cluster: "a", pool: true, told: true,
+		of: &clusterFacts{claim: "x", claimed: noon.Add(-time.Hour), running: true, power: "Running"},
+	}
+	if change != nil {
+		change(&f)
+	}
+	return f
+}
+
+func waiting(change func(*facts)) facts {
+	f := facts{created: noon.Add(-time.Minute), pool: true}
+	if change != nil {
+		change(&f)
+	}
+	return f
+}
+
+// brief writes a verdict in one line.
+func brief(v verdict) string {
+	var out []string
+	add := func(cond bool, format string, args ...any) {
+		if cond {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	add(v.pending.status != "", "Pending=%s/%s", v.pending.status, v.pending.reason)
+	add(v.running.status != "", "ClusterRunning=%s/%s", v.running.status, v.running.reason)
+	add(v.lifetime != nil, "lifetime")
+	add(v.expired, "expired")
+	add(v.destroy, "destroy")
+	add(v.release, "release")
+	add(v.next > 0, "next %s", v.next)
+	return strings.Join(out, " ")
+}
+
+func TestDecide(t *testing.T) {
+	tests := map[string]struct {
+		in   facts
+		want string
+	}{
+		"a claim that is about to be served is let be":   {waiting(func(f *facts) { f.created, f.ready = noon, true }), "next 5s"},
+		"a new claim on an empty pool is told at once":   {waiting(func(f *facts) { f.created = noon }), "Pending=True/NoClusters"},
+		"a claim that is not served soon is told":        {waiting(func(f *facts) { f.ready = true }), "Pending=True/NoClusters"},
+		"a claim that waits is told":                     {waiting(nil), "Pending=True/NoClusters"},
+		"a claim on no pool is told":                     {waiting(func(f *facts) { f.pool, f.created = false, noon }), "Pending=True/PoolNotFound"},
+		"a claim on a pool that goes is told":            {waiting(func(f *facts) { f.dissolving = true }), "Pending=True/PoolDeleting"},
+		"a claim that waits and is deleted goes":         {waiting(func(f *facts) { f.deleting = true }), "release"},
+		"a served claim":                                 {served(nil), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},
+		"its cluster resumes":                            {served(func(f *facts) { f.of.running, f.of.power = false, "WaitingForNodes" }), "Pending=False/ClusterClaimed ClusterRunning=False/Resuming"},
+		"its cluster sleeps":                             {served(func(f *facts) { f.of.running, f.of.power = false, "Hibernating" }), "Pending=False/ClusterClaimed ClusterRunning=False/Hibernating"},
+		"its cluster is being destroyed":                 {served(func(f *facts) { f.of.deleting = true }), "Pending=False/ClusterClaimed ClusterRunning=False/ClusterDeleting"},
+		"its cluster is gone":                            {served(func(f *facts) { f.of = nil }), "Pending=False/ClusterClaimed ClusterRunning=False/ClusterDeleted"},
+		"its cluster is another's":                       {served(func(f *facts) { f.of.claim = "y" }), "Pending=True/AssignmentConflict"},
+		"deleted, it waits for its cluster to go":        {served(func(f *facts) { f.deleting = true }), "ClusterRunning=False/ClusterDeleting"},
+		"deleted without a pool, it destroys it":         {served(func(f *facts) { f.deleting, f.pool = true, false }), "ClusterRunning=False/ClusterDeleting destroy"},
+		"deleted, its cluster gone, it goes":             {served(func(f *facts) { f.deleting, f.of = true, nil }), "release"},
+		"deleted, its cluster another's, it goes":        {served(func(f *facts) { f.deleting, f.of.claim = true, "y" }), "release"},
+		"a lifetime wakes it at its end":                 {served(func(f *facts) { f.lifetime = span("90m") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 30m0s"},
+		"a lifetime ends the claim":                      {served(func(f *facts) { f.lifetime = span("1h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime expired"},
+		"the pool's default counts without one":          {served(func(f *facts) { f.fallback = span("2h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},
+		"the claim's own counts before the default":      {served(func(f *facts) { f.lifetime, f.fallback = span("3h"), span("1h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 2h0m0s"},
+		"the pool's maximum caps it":                     {served(func(f *facts) { f.lifetime, f.maximum = span("9h"), span("2h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},
+		"the pool's maximum counts without any other":    {served(func(f *facts) { f.maximum = span("2h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},
+		"a lifetime that is none ends no claim":          {served(func(f *facts) { f.lifetime = span("1w") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},
+		"a maximum that is none neither ends nor frees":  {served(func(f *facts) { f.lifetime, f.maximum = span("2h"), span("1d") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},
+		"the lifetime counts while the cluster sleeps":   {served(func(f *facts) { f.lifetime, f.of.running, f.of.power = span("2h"), false, "Hibernating" }), "Pending=False/ClusterClaimed ClusterRunning=False/Hibernating lifetime next 1h0m0s"},
+		"waiting claims have no lifetime that could end": {waiting(func(f *facts) { f.lifetime = span("1s") }), "Pending=True/NoClusters"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := brief(decide("x", tc.in, noon)); got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestALifetimeThatIsNoneIsExplained(t *testing.T) {
+	v := decide("x", served(func(f *facts) { f.lifetime = span("1w") }), noon)
+	if !strings.Contains(v.pending.message, `"1w"`) {
+		t.Errorf("the message does not name the value: %q", v.pending.message)
+	}
+}

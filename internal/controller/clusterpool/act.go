@@ -1,0 +1,256 @@
+package clusterpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+const (
+	// writers is how many writes of a pass are under way at a time.
+	writers = 16
+	// batch is how many clusters a pass creates at most: a claim that arrives
+	// meanwhile waits for the end of the pass.
+	batch = 16
+	// soon is when the pass after a full batch begins.
+	soon = time.Millisecond
+	// refill is when a busy pool looks again whether to create clusters.
+	refill = 100 * time.Millisecond
+)
+
+// act carries out the plan: claims first, then power, then the status with the
+// names of new clusters, then what they are names of, then deletions. It returns
+// when to look again.
+func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Duration, error) {
+	held, err := r.hold(ctx, s)
+	if err != nil || held {
+		return 0, err
+	}
+	errs := []error{
+		each(p.Of(pool.Bind), func(st pool.Step) error { return r.bind(ctx, s, st) }),
+		each(append(p.Of(pool.Start), p.Of(pool.Sleep)...), func(st pool.Step) error { return r.power(ctx, s, st) }),
+	}
+	next, names := p.Next, []string(nil)
+	switch creates := len(p.Of(pool.Create)); {
+	case creates > 0 && busy(s, p):
+		next = refill
+	case creates > 0:
+		names = s.names(p, r.Suffix)
+		if creates > len(names) {
+			next = soon
+		}
+	}
+	if err := r.report(ctx, s, p.Report, names); err != nil {
+		return next, errors.Join(append(errs, err)...)
+	}
+	errs = append(errs,
+		r.create(ctx, s, append(s.snapshot.Pending, names...)),
+		each(p.Of(pool.Delete), func(st pool.Step) error { return r.destroy(ctx, s, st) }))
+	if len(s.missing) > 0 && (next == 0 || next > verdictAge) {
+		next = verdictAge
+	}
+	return next, errors.Join(errs...)
+}
+
+// busy reports whether creating clusters can wait: claims are being served, and
+// half of the pool is still there for those that come next. Clusters that are
+// made during a burst slow it down more than they help it.
+func busy(s *seen, p pool.Plan) bool {
+	return len(p.Of(pool.Bind)) > 0 && 2*p.Report.Count[pool.Assignable] >= s.snapshot.Settings.Size
+}
+
+// each does every step, several at a time, and joins their errors.
+func each[T any](steps []T, do func(T) error) error {
+	errs := make([]error, len(steps))
+	slots := make(chan struct{}, writers)
+	var wg sync.WaitGroup
+	for i, st := range steps {
+		slots <- struct{}{}
+		wg.Go(func() {
+			errs[i] = do(st)
+			<-slots
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// hold puts the finalizer on a pool before anything is made for it, and takes it
+// away when a deleted pool has nothing left. It reports whether the pass ends here.
+func (r *Reconciler) hold(ctx context.Context, s *seen) (bool, error) {
+	before := s.pool.DeepCopy()
+	going := s.pool.DeletionTimestamp != nil
+	if going && len(s.clusters) == 0 {
+		left, err := r.forgetPending(ctx, s)
+		if err != nil || left {
+			return true, err
+		}
+		controllerutil.RemoveFinalizer(s.pool, hivev1.FinalizerPool)
+	}
+	if !going {
+		controllerutil.AddFinalizer(s.pool, hivev1.FinalizerPool)
+	}
+	wrote, err := patch.Object(ctx, r.Client, before, s.pool)
+	if err != nil {
+		return true, fmt.Errorf("holding pool %s: %w", s.pool.Name, err)
+	}
+	if wrote {
+		r.pools.Note(s.pool.DeepCopy(), r.Clock.Now())
+	}
+	return going && wrote, nil
+}
+
+// forgetPending drops recorded names of a dying pool under which nothing was
+// made. It reports whether one is left.
+func (r *Reconciler) forgetPending(ctx context.Context, s *seen) (bool, error) {
+	for _, name := range s.pool.Status.Pending {
+		var cd hivev1.ClusterDeployment
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: name, Name: name}, &cd)
+		if err == nil {
+			return true, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return true, fmt.Errorf("looking for cluster %s: %w", name, err)
+		}
+	}
+	return false, nil
+}
+
+// bind gives a cluster to a claim in two writes: the cluster's, which only one
+// claim can win, then the claim's.
+func (r *Reconciler) bind(ctx context.Context, s *seen, st pool.Step) error {
+	cd, claim := s.clusters[st.Cluster].DeepCopy(), s.claims[st.Claim].DeepCopy()
+	if cd.Spec.ClusterPoolRef.ClaimName == "" {
+		before, now := cd.DeepCopy(), metav1.NewTime(r.Clock.Now())
+		cd.Spec.ClusterPoolRef.ClaimName = claim.Name
+		cd.Spec.ClusterPoolRef.ClaimedTimestamp = &now
+		cd.Spec.PowerState = hivev1.PowerRunning
+		if err := r.writeCluster(ctx, before, cd); err != nil {
+			return fmt.Errorf("giving cluster %s to claim %s: %w", cd.Name, claim.Name, err)
+		}
+	}
+	before := claim.DeepCopy()
+	claim.Spec.Namespace = cd.Name
+	controllerutil.AddFinalizer(claim, hivev1.FinalizerClaim)
+	wrote, err := patch.Object(ctx, r.Client, before, claim)
+	if err != nil {
+		return fmt.Errorf("telling claim %s of cluster %s: %w", claim.Name, cd.Name, err)
+	}
+	if wrote {
+		r.claims.Note(claim, r.Clock.Now())
+		r.happened(claim, "Assigned", "Bind", "has cluster %s", cd.Name)
+	}
+	return nil
+}
+
+// power tells a cluster what to be.
+func (r *Reconciler) power(ctx context.Context, s *seen, st pool.Step) error {
+	cd := s.clusters[st.Cluster].DeepCopy()
+	before := cd.DeepCopy()
+	cd.Spec.PowerState = hivev1.PowerRunning
+	if st.Verb == pool.Sleep {
+		cd.Spec.PowerState = hivev1.PowerHibernating
+	}
+	if err := r.writeCluster(ctx, before, cd); err != nil {
+		return fmt.Errorf("telling cluster %s to be %s: %w", cd.Name, cd.Spec.PowerState, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) writeCluster(ctx context.Context, before, cd *hivev1.ClusterDeployment) error {
+	wrote, err := patch.Object(ctx, r.Client, before, cd)
+	if wrote && err == nil {
+		r.clusters.Note(cd, r.Clock.Now())
+	}
+	return err
+}
+
+// destroy deletes a cluster in the version that the plan saw.
+func (r *Reconciler) destroy(ctx context.Context, s *seen, st pool.Step) error {
+	cd := s.clusters[st.Cluster]
+	if err := r.confirm(ctx, s, cd); err != nil {
+		return err
+	}
+	err := r.Client.Delete(ctx, cd, client.Preconditions{UID: &cd.UID, ResourceVersion: &cd.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting cluster %s: %w", cd.Name, err)
+	}
+	if err == nil {
+		r.happened(s.pool, "Deleting", "Delete", "cluster %s: %s", cd.Name, st.Reason)
+	}
+	return nil
+}
+
+// confirm makes sure, past all caches, that a claimed cluster's claim has no use
+// for it: a claim that the cache does not show may be too new for the cache.
+func (r *Reconciler) confirm(ctx context.Context, s *seen, cd *hivev1.ClusterDeployment) error {
+	ref := cd.Spec.ClusterPoolRef
+	if ref == nil || ref.ClaimName == "" || isTrue(cd.Annotations[hivev1.AnnotationRemove]) {
+		return nil
+	}
+	var claim hivev1.ClusterClaim
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.pool.Namespace, Name: ref.ClaimName}, &claim)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading claim %s: %w", ref.ClaimName, err)
+	case claim.DeletionTimestamp != nil, claim.Spec.Namespace != "" && claim.Spec.Namespace != cd.Name:
+		return nil
+	}
+	return fault.New(fault.Conflict, fmt.Errorf("claim %s still has cluster %s", claim.Name, cd.Name))
+}
+
+// create makes what is recorded. What exists already is left as it is.
+func (r *Reconciler) create(ctx context.Context, s *seen, names []string) error {
+	if len(names) == 0 || s.snapshot.Settings.Blocked != "" || s.pool.DeletionTimestamp != nil {
+		return nil
+	}
+	from, err := r.material(ctx, s)
+	if err != nil {
+		return err
+	}
+	return each(names, func(name string) error { return r.createOne(ctx, s, from, name) })
+}
+
+func (r *Reconciler) createOne(ctx context.Context, s *seen, from material, name string) error {
+	objects, cd, err := from.build(name)
+	if err != nil {
+		return err
+	}
+	for _, o := range append(objects, cd) {
+		if err := r.Client.Create(ctx, o); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("creating %s of cluster %s: %w", describe(o), name, err)
+		}
+	}
+	if cd.ResourceVersion != "" {
+		r.clusters.Note(cd, r.Clock.Now())
+		r.happened(s.pool, "Created", "Create", "cluster %s", name)
+	}
+	return nil
+}
+
+func describe(o client.Object) string {
+	switch o.(type) {
+	case *corev1.Namespace:
+		return "the namespace"
+	case *corev1.Secret:
+		return "Secret " + o.GetName()
+	default:
+		return "the ClusterDeployment"
+	}
+}

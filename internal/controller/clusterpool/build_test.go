@@ -1,0 +1,152 @@
+package clusterpool
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+const everything = `
+metadata: {namespace: pools, name: p}
+spec:
+  platform: {aws: {region: us-east-1, credentialsSecretRef: {name: creds}, privateLink: {enabled: true}}}
+  baseDomain: example.com
+  imageSetRef: {name: v1}
+  size: 1
+  labels: {team: a}
+  annotations: {note: b}
+  pullSecretRef: {name: pull}
+  installConfigSecretTemplateRef: {name: template}
+  hibernateAfter: 8h
+  installAttemptsLimit: 2
+  hibernationConfig: {resumeTimeout: 15m}
+  powerstateTransitionToHibernatingTimeout: 5m
+  installerEnv: [{name: A, value: b}]
+`
+
+func readPool(t *testing.T, text string) *hivev1.ClusterPool {
+	t.Helper()
+	var p hivev1.ClusterPool
+	if err := yaml.UnmarshalStrict([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	return &p
+}
+
+func TestAClusterIsWhatItsPoolSays(t *testing.T) {
+	const want = `
+metadata:
+  name: p-1
+  namespace: p-1
+  labels: {team: a, hive.openshift.io/clusterpool-name: p, hive.openshift.io/clusterpool-namespace: pools}
+  annotations: {note: b, hive.openshift.io/cluster-pool-spec-hash: v9}
+spec:
+  clusterName: p-1
+  baseDomain: example.com
+  platform: {aws: {region: us-east-1, credentialsSecretRef: {name: creds}, privateLink: {enabled: true}}}
+  pullSecretRef: {name: pull}
+  clusterPoolRef: {namespace: pools, poolName: p}
+  provisioning:
+    imageSetRef: {name: v1}
+    installConfigSecretRef: {name: p-1-install-config}
+    installerEnv: [{name: A, value: b}]
+  hibernateAfter: 8h
+  installAttemptsLimit: 2
+  powerstateTransitionToRunningTimeout: 15m
+  powerstateTransitionToHibernatingTimeout: 5m
+`
+	var expected hivev1.ClusterDeployment
+	if err := yaml.UnmarshalStrict([]byte(want), &expected); err != nil {
+		t.Fatal(err)
+	}
+	p := readPool(t, everything)
+	got := material{pool: p, version: "v9"}.cluster("p-1")
+	if diff := cmp.Diff(asYAML(t, &expected), asYAML(t, got)); diff != "" {
+		t.Error(diff)
+	}
+	if got.Spec.PowerState != "" {
+		t.Error("a new cluster's power is not set: that is decided apart")
+	}
+}
+
+func asYAML(t *testing.T, o any) string {
+	t.Helper()
+	raw, err := yaml.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func TestNamesFit(t *testing.T) {
+	seen := map[string]bool{}
+	for _, n := range []int{1, 57, 58, 63, 200, 253} {
+		got := clusterName(strings.Repeat("a", n), "abcde")
+		if len(got) > maxName || seen[got] || !strings.HasSuffix(got, "-abcde") {
+			t.Errorf("a pool name of %d characters makes %q", n, got)
+		}
+		seen[got] = true
+	}
+	if got := clusterName("demo", "abcde"); got != "demo-abcde" {
+		t.Errorf("a short name is kept: got %q", got)
+	}
+}
+
+func reconciler(t *testing.T, objects ...client.Object) (*Reconciler, client.Client, *clocktesting.FakePassiveClock) {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(s), hivev1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	c := fakeclient.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()
+	now := clocktesting.NewFakePassiveClock(noon)
+	return &Reconciler{Client: c, Live: c, Clock: now}, c, now
+}
+
+func secret(name, key string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: name}, Data: map[string][]byte{key: []byte("x")}}
+}
+
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	r, c, now := reconciler(t, secret("template", "wrong-key"))
+	p := readPool(t, everything)
+	want := []string{
+		`cluster image set: ClusterImageSet "v1" does not exist: create it, or change spec.imageSetRef`,
+		`pull secret: Secret "pull" does not exist: create it, or change spec.pullSecretRef`,
+		`install config template secret: Secret "template" has no key "install-config.yaml": add it, or change spec.installConfigSecretTemplateRef`,
+		`credentials secret: Secret "creds" does not exist: create it, or change spec.platform.aws.credentialsSecretRef`,
+	}
+	check := func(ctx context.Context, want []string) {
+		t.Helper()
+		got, err := r.missing(ctx, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	check(t.Context(), want)
+	set := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "v1"}}
+	for _, o := range []client.Object{set, secret("pull", ".dockerconfigjson"), secret("creds", "any")} {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(t.Context(), want) // believed for a while
+	now.SetTime(noon.Add(verdictAge + time.Second))
+	check(t.Context(), want[2:3])
+}

@@ -1,0 +1,174 @@
+// Package clusterpool keeps ClusterPools: it gives running clusters to claims,
+// sets the power of unclaimed ones, and makes and replaces clusters.
+//
+// A pass is observe, pool.Decide, act. What is observed comes from caches, so it
+// may be behind; every write carries the version it was decided on, and names of
+// new clusters are recorded in the pool's status before anything is made under
+// them. A pass that was cut off anywhere is completed by the next.
+package clusterpool
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/fresh"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools/status,verbs=patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets;clusterdeploymentcustomizations,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=create
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Room tells how many more clusters like p's fit on their platform, and in words
+// why not more. A nil number is no limit.
+type Room func(p hivev1.Platform) (more *int, why string)
+
+// Reconciler keeps one pool at a time.
+type Reconciler struct {
+	// Client reads from caches that Index has been called on.
+	Client client.Client
+	// Live reads from the API server.
+	Live   client.Reader
+	Clock  clock.PassiveClock
+	Events events.EventRecorder
+	// Room has an entry for each platform that knows its limits, by its key in spec.platform.
+	Room map[string]Room
+	// Suffix makes the random part of a cluster's name.
+	Suffix func() string
+	// Workers is how many pools are kept at a time. 0: 4.
+	Workers int
+
+	clusters fresh.Writes[*hivev1.ClusterDeployment]
+	claims   fresh.Writes[*hivev1.ClusterClaim]
+	pools    fresh.Writes[*hivev1.ClusterPool]
+	verdicts verdicts
+}
+
+// Reconcile does one pass over the pool.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	s, err := r.observe(ctx, req.NamespacedName)
+	if err != nil || s == nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	p := pool.Decide(s.snapshot)
+	next, err := r.act(ctx, s, p)
+	return fault.Requeue(next, err)
+}
+
+// Names of the indexes that the passes read by.
+const (
+	byPool  = "pool"
+	byClaim = "spec.clusterPoolName"
+)
+
+// Index adds the indexes that this controller needs to a cache.
+func Index(ctx context.Context, ix client.FieldIndexer) error {
+	if err := ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byPool, func(o client.Object) []string {
+		if ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef; ref != nil {
+			return []string{ref.Namespace + "/" + ref.PoolName}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return ix.IndexField(ctx, &hivev1.ClusterClaim{}, byClaim, func(o client.Object) []string {
+		return []string{o.(*hivev1.ClusterClaim).Spec.ClusterPoolName}
+	})
+}
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	workers := r.Workers
+	if workers == 0 {
+		workers = 4
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("clusterpool").
+		For(&hivev1.ClusterPool{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged()))).
+		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(poolOfCluster), builder.WithPredicates(factsChanged())).
+		Watches(&hivev1.ClusterClaim{}, handler.EnqueueRequestsFromMapFunc(poolOfClaim), builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, finalizersChanged()))).
+		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfImageSet)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+func poolOfCluster(_ context.Context, o client.Object) []reconcile.Request {
+	ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef
+	if ref == nil {
+		return nil
+	}
+	return request(ref.Namespace, ref.PoolName)
+}
+
+func poolOfClaim(_ context.Context, o client.Object) []reconcile.Request {
+	return request(o.GetNamespace(), o.(*hivev1.ClusterClaim).Spec.ClusterPoolName)
+}
+
+func (r *Reconciler) poolsOfImageSet(ctx context.Context, o client.Object) []reconcile.Request {
+	var list hivev1.ClusterPoolList
+	if err := r.Client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing pools of an image set")
+		return nil
+	}
+	var out []reconcile.Request
+	for _, p := range list.Items {
+		if p.Spec.ImageSetRef.Name == o.GetName() {
+			r.verdicts.forget(p.UID)
+			out = append(out, request(p.Namespace, p.Name)...)
+		}
+	}
+	return out
+}
+
+func request(namespace, name string) []reconcile.Request {
+	var q reconcile.Request
+	q.Namespace, q.Name = namespace, name
+	return []reconcile.Request{q}
+}
+
+// factsChanged lets those updates of a cluster through that a plan could depend on.
+func factsChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*hivev1.ClusterDeployment), e.ObjectNew.(*hivev1.ClusterDeployment)
+		never := time.Time{}
+		return facts(before, never) != facts(after, never)
+	}}
+}
+
+// finalizersChanged lets updates through by which deleting begins or goes on.
+func finalizersChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
+	}}
+}
+
+// happened tells users of a step that was taken.
+func (r *Reconciler) happened(about client.Object, reason, action, note string, args ...any) {
+	r.Events.Eventf(about, nil, corev1.EventTypeNormal, reason, action, note, args...)
+}

@@ -1,0 +1,313 @@
+package clusterpool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/controller/clusterclaim"
+	"hotspare.io/hotspare/internal/controller/clusterpool"
+	"hotspare.io/hotspare/internal/controller/namespace"
+	"hotspare.io/hotspare/internal/crash"
+)
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(s), hivev1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// indexes gathers the indexes that the controllers ask for.
+type indexes []crash.Index
+
+func (ix *indexes) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
+	*ix = append(*ix, crash.Index{Object: o, Field: field, Keys: keys})
+	return nil
+}
+
+// stage is a scenario with the controllers of pools and claims, and a world in
+// which installs succeed and machines obey at once.
+func stage(t *testing.T, acts ...func(context.Context, client.Client) error) crash.Scenario {
+	t.Helper()
+	var ix indexes
+	if err := errors.Join(clusterpool.Index(t.Context(), &ix), clusterclaim.Index(t.Context(), &ix)); err != nil {
+		t.Fatal(err)
+	}
+	serial := 0
+	w := &watcher{}
+	return crash.Scenario{
+		Scheme:  newScheme(t),
+		Indexes: ix,
+		Acts: append([]func(context.Context, client.Client) error{func(context.Context, client.Client) error {
+			*w = watcher{claimOf: map[string]string{}}
+			return nil
+		}}, acts...),
+		World:  world,
+		Always: w.check,
+		Start: func(cached, live client.Client) []crash.Controller {
+			now := clocktesting.NewFakePassiveClock(time.Now())
+			recorder := events.NewFakeRecorder(10000)
+			pools := &clusterpool.Reconciler{
+				Client: cached, Live: live, Clock: now, Events: recorder,
+				Suffix: func() string { serial++; return fmt.Sprintf("%05d", serial) },
+			}
+			claims := &clusterclaim.Reconciler{Client: cached, Clock: now, Events: recorder}
+			homes := &namespace.Reconciler{Client: cached, Live: live}
+			return []crash.Controller{
+				every(cached, &hivev1.ClusterPoolList{}, pools), every(cached, &hivev1.ClusterClaimList{}, claims),
+				every(cached, &corev1.NamespaceList{}, homes),
+			}
+		},
+	}
+}
+
+// every reconciles all objects of a list's kind.
+func every(c client.Client, list client.ObjectList, r reconcile.Reconciler) crash.Controller {
+	return func(ctx context.Context) error {
+		all := list.DeepCopyObject().(client.ObjectList)
+		if err := c.List(ctx, all); err != nil {
+			return err
+		}
+		var errs []error
+		for _, key := range keysOf(all) {
+			_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: key})
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	}
+}
+
+func keysOf(list client.ObjectList) []client.ObjectKey {
+	var out []client.ObjectKey
+	switch l := list.(type) {
+	case *hivev1.ClusterPoolList:
+		for i := range l.Items {
+			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
+		}
+	case *hivev1.ClusterClaimList:
+		for i := range l.Items {
+			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
+		}
+	case *corev1.NamespaceList:
+		for i := range l.Items {
+			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
+		}
+	}
+	return out
+}
+
+// world installs clusters, lets their machines do what they are told, and lets
+// destroyed ones go.
+func world(ctx context.Context, api client.Client) (bool, error) {
+	var list hivev1.ClusterDeploymentList
+	if err := api.List(ctx, &list); err != nil {
+		return false, err
+	}
+	changed := false
+	for i := range list.Items {
+		cd := &list.Items[i]
+		before := cd.DeepCopy()
+		switch {
+		case cd.DeletionTimestamp != nil:
+			controllerutil.RemoveFinalizer(cd, hivev1.FinalizerDeprovision)
+		case !cd.Spec.Installed:
+			controllerutil.AddFinalizer(cd, hivev1.FinalizerDeprovision)
+			cd.Spec.Installed = true
+			cd.Spec.ClusterMetadata = &hivev1.ClusterMetadata{InfraID: cd.Name}
+		}
+		wrote, err := update(ctx, api.Patch, before, cd)
+		if err != nil {
+			return false, err
+		}
+		changed = changed || wrote
+		if cd.DeletionTimestamp != nil {
+			continue
+		}
+		before = cd.DeepCopy()
+		cd.Status.PowerState = hivev1.StatusRunning
+		if cd.Spec.PowerState == hivev1.PowerHibernating {
+			cd.Status.PowerState = hivev1.StatusHibernating
+		}
+		wrote, err = update(ctx, func(ctx context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+			return api.Status().Patch(ctx, o, p)
+		}, before, cd)
+		if err != nil {
+			return false, err
+		}
+		changed = changed || wrote
+	}
+	return changed, nil
+}
+
+func update(ctx context.Context, patch func(context.Context, client.Object, client.Patch, ...client.PatchOption) error, before, after client.Object) (bool, error) {
+	p := client.MergeFrom(before)
+	data, err := p.Data(after)
+	if err != nil || string(data) == "{}" {
+		return false, err
+	}
+	return true, patch(ctx, after, p)
+}
+
+// watcher remembers, to see that what may not change does not.
+type watcher struct {
+	claimOf map[string]string // by cluster
+}
+
+func (w *watcher) check(ctx context.Context, api client.Client) error {
+	var list hivev1.ClusterDeploymentList
+	if err := api.List(ctx, &list); err != nil {
+		return err
+	}
+	clusterOf := map[string]string{}
+	alive := 0
+	for _, cd := range list.Items {
+		if cd.DeletionTimestamp == nil {
+			alive++
+		}
+		claim := cd.Spec.ClusterPoolRef.ClaimName
+		if was := w.claimOf[cd.Name]; was != "" && was != claim {
+			return fmt.Errorf("cluster %s was given to %s and then to %s", cd.Name, was, claim)
+		}
+		w.claimOf[cd.Name] = claim
+		if claim == "" || cd.DeletionTimestamp != nil {
+			continue
+		}
+		if other := clusterOf[claim]; other != "" {
+			return fmt.Errorf("claim %s has clusters %s and %s", claim, other, cd.Name)
+		}
+		clusterOf[claim] = cd.Name
+	}
+	return enough(ctx, api, alive)
+}
+
+// enough: there is never a cluster more than the pool's size and one for each claim.
+func enough(ctx context.Context, api client.Client, alive int) error {
+	var pools hivev1.ClusterPoolList
+	var claims hivev1.ClusterClaimList
+	if err := errors.Join(api.List(ctx, &pools), api.List(ctx, &claims)); err != nil {
+		return err
+	}
+	most := len(claims.Items)
+	for _, p := range pools.Items {
+		most += int(p.Spec.Size)
+	}
+	if alive > most {
+		return fmt.Errorf("there are %d clusters, %d were asked for", alive, most)
+	}
+	return nil
+}
+
+func newPool(size, running int32) *hivev1.ClusterPool {
+	return &hivev1.ClusterPool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: "p"},
+		Spec: hivev1.ClusterPoolSpec{
+			Size: size, RunningCount: running, BaseDomain: "example.com",
+			ImageSetRef: hivev1.ClusterImageSetReference{Name: "v1"},
+			Platform:    hivev1.Platform{Local: &hivev1.LocalPlatform{}},
+		},
+	}
+}
+
+func create(objects ...client.Object) func(context.Context, client.Client) error {
+	return func(ctx context.Context, api client.Client) error {
+		for _, o := range objects {
+			if err := api.Create(ctx, o.DeepCopyObject().(client.Object)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func imageSet() client.Object {
+	return &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "v1"}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "x:v1"}}
+}
+
+func claim(name string) client.Object {
+	return &hivev1.ClusterClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: name},
+		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: "p"},
+	}
+}
+
+func remove(o client.Object) func(context.Context, client.Client) error {
+	return func(ctx context.Context, api client.Client) error {
+		return api.Delete(ctx, o.DeepCopyObject().(client.Object))
+	}
+}
+
+// expect checks what is left: unclaimed clusters, claims with their clusters, and
+// namespaces for exactly the clusters that exist.
+func expect(unclaimed int, served ...string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, api client.Client) error {
+		var clusters hivev1.ClusterDeploymentList
+		var claims hivev1.ClusterClaimList
+		var spaces corev1.NamespaceList
+		if err := errors.Join(api.List(ctx, &clusters), api.List(ctx, &claims), api.List(ctx, &spaces)); err != nil {
+			return err
+		}
+		var free int
+		names := map[string]string{}
+		for _, cd := range clusters.Items {
+			names[cd.Name] = cd.Spec.ClusterPoolRef.ClaimName
+			if cd.Spec.ClusterPoolRef.ClaimName == "" {
+				free++
+			}
+		}
+		var got []string
+		for _, c := range claims.Items {
+			if names[c.Spec.Namespace] != c.Name {
+				return fmt.Errorf("claim %s names cluster %q, which is %q's", c.Name, c.Spec.Namespace, names[c.Spec.Namespace])
+			}
+			if len(c.Status.Conditions) != 2 || c.Status.Conditions[0].Reason != hivev1.ReasonRunning {
+				return fmt.Errorf("claim %s says %+v", c.Name, c.Status.Conditions)
+			}
+			got = append(got, c.Name)
+		}
+		if free != unclaimed || !slices.Equal(got, served) {
+			return fmt.Errorf("%d unclaimed clusters and claims %v served, want %d and %v", free, got, unclaimed, served)
+		}
+		if len(spaces.Items) != len(clusters.Items) {
+			return fmt.Errorf("%d namespaces for %d clusters", len(spaces.Items), len(clusters.Items))
+		}
+		return nil
+	}
+}
+
+func TestCrashWhileAPoolFillsAndServes(t *testing.T) {
+	s := stage(t, create(imageSet(), newPool(2, 1)), create(claim("a"), claim("b")), remove(claim("a")))
+	s.Finally = expect(2, "b")
+	crash.Run(t, s)
+}
+
+func TestCrashWhileAPoolGoes(t *testing.T) {
+	s := stage(t, create(imageSet(), newPool(2, 1)), create(claim("a")), remove(newPool(0, 0)), remove(claim("a")))
+	s.Finally = func(ctx context.Context, api client.Client) error {
+		var pools hivev1.ClusterPoolList
+		if err := errors.Join(api.List(ctx, &pools), expect(0)(ctx, api)); err != nil {
+			return err
+		}
+		if len(pools.Items) > 0 {
+			return fmt.Errorf("the pool is still there: %+v", pools.Items[0].Status)
+		}
+		return nil
+	}
+	crash.Run(t, s)
+}

@@ -1,0 +1,110 @@
+package clusterpool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// running is a cluster that could be assigned, changed.
+func running(changes ...func(*hivev1.ClusterDeployment)) *hivev1.ClusterDeployment {
+	cd := &hivev1.ClusterDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
+		Spec: hivev1.ClusterDeploymentSpec{
+			Installed: true, PowerState: hivev1.PowerRunning,
+			ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "n", PoolName: "p"},
+		},
+		Status: hivev1.ClusterDeploymentStatus{PowerState: hivev1.StatusRunning},
+	}
+	for _, change := range changes {
+		change(cd)
+	}
+	return cd
+}
+
+func told(typ string, status corev1.ConditionStatus, reason string) func(*hivev1.ClusterDeployment) {
+	return func(cd *hivev1.ClusterDeployment) {
+		condition.Set(&cd.Status.Conditions, typ, status, reason, "", noon.Add(-20*time.Minute))
+	}
+}
+
+func annotated(key, value string) func(*hivev1.ClusterDeployment) {
+	return func(cd *hivev1.ClusterDeployment) { metav1.SetMetaDataAnnotation(&cd.ObjectMeta, key, value) }
+}
+
+func resuming(deadline time.Duration) func(*hivev1.ClusterDeployment) {
+	return func(cd *hivev1.ClusterDeployment) {
+		cd.Status.PowerState = hivev1.ReasonWaitingForNodes
+		at := metav1.NewTime(noon.Add(deadline))
+		cd.Status.PowerTransition = &hivev1.PowerTransition{
+			Target: hivev1.PowerRunning, StartedAt: metav1.NewTime(noon.Add(-10 * time.Minute)), Deadline: &at,
+		}
+	}
+}
+
+func TestPhases(t *testing.T) {
+	uninstalled := func(cd *hivev1.ClusterDeployment) { cd.Spec.Installed = false }
+	asleep := func(cd *hivev1.ClusterDeployment) {
+		cd.Spec.PowerState, cd.Status.PowerState = hivev1.PowerHibernating, hivev1.StatusHibernating
+	}
+	tests := map[string]struct {
+		cd   *hivev1.ClusterDeployment
+		want pool.Phase
+	}{
+		"installed and running is assignable":       {running(), pool.Assignable},
+		"not installed is installing":               {running(uninstalled), pool.Installing},
+		"asleep is stand-by":                        {running(asleep), pool.Standby},
+		"running but told to sleep is stand-by":     {running(func(cd *hivev1.ClusterDeployment) { cd.Spec.PowerState = hivev1.PowerHibernating }), pool.Standby},
+		"never told what to be counts as running":   {running(func(cd *hivev1.ClusterDeployment) { cd.Spec.PowerState = "" }), pool.Assignable},
+		"on its way up is stand-by":                 {running(resuming(time.Hour)), pool.Standby},
+		"install given up is broken":                {running(uninstalled, told(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, "X")), pool.Broken},
+		"install not given up is not":               {running(uninstalled, told(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, "X")), pool.Installing},
+		"a resume that timed out is broken":         {running(resuming(-time.Second), told(hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStart)), pool.Broken},
+		"a refused start before the deadline isn't": {running(resuming(time.Second), told(hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStart)), pool.Standby},
+		"claimed":                                {running(func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef.ClaimName = "x" }), pool.Claimed},
+		"marked for removal":                     {running(annotated(hivev1.AnnotationRemove, "true")), pool.Removed},
+		"marked with the older annotation":       {running(annotated(hivev1.AnnotationRemoveLegacy, "1")), pool.Removed},
+		"marked with something that is not true": {running(annotated(hivev1.AnnotationRemove, "maybe")), pool.Assignable},
+		"deleted":                                {running(func(cd *hivev1.ClusterDeployment) { at := metav1.NewTime(noon); cd.DeletionTimestamp = &at }), pool.Deleting},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := facts(tc.cd, noon).Phase(pool.Settings{}, noon); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSettings(t *testing.T) {
+	three := int32(3)
+	timeout := hivev1.Duration("20m")
+	p := &hivev1.ClusterPool{Spec: hivev1.ClusterPoolSpec{
+		Size: 2, RunningCount: 1, MaxSize: &three, BaseDomain: "example.com",
+		HibernationConfig: &hivev1.HibernationConfig{ResumeTimeout: "10m"},
+	}}
+	got, err := Settings(p, []string{"a", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 3
+	want := pool.Settings{Size: 2, RunningCount: 1, MaxSize: &n, Version: got.Version, Blocked: "[a, b]", ResumeTimeout: 10 * time.Minute}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	p.Spec.PowerstateTransitionToRunningTimeout = &timeout
+	p.Spec.Annotations = map[string]string{hivev1.AnnotationFake: "true"}
+	got, err = Settings(p, []string{"a"})
+	if err != nil || got.ResumeTimeout != 20*time.Minute || got.Blocked != "" {
+		t.Errorf("the timeout's own field counts before Hive's, and fake clusters need nothing: %+v, %v", got, err)
+	}
+}

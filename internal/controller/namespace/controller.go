@@ -1,0 +1,126 @@
+// Package namespace deletes the namespaces that were made for clusters of pools,
+// when the cluster is gone or was never made.
+package namespace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools;clusterdeployments,verbs=get;list;watch
+
+// Reconciler looks at one namespace at a time.
+type Reconciler struct {
+	// Client reads from caches.
+	Client client.Client
+	// Live reads from the API server: a namespace goes only when it is certain that nothing needs it.
+	Live client.Reader
+}
+
+// Reconcile deletes the namespace if it was made for a cluster that does not
+// exist and is not about to.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var ns corev1.Namespace
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: req.Name}, &ns); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if ns.DeletionTimestamp != nil || ns.Labels[hivev1.LabelPoolName] == "" {
+		return ctrl.Result{}, nil
+	}
+	for _, reader := range []client.Reader{r.Client, r.Live} {
+		switch use, err := useOf(ctx, reader, &ns); {
+		case err != nil:
+			return ctrl.Result{}, err
+		case use == home:
+			return ctrl.Result{}, nil
+		case use == reserved:
+			return ctrl.Result{RequeueAfter: recheck}, nil
+		}
+	}
+	err := r.Client.Delete(ctx, &ns, client.Preconditions{UID: &ns.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("deleting namespace %s of a cluster that is gone: %w", ns.Name, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// use is what a namespace is there for.
+type use int
+
+const (
+	none     use = iota
+	reserved     // its pool has recorded that it will make a cluster in it
+	home         // its cluster exists
+)
+
+// recheck is when a reserved namespace is looked at again: nobody tells us when
+// a pool goes without having made the cluster.
+const recheck = time.Minute
+
+func useOf(ctx context.Context, reader client.Reader, ns *corev1.Namespace) (use, error) {
+	var pool hivev1.ClusterPool
+	err := reader.Get(ctx, types.NamespacedName{Namespace: ns.Labels[hivev1.LabelPoolNamespace], Name: ns.Labels[hivev1.LabelPoolName]}, &pool)
+	if client.IgnoreNotFound(err) != nil {
+		return none, fmt.Errorf("reading the pool of namespace %s: %w", ns.Name, err)
+	}
+	recorded := err == nil && slices.Contains(pool.Status.Pending, ns.Name)
+	// The cluster is read after the pool: a name leaves the record only when the cluster is there.
+	var cd hivev1.ClusterDeployment
+	err = reader.Get(ctx, types.NamespacedName{Namespace: ns.Name, Name: ns.Name}, &cd)
+	switch {
+	case err == nil:
+		return home, nil
+	case !apierrors.IsNotFound(err):
+		return none, fmt.Errorf("reading cluster %s: %w", ns.Name, err)
+	case recorded:
+		return reserved, nil
+	}
+	return none, nil
+}
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("namespace").
+		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(ours), createdOnly())).
+		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(deletedOnly())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		Complete(r)
+}
+
+func ours(o client.Object) bool { return o.GetLabels()[hivev1.LabelPoolName] != "" }
+
+func namespaceOf(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
+}
+
+func createdOnly() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+func deletedOnly() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+}
