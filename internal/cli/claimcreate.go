@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+)
+
+// defaultTimeout is how long commands wait unless told otherwise: longer than
+// an install takes.
+const defaultTimeout = time.Hour
+
+// order is a claim as the flags describe it.
+type order struct {
+	name              string
+	lifetime, timeout time.Duration
+	wait              bool
+}
+
+func (o *order) check() error {
+	if o.lifetime < 0 || o.timeout < 0 {
+		return errors.New("--lifetime and --timeout cannot be below 0")
+	}
+	return nil
+}
+
+func (a *app) claimCreateCommand() *cobra.Command {
+	o := &order{}
+	cmd := &cobra.Command{
+		Use:   "create POOL",
+		Short: "Claim a cluster of a pool",
+		Example: `  hotspare claim create dev --wait --lifetime 8h
+  claim=$(hotspare claim create dev --wait -o name)`,
+		Args:              one("pool"),
+		ValidArgsFunction: a.completePools,
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.name, "name", "", "name of the claim (default: the pool's with a random ending)")
+	f.DurationVar(&o.lifetime, "lifetime", 0, "release it by itself after this time (0: the pool's default)")
+	f.BoolVar(&o.wait, "wait", false, "wait until the cluster can be used")
+	f.DurationVar(&o.timeout, "timeout", defaultTimeout, "with --wait, the longest to wait (0: for ever)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.check(); err != nil {
+			return usage(err, cmd)
+		}
+		return a.on(func(ctx context.Context, h *hub, args []string) error {
+			return a.claimCreate(ctx, h, args[0], o)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (a *app) claimCreate(ctx context.Context, h *hub, poolName string, o *order) error {
+	c, err := a.newClaim(ctx, h, poolName, o)
+	if err != nil {
+		return err
+	}
+	if err := a.claim(ctx, h, c); err != nil {
+		return err
+	}
+	if a.flags.output == asName { // before the wait, so that a script knows what to release
+		if err := a.names(c); err != nil || !o.wait {
+			return err
+		}
+		_, _, err := a.awaitClaim(ctx, h, c.Name, o.timeout)
+		return a.remains(c.Name, err)
+	}
+	if !o.wait {
+		return a.show(c, func(w io.Writer) error { return a.writeWaiting(w, c) })
+	}
+	c, took, err := a.awaitClaim(ctx, h, c.Name, o.timeout)
+	if err != nil {
+		return a.remains(c.Name, err)
+	}
+	return a.show(c, func(w io.Writer) error { return a.writeServed(w, c, took) })
+}
+
+func (a *app) writeWaiting(w io.Writer, c *hivev1.ClusterClaim) error {
+	_, err := fmt.Fprintf(w, "claim %s created\n\nSee what becomes of it:\n  %s\nRelease it:\n  %s\n",
+		c.Name, a.next("claim list"), a.next("claim release %s", c.Name))
+	return err
+}
+
+func (a *app) writeServed(w io.Writer, c *hivev1.ClusterClaim, took string) error {
+	_, err := fmt.Fprintf(w, "claim %s has cluster %s after %s\n\nGet its kubeconfig:\n  %s\nRelease it:\n  %s\n",
+		c.Name, c.Spec.Namespace, took,
+		a.next("cluster kubeconfig %s -o %s.kubeconfig", c.Name, c.Name), a.next("claim release %s", c.Name))
+	return err
+}
+
+// remains adds to why waiting ended that the claim does not end with it.
+func (a *app) remains(name string, err error) error {
+	var by interrupt
+	if errors.Is(err, errTimedOut) || errors.As(err, &by) {
+		return advise(err, "the claim remains; release it with: "+a.next("claim release %s", name))
+	}
+	return err
+}
+
+// newClaim makes a claim, on paper, on a pool that exists.
+func (a *app) newClaim(ctx context.Context, h *hub, poolName string, o *order) (*hivev1.ClusterClaim, error) {
+	if _, err := a.pool(ctx, h, poolName); err != nil {
+		return nil, err
+	}
+	name := o.name
+	if name == "" {
+		name = poolName + "-" + rand.String(5)
+	}
+	return &hivev1.ClusterClaim{
+		ObjectMeta: h.object(name),
+		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: poolName, Lifetime: durationOf(o.lifetime)},
+	}, nil
+}
+
+func (a *app) claim(ctx context.Context, h *hub, c *hivev1.ClusterClaim) error {
+	err := h.Create(ctx, c)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return advise(fmt.Errorf("namespace %s has a claim %q already", c.Namespace, c.Name),
+			"choose another --name, or release it with: "+a.next("claim release %s", c.Name))
+	case err != nil:
+		return fmt.Errorf("creating claim %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// awaitClaim waits until the claim's cluster can be used, and tells how long it
+// took. The claim it returns is never nil.
+func (a *app) awaitClaim(ctx context.Context, h *hub, name string, timeout time.Duration) (*hivev1.ClusterClaim, string, error) {
+	ctx, cancel := within(ctx, timeout)
+	defer cancel()
+	v := a.watching("claim " + name)
+	defer v.close()
+	last := &hivev1.ClusterClaim{ObjectMeta: h.object(name)}
+	l := lookout[*hivev1.ClusterClaim]{
+		hub: h, view: v, object: last.DeepCopy(), list: &hivev1.ClusterClaimList{},
+		look: func(c *hivev1.ClusterClaim, exists bool) (bool, error) {
+			if !exists || c.DeletionTimestamp != nil {
+				return false, fmt.Errorf("claim %s was released while it waited", name)
+			}
+			last = c.DeepCopy()
+			if claimState(c) == stateLost {
+				return false, fmt.Errorf("the cluster of claim %s was deleted; release the claim and make another", name)
+			}
+			v.show(progress(c))
+			return usable(c), nil
+		},
+	}
+	err := l.wait(ctx)
+	if errors.Is(err, errTimedOut) {
+		err = &exit{exitTimedOut, fmt.Errorf("%w after %s; claim %s: %s", err, timeout, name, progress(last))}
+	}
+	return last, v.elapsed(), err
+}
+
+// progress is the state of a claim, with why.
+func progress(c *hivev1.ClusterClaim) string {
+	state, typ := claimState(c), hivev1.ClaimClusterRunning
+	switch state {
+	case stateRunning:
+		return state + " on " + c.Spec.Namespace
+	case stateWaiting:
+		typ = hivev1.ClaimPending
+	}
+	if found := condition.Find(c.Status.Conditions, typ); found != nil && found.Message != "" {
+		return fmt.Sprintf("%s (%s)", state, found.Message)
+	}
+	return state
+}

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// safetyNet is the lifetime of a claim that claim run makes: should this process
+// be killed, the hub gives the cluster back.
+const safetyNet = 4 * time.Hour
+
+// lastWords is how long giving the cluster back may take.
+const lastWords = 30 * time.Second
+
+func (a *app) claimRunCommand() *cobra.Command {
+	o := &order{}
+	cmd := &cobra.Command{
+		Use:   "run POOL -- COMMAND...",
+		Short: "Run a command with a claimed cluster, then release it",
+		Long: `Claim a cluster, run a command with it, and release it when the command ends,
+however it ends. SIGINT, SIGTERM and SIGHUP go to the command.
+
+The command finds the cluster by KUBECONFIG, a private file that is removed
+afterwards; HOTSPARE_CLAIM and HOTSPARE_CLUSTER hold the names. The exit code is
+the command's.`,
+		Example: `  hotspare claim run dev -- make e2e
+  hotspare claim run dev --timeout 10m -- sh -c 'kubectl get nodes'`,
+		Args: poolAndCommand,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return a.completePools(cmd, args, typed)
+		},
+	}
+	cmd.Flags().DurationVar(&o.lifetime, "lifetime", safetyNet, "release it by itself after this time")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultTimeout, "the longest to wait for the cluster (0: for ever)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.check(); err != nil {
+			return usage(err, cmd)
+		}
+		if _, err := exec.LookPath(args[1]); err != nil { // before it costs a cluster
+			return &exit{exitNotFound, err}
+		}
+		return a.on(func(ctx context.Context, h *hub, _ []string) error {
+			return a.claimRun(ctx, h, bare(args[0]), args[1:], o)
+		})(cmd, args[:1])
+	}
+	return cmd
+}
+
+// claimRun keeps hearing signals until the claim is released, so that a second
+// one does not leave the cluster behind.
+func (a *app) claimRun(ctx context.Context, h *hub, poolName string, command []string, o *order) error {
+	c, err := a.newClaim(ctx, h, poolName, o)
+	if err != nil {
+		return err
+	}
+	heard := make(chan os.Signal, 8)
+	signal.Notify(heard, stops...)
+	defer signal.Stop(heard)
+
+	defer a.giveBack(ctx, h, c) // before it is made: an interrupted request may have been served
+	if err := a.claim(ctx, h, c); err != nil {
+		return err
+	}
+	c, took, err := a.awaitClaim(ctx, h, c.Name, o.timeout)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Stderr, "claim %s has cluster %s after %s\n", c.Name, c.Spec.Namespace, took)
+	return a.runWith(ctx, h, c, command, heard)
+}
+
+// giveBack releases the claim even when ctx has ended. Its failure does not change
+// the exit code: that is the command's.
+func (a *app) giveBack(ctx context.Context, h *hub, c *hivev1.ClusterClaim) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	err := h.Delete(ctx, &hivev1.ClusterClaim{ObjectMeta: h.object(c.Name)})
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		fmt.Fprintf(a.Stderr, "warning: claim %s could not be released: %v\n  release it with: %s\n",
+			c.Name, h.explain(err), a.next("claim release %s", c.Name))
+	case err == nil:
+		fmt.Fprintf(a.Stderr, "claim %s released\n", c.Name)
+	}
+}
+
+// runWith runs the command with the claim's kubeconfig in a private folder.
+func (a *app) runWith(ctx context.Context, h *hub, c *hivev1.ClusterClaim, command []string, heard <-chan os.Signal) (err error) {
+	cd, err := h.clusterOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := h.kubeconfig(ctx, cd)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "hotspare-") // its mode is 0700
+	if err != nil {
+		return fmt.Errorf("making a private folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	return a.runChild(ctx, command, heard,
+		"KUBECONFIG="+path, "HOTSPARE_CLAIM="+c.Name, "HOTSPARE_CLUSTER="+cd.Name)
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+var made = regexp.MustCompile(`dev-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
+
+// tidy gives the claim's random name a fixed one.
+func tidy(s string) string { return made.ReplaceAllString(s, "dev-12345") }
+
+func claimRig(t *testing.T) *rig {
+	return newRig(t, served(t, "dev-1aaaa"), world()...)
+}
+
+// released fails unless no claim but those of the world is left, and no file.
+func (r *rig) released() {
+	r.t.Helper()
+	var list hivev1.ClusterClaimList
+	if err := r.hub.List(r.t.Context(), &list); err != nil {
+		r.t.Fatal(err)
+	}
+	if n := len(list.Items); n != 2 {
+		r.t.Errorf("%d claims are left, want 2", n)
+	}
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "hotspare-*"))
+	if err != nil || len(left) > 0 {
+		r.t.Errorf("private folders are left: %v, %v", left, err)
+	}
+}
+
+func TestRunGivesTheCommandItsCluster(t *testing.T) {
+	r := claimRig(t)
+	code := r.run("claim", "run", "dev", "--", "sh", "-c",
+		`cat "$KUBECONFIG"; stat -c %a "$KUBECONFIG" "$(dirname "$KUBECONFIG")"; echo "$HOTSPARE_CLUSTER $HOTSPARE_CLAIM"; echo oops >&2`)
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if got, want := tidy(r.stdout.String()), secretKubeconfig+"600\n700\ndev-1aaaa dev-12345\n"; got != want {
+		t.Errorf("stdout is %q, want %q", got, want)
+	}
+	want := `claim dev-12345: Waiting
+claim dev-12345: Assigned
+claim dev-12345: Running on dev-1aaaa
+claim dev-12345 has cluster dev-1aaaa after 0s
+oops
+claim dev-12345 released
+`
+	if got := tidy(r.stderr.String()); got != want {
+		t.Errorf("stderr is %q, want %q", got, want)
+	}
+	r.released()
+}
+
+func TestRunExitsAsItsCommandDoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		want   int
+	}{
+		"success":                         {"true", 0},
+		"failure":                         {"exit 42", 42},
+		"crash":                           {"kill -KILL $$", 128 + 9},
+		"SIGTERM is forwarded":            {`trap "exit 7" TERM; kill -TERM $PPID; while :; do :; done`, 7},
+		"SIGINT is forwarded":             {`trap "exit 8" INT; kill -INT $PPID; while :; do :; done`, 8},
+		"SIGHUP ends the command":         {`kill -HUP $PPID; while :; do :; done`, 128 + 1},
+		"SIGTERM after an ignored Ctrl-C": {`trap "kill -TERM $PPID" INT; trap "exit 9" TERM; kill -INT $PPID; while :; do :; done`, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := claimRig(t)
+			if code := r.run("claim", "run", "dev", "--", "sh", "-c", c.script); code != c.want {
+				t.Errorf("exit code %d, want %d; stderr: %s", code, c.want, r.stderr.String())
+			}
+			r.released()
+		})
+	}
+}
+
+func TestRunOnATerminalLeavesCtrlCToIt(t *testing.T) {
+	r := claimRig(t)
+	r.terminal = true
+	// The terminal sends SIGINT to the command itself: a second one, from us, would be one too many.
+	code := r.run("claim", "run", "dev", "--", "sh", "-c",
+		`trap "exit 8" INT; trap "exit 9" TERM; kill -INT $PPID; kill -TERM $PPID; while :; do :; done`)
+	if code != 9 {
+		t.Errorf("exit code %d, want 9: only SIGTERM is forwarded", code)
+	}
+	r.released()
+}
+
+func TestRunInterruptedWhileItWaits(t *testing.T) {
+	r := newRig(t, interceptor.Funcs{
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+				t.Error(err)
+			}
+			return c.Watch(ctx, list, opts...)
+		},
+	}, world()...)
+	if code := r.run("claim", "run", "dev", "--", "true"); code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+	if got := tidy(r.stderr.String()); !strings.HasSuffix(got, "claim dev-12345 released\nerror: interrupted\n") {
+		t.Errorf("stderr is %q", got)
+	}
+	r.released()
+}
+
+func TestRunThatTimesOutReleases(t *testing.T) {
+	r := newRig(t, interceptor.Funcs{}, world()...)
+	if code := r.run("claim", "run", "dev", "--timeout", "1ms", "--", "true"); code != exitTimedOut {
+		t.Errorf("exit code %d, want %d", code, exitTimedOut)
+	}
+	r.released()
+}
+
+func TestRunStopsItsCommandWithTheContext(t *testing.T) {
+	r := claimRig(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	r.stdin = reader(func([]byte) (int, error) { // read once the command runs
+		cancel()
+		return 0, errors.New("no more")
+	})
+	if code := r.runIn(ctx, "claim", "run", "dev", "--", "sh", "-c", `trap "exit 5" TERM; while :; do :; done`); code != 5 && code != 143 {
+		t.Errorf("exit code %d, want 5, or 143 before the trap was set", code)
+	}
+	r.released()
+}
+
+type reader func([]byte) (int, error)
+
+func (r reader) Read(p []byte) (int, error) { return r(p) }
+
+func TestRunHasALifetimeAsASafetyNet(t *testing.T) {
+	var got *hivev1.Duration
+	with := served(t, "dev-1aaaa")
+	with.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if claim, ok := o.(*hivev1.ClusterClaim); ok {
+			got = claim.Spec.Lifetime
+		}
+		return c.Create(ctx, o, opts...)
+	}
+	newRig(t, with, world()...).run("claim", "run", "dev", "--", "true")
+	if got == nil || *got != "4h" {
+		t.Errorf("lifetime is %v, want 4h", got)
+	}
+}
+
+func TestRunSaysHowToReleaseWhatItCouldNot(t *testing.T) {
+	with := served(t, "dev-1aaaa")
+	with.Delete = func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+		return errors.New("the hub is on fire")
+	}
+	r := newRig(t, with, world()...)
+	if code := r.run("claim", "run", "dev", "--", "sh", "-c", "exit 3"); code != 3 {
+		t.Errorf("exit code %d, want 3", code)
+	}
+	want := "warning: claim dev-12345 could not be released: the hub is on fire\n  release it with: hotspare claim release dev-12345\n"
+	if got := tidy(r.stderr.String()); !strings.HasSuffix(got, want) {
+		t.Errorf("stderr is %q, want it to end in %q", got, want)
+	}
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// keystroke is how long completing a name may take.
+const keystroke = 2 * time.Second
+
+// names lists names for the shell to complete.
+type names func(context.Context, *hub) ([]string, error)
+
+// completing offers names that are not among the arguments yet. Without a hub it
+// offers none: a shell has no place for errors.
+func (a *app) completing(cmd *cobra.Command, given []string, all names) ([]string, cobra.ShellCompDirective) {
+	h, err := a.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), keystroke)
+	defer cancel()
+	found, err := all(ctx, h)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return without(found, given), cobra.ShellCompDirectiveNoFileComp
+}
+
+func without(all, given []string) []string {
+	seen := map[string]bool{}
+	for _, name := range given {
+		seen[bare(name)] = true
+	}
+	var out []string
+	for _, name := range all {
+		if !seen[name] {
+			seen[name] = true
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (a *app) completePools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completing(cmd, args, poolNames)
+}
+
+func (a *app) completeClaims(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.completing(cmd, args, claimNames)
+}
+
+// completeClusters offers claims too: they are what a person knows a cluster by.
+func (a *app) completeClusters(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completing(cmd, args, func(ctx context.Context, h *hub) ([]string, error) {
+		claims, err := claimNames(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		clusters, err := h.seeClusters(ctx, h.namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, cd := range clusters.Items {
+			claims = append(claims, cd.Name)
+		}
+		return claims, nil
+	})
+}
+
+func poolNames(ctx context.Context, h *hub) ([]string, error) {
+	var list hivev1.ClusterPoolList
+	err := h.List(ctx, &list, client.InNamespace(h.namespace))
+	var out []string
+	for _, p := range list.Items {
+		out = append(out, p.Name)
+	}
+	return out, err
+}
+
+func claimNames(ctx context.Context, h *hub) ([]string, error) {
+	var list hivev1.ClusterClaimList
+	err := h.List(ctx, &list, client.InNamespace(h.namespace))
+	var out []string
+	for _, c := range list.Items {
+		out = append(out, c.Name)
+	}
+	return out, err
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitOK       = 0
+	exitFailed   = 1
+	exitUsage    = 2
+	exitTimedOut = 3
+	exitNotFound = 127 // as a shell's, for a command that is not there
+	exitSignal   = 128 // plus the signal's number, as a shell's
+)
+
+// stops are the signals that end a command.
+var stops = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+
+// Execute runs cmd, which New has made, on the process's arguments or those
+// given to cmd.SetArgs. It prints an error once and returns the exit code: 0 for
+// success, 1 for failure, 2 for wrong usage, 3 when waiting timed out, 130 when
+// interrupted (143 by SIGTERM, 129 by SIGHUP). claim run has the code of its
+// command.
+//
+// The first of these signals cancels the command's context; a second one ends
+// the process at once, except while claim run gives its cluster back.
+func Execute(ctx context.Context, cmd *cobra.Command) int {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	var begun bool
+	ran, err := cmd.ExecuteContextC(context.WithValue(ctx, begunKey{}, &begun))
+	switch {
+	case err != nil && !begun:
+		err = usage(err, ran)
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		err = context.Cause(ctx)
+	}
+	if err != nil && err.Error() != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "error: %v\n", err)
+	}
+	return exitCode(ctx, err)
+}
+
+// begunKey finds, in a command's context, the mark that it has begun.
+type begunKey struct{}
+
+func markBegun(ctx context.Context) {
+	if begun, ok := ctx.Value(begunKey{}).(*bool); ok {
+		*begun = true
+	}
+}
+
+// exit is an error with an exit code of its own. Without an error there is
+// nothing to print.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+// Usage marks err as a mistake in how the command was called: exit code 2.
+func Usage(err error) error { return &exit{code: exitUsage, err: err} }
+
+// usage adds where to read on.
+func usage(err error, cmd *cobra.Command) error {
+	return Usage(advise(err, "see: "+cmd.CommandPath()+" --help"))
+}
+
+// advise adds a remedy, a line of its own, to an error.
+func advise(err error, remedy string) error { return fmt.Errorf("%w\n  %s", err, remedy) }
+
+func exitCode(ctx context.Context, err error) int {
+	var own *exit
+	var by interrupt
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &own):
+		return own.code
+	case errors.As(context.Cause(ctx), &by):
+		return exitSignal + int(by.signal)
+	default:
+		return exitFailed
+	}
+}
+
+// interrupt is why a context ended.
+type interrupt struct{ signal syscall.Signal }
+
+func (i interrupt) Error() string { return "interrupted" }
+
+// untilSignal returns a context that the first signal cancels. The second one
+// has its usual effect again.
+func untilSignal(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, stops...)
+	go func() {
+		select {
+		case s := <-heard:
+			cancel(interrupt{s.(syscall.Signal)}) // stops holds nothing else
+			signal.Stop(heard)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(heard)
+		cancel(nil)
+	}
+}

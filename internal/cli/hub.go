@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// hub is the API that a command talks to.
+type hub struct {
+	client.WithWatch
+	// version asks which Kubernetes it is.
+	version func(context.Context) (string, error)
+	// url is where it is, namespace what the command works in.
+	url, namespace string
+}
+
+var scheme = newScheme()
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	must(corev1.AddToScheme(s))
+	must(hivev1.AddToScheme(s))
+	return s
+}
+
+// mapper knows the kinds that commands use, so that none has to be discovered:
+// that would cost each command several requests.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment"} {
+		m.Add(hivev1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	m.Add(hivev1.GroupVersion.WithKind("ClusterImageSet"), meta.RESTScopeRoot)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	return m
+}
+
+func (a *app) connect() (*hub, error) {
+	config, namespace, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "hotspare/" + a.Version
+	config.QPS = -1 // one command cannot flood an API server
+	config.WarningHandler = rest.NewWarningWriter(a.Stderr, rest.WarningWriterOptions{Deduplicate: true})
+	h, err := a.dial(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	h.url, h.namespace = config.Host, namespace
+	return h, nil
+}
+
+func (a *app) dialAPI(config *rest.Config) (*hub, error) {
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper()})
+	if err != nil {
+		return nil, err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &hub{WithWatch: c, version: func(ctx context.Context) (string, error) {
+		raw, err := d.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+		if err != nil {
+			return "", err
+		}
+		var info version.Info
+		err = json.Unmarshal(raw, &info)
+		return info.GitVersion, err
+	}}, nil
+}
+
+// on makes what cobra runs from a command that talks to the hub.
+func (a *app) on(run func(ctx context.Context, h *hub, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		h, err := a.connect()
+		if err != nil {
+			return err
+		}
+		for i := range args {
+			args[i] = bare(args[i])
+		}
+		return h.explain(run(cmd.Context(), h, args))
+	}
+}
+
+// key finds an object in the command's namespace.
+func (h *hub) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: h.namespace, Name: name}
+}
+
+// next is a command to type, with the flags that this one was given.
+func (a *app) next(command string, args ...any) string {
+	words := []string{"hotspare", fmt.Sprintf(command, args...)}
+	for _, f := range []struct{ name, value string }{
+		{"-n", a.flags.namespace},
+		{"--data-dir", a.flags.dataDir},
+		{"--kubeconfig", a.flags.kubeconfig},
+		{"--context", a.flags.context},
+	} {
+		if f.value != "" {
+			words = append(words, f.name, f.value)
+		}
+	}
+	return strings.Join(words, " ")
+}

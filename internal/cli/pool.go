@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+func (a *app) poolCommand() *cobra.Command {
+	cmd := a.group("pool", "Pools of spare clusters",
+		a.poolListCommand(), a.poolCreateCommand(), a.poolDescribeCommand(), a.poolScaleCommand(), a.poolDeleteCommand())
+	cmd.Aliases = []string{"pools"}
+	return cmd
+}
+
+func (a *app) poolListCommand() *cobra.Command {
+	var everywhere bool
+	cmd := &cobra.Command{
+		Use:               "list",
+		Aliases:           []string{"ls"},
+		Short:             "List pools and what is in them",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: a.on(func(ctx context.Context, h *hub, _ []string) error {
+			s, err := h.see(ctx, scope(h, everywhere))
+			if err != nil {
+				return err
+			}
+			return a.show(&s.pools, func(w io.Writer) error {
+				if len(s.pools.Items) == 0 {
+					return a.nothing("pools", h, everywhere, "pool create dev --size 2")
+				}
+				return a.poolTable(s, everywhere).write(w, a.palette(w))
+			})
+		}),
+	}
+	allNamespaces(cmd, &everywhere)
+	return cmd
+}
+
+func allNamespaces(cmd *cobra.Command, everywhere *bool) {
+	cmd.Flags().BoolVarP(everywhere, "all-namespaces", "A", false, "of all namespaces")
+}
+
+func scope(h *hub, everywhere bool) string {
+	if everywhere {
+		return ""
+	}
+	return h.namespace
+}
+
+// nothing says that a list is empty, to people only: a pipe gets an empty list.
+func (a *app) nothing(what string, h *hub, everywhere bool, command string) error {
+	where := "in namespace " + h.namespace + " (-A looks into all)"
+	if everywhere {
+		where = "in any namespace"
+	}
+	_, err := fmt.Fprintf(a.Stderr, "No %s %s. To make one:\n  %s\n", what, where, a.next("%s", command))
+	return err
+}
+
+// poolTable has a line for each pool of a scene.
+func (a *app) poolTable(s *scene, namespaces bool) *table {
+	t := newTable("POOL", "SIZE", "READY", "STANDBY", "INSTALLING", "CLAIMED", "WAITING", "AGE", "PLAN")
+	if namespaces {
+		t.header = append([]string{"NAMESPACE"}, t.header...)
+	}
+	for i := range s.pools.Items {
+		p := &s.pools.Items[i]
+		n := s.of(p).tally()
+		row := []string{
+			p.Name, number(p.Spec.Size), number(n.Ready), number(n.Standby), number(n.Installing),
+			number(n.Claimed), number(n.Waiting), a.age(p.CreationTimestamp.Time), p.Status.Plan,
+		}
+		if namespaces {
+			row = append([]string{p.Namespace}, row...)
+		}
+		t.add(row...)
+	}
+	return t
+}
+
+func (a *app) poolScaleCommand() *cobra.Command {
+	var size, running int32
+	cmd := &cobra.Command{
+		Use:               "scale POOL --size N [--running N]",
+		Short:             "Change how many clusters a pool keeps",
+		Args:              one("pool"),
+		ValidArgsFunction: a.completePools,
+	}
+	cmd.Flags().Int32Var(&size, "size", 0, "unclaimed clusters to keep")
+	cmd.Flags().Int32Var(&running, "running", 0, "how many of them to keep running; the others hibernate")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		resize, rerun := cmd.Flags().Changed("size"), cmd.Flags().Changed("running")
+		if !resize && !rerun {
+			return usage(errors.New("say what to change: --size, --running or both"), cmd)
+		}
+		return a.on(func(ctx context.Context, h *hub, args []string) error {
+			return a.scale(ctx, h, args[0], func(spec *hivev1.ClusterPoolSpec) {
+				if resize {
+					spec.Size = size
+				}
+				if rerun {
+					spec.RunningCount = running
+				}
+			})
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (a *app) scale(ctx context.Context, h *hub, name string, change func(*hivev1.ClusterPoolSpec)) error {
+	p, err := a.pool(ctx, h, name)
+	if err != nil {
+		return err
+	}
+	before := p.DeepCopy()
+	change(&p.Spec)
+	if err := h.Patch(ctx, p, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("scaling pool %s: %w", name, err)
+	}
+	return a.show(p, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "pool %s keeps %s\n", name, sizeInWords(p.Spec))
+		return err
+	})
+}
+
+// sizeInWords is "3 clusters, 1 of them running".
+func sizeInWords(spec hivev1.ClusterPoolSpec) string {
+	return fmt.Sprintf("%s, %d of them running", count(int(spec.Size), "cluster"), min(spec.RunningCount, spec.Size))
+}
+
+func (a *app) poolDeleteCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "delete POOL",
+		Short:             "Delete a pool and its unclaimed clusters",
+		Args:              one("pool"),
+		ValidArgsFunction: a.completePools,
+		RunE:              a.on(a.poolDelete),
+	}
+}
+
+func (a *app) poolDelete(ctx context.Context, h *hub, args []string) error {
+	p, err := a.pool(ctx, h, args[0])
+	if err != nil {
+		return err
+	}
+	s, err := h.see(ctx, h.namespace)
+	if err != nil {
+		return err
+	}
+	if err := h.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting pool %s: %w", p.Name, err)
+	}
+	return a.show(p, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, farewell(p.Name, s.of(p).tally()))
+		return err
+	})
+}
+
+// farewell says what becomes of a deleted pool's clusters.
+func farewell(name string, n tally) string {
+	spare := n.Ready + n.Standby + n.Installing + n.Failed
+	words := fmt.Sprintf("pool %s is being deleted, and %s with it", name, count(spare, "unclaimed cluster"))
+	if n.Claimed > 0 {
+		words += fmt.Sprintf("; it stays until its %s released", plural(n.Claimed, "claim is", "claims are"))
+	}
+	return words
+}
+
+// pool reads a pool; the error for one that does not exist names those that do.
+func (a *app) pool(ctx context.Context, h *hub, name string) (*hivev1.ClusterPool, error) {
+	var p hivev1.ClusterPool
+	err := h.Get(ctx, h.key(name), &p)
+	switch {
+	case err == nil:
+		return &p, nil
+	case !apierrors.IsNotFound(err) || noSuchAPI(err):
+		return nil, fmt.Errorf("reading pool %s: %w", name, err)
+	}
+	var others hivev1.ClusterPoolList
+	if err := h.List(ctx, &others, client.InNamespace(h.namespace)); err != nil {
+		return nil, fmt.Errorf("listing pools: %w", err)
+	}
+	return nil, advise(fmt.Errorf("namespace %s has no pool %q", h.namespace, name),
+		alternatives(others.Items)+"; look into the others with: "+a.next("pool list -A"))
+}
+
+func alternatives(pools []hivev1.ClusterPool) string {
+	if len(pools) == 0 {
+		return "it has no pools"
+	}
+	var names []string
+	for _, p := range pools {
+		names = append(names, p.Name)
+	}
+	return "it has " + list(names)
+}
+
+// object is the metadata of something new in the command's namespace.
+func (h *hub) object(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: h.namespace, Name: name}
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+func (a *app) poolDescribeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "describe POOL",
+		Short:             "Show all there is to know of a pool",
+		Args:              one("pool"),
+		ValidArgsFunction: a.completePools,
+		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
+			p, err := a.pool(ctx, h, args[0])
+			if err != nil {
+				return err
+			}
+			s, err := h.see(ctx, h.namespace)
+			if err != nil {
+				return err
+			}
+			return a.show(p, func(w io.Writer) error { return a.describePool(w, p, s.of(p)) })
+		}),
+	}
+}
+
+// describePool writes the pool's facts, then its conditions, clusters and claims.
+func (a *app) describePool(w io.Writer, p *hivev1.ClusterPool, s *scene) error {
+	facts := newTable()
+	facts.add("Pool", p.Namespace+"/"+p.Name)
+	facts.add("Age", a.age(p.CreationTimestamp.Time))
+	facts.add("Platform", platformInWords(p.Spec))
+	facts.add("Image set", orNone(p.Spec.ImageSetRef.Name))
+	facts.add("Base domain", orNone(p.Spec.BaseDomain))
+	facts.add("Keeps", sizeInWords(p.Spec))
+	facts.add("Limits", limitsInWords(p.Spec))
+	facts.add("Claims live", lifetimeInWords(p.Spec.ClaimLifetime))
+	facts.add("Has", s.tally().inWords())
+	facts.add("Plan", orNone(p.Status.Plan))
+	return a.writeSections(w, facts,
+		a.conditionTable(p.Status.Conditions), a.memberTable(s.clusters.Items), a.claimTable(s.claims.Items, false))
+}
+
+// writeSections writes tables with a blank line between them; those without rows are left out.
+func (a *app) writeSections(w io.Writer, tables ...*table) error {
+	for i, t := range tables {
+		if len(t.rows) == 0 {
+			continue
+		}
+		if i > 0 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		if err := t.write(w, a.palette(w)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func platformInWords(spec hivev1.ClusterPoolSpec) string {
+	words := orNone(spec.Platform.Name())
+	if l := spec.Platform.Local; l != nil && l.Workers != nil {
+		words += ", " + count(int(*l.Workers), "worker")
+	}
+	if spec.Annotations[hivev1.AnnotationFake] == "true" {
+		words += ", fake"
+	}
+	return words
+}
+
+func limitsInWords(spec hivev1.ClusterPoolSpec) string {
+	var parts []string
+	if spec.MaxSize != nil {
+		parts = append(parts, fmt.Sprintf("at most %s", count(int(*spec.MaxSize), "cluster")))
+	}
+	if spec.MaxConcurrent != nil {
+		parts = append(parts, fmt.Sprintf("%d installed or destroyed at a time", *spec.MaxConcurrent))
+	}
+	return orNone(strings.Join(parts, ", "))
+}
+
+func lifetimeInWords(l *hivev1.ClusterPoolClaimLifetime) string {
+	if l == nil || l.Default == nil && l.Maximum == nil {
+		return "until released"
+	}
+	var parts []string
+	if l.Default != nil {
+		parts = append(parts, span(l.Default))
+	}
+	if l.Maximum != nil {
+		parts = append(parts, "at most "+span(l.Maximum))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (t tally) inWords() string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{
+		{t.Ready, "ready"},
+		{t.Standby, "standby"},
+		{t.Installing, "installing"},
+		{t.Failed, "failed"},
+		{t.Deleting, "deleting"},
+		{t.Claimed, "claimed"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	if t.Waiting > 0 {
+		parts = append(parts, count(t.Waiting, "claim")+" waiting")
+	}
+	if len(parts) == 0 {
+		return "no clusters"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) conditionTable(conditions []hivev1.Condition) *table {
+	t := newTable("CONDITION", "STATUS", "REASON", "AGE", "MESSAGE")
+	for _, c := range conditions {
+		if c.Reason == hivev1.ReasonInitialized {
+			continue
+		}
+		t.add(c.Type, string(c.Status), c.Reason, a.age(c.LastTransitionTime.Time), c.Message)
+	}
+	return t
+}
+
+// memberTable lists the clusters of one pool.
+func (a *app) memberTable(clusters []hivev1.ClusterDeployment) *table {
+	t := newTable("CLUSTER", "STATE", "AGE", "CLAIM")
+	for i := range clusters {
+		cd := &clusters[i]
+		t.add(cd.Name, clusterState(cd), a.age(cd.CreationTimestamp.Time), orNone(poolOf(cd).ClaimName))
+	}
+	return t
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// eager is a clock that stands still and whose timers have all fired.
+type eager struct{ *clocktesting.FakeClock }
+
+func (e eager) NewTimer(time.Duration) clock.Timer {
+	t := e.FakeClock.NewTimer(time.Hour)
+	fired := make(chan time.Time, 1)
+	fired <- now
+	return firedTimer{t, fired}
+}
+
+type firedTimer struct {
+	clock.Timer
+	c <-chan time.Time
+}
+
+func (f firedTimer) C() <-chan time.Time { return f.c }
+
+// rig is a command line with a hub in memory.
+type rig struct {
+	t              *testing.T
+	hub            client.WithWatch
+	stdout, stderr safeBuffer
+	stdin          io.Reader
+	terminal       bool
+	versionErr     error
+}
+
+// newRig holds these objects; with may change what the hub does.
+func newRig(t *testing.T, with interceptor.Funcs, objects ...client.Object) *rig {
+	t.Helper()
+	t.Setenv("KUBECONFIG", kubeconfigFile(t))
+	t.Setenv("HOTSPARE_DATA_DIR", "")
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TMPDIR", t.TempDir())
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(with).
+		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}).Build()
+	return &rig{t: t, hub: hub, stdin: &bytes.Buffer{}}
+}
+
+func kubeconfigFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, path, `{"apiVersion":"v1","kind":"Config","current-context":"hotspare",
+"clusters":[{"name":"hotspare","cluster":{"server":"https://127.0.0.1:36443"}}],
+"users":[{"name":"admin","user":{}}],
+"contexts":[{"name":"hotspare","context":{"cluster":"hotspare","user":"admin"}}]}`)
+	return path
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs one command line and returns its exit code.
+func (r *rig) run(args ...string) int {
+	r.t.Helper()
+	return r.runIn(r.t.Context(), args...)
+}
+
+func (r *rig) runIn(ctx context.Context, args ...string) int {
+	r.t.Helper()
+	r.stdout.Reset()
+	r.stderr.Reset()
+	o := Options{
+		Stdin: r.stdin, Stdout: &r.stdout, Stderr: &r.stderr,
+		Clock:      eager{clocktesting.NewFakeClock(now)},
+		IsTerminal: func(any) bool { return r.terminal },
+	}
+	o.fill()
+	a := &app{Options: o, dial: func(*rest.Config) (*hub, error) {
+		return &hub{WithWatch: r.hub, version: func(context.Context) (string, error) { return "v1.36.3", r.versionErr }}, nil
+	}}
+	cmd := a.root()
+	cmd.SetArgs(args)
+	return Execute(ctx, cmd)
+}
+
+// safeBuffer may be written by a child's output and by us at a time.
+type safeBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// testdata is absolute, for tests that change the working folder.
+var testdata = func() string {
+	path, err := filepath.Abs("testdata")
+	must(err)
+	return path
+}()
+
+// TestTranscripts compares what a person types and sees with the files in
+// testdata. Lines on standard error begin with "! ".
+func TestTranscripts(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"status":           {"status", "status -o json", "status -o name"},
+		"pool-list":        {"pool list", "pool ls -A", "pool list -o name", "pool list -n nowhere", "pool list -n team-a -o yaml"},
+		"pool-create":      {"pool create ci --size 4 --running 1 --max-size 10", "pool list -o name", "pool create dev", "pool create x --image-set none", "pool create y -n team-a -o name"},
+		"pool-dry-run":     {"pool create ci --size 4 --claim-lifetime 8h --fake --dry-run", "pool create ci --dry-run -o name", "pool list -o name"},
+		"pool-describe":    {"pool describe dev", "pool describe bare -n team-a", "pool describe nope", "pool describe dev -n empty"},
+		"pool-scale":       {"pool scale dev --size 5 --running 2", "pool scale dev --running 9", "pool scale dev", "pool scale nope --size 1"},
+		"pool-delete":      {"pool delete dev", "pool delete dev"},
+		"claim-list":       {"claim list", "claim list -A", "claim list -o name", "claim list -n empty"},
+		"claim-create":     {"claim create dev --name x --lifetime 90m", "claim create dev --name x", "claim create nope", "claim create dev --name y -o name -n default"},
+		"claim-release":    {"claim release alice clusterclaim.hive.openshift.io/bob", "claim release alice", "claim release bob -o name"},
+		"cluster-list":     {"cluster list", "cluster list -A -o name", "cluster list -n empty"},
+		"cluster-describe": {"cluster describe alice", "cluster describe pet", "cluster describe dev-4dddd", "cluster describe bob", "cluster describe nope"},
+		"cluster-power":    {"cluster hibernate alice", "cluster resume alice", "cluster resume dev-3cccc"},
+		"kubeconfig":       {"cluster kubeconfig alice", "cluster kubeconfig dev-2bbbb", "cluster kubeconfig dev-4dddd", "cluster kubeconfig bob", "cluster kubeconfig dev-2bbbb --claim", "cluster kubeconfig dev-3cccc"},
+		"usage":            {"pool lst", "pol list", "pool create", "pool create a b", "pool create a --size x", "pool list -o xml", "pool create a --platform aws", "claim run dev make", "claim run -- make", "claim release", "claim create dev --timeout -1s", "--nope", "--version", "claim run dev -- no-such-program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			compare(t, name, transcript(newRig(t, interceptor.Funcs{}, world()...), lines))
+		})
+	}
+}
+
+// TestTroubleTranscripts is about hubs that are not as they should be.
+func TestTroubleTranscripts(t *testing.T) {
+	refused := &url.Error{Op: "Get", URL: "https://127.0.0.1:36443", Err: syscall.ECONNREFUSED}
+	missing := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse}}},
+	}}
+	stranger := apierrors.NewUnauthorized("who are you")
+	denied := apierrors.NewForbidden(schema.GroupResource{Group: "hive.openshift.io", Resource: "clusterpools"}, "", fmt.Errorf("no rights"))
+	for name, err := range map[string]error{"down": refused, "no-hotspare": missing, "unauthorized": stranger, "forbidden": denied} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, interceptor.Funcs{
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return err },
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+					return err
+				},
+			})
+			if name == "down" {
+				r.versionErr = err
+			}
+			compare(t, "hub-"+name, transcript(r, []string{"status", "pool list", "claim create dev", "cluster describe x"}))
+		})
+	}
+}
+
+func TestHubThatIsNotThere(t *testing.T) {
+	r := newRig(t, interceptor.Funcs{})
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("HOME", "/home/you")
+	t.Chdir(t.TempDir())
+	compare(t, "hub-none", transcript(r, []string{"status", "kubectl get pods", "pool create ci --dry-run -o name -n team-a", "pool list --kubeconfig /no/such/file"}))
+}
+
+func TestNamespaceIsMadeWithThePool(t *testing.T) {
+	r := newRig(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if _, is := o.(*hivev1.ClusterPool); is {
+			ns := schema.GroupResource{Resource: "namespaces"}
+			if err := c.Get(ctx, client.ObjectKey{Name: o.GetNamespace()}, newNamespace()); err != nil {
+				return apierrors.NewNotFound(ns, o.GetNamespace())
+			}
+		}
+		return c.Create(ctx, o, opts...)
+	}}, world()...)
+	compare(t, "pool-create-namespace", transcript(r, []string{"pool create ci -n team-b --fake", "pool create cd -n team-b --fake"}))
+}
+
+func transcript(r *rig, lines []string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		code := r.run(strings.Fields(line)...)
+		fmt.Fprintf(&b, "$ hotspare %s\n%s", line, r.stdout.String())
+		for _, text := range strings.SplitAfter(r.stderr.String(), "\n") {
+			if text != "" {
+				b.WriteString("! " + text)
+			}
+		}
+		if code != 0 {
+			fmt.Fprintf(&b, "[exit code %d]\n", code)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func compare(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join(testdata, name+".txt")
+	if *update {
+		write(t, path, got)
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got); -update writes it anew:\n%s", path, diff)
+	}
+}

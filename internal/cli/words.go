@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// none stands where there is nothing to say.
+const none = "-"
+
+func orNone(s string) string {
+	if s == "" {
+		return none
+	}
+	return s
+}
+
+// number is how tables show a count.
+func number[T ~int | ~int32](n T) string { return strconv.Itoa(int(n)) }
+
+// count is "1 claim", "2 claims".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// age is how long ago something was, as kubectl says it.
+func (a *app) age(since time.Time) string {
+	if since.IsZero() {
+		return none
+	}
+	return duration.HumanDuration(a.Clock.Since(since))
+}
+
+// span is a duration of the API, as kubectl says ages.
+func span(d *hivev1.Duration) string {
+	if d == nil || *d == "" {
+		return none
+	}
+	parsed, err := d.Parse()
+	if err != nil {
+		return string(*d)
+	}
+	return duration.HumanDuration(parsed)
+}
+
+// durationOf is a flag's value for the API, without the zeros that Go prints: 4h, not 4h0m0s.
+func durationOf(d time.Duration) *hivev1.Duration {
+	if d == 0 {
+		return nil
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	out := hivev1.Duration(text)
+	return &out
+}
+
+// list joins words as people do: a, b and c.
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// plural is n with the first word for one, and the second for any other number.
+func plural(n int, single, several string) string {
+	if n == 1 {
+		return "1 " + single
+	}
+	return strconv.Itoa(n) + " " + several
+}
