@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/internal/up"
+	"hotspare.io/hotspare/internal/version"
+)
+
+// upDetached starts hotspare in a process of its own and returns when it is ready.
+func upDetached(cmd *cobra.Command, dir string, port int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	said, err := os.CreateTemp("", "hotspare-up-*.txt")
+	if err != nil {
+		return fmt.Errorf("making a file for what it says: %w", err)
+	}
+	defer os.Remove(said.Name())                                                       //nolint:errcheck // a temporary file
+	child := exec.Command(self, "up", "--data-dir", dir, "--port", strconv.Itoa(port)) //nolint:noctx // it outlives this command
+	child.Stdout, child.Stderr = said, said
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C in this terminal is not for it
+	if err := errors.Join(child.Start(), said.Close()); err != nil {
+		return fmt.Errorf("starting hotspare in the background: %w", err)
+	}
+	began := time.Now()
+	if err := untilReady(cmd, child, dir, said.Name()); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "hotspare %s runs in the background (pid %d), ready in %.1fs\n", version.Get(), child.Process.Pid, time.Since(began).Seconds())
+	next(out, dir)
+	fmt.Fprintf(out, "\nhotspare down stops it; the data stays.\n")
+	return child.Process.Release()
+}
+
+// untilReady waits until the child is ready. If the child ends before, or we are
+// interrupted, the error says what it said.
+func untilReady(cmd *cobra.Command, child *exec.Cmd, dir, said string) error {
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-cmd.Context().Done():
+			err := child.Process.Signal(syscall.SIGTERM)
+			return errors.Join(cmd.Context().Err(), err, <-ended)
+		case err := <-ended:
+			return fmt.Errorf("hotspare ended before it was ready: %w\n%s", err, text(said))
+		case <-tick.C:
+			if up.Ready(dir, child.Process.Pid) {
+				return nil
+			}
+		}
+	}
+}
+
+// text is what a file says; without it there is only the exit code.
+func text(path string) string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/spoke"
+)
+
+// machineCommand is what a local machine runs. It is started by hotspare up, not
+// by people.
+func machineCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "machine", Short: "Run a machine of a local cluster", Hidden: true}
+	var dir string
+	run := &cobra.Command{
+		Use:   "run",
+		Short: "Run the machine in a folder until it is told to stop",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir == "" {
+				return cli.Usage(errors.New("--dir is missing: it names the machine's folder"))
+			}
+			return spoke.Run(cmd.Context(), dir)
+		},
+	}
+	run.Flags().StringVar(&dir, "dir", "", "the machine's folder")
+	cmd.AddCommand(run)
+	return cmd
+}

@@ -1,0 +1,24 @@
+// Command hotspare is hotspare on one machine: the system itself, the program
+// that runs in local machines, and the command line for users of any hub.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/version"
+)
+
+func main() {
+	// Packages of Kubernetes put flags of their own here, and cobra would make them ours.
+	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError)
+	cmd := cli.New(cli.Options{
+		Version:  version.Get(),
+		Commands: []*cobra.Command{upCommand(), downCommand(), machineCommand()},
+	})
+	os.Exit(cli.Execute(context.Background(), cmd))
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/up"
+	"hotspare.io/hotspare/internal/version"
+)
+
+const upLong = `Start hotspare on this machine: a Kubernetes API with pools, claims and clusters,
+the controllers that keep them, and a platform that makes real clusters from
+local processes.
+
+Everything is kept in the data folder and comes back with the next start.
+Ctrl-C, or "hotspare down" from elsewhere, stops everything that was started.`
+
+func upCommand() *cobra.Command {
+	var port int
+	var detach bool
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start hotspare on this machine",
+		Long:  upLong,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir := cli.DataDir(cmd)
+			if detach {
+				return upDetached(cmd, dir, port)
+			}
+			return upHere(cmd, dir, port)
+		},
+	}
+	cmd.Flags().IntVar(&port, "port", 0, "port of the API on 127.0.0.1 (default: the one it had last time, else any that is free)")
+	cmd.Flags().BoolVar(&detach, "detach", false, "return when it is ready, and let it run in the background")
+	return cmd
+}
+
+// upHere runs hotspare in this process.
+func upHere(cmd *cobra.Command, dir string, port int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	out := cmd.OutOrStdout()
+	began := time.Now()
+	fmt.Fprintf(out, "hotspare %s, data in %s\n", version.Get(), dir)
+	o := up.Options{
+		Dir: dir, Port: port, Machine: []string{self},
+		Progress: func(step string) { fmt.Fprintf(out, "  %s\n", step) },
+	}
+	err = up.Run(cmd.Context(), o, func(url string) {
+		fmt.Fprintf(out, "ready in %.1fs: %s\n", time.Since(began).Seconds(), url)
+		next(out, dir)
+		fmt.Fprintln(out, "\nCtrl-C stops everything; the data stays.")
+	})
+	if cmd.Context().Err() != nil && err == nil {
+		fmt.Fprintln(out, "stopped")
+	}
+	return err
+}
+
+// next tells what to type next: this program, as it was called, on this hub.
+func next(out io.Writer, dir string) {
+	self := os.Args[0]
+	fmt.Fprintf(out, `kubeconfig: %s
+
+Next, in another terminal:
+  export HOTSPARE_DATA_DIR=%s
+  %s pool create demo --size 3 --running 1    # three local clusters, one of them running
+  %s claim create demo --wait                 # one of them is yours
+  %s status
+`, up.KubeconfigPath(dir), absolute(dir), self, self, self)
+}
+
+// absolute is dir from wherever the next terminal is.
+func absolute(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
+}
+
+func downCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Stop hotspare on this machine",
+		Long:  "Stop the hotspare that runs on the data folder, and everything that it started. The data stays.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir := cli.DataDir(cmd)
+			running, err := up.Down(cmd.Context(), dir)
+			if err != nil {
+				return err
+			}
+			if !running {
+				fmt.Fprintf(cmd.OutOrStdout(), "hotspare does not run on %s\n", dir)
+				return nil
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "stopped; the data stays in %s\n", dir)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,115 @@
+// Package manager runs hotspare's controllers on a hub. It knows no platform:
+// its caller hands in what can install clusters and move their machines.
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/controller/clusterclaim"
+	"hotspare.io/hotspare/internal/controller/clusterpool"
+	"hotspare.io/hotspare/internal/controller/namespace"
+	"hotspare.io/hotspare/internal/controller/power"
+	"hotspare.io/hotspare/internal/controller/provision"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/install/fake"
+	"hotspare.io/hotspare/internal/remote"
+)
+
+// Platforms is what the controllers work with, by the key in spec.platform.
+type Platforms struct {
+	Executors install.Registry
+	Actuators cloud.Registry
+	// Room has the platforms that know how many more clusters they hold.
+	Room map[string]clusterpool.Room
+	// News brings clusters whose executor has something to tell; nil without.
+	News <-chan event.GenericEvent
+}
+
+// Scheme returns the kinds that the controllers read and write.
+func Scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, hivev1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // two kinds of one name: a mistake in this program
+		}
+	}
+	return s
+}
+
+// Rate limits of the client. The API server defends itself (priority and
+// fairness); a limit here would only make claims wait.
+const (
+	qps   = 2000
+	burst = 4000
+)
+
+// New makes a manager with all controllers on the hub that cfg reaches. It is
+// started with Start.
+func New(ctx context.Context, cfg *rest.Config, p Platforms) (ctrl.Manager, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = qps, burst
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:  Scheme(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Client: client.Options{Cache: &client.CacheOptions{
+			DisableFor: []client.Object{&corev1.Secret{}},
+		}},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	if err := setUp(ctx, mgr, p); err != nil {
+		return nil, fmt.Errorf("setting up the controllers: %w", err)
+	}
+	return mgr, nil
+}
+
+// setUp adds every controller. They meet in the API only.
+func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms) error {
+	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
+	pools := &clusterpool.Reconciler{
+		Client: c, Live: live, Clock: now, Room: p.Room,
+		Events: mgr.GetEventRecorder("clusterpool"),
+		Suffix: func() string { return utilrand.String(5) },
+	}
+	if err := pools.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	claims := &clusterclaim.Reconciler{Client: c, Clock: now, Events: mgr.GetEventRecorder("clusterclaim")}
+	if err := claims.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	provisions := &provision.Reconciler{
+		Client: c, Live: live, Executors: p.Executors, Fake: fake.Executor{}, Clock: now,
+		Events: mgr.GetEventRecorder("provision"), Wake: p.News,
+	}
+	if err := provisions.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	powers := &power.Reconciler{
+		Client: c, Actuators: p.Actuators, Remote: remote.New(live), Clock: now,
+		Events: mgr.GetEventRecorder("power"),
+	}
+	if err := powers.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	return (&namespace.Reconciler{Client: c, Live: live}).SetupWithManager(mgr)
+}

@@ -1,0 +1,105 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"hotspare.io/hotspare/config"
+)
+
+// fieldOwner is whose the fields of applied manifests are.
+const fieldOwner = client.FieldOwner("hotspare-up")
+
+// settle bounds the wait for a kind to be served.
+const settle = 30 * time.Second
+
+// prepare applies the manifests that the controllers need, and waits until the
+// kinds among them are served.
+func prepare(ctx context.Context, c client.Client) error {
+	objects, err := manifests(config.Manifests)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership); err != nil {
+			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	for _, o := range objects {
+		if o.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		if err := established(ctx, c, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// manifests reads all objects of all files, in the order of their paths.
+func manifests(files fs.FS) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || path.Ext(name) != ".yaml" {
+			return err
+		}
+		f, err := files.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // an embedded file
+		objects, err := decode(f)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		out = append(out, objects...)
+		return nil
+	})
+	return out, err
+}
+
+func decode(r io.Reader) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	dec := yaml.NewYAMLOrJSONDecoder(r, 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		switch err := dec.Decode(&o.Object); {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, err
+		case len(o.Object) > 0:
+			out = append(out, o)
+		}
+	}
+}
+
+func established(ctx context.Context, c client.Client, crd *unstructured.Unstructured) error {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, settle, true, func(ctx context.Context) (bool, error) {
+		now := crd.DeepCopy()
+		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), now); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		conditions, _, err := unstructured.NestedSlice(now.Object, "status", "conditions")
+		for _, one := range conditions {
+			if m, ok := one.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
+				return true, err
+			}
+		}
+		return false, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for kind %s to be served: %w", crd.GetName(), err)
+	}
+	return nil
+}

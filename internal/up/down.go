@@ -1,0 +1,67 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"hotspare.io/hotspare/internal/controlplane/flock"
+)
+
+// stopLimit is how long a stop may take before the process is killed. Clusters
+// stop at the same time, in about two seconds.
+const stopLimit = time.Minute
+
+// Down stops the hotspare that runs on dir and returns when it has ended with
+// everything that it started. It reports whether one ran.
+func Down(ctx context.Context, dir string) (bool, error) {
+	pid, err := holder(dir)
+	if err != nil || pid == 0 {
+		return false, err
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return true, fmt.Errorf("stopping hotspare (pid %d): %w", pid, err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, stopLimit, true, func(context.Context) (bool, error) {
+		now, err := holder(dir)
+		return now != pid, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		// Its machines end with it: they see their parent go.
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return true, fmt.Errorf("killing hotspare (pid %d), which did not stop in %s: %w", pid, stopLimit, err)
+		}
+		return true, nil
+	}
+	return true, err
+}
+
+// Ready reports whether the process pid runs hotspare on dir and its hub can be used.
+func Ready(dir string, pid int) bool {
+	if _, err := os.Stat(readyPath(dir)); err != nil {
+		return false
+	}
+	now, err := holder(dir)
+	return err == nil && now == pid
+}
+
+// holder returns the pid of the hotspare that runs on dir; 0 if none does.
+func holder(dir string) (int, error) {
+	if _, err := os.Stat(LockPath(dir)); errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	lock, err := flock.Acquire(LockPath(dir))
+	var held *flock.HeldError
+	if errors.As(err, &held) {
+		return held.PID, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 0, lock.Release()
+}

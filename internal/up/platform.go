@@ -1,0 +1,77 @@
+package up
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/local"
+	"hotspare.io/hotspare/internal/controller/clusterpool"
+	"hotspare.io/hotspare/internal/hub"
+	"hotspare.io/hotspare/internal/install"
+	installlocal "hotspare.io/hotspare/internal/install/local"
+	"hotspare.io/hotspare/internal/manager"
+)
+
+// platform is the key of the local platform in spec.platform.
+const platform = "local"
+
+// newsBuffer is how many ended installs may wait for the controllers to start.
+const newsBuffer = 1024
+
+// runManager runs the controllers with the local platform until ctx ends. It
+// calls ready when their caches are filled.
+func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, ready func()) error {
+	cfg, err := h.Config(hub.ManagerUser)
+	if err != nil {
+		return err
+	}
+	news := make(chan event.GenericEvent, newsBuffer)
+	installer := installlocal.New(ctx, store, filepath.Join(o.Dir, "installs"), installlocal.Options{
+		OnChange: func(cluster types.NamespacedName) {
+			select {
+			case news <- event.GenericEvent{Object: &hivev1.ClusterDeployment{
+				ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name},
+			}}:
+			case <-ctx.Done():
+			}
+		},
+	})
+	defer installer.Wait()
+	mgr, err := manager.New(ctx, cfg, manager.Platforms{
+		Executors: install.Registry{platform: installer},
+		Actuators: cloud.Registry{platform: local.Power{Store: store}},
+		Room:      map[string]clusterpool.Room{platform: room(store)},
+		News:      news,
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		if mgr.GetCache().WaitForCacheSync(ctx) {
+			ready()
+		}
+	}()
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the controllers: %w", err)
+	}
+	return nil
+}
+
+// room asks the store how many more clusters fit on this computer.
+func room(store *local.Store) clusterpool.Room {
+	return func(p hivev1.Platform) (*int, string) {
+		workers := 1
+		if p.Local != nil && p.Local.Workers != nil {
+			workers = int(*p.Local.Workers)
+		}
+		n, why := store.Fits(workers)
+		return &n, why
+	}
+}

@@ -1,0 +1,211 @@
+// Package up runs all of hotspare on one computer: the hub, the controllers and
+// the local platform. It is what hotspare up does.
+//
+//	DIR/kubeconfig      how to reach the hub; mode 0600
+//	DIR/hotspare.log    what everything has to say to an operator
+//	DIR/lock            held while hotspare runs on DIR; has its pid
+//	DIR/ready           is there while the hub can be used; has its URL
+//	DIR/hub/            the hub's data
+//	DIR/machines/       the machines of local clusters
+//	DIR/installs/       what the installer made of each
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud/local"
+	"hotspare.io/hotspare/internal/controlplane"
+	"hotspare.io/hotspare/internal/controlplane/flock"
+	"hotspare.io/hotspare/internal/hub"
+	"hotspare.io/hotspare/internal/manager"
+)
+
+// Options say where hotspare runs.
+type Options struct {
+	// Dir keeps everything. It is made if it does not exist.
+	Dir string
+	// Port is the hub's; 0 is the one it had last time, or any.
+	Port int
+	// Machine is the command that runs a machine, to which machine run --dir DIR is added.
+	Machine []string
+	// Progress is told of each step; nil is nobody.
+	Progress func(step string)
+}
+
+// Files below the data folder.
+func KubeconfigPath(dir string) string { return filepath.Join(dir, "kubeconfig") }
+func LogPath(dir string) string        { return filepath.Join(dir, "hotspare.log") }
+func LockPath(dir string) string       { return filepath.Join(dir, "lock") }
+func readyPath(dir string) string      { return filepath.Join(dir, "ready") }
+
+// startLimit bounds how long the hub may take to be ready.
+const startLimit = 2 * time.Minute
+
+// Run starts everything, calls ready with the hub's URL when it can be used, and
+// runs until ctx ends or a part fails. What it started has ended when it returns.
+func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	lock, err := own(o.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	log, err := openLog(LogPath(o.Dir))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+
+	h, err := startHub(ctx, o, log)
+	if err != nil {
+		return explain(o.Dir, err)
+	}
+	defer func() { err = errors.Join(err, h.Stop()) }()
+	if err := h.WriteKubeconfig(KubeconfigPath(o.Dir)); err != nil {
+		return err
+	}
+	return serve(ctx, o, h, ready)
+}
+
+// own takes the data folder for this process.
+func own(dir string) (*flock.Lock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data folder: %w", err)
+	}
+	lock, err := flock.Acquire(LockPath(dir))
+	var held *flock.HeldError
+	if errors.As(err, &held) {
+		return nil, fmt.Errorf("hotspare runs on %s already (pid %d): use it, stop it with 'hotspare down --data-dir %s', or choose another --data-dir", dir, held.PID, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(readyPath(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, errors.Join(err, lock.Release())
+	}
+	return lock, nil
+}
+
+func startHub(ctx context.Context, o Options, log io.Writer) (*hub.Hub, error) {
+	o.Progress("starting the API server")
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return hub.Start(ctx, hub.Options{Dir: filepath.Join(o.Dir, "hub"), Port: o.Port, Log: log})
+}
+
+// explain adds a remedy to what went wrong with the hub.
+func explain(dir string, err error) error {
+	var taken *controlplane.PortTakenError
+	if errors.As(err, &taken) {
+		return fmt.Errorf("port %d is taken by another program: stop that program, or choose another with --port", taken.Port)
+	}
+	return fmt.Errorf("starting the API server: %w (more in %s)", err, LogPath(dir))
+}
+
+// serve runs the controllers and the local platform on a hub that answers.
+func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) error {
+	o.Progress("preparing the hub")
+	admin, err := client.New(h.AdminConfig(), client.Options{Scheme: manager.Scheme()})
+	if err != nil {
+		return fmt.Errorf("connecting to the hub: %w", err)
+	}
+	if err := prepare(ctx, admin); err != nil {
+		return err
+	}
+	if err := defaults(ctx, admin); err != nil {
+		return err
+	}
+	o.Progress("starting the local platform and the controllers")
+	store, err := local.Open(filepath.Join(o.Dir, "machines"), o.Machine)
+	if err != nil {
+		return err
+	}
+	return together(ctx,
+		store.Run,
+		func(ctx context.Context) error {
+			return runManager(ctx, o, h, store, func() { announce(o.Dir, h, ready) })
+		},
+		func(ctx context.Context) error { return watch(ctx, h) },
+	)
+}
+
+// announce tells that the hub can be used.
+func announce(dir string, h *hub.Hub, ready func(url string)) {
+	if err := os.WriteFile(readyPath(dir), []byte(h.URL()+"\n"), 0o600); err != nil {
+		klog.ErrorS(err, "writing the ready file")
+	}
+	ready(h.URL())
+}
+
+// watch fails when the hub dies by itself.
+func watch(ctx context.Context, h *hub.Hub) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-h.Done():
+		return fmt.Errorf("the API server has stopped: %w", h.Err())
+	}
+}
+
+// together runs parts until the first of them ends, then ends the others and
+// waits for them.
+func together(ctx context.Context, parts ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(parts))
+	for _, run := range parts {
+		go func() { ended <- run(ctx) }()
+	}
+	var errs []error
+	for range parts {
+		errs = append(errs, <-ended)
+		cancel()
+	}
+	return errors.Join(errs...)
+}
+
+// DefaultImageSet is the ClusterImageSet that every hub of hotspare up has: local
+// clusters of plain Kubernetes.
+const DefaultImageSet = "kubernetes"
+
+func defaults(ctx context.Context, c client.Client) error {
+	set := &hivev1.ClusterImageSet{Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "hotspare.io/local/kubernetes"}}
+	set.Name = DefaultImageSet
+	if err := c.Create(ctx, set); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("creating ClusterImageSet %s: %w", set.Name, err)
+	}
+	return nil
+}
+
+// maxLog is when the log of the last run is put aside.
+const maxLog = 32 << 20
+
+// openLog opens the log and sends what libraries log there.
+func openLog(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, fmt.Errorf("putting the old log aside: %w", err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log: %w", err)
+	}
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(f, nil)))
+	return f, nil
+}
