@@ -1,0 +1,353 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "hotspare.io/hotspare"
+
+// rule forbids imports to the packages that it is about.
+type rule struct {
+	// about and except are patterns of packages of this module; except wins.
+	about, except []string
+	// deny are patterns of import paths, and allow the exceptions from them;
+	// packages of this module are written without the module's path.
+	deny, allow []string
+	why         string
+}
+
+var rules = map[string]rule{
+	"the API types import apimachinery and k8s.io/api only": {
+		about: []string{"api/..."},
+		deny:  []string{"..."},
+		allow: []string{"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "api/..."},
+		why:   "clients in other repositories import them, and should get nothing else",
+	},
+	"a decider is pure": {
+		about: []string{"internal/pool", "internal/power", "internal/provision"},
+		deny: []string{
+			"os/...", "io/...", "net/...", "log/...", "syscall", "context", "sync/...", "math/rand/...", "crypto/rand",
+			"k8s.io/klog/...", "k8s.io/client-go/...", "k8s.io/utils/clock/...", "github.com/go-logr/...", "sigs.k8s.io/controller-runtime/...",
+		},
+		why: "the same snapshot must give the same plan, and a test must be able to try thousands: no client, clock, logger or randomness",
+	},
+	"a decider knows values, not packages that do things": {
+		about: []string{"internal/pool", "internal/power", "internal/provision"},
+		deny:  []string{"internal/..."},
+		allow: []string{"internal/fault", "internal/cloud"},
+		why:   "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
+	},
+	"shared words import nothing but the API types": {
+		about: []string{"internal/cloud", "internal/condition", "internal/fault", "internal/install", "internal/machine", "internal/patch"},
+		deny:  []string{"internal/..."},
+		allow: []string{"internal/fault"},
+		why:   "everybody imports them, so whatever they import everybody imports",
+	},
+	"an interface imports no provider": {
+		about: []string{"internal/cloud", "internal/install"},
+		deny:  []string{"internal/cloud/...", "internal/install/..."},
+		why:   "a provider imports the interface; the other way round every program would contain every cloud's SDK",
+	},
+	"a controller imports no provider": {
+		about: []string{"internal/controller/..."},
+		deny:  []string{"internal/cloud/...", "internal/install/..."},
+		allow: []string{"internal/cloud", "internal/install", "internal/install/config"},
+		why:   "which platforms there are is decided in cmd; a controller works with what it is handed",
+	},
+	"controllers do not import each other": {
+		about: []string{"internal/controller/..."},
+		deny:  []string{"internal/controller/..."},
+		why:   "they meet in the API: whoever reads another's memory breaks with two replicas, and after a crash",
+	},
+	"providers do not import controllers": {
+		about: []string{"internal/cloud/...", "internal/install/..."},
+		deny:  []string{"internal/controller/...", "internal/manager", "internal/pool", "internal/power", "internal/provision", "sigs.k8s.io/controller-runtime/..."},
+		why:   "a provider is usable without any Kubernetes object, as a cloud is",
+	},
+	"the machine's program does not know who manages it": {
+		about: []string{"internal/spoke/...", "internal/controlplane/...", "internal/machine"},
+		deny:  []string{"internal/cloud/...", "internal/install/...", "internal/controller/...", "internal/hub", "internal/up", "api/..."},
+		why:   "the folder of package machine is the whole contract between a machine and its platform",
+	},
+	"the command line speaks to the API only": {
+		about: []string{"internal/cli/..."},
+		deny: []string{
+			"internal/controller/...", "internal/manager", "internal/hub", "internal/up", "internal/spoke/...", "internal/cloud/...",
+			"internal/install/...", "internal/controlplane/...",
+		},
+		why: "it must do on any hub what it does on hotspare up",
+	},
+	"only cmd puts everything together": {
+		about:  []string{"..."},
+		except: []string{"cmd/...", "internal/up", "test/..."},
+		deny:   []string{"internal/up", "internal/manager", "cmd/..."},
+		why:    "a package that knows all others can be used by none of them",
+	},
+}
+
+// linkers are the packages that may reach k8s.io/kubernetes, by whatever way.
+var linkers = []string{"internal/controlplane", "internal/hub", "internal/spoke", "internal/spoke/csr", "internal/up", "cmd/hotspare", "test/..."}
+
+func TestArrowsRunOneWay(t *testing.T) {
+	m := load(t)
+	for name, r := range rules {
+		t.Run(name, func(t *testing.T) {
+			seen := 0
+			for _, p := range m.matching(r.about) {
+				if anyMatch(r.except, p) {
+					continue
+				}
+				seen++
+				for _, im := range m[p].imports {
+					if r.breaks(p, im.path) {
+						t.Errorf("%s imports %s, but %s: %s", im.at, im.path, name, r.why)
+					}
+				}
+			}
+			if seen == 0 {
+				t.Errorf("no package matches %s: the rule looks after nothing", strings.Join(r.about, ", "))
+			}
+		})
+	}
+}
+
+func TestOnlyTheHubAndTheSpokesContainAnAPIServer(t *testing.T) {
+	m := load(t)
+	for _, p := range slices.Sorted(maps.Keys(m)) {
+		if anyMatch(linkers, p) {
+			continue
+		}
+		if way := m.way(p, "k8s.io/kubernetes/...", map[string]bool{}); way != nil {
+			t.Errorf("%s reaches %s by way of %s: that makes each program with it 100 MB larger, and takes `replace` lines from whoever imports it",
+				p, way[len(way)-1], strings.Join(way, " → "))
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	m := load(t)
+	for _, p := range m.matching([]string{"internal/...", "api/...", "cmd/...", "config"}) {
+		if !m[p].documented {
+			t.Errorf("%s has no package comment: say in a sentence what it is, above a package clause", p)
+		}
+	}
+}
+
+func TestReadmeIsShort(t *testing.T) {
+	const most = 120
+	raw, err := os.ReadFile(filepath.Join(root(t), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(raw), "\n"); n >= most {
+		t.Errorf("README.md has %d lines, and should have fewer than %d: move something to docs/", n, most)
+	}
+}
+
+// gofmt takes the two quotes of an empty string in a doc comment for a closing
+// typographic one, and so breaks the CEL rule of a marker: the next generated CRD
+// would be refused by the API server.
+func TestMarkersHoldNoTypographicQuotes(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root(t), "api", "*", "*", "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found no files of the API types: %v", err)
+	}
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(raw), "\n") {
+			if strings.Contains(line, "+kubebuilder") && strings.ContainsAny(line, "“”‘’") {
+				t.Errorf("%s:%d: the marker holds a typographic quote, which gofmt makes of '': write size(x) == 0 instead of x == ''", name, i+1)
+			}
+		}
+	}
+}
+
+func TestRulesBite(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule, from, to string
+		want           bool
+	}{
+		"a decider may not read the clock's package": {"a decider is pure", "internal/pool", "k8s.io/utils/clock", true},
+		"a decider may not roll dice":                {"a decider is pure", "internal/pool", "math/rand/v2", true},
+		"a decider may count time":                   {"a decider is pure", "internal/pool", "time", false},
+		"the API types may not import a client":      {"the API types import apimachinery and k8s.io/api only", "api/hive/v1", "k8s.io/client-go/rest", true},
+		"the API types may import a list of JSON":    {"the API types import apimachinery and k8s.io/api only", "api/hive/v1", "encoding/json", false},
+		"one controller may not import another":      {"controllers do not import each other", "internal/controller/power", module + "/internal/controller/provision", true},
+		"a controller may import the interface":      {"a controller imports no provider", "internal/controller/power", module + "/internal/cloud", false},
+		"a controller may not import a provider":     {"a controller imports no provider", "internal/controller/power", module + "/internal/cloud/local", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := rules[c.rule].breaks(c.from, c.to); got != c.want {
+				t.Errorf("breaks(%s, %s) = %t, want %t", c.from, c.to, got, c.want)
+			}
+		})
+	}
+}
+
+// breaks reports whether package p may not import the package with that path.
+func (r rule) breaks(p, imported string) bool {
+	imported = strings.TrimPrefix(imported, module+"/")
+	return imported != p && anyMatch(r.deny, imported) && !anyMatch(r.allow, imported)
+}
+
+func anyMatch(patterns []string, p string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return match(pattern, p) })
+}
+
+// match knows "a/b", "a/b/..." for it and all below, "..." for everything, and
+// "std" for the standard library.
+func match(pattern, p string) bool {
+	if pattern == "std" {
+		first, _, _ := strings.Cut(p, "/")
+		return !strings.Contains(first, ".") && !ours(p)
+	}
+	stem, tree := strings.CutSuffix(pattern, "...")
+	if !tree {
+		return p == pattern
+	}
+	stem = strings.TrimSuffix(stem, "/")
+	return stem == "" || p == stem || strings.HasPrefix(p, stem+"/")
+}
+
+func ours(p string) bool {
+	first, _, _ := strings.Cut(p, "/")
+	return slices.Contains([]string{"api", "cmd", "config", "internal", "test"}, first)
+}
+
+// pkgs are the packages of this module, by their path below it.
+type pkgs map[string]*pkg
+
+type pkg struct {
+	documented bool
+	imports    []imported
+}
+
+// imported is an import by something else than a test.
+type imported struct{ path, at string }
+
+func (m pkgs) matching(patterns []string) []string {
+	var out []string
+	for _, p := range slices.Sorted(maps.Keys(m)) {
+		if anyMatch(patterns, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// way is a chain of imports from p to what the pattern matches; nil if there is none.
+func (m pkgs) way(p, pattern string, seen map[string]bool) []string {
+	if m[p] == nil || seen[p] {
+		return nil
+	}
+	seen[p] = true
+	for _, im := range m[p].imports {
+		if match(pattern, im.path) {
+			return []string{im.path}
+		}
+		next, own := strings.CutPrefix(im.path, module+"/")
+		if !own {
+			continue
+		}
+		if rest := m.way(next, pattern, seen); rest != nil {
+			return append([]string{next}, rest...)
+		}
+	}
+	return nil
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// load reads the imports of every Go file of this module, for whatever system it is.
+func load(t *testing.T) pkgs {
+	t.Helper()
+	m, top := pkgs{}, root(t)
+	files := token.NewFileSet()
+	err := filepath.WalkDir(top, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir():
+			return skip(top, name)
+		case filepath.Ext(name) != ".go":
+			return nil
+		}
+		return m.read(files, top, name)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// skip leaves out what is not of this module.
+func skip(top, dir string) error {
+	if dir == top {
+		return nil
+	}
+	base := filepath.Base(dir)
+	if strings.HasPrefix(base, ".") || base == "testdata" || base == "bin" || base == "dist" {
+		return filepath.SkipDir
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		return filepath.SkipDir // a module of its own
+	}
+	return nil
+}
+
+func (m pkgs) read(files *token.FileSet, top, name string) error {
+	below, err := filepath.Rel(top, name)
+	if err != nil {
+		return err
+	}
+	f, err := parser.ParseFile(files, name, nil, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	p := path.Dir(filepath.ToSlash(below))
+	if m[p] == nil {
+		m[p] = &pkg{}
+	}
+	m[p].documented = m[p].documented || f.Doc != nil && strings.TrimSpace(f.Doc.Text()) != ""
+	if strings.HasSuffix(name, "_test.go") {
+		return nil
+	}
+	for _, spec := range f.Imports {
+		im, err := importOf(files, filepath.ToSlash(below), spec)
+		if err != nil {
+			return err
+		}
+		m[p].imports = append(m[p].imports, im)
+	}
+	return nil
+}
+
+func importOf(files *token.FileSet, file string, spec *ast.ImportSpec) (imported, error) {
+	p, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		return imported{}, fmt.Errorf("reading an import of %s: %w", file, err)
+	}
+	return imported{path: p, at: fmt.Sprintf("%s:%d", file, files.Position(spec.Pos()).Line)}, nil
+}

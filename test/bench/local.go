@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+const (
+	space = "default"
+	// patience bounds every wait.
+	patience = 10 * time.Minute
+)
+
+// bench is one hub that is measured.
+type bench struct {
+	binary, dir string
+	hub         client.WithWatch
+}
+
+// hotspare runs the program.
+func (b *bench) hotspare(ctx context.Context, args ...string) error {
+	out, err := exec.CommandContext(ctx, b.binary, append(args, "--data-dir", b.dir)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("hotspare %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+func (b *bench) down(ctx context.Context) error {
+	return b.hotspare(ctx, "down")
+}
+
+func connect(kubeconfig []byte) (client.WithWatch, error) {
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	cfg.QPS, cfg.Burst = 5000, 5000
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, hivev1.AddToScheme} {
+		if err := add(s); err != nil {
+			return nil, err
+		}
+	}
+	return client.NewWithWatch(cfg, client.Options{Scheme: s})
+}
+
+// until polls every 20 ms: fine enough for what is measured here.
+func until(ctx context.Context, done func(context.Context) (bool, error)) error {
+	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, done)
+}
+
+// start measures the way from nothing to a pool with one running local cluster.
+func (b *bench) start(ctx context.Context) ([]row, error) {
+	began := time.Now()
+	if err := b.hotspare(ctx, "up", "--detach"); err != nil {
+		return nil, err
+	}
+	up := time.Since(began)
+	raw, err := os.ReadFile(filepath.Join(b.dir, "kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
+	if b.hub, err = connect(raw); err != nil {
+		return nil, err
+	}
+	if err := b.hotspare(ctx, "pool", "create", "local", "--size", "1", "--running", "1", "-n", space); err != nil {
+		return nil, err
+	}
+	if err := b.untilReady(ctx, "local", 1); err != nil {
+		return nil, err
+	}
+	return []row{
+		{"hotspare up, from nothing to ready", seconds(up), ""},
+		{"… to a pool with one running local cluster", seconds(time.Since(began)), ""},
+	}, nil
+}
+
+func (b *bench) untilReady(ctx context.Context, pool string, n int32) error {
+	return until(ctx, func(ctx context.Context) (bool, error) {
+		var p hivev1.ClusterPool
+		err := b.hub.Get(ctx, types.NamespacedName{Namespace: space, Name: pool}, &p)
+		return p.Status.Ready == n, err
+	})
+}
+
+func newClaim(pool, name string) *hivev1.ClusterClaim {
+	return &hivev1.ClusterClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name},
+		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: pool},
+	}
+}
+
+// claimLocal measures a claim on a running spare.
+func (b *bench) claimLocal(ctx context.Context) ([]row, error) {
+	began := time.Now()
+	seen, err := b.claimAll(ctx, "local", []string{"one"}, 1)
+	if err != nil {
+		return nil, err
+	}
+	running := seen["one"]
+	nodes, err := b.nodes(ctx, "one")
+	if err != nil {
+		return nil, err
+	}
+	return []row{
+		{"claim on a running spare, to ClusterRunning", millis(running), "< 100 ms"},
+		{fmt.Sprintf("… to %d nodes listed with its kubeconfig", nodes), seconds(time.Since(began)), "< 2 s"},
+	}, nil
+}
+
+// nodes lists the nodes of a claim's cluster with the kubeconfig that its user finds.
+func (b *bench) nodes(ctx context.Context, claim string) (int, error) {
+	cd, err := b.cluster(ctx, claim)
+	if err != nil {
+		return 0, err
+	}
+	var secret corev1.Secret
+	if err := b.hub.Get(ctx, types.NamespacedName{Namespace: cd.Name, Name: cd.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name}, &secret); err != nil {
+		return 0, err
+	}
+	spoke, err := connect(secret.Data[hivev1.SecretKeyKubeconfig])
+	if err != nil {
+		return 0, err
+	}
+	var list corev1.NodeList
+	err = spoke.List(ctx, &list)
+	return len(list.Items), err
+}
+
+func (b *bench) cluster(ctx context.Context, claim string) (*hivev1.ClusterDeployment, error) {
+	var c hivev1.ClusterClaim
+	if err := b.hub.Get(ctx, types.NamespacedName{Namespace: space, Name: claim}, &c); err != nil {
+		return nil, err
+	}
+	var cd hivev1.ClusterDeployment
+	return &cd, b.hub.Get(ctx, types.NamespacedName{Namespace: c.Spec.Namespace, Name: c.Spec.Namespace}, &cd)
+}
+
+// sleep measures a hibernation and a resume of the claimed cluster.
+func (b *bench) sleep(ctx context.Context) ([]row, error) {
+	if err := b.untilReady(ctx, "local", 1); err != nil { // the replacement is made: the machine is quiet
+		return nil, err
+	}
+	asleep, err := b.turn(ctx, hivev1.PowerHibernating)
+	if err != nil {
+		return nil, err
+	}
+	awake, err := b.turn(ctx, hivev1.PowerRunning)
+	if err != nil {
+		return nil, err
+	}
+	return []row{
+		{"local cluster, running to hibernating", seconds(asleep), ""},
+		{"local cluster, hibernating to usable", seconds(awake), "< 15 s"},
+	}, nil
+}
+
+func (b *bench) turn(ctx context.Context, to hivev1.PowerState) (time.Duration, error) {
+	cd, err := b.cluster(ctx, "one")
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"powerState":%q}}`, to))
+	if err := b.hub.Patch(ctx, cd, patch); err != nil {
+		return 0, err
+	}
+	err = until(ctx, func(ctx context.Context) (bool, error) {
+		now, err := b.cluster(ctx, "one")
+		return now != nil && now.Status.PowerState == string(to), err
+	})
+	return time.Since(began), err
+}

@@ -1,0 +1,69 @@
+// Command bench measures how fast hotspare is and how much memory it takes, on
+// this machine, and prints a table. It drives the built binary as a user would.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+// row is one line of the table.
+type row struct{ what, got, aim string }
+
+func main() {
+	binary := flag.String("binary", "bin/hotspare", "the program to measure")
+	clusters := flag.Int("clusters", 1000, "how many fake clusters the pool of the burst has")
+	claims := flag.Int("claims", 200, "how many claims the burst has")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *binary, *clusters, *claims)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, binary string, clusters, claims int) (err error) {
+	dir, err := os.MkdirTemp("", "hotspare-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{binary: binary, dir: dir}
+	var rows []row
+	defer func() { err = errors.Join(err, b.down(context.WithoutCancel(ctx))) }()
+	for _, part := range []func(context.Context) ([]row, error){
+		b.start, b.claimLocal, b.sleep, b.memory,
+		func(ctx context.Context) ([]row, error) { return b.burst(ctx, clusters, claims) },
+	} {
+		more, err := part(ctx)
+		if err != nil {
+			return errors.Join(err, show(rows))
+		}
+		rows = append(rows, more...)
+	}
+	return show(rows)
+}
+
+func show(rows []row) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "MEASURED\tGOT\tAIM")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.what, r.got, r.aim)
+	}
+	return w.Flush()
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+
+func millis(d time.Duration) string {
+	return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// memory reads what the hub and the machines of a running local cluster take.
+// Programs share their text: PSS counts a shared page once among its users.
+func (b *bench) memory(context.Context) ([]row, error) {
+	pid, err := os.ReadFile(filepath.Join(b.dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	hub, err := usage(strings.TrimSpace(string(pid)))
+	if err != nil {
+		return nil, err
+	}
+	rows := []row{{"memory of the hub with its controllers", hub.String(), "< 350 MB RSS"}}
+	locks, err := filepath.Glob(filepath.Join(b.dir, "machines", "*", "*", "lock"))
+	if err != nil {
+		return nil, err
+	}
+	whole := map[string]size{}
+	for _, lock := range locks {
+		raw, err := os.ReadFile(lock)
+		if err != nil {
+			return nil, err
+		}
+		one, err := usage(strings.TrimSpace(string(raw)))
+		if err != nil {
+			continue // it is off
+		}
+		machine := filepath.Dir(lock)
+		cluster := filepath.Base(filepath.Dir(machine))
+		sum := whole[cluster]
+		whole[cluster] = size{sum.rss + one.rss, sum.pss + one.pss}
+		if strings.Contains(filepath.Base(machine), "master") {
+			rows = append(rows, row{"memory of a local control plane", one.String(), ""})
+		}
+	}
+	for _, sum := range whole {
+		rows = append(rows, row{"memory of a whole local cluster", sum.String(), "< 300 MB PSS"})
+		break
+	}
+	return rows, nil
+}
+
+// size is in kB.
+type size struct{ rss, pss int }
+
+func (s size) String() string { return fmt.Sprintf("%d MB RSS, %d MB PSS", s.rss/1024, s.pss/1024) }
+
+func usage(pid string) (size, error) {
+	raw, err := os.ReadFile(filepath.Join("/proc", pid, "smaps_rollup"))
+	if err != nil {
+		return size{}, err
+	}
+	var s size
+	for line := range strings.Lines(string(raw)) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		n, err := strconv.Atoi(f[1])
+		switch {
+		case err != nil:
+		case f[0] == "Rss:":
+			s.rss = n
+		case f[0] == "Pss:":
+			s.pss = n
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,302 @@
+package docs
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kubectl/pkg/cmd"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cli"
+)
+
+// elsewhere are programs that are not ours to check.
+var elsewhere = []string{"cat", "cd", "export", "git", "go", "b", "grep", "tail", "ls", "sh", "source", "curl"}
+
+func TestCommandsExist(t *testing.T) {
+	targets := makeTargets(t)
+	checked := 0
+	for _, b := range blocksOf(t, "console", "sh") {
+		for _, l := range b.commands() {
+			for _, words := range programs(l.text) {
+				name, args := filepath.Base(words[0]), words[1:]
+				var err error
+				switch {
+				case name == "hotspare":
+					err = hotspare(t, args)
+				case name == "kubectl":
+					err = parses(cmd.NewDefaultKubectlCommand(), args)
+				case name == "make":
+					err = makes(targets, args)
+				case slices.Contains(elsewhere, name), strings.HasSuffix(name, "="):
+				default:
+					err = fmt.Errorf("this test does not know the program %s", name)
+				}
+				if err != nil {
+					t.Errorf("%s: %s: %v", b.at(l), strings.Join(words, " "), err)
+				}
+				checked++
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d commands were found: this test looks in the wrong place", checked)
+	}
+}
+
+// hotspare checks a call of our own program. Those of its commands that start
+// and stop the system are not a package's, so the program is asked for them.
+func hotspare(t *testing.T, args []string) error {
+	t.Helper()
+	root := cli.New(cli.Options{})
+	root.InitDefaultCompletionCmd()
+	found, rest, err := root.Find(args)
+	if err != nil || found == root {
+		first := slices.IndexFunc(args, func(a string) bool { return a == "up" || a == "down" })
+		if first < 0 {
+			return parses(root, args)
+		}
+		return helped(t, args[first], slices.Delete(slices.Clone(args), first, first+1))
+	}
+	if found.Name() == "kubectl" {
+		return parses(cmd.NewDefaultKubectlCommand(), rest)
+	}
+	return parses(root, args)
+}
+
+// parses finds the command of a tree that args call, and checks its flags and arguments.
+func parses(root *cobra.Command, args []string) error {
+	found, rest, err := root.Find(args)
+	if err != nil {
+		return err
+	}
+	if !found.Runnable() || found.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+		return fmt.Errorf("there is no such command below %q", found.CommandPath())
+	}
+	if err := found.ParseFlags(rest); err != nil {
+		return err
+	}
+	return found.ValidateArgs(found.Flags().Args())
+}
+
+// helped checks flags against what the program's own help lists.
+func helped(t *testing.T, command string, args []string) error {
+	t.Helper()
+	binary := filepath.Join(top, "bin", "hotspare")
+	help, err := exec.CommandContext(t.Context(), binary, command, "--help").CombinedOutput()
+	if err != nil {
+		t.Fatalf("running %s: %v: build it with make build", binary, err)
+	}
+	for _, a := range args {
+		flag, _, _ := strings.Cut(a, "=")
+		if strings.HasPrefix(flag, "-") && !bytes.Contains(help, []byte(" "+flag+" ")) {
+			return fmt.Errorf("its help has no flag %s", flag)
+		}
+	}
+	return nil
+}
+
+func makeTargets(t *testing.T) []string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(top, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range regexp.MustCompile(`(?m)^([a-z/-]+):`).FindAllSubmatch(raw, -1) {
+		out = append(out, string(m[1]))
+	}
+	return out
+}
+
+func makes(targets, args []string) error {
+	for _, a := range args {
+		if !assigns(a) && !slices.Contains(targets, a) {
+			return fmt.Errorf("the Makefile has no target %s", a)
+		}
+	}
+	return nil
+}
+
+var (
+	link    = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`^#+ +(.*)$`)
+)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	all := map[string]page{}
+	for _, p := range pages(t) {
+		all[p.name] = p
+	}
+	for _, p := range all {
+		for _, l := range p.prose {
+			for _, m := range link.FindAllStringSubmatch(l.text, -1) {
+				if err := follow(all, p, m[1]); err != nil {
+					t.Errorf("%s:%d: %v", p.name, l.number, err)
+				}
+			}
+		}
+	}
+}
+
+func follow(all map[string]page, from page, target string) error {
+	if strings.HasPrefix(target, "https://") {
+		return nil // of others; a test should not need the network
+	}
+	file, anchor, _ := strings.Cut(target, "#")
+	name := from.name
+	if file != "" {
+		name = filepath.ToSlash(filepath.Join(filepath.Dir(from.name), file))
+	}
+	if _, err := os.Stat(filepath.Join(top, name)); err != nil {
+		return fmt.Errorf("the link %s leads nowhere: there is no %s", target, name)
+	}
+	if anchor == "" {
+		return nil
+	}
+	for _, l := range all[name].prose {
+		if m := heading.FindStringSubmatch(l.text); m != nil && slug(m[1]) == anchor {
+			return nil
+		}
+	}
+	return fmt.Errorf("the link %s leads nowhere: %s has no such heading", target, name)
+}
+
+// slug is a heading as GitHub makes it an anchor.
+func slug(heading string) string {
+	kept := strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-', r == '_', r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		}
+		return -1
+	}, strings.ToLower(heading))
+	return kept
+}
+
+func TestManifestsAreValid(t *testing.T) {
+	decoder := strictDecoder(t)
+	for _, b := range blocksOf(t, "yaml") {
+		var text strings.Builder
+		for _, l := range b.lines[1:] {
+			text.WriteString(l.text + "\n")
+		}
+		for doc := range strings.SplitSeq(text.String(), "---\n") {
+			if strings.TrimSpace(doc) == "" {
+				continue
+			}
+			if _, _, err := decoder.Decode([]byte(doc), nil, nil); err != nil {
+				t.Errorf("%s: %v", b.at(b.lines[0]), err)
+			}
+		}
+	}
+}
+
+// strictDecoder knows our kinds and those of Kubernetes, and no field that they do not have.
+func strictDecoder(t *testing.T) runtime.Decoder {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, hivev1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer()
+}
+
+// The kinds that have a page of their own.
+var kinds = map[string]any{
+	"clusterpool":       hivev1.ClusterPool{},
+	"clusterclaim":      hivev1.ClusterClaim{},
+	"clusterdeployment": hivev1.ClusterDeployment{},
+	"clusterimageset":   hivev1.ClusterImageSet{},
+}
+
+var fieldPath = regexp.MustCompile("`((?:spec|status)(?:\\.[a-zA-Z0-9]+)+)`")
+
+// A kind's page names every field of its spec and status, and none that it does not have.
+func TestKindPagesMatchTheAPI(t *testing.T) {
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			p := read(t, filepath.Join(top, "docs", "kinds", name+".md"))
+			typ := reflect.TypeOf(kind)
+			named := map[string]bool{}
+			for _, l := range p.prose {
+				for _, m := range fieldPath.FindAllStringSubmatch(l.text, -1) {
+					parts := strings.Split(m[1], ".")
+					named[strings.Join(parts[:2], ".")] = true
+					if strings.HasPrefix(l.text, "| ") && !resolves(typ, parts) {
+						t.Errorf("%s:%d: there is no field %s", p.name, l.number, m[1])
+					}
+				}
+			}
+			for _, section := range []string{"spec", "status"} {
+				for _, field := range fieldsOf(typ, section) {
+					if !named[section+"."+field] {
+						t.Errorf("%s does not tell of %s.%s", p.name, section, field)
+					}
+				}
+			}
+		})
+	}
+}
+
+func resolves(typ reflect.Type, parts []string) bool {
+	for _, part := range parts {
+		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct {
+			return false
+		}
+		if typ == reflect.TypeFor[runtime.RawExtension]() {
+			return true // kept as written: not ours to know
+		}
+		f, ok := fieldCalled(typ, part)
+		if !ok {
+			return false
+		}
+		typ = f.Type
+	}
+	return true
+}
+
+func fieldCalled(typ reflect.Type, name string) (reflect.StructField, bool) {
+	for f := range typ.Fields() {
+		if jsonName(f) == name {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+func fieldsOf(typ reflect.Type, section string) []string {
+	f, ok := fieldCalled(typ, section)
+	if !ok {
+		return nil
+	}
+	var out []string
+	for f := range f.Type.Fields() {
+		out = append(out, jsonName(f))
+	}
+	return out
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}

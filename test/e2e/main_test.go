@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	if err := findBinary(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := common.end(); err != nil {
+		fmt.Fprintln(os.Stderr, "stopping the shared hub:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// binary is what is tested.
+var binary string
+
+func findBinary() error {
+	path := os.Getenv("HOTSPARE_BINARY")
+	if path == "" {
+		path = filepath.Join("..", "..", "bin", "hotspare")
+	}
+	var err error
+	if binary, err = filepath.Abs(path); err != nil {
+		return fmt.Errorf("finding the binary: %w", err)
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return fmt.Errorf("these tests drive the built binary: run 'make build' first, or set HOTSPARE_BINARY (%w)", err)
+	}
+	return nil
+}
+
+// common is the hub that parallel tests share.
+var common sharedHub
+
+type sharedHub struct {
+	once sync.Once
+	root string
+	hub  *hub
+	err  error
+}
+
+// shared lets t run in parallel with the others on the shared hub. Go begins
+// parallel tests when all others have ended, so that this hub never runs beside
+// another.
+func shared(t *testing.T) *hub {
+	t.Helper()
+	t.Parallel()
+	common.once.Do(common.begin)
+	if common.err != nil {
+		t.Fatalf("starting the shared hub: %v", common.err)
+	}
+	return common.hub
+}
+
+func (s *sharedHub) begin() {
+	if s.root, s.err = os.MkdirTemp("", "hotspare-e2e-"); s.err == nil {
+		s.hub, s.err = start(filepath.Join(s.root, "data"))
+	}
+}
+
+func (s *sharedHub) end() error {
+	if s.hub != nil {
+		if err := s.hub.down(); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(s.root)
+}
