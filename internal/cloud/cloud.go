@@ -98,8 +98,8 @@ type Power interface {
 	Stop(ctx context.Context, ref Ref) error
 }
 
-// Registry finds the actuator of a platform: the seed's CanHandle (seed 003) is
-// whether it does.
+// Registry finds the actuator of a platform. Whether it does is CanHandle of the
+// enhancement on hibernating clusters.
 type Registry map[string]Power
 
 // For returns the actuator that can handle p, or nil.

@@ -5,6 +5,8 @@ package manager
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -87,8 +89,9 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms) error {
 	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 	pools := &clusterpool.Reconciler{
 		Client: c, Live: live, Clock: now, Room: p.Room,
-		Events: mgr.GetEventRecorder("clusterpool"),
-		Suffix: func() string { return utilrand.String(5) },
+		Installers: slices.Sorted(maps.Keys(p.Executors)),
+		Events:     mgr.GetEventRecorder("clusterpool"),
+		Suffix:     func() string { return utilrand.String(5) },
 	}
 	if err := pools.SetupWithManager(ctx, mgr); err != nil {
 		return err

@@ -122,7 +122,7 @@ func (m Member) Phase(s Settings, now time.Time) Phase {
 }
 
 // broken: the install has been given up, a power change timed out, or it cannot
-// be reached for longer than a resume may take (seed 002).
+// be reached for longer than a resume may take (enhancement: replace broken clusters).
 func (m Member) broken(s Settings, now time.Time) bool {
 	if m.GaveUp || m.PowerTimedOut {
 		return true

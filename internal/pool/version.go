@@ -11,7 +11,7 @@ import (
 )
 
 // inventoryMark is appended before the hash when the pool has an inventory:
-// adding or removing one makes clusters stale, editing it does not (seed 001).
+// adding or removing one makes clusters stale, editing it does not (enhancement: inventory).
 const inventoryMark = "hasInventory"
 
 // Version is the pool's version: 16 hexadecimal digits over the parts of the

@@ -23,7 +23,7 @@ func (s Seen) limited(d Decision, now time.Time) Decision {
 }
 
 // limitable reports whether hibernateAfter applies. In a pool, unclaimed
-// clusters run for as long as the pool wants (seed 000).
+// clusters run for as long as the pool wants (HIVE-1576).
 func (s Seen) limitable() bool {
 	if !s.WantsRunning() || s.Deleted || !s.Installed || s.Paused {
 		return false

@@ -52,7 +52,7 @@ func (s Seen) began(target hivev1.PowerState, act Action, now time.Time) time.Ti
 	return now
 }
 
-// timeout is the limit of a transition to target; 0 is none. Fake clusters have none (seed 002).
+// timeout is the limit of a transition to target; 0 is none. Fake clusters have none (enhancement: replace broken clusters).
 func (s Seen) timeout(target hivev1.PowerState) time.Duration {
 	switch {
 	case s.Fake:

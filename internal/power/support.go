@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Clusters of OpenShift 4 before 4.4.8 do not survive being stopped (seed 003).
+// Clusters of OpenShift 4 before 4.4.8 do not survive being stopped (enhancement: hibernating clusters).
 // Versions below 4 are no OpenShift's that anything here installs, but those of
 // a plain Kubernetes.
 var (

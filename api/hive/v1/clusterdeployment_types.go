@@ -96,11 +96,11 @@ type ClusterDeploymentSpec struct {
 	// +nullable
 	HibernateAfter *Duration `json:"hibernateAfter,omitempty"`
 	// PowerstateTransitionToRunningTimeout is how long a resume may take before it
-	// counts as failed (seed 002). Absent: for ever.
+	// counts as failed. Absent: for ever.
 	// +optional
 	// +nullable
 	PowerstateTransitionToRunningTimeout *Duration `json:"powerstateTransitionToRunningTimeout,omitempty"`
-	// PowerstateTransitionToHibernatingTimeout is the same for hibernating (seed 002).
+	// PowerstateTransitionToHibernatingTimeout is the same for hibernating.
 	// +optional
 	// +nullable
 	PowerstateTransitionToHibernatingTimeout *Duration `json:"powerstateTransitionToHibernatingTimeout,omitempty"`
@@ -267,7 +267,7 @@ type ClusterDeploymentStatus struct {
 	// +optional
 	// +nullable
 	InstalledTimestamp *metav1.Time `json:"installedTimestamp,omitempty"`
-	// ClaimedTimestamp mirrors spec.clusterPoolRef.claimedTimestamp (seed 000).
+	// ClaimedTimestamp mirrors spec.clusterPoolRef.claimedTimestamp.
 	// +optional
 	// +nullable
 	ClaimedTimestamp *metav1.Time `json:"claimedTimestamp,omitempty"`
@@ -358,7 +358,7 @@ const (
 
 // Conditions of a ClusterDeployment about its power, with their reasons.
 const (
-	// ClusterHibernating is True while the cluster sleeps (seed 003).
+	// ClusterHibernating is True while the cluster sleeps.
 	ClusterHibernating    = "Hibernating"
 	ReasonHibernating     = "Hibernating"
 	ReasonStopping        = "Stopping"

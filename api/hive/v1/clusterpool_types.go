@@ -41,7 +41,7 @@ type ClusterPoolSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Size int32 `json:"size"`
 	// RunningCount is how many of them are kept running, the others hibernate.
-	// More than size is the same as size (seed 000).
+	// More than size is the same as size.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RunningCount int32 `json:"runningCount,omitempty"`
@@ -94,11 +94,11 @@ type ClusterPoolSpec struct {
 	// +nullable
 	HibernationConfig *HibernationConfig `json:"hibernationConfig,omitempty"`
 	// PowerstateTransitionToRunningTimeout is how long a cluster may take to resume
-	// before it counts as broken and is replaced (seed 002). Absent: for ever.
+	// before it counts as broken and is replaced. Absent: for ever.
 	// +optional
 	// +nullable
 	PowerstateTransitionToRunningTimeout *Duration `json:"powerstateTransitionToRunningTimeout,omitempty"`
-	// PowerstateTransitionToHibernatingTimeout is the same for hibernating (seed 002).
+	// PowerstateTransitionToHibernatingTimeout is the same for hibernating.
 	// +optional
 	// +nullable
 	PowerstateTransitionToHibernatingTimeout *Duration `json:"powerstateTransitionToHibernatingTimeout,omitempty"`

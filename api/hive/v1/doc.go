@@ -3,7 +3,7 @@
 //
 // JSON names are those that Hive ships, so that manifests and clients written
 // for Hive work unchanged. Fields that hotspare does not act on are kept as
-// they were written. A field here says so when the seed documents, not Hive,
+// they were written. A field here says so when the enhancement documents, not Hive,
 // are its source.
 //
 // +kubebuilder:object:generate=true

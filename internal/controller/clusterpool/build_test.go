@@ -149,4 +149,18 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	check(t.Context(), want) // believed for a while
 	now.SetTime(noon.Add(verdictAge + time.Second))
 	check(t.Context(), want[2:3])
+
+	template := secret("template", "install-config.yaml")
+	template.Data["install-config.yaml"] = []byte("a: [never closed, pullSecret: hush")
+	if err := c.Update(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	r.Installers = []string{"local", "none"}
+	now.SetTime(noon.Add(2*verdictAge + 2*time.Second))
+	got, err := r.missing(t.Context(), p)
+	text := strings.Join(got, "\n")
+	if err != nil || len(got) != 2 || !strings.Contains(text, "no installer for spec.platform.aws is set up here, only for local, none") ||
+		!strings.Contains(text, `Secret "template", key "install-config.yaml"`) || strings.Contains(text, "hush") {
+		t.Errorf("got %v, %v", text, err)
+	}
 }

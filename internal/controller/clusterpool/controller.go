@@ -51,6 +51,8 @@ type Reconciler struct {
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
+	// Installers are the platforms that clusters can be made on, sorted; empty when nobody knows.
+	Installers []string
 	// Room has an entry for each platform that knows its limits, by its key in spec.platform.
 	Room map[string]Room
 	// Suffix makes the random part of a cluster's name.

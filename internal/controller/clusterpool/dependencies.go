@@ -3,6 +3,7 @@ package clusterpool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -64,6 +65,9 @@ func (r *Reconciler) missing(ctx context.Context, p *hivev1.ClusterPool) ([]stri
 		return old, nil
 	}
 	var out []string
+	if words := r.noInstaller(p); words != "" {
+		out = append(out, words)
+	}
 	for _, need := range needs(p) {
 		words, err := r.lacks(ctx, p.Namespace, need)
 		if err != nil {
@@ -75,6 +79,17 @@ func (r *Reconciler) missing(ctx context.Context, p *hivev1.ClusterPool) ([]stri
 	}
 	r.verdicts.keep(p, out, r.Clock.Now())
 	return out, nil
+}
+
+// noInstaller says that clusters of the pool's platform cannot be made here; ""
+// when they can, or need not be.
+func (r *Reconciler) noInstaller(p *hivev1.ClusterPool) string {
+	platform := p.Spec.Platform.Name()
+	if fake(p) || len(r.Installers) == 0 || slices.Contains(r.Installers, platform) {
+		return ""
+	}
+	return fmt.Sprintf("platform: no installer for spec.platform.%s is set up here, only for %s: use such a platform, or the annotation %s in spec.annotations",
+		platform, strings.Join(r.Installers, ", "), hivev1.AnnotationFake)
 }
 
 // need is one thing that a pool refers to.

@@ -141,7 +141,7 @@ func number(n *int32) *int {
 	return &i
 }
 
-// resumeTimeout is the seed's field or, failing that, Hive's; nil is for ever.
+// resumeTimeout is the enhancement's field or, failing that, Hive's; nil is for ever.
 func resumeTimeout(p *hivev1.ClusterPool) *hivev1.Duration {
 	switch hc := p.Spec.HibernationConfig; {
 	case p.Spec.PowerstateTransitionToRunningTimeout != nil:
