@@ -359,16 +359,14 @@ const (
 // Conditions of a ClusterDeployment about its power, with their reasons.
 const (
 	// ClusterHibernating is True while the cluster sleeps.
-	ClusterHibernating    = "Hibernating"
-	ReasonHibernating     = "Hibernating"
-	ReasonStopping        = "Stopping"
-	ReasonUnsupported     = "Unsupported"
-	ReasonFailedToStop    = "FailedToStop"
-	ReasonFailedToStart   = "FailedToStart"
-	ReasonPowerPaused     = "PowerStatePaused"
-	ReasonClusterGoing    = "ClusterDeploymentDeleted"
-	ReasonReady           = "Ready"
-	ReasonPowerInProgress = "Resuming"
+	ClusterHibernating  = "Hibernating"
+	ReasonHibernating   = "Hibernating"
+	ReasonStopping      = "Stopping"
+	ReasonUnsupported   = "Unsupported"
+	ReasonFailedToStop  = "FailedToStop"
+	ReasonFailedToStart = "FailedToStart"
+	ReasonPowerPaused   = "PowerStatePaused"
+	ReasonClusterGoing  = "ClusterDeploymentDeleted"
 
 	// ClusterReady is True while the cluster can be used.
 	ClusterReady                = "Ready"

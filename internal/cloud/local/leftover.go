@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -73,19 +71,6 @@ func signal(pid int, sig syscall.Signal) error {
 		return err
 	}
 	return nil
-}
-
-// holder returns the pid that was last written into the lock at path, or 0.
-func holder(path string) int {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return 0
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
-	if err != nil {
-		return 0
-	}
-	return pid
 }
 
 // leftover reports whether a machine may have a process that is not ours.

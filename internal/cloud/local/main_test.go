@@ -11,6 +11,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/local/standin"
+	"hotspare.io/hotspare/internal/controlplane/flock"
 	"hotspare.io/hotspare/internal/machine"
 )
 
@@ -113,7 +114,7 @@ func eventually(t *testing.T, holds func() bool, otherwise func()) {
 	}
 }
 
-func (s *Store) pid(name string) int { return holder(machine.LockPath(s.Dir(infraID, name))) }
+func (s *Store) pid(name string) int { return flock.Holder(machine.LockPath(s.Dir(infraID, name))) }
 
 // told reports whether the machine's process has been told to end.
 func (s *Store) told(name string) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/controlplane/flock"
 	"hotspare.io/hotspare/internal/machine"
 )
 
@@ -137,7 +138,7 @@ func (s *Store) attend(cmd *exec.Cmd, p *process) (bool, error) {
 		case err := <-exited:
 			return ran, err
 		case <-tick.C:
-			if holder(machine.LockPath(p.dir)) == cmd.Process.Pid {
+			if flock.Holder(machine.LockPath(p.dir)) == cmd.Process.Pid {
 				ran = true
 				tick.Stop()
 				s.running(p)

@@ -292,12 +292,14 @@ func expect(unclaimed int, served ...string) func(context.Context, client.Client
 }
 
 func TestCrashWhileAPoolFillsAndServes(t *testing.T) {
+	t.Parallel()
 	s := stage(t, create(imageSet(), newPool(2, 1)), create(claim("a"), claim("b")), remove(claim("a")))
 	s.Finally = expect(2, "b")
 	crash.Run(t, s)
 }
 
 func TestCrashWhileAPoolGoes(t *testing.T) {
+	t.Parallel()
 	s := stage(t, create(imageSet(), newPool(2, 1)), create(claim("a")), remove(newPool(0, 0)), remove(claim("a")))
 	s.Finally = func(ctx context.Context, api client.Client) error {
 		var pools hivev1.ClusterPoolList

@@ -62,7 +62,7 @@ func (l *Lock) Release() error {
 func lock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return &HeldError{Path: f.Name(), PID: holder(f.Name())}
+		return &HeldError{Path: f.Name(), PID: Holder(f.Name())}
 	}
 	if err != nil {
 		return fmt.Errorf("locking %s: %w", f.Name(), err)
@@ -81,8 +81,9 @@ func record(f *os.File, pid int) error {
 	return err
 }
 
-// holder returns the pid in the file at path, or 0.
-func holder(path string) int {
+// Holder returns the pid that was last written into the lock at path, or 0. That
+// process has the lock only if Acquire says so.
+func Holder(path string) int {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return 0
