@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -48,14 +50,21 @@ func (a *app) claimListCommand() *cobra.Command {
 
 func (a *app) claimTable(claims []hivev1.ClusterClaim, namespaces bool) *table {
 	t := newTable("CLAIM", "POOL", "STATE", "CLUSTER", "AGE", "EXPIRES")
+	places := slices.ContainsFunc(claims, func(c hivev1.ClusterClaim) bool { return c.Status.Position != nil })
+	if places {
+		t.header = append(t.header, "PLACE")
+	}
 	if namespaces {
 		t.header = append([]string{"NAMESPACE"}, t.header...)
 	}
 	for i := range claims {
-		c := &claims[i]
+		c, now := &claims[i], a.Clock.Now()
 		row := []string{
 			c.Name, c.Spec.ClusterPoolName, claimState(c), orNone(c.Spec.Namespace),
-			a.age(c.CreationTimestamp.Time), expiry(c, a.Clock.Now()),
+			a.age(c.CreationTimestamp.Time), expiry(c, now),
+		}
+		if places {
+			row = append(row, placeCell(c, now))
 		}
 		if namespaces {
 			row = append([]string{c.Namespace}, row...)
@@ -63,6 +72,33 @@ func (a *app) claimTable(claims []hivev1.ClusterClaim, namespaces bool) *table {
 		t.add(row...)
 	}
 	return t
+}
+
+// place tells where a claim stands that waits, "2nd", and when a cluster for it
+// is expected, "in 3m". Both may be empty.
+func place(c *hivev1.ClusterClaim, now time.Time) (nth, when string) {
+	if c.Status.Position == nil {
+		return "", ""
+	}
+	nth = humanize.Ordinal(int(*c.Status.Position))
+	ready := c.Status.EstimatedReadyTime
+	switch {
+	case ready == nil:
+		return nth, ""
+	case ready.After(now):
+		return nth, "in " + duration.HumanDuration(ready.Sub(now))
+	default:
+		return nth, "overdue for " + duration.HumanDuration(now.Sub(ready.Time))
+	}
+}
+
+// placeCell is the place of a claim as tables have it: "2nd, in 3m".
+func placeCell(c *hivev1.ClusterClaim, now time.Time) string {
+	nth, when := place(c, now)
+	if when == "" {
+		return orNone(nth)
+	}
+	return nth + ", " + when
 }
 
 // expiry is in how long a claim's lifetime ends. It counts from when the claim

@@ -151,25 +151,31 @@ func (a *app) awaitClaim(ctx context.Context, h *hub, name string, timeout time.
 			if claimState(c) == stateLost {
 				return false, fmt.Errorf("the cluster of claim %s was deleted; release the claim and make another", name)
 			}
-			v.show(progress(c))
+			v.show(progress(c, a.Clock.Now()))
 			return usable(c), nil
 		},
 	}
 	err := l.wait(ctx)
 	if errors.Is(err, errTimedOut) {
-		err = &exit{exitTimedOut, fmt.Errorf("%w after %s; claim %s: %s", err, timeout, name, progress(last))}
+		err = &exit{exitTimedOut, fmt.Errorf("%w after %s; claim %s: %s", err, timeout, name, progress(last, a.Clock.Now()))}
 	}
 	return last, v.elapsed(), err
 }
 
 // progress is the state of a claim, with why.
-func progress(c *hivev1.ClusterClaim) string {
+func progress(c *hivev1.ClusterClaim, now time.Time) string {
 	state, typ := claimState(c), hivev1.ClaimClusterRunning
 	switch state {
 	case stateRunning:
 		return state + " on " + c.Spec.Namespace
 	case stateWaiting:
 		typ = hivev1.ClaimPending
+		switch nth, when := place(c, now); {
+		case when != "":
+			return fmt.Sprintf("%s (%s in line, a cluster is expected: %s)", state, nth, when)
+		case nth != "":
+			return fmt.Sprintf("%s (%s in line)", state, nth)
+		}
 	}
 	if found := condition.Find(c.Status.Conditions, typ); found != nil && found.Message != "" {
 		return fmt.Sprintf("%s (%s)", state, found.Message)

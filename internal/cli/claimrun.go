@@ -100,7 +100,7 @@ func (a *app) giveBack(ctx context.Context, h *hub, c *hivev1.ClusterClaim) {
 
 // runWith runs the command with the claim's kubeconfig in a private folder.
 func (a *app) runWith(ctx context.Context, h *hub, c *hivev1.ClusterClaim, command []string, heard <-chan os.Signal) (err error) {
-	cd, err := h.clusterOf(ctx, c)
+	cd, err := a.clusterOf(ctx, h, c)
 	if err != nil {
 		return err
 	}

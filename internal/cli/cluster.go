@@ -161,7 +161,7 @@ func (a *app) claimed(ctx context.Context, h *hub, name string) (*hivev1.Cluster
 	err := h.Get(ctx, h.key(name), &c)
 	switch {
 	case err == nil:
-		return h.clusterOf(ctx, &c)
+		return a.clusterOf(ctx, h, &c)
 	case apierrors.IsNotFound(err) && !noSuchAPI(err):
 		return nil, advise(fmt.Errorf("%w in namespace %s: %s", errNoClaim, h.namespace, name), "see: "+a.next("claim list"))
 	default:
@@ -170,9 +170,9 @@ func (a *app) claimed(ctx context.Context, h *hub, name string) (*hivev1.Cluster
 }
 
 // clusterOf is the cluster that a claim has.
-func (h *hub) clusterOf(ctx context.Context, c *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
+func (a *app) clusterOf(ctx context.Context, h *hub, c *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
 	if c.Spec.Namespace == "" {
-		return nil, fmt.Errorf("claim %s has no cluster yet: %s", c.Name, progress(c))
+		return nil, fmt.Errorf("claim %s has no cluster yet: %s", c.Name, progress(c, a.Clock.Now()))
 	}
 	var cd hivev1.ClusterDeployment
 	err := h.Get(ctx, client.ObjectKey{Namespace: c.Spec.Namespace, Name: c.Spec.Namespace}, &cd)

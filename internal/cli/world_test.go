@@ -62,6 +62,8 @@ func claimOn(pool, name, cluster string) *hivev1.ClusterClaim {
 	if cluster == "" {
 		condition.Set(&c.Status.Conditions, hivev1.ClaimPending, corev1.ConditionTrue, hivev1.ReasonNoClusters,
 			"No clusters in pool are ready to be claimed", now.Add(-20*time.Minute))
+		ready := metav1.NewTime(now.Add(3 * time.Minute))
+		c.Status.Position, c.Status.EstimatedReadyTime = new(int32(1)), &ready
 		return c
 	}
 	serve(c, cluster)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -78,38 +79,42 @@ func New(ctx context.Context, cfg *rest.Config, p Platforms) (ctrl.Manager, erro
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	if err := setUp(ctx, mgr, p); err != nil {
+	recorder, err := recorders(mgr, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := setUp(ctx, mgr, p, recorder); err != nil {
 		return nil, fmt.Errorf("setting up the controllers: %w", err)
 	}
 	return mgr, nil
 }
 
 // setUp adds every controller. They meet in the API only.
-func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms) error {
+func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(controller string) events.EventRecorder) error {
 	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 	pools := &clusterpool.Reconciler{
 		Client: c, Live: live, Clock: now, Room: p.Room,
 		Installers: slices.Sorted(maps.Keys(p.Executors)),
-		Events:     mgr.GetEventRecorder("clusterpool"),
+		Events:     recorder("clusterpool"),
 		Suffix:     func() string { return utilrand.String(5) },
 	}
 	if err := pools.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	claims := &clusterclaim.Reconciler{Client: c, Clock: now, Events: mgr.GetEventRecorder("clusterclaim")}
+	claims := &clusterclaim.Reconciler{Client: c, Clock: now, Events: recorder("clusterclaim")}
 	if err := claims.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
 	provisions := &provision.Reconciler{
 		Client: c, Live: live, Executors: p.Executors, Fake: fake.Executor{}, Clock: now,
-		Events: mgr.GetEventRecorder("provision"), Wake: p.News,
+		Events: recorder("provision"), Wake: p.News,
 	}
 	if err := provisions.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	powers := &power.Reconciler{
 		Client: c, Actuators: p.Actuators, Remote: remote.New(live), Clock: now,
-		Events: mgr.GetEventRecorder("power"),
+		Events: recorder("power"),
 	}
 	if err := powers.SetupWithManager(mgr); err != nil {
 		return err

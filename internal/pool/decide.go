@@ -50,8 +50,11 @@ func newDraft(s Snapshot) *draft {
 	for _, c := range s.Claims {
 		d.claims[c.Name] = c
 	}
-	given := map[string]bool{}
+	given, half := map[string]bool{}, named(s.Claims)
 	for _, m := range sorted(s.Members, oldestFirst) {
+		if m.Claim == "" {
+			m.Claim = half[m.Name]
+		}
 		p := m.Phase(s.Settings, s.Now)
 		d.buckets[p] = append(d.buckets[p], m)
 		if m.Claim != "" {
@@ -66,6 +69,19 @@ func newDraft(s Snapshot) *draft {
 	d.room, d.full = d.roomLeft()
 	d.budget = limit(s.Settings.MaxConcurrent) - len(d.buckets[Installing]) - len(d.buckets[Deleting]) - len(s.Pending)
 	return d
+}
+
+// named maps clusters to the claims that name them. A cluster may not know of its
+// claim: after a restore of a backup, or because a cache shows the second of the
+// two writes before the first. It is that claim's all the same.
+func named(claims []Claim) map[string]string {
+	out := map[string]string{}
+	for _, c := range sorted(claims, claimsOldestFirst) {
+		if _, again := out[c.Cluster]; !again && c.Cluster != "" && !c.Deleting {
+			out[c.Cluster] = c.Name
+		}
+	}
+	return out
 }
 
 func limit(n *int) int {
@@ -126,13 +142,19 @@ func (d *draft) dissolve() {
 	}
 }
 
-// finish tells claims of the clusters that were given to them, where the second
-// of the two writes is missing. Were two given, the oldest counts.
+// finish completes what was given where one of the two writes is missing: it
+// tells claims of their clusters, or clusters of their claims. Were two given to
+// a claim that knows of none, the oldest counts.
 func (d *draft) finish() {
+	ignorant := map[string]bool{}
+	for _, m := range d.Members {
+		ignorant[m.Name] = m.Claim == ""
+	}
 	told := map[string]bool{}
 	for _, m := range d.buckets[Claimed] {
 		c, exists := d.claims[m.Claim]
-		if exists && c.Cluster == "" && !c.Deleting && !told[c.Name] {
+		untold := c.Cluster == "" || c.Cluster == m.Name && ignorant[m.Name]
+		if exists && untold && !c.Deleting && !told[c.Name] {
 			told[c.Name] = true
 			d.bind(c, m, "it was given to it before")
 		}

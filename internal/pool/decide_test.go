@@ -70,6 +70,8 @@ func applyMark(m *pool.Member, mark string) {
 		m.Failing = true
 	case "powerfailed":
 		m.PowerFailed = true
+	case "took":
+		m.InstallTook, m.ResumeTook = 30*time.Minute, 2*time.Minute
 	case "timedout":
 		m.PowerTimedOut = true
 	default:
@@ -126,6 +128,9 @@ func TestDecide(t *testing.T) {
 		"the oldest claim gets the oldest running":   {settings(0, 0), "a:standby b:assignable c:assignable", "x y", "bind x b, bind y c, delete a"},
 		"only a running cluster is assigned":         {settings(1, 0), "a:standby", "x", "start a, create"},
 		"a waiting claim adds a cluster":             {settings(1, 1), "a:installing+run", "x", "create"},
+		"a cluster is told of the claim that has it": {settings(1, 1), "a:assignable b:assignable", "x=a", "bind x a"},
+		"… and is not given to another":              {settings(1, 1), "a:assignable b:standby", "x=a y", "bind x a, start b, create"},
+		"… unless that claim goes":                   {settings(1, 1), "a:assignable", "x=a! y", "bind y a, create"},
 		"a pool of size zero serves claims":          {settings(0, 0), "", "x", "create"},
 		"a served claim is replaced":                 {settings(1, 1), "a:assignable", "x", "bind x a, create"},
 		"a claim being deleted gets nothing":         {settings(1, 1), "a:assignable", "x!", ""},
@@ -216,6 +221,43 @@ func TestWords(t *testing.T) {
 			s := pool.Snapshot{Settings: tc.set, Members: members(tc.members), Claims: claims(tc.claims), Now: noon}
 			if got := pool.Decide(s).Report.Words; got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestQueue(t *testing.T) {
+	tests := map[string]struct {
+		set     pool.Settings
+		members string
+		claims  string
+		want    string
+	}{
+		"nobody waits": {settings(1, 1), "a:assignable", "x=a", ""},
+		"a pool that has made nothing cannot tell":               {settings(1, 0), "a:installing", "x", "1 x"},
+		"one that resumes is expected when such things take":     {settings(1, 0), "a:claimed=w+took b:resuming=1m", "w=a x", "1 x 1m0s"},
+		"one that is woken now counts from now":                  {settings(1, 0), "a:claimed=w+took b:standby", "w=a x", "1 x 2m0s"},
+		"the second claim gets what is ready second":             {settings(1, 0), "a:claimed=w+took b:resuming=1m c:installing", "w=a x y", "1 x 1m0s, 2 y 30m0s"},
+		"one that is overdue is still counted on":                {settings(1, 0), "a:claimed=w+took b:resuming=3m", "w=a x", "1 x -1m0s"},
+		"… until it takes twice as long as usual":                {settings(0, 0), "a:claimed=w+took b:installing", "w=a x", "1 x"},
+		"one that is created now takes a whole install":          {settings(0, 0), "a:claimed=w+took", "w=a x", "1 x 30m0s"},
+		"one that struggles is not counted on":                   {with(settings(1, 0), func(s *pool.Settings) { s.MaxSize = ptr(2) }), "a:claimed=w+took b:resuming=11m", "w=a x", "1 x"},
+		"what the limits leave no room for has no time":          {with(settings(0, 0), func(s *pool.Settings) { s.MaxSize = ptr(2) }), "a:claimed=w+took", "w=a x y", "1 x 30m0s, 2 y"},
+		"claims that go, and claims that were served, have none": {settings(0, 0), "a:claimed=w+took", "w=a v! x", "1 x 30m0s"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := pool.Decide(pool.Snapshot{Settings: tc.set, Members: members(tc.members), Claims: claims(tc.claims), Now: noon})
+			var got []string
+			for _, w := range p.Report.Queue {
+				text := fmt.Sprintf("%d %s", w.Position, w.Claim)
+				if !w.Ready.IsZero() {
+					text += " " + w.Ready.Sub(noon).String()
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, ", ")); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -81,6 +81,8 @@ type Report struct {
 	Count map[Phase]int
 	// Waiting is the number of claims that still wait.
 	Waiting int
+	// Queue has the claims that wait, in their order.
+	Queue []Wait
 	// Full is set when MaxSize or the platform leaves no room for a cluster that is wanted; Why says it in words.
 	Full   bool
 	NoRoom string

@@ -21,6 +21,7 @@ func (d *draft) report() Report {
 	if r.Full {
 		r.NoRoom = d.full
 	}
+	r.Queue = d.queue()
 	r.Words = d.words()
 	return r
 }

@@ -64,6 +64,8 @@ type Member struct {
 	PowerFailed, PowerTimedOut bool
 	// ResumingSince is when its current resume began; zero when it does not resume.
 	ResumingSince time.Time
+	// InstallTook and ResumeTook are how long its install and its last resume took; 0 when unknown.
+	InstallTook, ResumeTook time.Duration
 	// UnreachableSince is since when it cannot be reached although it should run; zero when it can.
 	UnreachableSince time.Time
 }

@@ -16,6 +16,8 @@ import (
 // +kubebuilder:printcolumn:name="ClusterRunning",type=string,JSONPath=`.status.conditions[?(@.type=='ClusterRunning')].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Lifetime",type=string,JSONPath=`.status.lifetime`,priority=1
+// +kubebuilder:printcolumn:name="Position",type=integer,JSONPath=`.status.position`,priority=1
+// +kubebuilder:printcolumn:name="EstimatedReady",type=date,JSONPath=`.status.estimatedReadyTime`,priority=1
 type ClusterClaim struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -54,6 +56,18 @@ type ClusterClaimStatus struct {
 	// +optional
 	// +nullable
 	Lifetime *Duration `json:"lifetime,omitempty"`
+	// Position is the claim's place among those that wait for a cluster of the
+	// pool; the first has 1. Absent once the claim has its cluster, and before it
+	// has waited for some seconds.
+	// +optional
+	// +nullable
+	Position *int32 `json:"position,omitempty"`
+	// EstimatedReadyTime is when a cluster for the claim is likely to run, going by
+	// what the pool's clusters took before. Absent when nobody can tell: nothing
+	// that is under way leads to one, or the pool never made one yet.
+	// +optional
+	// +nullable
+	EstimatedReadyTime *metav1.Time `json:"estimatedReadyTime,omitempty"`
 }
 
 // Conditions of a ClusterClaim, with their reasons.

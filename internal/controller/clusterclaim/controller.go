@@ -170,6 +170,9 @@ func (r *Reconciler) report(claim *hivev1.ClusterClaim, v verdict) {
 	}
 	set(hivev1.ClaimPending, v.pending)
 	set(hivev1.ClaimClusterRunning, v.running)
+	if v.pending.reason != hivev1.ReasonNoClusters && v.pending.status != "" {
+		claim.Status.Position, claim.Status.EstimatedReadyTime = nil, nil
+	}
 	if v.lifetime != nil || v.pending.status == corev1.ConditionFalse {
 		claim.Status.Lifetime = v.lifetime
 	}

@@ -76,6 +76,9 @@ func decide(name string, f facts, now time.Time) verdict {
 			pending: no(hivev1.ReasonClusterClaimed, "Cluster claimed"),
 			running: no(hivev1.ReasonClusterDeleted, "Assigned cluster has been deleted"),
 		}
+	case f.of.claim == "":
+		// The cluster was written first, so we see it late; that it comes wakes us.
+		return verdict{}
 	case !mine:
 		return verdict{pending: yes(hivev1.ReasonConflict, "Assigned cluster was claimed by a different ClusterClaim")}
 	default:

@@ -68,6 +68,7 @@ func TestDecide(t *testing.T) {
 		"its cluster sleeps":                             {served(func(f *facts) { f.of.running, f.of.power = false, "Hibernating" }), "Pending=False/ClusterClaimed ClusterRunning=False/Hibernating"},
 		"its cluster is being destroyed":                 {served(func(f *facts) { f.of.deleting = true }), "Pending=False/ClusterClaimed ClusterRunning=False/ClusterDeleting"},
 		"its cluster is gone":                            {served(func(f *facts) { f.of = nil }), "Pending=False/ClusterClaimed ClusterRunning=False/ClusterDeleted"},
+		"its cluster does not show it yet":               {served(func(f *facts) { f.of.claim = "" }), ""},
 		"its cluster is another's":                       {served(func(f *facts) { f.of.claim = "y" }), "Pending=True/AssignmentConflict"},
 		"deleted, it waits for its cluster to go":        {served(func(f *facts) { f.deleting = true }), "ClusterRunning=False/ClusterDeleting"},
 		"deleted without a pool, it destroys it":         {served(func(f *facts) { f.deleting, f.pool = true, false }), "ClusterRunning=False/ClusterDeleting destroy"},

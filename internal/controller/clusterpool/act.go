@@ -44,7 +44,9 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 		each(p.Of(pool.Bind), func(st pool.Step) error { return r.bind(ctx, s, st) }),
 		each(append(p.Of(pool.Start), p.Of(pool.Sleep)...), func(st pool.Step) error { return r.power(ctx, s, st) }),
 	}
-	next, names := p.Next, []string(nil)
+	again, err := r.tell(ctx, s, p.Report.Queue)
+	errs = append(errs, err)
+	next, names := soonest(p.Next, again), []string(nil)
 	switch creates := len(p.Of(pool.Create)); {
 	case creates > 0 && busy(s, p):
 		next = refill
@@ -60,8 +62,8 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	errs = append(errs,
 		r.create(ctx, s, append(s.snapshot.Pending, names...)),
 		each(p.Of(pool.Delete), func(st pool.Step) error { return r.destroy(ctx, s, st) }))
-	if len(s.missing) > 0 && (next == 0 || next > verdictAge) {
-		next = verdictAge
+	if len(s.missing) > 0 {
+		next = soonest(next, verdictAge)
 	}
 	return next, errors.Join(errs...)
 }
@@ -152,7 +154,7 @@ func (r *Reconciler) bind(ctx context.Context, s *seen, st pool.Step) error {
 	}
 	if wrote {
 		r.claims.Note(claim, r.Clock.Now())
-		r.happened(claim, "Assigned", "Bind", "has cluster %s", cd.Name)
+		r.happened(claim, cd, "Assigned", "Bind", "has cluster %s", cd.Name)
 	}
 	return nil
 }
@@ -190,7 +192,7 @@ func (r *Reconciler) destroy(ctx context.Context, s *seen, st pool.Step) error {
 		return fmt.Errorf("deleting cluster %s: %w", cd.Name, err)
 	}
 	if err == nil {
-		r.happened(s.pool, "Deleting", "Delete", "cluster %s: %s", cd.Name, st.Reason)
+		r.happened(s.pool, cd, "Deleting", "Delete", "cluster %s: %s", cd.Name, st.Reason)
 	}
 	return nil
 }
@@ -239,7 +241,7 @@ func (r *Reconciler) createOne(ctx context.Context, s *seen, from material, name
 	}
 	if cd.ResourceVersion != "" {
 		r.clusters.Note(cd, r.Clock.Now())
-		r.happened(s.pool, "Created", "Create", "cluster %s", name)
+		r.happened(s.pool, cd, "Created", "Create", "cluster %s", name)
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets;clusterdeploymentcustomizations,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=create
@@ -64,6 +65,7 @@ type Reconciler struct {
 	claims   fresh.Writes[*hivev1.ClusterClaim]
 	pools    fresh.Writes[*hivev1.ClusterPool]
 	verdicts verdicts
+	tellings tellings
 }
 
 // Reconcile does one pass over the pool.
@@ -170,7 +172,9 @@ func finalizersChanged() predicate.Predicate {
 	}}
 }
 
-// happened tells users of a step that was taken.
-func (r *Reconciler) happened(about client.Object, reason, action, note string, args ...any) {
-	r.Events.Eventf(about, nil, corev1.EventTypeNormal, reason, action, note, args...)
+// happened tells users of a step that was taken. Events about one object are
+// counted as one when their reasons are the same and so is the cluster: with the
+// cluster left out, only the first would be told.
+func (r *Reconciler) happened(about client.Object, cluster *hivev1.ClusterDeployment, reason, action, note string, args ...any) {
+	r.Events.Eventf(about, cluster, corev1.EventTypeNormal, reason, action, note, args...)
 }

@@ -176,15 +176,25 @@ func facts(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 	if cd.Spec.ClusterPoolRef != nil {
 		m.Claim = cd.Spec.ClusterPoolRef.ClaimName
 	}
+	if at := cd.Status.InstalledTimestamp; at != nil {
+		m.InstallTook = atLeastASecond(at.Sub(cd.CreationTimestamp.Time))
+	}
 	powerFacts(&m, cd, now)
 	return m
 }
+
+// atLeastASecond is a duration between two times that the API keeps in seconds:
+// what takes less is known to have taken no longer than one.
+func atLeastASecond(d time.Duration) time.Duration { return max(time.Second, d) }
 
 func powerFacts(m *pool.Member, cd *hivev1.ClusterDeployment, now time.Time) {
 	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating); c != nil && c.Status != corev1.ConditionTrue {
 		m.PowerFailed = slices.Contains([]string{hivev1.ReasonFailedToStart, hivev1.ReasonFailedToStop}, c.Reason)
 	}
 	wantsRun := m.Wanted == pool.Running && m.Installed && !m.Running
+	if t := cd.Status.PowerTransition; t != nil && t.FinishedAt != nil && t.Target == hivev1.PowerRunning {
+		m.ResumeTook = atLeastASecond(t.FinishedAt.Sub(t.StartedAt.Time))
+	}
 	if t := cd.Status.PowerTransition; t != nil && t.FinishedAt == nil {
 		if wantsRun && t.Target == hivev1.PowerRunning {
 			m.ResumingSince = t.StartedAt.Time

@@ -76,7 +76,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, r.hibernate(ctx, &cd))
 	}
 	d = r.act(ctx, &cd, d)
-	return fault.Requeue(d.Next, r.report(ctx, &cd, d))
+	next, err := r.report(ctx, &cd, d)
+	return fault.Requeue(next, err)
 }
 
 // Errors are the hub's own; a platform's and a spoke's are part of what is

@@ -114,7 +114,7 @@ func TestFlip(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := h.act(t.Context(), stale, power.Next(seen, h.sim.clock.Now()))
-		if err := h.report(t.Context(), stale, d); err == nil {
+		if _, err := h.report(t.Context(), stale, d); err == nil {
 			t.Error("the report of a stale decision was taken")
 		}
 		if h.stopped != 0 {
@@ -262,11 +262,24 @@ func TestUntouched(t *testing.T) {
 	})
 }
 
-func TestClaim(t *testing.T) {
-	at := metav1.NewTime(time.Date(2026, 11, 21, 11, 30, 0, 0, time.UTC))
-	h := newHub(t, func(cd *hivev1.ClusterDeployment) {
-		cd.Spec.ClusterPoolRef = &hivev1.ClusterPoolReference{Namespace: "p", PoolName: "p", ClaimName: "x", ClaimedTimestamp: &at}
-	})
+func TestTheTimeOfTheClaimIsMirroredInTheStatus(t *testing.T) {
+	ref := hivev1.ClusterPoolReference{Namespace: "p", PoolName: "p"}
+	h := newHub(t, func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef = &ref })
+	h.until("Running")
+	at := metav1.NewTime(h.sim.clock.Now().Truncate(time.Second))
+	claim := func(cd *hivev1.ClusterDeployment) {
+		cd.Spec.ClusterPoolRef.ClaimName, cd.Spec.ClusterPoolRef.ClaimedTimestamp = "x", &at
+	}
+	h.edit(claim)
+	before := h.get().ResourceVersion
+	next := h.pass()
+	if got := h.get(); got.ResourceVersion != before {
+		t.Errorf("a write was spent on it at once: %+v", got.Status)
+	}
+	if next > mirrorDelay {
+		t.Errorf("it is left for %s", next)
+	}
+	h.sim.clock.SetTime(at.Add(mirrorDelay))
 	h.pass()
 	if got := h.get().Status.ClaimedTimestamp; !got.Equal(&at) {
 		t.Errorf("status.claimedTimestamp is %s", got)

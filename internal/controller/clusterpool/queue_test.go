@@ -1,0 +1,127 @@
+package clusterpool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/controller/clusterclaim"
+	"hotspare.io/hotspare/internal/controller/clusterpool"
+)
+
+// line is a pool that makes no clusters, so that claims on it wait.
+type line struct {
+	client.Client
+	pools *clusterpool.Reconciler
+	clock *clocktesting.FakePassiveClock
+}
+
+func newLine(t *testing.T, objects ...client.Object) *line {
+	t.Helper()
+	var ix indexes
+	if err := errors.Join(clusterpool.Index(t.Context(), &ix), clusterclaim.Index(t.Context(), &ix)); err != nil {
+		t.Fatal(err)
+	}
+	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
+		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{})
+	for _, x := range ix {
+		b = b.WithIndex(x.Object, x.Field, x.Keys)
+	}
+	l := &line{Client: b.Build(), clock: clocktesting.NewFakePassiveClock(noon)}
+	l.pools = &clusterpool.Reconciler{
+		Client: l.Client, Live: l.Client, Clock: l.clock, Events: events.NewFakeRecorder(100),
+		Suffix: func() string { return "00001" },
+	}
+	return l
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// pass lets time go by, then the pool's controller look. It returns what the
+// claims were told, and when it wants to look again.
+func (l *line) pass(t *testing.T, after time.Duration) string {
+	t.Helper()
+	l.clock.SetTime(l.clock.Now().Add(after))
+	res, err := l.pools.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(newPool(0, 0))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list hivev1.ClusterClaimList
+	if err := l.List(context.Background(), &list); err != nil { //nolint:usetesting // Cleanup is no matter here
+		t.Fatal(err)
+	}
+	out := ""
+	for _, c := range list.Items {
+		out += c.Name
+		if p := c.Status.Position; p != nil {
+			out += fmt.Sprint("=", *p)
+		}
+		if at := c.Status.EstimatedReadyTime; at != nil {
+			out += fmt.Sprint(" at +", at.Sub(noon))
+		}
+		out += " "
+	}
+	return fmt.Sprint(out, res.RequeueAfter)
+}
+
+func waitingSince(name string, age time.Duration) client.Object {
+	c := claim(name)
+	c.SetCreationTimestamp(metav1.NewTime(noon.Add(-age)))
+	return c
+}
+
+func TestClaimsThatWaitAreToldTheirPlace(t *testing.T) {
+	none := int32(0)
+	p := newPool(0, 0)
+	p.Spec.MaxSize = &none
+	l := newLine(t, p, imageSet(), waitingSince("a", 0), waitingSince("b", 0))
+	steps := []struct{ what, got, want string }{
+		{"a new claim is not told yet", l.pass(t, 0), "a b 5s"},
+		{"after a while it is", l.pass(t, 5*time.Second), "a=1 b=2 0s"},
+		{"what it knows it is not told again", l.pass(t, time.Minute), "a=1 b=2 0s"},
+	}
+	if err := l.Delete(t.Context(), claim("a")); err != nil {
+		t.Fatal(err)
+	}
+	steps = append(steps, struct{ what, got, want string }{"when one goes the others move up", l.pass(t, 0), "b=1 0s"})
+	if err := l.Create(t.Context(), waitingSince("0", time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	steps = append(steps,
+		struct{ what, got, want string }{"but not more often than is good for anybody", l.pass(t, time.Second), "0 b=1 9s"},
+		struct{ what, got, want string }{"then they are told", l.pass(t, 9*time.Second), "0=1 b=2 0s"})
+	for _, s := range steps {
+		if diff := cmp.Diff(s.want, s.got); diff != "" {
+			t.Errorf("%s: %s", s.what, diff)
+		}
+	}
+}
+
+func TestAnEstimateGoesByWhatThePoolsClustersTook(t *testing.T) {
+	served := &hivev1.ClusterDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "p-1", Name: "p-1", CreationTimestamp: metav1.NewTime(noon.Add(-2 * time.Hour))},
+		Spec: hivev1.ClusterDeploymentSpec{
+			Installed:      true,
+			ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "pools", PoolName: "p", ClaimName: "z"},
+		},
+	}
+	at := metav1.NewTime(noon.Add(-90 * time.Minute))
+	served.Status.InstalledTimestamp = &at
+	z := claim("z").(*hivev1.ClusterClaim)
+	z.Spec.Namespace = "p-1"
+	l := newLine(t, newPool(0, 0), imageSet(), served, z, waitingSince("a", time.Minute))
+	if got, want := l.pass(t, 0), "a=1 at +30m0s z 0s"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,41 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Events are news for people, and nobody waits for them. Their own, narrow
+// client keeps them from holding up the writes that serve a burst of claims:
+// what is above the limit follows a little later.
+const (
+	eventsQPS   = 20
+	eventsBurst = 40
+)
+
+// recorders returns what makes a controller's recorder of events, and adds what
+// sends them to mgr.
+func recorders(mgr ctrl.Manager, cfg *rest.Config) (func(controller string) events.EventRecorder, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = eventsQPS, eventsBurst
+	client, err := v1.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for events: %w", err)
+	}
+	b := events.NewBroadcaster(&events.EventSinkImpl{Interface: client})
+	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if err := b.StartRecordingToSinkWithContext(ctx); err != nil {
+			return fmt.Errorf("sending events: %w", err)
+		}
+		<-ctx.Done()
+		b.Shutdown()
+		return nil
+	}))
+	return func(controller string) events.EventRecorder { return b.NewRecorder(mgr.GetScheme(), controller) }, err
+}
