@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,15 +21,19 @@ const writers = 16
 // burst measures many claims at once on a pool of fake clusters, against a bare
 // loop of the three writes that serving a claim takes, on the same API server.
 func (b *bench) burst(ctx context.Context, clusters, claims int) ([]row, error) {
-	began := time.Now()
-	if err := b.hotspare(ctx, "pool", "create", "fake", "--fake", "-n", space,
-		"--size", fmt.Sprint(clusters), "--running", fmt.Sprint(clusters)); err != nil {
+	empty, err := b.requests(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if err := b.untilReady(ctx, "fake", int32(clusters)); err != nil {
+	began := time.Now()
+	if err := b.fake(ctx, "fake", clusters); err != nil {
 		return nil, err
 	}
 	filled := time.Since(began)
+	full, err := b.requests(ctx)
+	if err != nil {
+		return nil, err
+	}
 	bare, err := b.bare(ctx, claims)
 	if err != nil {
 		return nil, err
@@ -39,22 +42,28 @@ func (b *bench) burst(ctx context.Context, clusters, claims int) ([]row, error) 
 	for i := range names {
 		names[i] = fmt.Sprintf("burst-%d", i)
 	}
+	before, err := b.requests(ctx)
+	if err != nil {
+		return nil, err
+	}
 	began = time.Now()
-	waits, err := b.claimAll(ctx, "fake", names, writers)
+	waits, err := b.claimAll(ctx, "fake", names, writers, nil)
 	if err != nil {
 		return nil, err
 	}
 	took := time.Since(began)
-	rate := func(d time.Duration) float64 { return float64(claims) / d.Seconds() }
-	each := make([]time.Duration, 0, len(waits))
-	for _, d := range waits {
-		each = append(each, d)
+	after, err := b.requests(ctx)
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(each)
+	rate := func(d time.Duration) float64 { return float64(claims) / d.Seconds() }
+	each := sortedValues(waits)
 	return []row{
 		{fmt.Sprintf("pool of %d fake clusters filled", clusters), seconds(filled), ""},
+		{"… requests per cluster", full.since(empty).per(clusters), ""},
 		{fmt.Sprintf("burst of %d claims on it", claims), fmt.Sprintf("%s, %.0f claims/s", seconds(took), rate(took)), ""},
-		{"… wait of a claim, median and 99th percentile", millis(each[len(each)/2]) + ", " + millis(each[len(each)*99/100]), ""},
+		{"… wait of a claim, median and 99th percentile", millis(quantile(each, 0.5)) + ", " + millis(quantile(each, 0.99)), ""},
+		{"… requests per claim, its creation counted", after.since(before).per(claims), ""},
 		{"bare loop of the same three writes", fmt.Sprintf("%s, %.0f claims/s", seconds(bare), rate(bare)), ""},
 		{"… ratio", fmt.Sprintf("%.2f", rate(took)/rate(bare)), "> 0.6"},
 	}, nil
@@ -81,8 +90,8 @@ func each(n, atATime int, do func(i int) error) error {
 }
 
 // claimAll creates claims and returns how long each took from before its creation
-// to ClusterRunning, as a watch shows it.
-func (b *bench) claimAll(ctx context.Context, pool string, names []string, atATime int) (map[string]time.Duration, error) {
+// to ClusterRunning, as a watch shows it. With a pace, one is created at each tick.
+func (b *bench) claimAll(ctx context.Context, pool string, names []string, atATime int, pace <-chan time.Time) (map[string]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	w, err := b.hub.Watch(ctx, &hivev1.ClusterClaimList{}, client.InNamespace(space))
@@ -95,6 +104,9 @@ func (b *bench) claimAll(ctx context.Context, pool string, names []string, atATi
 	created := make(chan error, 1)
 	go func() {
 		created <- each(len(names), atATime, func(i int) error {
+			if pace != nil {
+				<-pace
+			}
 			mu.Lock()
 			began[names[i]] = time.Now()
 			mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -21,9 +23,10 @@ func main() {
 	binary := flag.String("binary", "bin/hotspare", "the program to measure")
 	clusters := flag.Int("clusters", 1000, "how many fake clusters the pool of the burst has")
 	claims := flag.Int("claims", 200, "how many claims the burst has")
+	only := flag.String("only", "up,claim,sleep,memory,burst,steady,sizes", "parts to run, in their order; there is also: fleet (100 pools of 100 clusters)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *binary, *clusters, *claims)
+	err := run(ctx, *binary, strings.Split(*only, ","), *clusters, *claims)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -31,7 +34,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, binary string, clusters, claims int) (err error) {
+func run(ctx context.Context, binary string, only []string, clusters, claims int) (err error) {
 	dir, err := os.MkdirTemp("", "hotspare-bench-")
 	if err != nil {
 		return err
@@ -40,11 +43,25 @@ func run(ctx context.Context, binary string, clusters, claims int) (err error) {
 	b := &bench{binary: binary, dir: dir}
 	var rows []row
 	defer func() { err = errors.Join(err, b.down(context.WithoutCancel(ctx))) }()
-	for _, part := range []func(context.Context) ([]row, error){
-		b.start, b.claimLocal, b.sleep, b.memory,
-		func(ctx context.Context) ([]row, error) { return b.burst(ctx, clusters, claims) },
+	for _, part := range []struct {
+		name string
+		run  func(context.Context) ([]row, error)
+	}{
+		{"up", b.start},
+		{"local", b.local},
+		{"claim", b.claimLocal},
+		{"sleep", b.sleep},
+		{"memory", b.memory},
+		{"burst", func(ctx context.Context) ([]row, error) { return b.burst(ctx, clusters, claims) }},
+		{"steady", func(ctx context.Context) ([]row, error) { return b.steady(ctx, clusters) }},
+		{"sizes", b.sizes},
+		{"fleet", b.fleet},
 	} {
-		more, err := part(ctx)
+		needed := part.name == "up" || part.name == "local" && slices.ContainsFunc(only, func(s string) bool { return s == "claim" || s == "sleep" || s == "memory" })
+		if !needed && !slices.Contains(only, part.name) {
+			continue
+		}
+		more, err := part.run(ctx)
 		if err != nil {
 			return errors.Join(err, show(rows))
 		}

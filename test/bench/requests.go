@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// requests counts what the API server has been asked, by verb and resource.
+type requests map[string]int
+
+// requests reads the API server's own count. Watches are counted when they end,
+// so they are left out.
+func (b *bench) requests(ctx context.Context) (requests, error) {
+	raw, err := b.rest.Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(string(raw)))
+	if err != nil {
+		return nil, fmt.Errorf("parsing the API server's metrics: %w", err)
+	}
+	out := requests{}
+	for _, m := range families["apiserver_request_total"].GetMetric() {
+		label := map[string]string{}
+		for _, l := range m.GetLabel() {
+			label[l.GetName()] = l.GetValue()
+		}
+		if label["verb"] == "WATCH" || label["resource"] == "" {
+			continue
+		}
+		what := label["verb"] + " " + label["resource"]
+		if sub := label["subresource"]; sub != "" {
+			what += "/" + sub
+		}
+		out[what] += int(m.GetCounter().GetValue())
+	}
+	return out, nil
+}
+
+// since is what came after before.
+func (r requests) since(before requests) requests {
+	out := requests{}
+	for what, n := range r {
+		if more := n - before[what]; more > 0 {
+			out[what] = more
+		}
+	}
+	return out
+}
+
+// writes are the number of requests that change something.
+func (r requests) writes() int {
+	n := 0
+	for what, m := range r {
+		if !strings.HasPrefix(what, "GET ") && !strings.HasPrefix(what, "LIST ") {
+			n += m
+		}
+	}
+	return n
+}
+
+// per tells the requests of one of n things, the most frequent first.
+func (r requests) per(n int) string {
+	names := slices.SortedFunc(maps.Keys(r), func(a, b string) int {
+		if r[a] != r[b] {
+			return r[b] - r[a]
+		}
+		return strings.Compare(a, b)
+	})
+	var out []string
+	for _, what := range names {
+		if each := float64(r[what]) / float64(n); each >= 0.05 {
+			out = append(out, fmt.Sprintf("%.1f %s", each, what))
+		}
+	}
+	return strings.Join(out, ", ")
+}
