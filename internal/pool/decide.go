@@ -179,10 +179,14 @@ func (d *draft) bind(c Claim, m Member, reason string) {
 
 // power keeps the oldest clusters running, runningCount of them and one for each
 // waiting claim, and lets the others sleep. One that struggles is told to run
-// and uses up no slot.
+// and uses up no slot. One that fails to start is not put to sleep either: it
+// would be forgotten that it is no spare, and the next claim would find out again.
 func (d *draft) power() {
 	slots := min(d.Settings.RunningCount, d.Settings.Size) + len(d.waiting)
 	for _, m := range d.unclaimed(Installing, Standby, Assignable) {
+		if slots <= 0 && m.failsToStart() {
+			continue
+		}
 		if slots <= 0 {
 			d.tell(m, Hibernating, "%d of the pool's clusters are to run, and older ones do", d.Settings.RunningCount)
 			continue
@@ -300,6 +304,9 @@ func (m Member) deadlines(s Settings) []time.Time {
 	var out []time.Time
 	if !m.ResumingSince.IsZero() {
 		out = append(out, m.ResumingSince.Add(s.patience()))
+		if m.MachinesFailed {
+			out = append(out, m.ResumingSince.Add(hopeless))
+		}
 	}
 	if s.ResumeTimeout == 0 {
 		return out

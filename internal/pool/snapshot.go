@@ -62,6 +62,8 @@ type Member struct {
 	Running bool
 	// PowerFailed is set while starting or stopping it fails, PowerTimedOut when that took longer than it may.
 	PowerFailed, PowerTimedOut bool
+	// MachinesFailed is set when its machines themselves failed in the resume that goes on.
+	MachinesFailed bool
 	// ResumingSince is when its current resume began; zero when it does not resume.
 	ResumingSince time.Time
 	// InstallTook and ResumeTook are how long its install and its last resume took; 0 when unknown.
@@ -123,10 +125,15 @@ func (m Member) Phase(s Settings, now time.Time) Phase {
 	}
 }
 
-// broken: the install has been given up, a power change timed out, or it cannot
-// be reached for longer than a resume may take (enhancement: replace broken clusters).
+// hopeless is how long machines may fail in a resume before they are given up: a
+// second try or two, no more.
+const hopeless = 30 * time.Second
+
+// broken: the install has been given up, its machines fail when it is to resume,
+// a power change timed out, or it cannot be reached for longer than a resume may
+// take (enhancement: replace broken clusters).
 func (m Member) broken(s Settings, now time.Time) bool {
-	if m.GaveUp || m.PowerTimedOut {
+	if m.GaveUp || m.PowerTimedOut || m.MachinesFailed && past(m.ResumingSince, hopeless, now) {
 		return true
 	}
 	if s.ResumeTimeout == 0 || !m.Installed {
@@ -143,7 +150,11 @@ const impatience = 10 * time.Minute
 // struggles reports whether m should not be counted on to run soon: it then uses
 // up no slot, and the next one is woken beside it.
 func (m Member) struggles(s Settings, now time.Time) bool {
-	return m.Failing || m.PowerFailed || past(m.ResumingSince, s.patience(), now)
+	return m.Failing || m.PowerFailed || m.MachinesFailed || past(m.ResumingSince, s.patience(), now)
+}
+
+func (m Member) failsToStart() bool {
+	return m.Wanted == Running && (m.PowerFailed || m.MachinesFailed)
 }
 
 func (s Settings) patience() time.Duration {

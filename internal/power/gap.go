@@ -20,6 +20,9 @@ type gap struct {
 	reason, message string
 	// grave gaps do not close by waiting: users are told that it failed.
 	grave bool
+	// machines: it is due to the machines themselves, not to a platform that
+	// refuses, or cannot be asked.
+	machines bool
 }
 
 func missing(reason, format string, args ...any) *gap {
@@ -69,13 +72,13 @@ func (s Seen) machineGap(want cloud.State) *gap {
 	case s.MachinesFault != nil:
 		return &gap{message: s.MachinesFault.unobserved(), grave: s.MachinesFault.Kind != fault.Wait}
 	case len(s.Machines) == 0:
-		return &gap{message: fmt.Sprintf("The platform %s knows no machine with infrastructure ID %q.", s.Platform, s.InfraID), grave: true}
+		return &gap{message: fmt.Sprintf("The platform %s knows no machine with infrastructure ID %q.", s.Platform, s.InfraID), grave: true, machines: true}
 	case s.Machines.All(want):
 		return nil
 	}
 	return &gap{
 		message: fmt.Sprintf("Waiting for machines to be %s: %s.", strings.ToLower(string(want)), s.lagging(want)),
-		grave:   s.any(cloud.Failed),
+		grave:   s.any(cloud.Failed), machines: s.any(cloud.Failed),
 	}
 }
 

@@ -13,6 +13,7 @@ func (s Seen) toHibernating(now time.Time) Decision {
 	rec := s.record(hivev1.PowerHibernating, act, now)
 	d := Decision{Act: act}
 	g := s.awake(rec)
+	rec.note(g)
 	switch {
 	case g == nil:
 		rec.finish(now)

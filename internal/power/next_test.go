@@ -284,3 +284,46 @@ func agree(t *testing.T, d Decision) {
 		t.Errorf("powerState %q with Hibernating %s, Ready %s", d.Word, d.Hibernating.Status, d.Ready.Status)
 	}
 }
+
+func TestMachinesThatFailAreTold(t *testing.T) {
+	tests := map[string]struct {
+		seen Seen
+		want bool
+	}{
+		"a machine has failed":               {seen(machines("m0:Failed w0:Running"), came("Running", time.Hour)), true},
+		"there is none":                      {seen(machines(""), silent), true},
+		"they start":                         {seen(machines("m0:Starting w0:Starting"), silent), false},
+		"all run, and the API does not come": {seen(silent), false},
+		"the platform cannot be asked": {seen(silent, func(s *Seen) {
+			s.Record, s.Machines, s.MachinesFault = nil, nil, &Failure{Kind: fault.Denied, Message: "the key has expired"}
+		}), false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := Next(tc.seen, now); got.Record.MachinesFailed != tc.want {
+				t.Errorf("machinesFailed is %t: %s", got.Record.MachinesFailed, got)
+			}
+		})
+	}
+}
+
+func TestThatMachinesFailedIsRememberedUntilTheyRun(t *testing.T) {
+	s := seen(machines("m0:Failed w0:Stopped"), silent, func(s *Seen) {
+		s.Record = &hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: stamp(now.Add(-time.Minute))}
+	})
+	for _, step := range []struct {
+		change with
+		want   bool
+	}{
+		{func(*Seen) {}, true},
+		{machines("m0:Starting w0:Starting"), true},
+		{func(s *Seen) { machines("m0:Running w0:Running")(s); ready("m0 w0")(s) }, false},
+	} {
+		step.change(&s)
+		d := Next(s, now)
+		if d.Record.MachinesFailed != step.want {
+			t.Errorf("%v: machinesFailed is %t: %s", s.Machines, d.Record.MachinesFailed, d)
+		}
+		s.Record = d.Record
+	}
+}

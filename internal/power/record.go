@@ -64,13 +64,19 @@ func (s Seen) timeout(target hivev1.PowerState) time.Duration {
 	}
 }
 
+// note keeps that machines failed until the target is reached: a machine that
+// fails again and again starts in between.
+func (r *record) note(g *gap) {
+	r.MachinesFailed = r.MachinesFailed || g != nil && g.machines
+}
+
 // finish closes the record: the target is reached. It keeps the time of the first call.
 func (r *record) finish(now time.Time) {
 	if r.FinishedAt == nil {
 		at := stamp(now)
 		r.FinishedAt = &at
 	}
-	r.Deadline, r.LastError = nil, ""
+	r.Deadline, r.LastError, r.MachinesFailed = nil, "", false
 }
 
 // overdue reports whether the transition has taken longer than it may.

@@ -13,6 +13,7 @@ func (s Seen) toRunning(now time.Time) Decision {
 	rec := s.record(hivev1.PowerRunning, act, now)
 	d := Decision{Act: act, Unreachable: s.reach()}
 	g := s.gap(rec, now)
+	rec.note(g)
 	switch {
 	case g == nil:
 		rec.finish(now)

@@ -317,6 +317,11 @@ type PowerTransition struct {
 	// LastError is what the platform last answered.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
+	// MachinesFailed is set when the machines themselves went wrong on the way: one
+	// failed, or there is none. It is cleared when the target is reached. An
+	// unclaimed cluster of a pool that does not get there soon is broken.
+	// +optional
+	MachinesFailed bool `json:"machinesFailed,omitempty"`
 	// Deadline is when the transition times out; absent when it has no timeout.
 	// +optional
 	// +nullable

@@ -192,17 +192,25 @@ func powerFacts(m *pool.Member, cd *hivev1.ClusterDeployment, now time.Time) {
 		m.PowerFailed = slices.Contains([]string{hivev1.ReasonFailedToStart, hivev1.ReasonFailedToStop}, c.Reason)
 	}
 	wantsRun := m.Wanted == pool.Running && m.Installed && !m.Running
-	if t := cd.Status.PowerTransition; t != nil && t.FinishedAt != nil && t.Target == hivev1.PowerRunning {
-		m.ResumeTook = atLeastASecond(t.FinishedAt.Sub(t.StartedAt.Time))
-	}
-	if t := cd.Status.PowerTransition; t != nil && t.FinishedAt == nil {
-		if wantsRun && t.Target == hivev1.PowerRunning {
-			m.ResumingSince = t.StartedAt.Time
-		}
-		m.PowerTimedOut = m.PowerFailed && t.Deadline != nil && !now.Before(t.Deadline.Time)
+	if t := cd.Status.PowerTransition; t != nil {
+		transitionFacts(m, *t, wantsRun, now)
 	}
 	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); wantsRun && c != nil &&
 		c.Status == corev1.ConditionTrue && c.Reason != hivev1.ReasonHibernating {
 		m.UnreachableSince = c.LastTransitionTime.Time
+	}
+}
+
+func transitionFacts(m *pool.Member, t hivev1.PowerTransition, wantsRun bool, now time.Time) {
+	up := t.Target == hivev1.PowerRunning
+	switch {
+	case t.FinishedAt != nil && up:
+		m.ResumeTook = atLeastASecond(t.FinishedAt.Sub(t.StartedAt.Time))
+	case t.FinishedAt == nil:
+		if wantsRun && up {
+			m.ResumingSince = t.StartedAt.Time
+		}
+		m.MachinesFailed = wantsRun && t.MachinesFailed
+		m.PowerTimedOut = m.PowerFailed && t.Deadline != nil && !now.Before(t.Deadline.Time)
 	}
 }

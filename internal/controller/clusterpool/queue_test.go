@@ -1,7 +1,6 @@
 package clusterpool_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -58,7 +57,7 @@ func (l *line) pass(t *testing.T, after time.Duration) string {
 		t.Fatal(err)
 	}
 	var list hivev1.ClusterClaimList
-	if err := l.List(context.Background(), &list); err != nil { //nolint:usetesting // Cleanup is no matter here
+	if err := l.List(t.Context(), &list); err != nil {
 		t.Fatal(err)
 	}
 	out := ""
