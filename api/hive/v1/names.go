@@ -31,6 +31,14 @@ const (
 	LabelClusterDeployment = "hive.openshift.io/cluster-deployment-name"
 	// LabelSecretType tells what a Secret holds: kubeconfig, kubeadmincreds, metadata.
 	LabelSecretType = "hive.openshift.io/secret-type"
+	// LabelAccess is on Roles and RoleBindings that hotspare makes, with AccessClaimOwner or AccessPoolAdmin.
+	LabelAccess = "hive.openshift.io/access"
+)
+
+// Values of LabelAccess: to whom a Role or RoleBinding gives access.
+const (
+	AccessClaimOwner = "claim-owner"
+	AccessPoolAdmin  = "pool-admin"
 )
 
 // Annotations.
@@ -51,11 +59,13 @@ const (
 	AnnotationProtectedDelete = "hive.openshift.io/protected-delete"
 	// AnnotationTryInstallOnce limits a ClusterDeployment to one install attempt.
 	AnnotationTryInstallOnce = "hive.openshift.io/try-install-once"
+	// AnnotationClaim tells the claim, as namespace/name, whose subjects a Role or RoleBinding is for.
+	AnnotationClaim = "hive.openshift.io/cluster-claim"
 )
 
 // Names of what hotspare makes in a cluster's namespace.
 const (
-	// ClaimOwnerRole is the Role and RoleBinding of a claim's subjects.
+	// ClaimOwnerRole is the Role and the RoleBinding of a claim's subjects.
 	ClaimOwnerRole = "hive-claim-owner"
 	// PoolAdminClusterRole, when bound in a pool's namespace, reaches into the namespaces of its clusters.
 	PoolAdminClusterRole = "hive-cluster-pool-admin"

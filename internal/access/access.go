@@ -1,0 +1,155 @@
+// Package access says who may do what in the namespace of a pool's cluster: the
+// subjects of its claim, and the admins of its pool.
+//
+// It makes the Roles and RoleBindings that should be there, and writes nothing.
+// Access is given only in a namespace that a pool has made for a cluster (Home).
+// A ClusterDeployment alone is no proof: whoever may create one in a namespace
+// could otherwise have hotspare show them the Secrets there.
+package access
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// Owners is what the subjects of a claim should have. Without Binding they
+// should have nothing; Role and Binding are there both or not at all.
+type Owners struct {
+	Role    *rbacv1.Role
+	Binding *rbacv1.RoleBinding
+	// Refused tells of each subject that RBAC does not know, what is wrong with it.
+	Refused []string
+}
+
+// Owner returns what the subjects of claim should have in the namespace of cd:
+// nothing unless cd is the claim's and the claim is to stay. cd may be nil.
+func Owner(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) Owners {
+	if !Holds(claim, cd) || claim.DeletionTimestamp != nil {
+		return Owners{}
+	}
+	who, refused := known(claim.Spec.Subjects)
+	if len(who) == 0 {
+		return Owners{Refused: refused}
+	}
+	about := metav1.ObjectMeta{
+		Namespace: cd.Namespace, Name: hivev1.ClaimOwnerRole,
+		Labels:      map[string]string{hivev1.LabelAccess: hivev1.AccessClaimOwner},
+		Annotations: map[string]string{hivev1.AnnotationClaim: claim.Namespace + "/" + claim.Name},
+	}
+	return Owners{
+		Role: &rbacv1.Role{ObjectMeta: about, Rules: rules(cd)},
+		Binding: &rbacv1.RoleBinding{
+			ObjectMeta: *about.DeepCopy(),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: hivev1.ClaimOwnerRole},
+			Subjects:   normal(who, claim.Namespace),
+		},
+		Refused: refused,
+	}
+}
+
+// Holds reports whether cd was given to claim, and not to one of its name in
+// another namespace. cd may be nil, and in no pool.
+func Holds(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) bool {
+	if cd == nil || cd.Spec.ClusterPoolRef == nil {
+		return false
+	}
+	ref := cd.Spec.ClusterPoolRef
+	return ref.ClaimName == claim.Name && ref.Namespace == claim.Namespace
+}
+
+// For reports whether o, a Role or a RoleBinding, was made for the subjects of claim.
+func For(claim *hivev1.ClusterClaim, o metav1.Object) bool {
+	return o.GetAnnotations()[hivev1.AnnotationClaim] == claim.Namespace+"/"+claim.Name
+}
+
+// Home reports whether the namespace was made for a cluster of the pool that ref
+// names: only who may edit the namespace can make it look so. The name of the
+// pool alone would not do, since every namespace may have a pool of that name.
+func Home(ns *corev1.Namespace, ref hivev1.ClusterPoolReference) bool {
+	return ref.PoolName != "" && ns.Labels[hivev1.LabelPoolName] == ref.PoolName &&
+		ref.Namespace != "" && ns.Labels[hivev1.LabelPoolNamespace] == ref.Namespace
+}
+
+// Secrets are the names of the Secrets that the owner of a cluster may read:
+// those that spec.clusterMetadata names by now. They are sorted.
+func Secrets(cd *hivev1.ClusterDeployment) []string {
+	md := cd.Spec.ClusterMetadata
+	if md == nil {
+		return nil
+	}
+	var out []string
+	for _, ref := range []*corev1.LocalObjectReference{&md.AdminKubeconfigSecretRef, md.AdminPasswordSecretRef, md.MetadataJSONSecretRef} {
+		if ref != nil && ref.Name != "" {
+			out = append(out, ref.Name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func rules(cd *hivev1.ClusterDeployment) []rbacv1.PolicyRule {
+	out := []rbacv1.PolicyRule{{
+		APIGroups: []string{hivev1.GroupVersion.Group},
+		Resources: []string{rbacv1.ResourceAll},
+		Verbs:     []string{rbacv1.VerbAll},
+	}}
+	// A rule that names no Secret would be about every Secret.
+	if names := Secrets(cd); len(names) > 0 {
+		out = append(out, rbacv1.PolicyRule{
+			APIGroups: []string{corev1.GroupName}, Resources: []string{"secrets"}, ResourceNames: names,
+			Verbs: []string{"get"},
+		})
+	}
+	return out
+}
+
+// known sorts out the subjects that an API server would refuse: one bad subject
+// is no reason to leave out the others.
+func known(in []rbacv1.Subject) (good []rbacv1.Subject, refused []string) {
+	for i, s := range in {
+		group := rbacv1.GroupName
+		switch s.Kind {
+		case rbacv1.UserKind, rbacv1.GroupKind:
+		case rbacv1.ServiceAccountKind:
+			group = ""
+		default:
+			refused = append(refused, fmt.Sprintf("spec.subjects[%d] has no access: its kind %q is none of User, Group and ServiceAccount", i, s.Kind))
+			continue
+		}
+		switch {
+		case s.Name == "":
+			refused = append(refused, fmt.Sprintf("spec.subjects[%d] has no access: it has no name", i))
+		case s.APIGroup != "" && s.APIGroup != group:
+			refused = append(refused, fmt.Sprintf("spec.subjects[%d] has no access: its apiGroup %q should be %q", i, s.APIGroup, group))
+		default:
+			good = append(good, s)
+		}
+	}
+	return good, refused
+}
+
+// normal writes subjects the way an API server stores them, so that they can be
+// compared with what it has, and sorts them. A service account without namespace
+// would be one of the namespace that a binding is in: there it means home.
+func normal(in []rbacv1.Subject, home string) []rbacv1.Subject {
+	out := slices.Clone(in)
+	for i := range out {
+		switch s := &out[i]; s.Kind {
+		case rbacv1.ServiceAccountKind:
+			s.Namespace = cmp.Or(s.Namespace, home)
+		case rbacv1.UserKind, rbacv1.GroupKind:
+			s.APIGroup = cmp.Or(s.APIGroup, rbacv1.GroupName)
+		}
+	}
+	slices.SortFunc(out, func(a, b rbacv1.Subject) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIGroup, b.APIGroup))
+	})
+	return slices.Compact(out)
+}

@@ -1,0 +1,48 @@
+package access
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// MakesAdmins reports whether a RoleBinding makes its subjects admins of the
+// pools in its namespace. Those that carry this on into a cluster's namespace do
+// not: otherwise one could keep itself alive.
+func MakesAdmins(b *rbacv1.RoleBinding) bool {
+	return b.RoleRef == adminRole() && b.Labels[hivev1.LabelAccess] != hivev1.AccessPoolAdmin
+}
+
+// Concerns reports whether hotspare looks at a RoleBinding at all.
+func Concerns(b *rbacv1.RoleBinding) bool {
+	return b.Name == hivev1.ClaimOwnerRole || b.Name == hivev1.PoolAdminBinding || MakesAdmins(b)
+}
+
+// Admins returns the RoleBinding that the admins of pools should have in a
+// cluster's namespace; nil if there are none. pools is the namespace of the
+// cluster's pool, bindings are the RoleBindings there.
+func Admins(pools string, bindings []rbacv1.RoleBinding, cluster string) *rbacv1.RoleBinding {
+	var who []rbacv1.Subject
+	for i := range bindings {
+		b := &bindings[i]
+		if b.Namespace == pools && b.DeletionTimestamp == nil && MakesAdmins(b) {
+			who = append(who, b.Subjects...)
+		}
+	}
+	if len(who) == 0 {
+		return nil
+	}
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster, Name: hivev1.PoolAdminBinding,
+			Labels: map[string]string{hivev1.LabelAccess: hivev1.AccessPoolAdmin},
+		},
+		RoleRef:  adminRole(),
+		Subjects: normal(who, pools),
+	}
+}
+
+func adminRole() rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: hivev1.PoolAdminClusterRole}
+}
