@@ -1,0 +1,172 @@
+// Package grant writes Roles and RoleBindings as package access wants them,
+// whoever has changed or deleted them. What is right already is not written.
+//
+// Reads come from the caller's cache. Where the cache turns out to be behind, the
+// error is a fault.Conflict: the caller's next pass sees more.
+package grant
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/access"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/patch"
+)
+
+// Place is what access can be given in a namespace.
+type Place int
+
+const (
+	// Open namespaces are clusters' of the pool that was asked for.
+	Open Place = iota
+	// Closing namespaces are being deleted, with all that is in them.
+	Closing
+	// Foreign namespaces were not made for a cluster of that pool.
+	Foreign
+)
+
+// Look tells whether access can be given in a cluster's namespace.
+func Look(ctx context.Context, c client.Reader, cd *hivev1.ClusterDeployment) (Place, error) {
+	if cd.Spec.ClusterPoolRef == nil {
+		return Foreign, nil
+	}
+	var ns corev1.Namespace
+	err := c.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns)
+	switch {
+	case apierrors.IsNotFound(err):
+		return Closing, fault.New(fault.Conflict, fmt.Errorf("reading namespace %s, in which there is a cluster: %w", cd.Namespace, err))
+	case err != nil:
+		return Closing, fmt.Errorf("reading namespace %s: %w", cd.Namespace, err)
+	case ns.DeletionTimestamp != nil:
+		return Closing, nil
+	case !access.Home(&ns, *cd.Spec.ClusterPoolRef):
+		return Foreign, nil
+	}
+	return Open, nil
+}
+
+// Role makes a Role be as wanted. It reports whether it wrote.
+func Role(ctx context.Context, c client.Client, want *rbacv1.Role) (bool, error) {
+	var have rbacv1.Role
+	err := c.Get(ctx, client.ObjectKeyFromObject(want), &have)
+	if apierrors.IsNotFound(err) {
+		return true, create(ctx, c, want.DeepCopy())
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", name(want), err)
+	}
+	before := have.DeepCopy()
+	have.Rules = want.Rules
+	mark(&have, want)
+	return edit(ctx, c, before, &have)
+}
+
+// Binding makes a RoleBinding be as wanted. It reports whether it wrote.
+func Binding(ctx context.Context, c client.Client, want *rbacv1.RoleBinding) (bool, error) {
+	var have rbacv1.RoleBinding
+	err := c.Get(ctx, client.ObjectKeyFromObject(want), &have)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, create(ctx, c, want.DeepCopy())
+	case err != nil:
+		return false, fmt.Errorf("reading %s: %w", name(want), err)
+	case have.RoleRef != want.RoleRef: // an API server does not let it be changed (Hive B34)
+		if err := remove(ctx, c, &have); err != nil {
+			return true, err
+		}
+		return true, create(ctx, c, want.DeepCopy())
+	}
+	before := have.DeepCopy()
+	have.Subjects = want.Subjects
+	mark(&have, want)
+	return edit(ctx, c, before, &have)
+}
+
+// Remove deletes a Role or RoleBinding, of which o has the namespace and name, if
+// it exists and ours accepts it. It reports whether it did.
+func Remove(ctx context.Context, c client.Client, o client.Object, ours func(metav1.Object) bool) (bool, error) {
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading %s: %w", name(o), err)
+	}
+	if o.GetDeletionTimestamp() != nil || !ours(o) {
+		return false, nil
+	}
+	return true, remove(ctx, c, o)
+}
+
+func create(ctx context.Context, c client.Client, o client.Object) error {
+	err := c.Create(ctx, o)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("creating %s: %w", name(o), err)
+	if late(err) {
+		return fault.New(fault.Conflict, err)
+	}
+	return refused(err)
+}
+
+// late reports whether a creation failed because of what the cache will show soon.
+func late(err error) bool {
+	return apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+func edit(ctx context.Context, c client.Client, before, o client.Object) (bool, error) {
+	wrote, err := patch.Object(ctx, c, before, o)
+	if err != nil {
+		return wrote, refused(fmt.Errorf("setting %s right: %w", name(o), err))
+	}
+	return wrote, nil
+}
+
+func remove(ctx context.Context, c client.Client, o client.Object) error {
+	uid := o.GetUID()
+	if err := c.Delete(ctx, o, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s: %w", name(o), err)
+	}
+	return nil
+}
+
+// refused marks what an API server will not take however often it is tried.
+func refused(err error) error {
+	if apierrors.IsInvalid(err) {
+		return fault.New(fault.Denied, err)
+	}
+	return err
+}
+
+// mark puts our labels and annotations on an object, and leaves others.
+func mark(o, want client.Object) {
+	o.SetLabels(with(o.GetLabels(), want.GetLabels()))
+	o.SetAnnotations(with(o.GetAnnotations(), want.GetAnnotations()))
+}
+
+func with(have, more map[string]string) map[string]string {
+	for k, v := range more {
+		if have == nil {
+			have = map[string]string{}
+		}
+		have[k] = v
+	}
+	return have
+}
+
+func name(o client.Object) string {
+	kind := "RoleBinding"
+	if _, ok := o.(*rbacv1.Role); ok {
+		kind = "Role"
+	}
+	return kind + " " + client.ObjectKeyFromObject(o).String()
+}
