@@ -6,9 +6,11 @@ package clusterclaim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -23,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/patch"
@@ -61,14 +64,21 @@ func Index(ctx context.Context, ix client.FieldIndexer) error {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var claim hivev1.ClusterClaim
 	if err := r.Client.Get(ctx, req.NamespacedName, &claim); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			err = r.orphaned(ctx, req.NamespacedName)
+		}
+		return fault.Requeue(0, err)
 	}
 	f, cd, err := r.observe(ctx, &claim)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	v := decide(claim.Name, f, r.Clock.Now())
-	return fault.Requeue(v.next, r.act(ctx, &claim, cd, v))
+	admitted := r.admit(ctx, &claim, cd, &v)
+	if admitted != nil && fault.Of(admitted) == fault.Conflict {
+		return fault.Requeue(0, admitted)
+	}
+	return fault.Requeue(v.next, errors.Join(admitted, r.act(ctx, &claim, cd, v)))
 }
 
 func (r *Reconciler) observe(ctx context.Context, claim *hivev1.ClusterClaim) (facts, *hivev1.ClusterDeployment, error) {
@@ -91,6 +101,9 @@ func (r *Reconciler) observe(ctx context.Context, claim *hivev1.ClusterClaim) (f
 	cd, err := r.cluster(ctx, claim)
 	if cd != nil {
 		f.of = clusterOf(cd)
+		if f.of.claim == claim.Name && !access.Holds(claim, cd) {
+			f.of.claim = "" // it is of a claim with this name in another namespace
+		}
 	}
 	return f, cd, err
 }
@@ -187,13 +200,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if workers == 0 {
 		workers = 8
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	return r.watchAccess(ctrl.NewControllerManagedBy(mgr).
 		Named("clusterclaim").
 		For(&hivev1.ClusterClaim{}).
-		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(claimOfCluster), builder.WithPredicates(clusterChanged())).
+		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(claimOfCluster), builder.WithPredicates(predicate.Or(clusterChanged(), secretsRenamed()))).
 		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfPool), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, poolGoing()))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})).
 		Complete(r)
 }
 

@@ -1,0 +1,159 @@
+package clusterclaim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/access"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/grant"
+)
+
+// An API server lets nobody hand out what they do not have. So the controllers
+// have all rights over hive.openshift.io, which owners get in one namespace: it
+// is less than the right to escalate would be, which knows no bounds.
+//
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=*,verbs=*
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=create
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles,resourceNames=hive-claim-owner,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,resourceNames=hive-claim-owner,verbs=patch;delete
+
+// admit gives the claim's subjects access to its cluster, or takes it away. It
+// comes before anything is told or destroyed: who sees that the cluster runs can
+// read its Secrets. What cannot be given is said in v, and hides nothing there.
+func (r *Reconciler) admit(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, v *verdict) error {
+	want := access.Owner(claim, cd)
+	for _, why := range want.Refused {
+		v.add(why)
+	}
+	var err error
+	if want.Binding != nil {
+		err = r.give(ctx, claim, cd, want)
+	} else {
+		err = r.withdraw(ctx, claim, cd)
+	}
+	if err != nil && fault.Of(err) != fault.Conflict {
+		v.add("access of spec.subjects could not be set: " + err.Error())
+	}
+	return err
+}
+
+// add says more about a claim that has its cluster.
+func (v *verdict) add(text string) {
+	if v.pending.status == corev1.ConditionFalse {
+		v.pending.message += "; " + text
+	}
+}
+
+func (r *Reconciler) give(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, want access.Owners) error {
+	switch place, err := grant.Look(ctx, r.Client, cd); {
+	case err != nil:
+		return err
+	case place == grant.Closing:
+		return nil
+	case place == grant.Foreign:
+		ref := cd.Spec.ClusterPoolRef
+		return fmt.Errorf("namespace %s was not made for a cluster of ClusterPool %s: if it is one's, label it %s=%s and %s=%s", cd.Namespace, ref.PoolName,
+			hivev1.LabelPoolNamespace, ref.Namespace, hivev1.LabelPoolName, ref.PoolName)
+	}
+	// The Role comes first: nobody can be bound to what does not exist.
+	role, err := grant.Role(ctx, r.Client, want.Role)
+	if err != nil {
+		return err
+	}
+	binding, err := grant.Binding(ctx, r.Client, want.Binding)
+	if err == nil && (role || binding) {
+		r.Events.Eventf(claim, nil, corev1.EventTypeNormal, "AccessGranted", "Grant", "spec.subjects have access to cluster %s", cd.Name)
+	}
+	return err
+}
+
+// withdraw takes away what the claim's subjects had. In a cluster that is not the
+// claim's, that is only what was made for this claim.
+func (r *Reconciler) withdraw(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) error {
+	home := claim.Spec.Namespace
+	if cd != nil {
+		home = cd.Namespace
+	}
+	if home == "" {
+		return nil
+	}
+	mine := access.Holds(claim, cd)
+	gone, err := r.strip(ctx, home, func(o metav1.Object) bool { return mine || access.For(claim, o) })
+	if err == nil && gone {
+		r.Events.Eventf(claim, nil, corev1.EventTypeNormal, "AccessWithdrawn", "Withdraw", "spec.subjects have no more access to cluster %s", home)
+	}
+	return err
+}
+
+// orphaned takes away what the subjects of a claim had that has gone without
+// waiting for the end of its cluster.
+func (r *Reconciler) orphaned(ctx context.Context, claim types.NamespacedName) error {
+	var given hivev1.ClusterDeploymentList
+	if err := r.Client.List(ctx, &given, client.MatchingFields{byClaim: claim.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("looking for the cluster of claim %s, which is gone: %w", claim, err)
+	}
+	was := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}
+	for i := range given.Items {
+		if _, err := r.strip(ctx, given.Items[i].Namespace, func(o metav1.Object) bool { return access.For(was, o) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strip deletes the RoleBinding, which gives access, and then the Role. It
+// reports whether there was any.
+func (r *Reconciler) strip(ctx context.Context, namespace string, ours func(metav1.Object) bool) (bool, error) {
+	about := metav1.ObjectMeta{Namespace: namespace, Name: hivev1.ClaimOwnerRole}
+	binding, err := grant.Remove(ctx, r.Client, &rbacv1.RoleBinding{ObjectMeta: about}, ours)
+	if err != nil {
+		return false, err
+	}
+	role, err := grant.Remove(ctx, r.Client, &rbacv1.Role{ObjectMeta: about}, ours)
+	return binding || role, err
+}
+
+// watchAccess wakes a claim when somebody touches what its subjects have.
+func (r *Reconciler) watchAccess(b *builder.Builder) *builder.Builder {
+	ours := builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == hivev1.ClaimOwnerRole }))
+	claim := handler.EnqueueRequestsFromMapFunc(r.claimOfAccess)
+	return b.Watches(&rbacv1.Role{}, claim, ours).Watches(&rbacv1.RoleBinding{}, claim, ours)
+}
+
+func (r *Reconciler) claimOfAccess(ctx context.Context, o client.Object) []reconcile.Request {
+	var cd hivev1.ClusterDeployment
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetNamespace()}, &cd)
+	if err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "finding the cluster of a Role or RoleBinding")
+		}
+		return nil
+	}
+	return claimOfCluster(ctx, &cd)
+}
+
+// secretsRenamed lets those updates of a cluster through that change what its owners may read.
+func secretsRenamed() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := access.Secrets(e.ObjectOld.(*hivev1.ClusterDeployment)), access.Secrets(e.ObjectNew.(*hivev1.ClusterDeployment))
+		return !slices.Equal(before, after)
+	}}
+}
