@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
@@ -16,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -27,6 +27,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/namespace"
+	"hotspare.io/hotspare/internal/controller/pooladmin"
 	"hotspare.io/hotspare/internal/controller/power"
 	"hotspare.io/hotspare/internal/controller/provision"
 	"hotspare.io/hotspare/internal/install"
@@ -47,7 +48,7 @@ type Platforms struct {
 // Scheme returns the kinds that the controllers read and write.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, hivev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, hivev1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err) // two kinds of one name: a mistake in this program
 		}
@@ -70,7 +71,7 @@ func New(ctx context.Context, cfg *rest.Config, p Platforms) (ctrl.Manager, erro
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:  Scheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:   kept(),
 		Client: client.Options{Cache: &client.CacheOptions{
 			DisableFor: []client.Object{&corev1.Secret{}},
 		}},
@@ -103,6 +104,9 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	}
 	claims := &clusterclaim.Reconciler{Client: c, Clock: now, Events: recorder("clusterclaim")}
 	if err := claims.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	if err := (&pooladmin.Reconciler{Client: c}).SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
 	provisions := &provision.Reconciler{

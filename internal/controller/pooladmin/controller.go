@@ -1,0 +1,157 @@
+// Package pooladmin lets the admins of pools into the namespaces of their
+// clusters, and out again.
+//
+// Admins are the subjects of the RoleBindings in a pool's namespace that name the
+// ClusterRole hive-cluster-pool-admin. A pass looks at one cluster: it reads these
+// from caches, and writes the RoleBinding in the cluster's namespace if it is not
+// as it should be.
+package pooladmin
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/access"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/grant"
+)
+
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,resourceNames=hive-cluster-pool-admin-binding,verbs=patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=hive-cluster-pool-admin,verbs=bind
+
+// Reconciler looks at one cluster at a time.
+type Reconciler struct {
+	// Client reads from caches that Index has been called on.
+	Client client.Client
+}
+
+// Names of the indexes that the passes read by.
+const (
+	// byPoolNamespace finds the clusters of all pools in a namespace.
+	byPoolNamespace = "poolNamespace"
+	// byAdmins finds the RoleBindings that make pool admins.
+	byAdmins = "poolAdmins"
+	yes      = "yes"
+)
+
+// Index adds the indexes that this controller needs to a cache.
+func Index(ctx context.Context, ix client.FieldIndexer) error {
+	if err := ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byPoolNamespace, func(o client.Object) []string {
+		if ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef; ref != nil {
+			return []string{ref.Namespace}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return ix.IndexField(ctx, &rbacv1.RoleBinding{}, byAdmins, func(o client.Object) []string {
+		if access.MakesAdmins(o.(*rbacv1.RoleBinding)) {
+			return []string{yes}
+		}
+		return nil
+	})
+}
+
+// Reconcile gives the admins of a cluster's pool access to its namespace, or
+// takes it away. Namespaces that no pool has made are left alone.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var cd hivev1.ClusterDeployment
+	if err := r.Client.Get(ctx, req.NamespacedName, &cd); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	place, err := grant.Look(ctx, r.Client, &cd)
+	if err != nil || place != grant.Open {
+		return fault.Requeue(0, err)
+	}
+	want, err := r.admins(ctx, &cd)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return fault.Requeue(0, r.keep(ctx, &cd, want))
+}
+
+func (r *Reconciler) admins(ctx context.Context, cd *hivev1.ClusterDeployment) (*rbacv1.RoleBinding, error) {
+	var list rbacv1.RoleBindingList
+	pools := cd.Spec.ClusterPoolRef.Namespace
+	if err := r.Client.List(ctx, &list, client.InNamespace(pools), client.MatchingFields{byAdmins: yes}); err != nil {
+		return nil, fmt.Errorf("listing the pool admins of namespace %s: %w", pools, err)
+	}
+	return access.Admins(pools, list.Items, cd.Namespace), nil
+}
+
+func (r *Reconciler) keep(ctx context.Context, cd *hivev1.ClusterDeployment, want *rbacv1.RoleBinding) error {
+	if want != nil {
+		wrote, err := grant.Binding(ctx, r.Client, want)
+		if wrote && err == nil {
+			ctrl.LoggerFrom(ctx).Info("let pool admins in", "pools", cd.Spec.ClusterPoolRef.Namespace, "admins", len(want.Subjects))
+		}
+		return err
+	}
+	gone := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: cd.Namespace, Name: hivev1.PoolAdminBinding}}
+	wrote, err := grant.Remove(ctx, r.Client, gone, func(metav1.Object) bool { return true })
+	if wrote && err == nil {
+		ctrl.LoggerFrom(ctx).Info("let pool admins out", "pools", cd.Spec.ClusterPoolRef.Namespace)
+	}
+	return err
+}
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("pooladmin").
+		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(createdOnly())).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.clustersOf)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		Complete(r)
+}
+
+// clustersOf finds the clusters that a RoleBinding is about: those of the pools
+// in its namespace, or the one in its namespace.
+func (r *Reconciler) clustersOf(ctx context.Context, o client.Object) []reconcile.Request {
+	b := o.(*rbacv1.RoleBinding)
+	var out []reconcile.Request
+	if b.Name == hivev1.PoolAdminBinding {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: b.Namespace, Name: b.Namespace}})
+	}
+	if !access.MakesAdmins(b) {
+		return out
+	}
+	var list hivev1.ClusterDeploymentList
+	// The list is only looked at: a copy of every cluster would be waste.
+	if err := r.Client.List(ctx, &list, client.MatchingFields{byPoolNamespace: b.Namespace}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the clusters of pool admins")
+		return out
+	}
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
+// createdOnly is all that matters of a cluster: its pool is the same for life, and
+// what is in its namespace goes with it.
+func createdOnly() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
