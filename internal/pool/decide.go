@@ -39,7 +39,9 @@ type draft struct {
 	// room is how many more clusters may exist, budget how many more may be
 	// installed or destroyed at a time; both may be below zero.
 	room, budget int
-	full         string
+	// full says what limits room; own is set when that is MaxSize.
+	full string
+	own  bool
 }
 
 // unlimited is more than any pool has.
@@ -66,7 +68,7 @@ func newDraft(s Snapshot) *draft {
 			d.waiting = append(d.waiting, c)
 		}
 	}
-	d.room, d.full = d.roomLeft()
+	d.room, d.full, d.own = d.roomLeft()
 	d.budget = limit(s.Settings.MaxConcurrent) - len(d.buckets[Installing]) - len(d.buckets[Deleting]) - len(s.Pending)
 	return d
 }
@@ -91,15 +93,16 @@ func limit(n *int) int {
 	return *n
 }
 
-// roomLeft is how many clusters may be added, and in words what stands in the way.
-func (d *draft) roomLeft() (int, string) {
+// roomLeft is how many clusters may be added, in words what stands in the way, and
+// whether that is MaxSize.
+func (d *draft) roomLeft() (room int, full string, own bool) {
 	exist := len(d.Members) + len(d.Pending)
-	own := limit(d.Settings.MaxSize) - exist
+	ours := limit(d.Settings.MaxSize) - exist
 	theirs := limit(d.Settings.Room) - len(d.Pending)
-	if theirs < own {
-		return theirs, d.Settings.NoRoom
+	if theirs < ours {
+		return theirs, d.Settings.NoRoom, false
 	}
-	return own, fmt.Sprintf("maxSize is %d", limit(d.Settings.MaxSize))
+	return ours, fmt.Sprintf("maxSize is %d", limit(d.Settings.MaxSize)), true
 }
 
 func (d *draft) step(v Verb, cluster, reason string, args ...any) {
@@ -230,12 +233,16 @@ func (d *draft) add() {
 	if short <= 0 || d.Settings.Blocked != "" {
 		return
 	}
-	for range min(short, d.room, d.budget) {
+	for range min(short, d.room, d.budget, atOnce) {
 		d.step(Create, "", "%s", d.shortage())
 		d.room--
 		d.budget--
 	}
 }
+
+// atOnce is how many creations a plan has at most: any size may be asked for, and
+// the plan must fit into memory. The next plan goes on.
+const atOnce = 10_000
 
 func (d *draft) shortage() string {
 	if n := len(d.waiting); n > 0 {

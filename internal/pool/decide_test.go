@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -202,6 +203,19 @@ func TestDeadlinesWakeThePool(t *testing.T) {
 	s.Now = noon.Add(2 * time.Minute)
 	if got := pool.Decide(s).Next; got != 4*time.Minute {
 		t.Errorf("the timeout is four minutes away: got %v", got)
+	}
+}
+
+func TestAnySizeMayBeAskedFor(t *testing.T) {
+	for _, size := range []int{math.MinInt32, -1, math.MaxInt32} {
+		s := pool.Snapshot{Settings: settings(size, size), Members: members("a:standby b:assignable"), Claims: claims("x"), Now: noon}
+		p := pool.Decide(s)
+		if n := len(p.Of(pool.Create)); n > 10_000 {
+			t.Errorf("size %d: a plan with %d creations may not fit into memory", size, n)
+		}
+		if want := "; 2147473646 short: 10000 are created at a time"; size > 0 && !strings.HasSuffix(p.Report.Words, want) {
+			t.Errorf("size %d: got %q, want it to end with %q", size, p.Report.Words, want)
+		}
 	}
 }
 

@@ -86,6 +86,8 @@ type Report struct {
 	// Full is set when MaxSize or the platform leaves no room for a cluster that is wanted; Why says it in words.
 	Full   bool
 	NoRoom string
+	// AtMaxSize is set when it is MaxSize that leaves none.
+	AtMaxSize bool
 	// Stale and Unversioned name unclaimed members that differ from the pool, or do not say; sorted.
 	Stale, Unversioned []string
 	// Left names the members that keep a deleted pool from going; sorted.

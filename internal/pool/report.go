@@ -19,7 +19,7 @@ func (d *draft) report() Report {
 	slices.Sort(r.Left)
 	r.Full = d.room <= 0
 	if r.Full {
-		r.NoRoom = d.full
+		r.NoRoom, r.AtMaxSize = d.full, d.own
 	}
 	r.Queue = d.queue()
 	r.Words = d.words()
@@ -66,6 +66,8 @@ func (d *draft) hindrance() string {
 		return d.Settings.Blocked
 	case d.room <= 0:
 		return d.full
+	case len(d.planned(Create)) == atOnce:
+		return fmt.Sprintf("%d are created at a time", atOnce)
 	default:
 		return fmt.Sprintf("maxConcurrent is %d", limit(d.Settings.MaxConcurrent))
 	}
