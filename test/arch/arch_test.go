@@ -36,7 +36,7 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import them, and should get nothing else",
 	},
 	"a decider is pure": {
-		about: []string{"internal/access", "internal/pool", "internal/power", "internal/provision"},
+		about: []string{"internal/access", "internal/pool/...", "internal/power", "internal/provision"},
 		deny: []string{
 			"os/...", "io/...", "net/...", "log/...", "syscall", "context", "sync/...", "math/rand/...", "crypto/rand",
 			"k8s.io/klog/...", "k8s.io/client-go/...", "k8s.io/utils/clock/...", "github.com/go-logr/...", "sigs.k8s.io/controller-runtime/...",
@@ -48,6 +48,18 @@ var rules = map[string]rule{
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/fault", "internal/cloud"},
 		why:   "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
+	},
+	"facts know objects and the decider, not who reads or writes them": {
+		about: []string{"internal/pool/facts"},
+		deny:  []string{"internal/..."},
+		allow: []string{"internal/pool", "internal/condition", "internal/install/config"},
+		why:   "the controller and hotspare pool plan must say the same of the same objects, wherever those come from",
+	},
+	"manifests are read without a hub": {
+		about: []string{"internal/manifest", "internal/crd"},
+		deny:  []string{"internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
+		allow: []string{"internal/crd"},
+		why:   "they are files, and what the API server would make of them; a client there would ask instead",
 	},
 	"shared words import nothing but the API types": {
 		about: []string{"internal/cloud", "internal/condition", "internal/fault", "internal/install", "internal/machine", "internal/patch"},
@@ -73,7 +85,7 @@ var rules = map[string]rule{
 	},
 	"providers do not import controllers": {
 		about: []string{"internal/cloud/...", "internal/install/..."},
-		deny:  []string{"internal/controller/...", "internal/manager", "internal/pool", "internal/power", "internal/provision", "sigs.k8s.io/controller-runtime/..."},
+		deny:  []string{"internal/controller/...", "internal/manager", "internal/pool/...", "internal/power", "internal/provision", "sigs.k8s.io/controller-runtime/..."},
 		why:   "a provider is usable without any Kubernetes object, as a cloud is",
 	},
 	"the machine's program does not know who manages it": {
@@ -184,6 +196,7 @@ func TestRulesBite(t *testing.T) {
 	}{
 		"a decider may not read the clock's package": {"a decider is pure", "internal/pool", "k8s.io/utils/clock", true},
 		"a decider may not roll dice":                {"a decider is pure", "internal/pool", "math/rand/v2", true},
+		"facts may not ask a client":                 {"a decider is pure", "internal/pool/facts", "sigs.k8s.io/controller-runtime/pkg/client", true},
 		"a decider may count time":                   {"a decider is pure", "internal/pool", "time", false},
 		"the API types may not import a client":      {"the API types import apimachinery and k8s.io/api only", "api/hive/v1", "k8s.io/client-go/rest", true},
 		"the API types may import a list of JSON":    {"the API types import apimachinery and k8s.io/api only", "api/hive/v1", "encoding/json", false},

@@ -18,6 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 const (
@@ -201,7 +202,7 @@ func (r *Reconciler) destroy(ctx context.Context, s *seen, st pool.Step) error {
 // for it: a claim that the cache does not show may be too new for the cache.
 func (r *Reconciler) confirm(ctx context.Context, s *seen, cd *hivev1.ClusterDeployment) error {
 	ref := cd.Spec.ClusterPoolRef
-	if ref == nil || ref.ClaimName == "" || isTrue(cd.Annotations[hivev1.AnnotationRemove]) {
+	if ref == nil || ref.ClaimName == "" || facts.Marked(cd) {
 		return nil
 	}
 	var claim hivev1.ClusterClaim

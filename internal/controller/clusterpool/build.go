@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/install/config"
 	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 // maxName is what fits in a label, which a cluster's name is.
@@ -90,7 +90,7 @@ func (r *Reconciler) material(ctx context.Context, s *seen) (material, error) {
 // build makes the objects of one cluster: its namespace and Secrets, and the
 // ClusterDeployment, which comes last.
 func (m material) build(name string) ([]client.Object, *hivev1.ClusterDeployment, error) {
-	raw, err := render(m.template, m.pool, name)
+	raw, err := facts.Render(m.template, m.pool, name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rendering the install-config of cluster %s: %w", name, err)
 	}
@@ -110,13 +110,6 @@ func (m material) build(name string) ([]client.Object, *hivev1.ClusterDeployment
 		})
 	}
 	return objects, m.cluster(name), nil
-}
-
-// render makes the install-config of a pool's cluster. Its errors quote nothing of the template.
-func render(template []byte, p *hivev1.ClusterPool, cluster string) ([]byte, error) {
-	return config.Render(template, config.Params{
-		ClusterName: cluster, BaseDomain: p.Spec.BaseDomain, Platform: p.Spec.Platform,
-	})
 }
 
 func installConfigName(cluster string) string { return cluster + "-install-config" }
@@ -153,7 +146,7 @@ func (m material) cluster(name string) *hivev1.ClusterDeployment {
 			},
 			HibernateAfter:                           spec.HibernateAfter,
 			InstallAttemptsLimit:                     spec.InstallAttemptsLimit,
-			PowerstateTransitionToRunningTimeout:     resumeTimeout(m.pool),
+			PowerstateTransitionToRunningTimeout:     facts.ResumeTimeout(m.pool),
 			PowerstateTransitionToHibernatingTimeout: spec.PowerstateTransitionToHibernatingTimeout,
 		},
 	}

@@ -19,6 +19,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
 const everything = `
 metadata: {namespace: pools, name: p}
 spec:

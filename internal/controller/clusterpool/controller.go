@@ -28,6 +28,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/fresh"
 	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch;patch
@@ -160,7 +161,7 @@ func factsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*hivev1.ClusterDeployment), e.ObjectNew.(*hivev1.ClusterDeployment)
 		never := time.Time{}
-		return facts(before, never) != facts(after, never)
+		return facts.Of(before, never) != facts.Of(after, never)
 	}}
 }
 

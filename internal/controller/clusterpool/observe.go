@@ -3,17 +3,13 @@ package clusterpool
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 // seen is what a pass has read. Clusters and claims are shared with the cache:
@@ -83,134 +79,18 @@ func (r *Reconciler) claimsOf(ctx context.Context, key types.NamespacedName) (ma
 	return out, nil
 }
 
+// objects are what the facts are taken from.
+func (s *seen) objects() facts.Objects {
+	return facts.Objects{Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing}
+}
+
 func (r *Reconciler) snapshot(s *seen) (pool.Snapshot, error) {
-	now := r.Clock.Now()
-	set, err := Settings(s.pool, s.missing)
+	snap, err := s.objects().Snapshot(r.Clock.Now())
 	if err != nil {
-		return pool.Snapshot{}, err
+		return snap, err
 	}
-	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !fake(s.pool) {
-		set.Room, set.NoRoom = room(s.pool.Spec.Platform)
-	}
-	snap := pool.Snapshot{Settings: set, Now: now}
-	for _, cd := range s.clusters {
-		snap.Members = append(snap.Members, facts(cd, now))
-	}
-	for _, name := range s.pool.Status.Pending {
-		if s.clusters[name] == nil {
-			snap.Pending = append(snap.Pending, name)
-		}
-	}
-	for _, c := range s.claims {
-		snap.Claims = append(snap.Claims, pool.Claim{
-			Name: c.Name, Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace, Deleting: c.DeletionTimestamp != nil,
-		})
+	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !facts.Fake(s.pool) {
+		snap.Settings.Room, snap.Settings.NoRoom = room(s.pool.Spec.Platform)
 	}
 	return snap, nil
-}
-
-// Settings reads a pool's spec. missing are the dependencies that do not exist;
-// fake clusters are made without them.
-func Settings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error) {
-	version, err := pool.Version(p.Spec)
-	if err != nil {
-		return pool.Settings{}, err
-	}
-	set := pool.Settings{
-		Size:          int(p.Spec.Size),
-		RunningCount:  int(p.Spec.RunningCount),
-		MaxSize:       number(p.Spec.MaxSize),
-		MaxConcurrent: number(p.Spec.MaxConcurrent),
-		Version:       version,
-		Deleting:      p.DeletionTimestamp != nil,
-	}
-	if len(missing) > 0 && !fake(p) {
-		set.Blocked = inWords(missing)
-	}
-	if d := resumeTimeout(p); d != nil {
-		set.ResumeTimeout, _ = d.Parse() // a stored value that cannot be parsed is no timeout; the schema refuses new ones
-	}
-	return set, nil
-}
-
-func number(n *int32) *int {
-	if n == nil {
-		return nil
-	}
-	i := int(*n)
-	return &i
-}
-
-// resumeTimeout is the enhancement's field or, failing that, Hive's; nil is for ever.
-func resumeTimeout(p *hivev1.ClusterPool) *hivev1.Duration {
-	switch hc := p.Spec.HibernationConfig; {
-	case p.Spec.PowerstateTransitionToRunningTimeout != nil:
-		return p.Spec.PowerstateTransitionToRunningTimeout
-	case hc != nil && hc.ResumeTimeout != "":
-		return &hc.ResumeTimeout
-	}
-	return nil
-}
-
-func fake(p *hivev1.ClusterPool) bool { return isTrue(p.Spec.Annotations[hivev1.AnnotationFake]) }
-
-func isTrue(s string) bool {
-	b, err := strconv.ParseBool(s)
-	return err == nil && b
-}
-
-// facts reads what a plan depends on from a cluster. They are comparable.
-func facts(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
-	m := pool.Member{
-		Name:      cd.Name,
-		Created:   cd.CreationTimestamp.Time,
-		Version:   cd.Annotations[hivev1.AnnotationPoolVersion],
-		Deleting:  cd.DeletionTimestamp != nil,
-		Marked:    isTrue(cd.Annotations[hivev1.AnnotationRemove]) || isTrue(cd.Annotations[hivev1.AnnotationRemoveLegacy]),
-		Installed: cd.Spec.Installed,
-		GaveUp:    condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
-		Failing:   !cd.Spec.Installed && condition.True(cd.Status.Conditions, hivev1.ClusterProvisionFailed),
-		Wanted:    pool.Power(cd.Spec.PowerState),
-	}
-	m.Running = cd.Status.PowerState == hivev1.StatusRunning && m.Wanted != pool.Hibernating
-	if cd.Spec.ClusterPoolRef != nil {
-		m.Claim = cd.Spec.ClusterPoolRef.ClaimName
-	}
-	if at := cd.Status.InstalledTimestamp; at != nil {
-		m.InstallTook = atLeastASecond(at.Sub(cd.CreationTimestamp.Time))
-	}
-	powerFacts(&m, cd, now)
-	return m
-}
-
-// atLeastASecond is a duration between two times that the API keeps in seconds:
-// what takes less is known to have taken no longer than one.
-func atLeastASecond(d time.Duration) time.Duration { return max(time.Second, d) }
-
-func powerFacts(m *pool.Member, cd *hivev1.ClusterDeployment, now time.Time) {
-	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating); c != nil && c.Status != corev1.ConditionTrue {
-		m.PowerFailed = slices.Contains([]string{hivev1.ReasonFailedToStart, hivev1.ReasonFailedToStop}, c.Reason)
-	}
-	wantsRun := m.Wanted == pool.Running && m.Installed && !m.Running
-	if t := cd.Status.PowerTransition; t != nil {
-		transitionFacts(m, *t, wantsRun, now)
-	}
-	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); wantsRun && c != nil &&
-		c.Status == corev1.ConditionTrue && c.Reason != hivev1.ReasonHibernating {
-		m.UnreachableSince = c.LastTransitionTime.Time
-	}
-}
-
-func transitionFacts(m *pool.Member, t hivev1.PowerTransition, wantsRun bool, now time.Time) {
-	up := t.Target == hivev1.PowerRunning
-	switch {
-	case t.FinishedAt != nil && up:
-		m.ResumeTook = atLeastASecond(t.FinishedAt.Sub(t.StartedAt.Time))
-	case t.FinishedAt == nil:
-		if wantsRun && up {
-			m.ResumingSince = t.StartedAt.Time
-		}
-		m.MachinesFailed = wantsRun && t.MachinesFailed
-		m.PowerTimedOut = m.PowerFailed && t.Deadline != nil && !now.Before(t.Deadline.Time)
-	}
 }

@@ -1,4 +1,4 @@
-package clusterpool
+package facts
 
 import (
 	"testing"
@@ -78,7 +78,7 @@ func TestPhases(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := facts(tc.cd, noon).Phase(pool.Settings{}, noon); got != tc.want {
+			if got := Of(tc.cd, noon).Phase(pool.Settings{}, noon); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})

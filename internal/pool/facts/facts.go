@@ -1,0 +1,167 @@
+// Package facts translates between the objects of the API and what package pool
+// decides on: a pool, its clusters and its claims become a pool.Snapshot, and a
+// pool.Report becomes the pool's status.
+//
+// It is pure, as a decider is. The controller reads and writes the objects;
+// hotspare pool plan takes them from files. What both say of the same objects is
+// the same, word for word, since both say it with this package.
+package facts
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// Objects are a pool and what belongs to it, as read. Nothing here changes them.
+type Objects struct {
+	Pool *hivev1.ClusterPool
+	// Clusters and Claims are all that belong to the pool, by name.
+	Clusters map[string]*hivev1.ClusterDeployment
+	Claims   map[string]*hivev1.ClusterClaim
+	// Missing is what the pool needs and lacks, each in words; see Missing.
+	Missing []string
+}
+
+// Snapshot is what the pool's next steps depend on; its lists are in no order. The
+// platform's room is not in the objects: who knows it adds it to the settings.
+func (o Objects) Snapshot(now time.Time) (pool.Snapshot, error) {
+	set, err := Settings(o.Pool, o.Missing)
+	if err != nil {
+		return pool.Snapshot{}, err
+	}
+	s := pool.Snapshot{Settings: set, Now: now}
+	for _, cd := range o.Clusters {
+		s.Members = append(s.Members, Of(cd, now))
+	}
+	for _, name := range o.Pool.Status.Pending {
+		if o.Clusters[name] == nil {
+			s.Pending = append(s.Pending, name)
+		}
+	}
+	for _, c := range o.Claims {
+		s.Claims = append(s.Claims, pool.Claim{
+			Name: c.Name, Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace, Deleting: c.DeletionTimestamp != nil,
+		})
+	}
+	return s, nil
+}
+
+// Settings reads a pool's spec. missing are the dependencies that do not exist;
+// fake clusters are made without them.
+func Settings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error) {
+	version, err := pool.Version(p.Spec)
+	if err != nil {
+		return pool.Settings{}, err
+	}
+	set := pool.Settings{
+		Size:          int(p.Spec.Size),
+		RunningCount:  int(p.Spec.RunningCount),
+		MaxSize:       number(p.Spec.MaxSize),
+		MaxConcurrent: number(p.Spec.MaxConcurrent),
+		Version:       version,
+		Deleting:      p.DeletionTimestamp != nil,
+	}
+	if len(missing) > 0 && !Fake(p) {
+		set.Blocked = inWords(missing)
+	}
+	if d := ResumeTimeout(p); d != nil {
+		set.ResumeTimeout, _ = d.Parse() // a stored value that cannot be parsed is no timeout; the schema refuses new ones
+	}
+	return set, nil
+}
+
+func number(n *int32) *int {
+	if n == nil {
+		return nil
+	}
+	i := int(*n)
+	return &i
+}
+
+// ResumeTimeout is the enhancement's field or, failing that, Hive's; nil is for ever.
+func ResumeTimeout(p *hivev1.ClusterPool) *hivev1.Duration {
+	switch hc := p.Spec.HibernationConfig; {
+	case p.Spec.PowerstateTransitionToRunningTimeout != nil:
+		return p.Spec.PowerstateTransitionToRunningTimeout
+	case hc != nil && hc.ResumeTimeout != "":
+		return &hc.ResumeTimeout
+	}
+	return nil
+}
+
+// Fake reports whether the pool's clusters exist on paper only.
+func Fake(p *hivev1.ClusterPool) bool { return isTrue(p.Spec.Annotations[hivev1.AnnotationFake]) }
+
+// Marked reports whether somebody has marked the cluster for removal.
+func Marked(cd *hivev1.ClusterDeployment) bool {
+	return isTrue(cd.Annotations[hivev1.AnnotationRemove]) || isTrue(cd.Annotations[hivev1.AnnotationRemoveLegacy])
+}
+
+func isTrue(s string) bool {
+	b, err := strconv.ParseBool(s)
+	return err == nil && b
+}
+
+// Of reads what a plan depends on from a cluster. Two results can be compared to
+// see whether a change of the cluster matters.
+func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
+	m := pool.Member{
+		Name:      cd.Name,
+		Created:   cd.CreationTimestamp.Time,
+		Version:   cd.Annotations[hivev1.AnnotationPoolVersion],
+		Deleting:  cd.DeletionTimestamp != nil,
+		Marked:    Marked(cd),
+		Installed: cd.Spec.Installed,
+		GaveUp:    condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
+		Failing:   !cd.Spec.Installed && condition.True(cd.Status.Conditions, hivev1.ClusterProvisionFailed),
+		Wanted:    pool.Power(cd.Spec.PowerState),
+	}
+	m.Running = cd.Status.PowerState == hivev1.StatusRunning && m.Wanted != pool.Hibernating
+	if cd.Spec.ClusterPoolRef != nil {
+		m.Claim = cd.Spec.ClusterPoolRef.ClaimName
+	}
+	if at := cd.Status.InstalledTimestamp; at != nil {
+		m.InstallTook = atLeastASecond(at.Sub(cd.CreationTimestamp.Time))
+	}
+	power(&m, cd, now)
+	return m
+}
+
+// atLeastASecond is a duration between two times that the API keeps in seconds:
+// what takes less is known to have taken no longer than one.
+func atLeastASecond(d time.Duration) time.Duration { return max(time.Second, d) }
+
+func power(m *pool.Member, cd *hivev1.ClusterDeployment, now time.Time) {
+	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating); c != nil && c.Status != corev1.ConditionTrue {
+		m.PowerFailed = slices.Contains([]string{hivev1.ReasonFailedToStart, hivev1.ReasonFailedToStop}, c.Reason)
+	}
+	wantsRun := m.Wanted == pool.Running && m.Installed && !m.Running
+	if t := cd.Status.PowerTransition; t != nil {
+		transition(m, *t, wantsRun, now)
+	}
+	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); wantsRun && c != nil &&
+		c.Status == corev1.ConditionTrue && c.Reason != hivev1.ReasonHibernating {
+		m.UnreachableSince = c.LastTransitionTime.Time
+	}
+}
+
+func transition(m *pool.Member, t hivev1.PowerTransition, wantsRun bool, now time.Time) {
+	up := t.Target == hivev1.PowerRunning
+	switch {
+	case t.FinishedAt != nil && up:
+		m.ResumeTook = atLeastASecond(t.FinishedAt.Sub(t.StartedAt.Time))
+	case t.FinishedAt == nil:
+		if wantsRun && up {
+			m.ResumingSince = t.StartedAt.Time
+		}
+		m.MachinesFailed = wantsRun && t.MachinesFailed
+		m.PowerTimedOut = m.PowerFailed && t.Deadline != nil && !now.Before(t.Deadline.Time)
+	}
+}

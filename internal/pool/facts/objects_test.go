@@ -1,0 +1,194 @@
+package facts
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+func named(name string) func(*hivev1.ClusterDeployment) {
+	return func(cd *hivev1.ClusterDeployment) { cd.Name = name }
+}
+
+// objects are a pool of size 1 with these clusters.
+func objects(change func(*hivev1.ClusterPool), clusters ...*hivev1.ClusterDeployment) Objects {
+	o := Objects{
+		Pool: &hivev1.ClusterPool{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", Generation: 7},
+			Spec:       hivev1.ClusterPoolSpec{Size: 1, RunningCount: 1, Platform: hivev1.Platform{AWS: &runtime.RawExtension{Raw: []byte("{}")}}},
+		},
+		Clusters: map[string]*hivev1.ClusterDeployment{},
+		Claims:   map[string]*hivev1.ClusterClaim{},
+	}
+	for _, cd := range clusters {
+		o.Clusters[cd.Name] = cd
+	}
+	if change != nil {
+		change(o.Pool)
+	}
+	return o
+}
+
+// tells are the conditions that say something, a line each.
+func tells(t *testing.T, o Objects) string {
+	t.Helper()
+	s, err := o.Snapshot(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, c := range o.Status(pool.Decide(s).Report, s.Pending, noon).Conditions {
+		if c.Reason != hivev1.ReasonInitialized {
+			lines = append(lines, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestConditionsTellWhatIsTheMatter(t *testing.T) {
+	version, err := pool.Version(objects(nil).Pool.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	current := annotated(hivev1.AnnotationPoolVersion, version)
+	one, gone := int32(1), metav1.NewTime(noon)
+	for name, tc := range map[string]struct {
+		o    Objects
+		want string
+	}{
+		"all is well": {
+			objects(nil, running(current)), `
+AllClustersCurrent True ClusterDeploymentsCurrent: All unassigned ClusterDeployments match the pool configuration
+CapacityAvailable True Available: There is capacity to add more clusters to the pool.
+MissingDependencies False Verified: Dependencies verified`,
+		},
+		"stale clusters are named in order": {
+			objects(nil, running(named("b"), annotated(hivev1.AnnotationPoolVersion, "v0")), running(annotated(hivev1.AnnotationPoolVersion, "v0"))), `
+AllClustersCurrent False SomeClusterDeploymentsStale: Some unassigned ClusterDeployments do not match the pool configuration: a, b
+CapacityAvailable True Available: There is capacity to add more clusters to the pool.
+MissingDependencies False Verified: Dependencies verified`,
+		},
+		"clusters of no version, in a full pool": {
+			objects(func(p *hivev1.ClusterPool) { p.Spec.MaxSize = &one }, running()), `
+AllClustersCurrent Unknown SomeClusterDeploymentsUnknown: Some unassigned ClusterDeployments are missing their pool spec hash annotation: a
+CapacityAvailable False MaxCapacity: Pool is at maximum capacity of 1 waiting and claimed clusters.
+MissingDependencies False Verified: Dependencies verified`,
+		},
+		"a pool that is about to be full is at its own limit, not at the platform's": {
+			objects(func(p *hivev1.ClusterPool) { p.Spec.MaxSize = &one }), `
+AllClustersCurrent True ClusterDeploymentsCurrent: All unassigned ClusterDeployments match the pool configuration
+CapacityAvailable False MaxCapacity: Pool is at maximum capacity of 1 waiting and claimed clusters.
+MissingDependencies False Verified: Dependencies verified`,
+		},
+		"a pool being deleted tells what holds it": {
+			objects(func(p *hivev1.ClusterPool) { p.DeletionTimestamp = &gone }, running(named("b")), running()), `
+DeletionPossible False ClusterDeploymentsPendingCleanup: The following ClusterDeployments are pending cleanup: a, b`,
+		},
+		"and that nothing does": {
+			objects(func(p *hivev1.ClusterPool) { p.DeletionTimestamp = &gone }), `
+DeletionPossible True DeletionPossible: No ClusterDeployments pending cleanup`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(strings.TrimPrefix(tc.want, "\n"), tells(t, tc.o)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestThePlatformsRoomIsTold(t *testing.T) {
+	three, none := int32(3), 0
+	o := objects(func(p *hivev1.ClusterPool) { p.Spec.MaxSize = &three })
+	s, err := o.Snapshot(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Settings.Room, s.Settings.NoRoom = &none, "the memory of this machine is used up"
+	for _, c := range o.Status(pool.Decide(s).Report, nil, noon).Conditions {
+		if c.Type == hivev1.PoolCapacityAvailable && (c.Reason != hivev1.ReasonNoRoom || c.Message != s.Settings.NoRoom) {
+			t.Errorf("got %s: %s", c.Reason, c.Message)
+		}
+	}
+}
+
+func TestStatusCountsAndForgetsNothing(t *testing.T) {
+	o := objects(func(p *hivev1.ClusterPool) { p.Status.Pending = []string{"a", "z"} }, running(), running(named("b"), told(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, "X")))
+	s, err := o.Snapshot(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"z"}, s.Pending); diff != "" {
+		t.Errorf("a name is pending until its cluster is there: %s", diff)
+	}
+	st := o.Status(pool.Decide(s).Report, append(s.Pending, "new"), noon)
+	got := fmt.Sprintln(st.Size, st.Standby, st.Ready, st.Pending, st.ObservedGeneration, st.Selector)
+	if want := "2 0 1 [z new] 7 hive.openshift.io/clusterpool-namespace=n,hive.openshift.io/clusterpool-name=p\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if diff := cmp.Diff([]string{"a", "z"}, o.Pool.Status.Pending); diff != "" {
+		t.Errorf("the status before is left as it was: %s", diff)
+	}
+}
+
+func TestMissingAsksForEveryNeed(t *testing.T) {
+	ref := func(name string) *corev1.LocalObjectReference { return &corev1.LocalObjectReference{Name: name} }
+	o := objects(func(p *hivev1.ClusterPool) {
+		p.Spec.ImageSetRef.Name = "v1"
+		p.Spec.PullSecretRef, p.Spec.InstallConfigSecretTemplateRef, p.Spec.CustomizationRef = ref("pull"), ref("template"), ref("c")
+		p.Spec.Platform.AWS.Raw = []byte(`{"credentialsSecretRef":{"name":"creds"},"certificatesSecretRef":{"name":"certs"}}`)
+	})
+	var asked []string
+	got, err := Missing(o.Pool, []string{"local"}, func(n Need) (string, error) {
+		asked = append(asked, fmt.Sprint(n.Kind, " ", n.Name))
+		switch {
+		case n.Kind != Secret:
+			return n.Absent(), nil
+		case n.Name == "template":
+			return n.Unfit(&corev1.Secret{Data: map[string][]byte{"install-config.yaml": []byte("[hush")}}), nil
+		}
+		return n.Unfit(&corev1.Secret{}), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAsked := "ClusterImageSet v1, Secret pull, Secret template, Secret creds, Secret certs, ClusterDeploymentCustomization c"
+	if text := strings.Join(asked, ", "); text != wantAsked {
+		t.Errorf("asked for %s, want %s", text, wantAsked)
+	}
+	want := []string{
+		"platform: no installer for spec.platform.aws is set up here, only for local: use such a platform, or the annotation hive.openshift.io/fake-cluster in spec.annotations",
+		`cluster image set: ClusterImageSet "v1" does not exist: create it, or change spec.imageSetRef`,
+		`pull secret: Secret "pull" has no key ".dockerconfigjson": add it, or change spec.pullSecretRef`,
+		`install config template secret: Secret "template", key "install-config.yaml": `,
+		`customization: ClusterDeploymentCustomization "c" does not exist: create it, or change spec.customizationRef`,
+	}
+	if !slices.EqualFunc(want, got, func(w, g string) bool { return strings.HasPrefix(g, w) }) || strings.Contains(strings.Join(got, ""), "hush") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMissingPassesErrorsOn(t *testing.T) {
+	broken := errors.New("no network")
+	if _, err := Missing(objects(nil).Pool, nil, func(Need) (string, error) { return "", broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestADyingPoolNeedsNothing(t *testing.T) {
+	gone := metav1.NewTime(noon)
+	o := objects(func(p *hivev1.ClusterPool) { p.DeletionTimestamp = &gone })
+	if got, err := Missing(o.Pool, []string{"local"}, func(n Need) (string, error) { return n.Absent(), nil }); len(got) > 0 || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}

@@ -1,0 +1,96 @@
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// Status is the pool's status as a report makes it of the one before: counts,
+// the plan in words, conditions, and the names under which clusters are about to
+// be created.
+func (o Objects) Status(rep pool.Report, pending []string, now time.Time) hivev1.ClusterPoolStatus {
+	st := *o.Pool.Status.DeepCopy()
+	st.Size = int32(rep.Unclaimed())
+	st.Standby = int32(rep.Count[pool.Standby])
+	st.Ready = int32(rep.Count[pool.Assignable])
+	st.Selector = fmt.Sprintf("%s=%s,%s=%s", hivev1.LabelPoolNamespace, o.Pool.Namespace, hivev1.LabelPoolName, o.Pool.Name)
+	st.Plan = rep.Words
+	st.ObservedGeneration = o.Pool.Generation
+	st.Pending = slices.Clone(pending)
+	o.conditions(&st.Conditions, rep, now)
+	return st
+}
+
+type setter func(typ string, status corev1.ConditionStatus, reason, message string)
+
+func (o Objects) conditions(list *[]hivev1.Condition, rep pool.Report, now time.Time) {
+	set := func(typ string, status corev1.ConditionStatus, reason, message string) {
+		condition.Set(list, typ, status, reason, message, now)
+	}
+	unknown := func(typ string) {
+		if condition.Find(*list, typ) == nil {
+			set(typ, corev1.ConditionUnknown, hivev1.ReasonInitialized, "Condition Initialized")
+		}
+	}
+	unknown(hivev1.PoolInventoryValid)
+	if o.Pool.DeletionTimestamp != nil {
+		deletion(set, rep)
+		return
+	}
+	unknown(hivev1.PoolDeletionPossible)
+	dependencies(set, o.Missing)
+	o.capacity(set, rep)
+	currency(set, rep)
+}
+
+func dependencies(set setter, missing []string) {
+	if len(missing) > 0 {
+		set(hivev1.PoolMissingDependencies, corev1.ConditionTrue, hivev1.ReasonMissing, inWords(missing))
+		return
+	}
+	set(hivev1.PoolMissingDependencies, corev1.ConditionFalse, hivev1.ReasonVerified, "Dependencies verified")
+}
+
+func (o Objects) capacity(set setter, rep pool.Report) {
+	limit := o.Pool.Spec.MaxSize
+	switch {
+	case !rep.Full:
+		set(hivev1.PoolCapacityAvailable, corev1.ConditionTrue, hivev1.ReasonAvailable, "There is capacity to add more clusters to the pool.")
+	case limit != nil && (rep.AtMaxSize || len(o.Clusters) >= int(*limit)):
+		set(hivev1.PoolCapacityAvailable, corev1.ConditionFalse, hivev1.ReasonMaxCapacity,
+			fmt.Sprintf("Pool is at maximum capacity of %d waiting and claimed clusters.", *limit))
+	default:
+		set(hivev1.PoolCapacityAvailable, corev1.ConditionFalse, hivev1.ReasonNoRoom, rep.NoRoom)
+	}
+}
+
+func currency(set setter, rep pool.Report) {
+	switch {
+	case len(rep.Stale) > 0:
+		set(hivev1.PoolAllClustersCurrent, corev1.ConditionFalse, hivev1.ReasonSomeClustersStale,
+			"Some unassigned ClusterDeployments do not match the pool configuration: "+strings.Join(rep.Stale, ", "))
+	case len(rep.Unversioned) > 0:
+		set(hivev1.PoolAllClustersCurrent, corev1.ConditionUnknown, hivev1.ReasonSomeClustersUnknown,
+			"Some unassigned ClusterDeployments are missing their pool spec hash annotation: "+strings.Join(rep.Unversioned, ", "))
+	default:
+		set(hivev1.PoolAllClustersCurrent, corev1.ConditionTrue, hivev1.ReasonClustersCurrent,
+			"All unassigned ClusterDeployments match the pool configuration")
+	}
+}
+
+func deletion(set setter, rep pool.Report) {
+	if len(rep.Left) > 0 {
+		set(hivev1.PoolDeletionPossible, corev1.ConditionFalse, hivev1.ReasonClustersPendingClean,
+			"The following ClusterDeployments are pending cleanup: "+strings.Join(rep.Left, ", "))
+		return
+	}
+	set(hivev1.PoolDeletionPossible, corev1.ConditionTrue, hivev1.ReasonDeletionPossible, "No ClusterDeployments pending cleanup")
+}
