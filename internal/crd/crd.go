@@ -1,0 +1,139 @@
+// Package crd does with a manifest what the API server does before it stores one:
+// it takes away fields that the API does not have, fills in defaults, and
+// validates. It does so with the API server's own code and with the CRDs of
+// package config, so that it finds the same faults, and says so in the same words.
+//
+// Rules that compare an object with the one before it are not applied, nor are
+// admission policies.
+package crd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	apischema "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"hotspare.io/hotspare/config"
+)
+
+// ErrUnknown is the error for a kind that is not ours.
+var ErrUnknown = errors.New("no such kind")
+
+// Schema is what a kind's objects must be like.
+type Schema struct {
+	namespaced bool
+	shape      *schema.Structural
+	values     apischema.SchemaValidator
+	rules      *cel.Validator
+}
+
+// Of reads the schema of one of our kinds: "ClusterPool".
+func Of(kind string) (*Schema, error) {
+	raw, err := config.Manifests.ReadFile("crd/hive.openshift.io_" + strings.ToLower(kind) + "s.yaml")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", kind, ErrUnknown)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the CRD of %s: %w", kind, err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(raw, &crd); err != nil {
+		return nil, fmt.Errorf("reading the CRD of %s: %w", kind, err)
+	}
+	s, err := compile(&crd)
+	if err != nil {
+		return nil, fmt.Errorf("compiling the schema of %s: %w", kind, err)
+	}
+	return s, nil
+}
+
+func compile(crd *apiextensionsv1.CustomResourceDefinition) (*Schema, error) {
+	var internal apiextensions.CustomResourceValidation
+	err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(
+		crd.Spec.Versions[0].Schema, &internal, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schema{namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped}
+	if s.shape, err = schema.NewStructural(internal.OpenAPIV3Schema); err != nil {
+		return nil, err
+	}
+	s.shape = s.shape.DeepCopy() // it shares defaults with what it was made from
+	if err := defaulting.PruneDefaults(s.shape); err != nil {
+		return nil, err
+	}
+	if s.values, _, err = apischema.NewSchemaValidator(internal.OpenAPIV3Schema); err != nil {
+		return nil, err
+	}
+	s.rules = cel.NewValidator(s.shape, true, celconfig.PerCallLimit)
+	return s, nil
+}
+
+// Verdict is what there is to say of an object.
+type Verdict struct {
+	// Unknown are the paths of fields that the API does not have; sorted.
+	Unknown []string
+	// Faults are why the API server would refuse the object.
+	Faults field.ErrorList
+}
+
+// Admit takes unknown fields away from the object, fills in defaults, and tells
+// what it found. An error is about metadata that cannot be read at all.
+func (s *Schema) Admit(ctx context.Context, object map[string]any) (Verdict, error) {
+	var v Verdict
+	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		return v, fmt.Errorf("reading metadata: %w", err)
+	}
+	pruned := pruning.PruneWithOptions(object, s.shape, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	v.Unknown = slices.Sorted(slices.Values(slices.Concat(unknown, pruned)))
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.shape)
+	if found {
+		if err := objectmeta.SetObjectMeta(object, meta); err != nil {
+			return v, fmt.Errorf("reading metadata: %w", err)
+		}
+	}
+	defaulting.Default(object, s.shape)
+	v.Faults = s.validate(ctx, object)
+	return v, nil
+}
+
+func (s *Schema) validate(ctx context.Context, object map[string]any) field.ErrorList {
+	faults := validation.ValidateObjectMetaAccessor(
+		&unstructured.Unstructured{Object: object}, s.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	faults = append(faults, apischema.ValidateCustomResource(nil, object, s.values)...)
+	faults = append(faults, listtype.ValidateListSetsAndMaps(nil, s.shape, object)...)
+	if s.rules == nil || blocks(faults) {
+		return faults
+	}
+	broken, _ := s.rules.Validate(ctx, nil, s.shape, object, nil, celconfig.RuntimeCELCostBudget)
+	return append(faults, broken...)
+}
+
+// blocks reports whether the object is of another shape than the rules expect.
+func blocks(faults field.ErrorList) bool {
+	for _, f := range faults {
+		switch f.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return true
+		}
+	}
+	return false
+}

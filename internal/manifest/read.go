@@ -1,0 +1,304 @@
+// Package manifest reads manifests: files, folders and standard input, of YAML or
+// JSON, into the objects that pools are about.
+//
+// Nothing is dropped without a word. What cannot be read is an error that names
+// the file, the document, the object and the field; what the API server would
+// refuse is a warning; what was left out is a note.
+package manifest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Document is one object as it stands in a file.
+type Document struct {
+	// Place is where it stands: "pools.yaml, document 2, item 3".
+	Place  string
+	Object map[string]any
+}
+
+// Reader finds documents.
+type Reader struct {
+	// Stdin is what the name - stands for.
+	Stdin io.Reader
+	// Recursive looks into the folders of folders.
+	Recursive bool
+}
+
+// Read reads files, and all *.yaml, *.yml and *.json of folders, in the order
+// given, those of a folder by name. The items of a List are documents of their own,
+// empty documents are none. The error tells of everything that cannot be read.
+func (r Reader) Read(names []string) ([]Document, error) {
+	var out []Document
+	var errs []error
+	read := map[string]bool{}
+	for _, name := range names {
+		files, err := r.files(name)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		for _, file := range files {
+			if read[file] {
+				continue
+			}
+			read[file] = true
+			docs, err := r.file(file)
+			out, errs = append(out, docs...), append(errs, err)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+const stdin = "-"
+
+// extensions are those of manifests in a folder; a file that is named is read whatever it is called.
+var extensions = []string{".yaml", ".yml", ".json"}
+
+// files are the files that a name stands for.
+func (r Reader) files(name string) ([]string, error) {
+	if name == stdin {
+		return []string{stdin}, nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, reason(err))
+	}
+	if !info.IsDir() {
+		return []string{filepath.Clean(name)}, nil
+	}
+	var out []string
+	err = filepath.WalkDir(name, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path != name && !r.Recursive:
+			return filepath.SkipDir
+		case !e.IsDir() && slices.Contains(extensions, filepath.Ext(path)):
+			out = append(out, filepath.Clean(path))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, reason(err))
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("folder %s has no *.yaml, *.yml or *.json: name its files, or look into its folders with -R", name)
+	}
+	return out, nil
+}
+
+// reason is an error without the path, which is said already.
+func reason(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+func (r Reader) file(name string) ([]Document, error) {
+	raw, err := r.bytes(name)
+	if name == stdin {
+		name = "standard input"
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, reason(err))
+	}
+	parts := split(strings.TrimPrefix(string(raw), "\uFEFF"))
+	var out []Document
+	var errs []error
+	number := 0
+	for _, p := range parts {
+		value, err := p.value()
+		if err == nil && value == nil {
+			continue
+		}
+		number++
+		place := fmt.Sprintf("%s, document %d", name, number)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", place, err))
+			continue
+		}
+		docs, err := documents(place, value)
+		out, errs = append(out, docs...), append(errs, err)
+	}
+	return out, errors.Join(errs...)
+}
+
+func (r Reader) bytes(name string) ([]byte, error) {
+	if name == stdin {
+		return io.ReadAll(r.Stdin)
+	}
+	return os.ReadFile(name)
+}
+
+// part is the text of one document.
+type part struct {
+	text string
+	// before is how many lines of the file come before it.
+	before int
+	json   bool
+}
+
+// split divides a file: JSON values that follow each other, or YAML documents. The
+// decoder of YAML reads the first of several documents and says nothing of the
+// others, so a comment behind --- must not hide where one begins.
+func split(text string) []part {
+	if parts := splitJSON(text); parts != nil {
+		return parts
+	}
+	parts := []part{{}}
+	var lines []string
+	flush := func() { parts[len(parts)-1].text, lines = strings.Join(lines, ""), nil }
+	for i, line := range strings.SplitAfter(text, "\n") {
+		rest, marked := marker(line)
+		if marked {
+			flush()
+			parts = append(parts, part{before: i})
+		}
+		lines = append(lines, rest)
+	}
+	flush()
+	return parts
+}
+
+// marker reports whether a line ends one document and begins the next, and what
+// of the line belongs to the next.
+func marker(line string) (rest string, marked bool) {
+	if strings.TrimRight(line, " \t\r\n") == "..." {
+		return "\n", true
+	}
+	rest, marked = strings.CutPrefix(line, "---")
+	if marked && (rest == "" || strings.ContainsAny(rest[:1], " \t\r\n")) {
+		return rest, true
+	}
+	return line, false
+}
+
+// splitJSON returns nil if the text is not JSON from one end to the other.
+func splitJSON(text string) []part {
+	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
+		return nil
+	}
+	var parts []part
+	for dec := json.NewDecoder(strings.NewReader(text)); ; {
+		var raw json.RawMessage
+		switch err := dec.Decode(&raw); {
+		case errors.Is(err, io.EOF):
+			return parts
+		case err != nil:
+			return nil // as YAML it is either right, or refused with the number of a line
+		}
+		parts = append(parts, part{text: string(raw), json: true})
+	}
+}
+
+// value decodes a part; nil when there is nothing in it. A key that is written
+// twice is an error: one of the two would be lost.
+func (p part) value() (any, error) {
+	raw := []byte(p.text)
+	if !p.json {
+		var err error
+		if raw, err = p.toJSON(); err != nil {
+			return nil, err
+		}
+	}
+	var v any
+	if err := utiljson.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// toJSON puts the lines before it back, so that an error tells the line of the file.
+func (p part) toJSON() ([]byte, error) {
+	text := []byte(strings.Repeat("\n", p.before) + p.text)
+	raw, err := yaml.YAMLToJSONStrict(text)
+	if err != nil && strings.Contains(p.text, "<<:") {
+		// The strict decoder takes a key beside a merge for one that is written twice.
+		return yaml.YAMLToJSON(text)
+	}
+	return raw, err
+}
+
+// documents are the objects that a value holds: itself, or its items.
+func documents(place string, value any) ([]Document, error) {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: it is %s, want an object with apiVersion and kind", place, shape(value))
+	}
+	kind, _ := object["kind"].(string)
+	version, _ := object["apiVersion"].(string)
+	if kind == "" || version == "" {
+		return nil, fmt.Errorf("%s: it has no %s: every object needs apiVersion and kind, such as hive.openshift.io/v1 and ClusterPool",
+			place, absent(kind, version))
+	}
+	items, has := object["items"]
+	of, isList := strings.CutSuffix(kind, "List")
+	if !isList || !has {
+		return []Document{{place, object}}, nil
+	}
+	list, ok := items.([]any)
+	if !ok && items != nil {
+		return nil, fmt.Errorf("%s: items is %s, want a list of objects", place, shape(items))
+	}
+	var out []Document
+	var errs []error
+	for i, item := range list {
+		docs, err := documents(fmt.Sprintf("%s, item %d", place, i+1), inherit(item, of, version))
+		out, errs = append(out, docs...), append(errs, err)
+	}
+	return out, errors.Join(errs...)
+}
+
+func absent(kind, version string) string {
+	switch {
+	case kind == "" && version == "":
+		return "apiVersion and no kind"
+	case kind == "":
+		return "kind"
+	default:
+		return "apiVersion"
+	}
+}
+
+// inherit gives an item of a typed list its kind: the API leaves it out there.
+func inherit(item any, kind, version string) any {
+	object, ok := item.(map[string]any)
+	if !ok || kind == "" || object["kind"] != nil {
+		return item
+	}
+	object["kind"] = kind
+	if object["apiVersion"] == nil {
+		object["apiVersion"] = version
+	}
+	return object
+}
+
+func shape(v any) string {
+	switch v.(type) {
+	case nil:
+		return "empty"
+	case []any:
+		return "a list"
+	case string:
+		return "a text"
+	case bool:
+		return "a boolean"
+	case map[string]any:
+		return "an object"
+	default:
+		return "a number"
+	}
+}

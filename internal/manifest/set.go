@@ -1,0 +1,308 @@
+package manifest
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/crd"
+)
+
+// Set is what documents are about. Objects with the same name are the same: there
+// are no two of them.
+type Set struct {
+	Pools          map[types.NamespacedName]*hivev1.ClusterPool
+	Clusters       map[types.NamespacedName]*hivev1.ClusterDeployment
+	Claims         map[types.NamespacedName]*hivev1.ClusterClaim
+	ImageSets      map[types.NamespacedName]*hivev1.ClusterImageSet
+	Customizations map[types.NamespacedName]*hivev1.ClusterDeploymentCustomization
+	Secrets        map[types.NamespacedName]*corev1.Secret
+	// Warnings are faults of objects that were taken all the same, in the order of the documents.
+	Warnings []Warning
+	// Notes are what was not taken as it stands, in words.
+	Notes []string
+}
+
+// Warning is one fault of one object: something that the API server would refuse,
+// or would not keep.
+type Warning struct {
+	// Place is where the object stands.
+	Place string `json:"place"`
+	// Object is its kind and name: "ClusterPool default/dev".
+	Object string `json:"object"`
+	// Field is what is wrong; empty when it is several, or the object itself.
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+}
+
+// String reads as a sentence.
+func (w Warning) String() string {
+	words := w.Place + ": " + w.Object + ": "
+	if w.Field != "" {
+		words += w.Field + ": "
+	}
+	return words + w.Message
+}
+
+// Defaults are for what documents leave open.
+type Defaults struct {
+	// Namespace is that of objects that name none.
+	Namespace string
+	// Created is the age of objects that have none.
+	Created time.Time
+}
+
+// Load makes a Set of documents: defaults are filled in as the API server does,
+// which says as warnings what it would refuse. A document about an object that came
+// before replaces it, and keeps what only the API server writes: status, age, and
+// that it is being deleted. Other kinds are left out with a note. The error tells
+// of every object that cannot be decoded.
+func Load(ctx context.Context, docs []Document, d Defaults) (*Set, error) {
+	l := &loader{Defaults: d, schemas: map[string]*crd.Schema{}, at: map[string]int{}, strange: map[string]int{}}
+	var errs []error
+	for _, doc := range docs {
+		errs = append(errs, l.sort(doc))
+	}
+	s := &Set{
+		Pools:          map[types.NamespacedName]*hivev1.ClusterPool{},
+		Clusters:       map[types.NamespacedName]*hivev1.ClusterDeployment{},
+		Claims:         map[types.NamespacedName]*hivev1.ClusterClaim{},
+		ImageSets:      map[types.NamespacedName]*hivev1.ClusterImageSet{},
+		Customizations: map[types.NamespacedName]*hivev1.ClusterDeploymentCustomization{},
+		Secrets:        map[types.NamespacedName]*corev1.Secret{},
+	}
+	for _, o := range l.objects {
+		if err := l.add(ctx, s, o); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", o.Place, o, err))
+		}
+	}
+	s.Notes = append(s.Notes, l.replaced...)
+	if len(l.strange) > 0 {
+		s.Notes = append(s.Notes, "left out, since no plan depends on it: "+l.strangers())
+	}
+	return s, errors.Join(errs...)
+}
+
+// object is a document of a kind that we know, and its name.
+type object struct {
+	Document
+	kind string
+	key  types.NamespacedName
+}
+
+func (o object) String() string {
+	if o.key.Namespace == "" {
+		return o.kind + " " + o.key.Name
+	}
+	return o.kind + " " + o.key.String()
+}
+
+type loader struct {
+	Defaults
+	schemas map[string]*crd.Schema
+	objects []object
+	// at is where an object is in the list, strange how many there are of another kind.
+	at       map[string]int
+	strange  map[string]int
+	replaced []string
+}
+
+// known are the kinds of hivev1 that a plan depends on, with whether they are in a namespace.
+var known = map[string]bool{
+	"ClusterPool": true, "ClusterDeployment": true, "ClusterClaim": true,
+	"ClusterDeploymentCustomization": true, "ClusterImageSet": false,
+}
+
+// sort puts a document among the objects, or counts it as a stranger.
+func (l *loader) sort(doc Document) error {
+	kind, _ := doc.Object["kind"].(string)
+	version, _ := doc.Object["apiVersion"].(string)
+	namespaced, ours := known[kind]
+	secret := kind == "Secret" && version == "v1"
+	if !secret && !(ours && version == hivev1.GroupVersion.String()) {
+		l.strange[kind+" ("+version+")"]++
+		return nil
+	}
+	o := object{Document: doc, kind: kind}
+	if err := o.name(l.Namespace, namespaced || secret); err != nil {
+		return err
+	}
+	if i, again := l.at[o.String()]; again {
+		o.keep(l.objects[i])
+		l.replaced = append(l.replaced, fmt.Sprintf("%s: %s replaces that of %s; status and age stay, unless it tells its own", o.Place, o, l.objects[i].Place))
+		l.objects[i] = o
+		return nil
+	}
+	l.at[o.String()] = len(l.objects)
+	l.objects = append(l.objects, o)
+	return nil
+}
+
+// name finds out what the object is called. One that should be in a namespace and
+// names none is put into the default one.
+func (o *object) name(namespace string, namespaced bool) error {
+	meta, _ := o.Object["metadata"].(map[string]any)
+	var ok bool
+	if o.key.Name, ok = meta["name"].(string); !ok || o.key.Name == "" {
+		return fmt.Errorf("%s: %s: metadata.name is %s", o.Place, o.kind, noText(meta["name"]))
+	}
+	if !namespaced {
+		return nil
+	}
+	if meta["namespace"] == nil || meta["namespace"] == "" {
+		meta["namespace"] = namespace
+	}
+	if o.key.Namespace, ok = meta["namespace"].(string); !ok {
+		return fmt.Errorf("%s: %s %s: metadata.namespace is %s", o.Place, o.kind, o.key.Name, noText(meta["namespace"]))
+	}
+	return nil
+}
+
+// noText says what stands where a name should; YAML takes n, 7 and on for other things.
+func noText(v any) string {
+	if v == nil || v == "" {
+		return "empty, want a text"
+	}
+	return shape(v) + ", want a text: put it in quotes"
+}
+
+// keep takes over from an older document what only the API server writes.
+func (o object) keep(old object) {
+	if _, has := o.Object["status"]; !has && old.Object["status"] != nil {
+		o.Object["status"] = old.Object["status"]
+	}
+	meta, _ := o.Object["metadata"].(map[string]any)
+	before, _ := old.Object["metadata"].(map[string]any)
+	for _, k := range []string{"creationTimestamp", "deletionTimestamp", "uid", "generation"} {
+		if meta[k] == nil && before[k] != nil {
+			meta[k] = before[k]
+		}
+	}
+}
+
+// strangers are the kinds that were left out: "2 ConfigMap (v1), 1 Template (template.openshift.io/v1)".
+func (l *loader) strangers() string {
+	var words []string
+	for _, kind := range slices.Sorted(maps.Keys(l.strange)) {
+		words = append(words, fmt.Sprintf("%d %s", l.strange[kind], kind))
+	}
+	return strings.Join(words, ", ")
+}
+
+// add decodes one object into the set.
+func (l *loader) add(ctx context.Context, s *Set, o object) error {
+	if o.kind == "Secret" {
+		return put(s.Secrets, o, l.Created, decodeSecret)
+	}
+	v, err := l.admit(ctx, o)
+	if err != nil {
+		return err
+	}
+	switch o.kind {
+	case "ClusterPool":
+		err = put(s.Pools, o, l.Created, decode[hivev1.ClusterPool])
+	case "ClusterDeployment":
+		err = put(s.Clusters, o, l.Created, decode[hivev1.ClusterDeployment])
+	case "ClusterClaim":
+		err = put(s.Claims, o, l.Created, decode[hivev1.ClusterClaim])
+	case "ClusterImageSet":
+		err = put(s.ImageSets, o, l.Created, decode[hivev1.ClusterImageSet])
+	default:
+		err = put(s.Customizations, o, l.Created, decode[hivev1.ClusterDeploymentCustomization])
+	}
+	switch {
+	case err != nil && len(v.Faults) > 0:
+		return v.Faults.ToAggregate() // they say better what cannot be decoded
+	case err != nil:
+		return err
+	}
+	s.Warnings = append(s.Warnings, o.warnings(v)...)
+	return nil
+}
+
+func (l *loader) admit(ctx context.Context, o object) (crd.Verdict, error) {
+	if l.schemas[o.kind] == nil {
+		schema, err := crd.Of(o.kind)
+		if err != nil {
+			return crd.Verdict{}, err
+		}
+		l.schemas[o.kind] = schema
+	}
+	return l.schemas[o.kind].Admit(ctx, o.Object)
+}
+
+func (o object) warnings(v crd.Verdict) []Warning {
+	var out []Warning
+	for _, f := range v.Faults {
+		out = append(out, Warning{Place: o.Place, Object: o.String(), Field: f.Field, Message: f.ErrorBody() + " (the API server refuses this)"})
+	}
+	for _, f := range v.Unknown {
+		out = append(out, Warning{Place: o.Place, Object: o.String(), Field: f, Message: "there is no such field, so it has no effect"})
+	}
+	return out
+}
+
+// put adds what decode makes of an object.
+func put[T any, P interface {
+	*T
+	metav1.Object
+}](into map[types.NamespacedName]P, o object, created time.Time, decode func(map[string]any) (P, error),
+) error {
+	obj, err := decode(o.Object)
+	if err != nil {
+		return err
+	}
+	if at := obj.GetCreationTimestamp(); at.IsZero() {
+		obj.SetCreationTimestamp(metav1.NewTime(created))
+	}
+	into[o.key] = obj
+	return nil
+}
+
+func decode[T any](from map[string]any) (*T, error) {
+	raw, err := json.Marshal(from)
+	if err != nil {
+		return nil, err
+	}
+	out := new(T)
+	if err := utiljson.Unmarshal(raw, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// decodeSecret moves stringData to data, as the API server does. Its errors quote
+// nothing of what is in it.
+func decodeSecret(from map[string]any) (*corev1.Secret, error) {
+	data, _ := from["data"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text, isText := data[key].(string)
+		if _, err := base64.StdEncoding.DecodeString(text); err != nil || !isText && data[key] != nil {
+			return nil, fmt.Errorf("data[%q] is not base64: encode it, or move it to stringData", key)
+		}
+	}
+	s, err := decode[corev1.Secret](from)
+	if err != nil {
+		return nil, err
+	}
+	for key, text := range s.StringData {
+		if s.Data == nil {
+			s.Data = map[string][]byte{}
+		}
+		s.Data[key] = []byte(text)
+	}
+	s.StringData = nil
+	return s, nil
+}
