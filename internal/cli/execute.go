@@ -17,6 +17,7 @@ const (
 	exitFailed   = 1
 	exitUsage    = 2
 	exitTimedOut = 3
+	exitSteps    = 4   // of pool plan, when asked for
 	exitNotFound = 127 // as a shell's, for a command that is not there
 	exitSignal   = 128 // plus the signal's number, as a shell's
 )

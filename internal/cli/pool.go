@@ -16,7 +16,8 @@ import (
 
 func (a *app) poolCommand() *cobra.Command {
 	cmd := a.group("pool", "Pools of spare clusters",
-		a.poolListCommand(), a.poolCreateCommand(), a.poolDescribeCommand(), a.poolScaleCommand(), a.poolDeleteCommand())
+		a.poolListCommand(), a.poolCreateCommand(), a.poolDescribeCommand(), a.poolScaleCommand(), a.poolDeleteCommand(),
+		a.poolPlanCommand())
 	cmd.Aliases = []string{"pools"}
 	return cmd
 }

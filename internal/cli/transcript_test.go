@@ -41,6 +41,10 @@ func TestTranscripts(t *testing.T) {
 		"pool-describe":    {"pool describe dev", "pool describe bare -n team-a", "pool describe nope", "pool describe dev -n empty"},
 		"pool-scale":       {"pool scale dev --size 5 --running 2", "pool scale dev --running 9", "pool scale dev", "pool scale nope --size 1"},
 		"pool-delete":      {"pool delete dev", "pool delete dev"},
+		"pool-plan":        {plan("dev.yaml"), plan("dev.yaml -f testdata/plan/edit.yaml"), plan("empty.yaml"), plan("empty.yaml --complete --platforms local,none"), plan("settled.yaml"), plan("resuming.yaml"), plan("odd.yaml"), plan("dying.yaml --complete"), plan("settled.yaml -f testdata/plan/resuming.yaml")},
+		"pool-plan-json":   {plan("dev.yaml -o json"), plan("settled.yaml -o yaml"), plan("odd.yaml -o json --pool odd"), plan("dev.yaml -o name")},
+		"pool-plan-choice": {plan("settled.yaml -f testdata/plan/dev.yaml -n default --pool drained"), plan("settled.yaml --pool nope"), plan("settled.yaml -n team-a --pool dev"), plan("settled.yaml --detailed-exitcode"), plan("empty.yaml --detailed-exitcode -o name")},
+		"pool-plan-bad":    {plan("bad/size.yaml"), plan("bad/syntax.yaml"), plan("bad/twins.yaml"), plan("bad"), plan("nope.yaml"), "pool plan", "pool plan -f testdata -o json", plan("dev.yaml --now noon"), "pool plan -f -", "pool plan dev"},
 		"claim-list":       {"claim list", "claim list -A", "claim list -o name", "claim list -n empty"},
 		"claim-create":     {"claim create dev --name x --lifetime 90m", "claim create dev --name x", "claim create nope", "claim create dev --name y -o name -n default"},
 		"claim-release":    {"claim release alice clusterclaim.hive.openshift.io/bob", "claim release alice", "claim release bob -o name"},
@@ -55,6 +59,9 @@ func TestTranscripts(t *testing.T) {
 		})
 	}
 }
+
+// plan is a command that plans a file of testdata/plan, always at the same time.
+func plan(file string) string { return "pool plan --now 2026-03-01T12:00:00Z -f testdata/plan/" + file }
 
 // TestTroubleTranscripts is about hubs that are not as they should be.
 func TestTroubleTranscripts(t *testing.T) {

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/manifest"
+	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/pool/facts"
+)
+
+// forecast is what the controller would do with a pool, and would report of it.
+type forecast struct {
+	facts.Objects
+	snapshot pool.Snapshot
+	plan     pool.Plan
+	status   hivev1.ClusterPoolStatus
+	// assumed are things that the pool refers to and that are not among the
+	// manifests: "Secret default/pull".
+	assumed []string
+}
+
+func (f forecast) busy() bool { return len(f.plan.Steps) > 0 }
+
+// answer plans all pools of a set, in the order of their names.
+func (q *question) answer(set *manifest.Set) ([]forecast, error) {
+	var out []forecast
+	for _, key := range sortedKeys(set.Pools) {
+		f, err := q.plan(set, key)
+		if err != nil {
+			return nil, fmt.Errorf("planning pool %s: %w", key, err)
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+func sortedKeys[T any](m map[types.NamespacedName]T) []types.NamespacedName {
+	return slices.SortedFunc(maps.Keys(m), func(a, b types.NamespacedName) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+}
+
+func (q *question) plan(set *manifest.Set, key types.NamespacedName) (forecast, error) {
+	f := forecast{Objects: facts.Objects{
+		Pool:     set.Pools[key],
+		Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
+	}}
+	for at, cd := range set.Clusters {
+		if poolKey(cd) != key {
+			continue
+		}
+		if other := f.Clusters[cd.Name]; other != nil {
+			return f, fmt.Errorf("two of its clusters are named %s, in the namespaces %s and %s: a pool tells its clusters apart by name, so rename one",
+				at.Name, min(other.Namespace, at.Namespace), max(other.Namespace, at.Namespace))
+		}
+		f.Clusters[cd.Name] = cd
+	}
+	for _, c := range set.Claims {
+		if c.Namespace == key.Namespace && c.Spec.ClusterPoolName == key.Name {
+			f.Claims[c.Name] = c
+		}
+	}
+	var err error
+	if f.Missing, err = facts.Missing(f.Pool, q.platforms, func(n facts.Need) (string, error) { return q.look(set, &f, n), nil }); err != nil {
+		return f, err
+	}
+	if f.snapshot, err = f.Snapshot(q.now); err != nil {
+		return f, err
+	}
+	f.plan = pool.Decide(f.snapshot)
+	f.status = f.Status(f.plan.Report, f.snapshot.Pending, q.now)
+	return f, nil
+}
+
+// poolKey names the pool of a cluster; empty when it has none.
+func poolKey(cd *hivev1.ClusterDeployment) types.NamespacedName {
+	ref := poolOf(cd)
+	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
+}
+
+// look finds what the pool needs among the manifests. What is not there is taken
+// to exist elsewhere, unless the manifests are all there is.
+func (q *question) look(set *manifest.Set, f *forecast, n facts.Need) string {
+	key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: n.Name}
+	var found bool
+	switch n.Kind {
+	case facts.Secret:
+		if s := set.Secrets[key]; s != nil {
+			return n.Unfit(s)
+		}
+	case facts.ImageSet:
+		key.Namespace = ""
+		_, found = set.ImageSets[key]
+	case facts.Customization:
+		_, found = set.Customizations[key]
+	}
+	switch {
+	case found:
+		return ""
+	case q.complete:
+		return n.Absent()
+	}
+	f.assumed = append(f.assumed, fmt.Sprintf("%s %s", n.Kind, strings.TrimPrefix(key.String(), "/")))
+	return ""
+}
+
+// remarks say which objects had no part in a plan, or had one that may surprise.
+func remarks(set *manifest.Set, all []forecast) []string {
+	var lost, strays, unclaimed, free []string
+	for _, key := range sortedKeys(set.Claims) {
+		c := set.Claims[key]
+		if set.Pools[types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.ClusterPoolName}] == nil {
+			lost = append(lost, fmt.Sprintf("%s (pool %s)", key, c.Spec.ClusterPoolName))
+		}
+	}
+	for _, key := range sortedKeys(set.Clusters) {
+		switch of := poolKey(set.Clusters[key]); {
+		case of.Name == "":
+			free = append(free, key.String())
+		case set.Pools[of] == nil:
+			strays = append(strays, fmt.Sprintf("%s (pool %s)", key, of))
+		}
+	}
+	for _, f := range all {
+		for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
+			if by := poolOf(f.Clusters[name]).ClaimName; by != "" && f.Claims[by] == nil {
+				unclaimed = append(unclaimed, fmt.Sprintf("%s (claim %s/%s)", name, f.Pool.Namespace, by))
+			}
+		}
+	}
+	var out []string
+	for _, r := range []struct {
+		of    []string
+		words string
+	}{
+		{lost, "claims on pools that are not in the files, left out: "},
+		{strays, "clusters of pools that are not in the files, left out: "},
+		{free, "clusters that belong to no pool, left out: "},
+		{unclaimed, "clusters whose claims are not in the files, planned as if those were gone: "},
+	} {
+		if len(r.of) > 0 {
+			out = append(out, r.words+few(r.of))
+		}
+	}
+	return out
+}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"hotspare.io/hotspare/internal/manifest"
+)
+
+// question is what pool plan is asked.
+type question struct {
+	files     []string
+	recursive bool
+	// pool is the name of the one to plan; all when empty.
+	pool string
+	now  time.Time
+	// platforms are those that an installer exists for; all when empty.
+	platforms []string
+	// complete says that what the files do not hold does not exist.
+	complete bool
+	// detailed asks for an exit code of its own when there is something to do.
+	detailed bool
+}
+
+const planLong = `Print what the controller would do next with the pools in these manifests. It
+decides with the same code as the controller, and needs no hub: it reads pools,
+clusters and claims, with their status, and writes nothing.
+
+The objects are read as the API server reads them: with its defaults, and with a
+warning for what it would refuse. An object that comes a second time replaces the
+first and keeps its status and age, so that an edited pool can follow a copy of
+what is there.
+
+What a pool refers to (image set, Secrets, customization) is looked at if it is in
+the files, and otherwise taken to be there, which the output says. With --complete
+it is missing. How much room a platform has is not known here: only maxSize limits.
+
+With -o json or -o yaml the output is for programs; docs/cli.md describes its fields.`
+
+const planExample = `  hotspare pool plan -f pool.yaml
+  hotspare pool plan -f pools/ -R --now 2026-03-01T12:00:00Z -o json
+  hotspare kubectl get clusterpools,clusterdeployments,clusterclaims -A -o yaml | hotspare pool plan -f - -f edited.yaml`
+
+func (a *app) poolPlanCommand() *cobra.Command {
+	q := &question{}
+	var now string
+	cmd := &cobra.Command{
+		Use:               "plan -f FILE...",
+		Short:             "Print what would be done with the pools in manifests",
+		Long:              planLong,
+		Example:           planExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&q.files, "filename", "f", nil, "file, folder or - (standard input) of YAML or JSON; may be given again")
+	f.BoolVarP(&q.recursive, "recursive", "R", false, "look into the folders of folders too")
+	f.StringVar(&q.pool, "pool", "", "plan the pools of this name only (with -n: of that namespace)")
+	f.StringVar(&now, "now", "", "time to plan at, such as 2026-03-01T12:00:00Z; objects without an age are made then (default: the clock's)")
+	f.StringSliceVar(&q.platforms, "platforms", nil, "platforms that have an installer, such as aws,local (default: all)")
+	f.BoolVar(&q.complete, "complete", false, "what the files do not hold does not exist: report missing dependencies")
+	f.BoolVar(&q.detailed, "detailed-exitcode", false, fmt.Sprintf("exit with %d when there are steps to take", exitSteps))
+	must(cmd.RegisterFlagCompletionFunc("pool", cobra.NoFileCompletions))
+	must(cmd.RegisterFlagCompletionFunc("now", cobra.NoFileCompletions))
+	must(cmd.RegisterFlagCompletionFunc("platforms", cobra.NoFileCompletions))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if len(q.files) == 0 {
+			return usage(errors.New("name the manifests to read: -f FILE, a folder, or - for standard input"), cmd)
+		}
+		var err error
+		if q.now, err = a.moment(now); err != nil {
+			return usage(err, cmd)
+		}
+		slices.Sort(q.platforms)
+		return a.poolPlan(cmd.Context(), q)
+	}
+	return cmd
+}
+
+// moment reads a time; "" is now.
+func (a *app) moment(text string) (time.Time, error) {
+	if text == "" {
+		return a.Clock.Now().UTC(), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, fmt.Errorf("--now %q is not a time: write it as in 2026-03-01T12:00:00Z", text)
+	}
+	return t.UTC(), nil
+}
+
+func (a *app) poolPlan(ctx context.Context, q *question) error {
+	docs, err := manifest.Reader{Stdin: a.Stdin, Recursive: q.recursive}.Read(q.files)
+	if err != nil {
+		return err
+	}
+	namespace := a.flags.namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	set, err := manifest.Load(ctx, docs, manifest.Defaults{Namespace: namespace, Created: q.now})
+	if err != nil {
+		return err
+	}
+	all, err := q.answer(set)
+	if err != nil {
+		return err
+	}
+	some, err := a.choose(all, q.pool)
+	if err != nil {
+		return err
+	}
+	for _, w := range set.Warnings {
+		fmt.Fprintf(a.Stderr, "warning: %s\n", w)
+	}
+	for _, n := range append(set.Notes, remarks(set, all)...) {
+		fmt.Fprintf(a.Stderr, "note: %s\n", n)
+	}
+	if err := a.showPlans(some, set.Warnings, q.now); err != nil {
+		return err
+	}
+	if q.detailed && slices.ContainsFunc(some, forecast.busy) {
+		return &exit{code: exitSteps}
+	}
+	return nil
+}
+
+// choose leaves the pools that were asked for.
+func (a *app) choose(all []forecast, name string) ([]forecast, error) {
+	if len(all) == 0 {
+		return nil, advise(errors.New("the files hold no ClusterPool"), "add the pool to plan; clusters and claims alone have no plan")
+	}
+	if name == "" {
+		return all, nil
+	}
+	var some []forecast
+	var others []string
+	for _, f := range all {
+		if f.Pool.Name == bare(name) && (a.flags.namespace == "" || a.flags.namespace == f.Pool.Namespace) {
+			some = append(some, f)
+		}
+		others = append(others, f.Pool.Namespace+"/"+f.Pool.Name)
+	}
+	if len(some) > 0 {
+		return some, nil
+	}
+	where := ""
+	if a.flags.namespace != "" {
+		where = " in namespace " + a.flags.namespace
+	}
+	return nil, advise(fmt.Errorf("the files hold no pool %q%s", name, where), "they hold "+few(others))
+}
+
+// few joins words as people do, and counts those after the first five.
+func few(words []string) string {
+	const most = 5
+	if len(words) <= most+1 {
+		return list(words)
+	}
+	return strings.Join(words[:most], ", ") + fmt.Sprintf(" and %d more", len(words)-most)
+}
+
+func (a *app) showPlans(plans []forecast, warnings []manifest.Warning, now time.Time) error {
+	switch a.flags.output {
+	case asJSON, asYAML:
+		return a.encode(reportOf(plans, warnings, now))
+	case asName:
+		for _, f := range plans {
+			if err := a.names(f.Pool); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i, f := range plans {
+		if i > 0 {
+			fmt.Fprint(a.Stdout, "\n\n")
+		}
+		if err := a.writePlan(a.Stdout, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePlan prints a plan for people: the pool, the steps, then what differs from
+// how it should be.
+func (a *app) writePlan(w io.Writer, f forecast) error {
+	about := newTable()
+	about.add("Pool", f.Pool.Namespace+"/"+f.Pool.Name)
+	about.add("Keeps", sizeInWords(f.Pool.Spec))
+	about.add("Limits", limitsInWords(f.Pool.Spec))
+	about.add("Has", f.census().inWords())
+	about.add("Plan", f.summary())
+	if len(f.assumed) > 0 {
+		about.add("Assumed", few(f.assumed)+", not in the files")
+	}
+	if f.plan.Next > 0 {
+		about.add("Looks again", "in "+f.plan.Next.String())
+	}
+	return a.writeSections(w, about, f.stepTable(), f.powerTable(), f.conditionTable())
+}
