@@ -1,0 +1,235 @@
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ErrStopped is what every call of a process answers after it was stopped.
+var ErrStopped = errors.New("the process has been stopped")
+
+// Scheduler lets the calls of tasks go on one at a time. It works inside of a
+// synctest bubble: a task may have goroutines of its own; when all of them are
+// parked at a call, or wait for one that is, the test chooses who goes on.
+type Scheduler struct {
+	mu      sync.Mutex
+	serial  int
+	waiting []*Call
+	running map[*Task]bool
+	ended   []*Task
+}
+
+// Process is something that can be killed: its tasks' calls fail from then on.
+type Process struct {
+	Name string
+	dead bool // guarded by the scheduler's lock
+}
+
+// Task is one thing that a process does.
+type Task struct {
+	Process *Process
+	Name    string
+	// Err is how it ended.
+	Err error
+	// Listed is what its view has listed last, by kind, and ListedAt when; shared.
+	Listed   map[string][]client.Object
+	ListedAt time.Time
+
+	id        int
+	scheduler *Scheduler
+}
+
+// Call is one call of a task.
+type Call struct {
+	Task       *Task
+	Verb, Kind string
+	Key        types.NamespacedName
+	// Data is what a patch says.
+	Data []byte
+	// Outcome is what it came to; nil until it was let go on.
+	Outcome error
+
+	order chan bool // true: do it, false: the process is dead
+}
+
+// String is the call and its outcome, in a line.
+func (c *Call) String() string {
+	text := fmt.Sprintf("%s/%d %s: %s %s %s", c.Task.Process.Name, c.Task.id, c.Task.Name, c.Verb, c.Kind, c.Key.Name)
+	if c.Data != nil {
+		text += " " + string(c.Data)
+	}
+	if c.Outcome != nil {
+		text += ": " + outcome(c.Outcome)
+	}
+	return text
+}
+
+func outcome(err error) string {
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		return string(reason)
+	}
+	return err.Error()
+}
+
+type taskKey struct{}
+
+// TaskOf is the task that ctx belongs to, or nil.
+func TaskOf(ctx context.Context) *Task {
+	t, _ := ctx.Value(taskKey{}).(*Task)
+	return t
+}
+
+// saw remembers what the task has listed.
+func (t *Task) saw(kind string, objects []client.Object, now time.Time) {
+	t.scheduler.mu.Lock()
+	defer t.scheduler.mu.Unlock()
+	t.Listed[kind], t.ListedAt = objects, now
+}
+
+// Go starts a task of p. Wait until it has parked or ended.
+func (s *Scheduler) Go(ctx context.Context, p *Process, name string, do func(context.Context) error) *Task {
+	s.mu.Lock()
+	s.serial++
+	t := &Task{Process: p, Name: name, Listed: map[string][]client.Object{}, id: s.serial, scheduler: s}
+	if s.running == nil {
+		s.running = map[*Task]bool{}
+	}
+	s.running[t] = true
+	s.mu.Unlock()
+	go func() {
+		err := guarded(context.WithValue(ctx, taskKey{}, t), do)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		t.Err = err
+		delete(s.running, t)
+		s.ended = append(s.ended, t)
+	}()
+	return t
+}
+
+// ErrPanic is wrapped by the error of a task that panicked.
+var ErrPanic = errors.New("panic")
+
+func guarded(ctx context.Context, do func(context.Context) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v\n%s", ErrPanic, r, debug.Stack())
+		}
+	}()
+	return do(ctx)
+}
+
+// turn parks a call until it is let go on. Calls outside of tasks are not parked.
+func turn(ctx context.Context, c Call, do func() error) error {
+	t := TaskOf(ctx)
+	if t == nil {
+		return do()
+	}
+	c.Task, c.order = t, make(chan bool, 1)
+	if !t.scheduler.park(&c) || !<-c.order {
+		return ErrStopped
+	}
+	c.Outcome = do()
+	if t.scheduler.killed(t.Process) {
+		return ErrStopped // it was done, and nobody learnt of it
+	}
+	return c.Outcome
+}
+
+func (s *Scheduler) park(c *Call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.Task.Process.dead {
+		return false
+	}
+	s.waiting = append(s.waiting, c)
+	return true
+}
+
+func (s *Scheduler) killed(p *Process) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.dead
+}
+
+// Wait returns when all tasks have parked or ended: the calls that are parked, in
+// an order that does not depend on how goroutines were scheduled, and the tasks
+// that have ended since.
+func (s *Scheduler) Wait() (waiting []*Call, ended []*Task) {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.SortFunc(s.waiting, compare)
+	ended, s.ended = s.ended, nil
+	slices.SortFunc(ended, func(a, b *Task) int { return cmp.Compare(a.id, b.id) })
+	return slices.Clone(s.waiting), ended
+}
+
+func compare(a, b *Call) int {
+	return cmp.Or(cmp.Compare(a.Task.id, b.Task.id), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+}
+
+// Let lets a call go on. Calls of the same task that cannot be told from it go on
+// with it: which of them came first is not in the test's hands.
+func (s *Scheduler) Let(c *Call) { s.let(c, false) }
+
+// LetAndKill lets a call be done and kills its process before it learns of it.
+func (s *Scheduler) LetAndKill(c *Call) { s.let(c, true) }
+
+func (s *Scheduler) let(c *Call, kill bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.Task.Process.dead = c.Task.Process.dead || kill
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *Call) bool {
+		if compare(w, c) != 0 {
+			return false
+		}
+		w.order <- true
+		return true
+	})
+	s.bury()
+}
+
+// Kill stops a process where it stands.
+func (s *Scheduler) Kill(p *Process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.dead = true
+	s.bury()
+}
+
+// bury answers the parked calls of dead processes.
+func (s *Scheduler) bury() {
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *Call) bool {
+		if !w.Task.Process.dead {
+			return false
+		}
+		w.order <- false
+		return true
+	})
+}
+
+// Running is how many tasks p has.
+func (s *Scheduler) Running(p *Process) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for t := range s.running {
+		if t.Process == p {
+			n++
+		}
+	}
+	return n
+}

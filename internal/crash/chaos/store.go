@@ -1,0 +1,452 @@
+// Package chaos runs controllers through random histories. It is for tests.
+//
+// A Store is an API server in memory, as far as controllers of pools and claims
+// use one. A View is the cache of one process: it learns of writes in order, kind
+// by kind, when it is told to. A Scheduler lets the processes' calls go on one at
+// a time, in the order that a test chooses: the same choices make the same history.
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Store keeps objects as an API server does: resource versions from one counter,
+// generations, finalizers, the status apart, namespaces that must exist. It checks
+// no schema. Objects that it hands to views and to Wrote are shared and must not
+// be changed.
+type Store struct {
+	// Wrote, if set, is told of each write right after it, by the goroutine that wrote.
+	Wrote func(ctx context.Context, w Write)
+
+	scheme *runtime.Scheme
+	clock  clock.PassiveClock
+	kinds  map[reflect.Type]*kind
+
+	mu              sync.Mutex
+	version, serial int64
+}
+
+// Write is one write to the store.
+type Write struct {
+	// Before is nil for a creation.
+	Before client.Object
+	// After is what was written. If Gone, it has been removed, in this last state.
+	After client.Object
+	Gone  bool
+}
+
+// kind is everything of one kind.
+type kind struct {
+	name       string
+	resource   schema.GroupResource
+	namespaced bool
+	typ        reflect.Type
+	objects    map[types.NamespacedName]client.Object
+	journal    []change
+}
+
+// change is what a watch would tell; a nil object is a deletion.
+type change struct {
+	key types.NamespacedName
+	obj client.Object
+}
+
+// clusterScoped are the kinds without a namespace that controllers here use.
+var clusterScoped = []string{"Namespace", "ClusterImageSet"}
+
+// New makes an empty store for objects of these kinds.
+func New(s *runtime.Scheme, c clock.PassiveClock, kinds ...client.Object) *Store {
+	st := &Store{scheme: s, clock: c, kinds: map[reflect.Type]*kind{}}
+	for _, o := range kinds {
+		gvk, err := apiutil.GVKForObject(o, s)
+		if err != nil {
+			panic(err) // a kind that is not in the test's scheme
+		}
+		st.kinds[reflect.TypeOf(o)] = &kind{
+			name:       gvk.Kind,
+			resource:   schema.GroupResource{Group: gvk.Group, Resource: strings.ToLower(gvk.Kind) + "s"},
+			namespaced: !slices.Contains(clusterScoped, gvk.Kind),
+			typ:        reflect.TypeOf(o).Elem(),
+			objects:    map[types.NamespacedName]client.Object{},
+		}
+	}
+	return st
+}
+
+func (s *Store) kind(o client.Object) *kind {
+	k := s.kinds[reflect.TypeOf(o)]
+	if k == nil {
+		panic(fmt.Sprintf("chaos: no objects of %T are kept here: name it in chaos.New", o))
+	}
+	return k
+}
+
+// kindOfList is the kind of a list's items.
+func (s *Store) kindOfList(l client.ObjectList) *kind {
+	items, ok := reflect.TypeOf(l).Elem().FieldByName("Items")
+	if ok {
+		if k := s.kinds[reflect.PointerTo(items.Type.Elem())]; k != nil {
+			return k
+		}
+	}
+	panic(fmt.Sprintf("chaos: no objects of %T are kept here: name their kind in chaos.New", l))
+}
+
+func (k *kind) key(o client.Object) types.NamespacedName {
+	key := client.ObjectKeyFromObject(o)
+	if !k.namespaced {
+		key.Namespace = ""
+	}
+	return key
+}
+
+// Writes is how many writes there were.
+func (s *Store) Writes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// Peek returns the object of like's kind, shared, or nil.
+func (s *Store) Peek(like client.Object, key types.NamespacedName) client.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o, ok := s.kind(like).objects[key]; ok {
+		return o
+	}
+	return nil
+}
+
+// All returns all objects of like's kind, shared, sorted by key.
+func (s *Store) All(like client.Object) []client.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sorted(s.kind(like).objects)
+}
+
+// Create stores a new object, and completes o with what the server adds to it.
+func (s *Store) Create(ctx context.Context, o client.Object) error {
+	k := s.kind(o)
+	s.mu.Lock()
+	w, err := s.create(k, o)
+	s.mu.Unlock()
+	return s.tell(ctx, w, err)
+}
+
+func (s *Store) create(k *kind, o client.Object) (Write, error) {
+	key := k.key(o)
+	if o.GetResourceVersion() != "" {
+		return Write{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	if err := s.admitted(k, key); err != nil {
+		return Write{}, err
+	}
+	if _, exists := k.objects[key]; exists {
+		return Write{}, apierrors.NewAlreadyExists(k.resource, key.Name)
+	}
+	obj := clone(o)
+	clearStatus(obj)
+	s.serial++
+	obj.SetUID(types.UID("u" + strconv.FormatInt(s.serial, 10)))
+	obj.SetCreationTimestamp(metav1.NewTime(s.clock.Now()))
+	obj.SetDeletionTimestamp(nil)
+	obj.SetGeneration(1)
+	s.put(k, key, obj)
+	copyInto(o, obj)
+	return Write{After: obj}, nil
+}
+
+// admitted refuses objects in namespaces that do not exist or are going.
+func (s *Store) admitted(k *kind, key types.NamespacedName) error {
+	if !k.namespaced {
+		return nil
+	}
+	spaces := s.kind(&corev1.Namespace{})
+	space, ok := spaces.objects[types.NamespacedName{Name: key.Namespace}]
+	if !ok {
+		return apierrors.NewNotFound(spaces.resource, key.Namespace)
+	}
+	if space.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	err := apierrors.NewForbidden(k.resource, key.Name, fmt.Errorf("namespace %s is being terminated", key.Namespace))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	return err
+}
+
+// Edit lets change edit a copy of an object and stores the outcome, status too,
+// past all locks: it is how the world outside of a test's controllers writes.
+// It reports whether there is such an object and it has changed.
+func (s *Store) Edit(ctx context.Context, o client.Object, change func()) bool {
+	k := s.kind(o)
+	s.mu.Lock()
+	before, ok := k.objects[k.key(o)]
+	if !ok {
+		s.mu.Unlock()
+		return false
+	}
+	copyInto(o, before)
+	change()
+	w := s.replace(k, before, clone(o))
+	s.mu.Unlock()
+	return s.tell(ctx, w, nil) == nil && w.After != nil
+}
+
+// Patch applies a JSON merge patch, either to the status or to all but the status,
+// and completes o with the outcome. A resource version in it is a condition.
+func (s *Store) Patch(ctx context.Context, o client.Object, data []byte, status bool) error {
+	k := s.kind(o)
+	s.mu.Lock()
+	w, err := s.patch(k, o, data, status)
+	s.mu.Unlock()
+	return s.tell(ctx, w, err)
+}
+
+func (s *Store) patch(k *kind, o client.Object, data []byte, status bool) (Write, error) {
+	key := k.key(o)
+	before, ok := k.objects[key]
+	if !ok {
+		return Write{}, apierrors.NewNotFound(k.resource, key.Name)
+	}
+	after, err := k.merge(before, data)
+	if err != nil {
+		return Write{}, err
+	}
+	if after.GetResourceVersion() != before.GetResourceVersion() {
+		return Write{}, conflict(k, key, "the object has been modified; please apply your changes to the latest version and try again")
+	}
+	if status {
+		whole := clone(before)
+		copyStatus(whole, after)
+		after = whole
+	} else {
+		copyStatus(after, before)
+	}
+	after.SetUID(before.GetUID())
+	after.SetCreationTimestamp(before.GetCreationTimestamp())
+	after.SetDeletionTimestamp(before.GetDeletionTimestamp())
+	if added := extra(after.GetFinalizers(), before.GetFinalizers()); len(added) > 0 && before.GetDeletionTimestamp() != nil {
+		return Write{}, apierrors.NewInvalid(schema.GroupKind{Group: k.resource.Group, Kind: k.name}, key.Name, field.ErrorList{
+			field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %v", added)),
+		})
+	}
+	w := s.replace(k, before, after)
+	copyInto(o, after)
+	return w, nil
+}
+
+// replace stores after in place of before, if they differ, and removes what
+// nothing holds any longer.
+func (s *Store) replace(k *kind, before, after client.Object) Write {
+	after.SetGeneration(before.GetGeneration())
+	after.SetResourceVersion(before.GetResourceVersion())
+	if equality.Semantic.DeepEqual(before, after) {
+		return Write{}
+	}
+	if !sameSpec(before, after) {
+		after.SetGeneration(before.GetGeneration() + 1)
+	}
+	key := k.key(after)
+	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && k.name != "Namespace" {
+		s.put(k, key, nil)
+		return Write{Before: before, After: after, Gone: true}
+	}
+	s.put(k, key, after)
+	return Write{Before: before, After: after}
+}
+
+// Delete deletes an object, or marks it as being deleted while finalizers hold
+// it. A namespace is always held, by what is in it: see Sweep.
+func (s *Store) Delete(ctx context.Context, o client.Object, pre *metav1.Preconditions) error {
+	k := s.kind(o)
+	s.mu.Lock()
+	w, err := s.remove(k, k.key(o), pre)
+	s.mu.Unlock()
+	return s.tell(ctx, w, err)
+}
+
+func (s *Store) remove(k *kind, key types.NamespacedName, pre *metav1.Preconditions) (Write, error) {
+	before, ok := k.objects[key]
+	if !ok {
+		return Write{}, apierrors.NewNotFound(k.resource, key.Name)
+	}
+	if pre != nil && pre.UID != nil && *pre.UID != before.GetUID() {
+		return Write{}, conflict(k, key, fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *pre.UID, before.GetUID()))
+	}
+	if pre != nil && pre.ResourceVersion != nil && *pre.ResourceVersion != before.GetResourceVersion() {
+		return Write{}, conflict(k, key, fmt.Sprintf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *pre.ResourceVersion, before.GetResourceVersion()))
+	}
+	held := len(before.GetFinalizers()) > 0 || k.name == "Namespace"
+	if !held {
+		s.put(k, key, nil)
+		return Write{Before: before, After: before, Gone: true}, nil
+	}
+	if before.GetDeletionTimestamp() != nil {
+		return Write{}, nil
+	}
+	after, now := clone(before), metav1.NewTime(s.clock.Now())
+	after.SetDeletionTimestamp(&now)
+	after.SetGeneration(before.GetGeneration() + 1)
+	s.put(k, key, after)
+	return Write{Before: before, After: after}, nil
+}
+
+// Sweep does what the namespace controller of Kubernetes does: it deletes what is
+// in a namespace that is being deleted, and then the namespace. It reports
+// whether it changed anything.
+func (s *Store) Sweep(ctx context.Context, namespace string) bool {
+	s.mu.Lock()
+	spaces := s.kind(&corev1.Namespace{})
+	key := types.NamespacedName{Name: namespace}
+	space, ok := spaces.objects[key]
+	if !ok || space.GetDeletionTimestamp() == nil {
+		s.mu.Unlock()
+		return false
+	}
+	var writes []Write
+	left := 0
+	for _, k := range s.sortedKinds() {
+		for _, o := range sorted(k.objects) {
+			if o.GetNamespace() != namespace {
+				continue
+			}
+			if w, err := s.remove(k, k.key(o), nil); err == nil && w.After != nil {
+				writes = append(writes, w)
+			}
+			if _, still := k.objects[k.key(o)]; still {
+				left++
+			}
+		}
+	}
+	if left == 0 {
+		s.put(spaces, key, nil)
+		writes = append(writes, Write{Before: space, After: space, Gone: true})
+	}
+	s.mu.Unlock()
+	for _, w := range writes {
+		_ = s.tell(ctx, w, nil) // it returns the error that it is given
+	}
+	return len(writes) > 0
+}
+
+func (s *Store) sortedKinds() []*kind {
+	var out []*kind
+	for _, k := range s.kinds {
+		out = append(out, k)
+	}
+	slices.SortFunc(out, func(a, b *kind) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// put stores a new version, or removes the object if obj is nil.
+func (s *Store) put(k *kind, key types.NamespacedName, obj client.Object) {
+	s.version++
+	if obj == nil {
+		delete(k.objects, key)
+	} else {
+		obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
+		k.objects[key] = obj
+	}
+	k.journal = append(k.journal, change{key, obj})
+}
+
+func (s *Store) tell(ctx context.Context, w Write, err error) error {
+	if err == nil && w.After != nil && s.Wrote != nil {
+		s.Wrote(ctx, w)
+	}
+	return err
+}
+
+func conflict(k *kind, key types.NamespacedName, why string) error {
+	return apierrors.NewConflict(k.resource, key.Name, fmt.Errorf("%s", why))
+}
+
+// merge applies a JSON merge patch (RFC 7386).
+func (k *kind) merge(before client.Object, data []byte) (client.Object, error) {
+	raw, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	var tree, edit map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &edit); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if raw, err = json.Marshal(mergeTree(tree, edit)); err != nil {
+		return nil, err
+	}
+	after := reflect.New(k.typ).Interface().(client.Object)
+	return after, json.Unmarshal(raw, after)
+}
+
+func mergeTree(target map[string]any, edit map[string]any) map[string]any {
+	if target == nil {
+		target = map[string]any{}
+	}
+	for key, v := range edit {
+		switch v := v.(type) {
+		case nil:
+			delete(target, key)
+		case map[string]any:
+			inner, _ := target[key].(map[string]any)
+			target[key] = mergeTree(inner, v)
+		default:
+			target[key] = v
+		}
+	}
+	return target
+}
+
+func extra(after, before []string) []string {
+	return slices.DeleteFunc(slices.Clone(after), func(f string) bool { return slices.Contains(before, f) })
+}
+
+func clone(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) }
+
+// copyInto makes *into a deep copy of o.
+func copyInto(into, o client.Object) {
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(clone(o)).Elem())
+}
+
+func fieldOf(o client.Object, name string) reflect.Value {
+	return reflect.ValueOf(o).Elem().FieldByName(name)
+}
+
+// copyStatus gives into the status of o; the two may share it afterwards.
+func copyStatus(into, o client.Object) {
+	if f := fieldOf(into, "Status"); f.IsValid() {
+		f.Set(fieldOf(o, "Status"))
+	}
+}
+
+func clearStatus(o client.Object) {
+	if f := fieldOf(o, "Status"); f.IsValid() {
+		f.SetZero()
+	}
+}
+
+func sameSpec(a, b client.Object) bool {
+	f := fieldOf(a, "Spec")
+	return !f.IsValid() || equality.Semantic.DeepEqual(f.Interface(), fieldOf(b, "Spec").Interface())
+}
