@@ -14,11 +14,11 @@ import (
 func Decide(s Snapshot) Plan {
 	d := newDraft(s)
 	d.retire()
+	d.finish()
 	if d.Settings.Deleting {
 		d.dissolve()
 		return d.plan()
 	}
-	d.finish()
 	d.assign()
 	d.power()
 	d.add()
@@ -147,7 +147,8 @@ func (d *draft) dissolve() {
 
 // finish completes what was given where one of the two writes is missing: it
 // tells claims of their clusters, or clusters of their claims. Were two given to
-// a claim that knows of none, the oldest counts.
+// a claim that knows of none, the oldest counts. A pool that is being deleted does
+// so too: nobody else would, and it cannot go before the claim does.
 func (d *draft) finish() {
 	ignorant := map[string]bool{}
 	for _, m := range d.Members {

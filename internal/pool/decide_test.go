@@ -141,6 +141,7 @@ func TestDecide(t *testing.T) {
 		"a claim being deleted gets nothing":          {settings(1, 1), "a:assignable", "x!", ""},
 		"a broken cluster is never assigned":          {settings(1, 1), "a:broken", "x", "create, create, delete a"},
 		"half a binding is finished":                  {settings(0, 0), "a:claimed=x", "x", "bind x a"},
+		"also by a pool that is being deleted":        {with(settings(0, 0), func(s *pool.Settings) { s.Deleting = true }), "a:claimed=x", "x", "bind x a"},
 		"a claim is given only one cluster":           {settings(0, 0), "a:claimed=x b:claimed=x", "x=a", "delete b"},
 		"a cluster goes with its claim":               {settings(0, 0), "a:claimed=x", "x=a!", "delete a"},
 		"a cluster whose claim is gone goes":          {settings(0, 0), "a:claimed=x", "", "delete a"},
