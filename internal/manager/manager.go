@@ -102,7 +102,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	if err := pools.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	claims := &clusterclaim.Reconciler{Client: c, Clock: now, Events: recorder("clusterclaim")}
+	claims := &clusterclaim.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterclaim")}
 	if err := claims.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}

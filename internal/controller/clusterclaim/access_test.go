@@ -170,7 +170,7 @@ func stage(t *testing.T, acts ...act) crash.Scenario {
 }
 
 func newReconciler(c client.Client) *clusterclaim.Reconciler {
-	return &clusterclaim.Reconciler{Client: c, Clock: clocktesting.NewFakePassiveClock(time.Now()), Events: events.NewFakeRecorder(10000)}
+	return &clusterclaim.Reconciler{Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(time.Now()), Events: events.NewFakeRecorder(10000)}
 }
 
 // indexes gathers the indexes that the controller asks for.
@@ -402,7 +402,6 @@ func TestAClaimThatNamesAClusterOfOthersTouchesNothing(t *testing.T) {
 	theirs := metav1.ObjectMeta{Namespace: "a", Name: hivev1.ClaimOwnerRole}
 	for name, change := range map[string]func(*hivev1.ClusterDeployment){
 		"in no pool":       func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef = nil },
-		"unclaimed":        func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef.ClaimName = "" },
 		"another claim's":  func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef.ClaimName = "y" },
 		"a namesake's":     func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef.Namespace = "others" },
 		"without metadata": func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef, cd.Spec.ClusterMetadata = nil, nil },

@@ -41,6 +41,8 @@ import (
 type Reconciler struct {
 	// Client reads from caches that Index has been called on.
 	Client client.Client
+	// Live reads from the API server: a claim is let go only when it is certain that its cluster is gone.
+	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
 	// Workers is how many claims are looked after at a time. 0: 8.
@@ -102,7 +104,7 @@ func (r *Reconciler) observe(ctx context.Context, claim *hivev1.ClusterClaim) (f
 	if cd != nil {
 		f.of = clusterOf(cd)
 		if f.of.claim == claim.Name && !access.Holds(claim, cd) {
-			f.of.claim = "" // it is of a claim with this name in another namespace
+			f.of.claim, f.of.pooled = "", false // it is of a claim with this name in another namespace
 		}
 	}
 	return f, cd, err
@@ -139,7 +141,7 @@ func clusterOf(cd *hivev1.ClusterDeployment) *clusterFacts {
 		power:    cd.Status.PowerState,
 	}
 	if ref := cd.Spec.ClusterPoolRef; ref != nil {
-		f.claim = ref.ClaimName
+		f.pooled, f.claim = true, ref.ClaimName
 		if ref.ClaimedTimestamp != nil {
 			f.claimed = ref.ClaimedTimestamp.Time
 		}
@@ -151,9 +153,7 @@ func (r *Reconciler) act(ctx context.Context, claim *hivev1.ClusterClaim, cd *hi
 	before := claim.DeepCopy()
 	switch {
 	case v.release:
-		controllerutil.RemoveFinalizer(claim, hivev1.FinalizerClaim)
-		_, err := patch.Object(ctx, r.Client, before, claim)
-		return err
+		return r.release(ctx, claim)
 	case v.expired:
 		return r.expire(ctx, claim)
 	case v.destroy:
@@ -164,6 +164,39 @@ func (r *Reconciler) act(ctx context.Context, claim *hivev1.ClusterClaim, cd *hi
 	r.report(claim, v)
 	_, err := patch.Status(ctx, r.Client, before, claim)
 	return err
+}
+
+// release lets a deleted claim go, if its cluster is gone or not its own past the
+// cache too: the cache of clusters may be behind that of claims. Let go too soon,
+// the claim could be made again under its name, and be told of a cluster that has
+// been used.
+func (r *Reconciler) release(ctx context.Context, claim *hivev1.ClusterClaim) error {
+	before := claim.DeepCopy()
+	if !controllerutil.RemoveFinalizer(claim, hivev1.FinalizerClaim) {
+		return nil
+	}
+	if err := r.gone(ctx, claim); err != nil {
+		return err
+	}
+	_, err := patch.Object(ctx, r.Client, before, claim)
+	return err
+}
+
+// gone is an error while the cluster that a claim was told of is there, and its own.
+func (r *Reconciler) gone(ctx context.Context, claim *hivev1.ClusterClaim) error {
+	name := claim.Spec.Namespace
+	if name == "" { // Hive puts its finalizer on claims that wait, too
+		return nil
+	}
+	var cd hivev1.ClusterDeployment
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: name, Name: name}, &cd)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("looking for cluster %s of claim %s: %w", name, claim.Name, err)
+	}
+	if ref := cd.Spec.ClusterPoolRef; err == nil && ref != nil && ref.ClaimName == claim.Name {
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s of claim %s is still there", name, claim.Name))
+	}
+	return nil
 }
 
 func (r *Reconciler) expire(ctx context.Context, claim *hivev1.ClusterClaim) error {

@@ -32,6 +32,8 @@ type facts struct {
 }
 
 type clusterFacts struct {
+	// pooled is whether it is of a pool that could have given it to the claim.
+	pooled   bool
 	claim    string
 	claimed  time.Time
 	deleting bool
@@ -76,7 +78,7 @@ func decide(name string, f facts, now time.Time) verdict {
 			pending: no(hivev1.ReasonClusterClaimed, "Cluster claimed"),
 			running: no(hivev1.ReasonClusterDeleted, "Assigned cluster has been deleted"),
 		}
-	case f.of.claim == "":
+	case f.of.claim == "" && f.of.pooled:
 		// The cluster was written first, so we see it late; that it comes wakes us.
 		return verdict{}
 	case !mine:

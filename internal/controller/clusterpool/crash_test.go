@@ -69,7 +69,7 @@ func stage(t *testing.T, acts ...func(context.Context, client.Client) error) cra
 				Client: cached, Live: live, Clock: now, Events: recorder,
 				Suffix: func() string { serial++; return fmt.Sprintf("%05d", serial) },
 			}
-			claims := &clusterclaim.Reconciler{Client: cached, Clock: now, Events: recorder}
+			claims := &clusterclaim.Reconciler{Client: cached, Live: live, Clock: now, Events: recorder}
 			homes := &namespace.Reconciler{Client: cached, Live: live}
 			return []crash.Controller{
 				every(cached, &hivev1.ClusterPoolList{}, pools), every(cached, &hivev1.ClusterClaimList{}, claims),
