@@ -293,7 +293,8 @@ func (s *Store) remove(k *kind, key types.NamespacedName, pre *metav1.Preconditi
 		return Write{}, conflict(k, key, fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *pre.UID, before.GetUID()))
 	}
 	if pre != nil && pre.ResourceVersion != nil && *pre.ResourceVersion != before.GetResourceVersion() {
-		return Write{}, conflict(k, key, fmt.Sprintf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *pre.ResourceVersion, before.GetResourceVersion()))
+		return Write{}, conflict(k, key, fmt.Sprintf(
+			"Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *pre.ResourceVersion, before.GetResourceVersion()))
 	}
 	held := len(before.GetFinalizers()) > 0 || k.name == "Namespace"
 	if !held {
