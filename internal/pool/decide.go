@@ -254,7 +254,7 @@ func (d *draft) shortage() string {
 
 func (d *draft) replaceBroken() {
 	for _, m := range d.buckets[Broken] {
-		d.destroy(m, "it is broken")
+		d.replace(m, m.defect(d.Settings, d.Now), "it is broken")
 	}
 }
 
@@ -279,7 +279,7 @@ func (d *draft) renew() {
 	}
 	for _, m := range d.unclaimed(Standby, Assignable) {
 		if m.stale(d.Settings) {
-			d.destroy(m, "it was made from an older version of the pool")
+			d.replace(m, Stale, "it was made from an older version of the pool")
 			return
 		}
 	}

@@ -32,6 +32,8 @@ type Step struct {
 	Claim string `json:"claim,omitempty"`
 	// Reason is why, in words.
 	Reason string `json:"reason"`
+	// Cause is set for a Delete that makes room for a better cluster.
+	Cause Cause `json:"cause,omitempty"`
 }
 
 // String reads as a sentence: "bind x to b: oldest claim, oldest running cluster".

@@ -125,22 +125,7 @@ func (m Member) Phase(s Settings, now time.Time) Phase {
 	}
 }
 
-// hopeless is how long machines may fail in a resume before they are given up: a
-// second try or two, no more.
-const hopeless = 30 * time.Second
-
-// broken: the install has been given up, its machines fail when it is to resume,
-// a power change timed out, or it cannot be reached for longer than a resume may
-// take (enhancement: replace broken clusters).
-func (m Member) broken(s Settings, now time.Time) bool {
-	if m.GaveUp || m.PowerTimedOut || m.MachinesFailed && past(m.ResumingSince, hopeless, now) {
-		return true
-	}
-	if s.ResumeTimeout == 0 || !m.Installed {
-		return false
-	}
-	return past(m.ResumingSince, s.ResumeTimeout, now) || past(m.UnreachableSince, s.ResumeTimeout, now)
-}
+func (m Member) broken(s Settings, now time.Time) bool { return m.defect(s, now) != "" }
 
 // impatience is how long a resume may take before the next stand-by is woken
 // beside it, when the pool has no resume timeout. Resumes take three to five

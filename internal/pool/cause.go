@@ -1,0 +1,50 @@
+package pool
+
+import "time"
+
+// Cause is why a cluster is replaced, in one word of a closed list.
+type Cause string
+
+// Why a member is broken, and that it is stale.
+const (
+	// InstallFailed: its install has been given up.
+	InstallFailed Cause = "install_failed"
+	// PowerFailed: starting or stopping it failed until its time was up, or its
+	// machines failed when it was to run.
+	PowerFailed Cause = "power_failed"
+	// ResumeTimedOut: it has taken longer to run than a resume may.
+	ResumeTimedOut Cause = "resume_timed_out"
+	// Unreachable: it cannot be reached for longer than a resume may take.
+	Unreachable Cause = "unreachable"
+	// Stale: it was made from another version of the pool, or does not say from which.
+	Stale Cause = "stale"
+)
+
+// hopeless is how long machines may fail in a resume before they are given up: a
+// second try or two, no more.
+const hopeless = 30 * time.Second
+
+// defect is why m is broken; "" when it is not (enhancement: replace broken clusters).
+func (m Member) defect(s Settings, now time.Time) Cause {
+	switch {
+	case m.GaveUp:
+		return InstallFailed
+	case m.PowerTimedOut, m.MachinesFailed && past(m.ResumingSince, hopeless, now):
+		return PowerFailed
+	case s.ResumeTimeout == 0 || !m.Installed:
+		return ""
+	case past(m.ResumingSince, s.ResumeTimeout, now):
+		return ResumeTimedOut
+	case past(m.UnreachableSince, s.ResumeTimeout, now):
+		return Unreachable
+	default:
+		return ""
+	}
+}
+
+// replace plans the deletion of a member in whose place another will be made.
+func (d *draft) replace(m Member, why Cause, reason string) {
+	if d.destroy(m, "%s", reason) {
+		d.steps[len(d.steps)-1].Cause = why
+	}
+}

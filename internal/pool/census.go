@@ -1,0 +1,51 @@
+package pool
+
+import "time"
+
+// Census counts a pool's members and claims as they are, whatever is planned.
+type Census struct {
+	// Members has the number of members in each phase; together they are all members.
+	Members map[Phase]int
+	// Given is how many members name a claim, marked and dying ones too.
+	Given int
+	// Stale is how many unclaimed members, dying and marked ones left out, differ
+	// from the pool or do not say what they were made from.
+	Stale int
+	// A claim waits, is served, or is leaving: being deleted.
+	Waiting, Served, Leaving int
+	// LongestWait is how long the oldest of the waiting claims has waited; 0 when none does.
+	LongestWait time.Duration
+}
+
+// Unclaimed is how many members may yet be given away. Unlike status.size, and
+// like Hive's metric, it leaves broken ones out.
+func (c Census) Unclaimed() int {
+	return c.Members[Installing] + c.Members[Standby] + c.Members[Assignable]
+}
+
+// Census counts by the same rules that Decide plans by.
+func (s Snapshot) Census() Census {
+	d := newDraft(s)
+	c := Census{Members: make(map[Phase]int, len(d.buckets)), Waiting: len(d.waiting)}
+	var marks Report
+	for p, members := range d.buckets {
+		c.Members[p] = len(members)
+		for _, m := range members {
+			marks.mark(m, p, s.Settings)
+			if m.Claim != "" {
+				c.Given++
+			}
+		}
+	}
+	c.Stale = len(marks.Stale) + len(marks.Unversioned)
+	for _, claim := range s.Claims {
+		if claim.Deleting {
+			c.Leaving++
+		}
+	}
+	c.Served = len(s.Claims) - c.Waiting - c.Leaving
+	if c.Waiting > 0 {
+		c.LongestWait = max(0, s.Now.Sub(d.waiting[0].Created))
+	}
+	return c
+}
