@@ -1,0 +1,78 @@
+package metrics
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+)
+
+// Installed measures a cluster that has just been marked as installed.
+func (m *Metrics) Installed(cd *hivev1.ClusterDeployment) {
+	began, ended := cd.Status.InstallStartedTimestamp, cd.Status.InstalledTimestamp
+	if m == nil || began == nil || ended == nil {
+		return
+	}
+	ref := poolRef(cd)
+	m.install.WithLabelValues(ref.Namespace, ref.PoolName, cd.Spec.Platform.Name()).Observe(ended.Sub(began.Time).Seconds())
+}
+
+// ProvisionTold counts a cluster whose status has been written and says that its
+// install has been given up, and did not before.
+func (m *Metrics) ProvisionTold(before, after *hivev1.ClusterDeployment) {
+	const stopped = hivev1.ClusterProvisionStopped
+	if m == nil || condition.True(before.Status.Conditions, stopped) || !condition.True(after.Status.Conditions, stopped) {
+		return
+	}
+	ref, name := poolRef(after), ""
+	if ref.PoolName != "" {
+		name = ref.Namespace + "/" + ref.PoolName
+	}
+	reason := "unknown"
+	if c := condition.Find(after.Status.Conditions, hivev1.ClusterProvisionFailed); c != nil && c.Status == corev1.ConditionTrue {
+		reason = cmp.Or(c.Reason, reason)
+	}
+	m.terminal.WithLabelValues(name, m.installReasons.value(reason)).Inc()
+}
+
+// PowerTold measures a cluster whose status has been written and says that it has
+// become what it should be, and did not before. What came up with its install was
+// not resumed: it would hide how long resumes take.
+func (m *Metrics) PowerTold(before, after *hivev1.ClusterDeployment) {
+	was, is := before.Status.PowerTransition, after.Status.PowerTransition
+	if m == nil || is == nil || is.FinishedAt == nil || finished(was, is) {
+		return
+	}
+	slept := was != nil && was.Target == hivev1.PowerHibernating
+	if !slept && is.Target == hivev1.PowerRunning && is.StartedAt.Equal(after.Status.InstalledTimestamp) {
+		return
+	}
+	span := m.hibernate
+	if is.Target == hivev1.PowerRunning {
+		span = m.resume
+	}
+	ref := poolRef(after)
+	span.WithLabelValues(m.versions.value(version(after)), after.Spec.Platform.Name(), ref.Namespace, ref.PoolName).
+		Observe(is.FinishedAt.Sub(is.StartedAt.Time).Seconds())
+}
+
+// finished reports whether the transition now was the one before, and had ended.
+func finished(before, now *hivev1.PowerTransition) bool {
+	return before != nil && before.FinishedAt != nil && before.Target == now.Target && before.StartedAt.Equal(&now.StartedAt)
+}
+
+func version(cd *hivev1.ClusterDeployment) string {
+	if v := cd.Status.InstallVersion; v != nil {
+		return *v
+	}
+	return ""
+}
+
+func poolRef(cd *hivev1.ClusterDeployment) hivev1.ClusterPoolReference {
+	if cd.Spec.ClusterPoolRef == nil {
+		return hivev1.ClusterPoolReference{}
+	}
+	return *cd.Spec.ClusterPoolRef
+}

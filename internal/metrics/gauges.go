@@ -1,0 +1,106 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// Look shows every pool as it is now. With an error it shows those that could be read.
+type Look func() (map[types.NamespacedName]pool.Snapshot, error)
+
+// Gauges measures pools at each scrape.
+type Gauges struct {
+	look Look
+}
+
+// NewGauges makes gauges of the pools that look shows.
+func NewGauges(look Look) *Gauges { return &Gauges{look} }
+
+// describe makes the description of a gauge that each pool has.
+func describe(name, help string, more ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, append([]string{poolNamespace, poolName}, more...), nil)
+}
+
+// bucket is one of Hive's gauges.
+func bucket(name, help string) *prometheus.Desc {
+	return describe("hive_clusterpool_clusterdeployments_"+name, "Clusters of the pool "+help+".")
+}
+
+var (
+	// ofPhase are those of Hive's gauges that are one phase.
+	ofPhase = map[pool.Phase]*prometheus.Desc{
+		pool.Assignable: bucket("assignable", "that are unclaimed and run"),
+		pool.Standby:    bucket("standby", "that are unclaimed, installed and do not run"),
+		pool.Installing: bucket("installing", "that are unclaimed and not installed yet"),
+		pool.Broken:     bucket("broken", "that are unclaimed and broken"),
+		pool.Deleting:   bucket("deleting", "that are being deleted"),
+	}
+	claimedDesc   = bucket("claimed", "that were given to a claim, those being deleted too")
+	unclaimedDesc = bucket("unclaimed", "that are installing, standby or assignable")
+	staleDesc     = bucket("stale", "that are unclaimed and do not match the pool, or do not say")
+
+	membersDesc = describe("hotspare_pool_members", "Clusters of the pool. Each is in one phase.", "phase")
+	claimsDesc  = describe("hotspare_pool_claims", "Claims on the pool. Each is in one state.", "state")
+	oldestDesc  = describe("hotspare_pool_oldest_waiting_claim_seconds", "How long the oldest waiting claim has waited; 0 when none waits.")
+
+	sizeDesc          = describe("hotspare_pool_size", "The pool's spec.size.")
+	runningDesc       = describe("hotspare_pool_running_target", "The pool's spec.runningCount.")
+	maxSizeDesc       = describe("hotspare_pool_max_size", "The pool's spec.maxSize; absent when there is no limit.")
+	maxConcurrentDesc = describe("hotspare_pool_max_concurrent", "The pool's spec.maxConcurrent; absent when there is no limit.")
+)
+
+// phases are all of them: a gauge that is zero is told, too.
+var phases = []pool.Phase{pool.Deleting, pool.Removed, pool.Claimed, pool.Broken, pool.Installing, pool.Standby, pool.Assignable}
+
+// Describe tells of every gauge.
+func (g *Gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range ofPhase {
+		ch <- d
+	}
+	for _, d := range []*prometheus.Desc{
+		claimedDesc, unclaimedDesc, staleDesc, membersDesc, claimsDesc, oldestDesc,
+		sizeDesc, runningDesc, maxSizeDesc, maxConcurrentDesc,
+	} {
+		ch <- d
+	}
+}
+
+// Collect looks, and tells what it has seen.
+func (g *Gauges) Collect(ch chan<- prometheus.Metric) {
+	pools, err := g.look()
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
+	}
+	for p, s := range pools {
+		tell(s, func(d *prometheus.Desc, value float64, more ...string) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{p.Namespace, p.Name}, more...)...)
+		})
+	}
+}
+
+func tell(s pool.Snapshot, set func(d *prometheus.Desc, value float64, more ...string)) {
+	c := s.Census()
+	for phase, d := range ofPhase {
+		set(d, float64(c.Members[phase]))
+	}
+	set(claimedDesc, float64(c.Given))
+	set(unclaimedDesc, float64(c.Unclaimed()))
+	set(staleDesc, float64(c.Stale))
+	for _, phase := range phases {
+		set(membersDesc, float64(c.Members[phase]), string(phase))
+	}
+	set(claimsDesc, float64(c.Waiting), "waiting")
+	set(claimsDesc, float64(c.Served), "served")
+	set(claimsDesc, float64(c.Leaving), "deleting")
+	set(oldestDesc, c.LongestWait.Seconds())
+	set(sizeDesc, float64(s.Settings.Size))
+	set(runningDesc, float64(s.Settings.RunningCount))
+	if n := s.Settings.MaxSize; n != nil {
+		set(maxSizeDesc, float64(*n))
+	}
+	if n := s.Settings.MaxConcurrent; n != nil {
+		set(maxConcurrentDesc, float64(*n))
+	}
+}

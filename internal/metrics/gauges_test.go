@@ -1,0 +1,117 @@
+package metrics_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+var dev = types.NamespacedName{Namespace: "ci", Name: "dev"}
+
+// busy is a pool with a cluster in each phase, stale ones, and a claim in each state.
+func busy() pool.Snapshot {
+	limit := 9
+	running := pool.Member{Installed: true, Running: true, Wanted: pool.Running, Version: "v1"}
+	member := func(name string, change func(*pool.Member)) pool.Member {
+		m := running
+		m.Name = name
+		change(&m)
+		return m
+	}
+	return pool.Snapshot{
+		Now:      noon,
+		Settings: pool.Settings{Size: 5, RunningCount: 2, MaxSize: &limit, Version: "v1"},
+		Members: []pool.Member{
+			member("a", func(*pool.Member) {}),
+			member("b", func(m *pool.Member) { m.Running = false }),
+			member("c", func(m *pool.Member) { m.Running, m.Version = false, "v0" }),
+			member("d", func(m *pool.Member) { m.Installed, m.Version = false, "" }),
+			member("e", func(m *pool.Member) { m.GaveUp = true }),
+			member("f", func(m *pool.Member) { m.Claim = "x" }),
+			member("g", func(m *pool.Member) { m.Claim, m.Deleting = "y", true }),
+			member("h", func(m *pool.Member) { m.Marked = true }),
+		},
+		Claims: []pool.Claim{
+			{Name: "x", Cluster: "f", Created: noon.Add(-time.Hour)},
+			{Name: "y", Cluster: "g", Created: noon.Add(-time.Hour), Deleting: true},
+			{Name: "old", Created: noon.Add(-90 * time.Second)},
+			{Name: "new", Created: noon.Add(-time.Second)},
+		},
+	}
+}
+
+const busyText = `
+hive_clusterpool_clusterdeployments_assignable{clusterpool_name="dev",clusterpool_namespace="ci"} 1
+hive_clusterpool_clusterdeployments_standby{clusterpool_name="dev",clusterpool_namespace="ci"} 2
+hive_clusterpool_clusterdeployments_installing{clusterpool_name="dev",clusterpool_namespace="ci"} 1
+hive_clusterpool_clusterdeployments_broken{clusterpool_name="dev",clusterpool_namespace="ci"} 1
+hive_clusterpool_clusterdeployments_deleting{clusterpool_name="dev",clusterpool_namespace="ci"} 1
+hive_clusterpool_clusterdeployments_claimed{clusterpool_name="dev",clusterpool_namespace="ci"} 2
+hive_clusterpool_clusterdeployments_unclaimed{clusterpool_name="dev",clusterpool_namespace="ci"} 4
+hive_clusterpool_clusterdeployments_stale{clusterpool_name="dev",clusterpool_namespace="ci"} 2
+hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="assignable"} 1
+hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="broken"} 1
+hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="claimed"} 1
+hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="deleting"} 1
+hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="installing"} 1
+hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="marked"} 1
+hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="standby"} 2
+hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="deleting"} 1
+hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="served"} 1
+hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="waiting"} 2
+hotspare_pool_oldest_waiting_claim_seconds{clusterpool_name="dev",clusterpool_namespace="ci"} 90
+hotspare_pool_size{clusterpool_name="dev",clusterpool_namespace="ci"} 5
+hotspare_pool_running_target{clusterpool_name="dev",clusterpool_namespace="ci"} 2
+hotspare_pool_max_size{clusterpool_name="dev",clusterpool_namespace="ci"} 9
+`
+
+func TestGaugesOfAPool(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	pools := map[types.NamespacedName]pool.Snapshot{dev: busy()}
+	reg.MustRegister(metrics.NewGauges(func() (map[types.NamespacedName]pool.Snapshot, error) { return pools, nil }))
+	same(t, series(t, reg), busyText)
+
+	t.Run("no limit, no series of it", func(t *testing.T) {
+		pools[dev] = pool.Snapshot{Now: noon}
+		for _, line := range series(t, reg) {
+			if strings.HasPrefix(line, "hotspare_pool_max") {
+				t.Errorf("%s, but there is no limit", line)
+			}
+			if !strings.HasSuffix(line, " 0") {
+				t.Errorf("%s, but the pool is empty", line)
+			}
+		}
+		if len(series(t, reg)) != 21 {
+			t.Errorf("an empty pool has %d series, want 21: zero is a value", len(series(t, reg)))
+		}
+	})
+	t.Run("B25: a pool that is gone has no gauges", func(t *testing.T) {
+		delete(pools, dev)
+		if left := series(t, reg); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
+
+func TestPoolsThatCannotBeReadDoNotHideOthers(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(metrics.NewGauges(func() (map[types.NamespacedName]pool.Snapshot, error) {
+		return map[types.NamespacedName]pool.Snapshot{dev: busy()}, errors.New("reading pool ci/odd: no such thing")
+	}))
+	families, err := reg.Gather()
+	if err == nil || !strings.Contains(err.Error(), "ci/odd") {
+		t.Errorf("the error is %v, want the pool's", err)
+	}
+	if len(families) != 14 {
+		t.Errorf("%d metrics, want the 14 of the other pool", len(families))
+	}
+}

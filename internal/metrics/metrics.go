@@ -1,0 +1,136 @@
+// Package metrics counts what the controllers do, and measures the pools.
+//
+// Names that begin with hive_ are Hive's, with its labels and meanings; those
+// that begin with hotspare_ tell what Hive has no name for. docs/metrics.md lists
+// all of them. Gauges are made from the caches at each scrape (Gauges), so that
+// none is stale and those of a deleted pool are gone. Counters and histograms
+// (Metrics) are moved by the controllers, after the write that they count has
+// succeeded.
+//
+// A label has few values: those of a closed list, or names of pools, whose series
+// go with the pool (Forget).
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// Names of labels. Hive has three ways to name a pool.
+const (
+	poolNamespace = "clusterpool_namespace"
+	poolName      = "clusterpool_name"
+
+	powerPoolNamespace = "cluster_pool_namespace"
+	powerPoolName      = "cluster_pool_name"
+
+	poolBoth = "clusterpool_namespacedname"
+)
+
+// Buckets in seconds. Those of Hive are kept, so that its dashboards go on; finer
+// ones are added where hotspare is faster.
+var (
+	// A claim's age is known to the second: buckets below one would tell nothing.
+	claimBuckets      = []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3000, 7200}
+	resumeBuckets     = []float64{1, 2, 5, 10, 30, 60, 90, 180, 300, 600, 1200}
+	hibernateBuckets  = []float64{1, 2, 5, 10, 30, 60, 180, 300, 600}
+	installBuckets    = []float64{5, 10, 30, 60, 120, 300, 600, 1200, 1800, 2400, 3000, 3600, 5400, 7200}
+	reconcilerBuckets = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 10, 30, 60, 120}
+)
+
+// Metrics are the counters and histograms. Its methods may be called on nil,
+// and then count nothing.
+type Metrics struct {
+	clock clock.PassiveClock
+
+	steps, broken, stale     *prometheus.CounterVec
+	assignment, wait         *prometheus.HistogramVec
+	resume, hibernate        *prometheus.HistogramVec
+	install                  *prometheus.HistogramVec
+	terminal                 *prometheus.CounterVec
+	passes                   *prometheus.HistogramVec
+	requests                 *prometheus.CounterVec
+	installReasons, versions *few
+}
+
+// New makes the metrics and registers them with reg, which may hold them once.
+func New(reg prometheus.Registerer, now clock.PassiveClock) *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return promauto.With(reg).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return promauto.With(reg).NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	return &Metrics{
+		clock: now,
+
+		steps: counter("hotspare_pool_steps_total",
+			"Steps that were taken for a pool.", poolNamespace, poolName, "verb"),
+		broken: counter("hotspare_pool_broken_replaced_total",
+			"Broken clusters that were deleted to be replaced.", poolNamespace, poolName, "reason"),
+		stale: counter("hive_clusterpool_stale_clusterdeployments_deleted",
+			"Clusters that were deleted because they did not match their pool.", poolNamespace, poolName),
+		assignment: histogram("hive_clusterclaim_assignment_delay_seconds",
+			"Time from the creation of a claim until it was given a cluster.", claimBuckets, poolNamespace, poolName),
+		wait: histogram("hotspare_claim_wait_seconds",
+			"Time from the creation of a claim until its cluster was said to run, by what had to be waited for.",
+			claimBuckets, poolNamespace, poolName, "served"),
+
+		resume: histogram("hive_cluster_deployments_running_transition_seconds",
+			"Time that a hibernating cluster took to run.", resumeBuckets, powerLabels...),
+		hibernate: histogram("hive_cluster_deployments_hibernation_transition_seconds",
+			"Time that a cluster took to hibernate.", hibernateBuckets, powerLabels...),
+		install: histogram("hotspare_cluster_install_seconds",
+			"Time from the begin of the first attempt until the cluster was installed.",
+			installBuckets, poolNamespace, poolName, "platform"),
+		terminal: counter("hive_cluster_deployments_provision_failed_terminal_total",
+			"Clusters whose install was given up.", poolBoth, "failure_reason"),
+
+		passes: histogram("hive_controller_reconcile_seconds",
+			"Duration of passes of controllers.", reconcilerBuckets, "controller", "outcome"),
+		requests: counter("hive_kube_client_requests_total",
+			"Requests to the hub's API, by the controller whose pass made them; empty for watches, events and the like.",
+			"controller", "method", "verb", "resource", "status"),
+
+		installReasons: newFew(), versions: newFew(),
+	}
+}
+
+var powerLabels = []string{"cluster_version", "platform", powerPoolNamespace, powerPoolName}
+
+// Took counts a step that was taken for a pool.
+func (m *Metrics) Took(p types.NamespacedName, st pool.Step) {
+	if m == nil {
+		return
+	}
+	m.steps.WithLabelValues(p.Namespace, p.Name, string(st.Verb)).Inc()
+	switch st.Cause {
+	case "":
+	case pool.Stale:
+		m.stale.WithLabelValues(p.Namespace, p.Name).Inc()
+	default:
+		m.broken.WithLabelValues(p.Namespace, p.Name, string(st.Cause)).Inc()
+	}
+}
+
+// Forget drops the series of a pool that is gone.
+func (m *Metrics) Forget(p types.NamespacedName) {
+	if m == nil {
+		return
+	}
+	mine := prometheus.Labels{poolNamespace: p.Namespace, poolName: p.Name}
+	for _, c := range []*prometheus.CounterVec{m.steps, m.broken, m.stale} {
+		c.DeletePartialMatch(mine)
+	}
+	for _, h := range []*prometheus.HistogramVec{m.assignment, m.wait, m.install} {
+		h.DeletePartialMatch(mine)
+	}
+	for _, h := range []*prometheus.HistogramVec{m.resume, m.hibernate} {
+		h.DeletePartialMatch(prometheus.Labels{powerPoolNamespace: p.Namespace, powerPoolName: p.Name})
+	}
+	m.terminal.DeletePartialMatch(prometheus.Labels{poolBoth: p.String()})
+}

@@ -1,0 +1,126 @@
+package metrics
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Outcomes of a pass.
+const (
+	succeeded = "success"
+	again     = "requeue"
+	failed    = "error"
+)
+
+// controllerKey has the name of the controller in the context of its passes.
+type controllerKey struct{}
+
+// Reconciler measures the passes of a controller, and has its requests counted as
+// the controller's.
+func (m *Metrics) Reconciler(controller string, next reconcile.Reconciler) reconcile.Reconciler {
+	if m == nil {
+		return next
+	}
+	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+		began := m.clock.Now()
+		res, err := next.Reconcile(context.WithValue(ctx, controllerKey{}, controller), req)
+		m.passes.WithLabelValues(controller, outcome(res, err)).Observe(m.clock.Since(began).Seconds())
+		return res, err
+	})
+}
+
+func outcome(res reconcile.Result, err error) string {
+	switch {
+	case err != nil:
+		return failed
+	case res.RequeueAfter > 0:
+		return again
+	default:
+		return succeeded
+	}
+}
+
+// Transport counts the requests that go through next to the hub's API. It is
+// meant for rest.Config.Wrap.
+func (m *Metrics) Transport(next http.RoundTripper) http.RoundTripper {
+	if m == nil {
+		return next
+	}
+	return &transport{next, m}
+}
+
+type transport struct {
+	next http.RoundTripper
+	*Metrics
+}
+
+// RoundTrip counts a request when its answer has begun, or will not come.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(req)
+	status := failed
+	if err == nil {
+		status = strconv.Itoa(res.StatusCode)
+	}
+	controller, _ := req.Context().Value(controllerKey{}).(string)
+	verb, resource := asked(req)
+	t.requests.WithLabelValues(controller, req.Method, verb, resource, status).Inc()
+	return res, err
+}
+
+// WrappedRoundTripper lets Kubernetes find the transport below.
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// asked reads a request as Kubernetes does: its verb, and the resource with the
+// subresource, "clusterdeployments/status". What is about no resource, such as
+// discovery, has the empty resource.
+func asked(req *http.Request) (verb, resource string) {
+	resource, named := target(req.URL.Path)
+	switch req.Method {
+	case http.MethodGet:
+		verb = "list"
+		if watch, err := strconv.ParseBool(req.URL.Query().Get("watch")); err == nil && watch {
+			verb = "watch"
+		} else if named || resource == "" {
+			verb = "get"
+		}
+	case http.MethodPost:
+		verb = "create"
+	case http.MethodPut:
+		verb = "update"
+	case http.MethodDelete:
+		verb = "delete"
+		if !named {
+			verb = "deletecollection"
+		}
+	default:
+		verb = strings.ToLower(req.Method)
+	}
+	return verb, resource
+}
+
+// target reads a path below /api/v1 or /apis/GROUP/VERSION: the resource, and
+// whether one object is named.
+func target(path string) (resource string, named bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		parts = parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		parts = parts[3:]
+	default:
+		return "", false
+	}
+	// Below a namespace there are resources, and what belongs to the namespace itself.
+	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
+		parts = parts[2:]
+	}
+	resource = parts[0]
+	if len(parts) > 2 {
+		resource += "/" + parts[2]
+	}
+	return resource, len(parts) > 1
+}
