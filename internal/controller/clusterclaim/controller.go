@@ -28,6 +28,7 @@ import (
 	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/patch"
 )
 
@@ -45,6 +46,8 @@ type Reconciler struct {
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
+	// Metrics measure how long claims wait; nil measures nothing.
+	Metrics *metrics.Metrics
 	// Workers is how many claims are looked after at a time. 0: 8.
 	Workers int
 }
@@ -163,6 +166,9 @@ func (r *Reconciler) act(ctx context.Context, claim *hivev1.ClusterClaim, cd *hi
 	}
 	r.report(claim, v)
 	_, err := patch.Status(ctx, r.Client, before, claim)
+	if err == nil {
+		r.Metrics.ClaimTold(before, claim, cd, r.Clock.Now())
+	}
 	return err
 }
 
@@ -204,7 +210,9 @@ func (r *Reconciler) expire(ctx context.Context, claim *hivev1.ClusterClaim) err
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting claim %s, whose lifetime is over: %w", claim.Name, err)
 	}
-	r.Events.Eventf(claim, nil, corev1.EventTypeNormal, "Expired", "Delete", "its lifetime is over")
+	if err == nil {
+		r.Events.Eventf(claim, nil, corev1.EventTypeNormal, "Expired", "Delete", "its lifetime is over")
+	}
 	return nil
 }
 
@@ -240,7 +248,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfPool), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, poolGoing()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})).
-		Complete(r)
+		Complete(r.Metrics.Reconciler("clusterclaim", r))
 }
 
 func claimOfCluster(_ context.Context, o client.Object) []reconcile.Request {

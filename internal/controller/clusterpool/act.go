@@ -156,9 +156,13 @@ func (r *Reconciler) bind(ctx context.Context, s *seen, st pool.Step) error {
 	if wrote {
 		r.claims.Note(claim, r.Clock.Now())
 		r.happened(claim, cd, "Assigned", "Bind", "has cluster %s", cd.Name)
+		r.Metrics.Assigned(claim, r.Clock.Now())
 	}
 	return nil
 }
+
+// toldTo are the reasons of the events on power.
+var toldTo = map[pool.Verb]string{pool.Start: "Resuming", pool.Sleep: "Hibernating"}
 
 // power tells a cluster what to be.
 func (r *Reconciler) power(ctx context.Context, s *seen, st pool.Step) error {
@@ -170,6 +174,10 @@ func (r *Reconciler) power(ctx context.Context, s *seen, st pool.Step) error {
 	}
 	if err := r.writeCluster(ctx, before, cd); err != nil {
 		return fmt.Errorf("telling cluster %s to be %s: %w", cd.Name, cd.Spec.PowerState, err)
+	}
+	r.Metrics.Took(s.key(), st)
+	if before.Spec.PowerState != "" { // what a new cluster is told first is a part of making it
+		r.happened(s.pool, cd, toldTo[st.Verb], "SetPower", "cluster %s: %s", cd.Name, st.Reason)
 	}
 	return nil
 }
@@ -193,6 +201,7 @@ func (r *Reconciler) destroy(ctx context.Context, s *seen, st pool.Step) error {
 		return fmt.Errorf("deleting cluster %s: %w", cd.Name, err)
 	}
 	if err == nil {
+		r.Metrics.Took(s.key(), st)
 		r.happened(s.pool, cd, "Deleting", "Delete", "cluster %s: %s", cd.Name, st.Reason)
 	}
 	return nil
@@ -242,6 +251,7 @@ func (r *Reconciler) createOne(ctx context.Context, s *seen, from material, name
 	}
 	if cd.ResourceVersion != "" {
 		r.clusters.Note(cd, r.Clock.Now())
+		r.Metrics.Took(s.key(), pool.Step{Verb: pool.Create})
 		r.happened(s.pool, cd, "Created", "Create", "cluster %s", name)
 	}
 	return nil

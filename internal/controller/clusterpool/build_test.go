@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -164,5 +165,22 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	if err != nil || len(got) != 2 || !strings.Contains(text, "no installer for spec.platform.aws is set up here, only for local, none") ||
 		!strings.Contains(text, `Secret "template", key "install-config.yaml"`) || strings.Contains(text, "hush") {
 		t.Errorf("got %v, %v", text, err)
+	}
+}
+
+// A process that follows a crash, and whose cache is behind, creates again what is there.
+func TestWhatExistsIsNotToldAsCreated(t *testing.T) {
+	first, api, _ := reconciler(t)
+	told := events.NewFakeRecorder(10)
+	first.Events = told
+	p := readPool(t, everything)
+	second := &Reconciler{Client: api, Live: api, Clock: first.Clock, Events: told}
+	for _, r := range []*Reconciler{first, second} {
+		if err := r.createOne(t.Context(), &seen{pool: p}, material{pool: p, version: "v9"}, "p-1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(told.Events); n != 1 {
+		t.Errorf("%d events tell of one cluster", n)
 	}
 }

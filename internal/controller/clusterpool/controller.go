@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +28,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/fresh"
+	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
@@ -59,6 +61,8 @@ type Reconciler struct {
 	Room map[string]Room
 	// Suffix makes the random part of a cluster's name.
 	Suffix func() string
+	// Metrics count the steps; nil counts nothing.
+	Metrics *metrics.Metrics
 	// Workers is how many pools are kept at a time. 0: 4.
 	Workers int
 
@@ -72,6 +76,9 @@ type Reconciler struct {
 // Reconcile does one pass over the pool.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.observe(ctx, req.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		r.Metrics.Forget(req.NamespacedName)
+	}
 	if err != nil || s == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -119,7 +126,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			predicate.GenerationChangedPredicate{}, finalizersChanged()))).
 		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfImageSet)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		Complete(r.Metrics.Reconciler("clusterpool", r))
 }
 
 func poolOfCluster(_ context.Context, o client.Object) []reconcile.Request {

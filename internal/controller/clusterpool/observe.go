@@ -23,6 +23,8 @@ type seen struct {
 	snapshot pool.Snapshot
 }
 
+func (s *seen) key() types.NamespacedName { return client.ObjectKeyFromObject(s.pool) }
+
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*seen, error) {
 	var cached hivev1.ClusterPool
 	if err := r.Client.Get(ctx, key, &cached); err != nil {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/metrics"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;delete
@@ -32,6 +33,8 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads from the API server: a namespace goes only when it is certain that nothing needs it.
 	Live client.Reader
+	// Metrics measure the passes; nil measures nothing.
+	Metrics *metrics.Metrics
 }
 
 // Reconcile deletes the namespace if it was made for a cluster that does not
@@ -102,7 +105,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(ours), createdOnly())).
 		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(deletedOnly())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
-		Complete(r)
+		Complete(r.Metrics.Reconciler("namespace", r))
 }
 
 func ours(o client.Object) bool { return o.GetLabels()[hivev1.LabelPoolName] != "" }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -38,8 +39,12 @@ func (r *Reconciler) tell(ctx context.Context, cd *hivev1.ClusterDeployment, act
 func (r *Reconciler) hibernate(ctx context.Context, cd *hivev1.ClusterDeployment) error {
 	before := cd.DeepCopy()
 	cd.Spec.PowerState = hivev1.PowerHibernating
-	if _, err := patch.Object(ctx, r.Client, before, cd); err != nil {
+	wrote, err := patch.Object(ctx, r.Client, before, cd)
+	if err != nil {
 		return fmt.Errorf("hibernating %s: %w", client.ObjectKeyFromObject(cd), err)
+	}
+	if wrote {
+		r.Events.Eventf(cd, nil, corev1.EventTypeNormal, "HibernateAfter", "SetPower", "spec.hibernateAfter has passed: set spec.powerState to Hibernating")
 	}
 	return nil
 }

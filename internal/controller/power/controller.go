@@ -26,6 +26,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/power"
 	"hotspare.io/hotspare/internal/remote"
 )
@@ -52,6 +53,8 @@ type Reconciler struct {
 	Remote    Remote
 	Clock     clock.PassiveClock
 	Events    events.EventRecorder
+	// Metrics measure how long clusters take; nil measures nothing.
+	Metrics *metrics.Metrics
 	// Workers is how many clusters are looked at at a time. 0: 10. Each may wait
 	// for a platform or a spoke.
 	Workers int
@@ -100,7 +103,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
 		}).
-		Complete(r)
+		Complete(r.Metrics.Reconciler("power", r))
 }
 
 // asked lets updates through by which somebody asks for something. Status is

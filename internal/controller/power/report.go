@@ -28,6 +28,7 @@ func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, d
 		return next, fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
 	}
 	r.announce(before, cd)
+	r.Metrics.PowerTold(before, cd)
 	return next, nil
 }
 

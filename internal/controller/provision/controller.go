@@ -40,6 +40,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/metrics"
 )
 
 // defaultConcurrency is how many clusters are worked on at a time. Executors
@@ -58,6 +59,8 @@ type Reconciler struct {
 	Fake      install.Executor
 	Clock     clock.PassiveClock
 	Events    events.EventRecorder
+	// Metrics count installs; nil counts nothing.
+	Metrics *metrics.Metrics
 	// Wake brings the clusters whose executor has news; nil without.
 	Wake <-chan event.GenericEvent
 	// Concurrency is how many clusters are worked on at a time; 0: 8.
@@ -93,7 +96,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Wake != nil {
 		b = b.WatchesRawSource(source.Channel(r.Wake, &handler.EnqueueRequestForObject{}))
 	}
-	return b.Complete(r)
+	return b.Complete(r.Metrics.Reconciler("provision", r))
 }
 
 // Reconcile makes one pass over one cluster.

@@ -124,6 +124,7 @@ func (p *pass) finish(ctx context.Context, _ provision.Step) error {
 	})
 	if err == nil {
 		p.normal("Installed", "Install", "The cluster is installed")
+		p.Metrics.Installed(p.cluster)
 	}
 	return err
 }

@@ -23,6 +23,9 @@ func (p *pass) report(ctx context.Context, plan provision.Plan) error {
 	p.reportAttempts()
 	p.reportInstalled()
 	_, err := patch.Status(ctx, p.Client, before, p.cluster)
+	if err == nil {
+		p.Metrics.ProvisionTold(before, p.cluster)
+	}
 	return err
 }
 

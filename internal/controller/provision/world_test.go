@@ -27,6 +27,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/metrics"
 )
 
 // key is the one cluster of a world.
@@ -50,6 +51,8 @@ type world struct {
 	writes  []string
 	// events is what was told.
 	events chan string
+	// metrics count; nil counts nothing.
+	metrics *metrics.Metrics
 }
 
 // crashed is what a dying process panics with.
@@ -85,6 +88,7 @@ func (w *world) reconciler() *Reconciler {
 		Fake:      w.lab,
 		Clock:     w.clock,
 		Events:    &events.FakeRecorder{Events: w.events},
+		Metrics:   w.metrics,
 	}
 }
 

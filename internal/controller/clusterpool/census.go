@@ -1,0 +1,61 @@
+package clusterpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/pool/facts"
+)
+
+// Snapshots reads every pool as its passes do, but for what costs a request: what
+// a pool refers to, and the room that its platform has. It is for counting, not
+// for deciding. c reads from caches that Index has been called on. With an error
+// come those pools that could be read.
+func Snapshots(ctx context.Context, c client.Reader, now time.Time) (map[types.NamespacedName]pool.Snapshot, error) {
+	var pools hivev1.ClusterPoolList
+	if err := c.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing pools: %w", err)
+	}
+	out := make(map[types.NamespacedName]pool.Snapshot, len(pools.Items))
+	var errs []error
+	for i := range pools.Items {
+		key := client.ObjectKeyFromObject(&pools.Items[i])
+		s, err := snapshotOf(ctx, c, &pools.Items[i], now)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("reading pool %s: %w", key, err))
+			continue
+		}
+		out[key] = s
+	}
+	return out, errors.Join(errs...)
+}
+
+func snapshotOf(ctx context.Context, c client.Reader, p *hivev1.ClusterPool, now time.Time) (pool.Snapshot, error) {
+	var clusters hivev1.ClusterDeploymentList
+	if err := c.List(ctx, &clusters, client.MatchingFields{byPool: client.ObjectKeyFromObject(p).String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return pool.Snapshot{}, fmt.Errorf("listing its clusters: %w", err)
+	}
+	var claims hivev1.ClusterClaimList
+	if err := c.List(ctx, &claims, client.InNamespace(p.Namespace), client.MatchingFields{byClaim: p.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return pool.Snapshot{}, fmt.Errorf("listing its claims: %w", err)
+	}
+	o := facts.Objects{
+		Pool:     p,
+		Clusters: make(map[string]*hivev1.ClusterDeployment, len(clusters.Items)),
+		Claims:   make(map[string]*hivev1.ClusterClaim, len(claims.Items)),
+	}
+	for i := range clusters.Items {
+		o.Clusters[clusters.Items[i].Name] = &clusters.Items[i]
+	}
+	for i := range claims.Items {
+		o.Claims[claims.Items[i].Name] = &claims.Items[i]
+	}
+	return o.Snapshot(now)
+}
