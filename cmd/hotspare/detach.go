@@ -17,7 +17,7 @@ import (
 )
 
 // upDetached starts hotspare in a process of its own and returns when it is ready.
-func upDetached(cmd *cobra.Command, dir string, port int) error {
+func upDetached(cmd *cobra.Command, o up.Options) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -26,20 +26,21 @@ func upDetached(cmd *cobra.Command, dir string, port int) error {
 	if err != nil {
 		return fmt.Errorf("making a file for what it says: %w", err)
 	}
-	defer os.Remove(said.Name())                                                       //nolint:errcheck // a temporary file
-	child := exec.Command(self, "up", "--data-dir", dir, "--port", strconv.Itoa(port)) //nolint:noctx // it outlives this command
+	defer os.Remove(said.Name()) //nolint:errcheck // a temporary file
+	args := []string{"up", "--data-dir", o.Dir, "--port", strconv.Itoa(o.Port), "--metrics-address", o.MetricsAddress}
+	child := exec.Command(self, args...) //nolint:noctx // it outlives this command
 	child.Stdout, child.Stderr = said, said
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C in this terminal is not for it
 	if err := errors.Join(child.Start(), said.Close()); err != nil {
 		return fmt.Errorf("starting hotspare in the background: %w", err)
 	}
 	began := time.Now()
-	if err := untilReady(cmd, child, dir, said.Name()); err != nil {
+	if err := untilReady(cmd, child, o.Dir, said.Name()); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "hotspare %s runs in the background (pid %d), ready in %.1fs\n", version.Get(), child.Process.Pid, time.Since(began).Seconds())
-	next(out, dir)
+	next(out, o.Dir)
 	fmt.Fprintf(out, "\nhotspare down stops it; the data stays.\n")
 	return child.Process.Release()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/up"
 	"hotspare.io/hotspare/internal/version"
 )
@@ -22,7 +23,7 @@ Everything is kept in the data folder and comes back with the next start.
 Ctrl-C, or "hotspare down" from elsewhere, stops everything that was started.`
 
 func upCommand() *cobra.Command {
-	var port int
+	var o up.Options
 	var detach bool
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -30,34 +31,37 @@ func upCommand() *cobra.Command {
 		Long:  upLong,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir := cli.DataDir(cmd)
-			if detach {
-				return upDetached(cmd, dir, port)
+			if err := metrics.CheckAddress(o.MetricsAddress); err != nil {
+				return cli.Usage(err)
 			}
-			return upHere(cmd, dir, port)
+			o.Dir = cli.DataDir(cmd)
+			if detach {
+				return upDetached(cmd, o)
+			}
+			return upHere(cmd, o)
 		},
 	}
-	cmd.Flags().IntVar(&port, "port", 0, "port of the API on 127.0.0.1 (default: the one it had last time, else any that is free)")
+	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API on 127.0.0.1 (default: the one it had last time, else any that is free)")
+	cmd.Flags().StringVar(&o.MetricsAddress, "metrics-address", "127.0.0.1:0",
+		"loopback `address` that serves /metrics; port 0 is the one it had last time, else any that is free; 0 serves none")
 	cmd.Flags().BoolVar(&detach, "detach", false, "return when it is ready, and let it run in the background")
 	return cmd
 }
 
 // upHere runs hotspare in this process.
-func upHere(cmd *cobra.Command, dir string, port int) error {
+func upHere(cmd *cobra.Command, o up.Options) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
 	}
 	out := cmd.OutOrStdout()
 	began := time.Now()
-	fmt.Fprintf(out, "hotspare %s, data in %s\n", version.Get(), dir)
-	o := up.Options{
-		Dir: dir, Port: port, Machine: []string{self},
-		Progress: func(step string) { fmt.Fprintf(out, "  %s\n", step) },
-	}
+	fmt.Fprintf(out, "hotspare %s, data in %s\n", version.Get(), o.Dir)
+	o.Machine = []string{self}
+	o.Progress = func(step string) { fmt.Fprintf(out, "  %s\n", step) }
 	err = up.Run(cmd.Context(), o, func(url string) {
 		fmt.Fprintf(out, "ready in %.1fs: %s\n", time.Since(began).Seconds(), url)
-		next(out, dir)
+		next(out, o.Dir)
 		fmt.Fprintln(out, "\nCtrl-C stops everything; the data stays.")
 	})
 	if cmd.Context().Err() != nil && err == nil {

@@ -176,3 +176,29 @@ func TestDurationsAreShort(t *testing.T) {
 		t.Error("0 is a lifetime")
 	}
 }
+
+func TestStatusTellsWhereMetricsAre(t *testing.T) {
+	const url = "http://127.0.0.1:41233/metrics"
+	dir := filepath.Dir(kubeconfigFile(t))
+	r := newRig(t, interceptor.Funcs{}, world()...)
+	status := func(args ...string) string {
+		t.Helper()
+		if code := r.run(append([]string{"status"}, args...)...); code != 0 {
+			t.Fatalf("exit code %d: %s", code, r.stderr.String())
+		}
+		return r.stdout.String()
+	}
+	if got := status("--data-dir", dir); strings.Contains(got, "Metrics") {
+		t.Errorf("none are served, and it says:\n%s", got)
+	}
+	write(t, filepath.Join(dir, "metrics"), url+"\n")
+	if got := status("--data-dir", dir); !strings.Contains(got, "Metrics    "+url+"\n") {
+		t.Errorf("it says:\n%s", got)
+	}
+	if got := status("--data-dir", dir, "-o", "json"); !strings.Contains(got, `"metrics": "`+url+`"`) {
+		t.Errorf("it says:\n%s", got)
+	}
+	if got := status(); strings.Contains(got, url) { // $KUBECONFIG names another hub
+		t.Errorf("of another hub it says:\n%s", got)
+	}
+}

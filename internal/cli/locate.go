@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -50,6 +51,20 @@ func (a *app) kubeconfig() (string, error) {
 		return "", advise(errNoHub, "no "+path+", and $KUBECONFIG is not set; start a hub with: hotspare up")
 	}
 	return path, nil
+}
+
+// metricsURL is where the hub serves its metrics; "" unless it is one of hotspare
+// up, which writes that into its data folder.
+func (a *app) metricsURL() string {
+	dir := dataDir(a.flags.dataDir)
+	if path, err := a.kubeconfig(); err != nil || path != filepath.Join(dir, "kubeconfig") {
+		return ""
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "metrics"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
 }
 
 // config reads the kubeconfig: how to reach the hub, and the namespace.

@@ -27,6 +27,7 @@ func (a *app) statusCommand() *cobra.Command {
 type report struct {
 	URL      string         `json:"url"`
 	Version  string         `json:"version"`
+	Metrics  string         `json:"metrics,omitempty"`
 	Clusters map[string]int `json:"clusters"`
 	Served   int            `json:"served"`
 	Waiting  int            `json:"waiting"`
@@ -53,7 +54,7 @@ func (a *app) status(ctx context.Context, h *hub, _ []string) error {
 		return err
 	}
 	r := newReport(s)
-	r.URL, r.Version = h.url, version
+	r.URL, r.Version, r.Metrics = h.url, version, a.metricsURL()
 	switch a.flags.output {
 	case asJSON, asYAML:
 		return a.encode(r)
@@ -90,6 +91,9 @@ func newReport(s *scene) report {
 func (a *app) writeReport(w io.Writer, r report, s *scene) error {
 	top := newTable()
 	top.add("Hub", fmt.Sprintf("%s, Kubernetes %s, answers", r.URL, r.Version))
+	if r.Metrics != "" {
+		top.add("Metrics", r.Metrics)
+	}
 	top.add("Clusters", r.clustersInWords())
 	top.add("Claims", fmt.Sprintf("%d waiting, %d served", r.Waiting, r.Served))
 	if err := top.write(w, nil); err != nil {

@@ -6,11 +6,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -20,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -32,6 +36,8 @@ import (
 	"hotspare.io/hotspare/internal/controller/provision"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/fake"
+	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/remote"
 )
 
@@ -64,13 +70,16 @@ const (
 )
 
 // New makes a manager with all controllers on the hub that cfg reaches. It is
-// started with Start.
-func New(ctx context.Context, cfg *rest.Config, p Platforms) (ctrl.Manager, error) {
+// started with Start. It serves metrics on scrapes, to whoever asks; nil serves none.
+func New(ctx context.Context, cfg *rest.Config, p Platforms, scrapes net.Listener) (ctrl.Manager, error) {
+	registry := prometheus.NewRegistry()
+	counts := metrics.New(registry, clock.RealClock{})
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = qps, burst
+	cfg.Wrap(counts.Transport)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:  Scheme(),
-		Metrics: metricsserver.Options{BindAddress: "0"},
+		Metrics: metricsserver.Options{BindAddress: "0"}, // see serve
 		Cache:   kept(),
 		Client: client.Options{Cache: &client.CacheOptions{
 			DisableFor: []client.Object{&corev1.Secret{}},
@@ -84,17 +93,36 @@ func New(ctx context.Context, cfg *rest.Config, p Platforms) (ctrl.Manager, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := setUp(ctx, mgr, p, recorder); err != nil {
+	if err := setUp(ctx, mgr, p, recorder, counts); err != nil {
 		return nil, fmt.Errorf("setting up the controllers: %w", err)
+	}
+	if err := serve(ctx, mgr, registry, scrapes); err != nil {
+		return nil, fmt.Errorf("setting up the metrics: %w", err)
 	}
 	return mgr, nil
 }
 
+// serve has the metrics of this manager served, with those that controller-runtime
+// gathers from all of its process. controller-runtime's own server knows only
+// those, and does not tell its port.
+func serve(ctx context.Context, mgr ctrl.Manager, registry *prometheus.Registry, on net.Listener) error {
+	if on == nil {
+		return nil
+	}
+	look := func() (map[types.NamespacedName]pool.Snapshot, error) {
+		return clusterpool.Snapshots(ctx, mgr.GetClient(), clock.RealClock{}.Now())
+	}
+	if err := registry.Register(metrics.NewGauges(look)); err != nil {
+		return err
+	}
+	return mgr.Add(metrics.Server(on, metrics.Handler(registry, runtimemetrics.Registry)))
+}
+
 // setUp adds every controller. They meet in the API only.
-func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(controller string) events.EventRecorder) error {
+func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics) error {
 	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 	pools := &clusterpool.Reconciler{
-		Client: c, Live: live, Clock: now, Room: p.Room,
+		Client: c, Live: live, Clock: now, Room: p.Room, Metrics: counts,
 		Installers: slices.Sorted(maps.Keys(p.Executors)),
 		Events:     recorder("clusterpool"),
 		Suffix:     func() string { return utilrand.String(5) },
@@ -102,26 +130,26 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	if err := pools.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	claims := &clusterclaim.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterclaim")}
+	claims := &clusterclaim.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterclaim"), Metrics: counts}
 	if err := claims.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	if err := (&pooladmin.Reconciler{Client: c}).SetupWithManager(ctx, mgr); err != nil {
+	if err := (&pooladmin.Reconciler{Client: c, Metrics: counts}).SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
 	provisions := &provision.Reconciler{
 		Client: c, Live: live, Executors: p.Executors, Fake: fake.Executor{}, Clock: now,
-		Events: recorder("provision"), Wake: p.News,
+		Events: recorder("provision"), Wake: p.News, Metrics: counts,
 	}
 	if err := provisions.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	powers := &power.Reconciler{
 		Client: c, Actuators: p.Actuators, Remote: remote.New(live), Clock: now,
-		Events: recorder("power"),
+		Events: recorder("power"), Metrics: counts,
 	}
 	if err := powers.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	return (&namespace.Reconciler{Client: c, Live: live}).SetupWithManager(mgr)
+	return (&namespace.Reconciler{Client: c, Live: live, Metrics: counts}).SetupWithManager(mgr)
 }

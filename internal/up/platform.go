@@ -49,7 +49,7 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		Actuators: cloud.Registry{platform: local.Power{Store: store}},
 		Room:      map[string]clusterpool.Room{platform: room(store)},
 		News:      news,
-	})
+	}, o.scrapes)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@
 //	DIR/hotspare.log    what everything has to say to an operator
 //	DIR/lock            held while hotspare runs on DIR; has its pid
 //	DIR/ready           is there while the hub can be used; has its URL
+//	DIR/metrics         where metrics are served, if they are; has the URL
 //	DIR/hub/            the hub's data
 //	DIR/machines/       the machines of local clusters
 //	DIR/installs/       what the installer made of each
@@ -16,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -31,6 +33,7 @@ import (
 	"hotspare.io/hotspare/internal/controlplane/flock"
 	"hotspare.io/hotspare/internal/hub"
 	"hotspare.io/hotspare/internal/manager"
+	"hotspare.io/hotspare/internal/metrics"
 )
 
 // Options say where hotspare runs.
@@ -39,10 +42,15 @@ type Options struct {
 	Dir string
 	// Port is the hub's; 0 is the one it had last time, or any.
 	Port int
+	// MetricsAddress is where metrics are served; see metrics.CheckAddress.
+	MetricsAddress string
 	// Machine is the command that runs a machine, to which machine run --dir DIR is added.
 	Machine []string
 	// Progress is told of each step; nil is nobody.
 	Progress func(step string)
+
+	// scrapes is what Run serves metrics on; nil serves none.
+	scrapes net.Listener
 }
 
 // Files below the data folder.
@@ -50,6 +58,7 @@ func KubeconfigPath(dir string) string { return filepath.Join(dir, "kubeconfig")
 func LogPath(dir string) string        { return filepath.Join(dir, "hotspare.log") }
 func LockPath(dir string) string       { return filepath.Join(dir, "lock") }
 func readyPath(dir string) string      { return filepath.Join(dir, "ready") }
+func metricsPath(dir string) string    { return filepath.Join(dir, "metrics") }
 
 // startLimit bounds how long the hub may take to be ready.
 const startLimit = 2 * time.Minute
@@ -70,6 +79,13 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+
+	if o.scrapes, err = metrics.Listen(metricsPath(o.Dir), o.MetricsAddress); err != nil {
+		return err
+	}
+	if o.scrapes != nil {
+		defer o.scrapes.Close() //nolint:errcheck // the server has closed it, unless there never was one
+	}
 
 	h, err := startHub(ctx, o, log)
 	if err != nil {

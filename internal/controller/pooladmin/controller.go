@@ -27,6 +27,7 @@ import (
 	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/grant"
+	"hotspare.io/hotspare/internal/metrics"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -39,6 +40,8 @@ import (
 type Reconciler struct {
 	// Client reads from caches that Index has been called on.
 	Client client.Client
+	// Metrics measure the passes; nil measures nothing.
+	Metrics *metrics.Metrics
 }
 
 // Names of the indexes that the passes read by.
@@ -121,7 +124,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(createdOnly())).
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.clustersOf)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
-		Complete(r)
+		Complete(r.Metrics.Reconciler("pooladmin", r))
 }
 
 // clustersOf finds the clusters that a RoleBinding is about: those of the pools
