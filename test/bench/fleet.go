@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,11 +29,11 @@ func (b *bench) fleet(ctx context.Context) ([]row, error) {
 	}
 	what := fmt.Sprintf("%d fake clusters in %d pools", fleetPools*poolSize, fleetPools)
 	rows := []row{{what + ", made in", seconds(time.Since(began)), ""}}
-	pid, err := os.ReadFile(filepath.Join(b.dir, "lock"))
+	pid, err := b.pid()
 	if err != nil {
 		return nil, err
 	}
-	full, err := usage(strings.TrimSpace(string(pid)))
+	full, err := usage(pid)
 	if err != nil {
 		return nil, err
 	}

@@ -7,16 +7,17 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // memory reads what the hub and the machines of a running local cluster take.
 // Programs share their text: PSS counts a shared page once among its users.
 func (b *bench) memory(context.Context) ([]row, error) {
-	pid, err := os.ReadFile(filepath.Join(b.dir, "lock"))
+	pid, err := b.pid()
 	if err != nil {
 		return nil, err
 	}
-	hub, err := usage(strings.TrimSpace(string(pid)))
+	hub, err := usage(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +50,37 @@ func (b *bench) memory(context.Context) ([]row, error) {
 	}
 	return rows, nil
 }
+
+// pid is the hub's.
+func (b *bench) pid() (string, error) {
+	raw, err := os.ReadFile(filepath.Join(b.dir, "lock"))
+	return strings.TrimSpace(string(raw)), err
+}
+
+// worked is how much processor time the hub has taken since it was started. Other
+// programs on the machine do not change what a claim costs in it.
+func (b *bench) worked() (time.Duration, error) {
+	pid, err := b.pid()
+	if err != nil {
+		return 0, err
+	}
+	raw, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if err != nil {
+		return 0, err
+	}
+	// Fields are counted from behind the program's name, which may have blanks:
+	// utime and stime are the 14th and 15th of proc_pid_stat(5).
+	f := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+	user, err := strconv.Atoi(f[11])
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.Atoi(f[12])
+	return time.Duration(user+system) * tick, err
+}
+
+// tick is the unit of proc_pid_stat(5), as every Linux of Go's has it.
+const tick = 10 * time.Millisecond
 
 // size is in kB.
 type size struct{ rss, pss int }
