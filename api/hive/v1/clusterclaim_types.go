@@ -67,6 +67,8 @@ type ClusterClaimStatus struct {
 	// that is under way leads to one, or the pool never made one yet.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	EstimatedReadyTime *metav1.Time `json:"estimatedReadyTime,omitempty"`
 }
 

@@ -229,6 +229,8 @@ type ClusterPoolReference struct {
 	// ClaimedTimestamp is when it got it. Written with ClaimName, never changed.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ClaimedTimestamp *metav1.Time `json:"claimedTimestamp,omitempty"`
 	// CustomizationRef names the customization that the cluster was made with.
 	// +optional
@@ -262,14 +264,20 @@ type ClusterDeploymentStatus struct {
 	// InstallStartedTimestamp is when the first attempt began.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	InstallStartedTimestamp *metav1.Time `json:"installStartedTimestamp,omitempty"`
 	// InstalledTimestamp is when the install succeeded. Never changed.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	InstalledTimestamp *metav1.Time `json:"installedTimestamp,omitempty"`
 	// ClaimedTimestamp mirrors spec.clusterPoolRef.claimedTimestamp.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ClaimedTimestamp *metav1.Time `json:"claimedTimestamp,omitempty"`
 	// InstallRestarts counts attempts after the first.
 	// +optional
@@ -306,10 +314,14 @@ type PowerTransition struct {
 	// Target is the state that is being reached.
 	Target PowerState `json:"target"`
 	// StartedAt is when the machines were first told.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	StartedAt metav1.Time `json:"startedAt"`
 	// FinishedAt is when the target was reached.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 	// Attempts counts the times that starting or stopping was tried and refused.
 	// +optional
@@ -325,6 +337,8 @@ type PowerTransition struct {
 	// Deadline is when the transition times out; absent when it has no timeout.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Deadline *metav1.Time `json:"deadline,omitempty"`
 }
 

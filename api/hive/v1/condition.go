@@ -15,10 +15,14 @@ type Condition struct {
 	// LastProbeTime is when status, reason or message last changed.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	LastProbeTime metav1.Time `json:"lastProbeTime,omitempty"`
 	// LastTransitionTime is when status last changed.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
 	// Reason is one word for the status, for programs.
 	// +optional

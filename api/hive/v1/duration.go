@@ -11,10 +11,11 @@ import (
 // duration that cannot be parsed must not stop a list of others (known from
 // the field as "lifetime: 1w froze all claims"). The schema refuses such a
 // value; whoever reads one that got past it handles Parse's error for that one
-// object.
+// object. The schema counts digits, because CEL's own duration() only says that
+// it failed when a number overflows.
 //
 // +kubebuilder:validation:MaxLength=64
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(\\\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')",messageExpression="'\"' + self + '\" is not a duration: write hours (h), minutes (m) and seconds (s), such as 8h or 1h30m; a day is 24h, a week 168h'"
+// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]{1,5}(\\\\.[0-9]+)?h|[0-9]{1,7}(\\\\.[0-9]+)?m|[0-9]{1,9}(\\\\.[0-9]+)?s|[0-9]{1,12}(\\\\.[0-9]+)?ms|[0-9]{1,15}(\\\\.[0-9]+)?(us|µs)|[0-9]{1,18}ns)+)$') && duration(self) <= duration('87600h')",messageExpression="'\"' + self + '\" is not a duration of at most ten years: write hours (h), minutes (m) and seconds (s), such as 8h or 1h30m; a day is 24h, a week 168h'"
 type Duration string
 
 // MaxDuration bounds what Parse accepts: ten years.
