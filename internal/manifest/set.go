@@ -271,6 +271,7 @@ func put[T any, P interface {
 	return nil
 }
 
+// decode is strict: what could not be read whole is an error here.
 func decode[T any](from map[string]any) (*T, error) {
 	raw, err := json.Marshal(from)
 	if err != nil {
@@ -279,6 +280,9 @@ func decode[T any](from map[string]any) (*T, error) {
 	out := new(T)
 	if err := utiljson.Unmarshal(raw, out); err != nil {
 		return nil, err
+	}
+	if r, ours := any(out).(interface{ Whole() error }); ours {
+		return out, r.Whole()
 	}
 	return out, nil
 }

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,9 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kubectl/pkg/cmd"
+	"sigs.k8s.io/yaml"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/crd"
 )
 
 // elsewhere are programs that are not ours to check.
@@ -199,11 +202,33 @@ func TestManifestsAreValid(t *testing.T) {
 			if strings.TrimSpace(doc) == "" {
 				continue
 			}
-			if _, _, err := decoder.Decode([]byte(doc), nil, nil); err != nil {
+			_, kind, err := decoder.Decode([]byte(doc), nil, nil)
+			if err == nil && kind.Group == hivev1.GroupVersion.Group {
+				err = admitted(t, kind.Kind, doc)
+			}
+			if err != nil {
 				t.Errorf("%s: %v", b.at(b.lines[0]), err)
 			}
 		}
 	}
+}
+
+// admitted asks the schema: our own types are read leniently.
+func admitted(t *testing.T, kind, doc string) error {
+	t.Helper()
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(doc), &object); err != nil {
+		return err
+	}
+	s, err := crd.Of(kind)
+	if err != nil {
+		return err
+	}
+	v, err := s.Admit(t.Context(), object)
+	if err == nil && len(v.Unknown) > 0 {
+		err = fmt.Errorf("there is no field %s", strings.Join(v.Unknown, ", "))
+	}
+	return errors.Join(err, v.Faults.ToAggregate())
 }
 
 // strictDecoder knows our kinds and those of Kubernetes, and no field that they do not have.

@@ -21,6 +21,7 @@ import (
 type ClusterClaim struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Reading           `json:"-"`
 
 	Spec ClusterClaimSpec `json:"spec"`
 	// +optional

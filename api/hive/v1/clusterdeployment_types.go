@@ -25,6 +25,7 @@ import (
 type ClusterDeployment struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Reading           `json:"-"`
 
 	Spec ClusterDeploymentSpec `json:"spec"`
 	// +optional

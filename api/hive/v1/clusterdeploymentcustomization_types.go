@@ -19,6 +19,7 @@ import (
 type ClusterDeploymentCustomization struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Reading           `json:"-"`
 
 	Spec ClusterDeploymentCustomizationSpec `json:"spec"`
 	// +optional

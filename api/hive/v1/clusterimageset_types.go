@@ -11,6 +11,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type ClusterImageSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Reading           `json:"-"`
 
 	Spec ClusterImageSetSpec `json:"spec"`
 	// +optional

@@ -22,6 +22,7 @@ import (
 type ClusterPool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Reading           `json:"-"`
 
 	Spec ClusterPoolSpec `json:"spec"`
 	// +optional

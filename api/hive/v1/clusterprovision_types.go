@@ -17,6 +17,7 @@ import (
 type ClusterProvision struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Reading           `json:"-"`
 
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec ClusterProvisionSpec `json:"spec"`
@@ -119,6 +120,7 @@ type ClusterProvisionList struct {
 type ClusterDeprovision struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Reading           `json:"-"`
 
 	Spec ClusterDeprovisionSpec `json:"spec"`
 	// +optional

@@ -17,6 +17,7 @@ import (
 type MachinePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Reading           `json:"-"`
 
 	Spec MachinePoolSpec `json:"spec"`
 	// +optional
