@@ -52,7 +52,7 @@ var (
 )
 
 // phases are all of them: a gauge that is zero is told, too.
-var phases = []pool.Phase{pool.Deleting, pool.Removed, pool.Claimed, pool.Broken, pool.Installing, pool.Standby, pool.Assignable}
+var phases = []pool.Phase{pool.Deleting, pool.Removed, pool.Claimed, pool.Broken, pool.Installing, pool.Standby, pool.Assignable, pool.Unreadable}
 
 // Describe tells of every gauge.
 func (g *Gauges) Describe(ch chan<- *prometheus.Desc) {

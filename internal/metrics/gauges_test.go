@@ -65,6 +65,7 @@ hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="d
 hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="installing"} 1
 hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="marked"} 1
 hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="standby"} 2
+hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="unreadable"} 0
 hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="deleting"} 1
 hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="served"} 1
 hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="waiting"} 2
@@ -90,8 +91,8 @@ func TestGaugesOfAPool(t *testing.T) {
 				t.Errorf("%s, but the pool is empty", line)
 			}
 		}
-		if len(series(t, reg)) != 21 {
-			t.Errorf("an empty pool has %d series, want 21: zero is a value", len(series(t, reg)))
+		if len(series(t, reg)) != 22 {
+			t.Errorf("an empty pool has %d series, want 22: zero is a value", len(series(t, reg)))
 		}
 	})
 	t.Run("B25: a pool that is gone has no gauges", func(t *testing.T) {

@@ -64,7 +64,7 @@ func newDraft(s Snapshot) *draft {
 		}
 	}
 	for _, c := range sorted(s.Claims, claimsOldestFirst) {
-		if c.Cluster == "" && !c.Deleting && !given[c.Name] {
+		if c.Cluster == "" && !c.Deleting && !c.Unreadable && !given[c.Name] {
 			d.waiting = append(d.waiting, c)
 		}
 	}
@@ -109,9 +109,9 @@ func (d *draft) step(v Verb, cluster, reason string, args ...any) {
 	d.steps = append(d.steps, Step{Verb: v, Cluster: cluster, Reason: fmt.Sprintf(reason, args...)})
 }
 
-// destroy plans the deletion of m, if the budget allows it.
+// destroy plans the deletion of m, if the budget allows it and all of m could be read.
 func (d *draft) destroy(m Member, reason string, args ...any) bool {
-	if d.budget <= 0 {
+	if d.budget <= 0 || m.Unreadable != "" {
 		return false
 	}
 	d.budget--
@@ -158,7 +158,8 @@ func (d *draft) finish() {
 	for _, m := range d.buckets[Claimed] {
 		c, exists := d.claims[m.Claim]
 		untold := c.Cluster == "" || c.Cluster == m.Name && ignorant[m.Name]
-		if exists && untold && !c.Deleting && !told[c.Name] {
+		readable := m.Unreadable == "" && !c.Unreadable
+		if exists && readable && untold && !c.Deleting && !told[c.Name] {
 			told[c.Name] = true
 			d.bind(c, m, "it was given to it before")
 		}
@@ -223,9 +224,11 @@ func (d *draft) tell(m Member, want Power, reason string, args ...any) {
 // demand is how many unclaimed clusters there should be.
 func (d *draft) demand() int { return d.Settings.Size + len(d.waiting) }
 
-// have is how many unclaimed clusters there are or are about to be, broken ones not counted.
+// have is how many unclaimed clusters there are or are about to be, broken ones
+// not counted. Unreadable ones are not replaced, but claims do not wait for them.
 func (d *draft) have() int {
-	return len(d.buckets[Installing]) + len(d.buckets[Standby]) + len(d.buckets[Assignable]) + len(d.Pending)
+	return len(d.buckets[Installing]) + len(d.buckets[Standby]) + len(d.buckets[Assignable]) +
+		min(len(d.buckets[Unreadable]), d.Settings.Size) + len(d.Pending)
 }
 
 // add creates clusters until there are enough, within the limits.

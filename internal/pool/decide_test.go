@@ -77,6 +77,8 @@ func applyMark(m *pool.Member, mark string) {
 		m.PowerFailed, m.MachinesFailed = true, true
 	case "tried":
 		m.MachinesFailed = true
+	case "unreadable":
+		m.Unreadable = "spec.x: 1 is not a string"
 	case "timedout":
 		m.PowerTimedOut = true
 	default:
@@ -84,13 +86,14 @@ func applyMark(m *pool.Member, mark string) {
 	}
 }
 
-// claims reads "x y=b z!": waiting, served by b, being deleted; the first is the oldest.
+// claims reads "x y=b z! w?": waiting, served by b, being deleted, unreadable; the
+// first is the oldest.
 func claims(text string) []pool.Claim {
 	var out []pool.Claim
 	for i, word := range strings.Fields(text) {
-		name, cluster, _ := strings.Cut(strings.TrimSuffix(word, "!"), "=")
+		name, cluster, _ := strings.Cut(strings.TrimRight(word, "!?"), "=")
 		out = append(out, pool.Claim{
-			Name: name, Cluster: cluster, Deleting: strings.HasSuffix(word, "!"),
+			Name: name, Cluster: cluster, Deleting: strings.Contains(word, "!"), Unreadable: strings.Contains(word, "?"),
 			Created: noon.Add(time.Duration(i-100) * time.Minute),
 		})
 	}
@@ -188,6 +191,40 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// What could not be read is left alone, whatever the rest of it says, and stands
+// in nobody's way.
+func TestWhatCouldNotBeReadIsLeftAlone(t *testing.T) {
+	tests := map[string]struct {
+		set     pool.Settings
+		members string
+		claims  string
+		want    string
+	}{
+		"one that could be assigned is not":              {settings(1, 1), "a:assignable+unreadable", "x", "create"},
+		"none is made in its place":                      {settings(2, 2), "a:standby+unreadable b:assignable", "", ""},
+		"a claim does not wait for it":                   {settings(0, 0), "a:standby+unreadable", "x", "create"},
+		"it is not told what to be":                      {settings(1, 0), "a:assignable+unreadable", "", ""},
+		"a broken one is not replaced":                   {settings(1, 0), "a:broken+unreadable", "", ""},
+		"a marked one is not removed":                    {settings(1, 0), "a:marked+unreadable", "", ""},
+		"a stale one is not replaced, the next one is":   {settings(2, 0), "a:standby+stale+unreadable b:standby+stale", "", "delete b"},
+		"too many are trimmed around it":                 {settings(1, 0), "a:standby+unreadable b:standby c:standby", "", "delete c, delete b"},
+		"one whose claim is gone stays":                  {settings(0, 0), "a:claimed=x+unreadable", "", ""},
+		"one whose claim does not know of it stays":      {settings(0, 0), "a:claimed=x+unreadable", "x", ""},
+		"a pool being deleted waits for it":              {with(settings(1, 0), func(s *pool.Settings) { s.Deleting = true }), "a:standby+unreadable b:standby", "", "delete b"},
+		"a claim that could not be read gets none":       {settings(1, 1), "a:assignable", "x? y", "bind y a, create"},
+		"a claim that could not be read keeps its own":   {settings(0, 0), "a:claimed=x", "x?", ""},
+		"a deleted claim that could not be read goes on": {settings(0, 0), "a:claimed=x", "x?!", "delete a"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := pool.Snapshot{Settings: tc.set, Members: members(tc.members), Claims: claims(tc.claims), Now: noon}
+			if got := brief(pool.Decide(s)); got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestPendingClustersCount(t *testing.T) {
 	s := pool.Snapshot{Settings: settings(3, 0), Members: members("a:standby"), Pending: []string{"b"}, Now: noon}
 	if got := brief(pool.Decide(s)); got != "create" {
@@ -235,9 +272,13 @@ func TestWords(t *testing.T) {
 		claims  string
 		want    string
 	}{
-		"nothing to do":        {settings(1, 1), "a:assignable", "", "settled"},
-		"growing":              {settings(3, 1), "a:installing", "", "installing 3, resuming 1"},
-		"waiting":              {settings(1, 0), "a:standby", "x y", "installing 2, resuming 1; 2 claims waiting"},
+		"nothing to do": {settings(1, 1), "a:assignable", "", "settled"},
+		"growing":       {settings(3, 1), "a:installing", "", "installing 3, resuming 1"},
+		"waiting":       {settings(1, 0), "a:standby", "x y", "installing 2, resuming 1; 2 claims waiting"},
+		"unreadable": {
+			settings(2, 0), "a:standby+unreadable b:claimed=x+unreadable", "x=b",
+			"installing 1; ClusterDeployment a is left alone until it can be read: spec.x: 1 is not a string; so are 1 more",
+		},
 		"runningCount too big": {settings(1, 4), "a:assignable", "", "settled; runningCount 4 is above size: no more than 1 will run"},
 		"blocked":              {with(settings(2, 0), func(s *pool.Settings) { s.Blocked = "cluster image set v9 does not exist" }), "", "", "held up; 2 short: cluster image set v9 does not exist"},
 		"full":                 {with(settings(3, 0), func(s *pool.Settings) { s.MaxSize = ptr(1) }), "a:standby", "", "held up; 2 short: maxSize is 1"},

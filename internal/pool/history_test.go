@@ -49,6 +49,7 @@ func (w *world) say(format string, args ...any) { w.log = append(w.log, fmt.Spri
 // happen is one random event that is not the pool's doing.
 func (w *world) happen() {
 	w.Now = w.Now.Add(time.Duration(w.rand.IntN(300)) * time.Second)
+	w.blur()
 	switch w.rand.IntN(8) {
 	case 0, 1:
 		w.serial++
@@ -65,6 +66,18 @@ func (w *world) happen() {
 		for range 3 {
 			w.progress()
 		}
+	}
+}
+
+// blur makes a member or a claim unreadable now and then, or readable again.
+func (w *world) blur() {
+	if n := len(w.Members); n > 0 && w.rand.IntN(30) == 0 {
+		m := &w.Members[w.rand.IntN(n)]
+		m.Unreadable = map[bool]string{true: "x"}[m.Unreadable == ""]
+	}
+	if n := len(w.Claims); n > 0 && w.rand.IntN(30) == 0 {
+		c := &w.Claims[w.rand.IntN(n)]
+		c.Unreadable = !c.Unreadable
 	}
 }
 
@@ -118,6 +131,9 @@ func (w *world) do(t *testing.T, p pool.Plan) {
 func (w *world) step(t *testing.T, s pool.Step) {
 	t.Helper()
 	i := slices.IndexFunc(w.Members, func(m pool.Member) bool { return m.Name == s.Cluster })
+	if i >= 0 && w.Members[i].Unreadable != "" {
+		t.Fatalf("%s touches what could not be read\n%s", s, strings.Join(w.log, "\n"))
+	}
 	switch s.Verb {
 	case pool.Create:
 		w.serial++
@@ -253,6 +269,7 @@ func (w *world) heal() {
 	w.Members = slices.DeleteFunc(w.Members, func(m pool.Member) bool { return m.Deleting })
 	for i := range w.Members {
 		m := &w.Members[i]
+		m.Unreadable = ""
 		m.Installed = m.Installed || !m.GaveUp
 		if m.PowerFailed && w.Settings.ResumeTimeout == 0 {
 			m.PowerTimedOut = true // somebody gives up on it
@@ -264,6 +281,9 @@ func (w *world) heal() {
 		if m.PowerFailed && m.ResumingSince.IsZero() {
 			m.PowerFailed = false
 		}
+	}
+	for i := range w.Claims {
+		w.Claims[i].Unreadable = false
 	}
 	w.settleClaims()
 }

@@ -100,5 +100,5 @@ type Report struct {
 
 // Unclaimed is the number of unclaimed members, broken ones too, as status.size has it.
 func (r Report) Unclaimed() int {
-	return r.Count[Installing] + r.Count[Standby] + r.Count[Assignable] + r.Count[Broken]
+	return r.Count[Installing] + r.Count[Standby] + r.Count[Assignable] + r.Count[Broken] + r.Count[Unreadable]
 }

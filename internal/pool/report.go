@@ -53,7 +53,20 @@ func (d *draft) words() string {
 	if short := d.short(); short > 0 && !d.Settings.Deleting {
 		parts = append(parts, fmt.Sprintf("%d short: %s", short, d.hindrance()))
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(append(parts, d.unreadable()...), "; ")
+}
+
+// unreadable tells of the first member that could not be read, and how many more there are.
+func (d *draft) unreadable() []string {
+	all := slices.DeleteFunc(sorted(d.Members, oldestFirst), func(m Member) bool { return m.Unreadable == "" })
+	if len(all) == 0 {
+		return nil
+	}
+	words := fmt.Sprintf("ClusterDeployment %s is left alone until it can be read: %s", all[0].Name, all[0].Unreadable)
+	if more := len(all) - 1; more > 0 {
+		words += fmt.Sprintf("; so are %d more", more)
+	}
+	return []string{words}
 }
 
 // short is how many clusters are wanted beyond those that there are and that are

@@ -70,6 +70,9 @@ type Member struct {
 	InstallTook, ResumeTook time.Duration
 	// UnreachableSince is since when it cannot be reached although it should run; zero when it can.
 	UnreachableSince time.Time
+	// Unreadable says what of it could not be read; empty when all could. Then what
+	// else is said here may not be the whole truth, and it is left alone.
+	Unreadable string
 }
 
 // Power is what a member is told to be.
@@ -89,6 +92,8 @@ type Claim struct {
 	// Cluster names the cluster it has been told of; empty while it waits.
 	Cluster  string
 	Deleting bool
+	// Unreadable is set when not all of it could be read. It keeps what it has, and gets nothing.
+	Unreadable bool
 }
 
 // Phase is the one bucket that a member is in.
@@ -103,6 +108,8 @@ const (
 	Installing Phase = "installing"
 	Standby    Phase = "standby"
 	Assignable Phase = "assignable"
+	// Unreadable ones are unclaimed as far as is known; they count as spares, so that none is made in their place.
+	Unreadable Phase = "unreadable"
 )
 
 // Phase is the bucket that m is in at the given time.
@@ -110,7 +117,9 @@ func (m Member) Phase(s Settings, now time.Time) Phase {
 	switch {
 	case m.Deleting:
 		return Deleting
-	case m.Marked:
+	case m.Unreadable != "" && m.Claim == "":
+		return Unreadable
+	case m.Marked && m.Unreadable == "":
 		return Removed
 	case m.Claim != "":
 		return Claimed

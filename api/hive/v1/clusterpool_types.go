@@ -187,6 +187,8 @@ const (
 	PoolMissingDependencies = "MissingDependencies"
 	ReasonMissing           = "Missing"
 	ReasonVerified          = "Verified"
+	// ReasonUnreadable is the reason, of a pool and of a claim, while a stored field cannot be read.
+	ReasonUnreadable = "Unreadable"
 
 	// PoolCapacityAvailable is False while maxSize keeps the pool from growing.
 	PoolCapacityAvailable = "CapacityAvailable"

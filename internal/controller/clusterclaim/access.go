@@ -39,6 +39,9 @@ import (
 // comes before anything is told or destroyed: who sees that the cluster runs can
 // read its Secrets. What cannot be given is said in v, and hides nothing there.
 func (r *Reconciler) admit(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, v *verdict) error {
+	if claim.DeletionTimestamp == nil && (claim.Unreadable != "" || cd != nil && cd.Unreadable != "") {
+		return nil // who is to have access may be what could not be read
+	}
 	want := access.Owner(claim, cd)
 	for _, why := range want.Refused {
 		v.add(why)

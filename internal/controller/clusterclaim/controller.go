@@ -93,6 +93,8 @@ func (r *Reconciler) observe(ctx context.Context, claim *hivev1.ClusterClaim) (f
 		cluster:  claim.Spec.Namespace,
 		lifetime: claim.Spec.Lifetime,
 		told:     len(claim.Status.Conditions) > 0,
+
+		unreadable: claim.Unreadable,
 	}
 	var pool hivev1.ClusterPool
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: claim.Namespace, Name: claim.Spec.ClusterPoolName}, &pool)
@@ -106,6 +108,9 @@ func (r *Reconciler) observe(ctx context.Context, claim *hivev1.ClusterClaim) (f
 	cd, err := r.cluster(ctx, claim)
 	if cd != nil {
 		f.of = clusterOf(cd)
+		if f.unreadable == "" && f.of.unreadable {
+			f.unreadable = "ClusterDeployment " + cd.Name + ": " + cd.Unreadable
+		}
 		if f.of.claim == claim.Name && !access.Holds(claim, cd) {
 			f.of.claim, f.of.pooled = "", false // it is of a claim with this name in another namespace
 		}
@@ -142,6 +147,8 @@ func clusterOf(cd *hivev1.ClusterDeployment) *clusterFacts {
 		deleting: cd.DeletionTimestamp != nil,
 		running:  cd.Status.PowerState == hivev1.StatusRunning && cd.Spec.PowerState != hivev1.PowerHibernating,
 		power:    cd.Status.PowerState,
+
+		unreadable: cd.Unreadable != "",
 	}
 	if ref := cd.Spec.ClusterPoolRef; ref != nil {
 		f.pooled, f.claim = true, ref.ClaimName

@@ -29,6 +29,8 @@ type facts struct {
 	told bool
 	// of is the cluster, as far as it exists.
 	of *clusterFacts
+	// unreadable says what of the claim or its cluster could not be read; empty when all could.
+	unreadable string
 }
 
 type clusterFacts struct {
@@ -39,6 +41,8 @@ type clusterFacts struct {
 	deleting bool
 	running  bool
 	power    string
+	// unreadable is set when not all of it could be read: whose it is, for one.
+	unreadable bool
 }
 
 // verdict is what to do about a claim.
@@ -71,6 +75,8 @@ func decide(name string, f facts, now time.Time) verdict {
 	switch {
 	case f.deleting:
 		return leave(f, mine)
+	case f.unreadable != "":
+		return park(f)
 	case f.cluster == "":
 		return wait(f, now)
 	case f.of == nil:
@@ -88,9 +94,25 @@ func decide(name string, f facts, now time.Time) verdict {
 	}
 }
 
+// park tells what of a claim or of its cluster could not be read. The claim keeps
+// what it has and gets nothing, and has no end: a lifetime may be what is missing.
+func park(f facts) verdict {
+	if f.cluster == "" {
+		return verdict{pending: yes(hivev1.ReasonUnreadable, "The claim cannot be served: "+f.unreadable+": correct it, or delete the claim and make another")}
+	}
+	v := verdict{pending: no(hivev1.ReasonClusterClaimed, "Cluster claimed; without end until all can be read: "+f.unreadable+": correct it")}
+	if f.of != nil && !f.of.unreadable {
+		v.running = running(f.of)
+	}
+	return v
+}
+
 // leave ends a deleted claim once its cluster is gone. The pool's controller
 // deletes the cluster; without a pool it falls to the claim's.
 func leave(f facts, mine bool) verdict {
+	if f.of != nil && f.of.unreadable {
+		return verdict{running: no(hivev1.ReasonUnreadable, "Assigned cluster is not destroyed until it can be read: "+f.unreadable+": correct it")}
+	}
 	if !mine {
 		return verdict{release: true}
 	}
@@ -117,6 +139,9 @@ func hold(f facts, now time.Time) verdict {
 	v := verdict{
 		pending: no(hivev1.ReasonClusterClaimed, "Cluster claimed"),
 		running: running(f.of),
+	}
+	if f.of.claimed.IsZero() {
+		return v // nothing to count from
 	}
 	span, err := effective(f.lifetime, f.fallback, f.maximum)
 	if err != nil {

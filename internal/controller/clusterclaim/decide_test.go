@@ -84,6 +84,13 @@ func TestDecide(t *testing.T) {
 		"a lifetime that is none ends no claim":          {served(func(f *facts) { f.lifetime = span("1w") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},
 		"a maximum that is none neither ends nor frees":  {served(func(f *facts) { f.lifetime, f.maximum = span("2h"), span("1d") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},
 		"the lifetime counts while the cluster sleeps":   {served(func(f *facts) { f.lifetime, f.of.running, f.of.power = span("2h"), false, "Hibernating" }), "Pending=False/ClusterClaimed ClusterRunning=False/Hibernating lifetime next 1h0m0s"},
+		"unreadable, it waits and says so":               {waiting(func(f *facts) { f.unreadable = "x" }), "Pending=True/Unreadable"},
+		"unreadable, it keeps its cluster for ever":      {served(func(f *facts) { f.unreadable, f.fallback, f.maximum = "x", span("1m"), span("1m") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},
+		"unreadable and deleted, it goes its way":        {served(func(f *facts) { f.unreadable, f.deleting = "x", true }), "ClusterRunning=False/ClusterDeleting"},
+		"an unreadable cluster may be its":               {served(func(f *facts) { f.unreadable, f.of.unreadable, f.of.claim, f.lifetime = "x", true, "", span("1m") }), "Pending=False/ClusterClaimed"},
+		"an unreadable cluster ends no claim":            {served(func(f *facts) { f.unreadable, f.of.unreadable, f.lifetime = "x", true, span("1m") }), "Pending=False/ClusterClaimed"},
+		"deleted, it waits for an unreadable cluster":    {served(func(f *facts) { f.deleting, f.pool, f.of.unreadable, f.of.claim = true, false, true, "" }), "ClusterRunning=False/Unreadable"},
+		"without a time to count from it has no end":     {served(func(f *facts) { f.of.claimed, f.lifetime = time.Time{}, span("1m") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},
 		"waiting claims have no lifetime that could end": {waiting(func(f *facts) { f.lifetime = span("1s") }), "Pending=True/NoClusters"},
 	}
 	for name, tc := range tests {

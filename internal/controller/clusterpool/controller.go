@@ -82,6 +82,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || s == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if s.pool.Unreadable != "" {
+		return fault.Requeue(0, r.park(ctx, s))
+	}
 	p := pool.Decide(s.snapshot)
 	next, err := r.act(ctx, s, p)
 	return fault.Requeue(next, err)
@@ -96,8 +99,8 @@ const (
 // Index adds the indexes that this controller needs to a cache.
 func Index(ctx context.Context, ix client.FieldIndexer) error {
 	if err := ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byPool, func(o client.Object) []string {
-		if ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef; ref != nil {
-			return []string{ref.Namespace + "/" + ref.PoolName}
+		if p := poolOf(o.(*hivev1.ClusterDeployment)); p.Name != "" {
+			return []string{p.String()}
 		}
 		return nil
 	}); err != nil {
@@ -130,11 +133,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 }
 
 func poolOfCluster(_ context.Context, o client.Object) []reconcile.Request {
-	ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef
-	if ref == nil {
+	p := poolOf(o.(*hivev1.ClusterDeployment))
+	if p.Name == "" {
 		return nil
 	}
-	return request(ref.Namespace, ref.PoolName)
+	return request(p.Namespace, p.Name)
 }
 
 func poolOfClaim(_ context.Context, o client.Object) []reconcile.Request {

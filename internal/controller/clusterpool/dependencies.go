@@ -1,6 +1,7 @@
 package clusterpool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -73,15 +74,17 @@ func (r *Reconciler) missing(ctx context.Context, p *hivev1.ClusterPool) ([]stri
 // lacks looks for what is needed, and says in words what is wrong with it; "" when nothing is.
 func (r *Reconciler) lacks(ctx context.Context, namespace string, n facts.Need) (string, error) {
 	var secret corev1.Secret
+	var set hivev1.ClusterImageSet
+	var customization hivev1.ClusterDeploymentCustomization
 	var err error
 	switch key := (types.NamespacedName{Namespace: namespace, Name: n.Name}); n.Kind {
 	case facts.Secret:
 		err = r.Live.Get(ctx, key, &secret)
 	case facts.ImageSet:
 		key.Namespace = ""
-		err = r.Client.Get(ctx, key, &hivev1.ClusterImageSet{})
+		err = r.Client.Get(ctx, key, &set)
 	case facts.Customization:
-		err = r.Client.Get(ctx, key, &hivev1.ClusterDeploymentCustomization{})
+		err = r.Client.Get(ctx, key, &customization)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
@@ -91,5 +94,5 @@ func (r *Reconciler) lacks(ctx context.Context, namespace string, n facts.Need) 
 	case n.Kind == facts.Secret:
 		return n.Unfit(&secret), nil
 	}
-	return "", nil
+	return n.Unread(cmp.Or(set.Unreadable, customization.Unreadable)), nil
 }

@@ -25,12 +25,17 @@ type seen struct {
 
 func (s *seen) key() types.NamespacedName { return client.ObjectKeyFromObject(s.pool) }
 
+// observe reads all that a plan depends on; of a pool that could not be read whole
+// it is the pool alone.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*seen, error) {
 	var cached hivev1.ClusterPool
 	if err := r.Client.Get(ctx, key, &cached); err != nil {
 		return nil, err
 	}
 	s := &seen{pool: r.pools.Newest(&cached).DeepCopy()}
+	if s.pool.Unreadable != "" {
+		return s, nil
+	}
 	var err error
 	if s.clusters, err = r.clustersOf(ctx, key); err != nil {
 		return nil, err

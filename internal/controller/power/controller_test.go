@@ -1,6 +1,7 @@
 package power
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -242,6 +244,14 @@ func TestUntouched(t *testing.T) {
 			t.Error("it was touched")
 		}
 	})
+	t.Run("nor is one that could not be read whole", func(t *testing.T) {
+		h := newHub(t, wants(hivev1.PowerHibernating))
+		h.Client = blurred{h.Client}
+		h.pass()
+		if h.writes+h.observed != 0 {
+			t.Error("it was touched")
+		}
+	})
 	t.Run("a cluster that is gone is no error", func(t *testing.T) {
 		h := newHub(t)
 		if err := h.Client.Delete(t.Context(), h.get()); err != nil {
@@ -362,4 +372,15 @@ func TestAsked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// blurred reads ClusterDeployments as if not all of them could be read.
+type blurred struct{ client.Client }
+
+func (b blurred) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := b.Client.Get(ctx, key, o, opts...)
+	if cd, is := o.(*hivev1.ClusterDeployment); is {
+		cd.Unreadable = "spec.platform: 7 is not an object"
+	}
+	return err
 }

@@ -105,6 +105,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || p == nil {
 		return fault.Requeue(0, err)
 	}
+	if why := p.cluster.Unreadable; why != "" {
+		r.Events.Eventf(p.cluster, nil, corev1.EventTypeWarning, "Unreadable", "Wait", "%s: correct it; until then the cluster is left alone", why)
+		return fault.Requeue(0, nil)
+	}
 	plan, err := p.act(ctx)
 	if err == nil {
 		err = p.report(ctx, plan)

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -60,6 +61,9 @@ func (p *pass) observeRelease(ctx context.Context) error {
 		err := p.Client.Get(ctx, types.NamespacedName{Name: name}, &set)
 		if client.IgnoreNotFound(err) != nil {
 			return err
+		}
+		if err := set.Whole(); err != nil {
+			return fmt.Errorf("reading ClusterImageSet %s: %w: correct it", name, err)
 		}
 		p.needs.ImageSet.Found = err == nil
 		image = set.Spec.ReleaseImage

@@ -33,7 +33,8 @@ type pass struct {
 	result install.Result
 }
 
-// observe reads all that a decision depends on; nil if the cluster is gone.
+// observe reads all that a decision depends on; nil if the cluster is gone. Of a
+// cluster that could not be read whole it is the cluster alone.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*pass, error) {
 	p := &pass{
 		Reconciler: r,
@@ -43,6 +44,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*pa
 	}
 	if err := r.Client.Get(ctx, key, p.cluster); err != nil {
 		return nil, client.IgnoreNotFound(err)
+	}
+	if p.cluster.Unreadable != "" {
+		return p, nil
 	}
 	if err := p.observeAttempts(ctx); err != nil {
 		return nil, fmt.Errorf("reading the attempts of %s: %w", key, err)
@@ -80,6 +84,9 @@ func (p *pass) listAttempts(ctx context.Context, from client.Reader) error {
 	}
 	p.attempts = nil
 	for i := range list.Items {
+		if err := list.Items[i].Whole(); err != nil {
+			return fmt.Errorf("reading ClusterProvision %s: %w: correct it", list.Items[i].Name, err)
+		}
 		// One without infraID is another controller's, and names nothing to destroy.
 		if cp := &list.Items[i]; metav1.IsControlledBy(cp, p.cluster) && cp.Spec.InfraID != nil {
 			p.attempts = append(p.attempts, cp)

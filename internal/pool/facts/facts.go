@@ -48,6 +48,7 @@ func (o Objects) Snapshot(now time.Time) (pool.Snapshot, error) {
 	for _, c := range o.Claims {
 		s.Claims = append(s.Claims, pool.Claim{
 			Name: c.Name, Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace, Deleting: c.DeletionTimestamp != nil,
+			Unreadable: c.Unreadable != "",
 		})
 	}
 	return s, nil
@@ -122,6 +123,8 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		GaveUp:    condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
 		Failing:   !cd.Spec.Installed && condition.True(cd.Status.Conditions, hivev1.ClusterProvisionFailed),
 		Wanted:    pool.Power(cd.Spec.PowerState),
+
+		Unreadable: cd.Unreadable,
 	}
 	m.Running = cd.Status.PowerState == hivev1.StatusRunning && m.Wanted != pool.Hibernating
 	if cd.Spec.ClusterPoolRef != nil {

@@ -82,9 +82,17 @@ func (n Need) Unfit(found *corev1.Secret) string {
 	return ""
 }
 
+// Unread says what of it cannot be read; "" when why is.
+func (n Need) Unread(why string) string {
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s %q cannot be read: %s: correct it, or change %s", n.Role, n.Kind, n.Name, why, n.field)
+}
+
 // Missing is what the pool needs and lacks, each in words. installers are the
 // platforms that clusters can be made on, none when nobody knows; look finds out
-// about one need and answers with its Absent or Unfit, or "". A pool that is being
+// about one need and answers with its Absent, Unfit or Unread, or "". A pool that is being
 // deleted needs nothing.
 func Missing(p *hivev1.ClusterPool, installers []string, look func(Need) (string, error)) ([]string, error) {
 	if p.DeletionTimestamp != nil {
