@@ -310,6 +310,7 @@ func TestQueue(t *testing.T) {
 		"one that is created now takes a whole install":          {settings(0, 0), "a:claimed=w+took", "w=a x", "1 x 30m0s"},
 		"one that struggles is not counted on":                   {with(settings(1, 0), func(s *pool.Settings) { s.MaxSize = ptr(2) }), "a:claimed=w+took b:resuming=11m", "w=a x", "1 x"},
 		"what the limits leave no room for has no time":          {with(settings(0, 0), func(s *pool.Settings) { s.MaxSize = ptr(2) }), "a:claimed=w+took", "w=a x y", "1 x 30m0s, 2 y"},
+		"a pool that is being deleted serves nobody":             {with(settings(1, 0), func(s *pool.Settings) { s.Deleting = true }), "a:claimed=w+took", "w=a x", ""},
 		"claims that go, and claims that were served, have none": {settings(0, 0), "a:claimed=w+took", "w=a v! x", "1 x 30m0s"},
 	}
 	for name, tc := range tests {

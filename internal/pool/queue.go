@@ -21,8 +21,8 @@ type Wait struct {
 // installed, and those that this plan starts or creates. How long each takes is
 // the median of what the pool's other members took.
 func (d *draft) queue() []Wait {
-	if len(d.waiting) == 0 {
-		return nil
+	if len(d.waiting) == 0 || d.Settings.Deleting {
+		return nil // a pool that is being deleted serves nobody: who waits is told so, and no place
 	}
 	coming := d.coming()
 	out := make([]Wait, len(d.waiting))

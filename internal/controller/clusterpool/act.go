@@ -52,6 +52,10 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	case creates > 0 && busy(s, p):
 		next = refill
 	case creates > 0:
+		if err := r.sure(ctx, s); err != nil {
+			errs = append(errs, err)
+			break
+		}
 		names = s.names(p, r.Suffix)
 		if creates > len(names) {
 			next = soon
@@ -98,6 +102,9 @@ func (r *Reconciler) hold(ctx context.Context, s *seen) (bool, error) {
 	before := s.pool.DeepCopy()
 	going := s.pool.DeletionTimestamp != nil
 	if going && len(s.clusters) == 0 {
+		if err := r.sure(ctx, s); err != nil {
+			return true, err
+		}
 		left, err := r.forgetPending(ctx, s)
 		if err != nil || left {
 			return true, err
@@ -112,7 +119,7 @@ func (r *Reconciler) hold(ctx context.Context, s *seen) (bool, error) {
 		return true, fmt.Errorf("holding pool %s: %w", s.pool.Name, err)
 	}
 	if wrote {
-		r.pools.Note(s.pool.DeepCopy(), r.Clock.Now())
+		r.wrotePool(s)
 	}
 	return going && wrote, nil
 }
@@ -145,6 +152,8 @@ func (r *Reconciler) bind(ctx context.Context, s *seen, st pool.Step) error {
 		if err := r.writeCluster(ctx, before, cd); err != nil {
 			return fmt.Errorf("giving cluster %s to claim %s: %w", cd.Name, claim.Name, err)
 		}
+	} else if err := r.stillGiven(ctx, cd); err != nil {
+		return err
 	}
 	before := claim.DeepCopy()
 	claim.Spec.Namespace = cd.Name
@@ -163,6 +172,20 @@ func (r *Reconciler) bind(ctx context.Context, s *seen, st pool.Step) error {
 
 // toldTo are the reasons of the events on power.
 var toldTo = map[pool.Verb]string{pool.Start: "Resuming", pool.Sleep: "Hibernating"}
+
+// stillGiven makes sure, past all caches, that a cluster which was given away before
+// is there: the cache may still show one that went with an older claim of the same
+// name. Nothing else would refuse to tell the claim of it: only the claim is written.
+func (r *Reconciler) stillGiven(ctx context.Context, seen *hivev1.ClusterDeployment) error {
+	var cd hivev1.ClusterDeployment
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(seen), &cd); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("looking for cluster %s: %w", seen.Name, err)
+	}
+	if cd.UID != seen.UID || cd.DeletionTimestamp != nil {
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s is going or gone", seen.Name))
+	}
+	return nil
+}
 
 // power tells a cluster what to be.
 func (r *Reconciler) power(ctx context.Context, s *seen, st pool.Step) error {
@@ -221,7 +244,8 @@ func (r *Reconciler) confirm(ctx context.Context, s *seen, cd *hivev1.ClusterDep
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading claim %s: %w", ref.ClaimName, err)
-	case claim.DeletionTimestamp != nil, claim.Spec.Namespace != "" && claim.Spec.Namespace != cd.Name:
+	case claim.DeletionTimestamp != nil, claim.Spec.ClusterPoolName != s.pool.Name,
+		claim.Spec.Namespace != "" && claim.Spec.Namespace != cd.Name:
 		return nil
 	}
 	return fault.New(fault.Conflict, fmt.Errorf("claim %s still has cluster %s", claim.Name, cd.Name))
@@ -231,6 +255,9 @@ func (r *Reconciler) confirm(ctx context.Context, s *seen, cd *hivev1.ClusterDep
 func (r *Reconciler) create(ctx context.Context, s *seen, names []string) error {
 	if len(names) == 0 || s.snapshot.Settings.Blocked != "" || s.pool.DeletionTimestamp != nil {
 		return nil
+	}
+	if err := r.sure(ctx, s); err != nil {
+		return err
 	}
 	from, err := r.material(ctx, s)
 	if err != nil {

@@ -69,6 +69,7 @@ type Reconciler struct {
 	clusters fresh.Writes[*hivev1.ClusterDeployment]
 	claims   fresh.Writes[*hivev1.ClusterClaim]
 	pools    fresh.Writes[*hivev1.ClusterPool]
+	newest   versions
 	verdicts verdicts
 	tellings tellings
 }

@@ -18,6 +18,11 @@ type seen struct {
 	pool     *hivev1.ClusterPool
 	clusters map[string]*hivev1.ClusterDeployment
 	claims   map[string]*hivev1.ClusterClaim
+	// remembered are those clusters that the cache does not show: this process made them.
+	remembered map[string]bool
+	// sure is set when there is certainly no cluster of the pool beside clusters and
+	// those that the pool has recorded.
+	sure bool
 	// missing are the pool's dependencies that do not exist, in words.
 	missing  []string
 	snapshot pool.Snapshot
@@ -36,8 +41,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 	if s.pool.Unreadable != "" {
 		return s, nil
 	}
+	s.sure = r.newest.is(s.pool)
 	var err error
-	if s.clusters, err = r.clustersOf(ctx, key); err != nil {
+	if err = r.clustersOf(ctx, key, s); err != nil {
 		return nil, err
 	}
 	if s.claims, err = r.claimsOf(ctx, key); err != nil {
@@ -50,16 +56,16 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 	return s, err
 }
 
-func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterDeployment, error) {
+func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName, s *seen) error {
 	var list hivev1.ClusterDeploymentList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{byPool: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing clusters of pool %s: %w", key, err)
+		return fmt.Errorf("listing clusters of pool %s: %w", key, err)
 	}
-	out := make(map[string]*hivev1.ClusterDeployment, len(list.Items))
+	s.clusters, s.remembered = make(map[string]*hivev1.ClusterDeployment, len(list.Items)), map[string]bool{}
 	known := make(map[types.NamespacedName]bool, len(list.Items))
 	for i := range list.Items {
 		cd := r.clusters.Newest(&list.Items[i])
-		out[cd.Name] = cd
+		s.clusters[cd.Name] = cd
 		known[client.ObjectKeyFromObject(cd)] = true
 	}
 	mine := func(cd *hivev1.ClusterDeployment) bool {
@@ -67,9 +73,9 @@ func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName) (
 		return ref != nil && ref.Namespace == key.Namespace && ref.PoolName == key.Name
 	}
 	for _, cd := range r.clusters.Unseen(known, mine, r.Clock.Now()) {
-		out[cd.Name] = cd
+		s.clusters[cd.Name], s.remembered[cd.Name] = cd, true
 	}
-	return out, nil
+	return nil
 }
 
 func (r *Reconciler) claimsOf(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterClaim, error) {

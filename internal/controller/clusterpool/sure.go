@@ -1,0 +1,96 @@
+package clusterpool
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// The watches of pools and of clusters are two: a pass may see a pool in which a
+// name is no longer recorded, since somebody has seen its cluster, and not see
+// that cluster. A pass that counts on having seen all clusters, to make more or to
+// let the pool go, must be sure of it. It is when nobody wrote the pool since this
+// process did while it was sure: names leave the record only when this process's
+// cache has the cluster. Otherwise it asks the API server.
+
+// versions remembers, by pool, the version that was written last while it was sure.
+type versions struct {
+	mu sync.Mutex
+	by map[types.UID]string
+}
+
+func (v *versions) is(p *hivev1.ClusterPool) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.by[p.UID] == p.ResourceVersion
+}
+
+func (v *versions) note(p *hivev1.ClusterPool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.by == nil {
+		v.by = map[types.UID]string{}
+	}
+	v.by[p.UID] = p.ResourceVersion
+	if p.DeletionTimestamp != nil && len(p.Finalizers) == 0 {
+		delete(v.by, p.UID)
+	}
+}
+
+// wrotePool remembers the pool as it was just written.
+func (r *Reconciler) wrotePool(s *seen) {
+	r.pools.Note(s.pool.DeepCopy(), r.Clock.Now())
+	if s.sure {
+		r.newest.note(s.pool)
+	}
+}
+
+// sure makes certain that the pass has seen the pool as it is, and every cluster
+// that is not recorded in it. What it missed is a conflict: the cache will have it.
+func (r *Reconciler) sure(ctx context.Context, s *seen) error {
+	if s.sure {
+		return nil
+	}
+	// The pool is read before the clusters: a name leaves the record only when the cluster is there.
+	var p hivev1.ClusterPool
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.pool), &p); err != nil {
+		return fmt.Errorf("reading pool %s: %w", s.pool.Name, err)
+	}
+	if p.ResourceVersion != s.pool.ResourceVersion {
+		return fault.New(fault.Conflict, fmt.Errorf("pool %s has changed since it was seen", p.Name))
+	}
+	var list hivev1.ClusterDeploymentList
+	if err := r.Live.List(ctx, &list, client.MatchingLabels{
+		hivev1.LabelPoolNamespace: p.Namespace, hivev1.LabelPoolName: p.Name,
+	}); err != nil {
+		return fmt.Errorf("looking for clusters of pool %s: %w", p.Name, err)
+	}
+	recorded := map[string]bool{}
+	for _, name := range p.Status.Pending {
+		recorded[name] = true
+	}
+	for _, cd := range list.Items {
+		if s.clusters[cd.Name] == nil && !recorded[cd.Name] {
+			return fault.New(fault.Conflict, fmt.Errorf("cluster %s of pool %s has not been seen yet", cd.Name, p.Name))
+		}
+	}
+	s.sure = true
+	return nil
+}
+
+// unseen are the recorded names whose clusters the cache does not show.
+func (s *seen) unseen() []string {
+	var out []string
+	for _, name := range s.pool.Status.Pending {
+		if s.clusters[name] == nil || s.remembered[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}

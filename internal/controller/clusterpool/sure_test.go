@@ -1,0 +1,223 @@
+package clusterpool_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/controller/clusterpool"
+	"hotspare.io/hotspare/internal/crash/chaos"
+)
+
+// cached are the kinds that processes have caches of.
+var cached = []client.Object{
+	&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}, &hivev1.ClusterImageSet{}, &corev1.Namespace{},
+	&rbacv1.Role{}, &rbacv1.RoleBinding{},
+}
+
+// lab is a pool of one cluster, made and seen, and a cache that was shown the pool
+// as it is now, but no cluster.
+type lab struct {
+	t     *testing.T
+	clock *clocktesting.FakePassiveClock
+	store *chaos.Store
+	view  *chaos.View
+	pools *clusterpool.Reconciler
+	pool  *hivev1.ClusterPool
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), pool: newPool(1, 0)}
+	l.store = chaos.New(newScheme(t), l.clock, append([]client.Object{&corev1.Secret{}}, cached...)...)
+	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pools"}}, imageSet(), l.pool} {
+		if err := l.store.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.restart()
+	l.view.ShowAll()
+	l.pass()
+	l.view.ShowAll()
+	l.pass()
+	if l.clusters() != 1 {
+		t.Fatalf("%d clusters", l.clusters())
+	}
+	return l
+}
+
+// restart starts another process, whose cache is empty but for image sets.
+func (l *lab) restart() {
+	l.t.Helper()
+	var ix chaos.Indexes
+	if err := clusterpool.Index(l.t.Context(), &ix); err != nil {
+		l.t.Fatal(err)
+	}
+	l.view = l.store.View(&ix)
+	l.view.Show(&hivev1.ClusterImageSet{}, 9)
+	serial := l.store.Writes()
+	l.pools = &clusterpool.Reconciler{
+		Client: l.view.Client(), Live: l.store.Client(), Clock: l.clock, Events: &events.FakeRecorder{},
+		Suffix: func() string { serial++; return fmt.Sprintf("%05d", serial) },
+	}
+}
+
+func (l *lab) pass() {
+	l.t.Helper()
+	if _, err := l.pools.Reconcile(l.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(l.pool)}); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) clusters() int { return len(l.store.All(&hivev1.ClusterDeployment{})) }
+
+func (l *lab) stored() *hivev1.ClusterPool {
+	p, _ := l.store.Peek(l.pool, client.ObjectKeyFromObject(l.pool)).(*hivev1.ClusterPool)
+	return p
+}
+
+// counter counts lists.
+type counter struct {
+	client.Reader
+	lists int
+}
+
+func (c *counter) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	c.lists++
+	return c.Reader.List(ctx, into, opts...)
+}
+
+func TestAProcessAsksOnceForAPoolsClusters(t *testing.T) {
+	l := newLab(t)
+	before := l.stored().DeepCopy()
+	edit := before.DeepCopy()
+	edit.Spec.Size = 40 // in batches, which the cache does not show
+	if err := l.store.Client().Patch(t.Context(), edit, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	l.restart()
+	live := &counter{Reader: l.store.Client()}
+	l.pools.Live = live
+	l.view.ShowAll()
+	for range 6 {
+		l.pass()
+		l.view.Show(l.pool, 99)
+	}
+	if n := l.clusters(); n != 40 || live.lists != 1 {
+		t.Errorf("%d clusters made with %d lists, want 40 with 1", n, live.lists)
+	}
+	for _, o := range l.store.All(&hivev1.ClusterDeployment{}) {
+		cd := o.DeepCopyObject().(*hivev1.ClusterDeployment)
+		l.store.Edit(t.Context(), cd, func() { cd.Spec.Installed, cd.Status.PowerState = true, hivev1.StatusRunning })
+	}
+	for i := range 5 { // each is served, and replaced
+		if err := l.store.Create(t.Context(), claim(fmt.Sprint("x", i))); err != nil {
+			t.Fatal(err)
+		}
+		l.view.ShowAll()
+		l.pass()
+	}
+	if live.lists != 1 {
+		t.Errorf("claims took %d lists more", live.lists-1)
+	}
+}
+
+func TestANewProcessThatDoesNotSeeAClusterYetMakesNoOther(t *testing.T) {
+	l := newLab(t)
+	l.restart()
+	l.view.Show(l.pool, 99)
+	l.pass()
+	if n, p := l.clusters(), l.stored().Status.Pending; n != 1 || len(p) > 0 {
+		t.Errorf("%d clusters, and %v recorded", n, p)
+	}
+}
+
+func TestAClusterThatTheCacheDoesNotShowForLongIsNotMadeAgain(t *testing.T) {
+	l := newLab(t)
+	before := l.stored().DeepCopy()
+	edit := before.DeepCopy()
+	edit.Spec.Size = 2
+	if err := l.store.Client().Patch(t.Context(), edit, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		l.view.Show(l.pool, 99) // the watch of clusters hangs
+		l.pass()
+		l.clock.SetTime(l.clock.Now().Add(time.Minute))
+	}
+	if n := l.clusters(); n != 2 {
+		t.Errorf("%d clusters, want 2", n)
+	}
+}
+
+func TestAPoolDoesNotGoBeforeAClusterThatTheCacheDoesNotShow(t *testing.T) {
+	l := newLab(t)
+	if err := l.store.Delete(t.Context(), l.pool, nil); err != nil {
+		t.Fatal(err)
+	}
+	l.restart()
+	l.view.Show(l.pool, 99)
+	l.pass()
+	if l.stored() == nil {
+		t.Fatal("the pool is gone, and its cluster is left")
+	}
+	for range 3 {
+		l.view.ShowAll()
+		l.pass()
+	}
+	if l.stored() != nil || l.clusters() > 0 {
+		t.Errorf("%d clusters, pool %+v", l.clusters(), l.stored())
+	}
+}
+
+// A claim was given a cluster, deleted before it was told of it, and made again
+// with the same name on another pool.
+func TestAClaimOfTheSameNameOnAnotherPoolHoldsNoCluster(t *testing.T) {
+	l := newLab(t)
+	other := claim("x").(*hivev1.ClusterClaim)
+	other.Spec.ClusterPoolName = "another"
+	if err := l.store.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	given := l.store.All(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
+	l.store.Edit(t.Context(), given, func() { given.Spec.ClusterPoolRef.ClaimName = "x" })
+	for range 3 {
+		l.view.ShowAll()
+		l.pass()
+	}
+	if l.store.Peek(given, client.ObjectKeyFromObject(given)) != nil {
+		t.Error("the cluster is there, and nobody will ever have it")
+	}
+}
+
+// A claim went with its cluster, and was made again under its name. The cache shows
+// the new claim, and still the old cluster.
+func TestAClaimIsNotToldOfAClusterThatIsGone(t *testing.T) {
+	l := newLab(t)
+	given := l.store.All(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
+	l.store.Edit(t.Context(), given, func() { given.Spec.ClusterPoolRef.ClaimName = "x" })
+	l.view.ShowAll()
+	if err := l.store.Delete(t.Context(), given, nil); err != nil {
+		t.Fatal(err)
+	}
+	again := claim("x")
+	if err := l.store.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	l.view.Show(again, 1)
+	l.pass()
+	got := l.store.Peek(again, client.ObjectKeyFromObject(again)).(*hivev1.ClusterClaim)
+	if got.Spec.Namespace != "" {
+		t.Errorf("it was told of %s", got.Spec.Namespace)
+	}
+}
