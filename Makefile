@@ -30,6 +30,12 @@ up: build ## Build, then start everything on this machine; Ctrl-C stops it.
 test: build ## Run all tests.
 	go test -race -shuffle=on -timeout 10m ./...
 
+HISTORY_STEPS ?= 1000000
+
+.PHONY: nightly
+nightly: ## Run random histories of pools and claims for HISTORY_STEPS steps, a million.
+	go test -run Histories -timeout 120m -v ./internal/controller/clusterpool -history.steps=$(HISTORY_STEPS)
+
 .PHONY: bench
 bench: build ## Measure speed and memory, and print a table.
 	go run ./test/bench --binary bin/hotspare

@@ -46,7 +46,7 @@ func (c *Client) List(ctx context.Context, into client.ObjectList, opts ...clien
 			return err
 		}
 		if t := TaskOf(ctx); t != nil && !c.live() {
-			t.saw(k.name, objects, c.store.clock.Now())
+			t.saw(k.name, objects)
 		}
 		fill(into, objects, o)
 		return nil

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"testing/synctest"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,9 +41,8 @@ type Task struct {
 	Name    string
 	// Err is how it ended.
 	Err error
-	// Listed is what its view has listed last, by kind, and ListedAt when; shared.
-	Listed   map[string][]client.Object
-	ListedAt time.Time
+	// Listed is what its view has listed last, by kind; shared.
+	Listed map[string][]client.Object
 
 	id        int
 	scheduler *Scheduler
@@ -91,10 +89,10 @@ func TaskOf(ctx context.Context) *Task {
 }
 
 // saw remembers what the task has listed.
-func (t *Task) saw(kind string, objects []client.Object, now time.Time) {
+func (t *Task) saw(kind string, objects []client.Object) {
 	t.scheduler.mu.Lock()
 	defer t.scheduler.mu.Unlock()
-	t.Listed[kind], t.ListedAt = objects, now
+	t.Listed[kind] = objects
 }
 
 // Go starts a task of p. Wait until it has parked or ended.
