@@ -274,10 +274,19 @@ func (d *draft) trim() {
 	}
 }
 
-// renew destroys one stale cluster of a settled pool.
+// renew destroys what is stale, if no claim waits for it: each install at once,
+// since none is a spare yet, and waiting for its end would only delay its successor
+// (Hive B32); then, in a settled pool, one cluster at a time.
 func (d *draft) renew() {
-	busy := len(d.buckets[Installing]) + len(d.buckets[Deleting]) + len(d.Pending) + len(d.waiting) + len(d.buckets[Broken])
-	if busy > 0 || d.have() != d.demand() || d.Settings.Blocked != "" {
+	if len(d.waiting) > 0 || d.have() != d.demand() || d.Settings.Blocked != "" {
+		return
+	}
+	for _, m := range slices.Backward(d.buckets[Installing]) {
+		if m.stale(d.Settings) {
+			d.destroy(m, "it is being made from an older version of the pool")
+		}
+	}
+	if len(d.buckets[Installing])+len(d.buckets[Deleting])+len(d.Pending)+len(d.buckets[Broken]) > 0 {
 		return
 	}
 	for _, m := range d.unclaimed(Standby, Assignable) {

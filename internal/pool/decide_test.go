@@ -141,7 +141,7 @@ func TestDecide(t *testing.T) {
 		"… unless that claim goes":                    {settings(1, 1), "a:assignable", "x=a! y", "bind y a, create"},
 		"a pool of size zero serves claims":           {settings(0, 0), "", "x", "create"},
 		"a served claim is replaced":                  {settings(1, 1), "a:assignable", "x", "bind x a, create"},
-		"a claim being deleted gets nothing":          {settings(1, 1), "a:assignable", "x!", ""},
+		"a claim being deleted gets nothing":          {settings(1, 1), "a:assignable", "x!", ""}, // B18
 		"a broken cluster is never assigned":          {settings(1, 1), "a:broken", "x", "create, create, delete a"},
 		"half a binding is finished":                  {settings(0, 0), "a:claimed=x", "x", "bind x a"},
 		"also by a pool that is being deleted":        {with(settings(0, 0), func(s *pool.Settings) { s.Deleting = true }), "a:claimed=x", "x", "bind x a"},
@@ -156,7 +156,7 @@ func TestDecide(t *testing.T) {
 		"one stale cluster at a time, oldest first":   {settings(3, 0), "a:standby b:standby+stale c:standby+stale", "", "delete b"},
 		"stale ones wait until the pool is settled":   {settings(3, 0), "a:standby+stale b:standby+stale c:installing+sleep", "", ""},
 		"a waiting claim wakes the next stand-by":     {settings(2, 0), "a:standby b:standby", "x", "start a, create"},
-		"an overdue resume uses up no slot":           {settings(2, 0), "a:resuming=11m b:standby", "x", "start b, create"},
+		"an overdue resume uses up no slot":           {settings(2, 0), "a:resuming=11m b:standby", "x", "start b, create"}, // B19
 		"a young resume does":                         {settings(2, 0), "a:resuming=1m b:standby", "x", "create"},
 		"one that fails to start is not put to sleep": {settings(2, 0), "a:resuming=1m+powerfailed b:standby", "", ""},
 		"… nor one whose machines are tried again":    {settings(2, 0), "a:resuming=5s+tried b:standby", "", ""},
@@ -165,7 +165,7 @@ func TestDecide(t *testing.T) {
 		"… within maxConcurrent": {
 			with(settings(2, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(1) }), "a:resuming=30s+dead b:standby", "x", "start b, create",
 		},
-		"nor does one that fails to start":           {settings(2, 0), "a:resuming=1m+powerfailed b:standby", "x", "start b, create"},
+		"nor does one that fails to start":           {settings(2, 0), "a:resuming=1m+powerfailed b:standby", "x", "start b, create"}, // B19
 		"nor an install whose last attempt failed":   {settings(2, 1), "a:installing+run+failing b:standby", "", "start b"},
 		"a resume that timed out is broken":          {settings(1, 1), "a:resuming=1h+timedout", "", "create, delete a"},
 		"a manual change of power is set back":       {settings(1, 0), "a:assignable", "", "hibernate a"},
@@ -175,8 +175,8 @@ func TestDecide(t *testing.T) {
 		"maxConcurrent 0 freezes the pool":           {with(settings(5, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(0) }), "a:broken b:marked", "", ""},
 		"maxConcurrent counts deletions":             {with(settings(1, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(1) }), "a:deleting b:broken", "", ""},
 		"broken ones go after additions":             {with(settings(2, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(1) }), "a:broken b:standby", "", "create"},
-		"a full pool still clears its broken":        {with(settings(2, 0), func(s *pool.Settings) { s.MaxSize = ptr(2) }), "a:broken b:standby", "x", "start b, delete a"},
-		"a missing dependency stops creation only":   {with(settings(2, 1), func(s *pool.Settings) { s.Blocked = "no image set" }), "a:assignable", "x", "bind x a"},
+		"a full pool still clears its broken":        {with(settings(2, 0), func(s *pool.Settings) { s.MaxSize = ptr(2) }), "a:broken b:standby", "x", "start b, delete a"}, // B9
+		"a missing dependency stops creation only":   {with(settings(2, 1), func(s *pool.Settings) { s.Blocked = "no image set" }), "a:assignable", "x", "bind x a"},        // B30
 		"the platform's room is a limit":             {with(settings(3, 0), func(s *pool.Settings) { s.Room = ptr(1) }), "", "", "create"},
 		"a pool being deleted lets unclaimed go":     {with(settings(2, 1), func(s *pool.Settings) { s.Deleting = true }), "a:assignable b:claimed=y c:broken", "x y=b", "delete a, delete c"},
 		"a resume past the pool's timeout is broken": {with(settings(1, 1), func(s *pool.Settings) { s.ResumeTimeout = 20 * time.Minute }), "a:resuming=20m", "", "create, delete a"},
@@ -225,14 +225,14 @@ func TestWhatCouldNotBeReadIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestPendingClustersCount(t *testing.T) {
+func TestPendingClustersCount(t *testing.T) { // B1
 	s := pool.Snapshot{Settings: settings(3, 0), Members: members("a:standby"), Pending: []string{"b"}, Now: noon}
 	if got := brief(pool.Decide(s)); got != "create" {
 		t.Errorf("a recorded cluster is one of the three: got %q", got)
 	}
 }
 
-func TestDeadlinesWakeThePool(t *testing.T) {
+func TestDeadlinesWakeThePool(t *testing.T) { // B11
 	s := pool.Snapshot{Settings: settings(1, 1), Members: members("a:resuming=4m"), Now: noon}
 	s.Settings.ResumeTimeout = 10 * time.Minute
 	if got := pool.Decide(s).Next; got != time.Minute {

@@ -42,7 +42,7 @@ func version(t *testing.T, text string, change func(*hivev1.ClusterPoolSpec)) st
 
 // These values are a promise: were one to change, an upgrade would replace every
 // unclaimed cluster of every pool.
-func TestVersionsAreForEver(t *testing.T) {
+func TestVersionsAreForEver(t *testing.T) { // B26
 	inventory := func(s *hivev1.ClusterPoolSpec) { s.Inventory = []hivev1.InventoryEntry{{Name: "one"}} }
 	for name, tc := range map[string]struct{ got, want string }{
 		"aws":                {version(t, awsPool, nil), "89d12ff1a592f0aa"},
@@ -75,7 +75,7 @@ func TestVersionChangesWithWhatShapesACluster(t *testing.T) {
 	}
 }
 
-func TestVersionDoesNotChangeWithTheRest(t *testing.T) {
+func TestVersionDoesNotChangeWithTheRest(t *testing.T) { // B23, B26
 	base := version(t, awsPool, nil)
 	for name, change := range map[string]func(*hivev1.ClusterPoolSpec){
 		"size":        func(s *hivev1.ClusterPoolSpec) { s.Size, s.RunningCount = 9, 4 },
