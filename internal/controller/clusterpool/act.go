@@ -149,6 +149,7 @@ func (r *Reconciler) bind(ctx context.Context, s *seen, st pool.Step) error {
 		cd.Spec.ClusterPoolRef.ClaimName = claim.Name
 		cd.Spec.ClusterPoolRef.ClaimedTimestamp = &now
 		cd.Spec.PowerState = hivev1.PowerRunning
+		follow(s.pool, cd)
 		if err := r.writeCluster(ctx, before, cd); err != nil {
 			return fmt.Errorf("giving cluster %s to claim %s: %w", cd.Name, claim.Name, err)
 		}
@@ -195,6 +196,7 @@ func (r *Reconciler) power(ctx context.Context, s *seen, st pool.Step) error {
 	if st.Verb == pool.Sleep {
 		cd.Spec.PowerState = hivev1.PowerHibernating
 	}
+	follow(s.pool, cd)
 	if err := r.writeCluster(ctx, before, cd); err != nil {
 		return fmt.Errorf("telling cluster %s to be %s: %w", cd.Name, cd.Spec.PowerState, err)
 	}
