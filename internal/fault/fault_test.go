@@ -69,6 +69,7 @@ func TestRequeue(t *testing.T) {
 		"the sooner timer counts":                    {time.Second, full, ctrl.Result{RequeueAfter: time.Second}, false},
 		"denied is logged and waits for a change":    {0, denied, ctrl.Result{}, true},
 		"denied may be looked at again all the same": {time.Minute, denied, ctrl.Result{RequeueAfter: time.Minute}, false},
+		"texts decide nothing (Hive B27)":            {0, errors.New("cluster x-403-y: 401 Unauthorized"), ctrl.Result{}, true},
 		"an unknown error is returned, to back off":  {time.Minute, errPlain, ctrl.Result{}, true},
 	}
 	for name, tc := range tests {

@@ -78,11 +78,11 @@ func TestBadManifestsAreRefusedWithARemedy(t *testing.T) {
 			manifest: pool(onAWS, "size: -1"),
 			says:     []string{`ClusterPool "bad"`, "spec.size", "-1", "should be greater than or equal to 0"},
 		},
-		"a negative maxSize": {
+		"a negative maxSize": { // B35
 			manifest: pool(onAWS, one, "maxSize: -2"),
 			says:     []string{`ClusterPool "bad"`, "spec.maxSize", "-2", "should be greater than or equal to 0"},
 		},
-		"a negative maxConcurrent": {
+		"a negative maxConcurrent": { // B35
 			manifest: pool(onAWS, one, "maxConcurrent: -3"),
 			says:     []string{`ClusterPool "bad"`, "spec.maxConcurrent", "-3", "should be greater than or equal to 0"},
 		},
@@ -94,7 +94,7 @@ func TestBadManifestsAreRefusedWithARemedy(t *testing.T) {
 			manifest: claim("clusterPoolName: good, lifetime: 1w"),
 			says:     []string{`ClusterClaim "bad"`, "spec.lifetime", `"1w"`, "a week 168h"},
 		},
-		"a claim that chooses its cluster": {
+		"a claim that chooses its cluster": { // B15
 			manifest: claim("clusterPoolName: good, namespace: mine"),
 			says:     []string{`"bad"`, "spec.namespace", `"mine"`, "leave it out"},
 		},
@@ -106,7 +106,7 @@ func TestBadManifestsAreRefusedWithARemedy(t *testing.T) {
 	}
 }
 
-func TestMoreRunningClustersThanClustersAreAllowedAndSaid(t *testing.T) {
+func TestMoreRunningClustersThanClustersAreAllowedAndSaid(t *testing.T) { // B35
 	h := shared(t)
 	ns := h.namespace(t)
 	r := h.apply(t, poolManifest(ns, "eager", onAWS, one, paper, "runningCount: 3"))
@@ -179,7 +179,7 @@ func TestAPoolSaysWhatIsMissingAndHealsWhenItAppears(t *testing.T) {
 	})
 }
 
-func TestAClaimOnAPoolThatDoesNotExistSaysSoAndIsServedWhenItDoes(t *testing.T) {
+func TestAClaimOnAPoolThatDoesNotExistSaysSoAndIsServedWhenItDoes(t *testing.T) { // B13
 	h := shared(t)
 	pool := fakePool(h.namespace(t), "late", 1, 1)
 	claim := claimOn(pool, "early")

@@ -14,7 +14,7 @@ import (
 
 // TestABrokenStandbyDoesNotHoldUpAClaim takes the disk of the standby that is
 // next to be woken: seed 002.
-func TestABrokenStandbyDoesNotHoldUpAClaim(t *testing.T) {
+func TestABrokenStandbyDoesNotHoldUpAClaim(t *testing.T) { // B19
 	h := shared(t)
 	ns := h.namespace(t)
 	pool := localPool(ns, "dev", 2, 0)

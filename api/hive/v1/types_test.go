@@ -11,7 +11,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-func TestDurationParse(t *testing.T) {
+func TestDurationParse(t *testing.T) { // B14
 	tests := map[hivev1.Duration]struct {
 		want time.Duration
 		ok   bool
@@ -37,7 +37,7 @@ func TestDurationParse(t *testing.T) {
 }
 
 // One claim that cannot be read must not stop the others (known from the field
-// as "lifetime: 1w froze all claims").
+// as "lifetime: 1w froze all claims"; Hive B14).
 func TestAListWithABadDurationDecodes(t *testing.T) {
 	const list = `{"items":[{"metadata":{"name":"bad"},"spec":{"clusterPoolName":"p","lifetime":"1w"}},{"metadata":{"name":"good"},"spec":{"clusterPoolName":"p","lifetime":"8h"}}]}`
 	var got hivev1.ClusterClaimList

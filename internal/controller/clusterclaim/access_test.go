@@ -397,7 +397,7 @@ func TestAccessThatCannotBeGivenHidesNothing(t *testing.T) {
 	}
 }
 
-// B15: whatever a claim names, others lose and it gains nothing.
+// B15, B17: whatever a claim names, others lose and it gains nothing; it is told.
 func TestAClaimThatNamesAClusterOfOthersTouchesNothing(t *testing.T) {
 	theirs := metav1.ObjectMeta{Namespace: "a", Name: hivev1.ClaimOwnerRole}
 	for name, change := range map[string]func(*hivev1.ClusterDeployment){

@@ -60,8 +60,8 @@ func TestDecide(t *testing.T) {
 		"a new claim on an empty pool is told at once":   {waiting(func(f *facts) { f.created = noon }), "Pending=True/NoClusters"},
 		"a claim that is not served soon is told":        {waiting(func(f *facts) { f.ready = true }), "Pending=True/NoClusters"},
 		"a claim that waits is told":                     {waiting(nil), "Pending=True/NoClusters"},
-		"a claim on no pool is told":                     {waiting(func(f *facts) { f.pool, f.created = false, noon }), "Pending=True/PoolNotFound"},
-		"a claim on a pool that goes is told":            {waiting(func(f *facts) { f.dissolving = true }), "Pending=True/PoolDeleting"},
+		"a claim on no pool is told":                     {waiting(func(f *facts) { f.pool, f.created = false, noon }), "Pending=True/PoolNotFound"}, // B13
+		"a claim on a pool that goes is told":            {waiting(func(f *facts) { f.dissolving = true }), "Pending=True/PoolDeleting"},             // B13
 		"a claim that waits and is deleted goes":         {waiting(func(f *facts) { f.deleting = true }), "release"},
 		"a served claim":                                 {served(nil), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},
 		"its cluster resumes":                            {served(func(f *facts) { f.of.running, f.of.power = false, "WaitingForNodes" }), "Pending=False/ClusterClaimed ClusterRunning=False/Resuming"},
@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 		"its cluster is gone":                            {served(func(f *facts) { f.of = nil }), "Pending=False/ClusterClaimed ClusterRunning=False/ClusterDeleted"},
 		"its cluster does not show it yet":               {served(func(f *facts) { f.of.claim, f.of.pooled = "", true }), ""},
 		"its cluster is no pool's":                       {served(func(f *facts) { f.of.claim = "" }), "Pending=True/AssignmentConflict"},
-		"its cluster is another's":                       {served(func(f *facts) { f.of.claim = "y" }), "Pending=True/AssignmentConflict"},
+		"its cluster is another's":                       {served(func(f *facts) { f.of.claim = "y" }), "Pending=True/AssignmentConflict"}, // B17
 		"deleted, it waits for its cluster to go":        {served(func(f *facts) { f.deleting = true }), "ClusterRunning=False/ClusterDeleting"},
 		"deleted without a pool, it destroys it":         {served(func(f *facts) { f.deleting, f.pool = true, false }), "ClusterRunning=False/ClusterDeleting destroy"},
 		"deleted, its cluster gone, it goes":             {served(func(f *facts) { f.deleting, f.of = true, nil }), "release"},
@@ -81,8 +81,8 @@ func TestDecide(t *testing.T) {
 		"the claim's own counts before the default":      {served(func(f *facts) { f.lifetime, f.fallback = span("3h"), span("1h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 2h0m0s"},
 		"the pool's maximum caps it":                     {served(func(f *facts) { f.lifetime, f.maximum = span("9h"), span("2h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},
 		"the pool's maximum counts without any other":    {served(func(f *facts) { f.maximum = span("2h") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},
-		"a lifetime that is none ends no claim":          {served(func(f *facts) { f.lifetime = span("1w") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},
-		"a maximum that is none neither ends nor frees":  {served(func(f *facts) { f.lifetime, f.maximum = span("2h"), span("1d") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"},
+		"a lifetime that is none ends no claim":          {served(func(f *facts) { f.lifetime = span("1w") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},                                             // B14
+		"a maximum that is none neither ends nor frees":  {served(func(f *facts) { f.lifetime, f.maximum = span("2h"), span("1d") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running lifetime next 1h0m0s"}, // B14
 		"the lifetime counts while the cluster sleeps":   {served(func(f *facts) { f.lifetime, f.of.running, f.of.power = span("2h"), false, "Hibernating" }), "Pending=False/ClusterClaimed ClusterRunning=False/Hibernating lifetime next 1h0m0s"},
 		"unreadable, it waits and says so":               {waiting(func(f *facts) { f.unreadable = "x" }), "Pending=True/Unreadable"},
 		"unreadable, it keeps its cluster for ever":      {served(func(f *facts) { f.unreadable, f.fallback, f.maximum = "x", span("1m"), span("1m") }), "Pending=False/ClusterClaimed ClusterRunning=True/Running"},

@@ -85,6 +85,33 @@ spec:
 	}
 }
 
+// B21: what is installed bears the name of the cluster, whatever the template says.
+func TestTheInstallConfigNamesTheCluster(t *testing.T) {
+	m := material{pool: readPool(t, everything), template: []byte("metadata: {name: mine}\nbaseDomain: mine.example\n")}
+	objects, cd, err := m.build("p-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		made, ok := o.(*corev1.Secret)
+		if !ok || made.Name != cd.Spec.Provisioning.InstallConfigSecretRef.Name {
+			continue
+		}
+		var got struct {
+			Metadata   struct{ Name string }
+			BaseDomain string
+		}
+		if err := yaml.Unmarshal(made.Data[hivev1.SecretKeyInstallConfig], &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Metadata.Name != cd.Spec.ClusterName || got.BaseDomain != cd.Spec.BaseDomain {
+			t.Errorf("it is %+v, the cluster %s.%s", got, cd.Spec.ClusterName, cd.Spec.BaseDomain)
+		}
+		return
+	}
+	t.Error("the cluster has no install-config")
+}
+
 func asYAML(t *testing.T, o any) string {
 	t.Helper()
 	raw, err := yaml.Marshal(o)

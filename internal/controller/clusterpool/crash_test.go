@@ -292,7 +292,7 @@ func expect(unclaimed int, served ...string) func(context.Context, client.Client
 	}
 }
 
-func TestCrashWhileAPoolFillsAndServes(t *testing.T) {
+func TestCrashWhileAPoolFillsAndServes(t *testing.T) { // B1
 	t.Parallel()
 	s := stage(t, create(imageSet(), newPool(2, 1)), create(claim("a"), claim("b")), remove(claim("a")))
 	s.Finally = expect(2, "b")
