@@ -114,9 +114,12 @@ func (m material) build(name string) ([]client.Object, *hivev1.ClusterDeployment
 
 func installConfigName(cluster string) string { return cluster + "-install-config" }
 
+// labels are those given, and the two that the pool's clusters are found by: these
+// are not the user's to set.
 func (m material) labels(with map[string]string) map[string]string {
-	out := map[string]string{hivev1.LabelPoolName: m.pool.Name, hivev1.LabelPoolNamespace: m.pool.Namespace}
+	out := map[string]string{}
 	maps.Copy(out, with)
+	out[hivev1.LabelPoolName], out[hivev1.LabelPoolNamespace] = m.pool.Name, m.pool.Namespace
 	return out
 }
 

@@ -29,7 +29,7 @@ spec:
   baseDomain: example.com
   imageSetRef: {name: v1}
   size: 1
-  labels: {team: a}
+  labels: {team: a, hive.openshift.io/clusterpool-name: another}
   annotations: {note: b}
   pullSecretRef: {name: pull}
   installConfigSecretTemplateRef: {name: template}

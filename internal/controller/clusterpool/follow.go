@@ -25,6 +25,7 @@ func follow(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
 			metav1.SetMetaDataLabel(&cd.ObjectMeta, k, v)
 		}
 	}
+	cd.Labels = material{pool: p}.labels(cd.Labels)
 	for k, v := range spec.Annotations {
 		if !strings.HasPrefix(k, made) && len(validation.IsQualifiedName(strings.ToLower(k))) == 0 {
 			metav1.SetMetaDataAnnotation(&cd.ObjectMeta, k, v)

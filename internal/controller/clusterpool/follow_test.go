@@ -21,7 +21,7 @@ func TestAClusterFollowsItsPool(t *testing.T) {
 	edited := readPool(t, `
 metadata: {namespace: pools, name: p}
 spec:
-  labels: {team: b, more: x, bad: "no label", "bad key": x}
+  labels: {team: b, more: x, hive.openshift.io/clusterpool-namespace: others, bad: "no label", "bad key": x}
   annotations: {note: c, hive.openshift.io/fake-cluster: "true", hive.openshift.io/cluster-pool-spec-hash: x, "bad key": x}
   pullSecretRef: {name: another}
   hibernateAfter: 9h
