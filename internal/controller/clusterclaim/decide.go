@@ -88,7 +88,7 @@ func decide(name string, f facts, now time.Time) verdict {
 		// The cluster was written first, so we see it late; that it comes wakes us.
 		return verdict{}
 	case !mine:
-		return verdict{pending: yes(hivev1.ReasonConflict, "Assigned cluster was claimed by a different ClusterClaim")}
+		return verdict{pending: yes(hivev1.ReasonConflict, "Assigned cluster was claimed by a different ClusterClaim: delete this claim, and claim again")}
 	default:
 		return hold(f, now)
 	}
