@@ -194,12 +194,17 @@ func TestAScriptPatchesTheSizeOfAPool(t *testing.T) {
 	h := shared(t)
 	pool := fakePool(h.namespace(t), "ci", 1, 1)
 	h.create(t, pool)
+	sized := func(want int32) {
+		t.Helper()
+		if get(t, h, pool); pool.Spec.Size != want {
+			t.Errorf("size %d, want %d", pool.Spec.Size, want)
+		}
+		h.settled(t, pool)
+	}
 	h.kubectl(t, "patch", "clusterpool", "ci", "-n", pool.Namespace, "--type=merge", "-p", `{"spec":{"size":2}}`)
-	get(t, h, pool)
-	h.settled(t, pool)
+	sized(2)
 	h.kubectl(t, "scale", "clusterpool", "ci", "-n", pool.Namespace, "--replicas=0")
-	get(t, h, pool)
-	h.settled(t, pool)
+	sized(0)
 }
 
 // TestCIChatBotMakesAClusterWithoutAPool creates the cluster itself, and follows its
