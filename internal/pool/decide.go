@@ -283,7 +283,7 @@ func (d *draft) renew() {
 	}
 	for _, m := range slices.Backward(d.buckets[Installing]) {
 		if m.stale(d.Settings) {
-			d.destroy(m, "it is being made from an older version of the pool")
+			d.replace(m, Stale, "it is being made from an older version of the pool")
 		}
 	}
 	if len(d.buckets[Installing])+len(d.buckets[Deleting])+len(d.Pending)+len(d.buckets[Broken]) > 0 {

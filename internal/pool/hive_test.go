@@ -80,6 +80,13 @@ func TestThoseOfTheSameSecondAreInAnOrder(t *testing.T) {
 	}
 }
 
+func TestAStaleInstallIsCountedAsStale(t *testing.T) { // B32
+	s := pool.Snapshot{Settings: settings(1, 0), Members: members("a:installing+sleep+stale"), Now: noon}
+	if gone := pool.Decide(s).Of(pool.Delete); len(gone) != 1 || gone[0].Cause != pool.Stale {
+		t.Errorf("got %+v", gone)
+	}
+}
+
 // B31: what a plan does to the claims is in the report of the same pass.
 func TestTheReportForeseesWhatIsGivenAway(t *testing.T) {
 	s := pool.Snapshot{Settings: settings(2, 2), Members: members("a:assignable b:assignable"), Claims: claims("x"), Now: noon}
