@@ -15,6 +15,7 @@ import (
 
 	"hotspare.io/hotspare/internal/controlplane"
 	"hotspare.io/hotspare/internal/controlplane/flock"
+	"hotspare.io/hotspare/internal/hub/heap"
 	"hotspare.io/hotspare/internal/pki"
 )
 
@@ -27,6 +28,16 @@ const ManagerUser = "hotspare-manager"
 const (
 	adminUser  = "hotspare-admin"
 	AdminGroup = "hotspare:admins"
+)
+
+// Percentages for the garbage collector, see package heap, and from how many bytes
+// a second on the hub counts as busy. A hub that does nothing allocates about 3 MB a
+// second, one that serves 50 claims about 200. Busy, it takes half as much memory
+// again, and a quarter less processor time.
+const (
+	calm = 50
+	busy = 150
+	rate = 40 << 20
 )
 
 // Options say where a hub is.
@@ -72,6 +83,7 @@ func Start(ctx context.Context, o Options) (*Hub, error) {
 	if err := h.start(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the hub on %s: %w", o.Dir, err), lock.Release())
 	}
+	(&heap.Breath{Calm: calm, Busy: busy, Rate: rate}).Start()
 	return h, nil
 }
 
