@@ -79,6 +79,9 @@ func (b *bench) single(ctx context.Context, pool string, size int) ([]row, error
 	const n = 15
 	waits := map[string]time.Duration{}
 	var cost requests
+	if err := b.calm(ctx); err != nil {
+		return nil, err
+	}
 	for i := range n {
 		if err := b.quiet(ctx, pool, size); err != nil {
 			return nil, err
@@ -112,8 +115,32 @@ func (b *bench) single(ctx context.Context, pool string, size int) ([]row, error
 	}, nil
 }
 
+// calm waits until nothing has been written for five seconds: events, which have a
+// limit of their own, follow a while after what they tell.
+func (b *bench) calm(ctx context.Context) error {
+	before, err := b.requests(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(5 * time.Second):
+		}
+		after, err := b.requests(ctx)
+		if err != nil || after.since(before).writes() == 0 {
+			return err
+		}
+		before = after
+	}
+}
+
 // idle counts what an idle system asks of the API in a minute.
 func (b *bench) idle(ctx context.Context, rows []row) ([]row, error) {
+	if err := b.calm(ctx); err != nil {
+		return nil, err
+	}
 	before, err := b.requests(ctx)
 	if err != nil {
 		return nil, err

@@ -24,13 +24,6 @@ import (
 const (
 	// writers is how many writes of a pass are under way at a time.
 	writers = 16
-	// batch is how many clusters a pass creates at most: a claim that arrives
-	// meanwhile waits for the end of the pass.
-	batch = 16
-	// soon is when the pass after a full batch begins.
-	soon = time.Millisecond
-	// refill is when a busy pool looks again whether to create clusters.
-	refill = 100 * time.Millisecond
 )
 
 // act carries out the plan: claims first, then power, then the status with the
@@ -48,17 +41,13 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	again, err := r.tell(ctx, s, p.Report.Queue)
 	errs = append(errs, err)
 	next, names := soonest(p.Next, again), []string(nil)
-	switch creates := len(p.Of(pool.Create)); {
-	case creates > 0 && busy(s, p):
-		next = refill
-	case creates > 0:
-		if err := r.sure(ctx, s); err != nil {
-			errs = append(errs, err)
-			break
+	if creates := len(p.Of(pool.Create)); creates > 0 {
+		most, later := s.pace(p, r.Clock.Now())
+		if creates > most {
+			next = soonest(next, later)
 		}
-		names = s.names(p, r.Suffix)
-		if creates > len(names) {
-			next = soon
+		if names, err = r.choose(ctx, s, min(creates, most)); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if err := r.report(ctx, s, p.Report, names); err != nil {
@@ -73,11 +62,15 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	return next, errors.Join(errs...)
 }
 
-// busy reports whether creating clusters can wait: claims are being served, and
-// half of the pool is still there for those that come next. Clusters that are
-// made during a burst slow it down more than they help it.
-func busy(s *seen, p pool.Plan) bool {
-	return len(p.Of(pool.Bind)) > 0 && 2*p.Report.Count[pool.Assignable] >= s.snapshot.Settings.Size
+// choose chooses names for n new clusters, if it is certain which ones there are.
+func (r *Reconciler) choose(ctx context.Context, s *seen, n int) ([]string, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	if err := r.sure(ctx, s); err != nil {
+		return nil, err
+	}
+	return s.names(n, r.Suffix), nil
 }
 
 // each does every step, several at a time, and joins their errors.

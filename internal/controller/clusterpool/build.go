@@ -14,16 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 // maxName is what fits in a label, which a cluster's name is.
 const maxName = 63
 
-// names chooses names for the clusters that a plan creates, at most a batch.
-func (s *seen) names(p pool.Plan, suffix func() string) []string {
-	n := min(len(p.Of(pool.Create)), batch)
+// names chooses names for n new clusters.
+func (s *seen) names(n int, suffix func() string) []string {
 	var out []string
 	for len(out) < n {
 		name := clusterName(s.pool.Name, suffix())

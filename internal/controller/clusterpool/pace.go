@@ -1,0 +1,46 @@
+package clusterpool
+
+import (
+	"time"
+
+	"hotspare.io/hotspare/internal/pool"
+)
+
+const (
+	// batch is how many clusters a pass creates at most: a claim that arrives
+	// meanwhile waits for the end of the pass.
+	batch = 16
+	// soon is when the pass after a full batch begins.
+	soon = time.Millisecond
+	// refill is when a pool in demand looks again whether to create clusters.
+	refill = 100 * time.Millisecond
+	// demand is for how long a pool counts as in demand after it served a claim. The
+	// API keeps that time in seconds: less than one would be none.
+	demand = 2 * time.Second
+)
+
+// pace is how many clusters a pass creates at most, and when the next pass begins
+// if the plan has more. What makes a cluster costs the API server several times
+// what serves a claim. So while claims are being served, and half of the pool is
+// there for those that come next, clusters are made one at a time, and by no pass
+// that serves.
+func (s *seen) pace(p pool.Plan, now time.Time) (most int, later time.Duration) {
+	enough := p.Report.Waiting == 0 && 2*p.Report.Count[pool.Assignable] >= s.snapshot.Settings.Size
+	switch {
+	case enough && len(p.Of(pool.Bind)) > 0:
+		return 0, refill
+	case enough && s.inDemand(now):
+		return max(0, 1-p.Report.Count[pool.Installing]-len(s.snapshot.Pending)), refill
+	default:
+		return batch, soon
+	}
+}
+
+func (s *seen) inDemand(now time.Time) bool {
+	for _, cd := range s.clusters {
+		if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.ClaimedTimestamp != nil && now.Sub(ref.ClaimedTimestamp.Time) < demand {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,52 @@
+package clusterpool
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/pool"
+)
+
+func TestPace(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	tests := map[string]struct {
+		size                            int
+		assignable, installing, waiting int
+		binds, pending                  int
+		served                          time.Duration // ago; 0 is never
+		most                            int
+		later                           time.Duration
+	}{
+		"a new pool fills at full speed":                      {size: 100, most: batch, later: soon},
+		"a pass that serves makes none":                       {size: 10, assignable: 9, binds: 1, most: 0, later: refill},
+		"but for claims that still wait":                      {size: 10, assignable: 9, binds: 1, waiting: 1, most: batch, later: soon},
+		"and not when half of the pool is gone":               {size: 10, assignable: 4, binds: 1, most: batch, later: soon},
+		"after it, one at a time":                             {size: 10, assignable: 5, served: time.Second, most: 1, later: refill},
+		"and that one is waited for":                          {size: 10, assignable: 5, installing: 1, served: time.Second, most: 0, later: refill},
+		"also when it has a name only":                        {size: 10, assignable: 5, pending: 1, served: time.Second, most: 0, later: refill},
+		"until demand is over":                                {size: 10, assignable: 5, served: demand, most: batch, later: soon},
+		"a pool whose last running cluster went is not asked": {size: 1, served: time.Second, most: batch, later: soon},
+		"a pool of size 0 makes what claims wait for":         {waiting: 3, served: time.Second, most: batch, later: soon},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &seen{clusters: map[string]*hivev1.ClusterDeployment{"idle": {}}}
+			s.snapshot.Settings.Size = tc.size
+			s.snapshot.Pending = make([]string, tc.pending)
+			if tc.served > 0 {
+				at := metav1.NewTime(now.Add(-tc.served))
+				s.clusters["given"] = &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{ClusterPoolRef: &hivev1.ClusterPoolReference{ClaimedTimestamp: &at}}}
+			}
+			p := pool.Plan{Report: pool.Report{Waiting: tc.waiting, Count: map[pool.Phase]int{pool.Assignable: tc.assignable, pool.Installing: tc.installing}}}
+			for range tc.binds {
+				p.Steps = append(p.Steps, pool.Step{Verb: pool.Bind})
+			}
+			if most, later := s.pace(p, now); most != tc.most || later != tc.later {
+				t.Errorf("%d, then after %v; want %d and %v", most, later, tc.most, tc.later)
+			}
+		})
+	}
+}
