@@ -6,45 +6,45 @@
 // each write; with a stop after each write and a new process whose cache does not
 // show that write yet; with each write hidden from the cache until the next one;
 // and with all of them hidden so.
+//
+// The API, its cache and the order of calls are package chaos's, which runs
+// controllers through random histories instead.
 package crash
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"reflect"
 	"testing"
+	"testing/synctest"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"hotspare.io/hotspare/internal/crash/chaos"
 )
 
-// ErrStopped is what every call answers after the controllers were stopped.
-var ErrStopped = errors.New("the process has been stopped")
-
-// Scenario is what is tried.
+// Scenario is what is tried. Each try is a synctest bubble of its own: time stands
+// still in it. Namespaces must be made before what is in them.
 type Scenario struct {
-	Scheme  *runtime.Scheme
-	Indexes []Index
+	Scheme *runtime.Scheme
+	// Kinds are the kinds of all objects in it.
+	Kinds []client.Object
+	// Indexes are those of the cache.
+	Indexes *chaos.Indexes
 	// Start makes fresh controllers, as a new process would. cached is behind the
 	// API by some writes, live is not; writes go through both to the API.
 	Start func(cached, live client.Client) []Controller
 	// Acts are what users do, one after the other; the controllers settle in between.
 	Acts []func(ctx context.Context, api client.Client) error
 	// World is what other controllers do: it is called in every round and reports
-	// whether it changed anything.
+	// whether it changed anything. Namespaces that are being deleted are swept without it.
 	World func(ctx context.Context, api client.Client) (bool, error)
-	// Always is checked after every write, Finally when all is settled.
+	// Always is checked after every write of the controllers, Finally when all is settled.
 	Always, Finally func(ctx context.Context, api client.Client) error
-}
-
-// Index is a field index of the cache.
-type Index struct {
-	Object client.Object
-	Field  string
-	Keys   client.IndexerFunc
 }
 
 // Controller reconciles every object of its kind once.
@@ -80,36 +80,48 @@ type mode struct {
 type run struct {
 	Scenario
 	mode
-	api   client.WithWatch
-	cache *cache
+	store     *chaos.Store
+	cache     *chaos.View
+	scheduler chaos.Scheduler
+	process   *chaos.Process
 
-	mu      sync.Mutex // one write at a time, with what follows from it
-	writes  int
-	stopped bool
-	broken  error
+	writes int
+	hidden bool // the last write is not in the cache yet
+	broken error
 }
 
+// try runs the scenario once, and reports how many writes that took.
 func (s Scenario) try(t *testing.T, m mode) int {
 	t.Helper()
-	ctx := t.Context()
-	r := &run{Scenario: s, mode: m}
-	b := fake.NewClientBuilder().WithScheme(s.Scheme).WithStatusSubresource(subresources(s.Scheme)...)
-	for _, ix := range s.Indexes {
-		b = b.WithIndex(ix.Object, ix.Field, ix.Keys)
-	}
-	r.api = b.Build()
-	r.cache = newCache(s.Scheme, s.Indexes)
-	controllers := s.Start(r.client(r.cache), r.client(r.api))
-	for i, act := range s.Acts {
-		if err := act(ctx, r.outside()); err != nil {
+	var writes int
+	synctest.Test(t, func(t *testing.T) {
+		r := &run{Scenario: s, mode: m, store: chaos.New(s.Scheme, clock.RealClock{}, s.Kinds...)}
+		r.cache = r.store.View(s.Indexes)
+		r.store.Wrote = r.wrote
+		r.run(t)
+		writes = r.writes
+	})
+	return writes
+}
+
+func (r *run) run(t *testing.T) {
+	t.Helper()
+	ctx, controllers := t.Context(), r.start()
+	for i, act := range r.Acts {
+		if err := act(ctx, r.store.Client()); err != nil {
 			t.Fatalf("act %d: %v", i+1, err)
 		}
 		controllers = r.settle(ctx, t, controllers)
 	}
-	if err := s.Finally(ctx, r.api); err != nil {
+	if err := r.Finally(ctx, r.store.Client()); err != nil {
 		t.Errorf("in the end: %v", err)
 	}
-	return r.writes
+}
+
+// start starts a process. The cache of the one before it is as good as its own.
+func (r *run) start() []Controller {
+	r.process = &chaos.Process{}
+	return r.Start(r.cache.Client(), r.store.Client())
 }
 
 // settle runs everything in rounds until nothing changes; stopped controllers
@@ -119,20 +131,24 @@ func (r *run) settle(ctx context.Context, t *testing.T, controllers []Controller
 	var last error
 	for range maxRounds {
 		before := r.writes
-		changed, err := r.World(ctx, r.outside())
+		changed, err := r.World(ctx, r.store.Client())
 		if err != nil {
 			t.Fatalf("the world: %v", err)
 		}
-		last = r.round(ctx, controllers)
+		changed = r.sweep(ctx) || changed
+		last = r.round(ctx, t, controllers)
 		if r.broken != nil {
 			t.Fatalf("after write %d: %v", r.writes, r.broken)
 		}
-		if r.stopped {
-			r.stopped, r.stopAfter = false, 0
-			controllers = r.Start(r.client(r.cache), r.client(r.api))
+		if errors.Is(last, chaos.ErrPanic) {
+			t.Fatal(last)
+		}
+		if r.stopAfter > 0 && r.writes >= r.stopAfter {
+			r.stopAfter = 0
+			controllers = r.start()
 			continue
 		}
-		if changed || r.writes != before || r.cache.catchUp() {
+		if changed || r.writes != before || r.show() {
 			continue
 		}
 		if last == nil {
@@ -143,114 +159,64 @@ func (r *run) settle(ctx context.Context, t *testing.T, controllers []Controller
 	return nil
 }
 
-func (r *run) round(ctx context.Context, controllers []Controller) error {
+// sweep lets namespaces that are being deleted go, with what is in them.
+func (r *run) sweep(ctx context.Context) bool {
+	changed := false
+	for _, space := range r.store.All(&corev1.Namespace{}) {
+		changed = r.store.Sweep(ctx, space.GetName()) || changed
+	}
+	return changed
+}
+
+// round runs each controller to its end, one call at a time.
+func (r *run) round(ctx context.Context, t *testing.T, controllers []Controller) error {
+	t.Helper()
 	var errs []error
 	for _, c := range controllers {
-		errs = append(errs, c(ctx))
+		task := r.scheduler.Go(ctx, r.process, "", c)
+		for {
+			waiting, ended := r.scheduler.Wait()
+			if len(ended) > 0 {
+				break
+			}
+			if len(waiting) == 0 {
+				t.Fatal("a controller waits for something that is not the API")
+			}
+			r.scheduler.Let(waiting[0])
+		}
+		errs = append(errs, task.Err)
 	}
 	return errors.Join(errs...)
 }
 
-// outside is the API for users and other controllers: their writes are not
+// wrote is told of every write. Those of users and other controllers are not
 // counted, and seen at once, unless one before them is hidden.
-func (r *run) outside() client.Client {
-	return r.intercept(r.api, func() error { return nil }, func(ctx context.Context, o client.Object) {
-		hidden := r.cache.behind()
-		r.cache.put(ctx, r.api, o)
-		if !hidden {
-			r.cache.catchUp()
+func (r *run) wrote(ctx context.Context, w chaos.Write) {
+	if chaos.TaskOf(ctx) == nil {
+		if !r.hidden {
+			r.cache.ShowAll()
 		}
-	})
+		return
+	}
+	r.writes++
+	r.hidden = r.hideAll || r.writes == r.hide
+	for _, like := range r.Kinds {
+		n := r.cache.Behind(like)
+		if r.hidden && reflect.TypeOf(like) == reflect.TypeOf(w.After) {
+			n--
+		}
+		r.cache.Show(like, n)
+	}
+	if r.Always != nil {
+		r.broken = r.Always(chaos.NoTask(ctx), r.store.Client())
+	}
+	if r.writes == r.stopAfter || r.broken != nil {
+		r.scheduler.Kill(r.process)
+	}
 }
 
-// client is the API for the controllers, with reads from reader.
-func (r *run) client(reader client.Reader) client.Client {
-	dead := false
-	return r.intercept(reader, func() error {
-		if r.stopped {
-			dead = true
-		}
-		if dead {
-			return ErrStopped
-		}
-		return nil
-	}, func(ctx context.Context, o client.Object) {
-		r.writes++
-		r.cache.catchUp()
-		r.cache.put(ctx, r.api, o)
-		if !r.hideAll && r.writes != r.hide {
-			r.cache.catchUp()
-		}
-		if r.writes == r.stopAfter {
-			r.stopped = true
-		}
-		if r.Always != nil && r.broken == nil {
-			r.broken = r.Always(ctx, r.api)
-		}
-	})
-}
-
-func (r *run) intercept(reader client.Reader, alive func() error, wrote func(context.Context, client.Object)) client.Client {
-	after := func(ctx context.Context, o client.Object, write func() error) error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if err := alive(); err != nil {
-			return err
-		}
-		if err := write(); err != nil {
-			return err
-		}
-		wrote(ctx, o)
-		return alive()
-	}
-	living := func() error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return alive()
-	}
-	return interceptor.NewClient(r.api, interceptor.Funcs{
-		Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if err := living(); err != nil {
-				return err
-			}
-			return reader.Get(ctx, key, o, opts...)
-		},
-		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if err := living(); err != nil {
-				return err
-			}
-			return reader.List(ctx, list, opts...)
-		},
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return after(ctx, o, func() error { return c.Create(ctx, o, opts...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return after(ctx, o, func() error { return c.Patch(ctx, o, p, opts...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return after(ctx, o, func() error { return c.Delete(ctx, o, opts...) })
-		},
-		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			return after(ctx, o, func() error { return c.Update(ctx, o, opts...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return after(ctx, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
-		},
-	})
-}
-
-// subresources are all kinds of the scheme that have a status of Hive's.
-func subresources(s *runtime.Scheme) []client.Object {
-	var out []client.Object
-	for gvk := range s.AllKnownTypes() {
-		if gvk.Group != "hive.openshift.io" {
-			continue
-		}
-		if o, err := s.New(gvk); err == nil {
-			if obj, ok := o.(client.Object); ok {
-				out = append(out, obj)
-			}
-		}
-	}
-	return out
+// show shows the cache what is hidden from it. It reports whether that was anything.
+func (r *run) show() bool {
+	r.hidden = false
+	return r.cache.ShowAll()
 }

@@ -27,6 +27,7 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
 	"hotspare.io/hotspare/internal/crash"
+	"hotspare.io/hotspare/internal/crash/chaos"
 )
 
 func newScheme(t *testing.T) *runtime.Scheme {
@@ -97,6 +98,11 @@ func readers(ctx context.Context, api client.Reader, namespace string) (string, 
 
 type act = func(context.Context, client.Client) error
 
+var kinds = []client.Object{
+	&corev1.Namespace{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+	&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{},
+}
+
 // can is an act that looks who can read what by then.
 func can(want string) act {
 	return func(ctx context.Context, api client.Client) error {
@@ -141,12 +147,13 @@ func remove(o client.Object) act {
 // destroyed clusters go at once.
 func stage(t *testing.T, acts ...act) crash.Scenario {
 	t.Helper()
-	var ix indexes
+	var ix chaos.Indexes
 	if err := clusterclaim.Index(t.Context(), &ix); err != nil {
 		t.Fatal(err)
 	}
+	pools := create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pools"}})
 	return crash.Scenario{
-		Scheme: newScheme(t), Indexes: ix, Acts: acts, World: world,
+		Scheme: newScheme(t), Kinds: kinds, Indexes: &ix, Acts: append([]act{pools}, acts...), World: world,
 		Always: func(ctx context.Context, api client.Client) error {
 			return errors.Join(grantedBeforeTold(ctx, api), withdrawnBeforeDestroyed(ctx, api))
 		},
@@ -171,14 +178,6 @@ func stage(t *testing.T, acts ...act) crash.Scenario {
 
 func newReconciler(c client.Client) *clusterclaim.Reconciler {
 	return &clusterclaim.Reconciler{Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(time.Now()), Events: events.NewFakeRecorder(10000)}
-}
-
-// indexes gathers the indexes that the controller asks for.
-type indexes []crash.Index
-
-func (ix *indexes) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
-	*ix = append(*ix, crash.Index{Object: o, Field: field, Keys: keys})
-	return nil
 }
 
 func world(ctx context.Context, api client.Client) (bool, error) {
@@ -247,8 +246,12 @@ func withdrawnBeforeDestroyed(ctx context.Context, api client.Client) error {
 		if cd.DeletionTimestamp == nil {
 			continue
 		}
-		if who, err := readers(ctx, api, cd.Namespace); err != nil || who != "nobody" {
-			return fmt.Errorf("cluster %s is being destroyed, and %s still have access; %w", cd.Name, who, err)
+		who, err := readers(ctx, api, cd.Namespace)
+		if err != nil {
+			return err
+		}
+		if who != "nobody" {
+			return fmt.Errorf("cluster %s is being destroyed, and %s still have access", cd.Name, who)
 		}
 	}
 	return nil
@@ -293,14 +296,10 @@ func TestCrashWhileAccessFollowsTheClusterAndMeddlers(t *testing.T) { // B34
 func rig(t *testing.T, refuse func(client.Object) error, objects ...client.Object) (client.Client, *[]string) {
 	t.Helper()
 	writes := &[]string{}
-	var ix indexes
-	if err := clusterclaim.Index(t.Context(), &ix); err != nil {
-		t.Fatal(err)
-	}
 	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{})
-	for _, i := range ix {
-		b = b.WithIndex(i.Object, i.Field, i.Keys)
+	if err := clusterclaim.Index(t.Context(), indexer{b}); err != nil {
+		t.Fatal(err)
 	}
 	do := func(verb string, o client.Object, write func() error) error {
 		*writes = append(*writes, fmt.Sprintf("%s %T", verb, o))
@@ -325,6 +324,14 @@ func rig(t *testing.T, refuse func(client.Object) error, objects ...client.Objec
 			return do("patch "+sub+" of", o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	}).Build(), writes
+}
+
+// indexer gives a fake client the indexes that the controller asks for.
+type indexer struct{ *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
+	i.WithIndex(o, field, keys)
+	return nil
 }
 
 func running() *hivev1.ClusterDeployment {

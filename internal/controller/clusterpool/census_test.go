@@ -1,6 +1,7 @@
 package clusterpool_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -68,13 +69,17 @@ func TestSnapshotsAreThoseOfEachPool(t *testing.T) {
 // cacheOf is a client with the indexes of a manager's.
 func cacheOf(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
-	var ix indexes
-	if err := clusterpool.Index(t.Context(), &ix); err != nil {
+	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...)
+	if err := clusterpool.Index(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
-	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...)
-	for _, i := range ix {
-		b = b.WithIndex(i.Object, i.Field, i.Keys)
-	}
 	return b.Build()
+}
+
+// indexer gives a fake client the indexes that controllers ask for.
+type indexer struct{ *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
+	i.WithIndex(o, field, keys)
+	return nil
 }

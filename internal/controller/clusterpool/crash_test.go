@@ -24,6 +24,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/namespace"
 	"hotspare.io/hotspare/internal/crash"
+	"hotspare.io/hotspare/internal/crash/chaos"
 )
 
 func newScheme(t *testing.T) *runtime.Scheme {
@@ -35,19 +36,11 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// indexes gathers the indexes that the controllers ask for.
-type indexes []crash.Index
-
-func (ix *indexes) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
-	*ix = append(*ix, crash.Index{Object: o, Field: field, Keys: keys})
-	return nil
-}
-
 // stage is a scenario with the controllers of pools and claims, and a world in
 // which installs succeed and machines obey at once.
 func stage(t *testing.T, acts ...func(context.Context, client.Client) error) crash.Scenario {
 	t.Helper()
-	var ix indexes
+	var ix chaos.Indexes
 	if err := errors.Join(clusterpool.Index(t.Context(), &ix), clusterclaim.Index(t.Context(), &ix)); err != nil {
 		t.Fatal(err)
 	}
@@ -55,11 +48,12 @@ func stage(t *testing.T, acts ...func(context.Context, client.Client) error) cra
 	w := &watcher{}
 	return crash.Scenario{
 		Scheme:  newScheme(t),
-		Indexes: ix,
+		Kinds:   stored,
+		Indexes: &ix,
 		Acts: append([]func(context.Context, client.Client) error{func(context.Context, client.Client) error {
-			*w = watcher{claimOf: map[string]string{}}
+			*w = watcher{claimOf: map[string]string{}, homes: map[string]bool{}}
 			return nil
-		}}, acts...),
+		}, create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pools"}})}, acts...),
 		World:  world,
 		Always: w.check,
 		Start: func(cached, live client.Client) []crash.Controller {
@@ -124,51 +118,38 @@ func world(ctx context.Context, api client.Client) (bool, error) {
 	changed := false
 	for i := range list.Items {
 		cd := &list.Items[i]
-		before := cd.DeepCopy()
-		switch {
+		power := hivev1.StatusRunning
+		if cd.Spec.PowerState == hivev1.PowerHibernating {
+			power = hivev1.StatusHibernating
+		}
+		var err error
+		switch before := cd.DeepCopy(); {
 		case cd.DeletionTimestamp != nil:
 			controllerutil.RemoveFinalizer(cd, hivev1.FinalizerDeprovision)
+			err = api.Patch(ctx, cd, client.MergeFrom(before))
 		case !cd.Spec.Installed:
 			controllerutil.AddFinalizer(cd, hivev1.FinalizerDeprovision)
 			cd.Spec.Installed = true
 			cd.Spec.ClusterMetadata = &hivev1.ClusterMetadata{InfraID: cd.Name}
-		}
-		wrote, err := update(ctx, api.Patch, before, cd)
-		if err != nil {
-			return false, err
-		}
-		changed = changed || wrote
-		if cd.DeletionTimestamp != nil {
+			err = api.Patch(ctx, cd, client.MergeFrom(before))
+		case cd.Status.PowerState != power:
+			cd.Status.PowerState = power
+			err = api.Status().Patch(ctx, cd, client.MergeFrom(before))
+		default:
 			continue
 		}
-		before = cd.DeepCopy()
-		cd.Status.PowerState = hivev1.StatusRunning
-		if cd.Spec.PowerState == hivev1.PowerHibernating {
-			cd.Status.PowerState = hivev1.StatusHibernating
-		}
-		wrote, err = update(ctx, func(ctx context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
-			return api.Status().Patch(ctx, o, p)
-		}, before, cd)
 		if err != nil {
 			return false, err
 		}
-		changed = changed || wrote
+		changed = true
 	}
 	return changed, nil
-}
-
-func update(ctx context.Context, patch func(context.Context, client.Object, client.Patch, ...client.PatchOption) error, before, after client.Object) (bool, error) {
-	p := client.MergeFrom(before)
-	data, err := p.Data(after)
-	if err != nil || string(data) == "{}" {
-		return false, err
-	}
-	return true, patch(ctx, after, p)
 }
 
 // watcher remembers, to see that what may not change does not.
 type watcher struct {
 	claimOf map[string]string // by cluster
+	homes   map[string]bool   // namespaces of clusters
 }
 
 func (w *watcher) check(ctx context.Context, api client.Client) error {
@@ -195,7 +176,30 @@ func (w *watcher) check(ctx context.Context, api client.Client) error {
 		}
 		clusterOf[claim] = cd.Name
 	}
-	return enough(ctx, api, alive)
+	return errors.Join(enough(ctx, api, alive), w.recorded(ctx, api))
+}
+
+// recorded: the first thing that is made under a name finds it in the pool's status.
+func (w *watcher) recorded(ctx context.Context, api client.Client) error {
+	var spaces corev1.NamespaceList
+	var pools hivev1.ClusterPoolList
+	if err := errors.Join(api.List(ctx, &spaces), api.List(ctx, &pools)); err != nil {
+		return err
+	}
+	var names []string
+	for _, p := range pools.Items {
+		names = append(names, p.Status.Pending...)
+	}
+	for _, s := range spaces.Items {
+		if s.Labels[hivev1.LabelPoolName] == "" || w.homes[s.Name] {
+			continue
+		}
+		if !slices.Contains(names, s.Name) {
+			return fmt.Errorf("namespace %s was made before its name was recorded", s.Name)
+		}
+		w.homes[s.Name] = true
+	}
+	return nil
 }
 
 // enough: there is never a cluster more than the pool's size and one for each claim.
@@ -285,8 +289,8 @@ func expect(unclaimed int, served ...string) func(context.Context, client.Client
 		if free != unclaimed || !slices.Equal(got, served) {
 			return fmt.Errorf("%d unclaimed clusters and claims %v served, want %d and %v", free, got, unclaimed, served)
 		}
-		if len(spaces.Items) != len(clusters.Items) {
-			return fmt.Errorf("%d namespaces for %d clusters", len(spaces.Items), len(clusters.Items))
+		if homes := len(spaces.Items) - 1; homes != len(clusters.Items) { // the pool has one itself
+			return fmt.Errorf("%d namespaces for %d clusters", homes, len(clusters.Items))
 		}
 		return nil
 	}

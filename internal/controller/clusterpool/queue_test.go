@@ -28,14 +28,10 @@ type line struct {
 
 func newLine(t *testing.T, objects ...client.Object) *line {
 	t.Helper()
-	var ix indexes
-	if err := errors.Join(clusterpool.Index(t.Context(), &ix), clusterclaim.Index(t.Context(), &ix)); err != nil {
-		t.Fatal(err)
-	}
 	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{})
-	for _, x := range ix {
-		b = b.WithIndex(x.Object, x.Field, x.Keys)
+	if err := errors.Join(clusterpool.Index(t.Context(), indexer{b}), clusterclaim.Index(t.Context(), indexer{b})); err != nil {
+		t.Fatal(err)
 	}
 	l := &line{Client: b.Build(), clock: clocktesting.NewFakePassiveClock(noon)}
 	l.pools = &clusterpool.Reconciler{

@@ -18,16 +18,21 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/controller/pooladmin"
 	"hotspare.io/hotspare/internal/crash"
+	"hotspare.io/hotspare/internal/crash/chaos"
 )
 
 type act = func(context.Context, client.Client) error
 
+func space(name string, labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
 // cluster is a cluster of pool p in a namespace, and the namespace that the pool has made for it.
 func cluster(pools, name string) []client.Object {
 	return []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		space(name, map[string]string{
 			hivev1.LabelPoolNamespace: pools, hivev1.LabelPoolName: "p", hivev1.LabelNamespacePoolName: "p",
-		}}},
+		}),
 		&hivev1.ClusterDeployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name},
 			Spec:       hivev1.ClusterDeploymentSpec{ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: pools, PoolName: "p"}},
@@ -90,23 +95,18 @@ func in(ctx context.Context, api client.Reader, namespace string) ([]string, err
 	return out, nil
 }
 
-// indexes gathers the indexes that the controller asks for.
-type indexes []crash.Index
-
-func (ix *indexes) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
-	*ix = append(*ix, crash.Index{Object: o, Field: field, Keys: keys})
-	return nil
-}
-
+// stage is a scenario with pools in namespaces one and two.
 func stage(t *testing.T, always act, acts ...act) crash.Scenario {
 	t.Helper()
 	s := runtime.NewScheme()
-	var ix indexes
+	var ix chaos.Indexes
 	if err := errors.Join(corev1.AddToScheme(s), rbacv1.AddToScheme(s), hivev1.AddToScheme(s), pooladmin.Index(t.Context(), &ix)); err != nil {
 		t.Fatal(err)
 	}
+	pools := create(space("one", nil), space("two", nil))
 	return crash.Scenario{
-		Scheme: s, Indexes: ix, Acts: acts, Always: always,
+		Scheme: s, Kinds: []client.Object{&corev1.Namespace{}, &rbacv1.RoleBinding{}, &hivev1.ClusterDeployment{}}, Indexes: &ix,
+		Acts: append([]act{pools}, acts...), Always: always,
 		World:   func(context.Context, client.Client) (bool, error) { return false, nil },
 		Finally: func(context.Context, client.Client) error { return nil },
 		Start: func(cached, _ client.Client) []crash.Controller {
@@ -193,7 +193,7 @@ func TestNamespacesThatNoPoolMadeAreLeftAlone(t *testing.T) {
 	byHand := cluster("one", "byhand")
 	byHand[0].SetLabels(map[string]string{hivev1.LabelNamespacePoolName: "p"}) // as Hive marks them
 	going := cluster("one", "going")
-	going[0].SetFinalizers([]string{"kubernetes.io/hold"})
+	going[1].SetFinalizers([]string{"example.com/hold"})
 	single := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: "one"}}
 	crash.Run(t, stage(t, nowhere,
 		create(append(append(append(byHand, going...), cluster("one", "p-1")...), single)...), remove(going[0]),

@@ -88,6 +88,12 @@ func TaskOf(ctx context.Context) *Task {
 	return t
 }
 
+// NoTask is ctx for calls that are not parked: those of a test that looks at what
+// a task has done.
+func NoTask(ctx context.Context) context.Context {
+	return context.WithValue(ctx, taskKey{}, (*Task)(nil))
+}
+
 // saw remembers what the task has listed.
 func (t *Task) saw(kind string, objects []client.Object) {
 	t.scheduler.mu.Lock()

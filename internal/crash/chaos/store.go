@@ -4,11 +4,11 @@
 // use one. A View is the cache of one process: it learns of writes in order, kind
 // by kind, when it is told to. A Scheduler lets the processes' calls go on one at
 // a time, in the order that a test chooses: the same choices make the same history.
+// Package crash, which stops after each write in turn, is made of these too.
 package chaos
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -227,7 +227,7 @@ func (s *Store) patch(k *kind, o client.Object, data []byte, status bool) (Write
 	if !ok {
 		return Write{}, apierrors.NewNotFound(k.resource, key.Name)
 	}
-	after, err := k.merge(before, data)
+	after, err := merge(before, data)
 	if err != nil {
 		return Write{}, err
 	}
@@ -379,44 +379,6 @@ func (s *Store) tell(ctx context.Context, w Write, err error) error {
 
 func conflict(k *kind, key types.NamespacedName, why string) error {
 	return apierrors.NewConflict(k.resource, key.Name, fmt.Errorf("%s", why))
-}
-
-// merge applies a JSON merge patch (RFC 7386).
-func (k *kind) merge(before client.Object, data []byte) (client.Object, error) {
-	raw, err := json.Marshal(before)
-	if err != nil {
-		return nil, err
-	}
-	var tree, edit map[string]any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(data, &edit); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	if raw, err = json.Marshal(mergeTree(tree, edit)); err != nil {
-		return nil, err
-	}
-	after := reflect.New(k.typ).Interface().(client.Object)
-	return after, json.Unmarshal(raw, after)
-}
-
-func mergeTree(target map[string]any, edit map[string]any) map[string]any {
-	if target == nil {
-		target = map[string]any{}
-	}
-	for key, v := range edit {
-		switch v := v.(type) {
-		case nil:
-			delete(target, key)
-		case map[string]any:
-			inner, _ := target[key].(map[string]any)
-			target[key] = mergeTree(inner, v)
-		default:
-			target[key] = v
-		}
-	}
-	return target
 }
 
 func extra(after, before []string) []string {

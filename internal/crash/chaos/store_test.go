@@ -318,3 +318,37 @@ func TestAViewShowsWhatItWasShown(t *testing.T) {
 		v.Show(like, 1)
 	}
 }
+
+func TestPatchesOfAnyFieldAreAsTheFakeClients(t *testing.T) {
+	b := &both{t: t, apis: [2]client.Client{newStore(t).Client(), fake.NewClientBuilder().WithScheme(newScheme(t)).Build()}}
+	about := metav1.ObjectMeta{Namespace: "n", Name: "s", Labels: map[string]string{"l": "x"}}
+	b.do("create", func(_ int, c client.Client) error {
+		return errors.Join(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}}),
+			c.Create(t.Context(), &corev1.Secret{ObjectMeta: *about.DeepCopy(), Data: map[string][]byte{"a": []byte("a")}}))
+	})
+	for _, patch := range []string{
+		`{"data":{"b":"Yg==","c":"Yw=="}}`, `{"data":{"b":null,"none":null}}`, `{"type":"t"}`, `{"immutable":true}`, `{"immutable":null,"type":null}`,
+		`{"metadata":{"labels":{"m":"y"}},"data":{"c":"ZA=="}}`, `{"metadata":{"labels":{"l":null}}}`, `{"metadata":{"labels":null}}`,
+		`{"metadata":{"finalizers":["example.com/a"]}}`, `{"metadata":{"finalizers":null}}`, `{"nonsense":{"a":1}}`, `{"data":null}`, `{}`,
+	} {
+		b.do(patch, func(_ int, c client.Client) error {
+			return c.Patch(t.Context(), &corev1.Secret{ObjectMeta: about}, client.RawPatch(types.MergePatchType, []byte(patch)))
+		})
+		var now [2]corev1.Secret
+		b.do("get", func(i int, c client.Client) error {
+			err := c.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "s"}, &now[i])
+			now[i].TypeMeta, now[i].ResourceVersion, now[i].UID, now[i].CreationTimestamp, now[i].Generation = metav1.TypeMeta{}, "", "", metav1.Time{}, 0
+			return err
+		})
+		if diff := cmp.Diff(now[1], now[0]); diff != "" {
+			t.Errorf("after %s the fake client (-) and the store (+) have\n%s", patch, diff)
+		}
+	}
+	for _, patch := range []string{`{"data":"x"}`, `{"metadata":{"labels":{"l":1}}}`, `x`} {
+		for i, c := range b.apis {
+			if err := c.Patch(t.Context(), &corev1.Secret{ObjectMeta: about}, client.RawPatch(types.MergePatchType, []byte(patch))); err == nil {
+				t.Errorf("API %d takes %s", i, patch)
+			}
+		}
+	}
+}

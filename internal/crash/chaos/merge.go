@@ -1,0 +1,68 @@
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// merge applies a JSON merge patch (RFC 7386). Only the fields that it names are
+// turned into JSON and back: most patches are of a few conditions.
+func merge(before client.Object, data []byte) (client.Object, error) {
+	var edit map[string]any
+	if err := json.Unmarshal(data, &edit); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	after := clone(before)
+	v := reflect.ValueOf(after).Elem()
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		change, named := edit[name]
+		if !named {
+			continue
+		}
+		if err := mergeField(v.Field(i), change); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %v", name, err))
+		}
+	}
+	return after, nil
+}
+
+func mergeField(f reflect.Value, change any) error {
+	raw, err := json.Marshal(f.Interface())
+	if err != nil {
+		return err
+	}
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return err
+	}
+	if raw, err = json.Marshal(mergeTree(tree, change)); err != nil {
+		return err
+	}
+	f.SetZero()
+	return json.Unmarshal(raw, f.Addr().Interface())
+}
+
+func mergeTree(target, change any) any {
+	edit, ok := change.(map[string]any)
+	if !ok {
+		return change
+	}
+	into, ok := target.(map[string]any)
+	if !ok {
+		into = map[string]any{}
+	}
+	for key, v := range edit {
+		if v == nil {
+			delete(into, key)
+			continue
+		}
+		into[key] = mergeTree(into[key], v)
+	}
+	return into
+}
