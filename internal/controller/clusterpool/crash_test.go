@@ -48,7 +48,7 @@ func stage(t *testing.T, acts ...func(context.Context, client.Client) error) cra
 	w := &watcher{}
 	return crash.Scenario{
 		Scheme:  newScheme(t),
-		Kinds:   stored,
+		Kinds:   allKinds,
 		Indexes: &ix,
 		Acts: append([]func(context.Context, client.Client) error{func(context.Context, client.Client) error {
 			*w = watcher{claimOf: map[string]string{}, homes: map[string]bool{}}

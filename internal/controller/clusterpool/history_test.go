@@ -126,7 +126,7 @@ func newHistory(t *testing.T, scheme *runtime.Scheme, seed uint64) *history {
 		indexes: &chaos.Indexes{}, scheduler: &chaos.Scheduler{},
 	}
 	h.mood = newMood(h.rand)
-	h.store = chaos.New(scheme, h.clock, stored...)
+	h.store = chaos.New(scheme, h.clock, allKinds...)
 	h.judge = newJudge(h.store, h.clock, h.mood.replicas == 1)
 	h.store.Wrote = h.judge.wrote
 	if err := errors.Join(clusterpool.Index(t.Context(), h.indexes), clusterclaim.Index(t.Context(), h.indexes)); err != nil {

@@ -25,8 +25,8 @@ var cached = []client.Object{
 	&rbacv1.Role{}, &rbacv1.RoleBinding{},
 }
 
-// stored are all kinds that the API has.
-var stored = append([]client.Object{&corev1.Secret{}}, cached...)
+// allKinds are all kinds that the API has.
+var allKinds = append([]client.Object{&corev1.Secret{}}, cached...)
 
 // lab is a pool of one cluster, made and seen, and a cache that was shown the pool
 // as it is now, but no cluster.
@@ -42,7 +42,7 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), pool: newPool(1, 0)}
-	l.store = chaos.New(newScheme(t), l.clock, stored...)
+	l.store = chaos.New(newScheme(t), l.clock, allKinds...)
 	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pools"}}, imageSet(), l.pool} {
 		if err := l.store.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
