@@ -15,8 +15,8 @@ import (
 // client keeps them from holding up the writes that serve a burst of claims:
 // what is above the limit follows a little later.
 const (
-	eventsQPS   = 20
-	eventsBurst = 40
+	eventsQPS   = 50
+	eventsBurst = 50
 )
 
 // recorders returns what makes a controller's recorder of events, and adds what

@@ -20,6 +20,9 @@ type Breath struct {
 	Calm, Busy int
 	// Rate is from how many bytes allocated in a second on the process counts as busy.
 	Rate uint64
+	// Extra is how many bytes of garbage a busy process may have at most; a big one
+	// has more already when it is calm.
+	Extra uint64
 
 	mu      sync.Mutex
 	percent int
@@ -37,7 +40,7 @@ const rest = 5 * time.Second
 func (b *Breath) Start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.percent, b.at, b.total = b.Calm, time.Now(), allocated()
+	b.percent, b.at, b.total = b.Calm, time.Now(), read(allocated)
 	b.again = time.AfterFunc(rest, b.look)
 	debug.SetGCPercent(b.Calm)
 	b.arm()
@@ -62,10 +65,10 @@ func (b *Breath) look() {
 func (b *Breath) turn() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now, total := time.Now(), allocated()
-	want := b.suits(total-b.total, now.Sub(b.at))
+	now, total := time.Now(), read(allocated)
+	want := b.suits(total-b.total, now.Sub(b.at), read(live))
 	b.at, b.total = now, total
-	if want == b.Busy {
+	if want != b.Calm {
 		b.again.Reset(rest)
 	}
 	if want == b.percent {
@@ -76,17 +79,22 @@ func (b *Breath) turn() bool {
 	return want == b.Calm
 }
 
-// suits is the percentage for that many bytes in that time.
-func (b *Breath) suits(bytes uint64, span time.Duration) int {
-	if span > 0 && float64(bytes) >= float64(b.Rate)*span.Seconds() {
-		return b.Busy
+// suits is the percentage for that many bytes allocated in that time, with so many in use.
+func (b *Breath) suits(bytes uint64, span time.Duration, inUse uint64) int {
+	if span <= 0 || float64(bytes) < float64(b.Rate)*span.Seconds() {
+		return b.Calm
 	}
-	return b.Calm
+	return max(b.Calm, min(b.Busy, int(100*b.Extra/max(1, inUse))))
 }
 
-// allocated is how many bytes the process has ever allocated.
-func allocated() uint64 {
-	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+// Names of runtime/metrics.
+const (
+	allocated = "/gc/heap/allocs:bytes"
+	live      = "/gc/heap/live:bytes"
+)
+
+func read(name string) uint64 {
+	s := []metrics.Sample{{Name: name}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
 }
