@@ -1,0 +1,147 @@
+package csr
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Verdict is what is to become of a request.
+type Verdict struct {
+	// Request is the version that was judged.
+	Request *certificatesv1.CertificateSigningRequest
+	// Approve, or else leave it alone.
+	Approve bool
+	// Node is the node that it is for; set if it is approved.
+	Node string
+	// Waits is set if the request is not approved and somebody may wait for that:
+	// it is open, for a node's certificate, of this resume, and nobody else's to answer.
+	Waits bool
+	// Why says in a few words why it was left alone. It quotes nothing.
+	Why string
+}
+
+// past is what has happened to requests in this resume.
+type past struct {
+	// granted are the nodes that have had a client certificate approved.
+	granted sets.Set[string]
+	// flooded says that there are too many open requests to believe any.
+	flooded bool
+}
+
+// Judge judges all requests of a cluster, given all of them. The order of the
+// list makes no difference: of two requests for one node the older one counts.
+func Judge(requests []certificatesv1.CertificateSigningRequest, k Known) []Verdict {
+	sorted := make([]*certificatesv1.CertificateSigningRequest, len(requests))
+	for i := range requests {
+		sorted[i] = &requests[i]
+	}
+	slices.SortFunc(sorted, func(a, b *certificatesv1.CertificateSigningRequest) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	p := k.past(sorted)
+	verdicts := make([]Verdict, 0, len(sorted))
+	for _, r := range sorted {
+		v := k.judge(r, p)
+		if v.Approve && r.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName {
+			p.granted.Insert(v.Node)
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+func (k Known) judge(r *certificatesv1.CertificateSigningRequest, p past) Verdict {
+	node, why := k.weigh(r, p)
+	if why == "" {
+		return Verdict{Request: r, Approve: true, Node: node}
+	}
+	waits := forNodes(r) && !answered(r) && why != whyRenewal && !r.CreationTimestamp.Time.Before(k.Window.Opened)
+	return Verdict{Request: r, Waits: waits, Why: why}
+}
+
+// weigh returns the node that the request is granted for, or why it is not.
+func (k Known) weigh(r *certificatesv1.CertificateSigningRequest, p past) (node, why string) {
+	switch {
+	case !forNodes(r):
+		return "", whySigner
+	case answered(r):
+		return "", whyAnswered
+	case p.flooded:
+		return "", whyFlood
+	}
+	parsed, why := parse(r.Spec.Request)
+	if why != "" {
+		return "", why
+	}
+	if node, why = subject(parsed); why != "" {
+		return "", why
+	}
+	if r.Spec.SignerName == certificatesv1.KubeletServingSignerName {
+		return node, k.serving(r, parsed, node)
+	}
+	return node, k.client(r, parsed, node, p)
+}
+
+// past reads what has happened from the requests themselves: the cluster keeps
+// approved ones for an hour, and no crash of ours can make it forget.
+func (k Known) past(requests []*certificatesv1.CertificateSigningRequest) past {
+	p := past{granted: sets.New[string]()}
+	open := 0
+	for _, r := range requests {
+		if !forNodes(r) {
+			continue
+		}
+		if !answered(r) && k.Now.Sub(r.CreationTimestamp.Time) <= floodSpan+skew {
+			open++
+		}
+		if node := k.grantedTo(r); node != "" {
+			p.granted.Insert(node)
+		}
+	}
+	p.flooded = open > floodPerNode*len(k.Nodes)
+	return p
+}
+
+// grantedTo returns the node that a client certificate has been approved for in
+// this resume, by whomever; "" otherwise. Renewals by the node itself do not count.
+func (k Known) grantedTo(r *certificatesv1.CertificateSigningRequest) string {
+	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || !k.approvedSince(r) {
+		return ""
+	}
+	name := namedIn(r.Spec.Request)
+	if name == r.Spec.Username {
+		return ""
+	}
+	node, _ := strings.CutPrefix(name, userPrefix)
+	return node
+}
+
+func (k Known) approvedSince(r *certificatesv1.CertificateSigningRequest) bool {
+	for _, c := range r.Status.Conditions {
+		if c.Type != certificatesv1.CertificateApproved {
+			continue
+		}
+		if !r.CreationTimestamp.Time.Before(k.Window.Opened) || !c.LastUpdateTime.Time.Before(k.Window.Opened) {
+			return true
+		}
+	}
+	return false
+}
+
+// Approved returns the request with its approval. It has the resourceVersion that
+// was judged: a request that has changed since cannot be approved with it.
+func (v Verdict) Approved(now metav1.Time) *certificatesv1.CertificateSigningRequest {
+	r := v.Request.DeepCopy()
+	r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+		Reason: "ClusterResumed", Message: "Approved by hotspare: node " + v.Node + " came back with its cluster.",
+		LastUpdateTime: now,
+	})
+	return r
+}

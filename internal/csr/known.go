@@ -1,0 +1,116 @@
+package csr
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// MachineNamespace is the only namespace whose Machines count (S6).
+const MachineNamespace = "openshift-machine-api"
+
+const (
+	// clientSpan is how long after the begin of a resume nodes may come back as
+	// strangers: what OpenShift tells its users to wait. Kubernetes remembers an
+	// approved request for an hour, which is longer, so that C15 does not forget.
+	clientSpan = 45 * time.Minute
+	// servingSpan is how long after Ready serving certificates are looked after:
+	// kubelets ask for them when they are back.
+	servingSpan = 10 * time.Minute
+	// silence is how long a node's lease must not have been renewed until the node
+	// counts as gone: what a kubelet's lease lasts.
+	silence = 40 * time.Second
+	// skew is how far clocks may differ.
+	skew = 10 * time.Second
+	// A flood is more than so many open requests for each node (S5)...
+	floodPerNode = 4
+	// ...that were made within this time.
+	floodSpan = time.Hour
+)
+
+// Known is what requests are judged by.
+type Known struct {
+	// Now is the time on the hub.
+	Now    time.Time
+	Window Window
+	// Machines of the cluster, of one of the sources that the package names.
+	Machines []Machine
+	// Nodes are all nodes that the cluster has.
+	Nodes []Node
+	// ClientsOff is set when the cluster's own approver is told to leave client
+	// certificates of nodes alone (C12).
+	ClientsOff bool
+}
+
+// Window is the resume that requests must belong to.
+type Window struct {
+	// Opened is when the resume began.
+	Opened time.Time
+	// Ready is when the cluster was ready; zero while it is not.
+	Ready time.Time
+}
+
+// Machine is what answers for a node.
+type Machine struct {
+	// Namespace is where a cluster keeps the Machine; empty for one of the hub's
+	// own inventory.
+	Namespace string
+	// Node is the name of its node, and UID the node's if it is known.
+	Node string
+	UID  types.UID
+	// Addresses are those of the machine, as its cloud knows them.
+	Addresses []corev1.NodeAddress
+}
+
+// Node is a node as the cluster knows it.
+type Node struct {
+	Name  string
+	UID   types.UID
+	Ready bool
+	// Renewed is its last sign of life.
+	Renewed time.Time
+}
+
+// Open reports whether any request may still be approved at the time now.
+func (w Window) Open(now time.Time) bool {
+	switch {
+	case w.Opened.IsZero() || now.Before(w.Opened):
+		return false
+	case w.Ready.IsZero():
+		return now.Before(w.Opened.Add(clientSpan))
+	}
+	return now.Before(w.Ready.Add(servingSpan))
+}
+
+// openForClients is the narrower window for client certificates: until Ready.
+func (w Window) openForClients(now time.Time) bool { return w.Ready.IsZero() && w.Open(now) }
+
+func (k Known) node(name string) (Node, bool) {
+	for _, n := range k.Nodes {
+		if n.Name == name {
+			return n, true
+		}
+	}
+	return Node{}, false
+}
+
+// machineOf returns the machine of the node: the one whose nodeRef it is. Two
+// that claim it are none.
+func (k Known) machineOf(n Node) (Machine, bool) {
+	var found []Machine
+	for _, m := range k.Machines {
+		if m.counts() && m.Node == n.Name && (m.UID == "" || m.UID == n.UID) {
+			found = append(found, m)
+		}
+	}
+	if len(found) != 1 {
+		return Machine{}, false
+	}
+	return found[0], true
+}
+
+func (m Machine) counts() bool { return m.Namespace == "" || m.Namespace == MachineNamespace }
+
+// silent reports whether the node gives no sign of life.
+func (k Known) silent(n Node) bool { return !n.Ready && k.Now.Sub(n.Renewed) > silence }

@@ -1,0 +1,145 @@
+package csr
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+)
+
+// What nodes call themselves.
+const (
+	userPrefix = "system:node:"
+	nodesGroup = "system:nodes"
+	everybody  = "system:authenticated"
+)
+
+// Object identifiers of RFC 5280.
+var (
+	oidCommonName   = asn1.ObjectIdentifier{2, 5, 4, 3}
+	oidOrganization = asn1.ObjectIdentifier{2, 5, 4, 10}
+	oidSubjectAlt   = asn1.ObjectIdentifier{2, 5, 29, 17}
+)
+
+// Tags of the names that a serving certificate may have (RFC 5280, 4.2.1.6).
+const (
+	tagDNS = 2
+	tagIP  = 7
+)
+
+// parse reads what is asked for (S3, S4). A signer must not be able to read
+// anything else in it: it is one PEM block and nothing around it.
+func parse(raw []byte) (*x509.CertificateRequest, string) {
+	if bytes.Count(raw, []byte("-----BEGIN")) != 1 {
+		return nil, whyPEM
+	}
+	block, rest := pem.Decode(raw)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) > 0 || !bytes.HasPrefix(raw, []byte("-----BEGIN")) || len(bytes.TrimSpace(rest)) > 0 {
+		return nil, whyPEM
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, whyDER
+	}
+	if parsed.CheckSignature() != nil {
+		return nil, whySignature
+	}
+	return parsed, ""
+}
+
+// namedIn returns the common name in a request that others have approved, in
+// whatever form they have; "" if it cannot be read.
+func namedIn(raw []byte) string {
+	block, _ := pem.Decode(bytes.TrimSpace(raw))
+	if block == nil {
+		return ""
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return ""
+	}
+	return parsed.Subject.CommonName
+}
+
+// subject returns the node in the subject, which is exactly O=system:nodes,
+// CN=system:node:<name> (C1, C2, V5).
+func subject(parsed *x509.CertificateRequest) (node, why string) {
+	organizations, names := 0, 0
+	for _, a := range parsed.Subject.Names {
+		switch {
+		case a.Type.Equal(oidOrganization) && a.Value == nodesGroup:
+			organizations++
+		case a.Type.Equal(oidCommonName):
+			names++
+		default:
+			return "", whyOrganization
+		}
+	}
+	if organizations != 1 {
+		return "", whyOrganization
+	}
+	node, ok := strings.CutPrefix(parsed.Subject.CommonName, userPrefix)
+	if names != 1 || !ok || node == "" {
+		return "", whyCommonName
+	}
+	return node, ""
+}
+
+// nameless reports whether no other names are asked for, nor anything else that
+// goes into a certificate (C3, C4).
+func nameless(parsed *x509.CertificateRequest) bool { return len(parsed.Extensions) == 0 }
+
+// plainNames reports whether the names are DNS names and IP addresses, at least
+// one, and nothing else is asked for (V6, V7). It looks at the extension itself:
+// x509 passes over the kinds of names that it does not know.
+func plainNames(parsed *x509.CertificateRequest) bool {
+	if len(parsed.Extensions) != 1 || !parsed.Extensions[0].Id.Equal(oidSubjectAlt) {
+		return false
+	}
+	var names []asn1.RawValue
+	rest, err := asn1.Unmarshal(parsed.Extensions[0].Value, &names)
+	if err != nil || len(rest) > 0 || len(names) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(names, func(n asn1.RawValue) bool {
+		return n.Class != asn1.ClassContextSpecific || n.IsCompound || (n.Tag != tagDNS && n.Tag != tagIP)
+	})
+}
+
+// usable reports whether the usages are those of a kubelet: digital signature and
+// auth, with or without the key encipherment that they left out when keys became
+// elliptic (C5, V3).
+func usable(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage) bool {
+	return same(usages, certificatesv1.UsageDigitalSignature, auth) ||
+		same(usages, certificatesv1.UsageDigitalSignature, auth, certificatesv1.UsageKeyEncipherment)
+}
+
+// same reports whether list has exactly these entries, in any order.
+func same[T ~string](list []T, want ...T) bool {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	slices.Sort(want)
+	return slices.Equal(list, want)
+}
+
+// answered reports whether somebody has said something about the request (S2).
+func answered(r *certificatesv1.CertificateSigningRequest) bool {
+	return len(r.Status.Certificate) > 0 || has(r, certificatesv1.CertificateApproved) ||
+		has(r, certificatesv1.CertificateDenied) || has(r, certificatesv1.CertificateFailed)
+}
+
+func has(r *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
+	return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == kind
+	})
+}
+
+// forNodes reports whether the signer is one of the two for nodes (S1).
+func forNodes(r *certificatesv1.CertificateSigningRequest) bool {
+	return r.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName ||
+		r.Spec.SignerName == certificatesv1.KubeletServingSignerName
+}

@@ -1,0 +1,334 @@
+package csr
+
+import (
+	"bytes"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// row is a rule of the reference: what changes about a good request and a good
+// cluster, and what is said of the request then. "" is approval.
+type row struct {
+	name   string
+	from   func() asked
+	ask    func(*asked)
+	given  func(*Known)
+	beside []asked
+	want   string
+}
+
+func TestSignerAndForm(t *testing.T) {
+	for _, r := range []row{
+		{name: "S1 a client request is approved", from: bootstrap},
+		{name: "S1 a serving request is approved", from: server},
+		{name: "S1 another signer is not ours", from: bootstrap, ask: func(a *asked) { a.signer = "kubernetes.io/kube-apiserver-client" }, want: whySigner},
+		{name: "S1 nor is a custom one", from: server, ask: func(a *asked) { a.signer = "example.com/kubelet-serving" }, want: whySigner},
+		{name: "S1 none is none", from: server, ask: func(a *asked) { a.signer = "" }, want: whySigner},
+		{name: "S1 a client request to the signer of servers is judged as one of a server", from: bootstrap, ask: func(a *asked) { a.signer = server().signer }, want: whyOther},
+		{name: "S1 and the other way round", from: server, ask: func(a *asked) { a.signer = bootstrap().signer }, want: whyRenewal},
+		{name: "S2 an approved one is skipped", from: bootstrap, ask: func(a *asked) { a.condition = certificatesv1.CertificateApproved }, want: whyAnswered},
+		{name: "S2 a denied one is skipped", from: bootstrap, ask: func(a *asked) { a.condition = certificatesv1.CertificateDenied }, want: whyAnswered},
+		{name: "S2 a failed one is skipped", from: bootstrap, ask: func(a *asked) { a.condition = certificatesv1.CertificateFailed }, want: whyAnswered},
+		{name: "S2 an issued one is skipped", from: bootstrap, ask: func(a *asked) { a.issued = true }, want: whyAnswered},
+		{name: "S3 another type of PEM is refused", from: bootstrap, ask: func(a *asked) { a.pem = retyped }, want: whyPEM},
+		{name: "S3 a second block is refused", from: bootstrap, ask: func(a *asked) { a.pem = twice }, want: whyPEM},
+		{name: "S3 words before it are refused", from: bootstrap, ask: func(a *asked) { a.pem = func(b []byte) []byte { return append([]byte("x\n"), b...) } }, want: whyPEM},
+		{name: "S3 words after it are refused", from: bootstrap, ask: func(a *asked) { a.pem = func(b []byte) []byte { return append(b, 'x') } }, want: whyPEM},
+		{name: "S3 headers are refused", from: bootstrap, ask: func(a *asked) { a.pem = headed }, want: whyPEM},
+		{name: "S3 no PEM is refused", from: bootstrap, ask: func(a *asked) { a.pem = func([]byte) []byte { return nil } }, want: whyPEM},
+		{name: "S3 what cannot be parsed is refused", from: bootstrap, ask: func(a *asked) { a.der = func(b []byte) []byte { return b[:len(b)-9] } }, want: whyDER},
+		{name: "S3 bytes after the request are refused", from: bootstrap, ask: func(a *asked) { a.der = func(b []byte) []byte { return append(b, 0) } }, want: whyDER},
+		{name: "S3 a bad one beside it does not stop a good one", from: bootstrap, beside: []asked{changed(bootstrap, func(a *asked) { a.pem = retyped })}},
+		{name: "S4 it must have been signed with its key", from: bootstrap, ask: func(a *asked) { a.der = forged }, want: whySignature},
+		{name: "S5 as many as four open ones a node are judged", from: bootstrap, beside: old(11, 0)},
+		{name: "S5 more are a flood", from: bootstrap, beside: old(12, 0), want: whyFlood},
+		{name: "S5 for servers, too", from: server, beside: old(12, 0), want: whyFlood},
+		{name: "S5 those of an hour ago count", from: bootstrap, beside: old(12, time.Hour+skew), want: whyFlood},
+		{name: "S5 older ones do not", from: bootstrap, beside: old(12, time.Hour+skew+time.Second)},
+		{name: "S5 nor do those for other signers", from: bootstrap, beside: each(old(12, 0), func(a *asked) { a.signer = "example.com/x" })},
+		{name: "S5 nor do answered ones", from: bootstrap, beside: each(old(12, 0), func(a *asked) { a.condition = certificatesv1.CertificateDenied })},
+		{name: "S6 Machines of other namespaces do not count", from: bootstrap, given: inNamespace("default"), want: whyMachine},
+		{name: "S6 for servers, too", from: server, given: inNamespace("default"), want: whyMachine},
+		{name: "S6 the hub's own inventory counts", from: bootstrap, given: inNamespace("")},
+	} {
+		t.Run(r.name, r.check)
+	}
+}
+
+func TestClient(t *testing.T) {
+	for _, r := range []row{
+		{name: "C1 another organization is refused", ask: func(a *asked) { a.subject.Organization = []string{"system:masters"} }, want: whyOrganization},
+		{name: "C1 one more is refused", ask: func(a *asked) { a.subject.Organization = []string{"system:nodes", "system:masters"} }, want: whyOrganization},
+		{name: "C1 the same one twice is refused", ask: func(a *asked) { a.subject.Organization = []string{"system:nodes", "system:nodes"} }, want: whyOrganization},
+		{name: "C1 none is refused", ask: func(a *asked) { a.subject.Organization = nil }, want: whyOrganization},
+		{name: "C1 another attribute is refused", ask: func(a *asked) { a.subject.OrganizationalUnit = []string{"x"} }, want: whyOrganization},
+		{name: "C2 another prefix is refused", ask: func(a *asked) { a.subject.CommonName = "system:admin" }, want: whyCommonName},
+		{name: "C2 no name after the prefix is refused", ask: func(a *asked) { a.subject.CommonName = "system:node:" }, want: whyCommonName},
+		{name: "C2 two names are refused", ask: secondName, want: whyCommonName},
+		{name: "C3 a DNS name is refused", ask: func(a *asked) { a.dns = []string{"w0"} }, want: whyNames},
+		{name: "C3 an IP address is refused", ask: func(a *asked) { a.ips = []string{"10.0.0.2"} }, want: whyNames},
+		{name: "C3 a mail address is refused", ask: func(a *asked) { a.emails = []string{"a@b"} }, want: whyNames},
+		{name: "C4 a URI is refused", ask: func(a *asked) { a.uris = []string{"spiffe://a/b"} }, want: whyNames},
+		{name: "C4 a name of another kind is refused", ask: func(a *asked) { a.extra = []pkix.Extension{otherName()} }, want: whyNames},
+		{name: "C4 to be a CA is refused", ask: func(a *asked) { a.extra = []pkix.Extension{isCA} }, want: whyNames},
+		{name: "C5 today's usages are approved", ask: usages("client auth", "digital signature")},
+		{name: "C5 those before Kubernetes 1.27 are approved", ask: usages("key encipherment", "digital signature", "client auth")},
+		{name: "C5 another one is refused", ask: usages("digital signature", "client auth", "server auth"), want: whyUsages},
+		{name: "C5 one more is refused", ask: usages("digital signature", "key encipherment", "client auth", "cert sign"), want: whyUsages},
+		{name: "C5 one less is refused", ask: usages("client auth"), want: whyUsages},
+		{name: "C5 one twice is refused", ask: usages("digital signature", "client auth", "client auth"), want: whyUsages},
+		{name: "C5 none is refused", ask: usages(), want: whyUsages},
+		{name: "C6 another account is refused", ask: func(a *asked) { a.user = "system:serviceaccount:default:node-bootstrapper" }, want: whyUser},
+		{name: "C6 an administrator is refused", ask: func(a *asked) { a.user = "system:admin" }, want: whyUser},
+		{name: "C6 another node is refused", ask: func(a *asked) { a.user = "system:node:m0" }, want: whyUser},
+		{name: "C7 the groups may be in any order", ask: func(a *asked) { slices.Reverse(a.groups) }},
+		{name: "C7 the groups of a master's bootstrap are approved", ask: func(a *asked) { a.groups = a.groups[1:] }},
+		{name: "C7 one more is refused", ask: func(a *asked) { a.groups = append(a.groups, "system:masters") }, want: whyGroups},
+		{name: "C7 another one is refused", ask: func(a *asked) { a.groups[1] = "system:serviceaccounts:default" }, want: whyGroups},
+		{name: "C7 two less are refused", ask: func(a *asked) { a.groups = a.groups[:1] }, want: whyGroups},
+		{name: "C8 a node that does not exist is refused", ask: func(a *asked) { a.subject = nodeSubject("w9") }, want: whyNode},
+		{name: "C8 even if a machine has its name", ask: func(a *asked) { a.subject = nodeSubject("w9") }, given: func(k *Known) { k.Machines = append(k.Machines, machine("w9", "10.0.0.9")) }, want: whyNode},
+		{name: "C8 a node has its name in one case", ask: func(a *asked) { a.subject = nodeSubject("W0") }, want: whyNode},
+		{name: "C9 a machine of another name is refused", given: addresses(corev1.NodeInternalDNS, "w7"), want: whyMachine},
+		{name: "C9 a machine without that kind of name is refused", given: addresses(corev1.NodeHostName, "w0"), want: whyMachine},
+		{name: "C9 case and a final dot make no difference", given: addresses(corev1.NodeInternalDNS, "W0.")},
+		{name: "C9 no machine is refused", given: func(k *Known) { k.Machines = nil }, want: whyMachine},
+		{name: "C10 a machine without that node is refused", given: func(k *Known) { k.Machines[1].Node = "" }, want: whyMachine},
+		{name: "C10 a machine of another node is refused", given: func(k *Known) { k.Machines[1].Node = "w1"; k.Machines[2].Node = "w0" }, want: whyMachine},
+		{name: "C10 a machine of a former node of that name is refused", given: func(k *Known) { k.Machines[1].UID = "former" }, want: whyMachine},
+		{name: "C10 the node's UID is right", given: func(k *Known) { k.Machines[1].UID = "w0" }},
+		{name: "C10 two machines of one node are refused", given: func(k *Known) { k.Machines = append(k.Machines, machine("w0", "10.0.0.9")) }, want: whyMachine},
+		{name: "C11 how old the machine is makes no difference"},
+		{name: "C12 a cluster that wants none approved is heard", given: func(k *Known) { k.ClientsOff = true }, want: whyOff},
+		{name: "C13 a request from before the resume is refused", ask: func(a *asked) { a.made = opened.Add(-time.Second) }, want: whyOld},
+		{name: "C13 one from its first second is approved", ask: func(a *asked) { a.made = opened }},
+		{name: "C13 one from the future is refused", ask: func(a *asked) { a.made = now.Add(skew + time.Second) }, want: whyOld},
+		{name: "C14 a node that is Ready is refused", ask: func(a *asked) { a.subject = nodeSubject("m0") }, want: whyAlive},
+		{name: "C14 one that is called Ready and gives no sign is refused", given: func(k *Known) { k.Nodes[1].Ready = true }, want: whyAlive},
+		{name: "C14 one that is not and gives a sign is refused", given: func(k *Known) { k.Nodes[1].Renewed = now.Add(-silence) }, want: whyAlive},
+		{name: "C14 one whose clock is ahead is refused", given: func(k *Known) { k.Nodes[1].Renewed = now.Add(time.Hour) }, want: whyAlive},
+		{name: "C15 a node that has had one is refused", beside: []asked{granted("w0", opened)}, want: whyTwice},
+		{name: "C15 whoever approved it", beside: []asked{changed(bootstrap, func(a *asked) { *a = granted("w0", opened); a.user = "system:admin" })}, want: whyTwice},
+		{name: "C15 one of a former resume does not count", beside: []asked{granted("w0", opened.Add(-time.Minute))}},
+		{name: "C15 nor does another node's", beside: []asked{granted("w1", opened)}},
+		{name: "C15 nor does a renewal by itself", beside: []asked{changed(bootstrap, func(a *asked) { *a = granted("w0", opened); a.user = "system:node:w0" })}},
+		{name: "C15 of two requests the older counts", beside: []asked{changed(bootstrap, func(a *asked) { a.name, a.made = "a", opened })}, want: whyTwice},
+		{name: "C15 the window is open for 45 minutes", ask: func(a *asked) { a.made = now }, given: func(k *Known) { k.Window.Opened = now.Add(time.Second - clientSpan) }},
+		{name: "C15 then it closes", ask: func(a *asked) { a.made = now }, given: func(k *Known) { k.Window.Opened = now.Add(-clientSpan) }, want: whyClosed},
+		{name: "C15 it closes when the cluster is Ready", given: func(k *Known) { k.Window.Ready = now }, want: whyClosed},
+		{name: "C15 without a resume it is closed", given: func(k *Known) { k.Window = Window{} }, want: whyClosed},
+		{name: "C15 it is closed before the resume", given: func(k *Known) { k.Window.Opened = now.Add(time.Second) }, want: whyClosed},
+		{name: "C16 a node's renewal is left to the cluster", ask: func(a *asked) { a.user, a.groups = "system:node:w0", server().groups }, want: whyRenewal},
+	} {
+		r.from = bootstrap
+		t.Run(r.name, r.check)
+	}
+}
+
+func TestServing(t *testing.T) {
+	for _, r := range []row{
+		{name: "V1 somebody who is no node is refused", ask: func(a *asked) { a.user = bootstrapper }, want: whyOther},
+		{name: "V1 the prefix alone is no node", ask: func(a *asked) { a.user = "system:node:"; a.subject = nodeSubject("") }, want: whyCommonName},
+		{name: "V2 more groups are approved", ask: func(a *asked) { a.groups = append(a.groups, "x") }},
+		{name: "V2 without system:nodes it is refused", ask: func(a *asked) { a.groups[0] = "x" }, want: whyGroups},
+		{name: "V2 without system:authenticated it is refused", ask: func(a *asked) { a.groups = a.groups[:1] }, want: whyGroups},
+		{name: "V3 today's usages are approved", ask: usages("server auth", "digital signature")},
+		{name: "V3 those before Kubernetes 1.27 are approved", ask: usages("digital signature", "key encipherment", "server auth")},
+		{name: "V3 any third one is refused", ask: usages("digital signature", "client auth", "server auth"), want: whyUsages},
+		{name: "V3 those of a client are refused", ask: usages("digital signature", "client auth"), want: whyUsages},
+		{name: "V4 a node for another node is refused", ask: func(a *asked) { a.user = "system:node:w1" }, want: whyOther},
+		{name: "V5 one more organization is refused", ask: func(a *asked) { a.subject.Organization = []string{"system:nodes", "system:masters"} }, want: whyOrganization},
+		{name: "V5 another one is refused", ask: func(a *asked) { a.subject.Organization = []string{"x"} }, want: whyOrganization},
+		{name: "V6 no names are refused", ask: func(a *asked) { a.dns, a.ips = nil, nil }, want: whyNames},
+		{name: "V6 a DNS name is enough", ask: func(a *asked) { a.ips = nil }},
+		{name: "V6 an IP address is enough", ask: func(a *asked) { a.dns = nil }},
+		{name: "V7 a mail address is refused", ask: func(a *asked) { a.emails = []string{"a@b"} }, want: whyNames},
+		{name: "V7 a URI is refused", ask: func(a *asked) { a.uris = []string{"spiffe://a/b"} }, want: whyNames},
+		{name: "V7 a name of another kind is refused", ask: func(a *asked) { a.dns, a.ips, a.extra = nil, nil, []pkix.Extension{otherName()} }, want: whyNames},
+		{name: "V7 to be a CA is refused", ask: func(a *asked) { a.extra = []pkix.Extension{isCA} }, want: whyNames},
+		{name: "V8 no machine is refused", given: func(k *Known) { k.Machines = nil }, want: whyMachine},
+		{name: "V8 a machine without that node is refused", given: func(k *Known) { k.Machines[1].Node = "" }, want: whyMachine},
+		{name: "V8 a node that does not exist is refused", given: func(k *Known) { k.Nodes = k.Nodes[:1] }, want: whyNode},
+		{name: "V9 all names of the machine are approved", ask: func(a *asked) { a.dns = []string{"w0", "w0.internal", "w0.example.com"} }},
+		{name: "V9 case and a final dot make no difference", given: addresses(corev1.NodeHostName, "W0."), ask: func(a *asked) { a.ips = nil }},
+		{name: "V9 another's name is refused", ask: func(a *asked) { a.dns = []string{"w0", "m0"} }, want: whyAddress},
+		{name: "V9 an empty one is refused", ask: func(a *asked) { a.dns = []string{"w0", ""} }, want: whyAddress},
+		{name: "V9 a dot alone is refused", ask: func(a *asked) { a.dns = []string{"."} }, want: whyAddress},
+		{name: "V9 a wildcard is refused", given: addresses(corev1.NodeHostName, "*.example.com"), ask: func(a *asked) { a.dns, a.ips = []string{"*.example.com"}, nil }, want: whyAddress},
+		{name: "V9 an address is no name", ask: func(a *asked) { a.dns = []string{"10.0.0.2"} }, want: whyAddress},
+		{name: "V10 all addresses of the machine are approved", ask: func(a *asked) { a.ips = []string{"10.0.0.2", "2001:db8::2"} }},
+		{name: "V10 an address may be written otherwise", ask: func(a *asked) { a.ips = []string{"::ffff:10.0.0.2", "2001:0db8:0:0::0002"} }},
+		{name: "V10 another's address is refused", ask: func(a *asked) { a.ips = []string{"10.0.0.2", "10.0.0.1"} }, want: whyAddress},
+		{name: "V10 a name is no address", given: addresses(corev1.NodeHostName, "10.0.0.2"), ask: func(a *asked) { a.dns = nil }, want: whyAddress},
+		{name: "V11 a former certificate is no shortcut", beside: []asked{changed(server, func(a *asked) { a.ips = []string{"10.0.0.7"}; a.issued = true })}, ask: func(a *asked) { a.ips = []string{"10.0.0.7"} }, want: whyAddress},
+		{name: "V12 an egress address is another's", ask: func(a *asked) { a.ips = []string{"10.0.0.2", "10.0.0.100"} }, want: whyAddress},
+		{name: "C13 a request from before the resume is refused", ask: func(a *asked) { a.made = opened.Add(-time.Second) }, want: whyOld},
+		{name: "C15 it may be asked for again", beside: []asked{changed(server, func(a *asked) { a.condition = certificatesv1.CertificateApproved })}},
+		{name: "C15 the window stays open for ten minutes after Ready", given: func(k *Known) { k.Window.Ready = now.Add(time.Second - servingSpan) }},
+		{name: "C15 then it closes", given: func(k *Known) { k.Window.Ready = now.Add(-servingSpan) }, want: whyClosed},
+		{name: "C12 a cluster that wants no clients approved gets servers", given: func(k *Known) { k.ClientsOff = true }},
+	} {
+		r.from = server
+		t.Run(r.name, r.check)
+	}
+}
+
+// check judges the request among the others, in every order of all.
+func (r row) check(t *testing.T) {
+	a := r.from()
+	if r.ask != nil {
+		r.ask(&a)
+	}
+	k := known()
+	if r.given != nil {
+		r.given(&k)
+	}
+	mine := a.request()
+	all := []request{mine}
+	for i, o := range r.beside {
+		o.name = fmt.Sprint(o.name, i)
+		all = append(all, o.request())
+	}
+	for range 2 {
+		for _, v := range Judge(all, k) {
+			if v.Request.Name != mine.Name {
+				continue
+			}
+			if v.Why != r.want || v.Approve != (r.want == "") {
+				t.Errorf("approve %v, %q; want %q", v.Approve, v.Why, r.want)
+			}
+		}
+		slices.Reverse(all)
+	}
+}
+
+func changed(from func() asked, change func(*asked)) asked {
+	a := from()
+	change(&a)
+	return a
+}
+
+// granted is a client certificate that was approved at that time.
+func granted(node string, at time.Time) asked {
+	return changed(bootstrap, func(a *asked) {
+		a.subject, a.made, a.condition, a.issued = nodeSubject(node), at, certificatesv1.CertificateApproved, true
+	})
+}
+
+// old are open requests of that age that are nobody's.
+func old(n int, age time.Duration) []asked {
+	return slices.Repeat([]asked{changed(bootstrap, func(a *asked) { a.name, a.made, a.user = "b", now.Add(-age), "x" })}, n)
+}
+
+func each(list []asked, change func(*asked)) []asked {
+	for i := range list {
+		change(&list[i])
+	}
+	return list
+}
+
+func usages(list ...certificatesv1.KeyUsage) func(*asked) {
+	return func(a *asked) { a.usages = list }
+}
+
+func inNamespace(ns string) func(*Known) {
+	return func(k *Known) {
+		for i := range k.Machines {
+			k.Machines[i].Namespace = ns
+		}
+	}
+}
+
+// addresses gives the machine of w0 one name only, of that kind.
+func addresses(kind corev1.NodeAddressType, name string) func(*Known) {
+	return func(k *Known) { k.Machines[1].Addresses = []corev1.NodeAddress{{Type: kind, Address: name}} }
+}
+
+func secondName(a *asked) {
+	a.subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: oidCommonName, Value: "system:node:m0"}, {Type: oidCommonName, Value: "system:node:w0"}}
+	a.subject.ExtraNames = append(a.subject.ExtraNames, pkix.AttributeTypeAndValue{Type: oidOrganization, Value: nodesGroup})
+}
+
+func retyped(raw []byte) []byte {
+	return bytes.ReplaceAll(raw, []byte("CERTIFICATE REQUEST"), []byte("NEW CERTIFICATE REQUEST"))
+}
+
+func twice(raw []byte) []byte { return append(raw, raw...) }
+
+func headed(raw []byte) []byte {
+	block, _ := pem.Decode(raw)
+	block.Headers = map[string]string{"a": "b"}
+	return pem.EncodeToMemory(block)
+}
+
+// forged replaces the signature by one of another key.
+func forged(der []byte) []byte {
+	var whole struct {
+		Info      asn1.RawValue
+		Algorithm asn1.RawValue
+		Signature asn1.BitString
+	}
+	if _, err := asn1.Unmarshal(der, &whole); err != nil {
+		panic(err)
+	}
+	whole.Signature.Bytes = signed(whole.Info.FullBytes)
+	out, err := asn1.Marshal(whole)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func TestJudgeLeavesTheRequestAsItIs(t *testing.T) {
+	r := bootstrap().request()
+	before := r.DeepCopy()
+	v := Judge([]request{r}, known())[0]
+	got := v.Approved(metav1.NewTime(now))
+	if len(before.Status.Conditions) != len(v.Request.Status.Conditions) {
+		t.Error("the request that was read has changed")
+	}
+	if got.ResourceVersion != before.ResourceVersion || !has(got, certificatesv1.CertificateApproved) || len(got.Status.Conditions) != 1 {
+		t.Errorf("approved as %+v", got)
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	mine := changed(bootstrap, func(a *asked) { a.name = "a"; a.subject = nodeSubject("m0") })
+	for name, c := range map[string]struct {
+		requests []asked
+		want     string
+	}{
+		"nothing waits":                     {nil, ""},
+		"an approved one does not wait":     {[]asked{bootstrap()}, ""},
+		"one is told":                       {[]asked{mine}, "1 certificate request is not approved: a (" + whyAlive + ")."},
+		"one of others is not told":         {[]asked{changed(bootstrap, func(a *asked) { a.signer = "example.com/x" })}, ""},
+		"an answered one is not told":       {[]asked{changed(bootstrap, func(a *asked) { a.issued = true })}, ""},
+		"one of a former resume is not":     {[]asked{changed(bootstrap, func(a *asked) { a.made = slept })}, ""},
+		"a renewal is not":                  {[]asked{changed(bootstrap, func(a *asked) { a.user = "system:node:w0" })}, ""},
+		"what others have written is short": {[]asked{changed(bootstrap, func(a *asked) { a.name = strings.Repeat("x", 253); a.user = "u" })}, "1 certificate request is not approved: " + strings.Repeat("x", 40) + "… (" + whyUser + ")."},
+		"many are counted": {
+			each(old(5, 0), func(a *asked) { a.name = "b" }),
+			"5 certificate requests are not approved: b (" + whyUser + "), b (" + whyUser + "), b (" + whyUser + "), and 2 more.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []request
+			for _, a := range c.requests {
+				all = append(all, a.request())
+			}
+			if got := Waiting(Judge(all, known())); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}

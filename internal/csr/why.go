@@ -1,0 +1,71 @@
+package csr
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Why a request is left alone. Users read these, and whoever posts requests may
+// choose what is in them: so nothing of it is quoted.
+const (
+	whySigner       = "its signer is not one for nodes"
+	whyAnswered     = "it has been answered"
+	whyFlood        = "there are too many open requests"
+	whyPEM          = "it is not one PEM certificate request"
+	whyDER          = "it cannot be parsed"
+	whySignature    = "its signature is wrong"
+	whyOrganization = "its subject is not that of a node"
+	whyCommonName   = "its subject names no node"
+	whyNames        = "it asks for names that such a certificate may not have, or for none where it needs some"
+	whyUsages       = "it asks for usages that are not a kubelet's"
+	whyUser         = "its requestor is not the account that machines boot with"
+	whyOther        = "its requestor is not the node that it is for"
+	whyGroups       = "its requestor has the wrong groups"
+	whyRenewal      = "a node renews its own certificate: that is for the cluster to answer"
+	whyOff          = "the cluster's machine approver is told not to approve client certificates"
+	whyTwice        = "a client certificate of that node has been approved in this resume"
+	whyClosed       = "the time for it in this resume is over"
+	whyOld          = "it was not made in this resume"
+	whyNode         = "the cluster has no such node"
+	whyMachine      = "no machine is known to be that node"
+	whyAlive        = "that node is not known to be down"
+	whyAddress      = "it asks for an address that is not the machine's"
+)
+
+// How much of what others have written is told.
+const (
+	mostTold = 3
+	longest  = 40
+)
+
+// Waiting tells of the requests that wait in vain, in a sentence that stays the
+// same as long as they do; "" if there is none.
+func Waiting(verdicts []Verdict) string {
+	var told []string
+	n := 0
+	for _, v := range verdicts {
+		if !v.Waits {
+			continue
+		}
+		if n++; n <= mostTold {
+			told = append(told, fmt.Sprintf("%s (%s)", short(v.Request.Name), v.Why))
+		}
+	}
+	switch {
+	case n == 0:
+		return ""
+	case n == 1:
+		return "1 certificate request is not approved: " + told[0] + "."
+	case n > mostTold:
+		told = append(told, fmt.Sprintf("and %d more", n-mostTold))
+	}
+	return fmt.Sprintf("%d certificate requests are not approved: %s.", n, strings.Join(told, ", "))
+}
+
+// short is a name that others have chosen, cut to a length that can be read.
+func short(name string) string {
+	if len(name) <= longest {
+		return name
+	}
+	return name[:longest] + "…"
+}
