@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -49,6 +50,12 @@ type Machine struct {
 	State        State
 	// Reason tells more about Failed and Unknown, for users; no secrets.
 	Reason string
+	// Node is the name of the machine's node, and Addresses are all its addresses
+	// and names, if the platform itself knows them. They vouch for the node when it
+	// asks for certificates, so they must not come from the cluster. Both are empty
+	// for a platform that knows machines only.
+	Node      string
+	Addresses []corev1.NodeAddress
 }
 
 // Machines is one observation: every machine of a cluster, each once.

@@ -104,8 +104,16 @@ func (k Known) past(requests []*certificatesv1.CertificateSigningRequest) past {
 			p.granted.Insert(node)
 		}
 	}
-	p.flooded = open > floodPerNode*len(k.Nodes)
+	p.flooded = k.Truncated || open > floodPerNode*len(k.Nodes)
 	return p
+}
+
+// Rejoined reports whether a node has been let in again in this resume, and may
+// ask for a serving certificate next.
+func Rejoined(requests []certificatesv1.CertificateSigningRequest, k Known) bool {
+	return k.Window.Open(k.Now) && slices.ContainsFunc(requests, func(r certificatesv1.CertificateSigningRequest) bool {
+		return k.grantedTo(&r) != ""
+	})
 }
 
 // grantedTo returns the node that a client certificate has been approved for in

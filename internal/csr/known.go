@@ -38,6 +38,8 @@ type Known struct {
 	Machines []Machine
 	// Nodes are all nodes that the cluster has.
 	Nodes []Node
+	// Truncated is set when there were more requests than anybody would list.
+	Truncated bool
 	// ClientsOff is set when the cluster's own approver is told to leave client
 	// certificates of nodes alone (C12).
 	ClientsOff bool

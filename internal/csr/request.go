@@ -132,6 +132,9 @@ func answered(r *certificatesv1.CertificateSigningRequest) bool {
 		has(r, certificatesv1.CertificateDenied) || has(r, certificatesv1.CertificateFailed)
 }
 
+// Open reports whether nobody has said anything about the request yet.
+func Open(r certificatesv1.CertificateSigningRequest) bool { return !answered(&r) }
+
 func has(r *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
 	return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == kind

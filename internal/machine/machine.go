@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -50,6 +51,18 @@ type Config struct {
 	// OpenShiftVersion is the version of the release image when that is an OpenShift
 	// release, as in "4.18.20"; empty for a plain Kubernetes cluster.
 	OpenShiftVersion string `json:"openShiftVersion,omitempty"`
+}
+
+// Address is where all machines are.
+const Address = "127.0.0.1"
+
+// Addresses are those of the machine, and of the node that it is.
+func (c Config) Addresses() []corev1.NodeAddress {
+	return []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: Address},
+		{Type: corev1.NodeHostName, Address: c.Name},
+		{Type: corev1.NodeInternalDNS, Address: c.Name},
+	}
 }
 
 // Paths below a machine's folder.

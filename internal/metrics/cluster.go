@@ -58,6 +58,14 @@ func (m *Metrics) PowerTold(before, after *hivev1.ClusterDeployment) {
 		Observe(is.FinishedAt.Sub(is.StartedAt.Time).Seconds())
 }
 
+// CertificateApproved counts a certificate request of a node that was approved.
+func (m *Metrics) CertificateApproved(signer string) {
+	if m == nil {
+		return
+	}
+	m.certificates.WithLabelValues(signer).Inc()
+}
+
 // finished reports whether the transition now was the one before, and had ended.
 func finished(before, now *hivev1.PowerTransition) bool {
 	return before != nil && before.FinishedAt != nil && before.Target == now.Target && before.StartedAt.Equal(&now.StartedAt)

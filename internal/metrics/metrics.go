@@ -52,6 +52,7 @@ type Metrics struct {
 	resume, hibernate        *prometheus.HistogramVec
 	install                  *prometheus.HistogramVec
 	terminal                 *prometheus.CounterVec
+	certificates             *prometheus.CounterVec
 	passes                   *prometheus.HistogramVec
 	requests                 *prometheus.CounterVec
 	installReasons, versions *few
@@ -89,6 +90,9 @@ func New(reg prometheus.Registerer, now clock.PassiveClock) *Metrics {
 			installBuckets, poolNamespace, poolName, "platform"),
 		terminal: counter("hive_cluster_deployments_provision_failed_terminal_total",
 			"Clusters whose install was given up.", poolBoth, "failure_reason"),
+
+		certificates: counter("hotspare_cluster_certificates_approved_total",
+			"Certificate requests of nodes of resumed clusters that were approved.", "signer"),
 
 		passes: histogram("hive_controller_reconcile_seconds",
 			"Duration of passes of controllers.", reconcilerBuckets, "controller", "outcome"),

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/csr"
 )
 
 // Action is what to do about a cluster's machines.
@@ -36,6 +37,8 @@ func (a Action) String() string {
 // Decision is what a pass does, records and tells.
 type Decision struct {
 	Act Action
+	// Approve are certificate requests to be approved.
+	Approve []csr.Verdict
 	// Record is the new status.powerTransition. It is stored before the machines
 	// hear of it: a decision that opens a record acts in the next pass.
 	Record *hivev1.PowerTransition
@@ -55,7 +58,11 @@ func (d Decision) String() string {
 	if word == "" {
 		word = "not installed"
 	}
-	s := fmt.Sprintf("%s; tell %s: %s", d.Act, word, strings.TrimSuffix(d.news().Message, "."))
+	s := d.Act.String()
+	for _, v := range d.Approve {
+		s += fmt.Sprintf("; approve %s for node %s", v.Request.Name, v.Node)
+	}
+	s = fmt.Sprintf("%s; tell %s: %s", s, word, strings.TrimSuffix(d.news().Message, "."))
 	if d.Next == 0 {
 		return s
 	}

@@ -19,6 +19,8 @@ const (
 	// Nobody tells us about a machine that changes behind our back (Hive D14).
 	lookRunning     = 2 * time.Minute
 	lookHibernating = 5 * time.Minute
+	// Nodes that have just come back with new client certificates ask for others.
+	lookRejoined = 30 * time.Second
 )
 
 // pace is when to look again at a cluster that lacks g, at the latest at the deadline.

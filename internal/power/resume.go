@@ -14,10 +14,13 @@ func (s Seen) toRunning(now time.Time) Decision {
 	d := Decision{Act: act, Unreachable: s.reach()}
 	g := s.gap(rec, now)
 	rec.note(g)
+	j := s.judge(rec, now)
+	j.tell(g)
+	d.Approve = j.approved()
 	switch {
 	case g == nil:
 		rec.finish(now)
-		d.State, d.Next = running("The cluster is running."+s.blind()), s.steady(lookRunning)
+		d.State, d.Next = running("The cluster is running."+s.blind()), j.soon(s.steady(lookRunning))
 	case rec.overdue(now):
 		d.State = failedToStart(*g, timedOut("Resuming", s.Limits.ToRunning, g.message))
 		d.Next = rec.pace(now, *g)

@@ -3,6 +3,8 @@ package power
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
 )
@@ -33,6 +35,8 @@ type Seen struct {
 	MachinesFault *Failure
 	// Spoke is what the cluster's own API says.
 	Spoke Spoke
+	// LeaveRequests leaves the certificate requests of nodes to others.
+	LeaveRequests bool
 	// SkipOperators leaves the cluster operators out of being ready.
 	SkipOperators bool
 
@@ -61,11 +65,14 @@ type Spoke struct {
 	// OpenShift is whether the API knows cluster operators at all.
 	OpenShift bool
 	Operators []Operator
+	// Requests are nil unless they were asked for and listed.
+	Requests *Requests
 }
 
 // Node is a node's readiness with the age of that news.
 type Node struct {
 	Name  string
+	UID   types.UID
 	Ready bool
 	// ReadySince is when its Ready condition last changed.
 	ReadySince time.Time

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	certificatesv1 "k8s.io/client-go/kubernetes/typed/certificates/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -21,9 +22,10 @@ const operatorsPath = "/apis/config.openshift.io/v1/clusteroperators"
 
 // asker puts questions to one cluster.
 type asker struct {
-	http *http.Client
-	core *typedcorev1.CoreV1Client
-	coor *coordinationv1.CoordinationV1Client
+	http  *http.Client
+	core  *typedcorev1.CoreV1Client
+	coor  *coordinationv1.CoordinationV1Client
+	certs *certificatesv1.CertificatesV1Client
 }
 
 // newAsker makes a client from a kubeconfig. Its errors are fixed phrases.
@@ -44,7 +46,11 @@ func newAsker(kubeconfig []byte) (*asker, error) {
 	if err != nil {
 		return nil, errUnreadable
 	}
-	return &asker{http: h, core: core, coor: coor}, nil
+	certs, err := certificatesv1.NewForConfigAndClient(config, h)
+	if err != nil {
+		return nil, errUnreadable
+	}
+	return &asker{http: h, core: core, coor: coor, certs: certs}, nil
 }
 
 func (a *asker) close() { a.http.CloseIdleConnections() }
@@ -93,7 +99,7 @@ func (a *asker) nodes(ctx context.Context) ([]power.Node, error) {
 
 // nodeOf reads a node. Its sign of life is its lease or its heartbeat, whichever is later.
 func nodeOf(n *corev1.Node, lease metav1.MicroTime) power.Node {
-	out := power.Node{Name: n.Name, Renewed: lease.Time}
+	out := power.Node{Name: n.Name, UID: n.UID, Renewed: lease.Time}
 	for _, c := range n.Status.Conditions {
 		if c.Type != corev1.NodeReady {
 			continue

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,11 @@ var (
 type api struct {
 	*httptest.Server
 	answers map[string]any
+	// asked are the paths that were read; put is what was written, and refuse the
+	// status by which that is refused.
+	asked  []string
+	put    certificatesv1.CertificateSigningRequest
+	refuse int
 }
 
 func newAPI(t *testing.T) *api {
@@ -52,7 +58,15 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no", http.StatusUnauthorized)
 		return
 	}
-	answer, ok := a.answers[r.URL.Path]
+	if r.Method != http.MethodGet {
+		a.write(w, r)
+		return
+	}
+	answer, ok := a.answers[r.URL.Path+"?"+r.URL.Query().Get("fieldSelector")]
+	if !ok {
+		answer, ok = a.answers[r.URL.Path]
+	}
+	a.asked = append(a.asked, r.URL.Path)
 	if !ok {
 		http.NotFound(w, r)
 		return

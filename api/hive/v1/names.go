@@ -55,6 +55,8 @@ const (
 	AnnotationReconcilePause = "hive.openshift.io/reconcile-pause"
 	// AnnotationPowerPause makes hotspare leave its machines alone.
 	AnnotationPowerPause = "hive.openshift.io/powerstate-pause"
+	// AnnotationLeaveRequests makes hotspare approve no certificate requests of the cluster's nodes.
+	AnnotationLeaveRequests = "hotspare.io/leave-certificate-requests"
 	// AnnotationProtectedDelete makes a ClusterDeployment refuse to be deleted.
 	AnnotationProtectedDelete = "hive.openshift.io/protected-delete"
 	// AnnotationTryInstallOnce limits a ClusterDeployment to one install attempt.

@@ -286,7 +286,10 @@ func checkName(what, name string) error {
 // observed returns m as a cloud would report it.
 func (m seen) observed() cloud.Machine {
 	state, reason := m.state()
-	return cloud.Machine{Name: m.Name, ControlPlane: m.Role == machine.ControlPlane, State: state, Reason: reason}
+	return cloud.Machine{
+		Name: m.Name, ControlPlane: m.Role == machine.ControlPlane, State: state, Reason: reason,
+		Node: m.Name, Addresses: m.Addresses(),
+	}
 }
 
 // interrupted says that ctx ended while doing something.

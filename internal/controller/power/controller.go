@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -41,6 +42,12 @@ type Remote interface {
 	// Look asks the cluster whose admin kubeconfig is in the Secret. One that
 	// does not answer is no error.
 	Look(ctx context.Context, secret types.NamespacedName, ask remote.Ask) (power.Spoke, error)
+	// Requests lists the certificate requests for the cluster's nodes. It returns
+	// nil if the cluster does not answer.
+	Requests(ctx context.Context, secret types.NamespacedName, ask remote.AskRequests) (*power.Requests, error)
+	// Approve approves a request, if it is still as it was read. Trouble says in
+	// a few stable words what the cluster answered; "" if the request has changed.
+	Approve(ctx context.Context, secret types.NamespacedName, request *certificatesv1.CertificateSigningRequest) (approved bool, trouble string, err error)
 	// Forget drops what is kept of a cluster that is gone.
 	Forget(secret types.NamespacedName)
 }
@@ -79,6 +86,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, r.hibernate(ctx, &cd))
 	}
 	d = r.act(ctx, &cd, d)
+	if d, err = r.approve(ctx, &cd, d); err != nil {
+		return fault.Requeue(0, err)
+	}
 	next, err := r.report(ctx, &cd, d)
 	return fault.Requeue(next, err)
 }

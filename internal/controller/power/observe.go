@@ -39,6 +39,10 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 	}
 	var err error
 	s.Spoke, err = r.Remote.Look(ctx, kubeconfig(cd), remote.Ask{Operators: s.AsksOperators()})
+	if err != nil || !s.AsksRequests(r.Clock.Now()) {
+		return s, err
+	}
+	s.Spoke.Requests, err = r.Remote.Requests(ctx, kubeconfig(cd), remote.AskRequests{Machines: !s.KnowsNodes()})
 	return s, err
 }
 
@@ -62,6 +66,7 @@ func described(cd *hivev1.ClusterDeployment) power.Seen {
 		Deleted:       !cd.DeletionTimestamp.IsZero(),
 		Installed:     cd.Spec.Installed,
 		Paused:        annotated(cd, hivev1.AnnotationPowerPause),
+		LeaveRequests: annotated(cd, hivev1.AnnotationLeaveRequests),
 		Fake:          annotated(cd, hivev1.AnnotationFake),
 		Platform:      cd.Spec.Platform.Name(),
 		Version:       versionOf(cd.Status),

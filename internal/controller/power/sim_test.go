@@ -3,9 +3,11 @@ package power
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +22,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/csr"
 	"hotspare.io/hotspare/internal/power"
 	"hotspare.io/hotspare/internal/remote"
 )
@@ -38,8 +41,12 @@ type sim struct {
 	observed, started, stopped, looked int
 	asked                              remote.Ask
 	forgotten                          bool
-	apiDown                            bool
-	die                                func()
+	// away is a node whose certificate has expired; deaf is why requests cannot be approved.
+	away, deaf string
+	requests   []certificatesv1.CertificateSigningRequest
+	listed     int
+	apiDown    bool
+	die        func()
 }
 
 type vm struct {
@@ -101,9 +108,43 @@ func (s *sim) Look(_ context.Context, _ types.NamespacedName, ask remote.Ask) (p
 	}
 	out := power.Spoke{Asked: true, Answers: true}
 	for _, m := range s.vms {
-		out.Nodes = append(out.Nodes, power.Node{Name: m.Name, Ready: true, Renewed: s.clock.Now()})
+		n := power.Node{Name: m.Name, Ready: true, Renewed: s.clock.Now()}
+		if m.Name == s.away {
+			n.Ready, n.Renewed = false, s.clock.Now().Add(-time.Hour)
+		}
+		out.Nodes = append(out.Nodes, n)
 	}
 	return out, nil
+}
+
+func (s *sim) Requests(context.Context, types.NamespacedName, remote.AskRequests) (*power.Requests, error) {
+	s.listed++
+	r := &power.Requests{List: slices.Clone(s.requests)}
+	for _, m := range s.vms {
+		r.Machines = append(r.Machines, csr.Machine{
+			Namespace: csr.MachineNamespace, Node: m.Name, Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: m.Name}},
+		})
+	}
+	return r, nil
+}
+
+// Approve lets the node in that it is for.
+func (s *sim) Approve(_ context.Context, _ types.NamespacedName, r *certificatesv1.CertificateSigningRequest) (bool, string, error) {
+	for i := range s.requests {
+		if s.requests[i].Name != r.Name {
+			continue
+		}
+		if s.requests[i].ResourceVersion != r.ResourceVersion {
+			return false, "", nil
+		}
+		if s.deaf != "" {
+			return false, s.deaf, nil
+		}
+		s.requests[i] = *r
+		s.away = ""
+		return true, "", nil
+	}
+	return false, "", nil
 }
 
 func (s *sim) Forget(types.NamespacedName) { s.forgotten = true }

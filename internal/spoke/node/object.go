@@ -11,10 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"hotspare.io/hotspare/internal/controlplane/kubeversion"
+	local "hotspare.io/hotspare/internal/machine"
 )
 
 // address is where all nodes are.
-const address = "127.0.0.1"
+const address = local.Address
 
 // heartbeat is how often the times in a node's conditions are refreshed when
 // nothing else changes. That the node is alive is told by its Lease.

@@ -1,0 +1,34 @@
+package power
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/power"
+)
+
+// approve approves the certificate requests of the decision. One that cannot be
+// approved does not stop the others; what stood in the way is told.
+func (r *Reconciler) approve(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Decision) (power.Decision, error) {
+	var troubles []string
+	for _, v := range d.Approve {
+		approved, trouble, err := r.Remote.Approve(ctx, kubeconfig(cd), v.Approved(metav1.NewTime(r.Clock.Now())))
+		if err != nil {
+			return d, fmt.Errorf("approving certificate requests of %s: %w", client.ObjectKeyFromObject(cd), err)
+		}
+		if trouble != "" {
+			troubles = append(troubles, trouble)
+		}
+		if approved {
+			r.Events.Eventf(cd, nil, corev1.EventTypeNormal, "CertificateApproved", "ApproveCertificate",
+				"approved certificate request %s of node %s for signer %s", v.Request.Name, v.Node, v.Request.Spec.SignerName)
+			r.Metrics.CertificateApproved(v.Request.Spec.SignerName)
+		}
+	}
+	return d.Unapproved(troubles), nil
+}

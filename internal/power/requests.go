@@ -1,0 +1,136 @@
+package power
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/csr"
+)
+
+// Requests are what nodes ask the cluster to certify, and what of it is known.
+type Requests struct {
+	// List has the requests for the two signers of nodes, answered ones too.
+	List []certificatesv1.CertificateSigningRequest
+	// Truncated is set when there were more than anybody would list.
+	Truncated bool
+	// Machines are those of the cluster's machine API, if they were asked for.
+	Machines []csr.Machine
+	// ClientsOff is set when the cluster's own approver leaves client certificates alone.
+	ClientsOff bool
+}
+
+// Open reports whether any request waits for an answer.
+func (r *Requests) Open() bool { return slices.ContainsFunc(r.List, csr.Open) }
+
+// AsksRequests reports whether the spoke's certificate requests are worth asking
+// for. In most resumes they are not: the nodes come back before anybody has
+// missed them. Only a resume opens the door, and a while after it (Hive D16).
+func (s Seen) AsksRequests(now time.Time) bool {
+	w := s.window()
+	if w.Opened.IsZero() || !s.Spoke.Answers || s.LeaveRequests {
+		return false
+	}
+	if !w.Ready.IsZero() {
+		return w.Open(now)
+	}
+	return slices.ContainsFunc(s.Spoke.Nodes, func(n Node) bool { return !n.Ready || n.ReadySince.After(w.Opened) })
+}
+
+// KnowsNodes reports whether the platform itself vouches for its machines' nodes.
+func (s Seen) KnowsNodes() bool {
+	return slices.ContainsFunc(s.Machines, func(m cloud.Machine) bool { return m.Node != "" })
+}
+
+// window is the resume in whose course requests may be approved; zero if there is
+// none. Coming up after the install is no resume.
+func (s Seen) window() csr.Window {
+	if s.Record == nil || s.Record.Target != hivev1.PowerRunning || !s.WantsRunning() || !s.Acting() || !s.supported() {
+		return csr.Window{}
+	}
+	w := csr.Window{Opened: record{PowerTransition: *s.Record}.poweredOn(s.InstalledAt)}
+	if s.Record.FinishedAt != nil {
+		w.Ready = s.Record.FinishedAt.Time
+	}
+	return w
+}
+
+// judgement is what has been judged in a pass.
+type judgement struct {
+	verdicts []csr.Verdict
+	// rejoined says that nodes have been let in again in this resume.
+	rejoined bool
+}
+
+// judge judges the requests, if the transition is the one that is stored.
+func (s Seen) judge(rec record, now time.Time) judgement {
+	r, w := s.Spoke.Requests, s.window()
+	if r == nil || rec.opened || w.Opened.IsZero() {
+		return judgement{}
+	}
+	k := csr.Known{
+		Now: now, Window: w, Machines: s.vouching(), Truncated: r.Truncated, ClientsOff: r.ClientsOff,
+	}
+	for _, n := range s.Spoke.Nodes {
+		k.Nodes = append(k.Nodes, csr.Node{Name: n.Name, UID: n.UID, Ready: n.Ready, Renewed: n.Renewed})
+	}
+	return judgement{csr.Judge(r.List, k), csr.Rejoined(r.List, k)}
+}
+
+// vouching are the machines that vouch for nodes: the platform's own if it knows
+// them, else the cluster's.
+func (s Seen) vouching() []csr.Machine {
+	if !s.KnowsNodes() {
+		return s.Spoke.Requests.Machines
+	}
+	var out []csr.Machine
+	for _, m := range s.Machines {
+		if m.Node != "" {
+			out = append(out, csr.Machine{Node: m.Node, Addresses: m.Addresses})
+		}
+	}
+	return out
+}
+
+// tell adds to what is missing which requests are not approved.
+func (j judgement) tell(g *gap) {
+	if g == nil || g.reason != hivev1.ReasonWaitingForNodes {
+		return
+	}
+	if waiting := csr.Waiting(j.verdicts); waiting != "" {
+		g.message += " " + waiting
+	}
+}
+
+func (j judgement) approved() []csr.Verdict {
+	var out []csr.Verdict
+	for _, v := range j.verdicts {
+		if v.Approve {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// soon shortens the pause of a running cluster for as long as its nodes may ask
+// for serving certificates.
+func (j judgement) soon(pause time.Duration) time.Duration {
+	if !j.rejoined {
+		return pause
+	}
+	return min(pause, lookRejoined)
+}
+
+// Unapproved is the decision after approving has failed, for these reasons.
+func (d Decision) Unapproved(troubles []string) Decision {
+	if len(troubles) == 0 || d.Ready.Reason != hivev1.ReasonWaitingForNodes {
+		return d
+	}
+	slices.Sort(troubles)
+	d.Ready.Message += " Certificate requests cannot be approved: " + strings.Join(slices.Compact(troubles), ", ") + "."
+	return d
+}

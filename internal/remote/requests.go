@@ -1,0 +1,168 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"hotspare.io/hotspare/internal/csr"
+	"hotspare.io/hotspare/internal/power"
+)
+
+// machinesPath is where OpenShift lists the Machines that vouch for nodes, and no
+// others (S6). Read by path, as cluster operators are.
+const machinesPath = "/apis/machine.openshift.io/v1beta1/namespaces/" + csr.MachineNamespace + "/machines"
+
+// OpenShift's machine approver reads its configuration from this ConfigMap.
+const (
+	approverNamespace = "openshift-cluster-machine-approver"
+	approverConfig    = "machine-approver-config"
+	approverKey       = "config.yaml"
+)
+
+// mostRequests of a signer are read: whoever may ask for certificates must not
+// fill the hub's memory. An honest cluster has a few for each node.
+const mostRequests = 2000
+
+// AskRequests is what to ask a cluster for, beside its certificate requests.
+type AskRequests struct {
+	// Machines asks for its Machines too, to vouch for nodes.
+	Machines bool
+}
+
+// Requests lists the certificate requests for nodes of the cluster whose admin
+// kubeconfig is in the Secret, and if any is open, what they are to be judged by.
+// It returns nil if the cluster does not answer; an error is the hub's own.
+func (c *Connector) Requests(ctx context.Context, secret types.NamespacedName, ask AskRequests) (*power.Requests, error) {
+	a, trouble, err := c.connect(ctx, secret)
+	if err != nil || trouble != "" {
+		return nil, err
+	}
+	r, err := a.requests(ctx, ask)
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // a fact: it does not answer, and is asked again
+	}
+	return r, nil
+}
+
+// Approve approves a request of the cluster whose admin kubeconfig is in the
+// Secret, if it is still in the version that was read. Trouble says why the
+// cluster did not; it is empty if the request has changed or is gone.
+func (c *Connector) Approve(ctx context.Context, secret types.NamespacedName, r *certificatesv1.CertificateSigningRequest) (approved bool, trouble string, err error) {
+	a, trouble, err := c.connect(ctx, secret)
+	if err != nil || trouble != "" {
+		return false, trouble, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err = a.certs.CertificateSigningRequests().UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{})
+	switch {
+	case err == nil:
+		return true, "", nil
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		return false, "", nil // its next version is judged in the next pass
+	case apierrors.IsForbidden(err):
+		return false, "the admin kubeconfig may not approve certificate requests", nil
+	}
+	return false, phrase(err), nil
+}
+
+func (a *asker) requests(ctx context.Context, ask AskRequests) (*power.Requests, error) {
+	r := &power.Requests{}
+	for _, signer := range []string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName} {
+		if err := a.listRequests(ctx, signer, r); err != nil {
+			return nil, err
+		}
+	}
+	if !r.Open() {
+		return r, nil
+	}
+	var err error
+	if ask.Machines {
+		r.Machines, err = a.machines(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.ClientsOff, err = a.clientsOff(ctx)
+	return r, err
+}
+
+func (a *asker) listRequests(ctx context.Context, signer string, r *power.Requests) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	list, err := a.certs.CertificateSigningRequests().List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.signerName", signer).String(), Limit: mostRequests,
+	})
+	if err != nil {
+		return fmt.Errorf("listing certificate requests: %w", err)
+	}
+	r.List = append(r.List, list.Items...)
+	r.Truncated = r.Truncated || list.Continue != ""
+	return nil
+}
+
+// machineList is the part of OpenShift's MachineList that is read.
+type machineList struct {
+	Items []struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Status   struct {
+			NodeRef   *corev1.ObjectReference `json:"nodeRef"`
+			Addresses []corev1.NodeAddress    `json:"addresses"`
+		} `json:"status"`
+	} `json:"items"`
+}
+
+// machines lists the Machines that have nodes; an API without any such kind has none.
+func (a *asker) machines(ctx context.Context) ([]csr.Machine, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	raw, err := a.core.RESTClient().Get().AbsPath(machinesPath).DoRaw(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing machines: %w", err)
+	}
+	var found machineList
+	if err := json.Unmarshal(raw, &found); err != nil {
+		return nil, fmt.Errorf("reading machines: %w", err)
+	}
+	var out []csr.Machine
+	for _, m := range found.Items {
+		ref := m.Status.NodeRef
+		if ref == nil || ref.Kind != "" && ref.Kind != "Node" {
+			continue
+		}
+		out = append(out, csr.Machine{Namespace: m.Metadata.Namespace, Node: ref.Name, UID: ref.UID, Addresses: m.Status.Addresses})
+	}
+	return out, nil
+}
+
+// clientsOff reports whether the cluster's own approver is told to leave client
+// certificates alone. What cannot be read may say so.
+func (a *asker) clientsOff(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	m, err := a.core.ConfigMaps(approverNamespace).Get(ctx, approverConfig, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the machine approver's configuration: %w", err)
+	}
+	var config struct {
+		NodeClientCert struct {
+			Disabled bool `json:"disabled"`
+		} `json:"nodeClientCert"`
+	}
+	return yaml.Unmarshal([]byte(m.Data[approverKey]), &config) != nil || config.NodeClientCert.Disabled, nil
+}
