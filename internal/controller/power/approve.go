@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,10 +26,18 @@ func (r *Reconciler) approve(ctx context.Context, cd *hivev1.ClusterDeployment, 
 			troubles = append(troubles, trouble)
 		}
 		if approved {
-			r.Events.Eventf(cd, nil, corev1.EventTypeNormal, "CertificateApproved", "ApproveCertificate",
+			r.Events.Eventf(cd, requestRef(v.Request), corev1.EventTypeNormal, "CertificateApproved", "ApproveCertificate",
 				"approved certificate request %s of node %s for signer %s", v.Request.Name, v.Node, v.Request.Spec.SignerName)
 			r.Metrics.CertificateApproved(v.Request.Spec.SignerName)
 		}
 	}
 	return d.Unapproved(troubles), nil
+}
+
+// requestRef names the request in an event. Without it, events of two requests
+// would count as the same one twice, and the second would not be told.
+func requestRef(r *certificatesv1.CertificateSigningRequest) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest", Name: r.Name, UID: r.UID,
+	}
 }
