@@ -20,7 +20,7 @@ type Verdict struct {
 	// Node is the node that it is for; set if it is approved.
 	Node string
 	// Waits is set if the request is not approved and somebody may wait for that:
-	// it is open, for a node's certificate, of this resume, and nobody else's to answer.
+	// it is open, for a node's certificate, not old, and nobody else's to answer.
 	Waits bool
 	// Why says in a few words why it was left alone. It quotes nothing.
 	Why string
@@ -61,7 +61,9 @@ func (k Known) judge(r *certificatesv1.CertificateSigningRequest, p past) Verdic
 	if why == "" {
 		return Verdict{Request: r, Approve: true, Node: node}
 	}
-	waits := forNodes(r) && !answered(r) && why != whyRenewal && !r.CreationTimestamp.Time.Before(k.Window.Opened)
+	// One from shortly before the resume may be of a cluster whose clock is slow.
+	recent := !r.CreationTimestamp.Time.Before(k.Window.Opened.Add(-floodSpan))
+	waits := forNodes(r) && !answered(r) && why != whyRenewal && recent
 	return Verdict{Request: r, Waits: waits, Why: why}
 }
 

@@ -314,6 +314,7 @@ func TestWaiting(t *testing.T) {
 		"one of others is not told":         {[]asked{changed(bootstrap, func(a *asked) { a.signer = "example.com/x" })}, ""},
 		"an answered one is not told":       {[]asked{changed(bootstrap, func(a *asked) { a.issued = true })}, ""},
 		"one of a former resume is not":     {[]asked{changed(bootstrap, func(a *asked) { a.made = slept })}, ""},
+		"one of a slow clock is":            {[]asked{changed(bootstrap, func(a *asked) { a.made = opened.Add(-time.Minute) })}, "1 certificate request is not approved: csr-client (" + whyOld + ")."},
 		"a renewal is not":                  {[]asked{changed(bootstrap, func(a *asked) { a.user = "system:node:w0" })}, ""},
 		"what others have written is short": {[]asked{changed(bootstrap, func(a *asked) { a.name = strings.Repeat("x", 253); a.user = "u" })}, "1 certificate request is not approved: " + strings.Repeat("x", 40) + "… (" + whyUser + ")."},
 		"many are counted": {
