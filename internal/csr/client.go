@@ -2,6 +2,7 @@ package csr
 
 import (
 	"crypto/x509"
+	"slices"
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -62,14 +63,12 @@ func (k Known) timely(r *certificatesv1.CertificateSigningRequest) bool {
 // called reports whether name is one of the machine's names of those kinds,
 // whatever its case and a final dot.
 func (m Machine) called(name string, kinds ...corev1.NodeAddressType) bool {
-	for _, a := range m.Addresses {
-		for _, kind := range kinds {
-			if a.Type == kind && a.Address != "" && normal(a.Address) == normal(name) {
-				return true
-			}
-		}
+	if normal(name) == "" {
+		return false // an address that a cloud has left empty vouches for nothing
 	}
-	return false
+	return slices.ContainsFunc(m.Addresses, func(a corev1.NodeAddress) bool {
+		return slices.Contains(kinds, a.Type) && normal(a.Address) == normal(name)
+	})
 }
 
 func normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }

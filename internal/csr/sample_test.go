@@ -46,6 +46,8 @@ type asked struct {
 	made      time.Time
 	condition certificatesv1.RequestConditionType
 	issued    bool
+	// answered is when it was answered; zero is when it was made.
+	answered time.Time
 }
 
 // bootstrap is a request that is right in all respects: for a client certificate.
@@ -151,8 +153,12 @@ func (a asked) request() request {
 		},
 	}
 	if a.condition != "" {
+		at := a.answered
+		if at.IsZero() {
+			at = a.made
+		}
 		r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
-			{Type: a.condition, Status: corev1.ConditionTrue, LastUpdateTime: metav1.NewTime(a.made)},
+			{Type: a.condition, Status: corev1.ConditionTrue, LastUpdateTime: metav1.NewTime(at)},
 		}
 	}
 	if a.issued {

