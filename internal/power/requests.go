@@ -66,10 +66,10 @@ type judgement struct {
 	rejoined bool
 }
 
-// judge judges the requests, if the transition is the one that is stored.
-func (s Seen) judge(rec record, now time.Time) judgement {
+// judge judges the requests by the resume that is stored, if there is one.
+func (s Seen) judge(now time.Time) judgement {
 	r, w := s.Spoke.Requests, s.window()
-	if r == nil || rec.opened || w.Opened.IsZero() {
+	if r == nil || w.Opened.IsZero() {
 		return judgement{}
 	}
 	k := csr.Known{

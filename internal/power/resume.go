@@ -14,7 +14,7 @@ func (s Seen) toRunning(now time.Time) Decision {
 	d := Decision{Act: act, Unreachable: s.reach()}
 	g := s.gap(rec, now)
 	rec.note(g)
-	j := s.judge(rec, now)
+	j := s.judge(now)
 	j.tell(g)
 	d.Approve = j.approved()
 	switch {
