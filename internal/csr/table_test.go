@@ -6,6 +6,7 @@ import (
 	"encoding/asn1"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -180,6 +181,8 @@ func TestServing(t *testing.T) {
 		{name: "V9 an address is no name", ask: func(a *asked) { a.dns = []string{"10.0.0.2"} }, want: whyAddress},
 		{name: "V10 all addresses of the machine are approved", ask: func(a *asked) { a.ips = []string{"10.0.0.2", "2001:db8::2"} }},
 		{name: "V10 an address may be written otherwise", ask: func(a *asked) { a.ips = []string{"::ffff:10.0.0.2", "2001:0db8:0:0::0002"} }},
+		{name: "V10 the cloud may write it otherwise", given: addresses(corev1.NodeExternalIP, "2001:0DB8:0::2"), ask: func(a *asked) { a.dns, a.ips = nil, []string{"2001:db8::2"} }},
+		{name: "V10 an IPv4 address as one of IPv6 is no kubelet's", ask: func(a *asked) { a.dns, a.ips, a.extra = nil, nil, []pkix.Extension{mapped()} }, want: whyAddress},
 		{name: "V10 another's address is refused", ask: func(a *asked) { a.ips = []string{"10.0.0.2", "10.0.0.1"} }, want: whyAddress},
 		{name: "V10 a name is no address", given: addresses(corev1.NodeHostName, "10.0.0.2"), ask: func(a *asked) { a.dns = nil }, want: whyAddress},
 		{name: "V11 a former certificate is no shortcut", beside: []asked{changed(server, func(a *asked) { a.ips = []string{"10.0.0.7"}; a.issued = true })}, ask: func(a *asked) { a.ips = []string{"10.0.0.7"} }, want: whyAddress},
@@ -248,6 +251,11 @@ func each(list []asked, change func(*asked)) []asked {
 		change(&list[i])
 	}
 	return list
+}
+
+// mapped asks for 10.0.0.2 in 16 bytes.
+func mapped() pkix.Extension {
+	return pkix.Extension{Id: oidSubjectAlt, Value: append([]byte{0x30, 18, 0x87, 16}, net.ParseIP("10.0.0.2").To16()...)}
 }
 
 func usages(list ...certificatesv1.KeyUsage) func(*asked) {

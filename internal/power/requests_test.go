@@ -95,6 +95,7 @@ func TestRequests(t *testing.T) {
 			seen(going("Running", 5*time.Minute), away, vouched, listed(good), func(s *Seen) { s.Machines = cloud.Machines{{Name: "m0", State: cloud.Running, Node: "m0"}} }), "",
 			told + " 1 certificate request is not approved: good (no machine is known to be that node).",
 		},
+		"a list that was not read to its end is a flood":  {seen(going("Running", 5*time.Minute), away, listed(good), func(s *Seen) { s.Spoke.Requests.Truncated = true }), "", told + " 1 certificate request is not approved: good (there are too many open requests)."},
 		"nothing is told of a cluster that runs":          {seen(came("Running", time.Minute), listed(bad)), "", "The cluster is running."},
 		"a resume that is not begun opens nothing":        {seen(came("Running", time.Minute), machines("m0:Running w0:Stopped"), away, listed(good)), "", "Waiting for machines to be running: w0."},
 		"a cluster that cannot hibernate is left alone":   {seen(of("4.3.0"), going("Running", 5*time.Minute), away, listed(good)), "", told},

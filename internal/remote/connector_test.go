@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,10 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		answer, ok = a.answers[r.URL.Path]
 	}
 	a.asked = append(a.asked, r.URL.Path)
+	if r.URL.Path == requestsPath && r.URL.Query().Get("limit") != strconv.Itoa(mostRequests) {
+		http.Error(w, "all of them?", http.StatusBadRequest)
+		return
+	}
 	if !ok {
 		http.NotFound(w, r)
 		return
