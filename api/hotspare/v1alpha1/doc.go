@@ -1,0 +1,7 @@
+// Package v1alpha1 holds the kinds of hotspare.io/v1alpha1: what hotspare has and Hive
+// has no word for. Hive's kinds get no new fields for it, since clients that write
+// whole typed objects would drop them.
+//
+// +kubebuilder:object:generate=true
+// +groupName=hotspare.io
+package v1alpha1
