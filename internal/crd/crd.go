@@ -36,6 +36,9 @@ import (
 // ErrUnknown is the error for a kind that is not ours.
 var ErrUnknown = errors.New("no such kind")
 
+// groups are those of our kinds. No two have a kind of the same name.
+var groups = []string{"hive.openshift.io", "hotspare.io"}
+
 // Schema is what a kind's objects must be like.
 type Schema struct {
 	namespaced bool
@@ -46,7 +49,13 @@ type Schema struct {
 
 // Of reads the schema of one of our kinds: "ClusterPool".
 func Of(kind string) (*Schema, error) {
-	raw, err := config.Manifests.ReadFile("crd/hive.openshift.io_" + strings.ToLower(kind) + "s.yaml")
+	var raw []byte
+	err := fs.ErrNotExist
+	for _, group := range groups {
+		if errors.Is(err, fs.ErrNotExist) {
+			raw, err = config.Manifests.ReadFile("crd/" + group + "_" + strings.ToLower(kind) + "s.yaml")
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", kind, ErrUnknown)
 	}

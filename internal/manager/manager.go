@@ -27,12 +27,14 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/namespace"
 	"hotspare.io/hotspare/internal/controller/pooladmin"
 	"hotspare.io/hotspare/internal/controller/power"
+	"hotspare.io/hotspare/internal/controller/powerschedule"
 	"hotspare.io/hotspare/internal/controller/provision"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/fake"
@@ -54,7 +56,7 @@ type Platforms struct {
 // Scheme returns the kinds that the controllers read and write.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, hivev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, hivev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err) // two kinds of one name: a mistake in this program
 		}
@@ -149,6 +151,10 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 		Events: recorder("power"), Metrics: counts,
 	}
 	if err := powers.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	schedules := &powerschedule.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("powerschedule"), Metrics: counts}
+	if err := schedules.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	return (&namespace.Reconciler{Client: c, Live: live, Metrics: counts}).SetupWithManager(mgr)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli"
 	"hotspare.io/hotspare/internal/crd"
 )
@@ -203,7 +204,7 @@ func TestManifestsAreValid(t *testing.T) {
 				continue
 			}
 			_, kind, err := decoder.Decode([]byte(doc), nil, nil)
-			if err == nil && kind.Group == hivev1.GroupVersion.Group {
+			if err == nil && (kind.Group == hivev1.GroupVersion.Group || kind.Group == v1alpha1.GroupVersion.Group) {
 				err = admitted(t, kind.Kind, doc)
 			}
 			if err != nil {
@@ -235,7 +236,7 @@ func admitted(t *testing.T, kind, doc string) error {
 func strictDecoder(t *testing.T) runtime.Decoder {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, hivev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, hivev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -249,6 +250,7 @@ var kinds = map[string]any{
 	"clusterclaim":      hivev1.ClusterClaim{},
 	"clusterdeployment": hivev1.ClusterDeployment{},
 	"clusterimageset":   hivev1.ClusterImageSet{},
+	"powerschedule":     v1alpha1.PowerSchedule{},
 }
 
 var fieldPath = regexp.MustCompile("`((?:spec|status)(?:\\.[a-zA-Z0-9]+)+)`")

@@ -1,0 +1,70 @@
+package powerschedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/schedule"
+)
+
+// act tells clusters. One that cannot be told keeps no other waiting; the schedule's
+// status says which, and why, and it is tried again until the next slot.
+func (r *Reconciler) act(ctx context.Context, ps *v1alpha1.PowerSchedule, s *seen, steps []schedule.Step) error {
+	var conflicts []error
+	var complaint error
+	for _, st := range steps {
+		err := r.tell(ctx, ps, s.clusters[st.Cluster], st)
+		switch {
+		case err == nil:
+		case fault.Of(err) == fault.Conflict, fault.Of(err) == fault.Gone, ctx.Err() != nil:
+			conflicts = append(conflicts, err)
+		case complaint == nil:
+			complaint = err
+		}
+	}
+	if complaint == nil {
+		return errors.Join(conflicts...)
+	}
+	if err := r.complain(ctx, ps, complaint); err != nil {
+		return errors.Join(err, complaint)
+	}
+	return fault.Waiting(retry, "telling clusters: %w", complaint)
+}
+
+// why are the reasons of the events on a step.
+var why = map[hivev1.PowerState]string{
+	hivev1.PowerRunning:     "ScheduledResume",
+	hivev1.PowerHibernating: "ScheduledHibernation",
+}
+
+// tell sets a cluster's power and notes the slot on it, in one write.
+func (r *Reconciler) tell(ctx context.Context, ps *v1alpha1.PowerSchedule, cd *hivev1.ClusterDeployment, st schedule.Step) error {
+	before, after := cd.DeepCopy(), cd.DeepCopy()
+	if st.Changes {
+		after.Spec.PowerState = st.Slot.Power
+	}
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	after.Annotations[v1alpha1.AnnotationSlot] = fmt.Sprintf("%s %s", st.Slot, client.ObjectKeyFromObject(ps))
+	if _, err := patch.Object(ctx, r.Client, before, after); err != nil {
+		return fmt.Errorf("telling cluster %s: %w", st.Cluster, err)
+	}
+	if st.Changes {
+		at := st.Slot.At.UTC().Format(time.RFC3339)
+		r.Events.Eventf(after, ps, corev1.EventTypeNormal, why[st.Slot.Power], "SetPower",
+			"PowerSchedule %s: set spec.powerState to %s, slot of %s", client.ObjectKeyFromObject(ps), st.Slot.Power, at)
+		r.Events.Eventf(ps, after, corev1.EventTypeNormal, why[st.Slot.Power], "SetPower",
+			"cluster %s: set spec.powerState to %s, slot of %s", st.Cluster, st.Slot.Power, at)
+	}
+	return nil
+}

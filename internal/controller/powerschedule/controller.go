@@ -1,0 +1,123 @@
+// Package powerschedule puts clusters to sleep and wakes them by the clock.
+//
+// A pass over one PowerSchedule is observe, schedule.Decide, report, act. The slot is
+// noted in the schedule's status before the first cluster is told, and on each
+// cluster in the write that tells it. So a process that dies after any write is
+// followed by one that neither repeats nor loses a slot. Passes are woken by the
+// clock, and, to count clusters, by changes of those.
+package powerschedule
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/schedule"
+)
+
+// +kubebuilder:rbac:groups=hotspare.io,resources=powerschedules,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hotspare.io,resources=powerschedules/status,verbs=patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler keeps one schedule at a time.
+type Reconciler struct {
+	// Client reads from caches, Live from the API server: it alone tells who wrote
+	// a field when.
+	Client client.Client
+	Live   client.Reader
+	Clock  clock.PassiveClock
+	Events events.EventRecorder
+	// Metrics measure the passes; nil measures nothing.
+	Metrics *metrics.Metrics
+}
+
+const (
+	// glance is the longest time between two looks at the clock: a timer is late by
+	// as long as the machine was suspended.
+	glance = time.Minute
+	// retry is when a cluster that could not be told is tried again.
+	retry = 10 * time.Second
+)
+
+// Reconcile does one pass over the schedule.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var ps v1alpha1.PowerSchedule
+	if err := r.Client.Get(ctx, req.NamespacedName, &ps); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if ps.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	plan, faults := read(ps.Spec)
+	if len(faults) > 0 {
+		return fault.Requeue(0, r.refuse(ctx, &ps, faults))
+	}
+	s, err := r.observe(ctx, &ps, plan)
+	if err != nil {
+		return fault.Requeue(0, fmt.Errorf("observing %s: %w", req.NamespacedName, err))
+	}
+	d, err := r.decide(ctx, s)
+	if err != nil {
+		return fault.Requeue(0, err)
+	}
+	if err := r.report(ctx, &ps, d, len(s.clusters)); err != nil {
+		return fault.Requeue(0, err)
+	}
+	next := glance
+	if d.Look > 0 {
+		next = min(d.Look, glance)
+	}
+	return fault.Requeue(next, r.act(ctx, &ps, s, d.Steps))
+}
+
+// decide asks the decider. Before clusters are told of a slot that was missed, it
+// looks whether somebody has changed them since.
+func (r *Reconciler) decide(ctx context.Context, s *seen) (schedule.Decision, error) {
+	now := r.Clock.Now()
+	d := schedule.Decide(s.Seen, now)
+	if len(d.Steps) > 0 && d.Record.StartedAt.Sub(d.Record.At) > late {
+		if err := r.lookBack(ctx, s, d.Steps); err != nil {
+			return d, err
+		}
+		d = schedule.Decide(s.Seen, now)
+	}
+	log := ctrl.LoggerFrom(ctx).V(1)
+	for _, st := range d.Steps {
+		log.Info("decided", "step", st.String())
+	}
+	return d, nil
+}
+
+// Errors are the hub's own. They are backed off, but not past the next slot.
+const (
+	firstBackoff   = 50 * time.Millisecond
+	longestBackoff = time.Minute
+)
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("powerschedule").
+		For(&v1alpha1.PowerSchedule{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	return r.watch(b).
+		WithOptions(controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
+		}).
+		Complete(r.Metrics.Reconciler("powerschedule", r))
+}

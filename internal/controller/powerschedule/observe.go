@@ -1,0 +1,235 @@
+package powerschedule
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/schedule"
+)
+
+// plan is a specification that was understood.
+type plan struct {
+	timetable schedule.Timetable
+	// selectors are by field; a field that is not set has none.
+	clusters, namespaces, claims labels.Selector
+}
+
+// read reads a specification. With a fault, the plan is of no use.
+func read(spec v1alpha1.PowerScheduleSpec) (plan, []schedule.Fault) {
+	var p plan
+	var faults []schedule.Fault
+	p.timetable, faults = schedule.Parse(spec.Windows)
+	for _, f := range []struct {
+		name string
+		from *metav1.LabelSelector
+		to   *labels.Selector
+	}{
+		{"clusterSelector", spec.ClusterSelector, &p.clusters},
+		{"namespaceSelector", spec.NamespaceSelector, &p.namespaces},
+		{"claimSelector", spec.ClaimSelector, &p.claims},
+	} {
+		if f.from == nil {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(f.from)
+		if err != nil {
+			faults = append(faults, schedule.Fault{
+				Reason: v1alpha1.ReasonInvalidSelector, Field: "spec." + f.name, Value: metav1.FormatLabelSelector(f.from),
+				Why: fmt.Sprintf("is no label selector (%v): write matchLabels, such as {team: web}", err),
+			})
+			continue
+		}
+		*f.to = selector
+	}
+	return p, faults
+}
+
+// seen is what a pass goes by. The clusters are the cache's own: not to be changed.
+type seen struct {
+	schedule.Seen
+	clusters map[string]*hivev1.ClusterDeployment
+}
+
+func (r *Reconciler) observe(ctx context.Context, ps *v1alpha1.PowerSchedule, p plan) (*seen, error) {
+	found, err := r.clusters(ctx, ps, p)
+	if err != nil {
+		return nil, err
+	}
+	s := &seen{
+		Seen: schedule.Seen{
+			Timetable: p.timetable, Created: ps.CreationTimestamp.Time, SkipUntil: timeOf(ps.Spec.SkipUntil),
+			Record: recordOf(ps.Status.LastSlot),
+		},
+		clusters: map[string]*hivev1.ClusterDeployment{},
+	}
+	for _, cd := range found {
+		if !switchable(cd) {
+			continue
+		}
+		c := described(cd)
+		s.clusters[c.Name] = cd
+		s.Clusters = append(s.Clusters, c)
+	}
+	return s, nil
+}
+
+// clusters are those that the schedule selects.
+func (r *Reconciler) clusters(ctx context.Context, ps *v1alpha1.PowerSchedule, p plan) ([]*hivev1.ClusterDeployment, error) {
+	switch {
+	case p.claims != nil:
+		return r.claimed(ctx, ps.Namespace, p.claims)
+	case p.clusters == nil:
+		return nil, nil // the schema refuses it
+	case p.namespaces != nil:
+		return r.abroad(ctx, p)
+	}
+	return r.labelled(ctx, p.clusters, client.InNamespace(ps.Namespace))
+}
+
+func (r *Reconciler) labelled(ctx context.Context, by labels.Selector, opts ...client.ListOption) ([]*hivev1.ClusterDeployment, error) {
+	var list hivev1.ClusterDeploymentList
+	// The list is only looked at: a copy of every cluster would be waste.
+	opts = append(opts, client.MatchingLabelsSelector{Selector: by}, client.UnsafeDisableDeepCopy)
+	if err := r.Client.List(ctx, &list, opts...); err != nil {
+		return nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	out := make([]*hivev1.ClusterDeployment, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, nil
+}
+
+// abroad are clusters in namespaces that were selected.
+func (r *Reconciler) abroad(ctx context.Context, p plan) ([]*hivev1.ClusterDeployment, error) {
+	var spaces corev1.NamespaceList
+	if err := r.Client.List(ctx, &spaces, client.MatchingLabelsSelector{Selector: p.namespaces}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing namespaces: %w", err)
+	}
+	mine := map[string]bool{}
+	for i := range spaces.Items {
+		mine[spaces.Items[i].Name] = true
+	}
+	all, err := r.labelled(ctx, p.clusters)
+	var out []*hivev1.ClusterDeployment
+	for _, cd := range all {
+		if mine[cd.Namespace] {
+			out = append(out, cd)
+		}
+	}
+	return out, err
+}
+
+// claimed are the clusters of the claims that were selected. Claim and cluster have to
+// name each other: either alone may have been written to reach somebody else's.
+func (r *Reconciler) claimed(ctx context.Context, namespace string, by labels.Selector) ([]*hivev1.ClusterDeployment, error) {
+	var claims hivev1.ClusterClaimList
+	if err := r.Client.List(ctx, &claims, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: by}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing claims: %w", err)
+	}
+	var out []*hivev1.ClusterDeployment
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if claim.Spec.Namespace == "" || claim.DeletionTimestamp != nil || claim.Unreadable != "" {
+			continue
+		}
+		var cd hivev1.ClusterDeployment
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: claim.Spec.Namespace, Name: claim.Spec.Namespace}, &cd)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading the cluster of claim %s: %w", claim.Name, err)
+		}
+		if ref := cd.Spec.ClusterPoolRef; err == nil && ref != nil && ref.Namespace == claim.Namespace && ref.ClaimName == claim.Name {
+			out = append(out, &cd)
+		}
+	}
+	return out, nil
+}
+
+// switchable leaves out clusters that are not a schedule's to switch: those that are
+// going, that somebody wants left alone, or that wait in their pool, which decides itself.
+func switchable(cd *hivev1.ClusterDeployment) bool {
+	ref := cd.Spec.ClusterPoolRef
+	paused, err := strconv.ParseBool(cd.Annotations[hivev1.AnnotationReconcilePause])
+	return cd.DeletionTimestamp == nil && cd.Unreadable == "" && (err != nil || !paused) &&
+		(ref == nil || ref.PoolName == "" || ref.ClaimName != "")
+}
+
+func described(cd *hivev1.ClusterDeployment) schedule.Cluster {
+	c := schedule.Cluster{
+		Name: client.ObjectKeyFromObject(cd).String(), Seed: string(cd.UID), Since: cd.CreationTimestamp.Time,
+		Wanted: cd.Spec.PowerState, Told: schedule.ReadSlot(cd.Annotations[v1alpha1.AnnotationSlot]),
+	}
+	if c.Wanted == "" {
+		c.Wanted = hivev1.PowerRunning
+	}
+	if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.ClaimedTimestamp != nil && ref.ClaimedTimestamp.After(c.Since) {
+		c.Since = ref.ClaimedTimestamp.Time
+	}
+	return c
+}
+
+// late is how late a slot is that was missed: somebody may have changed a cluster
+// since, and that counts more.
+const late = time.Minute
+
+// lookBack asks when the power of the clusters in the steps was changed last.
+func (r *Reconciler) lookBack(ctx context.Context, s *seen, steps []schedule.Step) error {
+	changed := map[string]time.Time{}
+	for _, st := range steps {
+		var cd hivev1.ClusterDeployment
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.clusters[st.Cluster]), &cd); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading cluster %s: %w", st.Cluster, err)
+		}
+		changed[st.Cluster] = changedAt(cd.ManagedFields)
+	}
+	for i := range s.Clusters {
+		s.Clusters[i].Changed = changed[s.Clusters[i].Name]
+	}
+	return nil
+}
+
+// changedAt is when whoever set spec.powerState last wrote the object. It may be later
+// than that change, never earlier: in doubt a cluster is left as it is.
+func changedAt(entries []metav1.ManagedFieldsEntry) time.Time {
+	var out time.Time
+	for _, e := range entries {
+		var owned struct {
+			Spec map[string]json.RawMessage `json:"f:spec"`
+		}
+		if e.FieldsV1 == nil || e.Time == nil || e.Subresource != "" || json.Unmarshal(e.FieldsV1.Raw, &owned) != nil {
+			continue
+		}
+		if _, ok := owned.Spec["f:powerState"]; ok && e.Time.After(out) {
+			out = e.Time.Time
+		}
+	}
+	return out
+}
+
+func recordOf(last *v1alpha1.TakenSlot) schedule.Record {
+	if last == nil {
+		return schedule.Record{}
+	}
+	return schedule.Record{
+		Slot:    schedule.Slot{At: last.Time.UTC(), Power: last.PowerState},
+		Outcome: last.Outcome, StartedAt: last.StartedAt.UTC(), FinishedAt: timeOf(last.FinishedAt), Told: int(last.Clusters),
+	}
+}
+
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
