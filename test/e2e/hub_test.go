@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
 // hub is a hotspare up that the tests have started, with a client.
@@ -81,7 +82,7 @@ func (h *hub) log() string        { return filepath.Join(h.dir, "hotspare.log") 
 // kinds is the scheme of the tests' clients.
 var kinds = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
-	if err := errors.Join(scheme.AddToScheme(s), hivev1.AddToScheme(s)); err != nil {
+	if err := errors.Join(scheme.AddToScheme(s), hivev1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
 		panic(err) // a mistake in a package
 	}
 	return s
