@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
 // hub is the API that a command talks to.
@@ -33,6 +34,7 @@ func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	must(corev1.AddToScheme(s))
 	must(hivev1.AddToScheme(s))
+	must(v1alpha1.AddToScheme(s))
 	return s
 }
 
@@ -43,6 +45,7 @@ func mapper() meta.RESTMapper {
 	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment"} {
 		m.Add(hivev1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
+	m.Add(v1alpha1.GroupVersion.WithKind("PowerSchedule"), meta.RESTScopeNamespace)
 	m.Add(hivev1.GroupVersion.WithKind("ClusterImageSet"), meta.RESTScopeRoot)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)

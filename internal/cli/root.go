@@ -93,7 +93,7 @@ Exit codes:
 
 func (a *app) root() *cobra.Command {
 	cmd := a.group("hotspare", "Hot spare Kubernetes clusters",
-		a.statusCommand(), a.poolCommand(), a.claimCommand(), a.clusterCommand(), a.kubectlCommand())
+		a.statusCommand(), a.poolCommand(), a.claimCommand(), a.clusterCommand(), a.scheduleCommand(), a.kubectlCommand())
 	cmd.AddCommand(a.Commands...)
 	cmd.Long = rootLong
 	cmd.Version = a.Version

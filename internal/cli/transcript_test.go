@@ -51,6 +51,7 @@ func TestTranscripts(t *testing.T) {
 		"cluster-list":     {"cluster list", "cluster list -A -o name", "cluster list -n empty"},
 		"cluster-describe": {"cluster describe alice", "cluster describe pet", "cluster describe dev-4dddd", "cluster describe bob", "cluster describe nope"},
 		"cluster-power":    {"cluster hibernate alice", "cluster resume alice", "cluster resume dev-3cccc"},
+		"schedule-list":    {"schedule list", "schedules ls -A", "schedule list -o name", "schedule list -n empty"},
 		"kubeconfig":       {"cluster kubeconfig alice", "cluster kubeconfig dev-2bbbb", "cluster kubeconfig dev-4dddd", "cluster kubeconfig bob", "cluster kubeconfig dev-2bbbb --claim", "cluster kubeconfig dev-3cccc"},
 		"usage":            {"pool lst", "pol list", "pool create", "pool create a b", "pool create a --size x", "pool list -o xml", "pool create a --platform aws", "claim run dev make", "claim run -- make", "claim release", "claim create dev --timeout -1s", "--nope", "--version", "claim run dev -- no-such-program"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/condition"
 )
 
@@ -28,7 +29,34 @@ func world() []client.Object {
 		},
 		&hivev1.ClusterDeployment{ObjectMeta: aged("default", "pet", 48*time.Hour), Spec: hivev1.ClusterDeploymentSpec{Installed: true}},
 		secret("dev-1aaaa"), secret("dev-2bbbb"),
+		nights("nights", 3, v1alpha1.OutcomeTaken), nights("break", 1, v1alpha1.OutcomeSkipped),
+		&v1alpha1.PowerSchedule{ObjectMeta: aged("default", "new", time.Second)},
+		&v1alpha1.PowerSchedule{ObjectMeta: aged("team-a", "typo", time.Hour), Status: v1alpha1.PowerScheduleStatus{Conditions: []metav1.Condition{{
+			Type: v1alpha1.ScheduleValid, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalidTimeZone,
+			Message: `spec.windows[0].timeZone "Mars" is no time zone: use a name of the IANA database, such as UTC or Europe/Berlin`,
+		}}}},
 	}
+}
+
+// nights is a schedule whose clusters sleep since yesterday evening. One whose last
+// slot was skipped skips the next one, too.
+func nights(name string, clusters int32, last v1alpha1.Outcome) *v1alpha1.PowerSchedule {
+	slot := func(in time.Duration, power hivev1.PowerState) v1alpha1.Slot {
+		return v1alpha1.Slot{Time: metav1.NewTime(now.Add(in)), PowerState: power}
+	}
+	next := slot(20*time.Hour, hivev1.PowerRunning)
+	ps := &v1alpha1.PowerSchedule{
+		ObjectMeta: aged("default", name, 72*time.Hour),
+		Status: v1alpha1.PowerScheduleStatus{
+			Clusters: clusters, NextSlot: &next,
+			LastSlot: &v1alpha1.TakenSlot{Slot: slot(-17*time.Hour, hivev1.PowerHibernating), Outcome: last},
+		},
+	}
+	if last == v1alpha1.OutcomeSkipped {
+		until := metav1.NewTime(now.Add(24 * time.Hour))
+		ps.Spec.SkipUntil = &until
+	}
+	return ps
 }
 
 func aged(namespace, name string, age time.Duration) metav1.ObjectMeta {

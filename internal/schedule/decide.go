@@ -163,6 +163,6 @@ func (d *Decision) step(c Cluster, now time.Time) {
 // delay is a cluster's own, in whole milliseconds.
 func delay(seed string) time.Duration {
 	h := fnv.New64a()
-	h.Write([]byte(seed)) //nolint:errcheck // a hash takes everything
+	h.Write([]byte(seed))
 	return time.Duration(h.Sum64()%uint64(MaxDelay/time.Millisecond)) * time.Millisecond
 }

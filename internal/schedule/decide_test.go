@@ -13,7 +13,7 @@ import (
 )
 
 // The cases are about one evening. The cluster "a" runs and has been told to in the
-// morning; its delay is short, that of "slow" is long.
+// morning; its delay is 860 ms, that of "slow" 43 s.
 var (
 	evening = time.Date(2026, 11, 20, 19, 0, 0, 0, time.UTC)
 	morning = evening.Add(-11 * time.Hour)
@@ -31,7 +31,7 @@ func seen(changes ...with) Seen {
 	s := Seen{
 		Timetable: table, Created: evening.AddDate(0, -1, 0),
 		Record:   Record{Slot: woken, Outcome: v1alpha1.OutcomeTaken, StartedAt: morning, FinishedAt: morning.Add(time.Minute), Told: 1},
-		Clusters: []Cluster{{Name: "a", Seed: "25", Since: evening.AddDate(0, -2, 0), Wanted: hivev1.PowerRunning, Told: woken}},
+		Clusters: []Cluster{{Name: "a", Seed: "54", Since: evening.AddDate(0, -2, 0), Wanted: hivev1.PowerRunning, Told: woken}},
 	}
 	for _, c := range changes {
 		c(&s)
@@ -74,8 +74,8 @@ func TestDecide(t *testing.T) {
 		"before the slot there is nothing to do":   {seen(), -time.Minute, "Taken of 08:00; look in 1m0s"},
 		"at its time the slot is begun":            {seen(), 0, "Underway of 19:00; look in 1s"},
 		"each cluster is told after its delay":     {seen(record(v1alpha1.OutcomeUnderway, asleep, 0)), 2 * time.Second, "Underway of 19:00; hibernate a: slot of 2026-11-20T19:00:00Z; look in 1s"},
-		"steps are in the order of names":          {seen(another("b", "25"), record(v1alpha1.OutcomeUnderway, asleep, 0)), time.Minute, "Underway of 19:00; hibernate a: slot of 2026-11-20T19:00:00Z; hibernate b: slot of 2026-11-20T19:00:00Z; look in 1s"},
-		"a slow one comes later":                   {seen(another("slow", "0"), record(v1alpha1.OutcomeUnderway, asleep, 0)), 2 * time.Second, "Underway of 19:00; hibernate a: slot of 2026-11-20T19:00:00Z; look in 1s"},
+		"steps are in the order of names":          {seen(another("b", "54"), record(v1alpha1.OutcomeUnderway, asleep, 0)), time.Minute, "Underway of 19:00; hibernate a: slot of 2026-11-20T19:00:00Z; hibernate b: slot of 2026-11-20T19:00:00Z; look in 1s"},
+		"a slow one comes later":                   {seen(another("slow", "26"), record(v1alpha1.OutcomeUnderway, asleep, 0)), 2 * time.Second, "Underway of 19:00; hibernate a: slot of 2026-11-20T19:00:00Z; look in 1s"},
 		"when all are told the slot is taken":      {seen(told, record(v1alpha1.OutcomeUnderway, asleep, 0)), time.Minute, "Taken of 19:00; look in 12h59m0s"},
 		"a slot without clusters is taken at once": {seen(func(s *Seen) { s.Clusters = nil }), 0, "Taken of 19:00; look in 13h0m0s"},
 		"one that sleeps already is told, so that waking it counts as a change": {
@@ -90,7 +90,7 @@ func TestDecide(t *testing.T) {
 			seen(record(v1alpha1.OutcomeTaken, asleep, 0)), time.Hour, "Taken of 19:00; look in 12h0m0s",
 		},
 		"a missed slot is made up for, delays counted from when it is noticed": {
-			seen(another("slow", "0")), 3 * time.Hour, "Underway of 19:00; look in 1s",
+			seen(another("slow", "26")), 3 * time.Hour, "Underway of 19:00; look in 1s",
 		},
 		"a change by hand after a missed slot stands": {
 			seen(cluster(func(c *Cluster) { c.Changed = evening.Add(time.Hour) })), 3 * time.Hour, "Taken of 19:00; look in 10h0m0s",

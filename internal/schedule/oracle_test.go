@@ -228,17 +228,18 @@ func (w *world) controllerUntil(from, to time.Time) {
 	}
 }
 
-// pass is what the controller does; one write in five fails, and so may be the last
-// of its process.
+// pass is what the controller does. One write in five fails, and so may be the last
+// of its process; but none right before everybody looks.
 func (w *world) pass(now time.Time) {
 	d := Decide(w.seen, now)
 	w.look = now.Add(time.Second)
-	if w.IntN(5) == 0 {
+	fails := func() bool { return now.Second() < 40 && w.IntN(5) == 0 }
+	if fails() {
 		return
 	}
 	w.seen.Record = d.Record
 	for _, s := range d.Steps {
-		if w.IntN(5) == 0 {
+		if fails() {
 			return
 		}
 		w.take(s)

@@ -154,12 +154,12 @@ func TestAMissedSlot(t *testing.T) {
 		at := metav1.NewTime(evening.Add(time.Hour))
 		changed.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "hive.openshift.io/v1", Time: &at,
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:powerState":{}}}`)},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:powerState":{}}}`),
 		}}
 		other := cluster("team", "b", wants(awake))
 		other.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "hive.openshift.io/v1", Time: &at,
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:hibernateAfter":{}}}`)},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:hibernateAfter":{}}}`),
 		}}
 		h := newHub(t, nights(), changed, other)
 		h.clock.SetTime(night)

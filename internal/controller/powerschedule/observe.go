@@ -207,7 +207,7 @@ func changedAt(entries []metav1.ManagedFieldsEntry) time.Time {
 		var owned struct {
 			Spec map[string]json.RawMessage `json:"f:spec"`
 		}
-		if e.FieldsV1 == nil || e.Time == nil || e.Subresource != "" || json.Unmarshal(e.FieldsV1.Raw, &owned) != nil {
+		if e.FieldsV1 == nil || e.Time == nil || e.Subresource != "" || json.Unmarshal(e.FieldsV1.GetRawBytes(), &owned) != nil {
 			continue
 		}
 		if _, ok := owned.Spec["f:powerState"]; ok && e.Time.After(out) {

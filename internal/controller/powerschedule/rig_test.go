@@ -74,7 +74,9 @@ func cluster(namespace, name string, edits ...edit) *hivev1.ClusterDeployment {
 	return cd
 }
 
-func wants(p hivev1.PowerState) edit { return func(cd *hivev1.ClusterDeployment) { cd.Spec.PowerState = p } }
+func wants(p hivev1.PowerState) edit {
+	return func(cd *hivev1.ClusterDeployment) { cd.Spec.PowerState = p }
+}
 
 func pooled(pools, claim string) edit {
 	return func(cd *hivev1.ClusterDeployment) {
