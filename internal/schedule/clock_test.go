@@ -45,6 +45,10 @@ func TestSlotsWhenClocksChange(t *testing.T) {
 			"Europe/Berlin", "30 2 * * *", "2026-10-24T00:00:00Z",
 			"Oct 24 02:30 +0200, Oct 25 02:30 +0200, Oct 26 02:30 +0100",
 		},
+		"asked in the second of two hours, the next is tomorrow": {
+			"Europe/Berlin", "30 2 * * *", "2026-10-25T01:10:00Z",
+			"Oct 26 02:30 +0100, Oct 27 02:30 +0100, Oct 28 02:30 +0100",
+		},
 		"in New York, forward": {
 			"America/New_York", "30 2 * * *", "2026-03-07T06:00:00Z",
 			"Mar 7 02:30 -0500, Mar 8 03:00 -0400, Mar 9 02:30 -0400",

@@ -85,6 +85,7 @@ func TestWhichClusters(t *testing.T) {
 		claim("team", "mine", "mine", map[string]string{"env": "dev"}), claim("team", "hers", "hers", nil), claim("other", "his", "his", nil),
 		claim("team", "waits", "", nil),
 		claim("team", "thief", "his", nil), // a claim that says it has another's cluster
+		claim("team", "his", "his", nil),   // the same, with the name of the other's claim
 		cluster("planted", "planted", pooled("team", "mine")),
 	}
 	for name, tc := range map[string]struct {
