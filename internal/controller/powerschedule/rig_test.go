@@ -104,7 +104,7 @@ func claim(namespace, name, cluster string, labels map[string]string) *hivev1.Cl
 
 // hub is an API with the controller on it, and a clock that tests turn.
 type hub struct {
-	client.WithWatch
+	client.Client
 	*testing.T
 	clock  *clocktesting.FakePassiveClock
 	events *events.FakeRecorder
@@ -119,7 +119,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	h := &hub{T: t, clock: clocktesting.NewFakePassiveClock(evening), events: events.NewFakeRecorder(1000), refuse: func(client.Object) error { return nil }}
 	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(&v1alpha1.PowerSchedule{}, &hivev1.ClusterDeployment{}).
 		WithReturnManagedFields().WithObjects(objects...)
-	h.WithWatch = interceptor.NewClient(b.Build(), interceptor.Funcs{
+	h.Client = interceptor.NewClient(b.Build(), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if err := h.refuse(o); err != nil {
 				return err
