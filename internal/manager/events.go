@@ -15,7 +15,7 @@ import (
 // client keeps them from holding up the writes that serve a burst of claims:
 // what is above the limit follows a little later.
 const (
-	eventsQPS   = 50
+	eventsQPS   = 25
 	eventsBurst = 50
 )
 

@@ -32,6 +32,9 @@ func (b *bench) burst(ctx context.Context, clusters, claims int) ([]row, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := b.calm(ctx); err != nil {
+		return nil, err
+	}
 	bare, err := b.measure(ctx, func() error { return b.bare(ctx, pairs) })
 	if err != nil {
 		return nil, err
@@ -39,6 +42,9 @@ func (b *bench) burst(ctx context.Context, clusters, claims int) ([]row, error) 
 	names := make([]string, claims)
 	for i := range names {
 		names[i] = fmt.Sprintf("burst-%d", i)
+	}
+	if err := b.calm(ctx); err != nil {
+		return nil, err
 	}
 	var waits map[string]time.Duration
 	served, err := b.measure(ctx, func() (err error) {

@@ -40,6 +40,9 @@ func (b *bench) steady(ctx context.Context, clusters int) ([]row, error) {
 	for i := range names {
 		names[i] = fmt.Sprintf("steady-%d", i)
 	}
+	if err := b.calm(ctx); err != nil {
+		return nil, err
+	}
 	tick := time.NewTicker(time.Second / rate)
 	defer tick.Stop()
 	waits, err := b.claimAll(ctx, "fake", names, writers, tick.C)

@@ -22,15 +22,18 @@ const (
 // pace is how many clusters a pass creates at most, and when the next pass begins
 // if the plan has more. What makes a cluster costs the API server several times
 // what serves a claim. So while claims are being served, and half of the pool is
-// there for those that come next, clusters are made one at a time, and by no pass
-// that serves.
+// there for those that come next, clusters are made one at a time, not one right
+// after the other, and by no pass that serves.
 func (s *seen) pace(p pool.Plan, now time.Time) (most int, later time.Duration) {
 	enough := p.Report.Waiting == 0 && 2*p.Report.Count[pool.Assignable] >= s.snapshot.Settings.Size
 	switch {
 	case enough && len(p.Of(pool.Bind)) > 0:
 		return 0, refill
 	case enough && s.inDemand(now):
-		return max(0, 1-p.Report.Count[pool.Installing]-len(s.snapshot.Pending)), refill
+		if len(s.snapshot.Pending) > 0 || p.Report.Count[pool.Installing] > 0 || s.grew(now) {
+			return 0, refill
+		}
+		return 1, refill
 	default:
 		return batch, soon
 	}
@@ -39,6 +42,16 @@ func (s *seen) pace(p pool.Plan, now time.Time) (most int, later time.Duration) 
 func (s *seen) inDemand(now time.Time) bool {
 	for _, cd := range s.clusters {
 		if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.ClaimedTimestamp != nil && now.Sub(ref.ClaimedTimestamp.Time) < demand {
+			return true
+		}
+	}
+	return false
+}
+
+// grew reports whether a cluster was made a moment ago.
+func (s *seen) grew(now time.Time) bool {
+	for _, cd := range s.clusters {
+		if now.Sub(cd.CreationTimestamp.Time) < demand {
 			return true
 		}
 	}

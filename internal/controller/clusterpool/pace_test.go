@@ -16,7 +16,7 @@ func TestPace(t *testing.T) {
 		size                            int
 		assignable, installing, waiting int
 		binds, pending                  int
-		served                          time.Duration // ago; 0 is never
+		served, made                    time.Duration // ago; 0 is never
 		most                            int
 		later                           time.Duration
 	}{
@@ -27,6 +27,8 @@ func TestPace(t *testing.T) {
 		"after it, one at a time":                             {size: 10, assignable: 5, served: time.Second, most: 1, later: refill},
 		"and that one is waited for":                          {size: 10, assignable: 5, installing: 1, served: time.Second, most: 0, later: refill},
 		"also when it has a name only":                        {size: 10, assignable: 5, pending: 1, served: time.Second, most: 0, later: refill},
+		"nor follows another at once":                         {size: 10, assignable: 5, served: time.Second, made: time.Second, most: 0, later: refill},
+		"but a while later":                                   {size: 10, assignable: 5, served: time.Second, made: demand, most: 1, later: refill},
 		"until demand is over":                                {size: 10, assignable: 5, served: demand, most: batch, later: soon},
 		"a pool whose last running cluster went is not asked": {size: 1, served: time.Second, most: batch, later: soon},
 		"a pool of size 0 makes what claims wait for":         {waiting: 3, served: time.Second, most: batch, later: soon},
@@ -39,6 +41,9 @@ func TestPace(t *testing.T) {
 			if tc.served > 0 {
 				at := metav1.NewTime(now.Add(-tc.served))
 				s.clusters["given"] = &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{ClusterPoolRef: &hivev1.ClusterPoolReference{ClaimedTimestamp: &at}}}
+			}
+			if tc.made > 0 {
+				s.clusters["new"] = &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-tc.made))}}
 			}
 			p := pool.Plan{Report: pool.Report{Waiting: tc.waiting, Count: map[pool.Phase]int{pool.Assignable: tc.assignable, pool.Installing: tc.installing}}}
 			for range tc.binds {
