@@ -81,7 +81,7 @@ func TestAnObjectThatCannotBeReadStopsNoOther(t *testing.T) {
 	}
 	h.gone(t, cluster(cd.Name))
 	h.merge(t, kept, `{"spec":{"lifetime":"8h"}}`)
-	h.gone(t, h.raw(t, kept))
+	h.gone(t, h.untyped(kept))
 }
 
 // A list in place of a time is taken by the API server itself: to its validation a
