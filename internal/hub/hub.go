@@ -37,7 +37,7 @@ const (
 	calm  = 50
 	busy  = 150
 	rate  = 40 << 20
-	extra = 400 << 20
+	extra = 300 << 20
 )
 
 // Options say where a hub is.
@@ -83,7 +83,7 @@ func Start(ctx context.Context, o Options) (*Hub, error) {
 	if err := h.start(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the hub on %s: %w", o.Dir, err), lock.Release())
 	}
-	(&heap.Breath{Calm: calm, Busy: busy, Rate: rate, Extra: extra}).Start()
+	heap.Breath{Calm: calm, Busy: busy, Rate: rate, Extra: extra}.Start()
 	return h, nil
 }
 

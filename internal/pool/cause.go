@@ -43,7 +43,7 @@ func (m Member) defect(s Settings, now time.Time) Cause {
 }
 
 // replace plans the deletion of a member in whose place another will be made.
-func (d *draft) replace(m Member, why Cause, reason string) {
+func (d *draft) replace(m *Member, why Cause, reason string) {
 	if d.destroy(m, "%s", reason) {
 		d.steps[len(d.steps)-1].Cause = why
 	}

@@ -29,11 +29,14 @@ func Decide(s Snapshot) Plan {
 }
 
 // draft is a plan in the making: the snapshot sorted into buckets, and what is
-// left of the limits.
+// left of the limits. Members are sorted and passed on by reference: there may be
+// thousands, and a pool in demand is looked at fifty times a second.
 type draft struct {
 	Snapshot
-	steps   []Step
-	buckets map[Phase][]Member
+	steps []Step
+	// all are the members, oldest first; each is in one of the buckets.
+	all     []*Member
+	buckets map[Phase][]*Member
 	waiting []Claim
 	claims  map[string]Claim
 	// room is how many more clusters may exist, budget how many more may be
@@ -48,14 +51,16 @@ type draft struct {
 const unlimited = 1 << 30
 
 func newDraft(s Snapshot) *draft {
-	d := &draft{Snapshot: s, buckets: map[Phase][]Member{}, claims: map[string]Claim{}}
+	d := &draft{Snapshot: s, buckets: map[Phase][]*Member{}, claims: make(map[string]Claim, len(s.Claims)), all: byAge(s.Members)}
 	for _, c := range s.Claims {
 		d.claims[c.Name] = c
 	}
 	given, half := map[string]bool{}, named(s.Claims)
-	for _, m := range sorted(s.Members, oldestFirst) {
-		if m.Claim == "" {
-			m.Claim = half[m.Name]
+	for i, m := range d.all {
+		if claim := half[m.Name]; m.Claim == "" && claim != "" {
+			whole := *m
+			whole.Claim = claim
+			m, d.all[i] = &whole, &whole
 		}
 		p := m.Phase(s.Settings, s.Now)
 		d.buckets[p] = append(d.buckets[p], m)
@@ -63,7 +68,7 @@ func newDraft(s Snapshot) *draft {
 			given[m.Claim] = true
 		}
 	}
-	for _, c := range sorted(s.Claims, claimsOldestFirst) {
+	for _, c := range oldestClaims(s.Claims) {
 		if c.Cluster == "" && !c.Deleting && !c.Unreadable && !given[c.Name] {
 			d.waiting = append(d.waiting, c)
 		}
@@ -78,7 +83,7 @@ func newDraft(s Snapshot) *draft {
 // two writes before the first. It is that claim's all the same.
 func named(claims []Claim) map[string]string {
 	out := map[string]string{}
-	for _, c := range sorted(claims, claimsOldestFirst) {
+	for _, c := range oldestClaims(claims) {
 		if _, again := out[c.Cluster]; !again && c.Cluster != "" && !c.Deleting {
 			out[c.Cluster] = c.Name
 		}
@@ -110,7 +115,7 @@ func (d *draft) step(v Verb, cluster, reason string, args ...any) {
 }
 
 // destroy plans the deletion of m, if the budget allows it and all of m could be read.
-func (d *draft) destroy(m Member, reason string, args ...any) bool {
+func (d *draft) destroy(m *Member, reason string, args ...any) bool {
 	if d.budget <= 0 || m.Unreadable != "" {
 		return false
 	}
@@ -178,7 +183,7 @@ func (d *draft) assign() {
 	d.waiting = d.waiting[n:]
 }
 
-func (d *draft) bind(c Claim, m Member, reason string) {
+func (d *draft) bind(c Claim, m *Member, reason string) {
 	d.steps = append(d.steps, Step{Verb: Bind, Cluster: m.Name, Claim: c.Name, Reason: reason})
 }
 
@@ -210,7 +215,7 @@ func (d *draft) whyRun() string {
 	return "runningCount"
 }
 
-func (d *draft) tell(m Member, want Power, reason string, args ...any) {
+func (d *draft) tell(m *Member, want Power, reason string, args ...any) {
 	if m.Wanted == want {
 		return
 	}
@@ -298,12 +303,18 @@ func (d *draft) renew() {
 }
 
 // unclaimed returns the members of these buckets, oldest first.
-func (d *draft) unclaimed(phases ...Phase) []Member {
-	var out []Member
+func (d *draft) unclaimed(phases ...Phase) []*Member {
+	var out []*Member
+	parts := 0
 	for _, p := range phases {
-		out = append(out, d.buckets[p]...)
+		if more := d.buckets[p]; len(more) > 0 {
+			out = append(out, more...)
+			parts++
+		}
 	}
-	slices.SortStableFunc(out, oldestFirst)
+	if parts > 1 {
+		slices.SortFunc(out, oldestFirst)
+	}
 	return out
 }
 

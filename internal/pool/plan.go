@@ -92,7 +92,7 @@ type Report struct {
 	AtMaxSize bool
 	// Stale and Unversioned name unclaimed members that differ from the pool, or do not say; sorted.
 	Stale, Unversioned []string
-	// Left names the members that keep a deleted pool from going; sorted.
+	// Left names the members that keep a deleted pool from going; sorted. Empty while the pool is not being deleted.
 	Left []string
 	// Words is the plan for people: one sentence, stable from pass to pass.
 	Words string

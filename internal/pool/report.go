@@ -12,6 +12,9 @@ func (d *draft) report() Report {
 		r.Count[p] = len(members)
 		for _, m := range members {
 			r.mark(m, p, d.Settings)
+			if d.Settings.Deleting {
+				r.Left = append(r.Left, m.Name)
+			}
 		}
 	}
 	slices.Sort(r.Stale)
@@ -26,8 +29,7 @@ func (d *draft) report() Report {
 	return r
 }
 
-func (r *Report) mark(m Member, p Phase, s Settings) {
-	r.Left = append(r.Left, m.Name)
+func (r *Report) mark(m *Member, p Phase, s Settings) {
 	switch p {
 	case Installing, Standby, Assignable, Broken:
 	default:
@@ -58,12 +60,22 @@ func (d *draft) words() string {
 
 // unreadable tells of the first member that could not be read, and how many more there are.
 func (d *draft) unreadable() []string {
-	all := slices.DeleteFunc(sorted(d.Members, oldestFirst), func(m Member) bool { return m.Unreadable == "" })
-	if len(all) == 0 {
+	var first *Member
+	more := -1
+	for _, m := range d.all {
+		if m.Unreadable == "" {
+			continue
+		}
+		if first == nil {
+			first = m
+		}
+		more++
+	}
+	if first == nil {
 		return nil
 	}
-	words := fmt.Sprintf("ClusterDeployment %s is left alone until it can be read: %s", all[0].Name, all[0].Unreadable)
-	if more := len(all) - 1; more > 0 {
+	words := fmt.Sprintf("ClusterDeployment %s is left alone until it can be read: %s", first.Name, first.Unreadable)
+	if more > 0 {
 		words += fmt.Sprintf("; so are %d more", more)
 	}
 	return []string{words}

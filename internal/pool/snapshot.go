@@ -164,8 +164,18 @@ func past(since time.Time, span time.Duration, now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(span))
 }
 
+// byAge refers to all of list, oldest first.
+func byAge(list []Member) []*Member {
+	out := make([]*Member, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	slices.SortFunc(out, oldestFirst)
+	return out
+}
+
 // oldestFirst orders members by age; the name settles ties.
-func oldestFirst(a, b Member) int {
+func oldestFirst(a, b *Member) int {
 	if c := a.Created.Compare(b.Created); c != 0 {
 		return c
 	}
@@ -179,8 +189,8 @@ func claimsOldestFirst(a, b Claim) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-func sorted[T any](list []T, order func(a, b T) int) []T {
+func oldestClaims(list []Claim) []Claim {
 	out := slices.Clone(list)
-	slices.SortStableFunc(out, order)
+	slices.SortFunc(out, claimsOldestFirst)
 	return out
 }

@@ -50,9 +50,11 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 			errs = append(errs, err)
 		}
 	}
-	if err := r.report(ctx, s, p.Report, names); err != nil {
+	later, err := r.report(ctx, s, p, names)
+	if err != nil {
 		return next, errors.Join(append(errs, err)...)
 	}
+	next = soonest(next, later)
 	errs = append(errs,
 		r.create(ctx, s, append(s.snapshot.Pending, names...)),
 		each(p.Of(pool.Delete), func(st pool.Step) error { return r.destroy(ctx, s, st) }))

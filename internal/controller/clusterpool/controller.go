@@ -9,10 +9,8 @@ package clusterpool
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -20,17 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/fresh"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/pool"
-	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch;patch
@@ -72,6 +67,7 @@ type Reconciler struct {
 	newest   versions
 	verdicts verdicts
 	tellings tellings
+	reports  reports
 }
 
 // Reconcile does one pass over the pool.
@@ -125,63 +121,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Named("clusterpool").
 		For(&hivev1.ClusterPool{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged()))).
-		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(poolOfCluster), builder.WithPredicates(factsChanged())).
-		Watches(&hivev1.ClusterClaim{}, handler.EnqueueRequestsFromMapFunc(poolOfClaim), builder.WithPredicates(predicate.Or(
+		Watches(&hivev1.ClusterDeployment{}, soonOrLater(poolOfCluster, given), builder.WithPredicates(factsChanged())).
+		Watches(&hivev1.ClusterClaim{}, soonOrLater(poolOfClaim, known), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, finalizersChanged()))).
 		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfImageSet)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r.Metrics.Reconciler("clusterpool", r))
-}
-
-func poolOfCluster(_ context.Context, o client.Object) []reconcile.Request {
-	p := poolOf(o.(*hivev1.ClusterDeployment))
-	if p.Name == "" {
-		return nil
-	}
-	return request(p.Namespace, p.Name)
-}
-
-func poolOfClaim(_ context.Context, o client.Object) []reconcile.Request {
-	return request(o.GetNamespace(), o.(*hivev1.ClusterClaim).Spec.ClusterPoolName)
-}
-
-func (r *Reconciler) poolsOfImageSet(ctx context.Context, o client.Object) []reconcile.Request {
-	var list hivev1.ClusterPoolList
-	if err := r.Client.List(ctx, &list); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing pools of an image set")
-		return nil
-	}
-	var out []reconcile.Request
-	for _, p := range list.Items {
-		if p.Spec.ImageSetRef.Name == o.GetName() {
-			r.verdicts.forget(p.UID)
-			out = append(out, request(p.Namespace, p.Name)...)
-		}
-	}
-	return out
-}
-
-func request(namespace, name string) []reconcile.Request {
-	var q reconcile.Request
-	q.Namespace, q.Name = namespace, name
-	return []reconcile.Request{q}
-}
-
-// factsChanged lets those updates of a cluster through that a plan could depend on.
-func factsChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*hivev1.ClusterDeployment), e.ObjectNew.(*hivev1.ClusterDeployment)
-		never := time.Time{}
-		return facts.Of(before, never) != facts.Of(after, never)
-	}}
-}
-
-// finalizersChanged lets updates through by which deleting begins or goes on.
-func finalizersChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||
-			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
-	}}
 }
 
 // happened tells users of a step that was taken. Events about one object are

@@ -131,8 +131,12 @@ func (j *judge) cluster(c change[*hivev1.ClusterDeployment]) {
 	same := c.after.DeepCopy()
 	same.Spec.PowerState = c.before.Spec.PowerState
 	same.Spec.ClusterPoolRef.ClaimName, same.Spec.ClusterPoolRef.ClaimedTimestamp = c.before.Spec.ClusterPoolRef.ClaimName, c.before.Spec.ClusterPoolRef.ClaimedTimestamp
+	// A cluster follows what its pool says of these; follow_test.go has how.
+	same.Spec.HibernateAfter = c.before.Spec.HibernateAfter
+	same.Spec.PowerstateTransitionToRunningTimeout = c.before.Spec.PowerstateTransitionToRunningTimeout
+	same.Spec.PowerstateTransitionToHibernatingTimeout = c.before.Spec.PowerstateTransitionToHibernatingTimeout
 	if !equality.Semantic.DeepEqual(same.Spec, c.before.Spec) || !equality.Semantic.DeepEqual(same.Status, c.before.Status) {
-		j.broke("%s edited more of cluster %s than its claim and power", c.by.Name, name)
+		j.broke("%s edited more of cluster %s than its claim, power and timeouts", c.by.Name, name)
 	}
 	if c.before.Spec.ClusterPoolRef.ClaimName != "" && c.after.Spec.PowerState != c.before.Spec.PowerState {
 		j.broke("%s set the power of cluster %s, which is claimed", c.by.Name, name)

@@ -3,23 +3,78 @@ package clusterpool
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool"
 )
 
+// reportEvery is how often a pool that serves claims reports: its counts change
+// with each claim, and each report would keep the next claim waiting.
+const reportEvery = time.Second
+
+// reports remembers when the status of a pool was last written.
+type reports struct {
+	mu   sync.Mutex
+	last map[types.UID]time.Time
+}
+
+// wait is how long the pool's report may wait; 0 when it was not written a moment ago.
+func (r *reports) wait(pool types.UID, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, ok := r.last[pool]; ok && now.Sub(last) < reportEvery {
+		return last.Add(reportEvery).Sub(now)
+	}
+	return 0
+}
+
+func (r *reports) note(pool types.UID, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil {
+		r.last = map[types.UID]time.Time{}
+	}
+	for other, last := range r.last {
+		if now.Sub(last) >= reportEvery {
+			delete(r.last, other)
+		}
+	}
+	r.last[pool] = now
+}
+
 // report writes the pool's status, if it changed: counts, conditions, and the
-// names under which clusters are about to be created.
-func (r *Reconciler) report(ctx context.Context, s *seen, rep pool.Report, names []string) error {
-	before := s.pool.DeepCopy()
-	pending := append(s.unseen(), names...)
-	s.pool.Status = s.objects().Status(rep, pending, r.Clock.Now())
+// names under which clusters are about to be created. While claims are being
+// served, counts alone may be left to a later pass: it returns when.
+func (r *Reconciler) report(ctx context.Context, s *seen, p pool.Plan, names []string) (time.Duration, error) {
+	before, now := s.pool.DeepCopy(), r.Clock.Now()
+	s.pool.Status = s.objects().Status(p.Report, append(s.unseen(), names...), now)
+	if s.inDemand(now) && onlyCounts(before.Status, s.pool.Status) {
+		if wait := r.reports.wait(s.pool.UID, now); wait > 0 {
+			return wait, nil
+		}
+	}
 	wrote, err := patch.Status(ctx, r.Client, before, s.pool)
 	if err != nil {
-		return fmt.Errorf("writing the status of pool %s: %w", s.pool.Name, err)
+		return 0, fmt.Errorf("writing the status of pool %s: %w", s.pool.Name, err)
 	}
 	if wrote {
+		r.reports.note(s.pool.UID, now)
 		r.wrotePool(s)
 	}
-	return nil
+	return 0, nil
+}
+
+// onlyCounts reports whether two statuses differ in nothing but numbers, and the
+// sentence that has some of them.
+func onlyCounts(a, b hivev1.ClusterPoolStatus) bool {
+	for _, st := range []*hivev1.ClusterPoolStatus{&a, &b} {
+		st.Size, st.Standby, st.Ready, st.Plan = 0, 0, 0, ""
+	}
+	return equality.Semantic.DeepEqual(a, b)
 }

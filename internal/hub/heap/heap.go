@@ -1,100 +1,124 @@
 // Package heap lets a process take more memory while it is busy, and less while it
-// is not.
+// is not, and keeps the garbage collector out of the way of what is being served.
 //
-// The garbage collector's percentage (runtime/debug.SetGCPercent) trades the two.
-// A hub idles most of the time, and should be small then. In a burst of claims a
-// small percentage makes the collector take a third of the processor time.
+// The runtime collects when the heap has grown by a percentage of what is in use
+// (runtime/debug.SetGCPercent), and has everybody who allocates help, so that it is
+// done before the heap reaches its goal. The heap of an API server is big and
+// changes fast: in a burst of claims every request stood still for as long as it
+// helped, half a second at a time. Here collections begin long before the runtime
+// would begin one, and nobody has to help.
 package heap
 
 import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"sync"
 	"time"
 )
 
 // Breath is how a process breathes.
 type Breath struct {
-	// Calm and Busy are percentages for runtime/debug.SetGCPercent.
+	// Calm and Busy are by how many percent of what is in use the heap grows before it is collected.
 	Calm, Busy int
 	// Rate is from how many bytes allocated in a second on the process counts as busy.
 	Rate uint64
-	// Extra is how many bytes of garbage a busy process may have at most; a big one
-	// has more already when it is calm.
+	// Extra is by how many bytes the heap of a busy process grows at most before it
+	// is collected; a big one grows by more already when it is calm.
 	Extra uint64
-
-	mu      sync.Mutex
-	percent int
-	at      time.Time
-	total   uint64
-	again   *time.Timer
 }
 
-// rest is how long a busy process has to be less busy to be calm.
-const rest = 5 * time.Second
-
-// Start sets the percentage to Calm, and from then on after each collection to what
-// suits the rate at which memory was allocated since the last look. A busy process is
-// also looked at every five seconds: when it is calm, collections are rare.
-func (b *Breath) Start() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.percent, b.at, b.total = b.Calm, time.Now(), read(allocated)
-	b.again = time.AfterFunc(rest, b.look)
-	debug.SetGCPercent(b.Calm)
-	b.arm()
-}
-
-// arm has the next collection noticed: it finds an object that nobody uses.
-func (b *Breath) arm() {
-	bait := new([64]byte)
-	runtime.AddCleanup(bait, func(b *Breath) {
-		b.look()
-		b.arm()
-	}, b)
-}
-
-func (b *Breath) look() {
-	if b.turn() {
-		debug.FreeOSMemory() // the runtime would keep much of it, and give back the rest by and by
-	}
-}
-
-// turn sets what suits, and reports whether the process is busy no more.
-func (b *Breath) turn() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now, total := time.Now(), read(allocated)
-	want := b.suits(total-b.total, now.Sub(b.at), read(live))
-	b.at, b.total = now, total
-	if want != b.Calm {
-		b.again.Reset(rest)
-	}
-	if want == b.percent {
-		return false
-	}
-	b.percent = want
-	debug.SetGCPercent(want)
-	return want == b.Calm
-}
-
-// suits is the percentage for that many bytes allocated in that time, with so many in use.
-func (b *Breath) suits(bytes uint64, span time.Duration, inUse uint64) int {
-	if span <= 0 || float64(bytes) < float64(b.Rate)*span.Seconds() {
-		return b.Calm
-	}
-	return max(b.Calm, min(b.Busy, int(100*b.Extra/max(1, inUse))))
-}
-
-// Names of runtime/metrics.
 const (
-	allocated = "/gc/heap/allocs:bytes"
-	live      = "/gc/heap/live:bytes"
+	// beat is how often the heap is looked at.
+	beat = 50 * time.Millisecond
+	// rush is for how long a process must be busy to count as busy, rest for how long
+	// it must not to count as calm again.
+	rush = 500 * time.Millisecond
+	rest = 5 * time.Second
+	// late is how much later the runtime would begin, as a factor: only if we were asleep.
+	late = 3
 )
 
-func read(name string) uint64 {
-	s := []metrics.Sample{{Name: name}}
+// Start collects this process's garbage from now on.
+func (b Breath) Start() {
+	debug.SetGCPercent(late * b.Calm)
+	go func() {
+		s := state{percent: b.Calm}
+		for now := range time.Tick(beat) {
+			before := s.percent
+			what := s.look(b, see(now))
+			if s.percent != before {
+				debug.SetGCPercent(late * s.percent)
+			}
+			switch what {
+			case collect:
+				runtime.GC()
+			case release:
+				debug.FreeOSMemory() // the runtime would keep much of it, and give back the rest by and by
+			}
+		}
+	}()
+}
+
+// sight is what can be seen of the heap at a time, in bytes.
+type sight struct {
+	at time.Time
+	// total is all that was ever allocated, heap what is in use or garbage, live what
+	// the last collection found to be in use.
+	total, heap, live uint64
+}
+
+func see(now time.Time) sight {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
-	return s[0].Value.Uint64()
+	return sight{now, s[0].Value.Uint64(), s[1].Value.Uint64(), s[2].Value.Uint64()}
+}
+
+type verdict int
+
+const (
+	nothing verdict = iota
+	collect
+	// release collects, and gives the memory back.
+	release
+)
+
+// state is what is remembered from look to look.
+type state struct {
+	// percent is by how much the heap may grow now.
+	percent int
+	// since is what was seen when the current span began.
+	since sight
+}
+
+// look judges what is seen now.
+func (s *state) look(b Breath, now sight) verdict {
+	before := s.percent
+	s.breathe(b, now)
+	switch {
+	case s.percent < before && s.percent == b.Calm:
+		return release
+	case now.heap-min(now.heap, now.live) > now.live/100*uint64(s.percent):
+		return collect
+	default:
+		return nothing
+	}
+}
+
+// breathe sets the percentage at the end of each span: rush while calm, rest while busy.
+func (s *state) breathe(b Breath, now sight) {
+	span, least := now.at.Sub(s.since.at), rest
+	if s.percent == b.Calm {
+		least = rush
+	}
+	if s.since.at.IsZero() {
+		s.since = now
+	}
+	if span < least || s.since == now {
+		return
+	}
+	s.percent = b.Calm
+	if float64(now.total-s.since.total) >= float64(b.Rate)*span.Seconds() {
+		s.percent = max(b.Calm, min(b.Busy, int(100*b.Extra/max(1, now.live))))
+	}
+	s.since = now
 }

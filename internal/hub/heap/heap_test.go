@@ -7,56 +7,73 @@ import (
 	"time"
 )
 
-func TestSuits(t *testing.T) {
-	b := &Breath{Calm: 50, Busy: 150, Rate: 40 << 20, Extra: 400 << 20}
+const mb = 1 << 20
+
+func TestLook(t *testing.T) {
+	b := Breath{Calm: 50, Busy: 150, Rate: 40 * mb, Extra: 300 * mb}
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		bytes uint64
-		span  time.Duration
-		inUse uint64
-		want  int
+		before  int
+		span    time.Duration
+		bytes   uint64 // allocated in the span
+		garbage uint64
+		live    uint64
+		percent int
+		want    verdict
 	}{
-		"a burst":                        {60 << 20, 200 * time.Millisecond, 130 << 20, 150},
-		"the rate itself":                {40 << 20, time.Second, 130 << 20, 150},
-		"a little less":                  {40<<20 - 1, time.Second, 130 << 20, 50},
-		"collected by the runtime":       {190 << 20, 2 * time.Minute, 130 << 20, 50},
-		"two collections in one instant": {0, 0, 130 << 20, 50},
-		"a bigger one takes no more":     {60 << 20, time.Second, 400 << 20, 100},
-		"a huge one takes what it has":   {60 << 20, time.Second, 4 << 30, 50},
-		"nothing in use":                 {60 << 20, time.Second, 0, 150},
+		"calm":                           {50, rush, 1 * mb, 10 * mb, 130 * mb, 50, nothing},
+		"calm, half of it is garbage":    {50, rush, 1 * mb, 66 * mb, 130 * mb, 50, collect},
+		"a burst begins":                 {50, rush, 20 * mb, 66 * mb, 130 * mb, 150, nothing},
+		"a little less is none":          {50, rush, 20*mb - 1, 10 * mb, 130 * mb, 50, nothing},
+		"it is too early to tell":        {50, rush - 1, 900 * mb, 10 * mb, 130 * mb, 50, nothing},
+		"in a burst":                     {150, rest, 400 * mb, 100 * mb, 130 * mb, 150, nothing},
+		"in a burst, much is garbage":    {150, rest, 400 * mb, 196 * mb, 130 * mb, 150, collect},
+		"a pause in a burst":             {150, rest - 1, 0, 10 * mb, 130 * mb, 150, nothing},
+		"a burst ends":                   {150, rest, 100 * mb, 100 * mb, 130 * mb, 50, release},
+		"a bigger heap grows no further": {50, rush, 200 * mb, 299 * mb, 300 * mb, 100, nothing},
+		"… and is collected":             {100, rest, 900 * mb, 301 * mb, 300 * mb, 100, collect},
+		"a huge one grows as when calm":  {50, rush, 200 * mb, 301 * mb, 4096 * mb, 50, nothing},
+		"none is in use":                 {50, rush, 200 * mb, 0, 0, 150, nothing},
+		"less than was in use":           {50, rush, 1 * mb, 0, 130 * mb, 50, nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := b.suits(tc.bytes, tc.span, tc.inUse); got != tc.want {
-				t.Errorf("got %d, want %d", got, tc.want)
+			s := state{percent: tc.before, since: sight{at: start, total: 7}}
+			got := s.look(b, sight{at: start.Add(tc.span), total: 7 + tc.bytes, heap: tc.live + tc.garbage, live: tc.live})
+			if got != tc.want || s.percent != tc.percent {
+				t.Errorf("%d at %d%%, want %d at %d%%", got, s.percent, tc.want, tc.percent)
 			}
 		})
 	}
 }
 
-// Collections are noticed, one after the other, and set what suits.
+func TestTheFirstLookOnlyBegins(t *testing.T) {
+	b := Breath{Calm: 50, Busy: 150, Rate: 1, Extra: 300 * mb}
+	s := state{percent: b.Calm}
+	if got := s.look(b, sight{at: time.Now(), total: 100 * mb, heap: 100 * mb, live: 90 * mb}); got != nothing || s.percent != 50 {
+		t.Errorf("%d at %d%%: what was allocated before is not known to have been allocated fast", got, s.percent)
+	}
+}
+
+// Garbage is collected without the runtime's help: its own percentage is never reached.
 func TestBreath(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(77))
-	current := func() int {
-		p := debug.SetGCPercent(77)
-		debug.SetGCPercent(p)
-		return p
-	}
-	b := &Breath{Calm: 50, Busy: 150, Rate: 1, Extra: 1 << 40}
-	b.Start()
-	if p := current(); p != 50 {
-		t.Fatalf("it starts at %d", p)
-	}
-	until := func(want int, rate uint64) {
-		t.Helper()
-		b.mu.Lock()
-		b.Rate = rate
-		b.mu.Unlock()
-		for deadline := time.Now().Add(time.Minute); current() != want; runtime.GC() {
-			if time.Now().After(deadline) {
-				t.Fatalf("it stays at %d, want %d", current(), want)
-			}
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	runtime.GC()
+	Breath{Calm: 1, Busy: 1, Rate: 1 << 60}.Start()
+	debug.SetGCPercent(-1) // the runtime's
+	before := collections()
+	for deadline := time.Now().Add(time.Minute); collections() < before+2; {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is collected")
 		}
+		sink = make([]byte, mb)
+		runtime.Gosched()
 	}
-	until(150, 1)
-	until(50, 1<<60)
-	until(150, 1)
+}
+
+var sink []byte
+
+func collections() uint32 {
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.NumGC
 }

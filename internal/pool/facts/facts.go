@@ -36,7 +36,7 @@ func (o Objects) Snapshot(now time.Time) (pool.Snapshot, error) {
 	if err != nil {
 		return pool.Snapshot{}, err
 	}
-	s := pool.Snapshot{Settings: set, Now: now}
+	s := pool.Snapshot{Settings: set, Now: now, Members: make([]pool.Member, 0, len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
 	for _, cd := range o.Clusters {
 		s.Members = append(s.Members, Of(cd, now))
 	}

@@ -1,0 +1,113 @@
+package clusterpool
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/pool/facts"
+)
+
+func poolOfCluster(_ context.Context, o client.Object) []reconcile.Request {
+	p := poolOf(o.(*hivev1.ClusterDeployment))
+	if p.Name == "" {
+		return nil
+	}
+	return request(p.Namespace, p.Name)
+}
+
+func poolOfClaim(_ context.Context, o client.Object) []reconcile.Request {
+	return request(o.GetNamespace(), o.(*hivev1.ClusterClaim).Spec.ClusterPoolName)
+}
+
+func (r *Reconciler) poolsOfImageSet(ctx context.Context, o client.Object) []reconcile.Request {
+	var list hivev1.ClusterPoolList
+	if err := r.Client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing pools of an image set")
+		return nil
+	}
+	var out []reconcile.Request
+	for _, p := range list.Items {
+		if p.Spec.ImageSetRef.Name == o.GetName() {
+			r.verdicts.forget(p.UID)
+			out = append(out, request(p.Namespace, p.Name)...)
+		}
+	}
+	return out
+}
+
+// leisure is how long what no claim waits for may wait: each claim that is served
+// changes a cluster and the claim itself, and the passes after that would keep the
+// next claim waiting.
+const leisure = 100 * time.Millisecond
+
+// soonOrLater wakes the pool of an object: at leisure when it is not urgent.
+func soonOrLater(pool handler.MapFunc, unhurried func(before, now client.Object) bool) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := func(ctx context.Context, q queue, before, now client.Object) {
+		wait := time.Duration(0)
+		if unhurried(before, now) {
+			wait = leisure
+		}
+		for _, o := range []client.Object{before, now} {
+			if o == nil {
+				continue
+			}
+			for _, r := range pool(ctx, o) {
+				q.AddAfter(r, wait)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, q, nil, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { wake(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, e.Object, nil) },
+	}
+}
+
+// given is a cluster that has been given away, and whatever happens to it: no claim can get it.
+func given(before, now client.Object) bool {
+	for _, o := range []client.Object{before, now} {
+		if o != nil {
+			if ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef; ref != nil && ref.ClaimName != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// known is a claim that is not new.
+func known(before, _ client.Object) bool { return before != nil }
+
+func request(namespace, name string) []reconcile.Request {
+	var q reconcile.Request
+	q.Namespace, q.Name = namespace, name
+	return []reconcile.Request{q}
+}
+
+// factsChanged lets those updates of a cluster through that a plan could depend on.
+func factsChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*hivev1.ClusterDeployment), e.ObjectNew.(*hivev1.ClusterDeployment)
+		never := time.Time{}
+		return facts.Of(before, never) != facts.Of(after, never)
+	}}
+}
+
+// finalizersChanged lets updates through by which deleting begins or goes on.
+func finalizersChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
+	}}
+}

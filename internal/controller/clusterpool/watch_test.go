@@ -1,0 +1,68 @@
+package clusterpool
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// asked remembers when a queue was asked to look at which pool.
+type asked struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	at map[string]time.Duration
+}
+
+func (a *asked) AddAfter(r reconcile.Request, d time.Duration) { a.at[r.String()] = d }
+
+func TestWhatNoClaimWaitsForIsAtLeisure(t *testing.T) {
+	cluster := func(claim string) client.Object {
+		return &hivev1.ClusterDeployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "c"},
+			Spec:       hivev1.ClusterDeploymentSpec{ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "n", PoolName: "p", ClaimName: claim}},
+		}
+	}
+	claim := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x"}, Spec: hivev1.ClusterClaimSpec{ClusterPoolName: "p"}}
+	clusters, claims := soonOrLater(poolOfCluster, given), soonOrLater(poolOfClaim, known)
+	stray := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "of no pool"}}
+	for name, tc := range map[string]struct {
+		on          handler.EventHandler
+		before, now client.Object
+		want        time.Duration
+		nobody      bool
+	}{
+		"a new claim":                {on: claims, now: claim},
+		"a claim is told":            {on: claims, before: claim, now: claim, want: leisure},
+		"a claim is gone":            {on: claims, before: claim, want: leisure},
+		"a new cluster":              {on: clusters, now: cluster("")},
+		"a spare runs":               {on: clusters, before: cluster(""), now: cluster("")},
+		"a spare is gone":            {on: clusters, before: cluster("")},
+		"a cluster is given away":    {on: clusters, before: cluster(""), now: cluster("x"), want: leisure},
+		"a given cluster changes":    {on: clusters, before: cluster("x"), now: cluster("x"), want: leisure},
+		"a given cluster is gone":    {on: clusters, before: cluster("x"), want: leisure},
+		"a cluster that has no pool": {on: clusters, before: stray, now: stray, nobody: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := &asked{at: map[string]time.Duration{}}
+			switch {
+			case tc.before == nil:
+				tc.on.Create(t.Context(), event.CreateEvent{Object: tc.now}, q)
+			case tc.now == nil:
+				tc.on.Delete(t.Context(), event.DeleteEvent{Object: tc.before}, q)
+			default:
+				tc.on.Update(t.Context(), event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.now}, q)
+			}
+			got, asked := q.at["n/p"]
+			if asked == tc.nobody || got != tc.want || len(q.at) > 1 {
+				t.Errorf("asked %v, want n/p after %v, or none: %t", q.at, tc.want, tc.nobody)
+			}
+		})
+	}
+}
