@@ -39,6 +39,10 @@ type Decision struct {
 	Act Action
 	// Approve are certificate requests to be approved.
 	Approve []csr.Verdict
+	// Errand is the mark of the errand to be sent; empty for none. Dismiss takes the
+	// one that is there away.
+	Errand  string
+	Dismiss bool
 	// Record is the new status.powerTransition. It is stored before the machines
 	// hear of it: a decision that opens a record acts in the next pass.
 	Record *hivev1.PowerTransition
@@ -61,6 +65,9 @@ func (d Decision) String() string {
 	s := d.Act.String()
 	for _, v := range d.Approve {
 		s += fmt.Sprintf("; approve %s for node %s", v.Request.Name, v.Node)
+	}
+	if d.Errand != "" {
+		s += "; see whether the controller manager acts"
 	}
 	s = fmt.Sprintf("%s; tell %s: %s", s, word, strings.TrimSuffix(d.news().Message, "."))
 	if d.Next == 0 {

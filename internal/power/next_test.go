@@ -33,6 +33,9 @@ func seen(changes ...with) Seen {
 	for _, c := range append([]with{machines("m0:Running w0:Running"), ready("m0 w0"), came("Running", time.Hour)}, changes...) {
 		c(&s)
 	}
+	if s.Record != nil && s.Spoke.Errand == (Errand{}) {
+		acted(&s)
+	}
 	return s
 }
 
@@ -57,10 +60,17 @@ func ready(names string) with {
 	}
 }
 
-func silent(s *Seen)     { s.Spoke = Spoke{Asked: true, Trouble: "connection refused"} }
-func unasked(s *Seen)    { s.Spoke = Spoke{} }
-func unready(s *Seen)    { s.Spoke.Nodes[1].Ready = false }
-func stale(s *Seen)      { s.Spoke.Nodes[1].Renewed = now.Add(-time.Hour) }
+func silent(s *Seen)  { s.Spoke = Spoke{Asked: true, Trouble: "connection refused"} }
+func unasked(s *Seen) { s.Spoke = Spoke{} }
+func unready(s *Seen) { s.Spoke.Nodes[1].Ready = false }
+func stale(s *Seen)   { s.Spoke.Nodes[1].Renewed = now.Add(-time.Hour) }
+func acted(s *Seen) {
+	s.Spoke.Errand = Errand{Mark: record{PowerTransition: *s.Record}.mark(), Done: true}
+}
+
+func lazy(s *Seen)       { s.Spoke.Errand = Errand{Mark: record{PowerTransition: *s.Record}.mark()} }
+func unsent(s *Seen)     { s.Spoke.Errand = Errand{Mark: "of the resume before"} }
+func refusing(s *Seen)   { s.Spoke.Errand = Errand{Refused: "forbidden"} }
 func noNodes(s *Seen)    { s.Spoke.Nodes = nil }
 func hibernate(s *Seen)  { s.Wanted = hivev1.PowerHibernating }
 func fake(s *Seen)       { s.Fake, s.Actuator = true, false }
@@ -120,6 +130,9 @@ func brief(d Decision) string {
 	if d.Record == nil {
 		return s
 	}
+	if d.Errand != "" {
+		s += ", errand"
+	}
 	switch {
 	case d.Record.FinishedAt != nil && d.Record.FinishedAt.Time.Equal(now):
 		s += ", arrived"
@@ -163,6 +176,15 @@ func TestNext(t *testing.T) {
 		"an API that boots is waited for":                                   {seen(going("Running", time.Minute), silent), "keep, WaitingForNodes, Resuming"},
 		"no node is not ready":                                              {seen(going("Running", time.Minute), noNodes), "keep, WaitingForNodes, Resuming"},
 		"a node that is not ready is waited for":                            {seen(going("Running", time.Minute), unready), "keep, WaitingForNodes, Resuming"},
+		"a resume that has just been noted sends nothing yet":               {seen(came("Hibernating", time.Hour), silent), "keep, WaitingForNodes, Resuming, new record"},
+		"when the API answers the controller manager is asked to act":       {seen(going("Running", time.Minute), unready, unsent), "keep, WaitingForNodes, Resuming, errand"},
+		"until it has acted the cluster does not run":                       {seen(going("Running", time.Minute), lazy), "keep, WaitingForControllers, Resuming"},
+		"that it acted in the resume before is not enough":                  {seen(going("Running", time.Minute), unsent), "keep, WaitingForControllers, Resuming, errand"},
+		"a controller manager that never acts fails a resume":               {seen(going("Running", time.Hour), lazy, limits(Limits{ToRunning: time.Hour})), "keep, FailedToStart, FailedToStart"},
+		"a cluster that takes no errand is not held up":                     {seen(going("Running", time.Minute), refusing), "keep, Running, Running, arrived"},
+		"a cluster that has arrived is not asked to act":                    {seen(unsent), "keep, Running, Running"},
+		"nor is one that comes up after its install":                        {seen(anew, unsent), "keep, Running, Running, arrived"},
+		"nor one that cannot hibernate":                                     {seen(unactuated, going("Running", time.Hour), unsent), "keep, Running, Unsupported, arrived"},
 		"with machines, API and nodes the cluster runs":                     {seen(going("Running", time.Minute)), "keep, Running, Running, arrived"},
 		"operators are given time after the nodes":                          {seen(going("Running", time.Hour), operators(time.Minute, "dns:settled")), "keep, PausingForClusterOperatorsToSettle, Resuming"},
 		"busy operators are waited for":                                     {seen(going("Running", time.Hour), operators(3*time.Minute, "dns:settled etcd:busy")), "keep, WaitingForClusterOperators, Resuming"},
@@ -317,7 +339,7 @@ func TestThatMachinesFailedIsRememberedUntilTheyRun(t *testing.T) {
 	}{
 		{func(*Seen) {}, true},
 		{machines("m0:Starting w0:Starting"), true},
-		{func(s *Seen) { machines("m0:Running w0:Running")(s); ready("m0 w0")(s) }, false},
+		{func(s *Seen) { machines("m0:Running w0:Running")(s); ready("m0 w0")(s); acted(s) }, false},
 	} {
 		step.change(&s)
 		d := Next(s, now)
@@ -325,5 +347,23 @@ func TestThatMachinesFailedIsRememberedUntilTheyRun(t *testing.T) {
 			t.Errorf("%v: machinesFailed is %t: %s", s.Machines, d.Record.MachinesFailed, d)
 		}
 		s.Record = d.Record
+	}
+}
+
+func TestTheErrandIsTakenAwayAtTheEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in      Seen
+		dismiss bool
+		says    string
+	}{
+		"on the way up it stays":   {seen(going("Running", time.Minute), unready), false, "Waiting for nodes to be ready: w0."},
+		"when it is done it goes":  {seen(going("Running", time.Minute)), true, "The cluster is running."},
+		"without one nothing goes": {seen(going("Running", time.Minute), refusing), false, "The cluster is running. Whether its controller manager acts is not known: forbidden."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := Next(tc.in, now); d.Dismiss != tc.dismiss || d.Ready.Message != tc.says {
+				t.Errorf("dismiss %t: %s; want %t: %s", d.Dismiss, d.Ready.Message, tc.dismiss, tc.says)
+			}
+		})
 	}
 }

@@ -97,6 +97,9 @@ func (r record) poweredOn(installed time.Time) time.Time {
 // record that is not stored, and its deadline is not slept through.
 func (r record) settle(d Decision) Decision {
 	d.Record = r.stored()
+	if r.opened {
+		d.Errand = ""
+	}
 	if r.opened && d.Act != Keep {
 		d.Act, d.Next = Keep, soon
 	}

@@ -16,11 +16,12 @@ func (s Seen) toRunning(now time.Time) Decision {
 	rec.note(g)
 	j := s.judge(now)
 	j.tell(g)
-	d.Approve = j.approved()
+	d.Approve, d.Errand = j.approved(), s.errand(rec)
 	switch {
 	case g == nil:
 		rec.finish(now)
-		d.State, d.Next = running("The cluster is running."+s.blind()), j.soon(s.steady(lookRunning))
+		d.State, d.Next = running("The cluster is running."+s.blind()+s.unproven()), j.soon(s.steady(lookRunning))
+		d.Dismiss = s.Spoke.Errand.Mark != ""
 	case rec.overdue(now):
 		d.State = failedToStart(*g, timedOut("Resuming", s.Limits.ToRunning, g.message))
 		d.Next = rec.pace(now, *g)

@@ -65,6 +65,8 @@ type Spoke struct {
 	// OpenShift is whether the API knows cluster operators at all.
 	OpenShift bool
 	Operators []Operator
+	// Errand is zero unless it was asked for.
+	Errand Errand
 	// Requests are nil unless they were asked for and listed.
 	Requests *Requests
 }

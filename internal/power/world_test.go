@@ -22,8 +22,9 @@ type world struct {
 	record *hivev1.PowerTransition
 
 	// What misbehaves at present.
-	apiDown, blind, refusing bool
-	history                  []string
+	apiDown, blind, refusing, lazy bool
+	errand                         Errand
+	history                        []string
 }
 
 // vm is a machine that takes its time.
@@ -45,7 +46,9 @@ func newWorld(seed uint64) *world {
 // disturb does one thing that may happen to a cluster.
 func (w *world) disturb() {
 	m := w.vms[w.IntN(len(w.vms))]
-	switch w.IntN(10) {
+	switch w.IntN(11) {
+	case 10:
+		w.lazy = !w.lazy
 	case 0, 1:
 		w.wanted = hivev1.PowerRunning
 	case 2, 3:
@@ -67,7 +70,7 @@ func (w *world) disturb() {
 
 // calm ends all that misbehaves.
 func (w *world) calm() {
-	w.apiDown, w.blind, w.refusing = false, false, false
+	w.apiDown, w.blind, w.refusing, w.lazy = false, false, false, false
 	for _, m := range w.vms {
 		if m.state == cloud.Unknown {
 			m.state = cloud.Stopped
@@ -78,6 +81,9 @@ func (w *world) calm() {
 // run lets time pass for the machines and their nodes.
 func (w *world) run(span time.Duration) {
 	w.now = w.now.Add(span)
+	if !w.lazy && w.errand.Mark != "" && w.all(cloud.Running) {
+		w.errand.Done = true
+	}
 	for _, m := range w.vms {
 		switch {
 		case m.state == cloud.Starting && !w.now.Before(m.until):
@@ -104,6 +110,9 @@ func (w *world) look() Seen {
 		return s
 	}
 	s.Spoke = Spoke{Asked: true, Answers: !w.apiDown && w.all(cloud.Running), Trouble: "connection refused"}
+	if s.AsksErrand() {
+		s.Spoke.Errand = w.errand
+	}
 	for _, m := range w.vms {
 		s.Spoke.Nodes = append(s.Spoke.Nodes, Node{Name: m.name, Ready: true, Renewed: m.lastSeen})
 	}
@@ -121,6 +130,13 @@ func (w *world) all(state cloud.State) bool {
 
 // obey does as decided, unless the platform refuses.
 func (w *world) obey(d Decision) Decision {
+	if d.Dismiss {
+		w.errand = Errand{}
+	}
+	if d.Errand != "" {
+		w.errand = Errand{Mark: d.Errand}
+		d = d.Sent()
+	}
 	if d.Act != Start && d.Act != Stop {
 		return d
 	}
@@ -183,6 +199,9 @@ func (w *world) check(t *testing.T, s Seen, d Decision) {
 	}
 	if d.Next <= 0 || d.Next > 2*lookHibernating {
 		t.Errorf("looks again in %s: %s", d.Next, d)
+	}
+	if d.Word == hivev1.StatusRunning && s.AsksErrand() && (!s.Spoke.Errand.Done || s.Spoke.Errand.Mark != d.Record.StartedAt.UTC().Format(time.RFC3339)) {
+		t.Errorf("called running, and nobody has seen its controller manager act: %+v", s.Spoke.Errand)
 	}
 	if d.Word == hivev1.StatusRunning && !w.blind && !w.all(cloud.Running) {
 		t.Errorf("called running: %s", s.Machines)

@@ -12,6 +12,7 @@ import (
 	certificatesv1 "k8s.io/client-go/kubernetes/typed/certificates/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	policyv1 "k8s.io/client-go/kubernetes/typed/policy/v1"
 
 	"hotspare.io/hotspare/internal/power"
 )
@@ -22,10 +23,11 @@ const operatorsPath = "/apis/config.openshift.io/v1/clusteroperators"
 
 // asker puts questions to one cluster.
 type asker struct {
-	http  *http.Client
-	core  *typedcorev1.CoreV1Client
-	coor  *coordinationv1.CoordinationV1Client
-	certs *certificatesv1.CertificatesV1Client
+	http   *http.Client
+	core   *typedcorev1.CoreV1Client
+	coor   *coordinationv1.CoordinationV1Client
+	certs  *certificatesv1.CertificatesV1Client
+	policy *policyv1.PolicyV1Client
 }
 
 // newAsker makes a client from a kubeconfig. Its errors are fixed phrases.
@@ -50,7 +52,11 @@ func newAsker(kubeconfig []byte) (*asker, error) {
 	if err != nil {
 		return nil, errUnreadable
 	}
-	return &asker{http: h, core: core, coor: coor, certs: certs}, nil
+	policy, err := policyv1.NewForConfigAndClient(config, h)
+	if err != nil {
+		return nil, errUnreadable
+	}
+	return &asker{http: h, core: core, coor: coor, certs: certs, policy: policy}, nil
 }
 
 func (a *asker) close() { a.http.CloseIdleConnections() }
@@ -64,6 +70,9 @@ func (a *asker) ask(ctx context.Context, ask Ask) power.Spoke {
 	}
 	if ask.Operators {
 		s.Operators, s.OpenShift, err = a.operators(ctx)
+	}
+	if err == nil && ask.Errand {
+		s.Errand, err = a.errand(ctx)
 	}
 	if err != nil {
 		return power.Spoke{Asked: true, Trouble: phrase(err)}

@@ -18,6 +18,8 @@ import (
 type Ask struct {
 	// Operators asks for the cluster operators, if it is an OpenShift cluster.
 	Operators bool
+	// Errand asks whether the controller manager has reacted to what Send has sent.
+	Errand bool
 }
 
 // Connector asks clusters by their admin kubeconfigs. It keeps one client for

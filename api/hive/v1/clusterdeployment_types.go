@@ -393,6 +393,7 @@ const (
 	ReasonStartingMachines      = "StartingMachines"
 	ReasonWaitingForMachines    = "WaitingForMachines"
 	ReasonWaitingForNodes       = "WaitingForNodes"
+	ReasonWaitingForControllers = "WaitingForControllers"
 	ReasonWaitingForOperators   = "WaitingForClusterOperators"
 	ReasonPausingForOperators   = "PausingForClusterOperatorsToSettle"
 	ReasonStoppingOrHibernating = "StoppingOrHibernating"

@@ -48,6 +48,11 @@ type Remote interface {
 	// Approve approves a request, if it is still as it was read. Trouble says in
 	// a few stable words what the cluster answered; "" if the request has changed.
 	Approve(ctx context.Context, secret types.NamespacedName, request *certificatesv1.CertificateSigningRequest) (approved bool, trouble string, err error)
+	// Send asks the cluster's controller manager to act. Refused says in a few stable
+	// words why the cluster takes no errand at all.
+	Send(ctx context.Context, secret types.NamespacedName, mark string) (sent bool, refused string, err error)
+	// Dismiss takes the errand away, if that can be done.
+	Dismiss(ctx context.Context, secret types.NamespacedName) error
 	// Forget drops what is kept of a cluster that is gone.
 	Forget(secret types.NamespacedName)
 }
@@ -81,6 +86,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, fmt.Errorf("observing %s: %w", req.NamespacedName, err))
 	}
 	d := power.Next(seen, r.Clock.Now())
+	if d, err = r.errand(ctx, &cd, seen, d); err != nil {
+		return fault.Requeue(0, fmt.Errorf("asking %s to act: %w", req.NamespacedName, err))
+	}
 	ctrl.LoggerFrom(ctx).V(1).Info("decided", "decision", d.String())
 	if d.Act == power.Hibernate {
 		return fault.Requeue(0, r.hibernate(ctx, &cd))

@@ -46,7 +46,12 @@ type sim struct {
 	requests   []certificatesv1.CertificateSigningRequest
 	listed     int
 	apiDown    bool
-	die        func()
+	// errand is what was sent last; lazy is a controller manager that does not act, closed why none is taken.
+	errand          power.Errand
+	lazy            bool
+	closed          string
+	sent, dismissed int
+	die             func()
 }
 
 type vm struct {
@@ -107,6 +112,9 @@ func (s *sim) Look(_ context.Context, _ types.NamespacedName, ask remote.Ask) (p
 		return power.Spoke{Asked: true, Trouble: "connection refused"}, nil
 	}
 	out := power.Spoke{Asked: true, Answers: true}
+	if ask.Errand {
+		out.Errand = s.errand
+	}
 	for _, m := range s.vms {
 		n := power.Node{Name: m.Name, Ready: true, Renewed: s.clock.Now()}
 		if m.Name == s.away {
@@ -115,6 +123,21 @@ func (s *sim) Look(_ context.Context, _ types.NamespacedName, ask remote.Ask) (p
 		out.Nodes = append(out.Nodes, n)
 	}
 	return out, nil
+}
+
+func (s *sim) Send(_ context.Context, _ types.NamespacedName, mark string) (bool, string, error) {
+	if s.apiDown || s.closed != "" {
+		return false, s.closed, nil
+	}
+	s.sent++
+	s.errand = power.Errand{Mark: mark, Done: !s.lazy}
+	return true, "", nil
+}
+
+func (s *sim) Dismiss(context.Context, types.NamespacedName) error {
+	s.dismissed++
+	s.errand = power.Errand{}
+	return nil
 }
 
 func (s *sim) Requests(context.Context, types.NamespacedName, remote.AskRequests) (*power.Requests, error) {
