@@ -52,7 +52,8 @@ func (s Seen) errandGap(rec record) *gap {
 	if !s.sends(rec) || e.Refused != "" || e.Mark == rec.mark() && e.Done {
 		return nil
 	}
-	return missing(hivev1.ReasonWaitingForControllers, "Waiting for the cluster's controller manager to act: it has not looked at PodDisruptionBudget hotspare-resume in namespace kube-system yet.")
+	return missing(hivev1.ReasonWaitingForControllers,
+		"Waiting for the cluster's controller manager to act: it has not looked at PodDisruptionBudget hotspare-resume in namespace kube-system yet.")
 }
 
 // Sent is the decision after its errand has been sent: a controller manager that
