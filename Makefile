@@ -38,6 +38,12 @@ HISTORY_STEPS ?= 1000000
 nightly: ## Run random histories of pools and claims for HISTORY_STEPS steps, a million.
 	go test -run Histories -timeout 120m -v ./internal/controller/clusterpool -history.steps=$(HISTORY_STEPS)
 
+FLIPS ?= 200
+
+.PHONY: flips
+flips: build ## Hibernate and resume local clusters FLIPS times, 200, at random moments.
+	go test -run TestFlips -timeout 120m -v ./test/e2e -flips=$(FLIPS)
+
 .PHONY: bench
 bench: build ## Measure speed and memory, and print a table.
 	go run ./test/bench --binary bin/hotspare
