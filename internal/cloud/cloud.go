@@ -105,6 +105,16 @@ type Power interface {
 	Stop(ctx context.Context, ref Ref) error
 }
 
+// Teller is what a platform may be beside Power: it tells when machines change, by
+// themselves too. Those of others are looked at now and then.
+type Teller interface {
+	// Changes has the infraID of a cluster whenever a machine of it has begun to run or
+	// has stopped running. It is for one reader, and never closed; what nobody reads in
+	// time is lost. A machine that could not be started is none of it: whoever starts it
+	// anew at once would do so for ever.
+	Changes() <-chan string
+}
+
 // Registry finds the actuator of a platform. Whether it does is CanHandle of the
 // enhancement on hibernating clusters.
 type Registry map[string]Power

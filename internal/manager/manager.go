@@ -150,7 +150,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 		Client: c, Actuators: p.Actuators, Remote: remote.New(live), Clock: now,
 		Events: recorder("power"), Metrics: counts,
 	}
-	if err := powers.SetupWithManager(mgr); err != nil {
+	if err := powers.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
 	schedules := &powerschedule.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("powerschedule"), Metrics: counts}

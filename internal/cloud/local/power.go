@@ -12,7 +12,13 @@ type Power struct {
 	Store *Store
 }
 
-var _ cloud.Power = Power{}
+var (
+	_ cloud.Power  = Power{}
+	_ cloud.Teller = Power{}
+)
+
+// Changes tells of machines that have begun to run or have stopped running.
+func (p Power) Changes() <-chan string { return p.Store.changes }
 
 // Observe returns the machines with the infraID of ref.
 func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {

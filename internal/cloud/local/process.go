@@ -71,6 +71,9 @@ func (s *Store) lived(ctx context.Context, p *process, end ending) {
 		s.endings[p.dir] = end
 		logr.FromContextOrDiscard(ctx).Info("ended by itself", "machine", p.Name, "state", end.state, "reason", end.reason)
 	}
+	if ctx.Err() != nil || end.state == cloud.Stopped {
+		s.tell(p.InfraID)
+	}
 	s.announce()
 	s.kick(p.InfraID)
 }
@@ -155,6 +158,7 @@ func (s *Store) running(p *process) {
 		return
 	}
 	p.phase = up
+	s.tell(p.InfraID)
 	s.announce()
 	s.kick(p.InfraID)
 }

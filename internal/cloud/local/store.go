@@ -56,6 +56,7 @@ type Store struct {
 	endings  map[string]ending   // by machine folder: how its last process ended by itself
 	reserved map[string]need     // by infraID
 	changed  chan struct{}       // closed, and replaced, when a process has begun, changed or ended
+	changes  chan string         // infraIDs, see cloud.Teller
 	dirty    map[string]struct{} // infraIDs that Run has to look at
 	live     sync.WaitGroup      // a process each
 }
@@ -101,6 +102,7 @@ func Open(dir string, command []string, opts ...Option) (*Store, error) {
 		endings:  map[string]ending{},
 		reserved: map[string]need{},
 		changed:  make(chan struct{}),
+		changes:  make(chan string, 100),
 		dirty:    map[string]struct{}{},
 	}
 	for _, o := range opts {
@@ -264,6 +266,14 @@ func (s *Store) orphans(infraID string, ms []seen) []seen {
 func (s *Store) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// tell lets whoever listens know that a machine runs, or does not any more.
+func (s *Store) tell(infraID string) {
+	select {
+	case s.changes <- infraID:
+	default: // they look by themselves, later
+	}
 }
 
 // kick makes Run look at a cluster. s.mu is held.

@@ -152,10 +152,16 @@ func TestKilledBehindOurBack(t *testing.T) {
 	s.mustStart(t, infraID)
 	s.await(t, infraID, allRunning)
 
+	if n := len(s.changes); n != 2 {
+		t.Errorf("told %d times that a machine runs, want twice", n)
+	}
 	if err := syscall.Kill(s.pid(worker), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	s.await(t, infraID, master+" Running, "+worker+" Stopped")
+	if n := len(s.changes); n != 3 {
+		t.Errorf("told %d times, want once more: a machine has stopped", n)
+	}
 	s.mustStart(t, infraID)
 	s.await(t, infraID, allRunning)
 
@@ -166,6 +172,9 @@ func TestKilledBehindOurBack(t *testing.T) {
 	s = open(t, s.dir)
 	run(t, s)
 	got := s.await(t, infraID, master+" Running, "+worker+" Failed")[1]
+	if n := len(s.changes); n != 1 {
+		t.Errorf("told %d times, want once: a machine that cannot be started would be started again and again", n)
+	}
 	if !strings.Contains(got.Reason, "disk is gone") {
 		t.Errorf("reason: %s", got.Reason)
 	}

@@ -3,8 +3,8 @@
 // A pass over one ClusterDeployment is observe, power.Next, act, report. It ends
 // with at most one write: the status, or, when hibernateAfter has passed, the
 // specification. Passes are woken by changes of the cluster's specification,
-// labels and annotations, and by the timer that the decision asks for: nobody
-// tells us what machines and spokes do.
+// labels and annotations, by platforms that tell of their machines, and by the timer
+// that the decision asks for: nobody tells us what spokes do.
 package power
 
 import (
@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -109,27 +108,20 @@ const (
 )
 
 // SetupWithManager starts the controller with mgr.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	workers := r.Workers
 	if workers == 0 {
 		workers = 10
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("power").
 		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(asked())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
-		}).
-		Complete(r.Metrics.Reconciler("power", r))
-}
-
-// asked lets updates through by which somebody asks for something. Status is
-// not one of them: it is mostly our own.
-func asked() predicate.Predicate {
-	return predicate.Or(
-		predicate.GenerationChangedPredicate{}, // deleting counts as one
-		predicate.LabelChangedPredicate{},
-		predicate.AnnotationChangedPredicate{},
-	)
+		})
+	if err := r.listen(ctx, mgr, b); err != nil {
+		return err
+	}
+	return b.Complete(r.Metrics.Reconciler("power", r))
 }

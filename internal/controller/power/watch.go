@@ -1,0 +1,95 @@
+package power
+
+import (
+	"context"
+
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+)
+
+// byInfraID is the name of the index of clusters by their machines.
+const byInfraID = "spec.clusterMetadata.infraID"
+
+func infraIDOf(o client.Object) []string {
+	if md := o.(*hivev1.ClusterDeployment).Spec.ClusterMetadata; md != nil && md.InfraID != "" {
+		return []string{md.InfraID}
+	}
+	return nil
+}
+
+// asked lets updates through by which somebody asks for something. Status is
+// not one of them: it is mostly our own.
+func asked() predicate.Predicate {
+	return predicate.Or(
+		predicate.GenerationChangedPredicate{}, // deleting counts as one
+		predicate.LabelChangedPredicate{},
+		predicate.AnnotationChangedPredicate{},
+	)
+}
+
+// listen wakes a cluster when its platform tells that a machine has changed. Of
+// platforms that tell nothing, changes are seen at the next look.
+func (r *Reconciler) listen(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &hivev1.ClusterDeployment{}, byInfraID, infraIDOf); err != nil {
+		return err
+	}
+	for _, platform := range r.Actuators {
+		teller, ok := platform.(cloud.Teller)
+		if !ok {
+			continue
+		}
+		told := make(chan event.TypedGenericEvent[string])
+		if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			forward(ctx, teller.Changes(), told)
+			return nil
+		})); err != nil {
+			return err
+		}
+		b.WatchesRawSource(source.TypedChannel(told, r.clustersWith()))
+	}
+	return nil
+}
+
+// forward passes on what is told until ctx ends.
+func forward(ctx context.Context, from <-chan string, to chan<- event.TypedGenericEvent[string]) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case infraID := <-from:
+			select {
+			case <-ctx.Done():
+				return
+			case to <- event.TypedGenericEvent[string]{Object: infraID}:
+			}
+		}
+	}
+}
+
+// clustersWith wakes the clusters whose machines have an infraID.
+func (r *Reconciler) clustersWith() handler.TypedEventHandler[string, reconcile.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.TypedFuncs[string, reconcile.Request]{
+		GenericFunc: func(ctx context.Context, e event.TypedGenericEvent[string], q queue) {
+			var list hivev1.ClusterDeploymentList
+			if err := r.Client.List(ctx, &list, client.MatchingFields{byInfraID: e.Object}); err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "listing clusters by their machines", "infraID", e.Object)
+				return
+			}
+			for _, cd := range list.Items {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&cd)})
+			}
+		},
+	}
+}
