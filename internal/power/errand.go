@@ -23,7 +23,7 @@ type Errand struct {
 // AsksErrand reports whether to look for the errand: in a resume, and not in a
 // cluster that has arrived.
 func (s Seen) AsksErrand() bool {
-	return s.Record != nil && s.Record.Target == hivev1.PowerRunning && s.sends(record{PowerTransition: *s.Record})
+	return s.Acting() && s.Record != nil && s.Record.Target == hivev1.PowerRunning && s.sends(record{PowerTransition: *s.Record})
 }
 
 // sends reports whether the transition needs an errand. Coming up after the

@@ -25,7 +25,7 @@ func (s Seen) decide(now time.Time) Decision {
 		d.Unreachable = d.Ready
 		return d
 	case s.Paused:
-		return s.idle(unknown(hivev1.ReasonPowerPaused, "The annotation "+hivev1.AnnotationPowerPause+" is set."))
+		return s.paused()
 	case s.Fake:
 		return s.atOnce(now)
 	case !s.supported():
@@ -39,6 +39,17 @@ func (s Seen) decide(now time.Time) Decision {
 
 // idle does nothing and keeps the record, so that pausing keeps its clocks (Hive D5).
 func (s Seen) idle(state State) Decision { return Decision{Record: s.Record, State: state} }
+
+// paused leaves the power alone. Whether the cluster can be reached is told all the
+// same: others rely on it.
+func (s Seen) paused() Decision {
+	d := s.idle(unknown(hivev1.ReasonPowerPaused, "The annotation "+hivev1.AnnotationPowerPause+" is set."))
+	d.Unreachable, d.Next = s.reach(), s.steady(lookRunning)
+	if r := s.Record; !s.Spoke.Answers && r != nil && r.Target == hivev1.PowerHibernating && r.FinishedAt != nil {
+		d.Unreachable = asleep
+	}
+	return d
+}
 
 // atOnce is for fake clusters: no machines, no waiting, no timeouts (Hive D15).
 func (s Seen) atOnce(now time.Time) Decision {

@@ -156,6 +156,7 @@ func TestNext(t *testing.T) {
 		"a cluster not installed yet is not touched":                        {seen(installing, hibernate, anew, unasked), "keep, , Initialized"},
 		"power wanted during the install is acted on after it":              {seen(hibernate, anew), "keep, Stopping, Stopping, new record"},
 		"a deleted cluster is not touched":                                  {seen(deleted, hibernate), "keep, Unknown, ClusterDeploymentDeleted"},
+		"nor its power told, whether or not it answers":                     {seen(paused, silent), "keep, Unknown, PowerStatePaused"},
 		"a paused cluster is not touched":                                   {seen(paused, hibernate), "keep, Unknown, PowerStatePaused"},
 		"the first Running after an install goes through readiness":         {seen(anew, unready), "keep, WaitingForNodes, Resuming"},
 		"a cluster whose machines never stopped needs no new sign of life":  {seen(anew, stale), "keep, Running, Running, arrived"},
@@ -363,6 +364,28 @@ func TestTheErrandIsTakenAwayAtTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if d := Next(tc.in, now); d.Dismiss != tc.dismiss || d.Ready.Message != tc.says {
 				t.Errorf("dismiss %t: %s; want %t: %s", d.Dismiss, d.Ready.Message, tc.dismiss, tc.says)
+			}
+		})
+	}
+}
+
+func TestAPausedClusterIsReachableOrNot(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in   Seen
+		want Verdict
+	}{
+		"it answers":                      {seen(paused), reachable},
+		"it does not":                     {seen(paused, silent), yes(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: connection refused.")},
+		"it slept when it was paused":     {seen(paused, silent, came("Hibernating", time.Hour)), asleep},
+		"and was woken by somebody else":  {seen(paused, came("Hibernating", time.Hour)), reachable},
+		"it was going to sleep meanwhile": {seen(paused, silent, going("Hibernating", time.Hour)), yes(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: connection refused.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !tc.in.AsksSpoke() || tc.in.AsksErrand() || tc.in.AsksOperators() {
+				t.Error("its API is to be asked, and for nothing but whether it is there")
+			}
+			if d := Next(tc.in, now); d.Unreachable != tc.want || !steadily(d) {
+				t.Errorf("%+v, again in %s; want %+v", d.Unreachable, d.Next, tc.want)
 			}
 		})
 	}

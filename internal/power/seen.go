@@ -97,8 +97,12 @@ func (s Seen) Acting() bool { return s.Installed && !s.Deleted && !s.Paused && !
 func (s Seen) WantsRunning() bool { return s.Wanted != hivev1.PowerHibernating }
 
 // AsksSpoke reports whether the spoke's API is worth asking: not while it
-// sleeps or goes to sleep, nor before there is a machine that could answer.
+// sleeps or goes to sleep, nor before there is a machine that could answer. Of one
+// whose power is paused nobody knows which.
 func (s Seen) AsksSpoke() bool {
+	if s.Paused && s.Installed && !s.Deleted && !s.Fake {
+		return true
+	}
 	if !s.Acting() || (!s.WantsRunning() && s.supported()) {
 		return false
 	}
@@ -107,9 +111,11 @@ func (s Seen) AsksSpoke() bool {
 
 // AsksOperators reports whether cluster operators count: on the way up, not in
 // a cluster that has arrived, where every upgrade keeps them busy for an hour.
-func (s Seen) AsksOperators() bool {
-	arrived := s.Record != nil && s.Record.Target == hivev1.PowerRunning && s.Record.FinishedAt != nil
-	return !s.SkipOperators && !arrived
+func (s Seen) AsksOperators() bool { return s.Acting() && !s.SkipOperators && !s.Arrived() }
+
+// Arrived reports whether the cluster has come up, and was not told otherwise since.
+func (s Seen) Arrived() bool {
+	return s.WantsRunning() && s.Record != nil && s.Record.Target == hivev1.PowerRunning && s.Record.FinishedAt != nil
 }
 
 // any reports whether at least one machine is in one of the states.

@@ -62,11 +62,11 @@ func newAsker(kubeconfig []byte) (*asker, error) {
 func (a *asker) close() { a.http.CloseIdleConnections() }
 
 // ask makes a Spoke of the answers. All must come: half of them is no news.
-func (a *asker) ask(ctx context.Context, ask Ask) power.Spoke {
-	s := power.Spoke{Asked: true}
+func (a *asker) ask(ctx context.Context, ask Ask) (power.Spoke, error) {
+	s := power.Spoke{Asked: true, Answers: true}
 	var err error
 	if s.Nodes, err = a.nodes(ctx); err != nil {
-		return power.Spoke{Asked: true, Trouble: phrase(err)}
+		return s, err
 	}
 	if ask.Operators {
 		s.Operators, s.OpenShift, err = a.operators(ctx)
@@ -74,11 +74,7 @@ func (a *asker) ask(ctx context.Context, ask Ask) power.Spoke {
 	if err == nil && ask.Errand {
 		s.Errand, err = a.errand(ctx)
 	}
-	if err != nil {
-		return power.Spoke{Asked: true, Trouble: phrase(err)}
-	}
-	s.Answers = true
-	return s
+	return s, err
 }
 
 // nodes lists the nodes with their last sign of life.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,9 @@ import (
 type Ask struct {
 	// Operators asks for the cluster operators, if it is an OpenShift cluster.
 	Operators bool
+	// Again asks a second time, a moment later, when the connection fails at once: in a
+	// cluster that has been running, one failure is no news yet.
+	Again bool
 	// Errand asks whether the controller manager has reacted to what Send has sent.
 	Errand bool
 }
@@ -26,6 +30,8 @@ type Ask struct {
 // each Secret until the Secret changes or is forgotten. Safe for concurrent use.
 type Connector struct {
 	secrets client.Reader
+	// breath is the moment between two tries.
+	breath time.Duration
 
 	mu     sync.Mutex
 	spokes map[types.NamespacedName]spoke
@@ -39,7 +45,7 @@ type spoke struct {
 
 // New returns a Connector that reads kubeconfigs with secrets.
 func New(secrets client.Reader) *Connector {
-	return &Connector{secrets: secrets, spokes: map[types.NamespacedName]spoke{}}
+	return &Connector{secrets: secrets, breath: 500 * time.Millisecond, spokes: map[types.NamespacedName]spoke{}}
 }
 
 // Look asks the cluster whose admin kubeconfig is in the Secret. A cluster that
@@ -53,7 +59,26 @@ func (c *Connector) Look(ctx context.Context, secret types.NamespacedName, ask A
 	if trouble != "" {
 		return power.Spoke{Asked: true, Trouble: trouble}, nil
 	}
-	return a.ask(ctx, ask), nil
+	s, err := a.ask(ctx, ask)
+	if err != nil && ask.Again && !slow(err) && pause(ctx, c.breath) {
+		s, err = a.ask(ctx, ask)
+	}
+	if err != nil {
+		return power.Spoke{Asked: true, Trouble: phrase(err)}, nil
+	}
+	return s, nil
+}
+
+// pause waits, and reports whether ctx goes on.
+func pause(ctx context.Context, span time.Duration) bool {
+	t := time.NewTimer(span)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
 }
 
 // Forget drops the client of a Secret whose cluster is gone.

@@ -269,3 +269,35 @@ func TestClientsAreKept(t *testing.T) {
 		}
 	})
 }
+
+// In a cluster that has been running, one failure is no news yet.
+func TestASecondTry(t *testing.T) {
+	for name, tc := range map[string]struct {
+		failures int
+		again    bool
+		answers  bool
+	}{
+		"one failure is made good":            {1, true, true},
+		"two are not":                         {2, true, false},
+		"on the way up nobody tries it again": {1, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t)
+			left := tc.failures
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if left--; left >= 0 {
+					http.Error(w, "not yet", http.StatusServiceUnavailable)
+					return
+				}
+				a.serve(w, r)
+			}))
+			t.Cleanup(server.Close)
+			c, _ := connector(t, kubeconfig(server, token(secret)))
+			c.breath = time.Millisecond
+			s, err := c.Look(t.Context(), key, Ask{Again: tc.again})
+			if err != nil || s.Answers != tc.answers {
+				t.Errorf("%+v, %v; want an answer: %t", s, err, tc.answers)
+			}
+		})
+	}
+}

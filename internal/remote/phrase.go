@@ -10,12 +10,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// slow reports whether the cluster let us wait: a second try would, too.
+func slow(err error) bool {
+	var timedOut net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timedOut) && timedOut.Timeout()
+}
+
 // phrase says in a few words that do not change why a cluster did not answer.
 func phrase(err error) string {
 	var (
-		timedOut net.Error
-		dns      *net.DNSError
-		cert     *tls.CertificateVerificationError
+		dns  *net.DNSError
+		cert *tls.CertificateVerificationError
 	)
 	switch {
 	case errors.As(err, &cert):
@@ -26,7 +31,7 @@ func phrase(err error) string {
 		return "connection refused"
 	case errors.Is(err, syscall.ECONNRESET):
 		return "connection reset"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timedOut) && timedOut.Timeout():
+	case slow(err):
 		return "no answer within " + timeout.String()
 	case apierrors.IsUnauthorized(err):
 		return "it does not accept the admin kubeconfig"

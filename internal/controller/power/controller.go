@@ -66,7 +66,7 @@ type Reconciler struct {
 	Events    events.EventRecorder
 	// Metrics measure how long clusters take; nil measures nothing.
 	Metrics *metrics.Metrics
-	// Workers is how many clusters are looked at at a time. 0: 10. Each may wait
+	// Workers is how many clusters are looked at at a time. 0: 20. Each may wait
 	// for a platform or a spoke.
 	Workers int
 }
@@ -111,7 +111,7 @@ const (
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	workers := r.Workers
 	if workers == 0 {
-		workers = 10
+		workers = 20
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("power").

@@ -38,7 +38,9 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 		return s, nil
 	}
 	var err error
-	s.Spoke, err = r.Remote.Look(ctx, kubeconfig(cd), remote.Ask{Operators: s.AsksOperators(), Errand: s.AsksErrand()})
+	s.Spoke, err = r.Remote.Look(ctx, kubeconfig(cd), remote.Ask{
+		Operators: s.AsksOperators(), Errand: s.AsksErrand(), Again: s.Arrived(),
+	})
 	if err != nil || !s.AsksRequests(r.Clock.Now()) {
 		return s, err
 	}
