@@ -43,6 +43,9 @@ type Decision struct {
 	// one that is there away.
 	Errand  string
 	Dismiss bool
+	// Drift names the machines that were found stopped in a cluster that had come up, or
+	// running in one that had stopped, when that is first seen; empty otherwise.
+	Drift string
 	// Record is the new status.powerTransition. It is stored before the machines
 	// hear of it: a decision that opens a record acts in the next pass.
 	Record *hivev1.PowerTransition

@@ -11,7 +11,7 @@ import (
 func (s Seen) toHibernating(now time.Time) Decision {
 	act := s.stopping()
 	rec := s.record(hivev1.PowerHibernating, act, now)
-	d := Decision{Act: act}
+	d := Decision{Act: act, Drift: s.drift(rec, cloud.Stopped)}
 	g := s.awake(rec)
 	rec.note(g)
 	switch {

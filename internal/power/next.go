@@ -65,7 +65,7 @@ func (s Seen) atOnce(now time.Time) Decision {
 // onlyWatched is for clusters that cannot hibernate: they are told about, never acted upon.
 func (s Seen) onlyWatched(now time.Time) Decision {
 	d := s.toRunning(now)
-	d.Act, d.Next = Keep, s.steady(lookRunning)
+	d.Act, d.Drift, d.Next = Keep, "", s.steady(lookRunning)
 	d.State = d.State.unsupported(s.obstacle())
 	return d
 }

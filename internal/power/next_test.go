@@ -390,3 +390,25 @@ func TestAPausedClusterIsReachableOrNot(t *testing.T) {
 		})
 	}
 }
+
+func TestDriftIsNamedOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in   Seen
+		want string
+	}{
+		"machines that run":                      {seen(), ""},
+		"one that stopped":                       {seen(machines("m0:Running w0:Stopped")), "w0"},
+		"one that is on its way":                 {seen(going("Running", time.Minute), machines("m0:Running w0:Stopped")), ""},
+		"one that starts by itself":              {seen(machines("m0:Running w0:Starting")), ""},
+		"all after a flip":                       {seen(came("Hibernating", time.Hour), machines("m0:Stopped w0:Stopped")), ""},
+		"one that runs in a hibernating cluster": {seen(hibernate, came("Hibernating", time.Hour), machines("m0:Stopped w0:Running")), "w0"},
+		"those of a cluster nobody acts upon":    {seen(unactuated, machines("m0:Stopped")), ""},
+		"those of a cluster just installed":      {seen(anew, machines("m0:Running w0:Stopped")), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := Next(tc.in, now); d.Drift != tc.want {
+				t.Errorf("drift %q, want %q: %s", d.Drift, tc.want, d)
+			}
+		})
+	}
+}

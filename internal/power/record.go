@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
 )
 
 // record is a transition that a decision works on.
@@ -41,6 +42,16 @@ func (s Seen) continues(target hivev1.PowerState, act Action) bool {
 	}
 	arrived := s.Record.FinishedAt != nil || s.Record.StartedAt.Time.Equal(stamp(s.InstalledAt).Time)
 	return act == Keep || !arrived
+}
+
+// drift names the machines that are not in state want any more, though nobody was
+// asked for anything: the record is opened anew for them.
+func (s Seen) drift(rec record, want cloud.State) string {
+	old := s.Record
+	if !rec.opened || old == nil || old.Target != rec.Target || old.FinishedAt == nil {
+		return ""
+	}
+	return s.lagging(want)
 }
 
 // began is when a new transition starts: now, but a cluster whose machines have

@@ -11,7 +11,7 @@ import (
 func (s Seen) toRunning(now time.Time) Decision {
 	act := s.starting()
 	rec := s.record(hivev1.PowerRunning, act, now)
-	d := Decision{Act: act, Unreachable: s.reach()}
+	d := Decision{Act: act, Unreachable: s.reach(), Drift: s.drift(rec, cloud.Running)}
 	g := s.gap(rec, now)
 	rec.note(g)
 	j := s.judge(now)

@@ -303,6 +303,20 @@ func TestDrift(t *testing.T) {
 		h.vms[1].State = cloud.Stopped
 		h.until("StartingMachines")
 		h.until("Running")
+		if n := h.told("Warning MachinesStopped no longer running, and not stopped by hotspare: w0;"); n != 1 {
+			t.Errorf("told %d times, want once", n)
+		}
+	})
+	t.Run("what was asked for is no drift", func(t *testing.T) {
+		h := newHub(t)
+		h.until("Running")
+		h.edit(wants(hivev1.PowerHibernating))
+		h.until("Hibernating")
+		h.edit(wants(hivev1.PowerRunning))
+		h.until("Running")
+		if n := h.told("Warning "); n != 0 {
+			t.Errorf("warned %d times", n)
+		}
 	})
 	t.Run("a machine that was started behind our back is stopped", func(t *testing.T) {
 		h := newHub(t, wants(hivev1.PowerHibernating))
@@ -310,6 +324,9 @@ func TestDrift(t *testing.T) {
 		h.vms[1].State = cloud.Running
 		h.until("Stopping")
 		h.until("Hibernating")
+		if n := h.told("Warning MachinesStarted no longer stopped, and not started by hotspare: w0;"); n != 1 {
+			t.Errorf("told %d times, want once", n)
+		}
 	})
 	t.Run("D9: an API that goes silent shows", func(t *testing.T) {
 		h := newHub(t)

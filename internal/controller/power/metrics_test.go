@@ -56,13 +56,7 @@ func TestHibernateAfterIsTold(t *testing.T) {
 	span := hivev1.Duration("8h")
 	h := newHub(t, func(cd *hivev1.ClusterDeployment) { cd.Spec.HibernateAfter = &span })
 	h.until("Hibernating")
-	told := 0
-	for len(h.events.Events) > 0 {
-		if strings.HasPrefix(<-h.events.Events, "Normal HibernateAfter ") {
-			told++
-		}
-	}
-	if told != 1 {
+	if told := h.told("Normal HibernateAfter "); told != 1 {
 		t.Errorf("told %d times who put the cluster to sleep, want once", told)
 	}
 }

@@ -28,6 +28,7 @@ func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, d
 		return next, fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
 	}
 	r.announce(before, cd)
+	r.drifted(cd, d)
 	r.Metrics.PowerTold(before, cd)
 	return next, nil
 }
@@ -66,6 +67,17 @@ func write(cd *hivev1.ClusterDeployment, d power.Decision, now time.Time) {
 		set(hivev1.ClusterUnreachable, d.Unreachable)
 	case condition.Find(status.Conditions, hivev1.ClusterUnreachable) == nil:
 		set(hivev1.ClusterUnreachable, power.Verdict{Status: corev1.ConditionUnknown, Reason: hivev1.ReasonInitialized})
+	}
+}
+
+// drifted tells of machines that changed behind our back; what is done about it is told as any change is.
+func (r *Reconciler) drifted(cd *hivev1.ClusterDeployment, d power.Decision) {
+	switch {
+	case d.Drift == "":
+	case d.Record.Target == hivev1.PowerRunning:
+		r.Events.Eventf(cd, nil, corev1.EventTypeWarning, "MachinesStopped", "SetPower", "no longer running, and not stopped by hotspare: %s; starting what is stopped", d.Drift)
+	default:
+		r.Events.Eventf(cd, nil, corev1.EventTypeWarning, "MachinesStarted", "SetPower", "no longer stopped, and not started by hotspare: %s; stopping what runs", d.Drift)
 	}
 }
 

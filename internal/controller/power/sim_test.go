@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -296,6 +297,17 @@ func (h *hub) reason(typ string) string {
 		return "absent"
 	}
 	return string(c.Status) + " " + c.Reason
+}
+
+// told takes the events so far and counts those that begin so.
+func (h *hub) told(prefix string) int {
+	n := 0
+	for len(h.events.Events) > 0 {
+		if strings.HasPrefix(<-h.events.Events, prefix) {
+			n++
+		}
+	}
+	return n
 }
 
 func wants(state hivev1.PowerState) func(*hivev1.ClusterDeployment) {
