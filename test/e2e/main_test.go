@@ -1,14 +1,25 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 )
 
+// together is how many tests share the hub at a time: they wait for machines and
+// clocks most of the time.
+const together = 4
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(max(together, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err) // it is testing's own
+	}
 	if err := findBinary(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

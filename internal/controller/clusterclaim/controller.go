@@ -42,7 +42,8 @@ import (
 type Reconciler struct {
 	// Client reads from caches that Index has been called on.
 	Client client.Client
-	// Live reads from the API server: a claim is let go only when it is certain that its cluster is gone.
+	// Live reads from the API server: a claim is let go only when it is certain that its
+	// cluster is gone, and told that it has no pool only when there is none.
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
@@ -96,8 +97,7 @@ func (r *Reconciler) observe(ctx context.Context, claim *hivev1.ClusterClaim) (f
 
 		unreadable: claim.Unreadable,
 	}
-	var pool hivev1.ClusterPool
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: claim.Namespace, Name: claim.Spec.ClusterPoolName}, &pool)
+	pool, err := r.pool(ctx, claim)
 	if client.IgnoreNotFound(err) != nil {
 		return f, nil, fmt.Errorf("reading pool %s: %w", claim.Spec.ClusterPoolName, err)
 	}
@@ -116,6 +116,18 @@ func (r *Reconciler) observe(ctx context.Context, claim *hivev1.ClusterClaim) (f
 		}
 	}
 	return f, cd, err
+}
+
+// pool reads the claim's pool. That there is none is not told on a cache's word: who
+// creates a pool and then a claim would be told so, when the claim is seen first.
+func (r *Reconciler) pool(ctx context.Context, claim *hivev1.ClusterClaim) (hivev1.ClusterPool, error) {
+	var pool hivev1.ClusterPool
+	key := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Spec.ClusterPoolName}
+	err := r.Client.Get(ctx, key, &pool)
+	if apierrors.IsNotFound(err) {
+		err = r.Live.Get(ctx, key, &pool)
+	}
+	return pool, err
 }
 
 // cluster finds the claim's cluster: the one it was told of or, while a deleted
