@@ -240,62 +240,6 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// Hive's defects that this decider is built to not have (reference/power.md).
-func TestDefects(t *testing.T) {
-	eight := limits(Limits{HibernateAfter: 8 * time.Hour})
-	for name, c := range map[string]struct {
-		in   Seen
-		want string
-	}{
-		"D1: a flip to Running in mid-stop starts a new record":                      {seen(going("Hibernating", time.Minute), machines("m0:Running w0:Stopped")), "keep, StartingMachines, Resuming, new record"},
-		"D1: and then starts the machines again":                                     {seen(going("Running", time.Second), machines("m0:Running w0:Stopped")), "start, StartingMachines, Resuming"},
-		"D1: a machine still stopping is waited for":                                 {seen(going("Running", time.Second), machines("m0:Running w0:Stopping")), "keep, WaitingForMachines, Resuming"},
-		"D2: flipped back, nothing calls the cluster Running while machines stop":    {seen(hibernate, going("Running", time.Minute)), "keep, Stopping, Stopping, new record"},
-		"D3: a resume after a flip times out like any other":                         {seen(going("Running", time.Hour), unready, limits(Limits{ToRunning: time.Minute})), "keep, FailedToStart, FailedToStart"},
-		"D4: a node that fails hours after a resume is not a resume timed out":       {seen(unready, limits(Limits{ToRunning: time.Minute})), "keep, WaitingForNodes, Running"},
-		"D5: a pause keeps the clock of hibernateAfter":                              {seen(eight), "keep, Running, Running"},
-		"D6: a fresh cluster with hibernateAfter tells how it is":                    {seen(anew, limits(Limits{HibernateAfter: 101 * time.Hour})), "keep, Running, Running, arrived"},
-		"D7: a resume that never gets ready hits the ceiling":                        {seen(going("Running", 8*time.Hour), unready, eight), "hibernate, WaitingForNodes, Resuming"},
-		"D8: machines that run are told so while the API is down":                    {seen(going("Running", time.Minute), silent), "keep, WaitingForNodes, Resuming"},
-		"D9: a running cluster whose API is down is not ready":                       {seen(silent), "keep, WaitingForNodes, Running"},
-		"D10: an error while observing shows":                                        {seen(going("Running", time.Second), unobservable(fault.Denying("no")), silent), "keep, FailedToStart, FailedToStart"},
-		"D12: no machine is not running":                                             {seen(machines("")), "keep, FailedToStart, FailedToStart"},
-		"D12: no machine is not stopped":                                             {seen(hibernate, came("Hibernating", time.Hour), machines("")), "keep, FailedToStop, FailedToStop"},
-		"D13: an unknown state is not running":                                       {seen(going("Running", time.Minute), machines("m0:Running w0:Unknown")), "keep, WaitingForMachines, Resuming"},
-		"D13: an unknown state is not stopped":                                       {seen(hibernate, going("Hibernating", time.Minute), machines("m0:Stopped w0:Unknown")), "keep, WaitingForMachinesToStop, Stopping"},
-		"D15: a fake cluster with hibernateAfter needs no actuator":                  {seen(fake, hibernate, eight), "keep, Hibernating, Hibernating, arrived"},
-		"D18: a node that looks ready from before the sleep is not":                  {seen(going("Running", time.Minute), stale), "keep, WaitingForNodes, Resuming"},
-		"D18: a flip on the very first day does not excuse nodes from signs of life": {seen(going("Running", 99*time.Hour), func(s *Seen) { s.Spoke.Nodes[0].Renewed = installed.Add(time.Minute) }), "keep, WaitingForNodes, Resuming"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := Next(c.in, now)
-			if diff := cmp.Diff(c.want, brief(d)); diff != "" {
-				t.Error(diff)
-			}
-			agree(t, d)
-		})
-	}
-
-	t.Run("D11: an API that boots is looked at at a flat pace", func(t *testing.T) {
-		if d := Next(seen(going("Running", 3*time.Hour), silent), now); d.Next != slowest {
-			t.Errorf("next look in %s, want %s", d.Next, slowest)
-		}
-	})
-	t.Run("D13: the unknown state is named", func(t *testing.T) {
-		d := Next(seen(going("Running", time.Minute), machines("m0:Running w0:Unknown")), now)
-		if want := "Waiting for machines to be running: w0 (Unknown: odd)."; d.Ready.Message != want {
-			t.Errorf("message %q, want %q", d.Ready.Message, want)
-		}
-	})
-	t.Run("D14: steady clusters are looked at again", func(t *testing.T) {
-		for _, s := range []Seen{seen(), seen(hibernate, came("Hibernating", time.Hour), machines("m0:Stopped")), seen(unactuated)} {
-			if d := Next(s, now); !steadily(d) || d.Next > 2*lookHibernating {
-				t.Errorf("%s", d)
-			}
-		}
-	})
-}
-
 // agree fails unless the conditions and the word tell the same story.
 func agree(t *testing.T, d Decision) {
 	t.Helper()
