@@ -120,12 +120,12 @@ func blocksOf(t *testing.T, languages ...string) []block {
 func TestBlocksSayWhatTheyAre(t *testing.T) {
 	known := map[string]string{
 		"console": "commands after $, and what they print", "sh": "commands", "yaml": "manifests",
-		"go": "code", "text": "anything else",
+		"go": "code", "mermaid": "diagrams", "text": "anything else",
 	}
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
 			if _, ok := known[b.language]; !ok {
-				t.Errorf("%s: a block of %q is none of console, sh, yaml, go and text", b.at(b.lines[0]), b.language)
+				t.Errorf("%s: a block of %q is none of console, sh, yaml, go, mermaid and text", b.at(b.lines[0]), b.language)
 			}
 		}
 	}
