@@ -105,7 +105,7 @@ func (p place) look() Seen {
 // stored is the record, and the time of the install.
 func (g stage) stored() (*hivev1.PowerTransition, time.Time) {
 	if g.target == "" {
-		return nil, now.Add(-recent)
+		return nil, now
 	}
 	began, finish := now.Add(-recent), now.Add(-recent/2)
 	if g.late {

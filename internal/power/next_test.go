@@ -68,20 +68,21 @@ func acted(s *Seen) {
 	s.Spoke.Errand = Errand{Mark: record{PowerTransition: *s.Record}.mark(), Done: true}
 }
 
-func lazy(s *Seen)       { s.Spoke.Errand = Errand{Mark: record{PowerTransition: *s.Record}.mark()} }
-func unsent(s *Seen)     { s.Spoke.Errand = Errand{Mark: "of the resume before"} }
-func refusing(s *Seen)   { s.Spoke.Errand = Errand{Refused: "forbidden"} }
-func noNodes(s *Seen)    { s.Spoke.Nodes = nil }
-func hibernate(s *Seen)  { s.Wanted = hivev1.PowerHibernating }
-func fake(s *Seen)       { s.Fake, s.Actuator = true, false }
-func deleted(s *Seen)    { s.Deleted = true }
-func paused(s *Seen)     { s.Paused = true }
-func installing(s *Seen) { s.Installed = false }
-func unactuated(s *Seen) { s.Actuator, s.Machines = false, nil }
-func unclaimed(s *Seen)  { s.Pooled = true }
-func anew(s *Seen)       { s.Record = nil }
-func skipping(s *Seen)   { s.SkipOperators = true }
-func of(v string) with   { return func(s *Seen) { s.Version = v } }
+func lazy(s *Seen)          { s.Spoke.Errand = Errand{Mark: record{PowerTransition: *s.Record}.mark()} }
+func unsent(s *Seen)        { s.Spoke.Errand = Errand{Mark: "of the resume before"} }
+func refusing(s *Seen)      { s.Spoke.Errand = Errand{Refused: "forbidden"} }
+func noNodes(s *Seen)       { s.Spoke.Nodes = nil }
+func hibernate(s *Seen)     { s.Wanted = hivev1.PowerHibernating }
+func fake(s *Seen)          { s.Fake, s.Actuator = true, false }
+func deleted(s *Seen)       { s.Deleted = true }
+func paused(s *Seen)        { s.Paused = true }
+func installing(s *Seen)    { s.Installed = false }
+func justInstalled(s *Seen) { s.InstalledAt = now.Add(-time.Second) }
+func unactuated(s *Seen)    { s.Actuator, s.Machines = false, nil }
+func unclaimed(s *Seen)     { s.Pooled = true }
+func anew(s *Seen)          { s.Record = nil }
+func skipping(s *Seen)      { s.SkipOperators = true }
+func of(v string) with      { return func(s *Seen) { s.Version = v } }
 
 func claimed(ago time.Duration) with {
 	return func(s *Seen) { s.Pooled, s.ClaimedAt = true, now.Add(-ago) }
@@ -158,7 +159,7 @@ func TestNext(t *testing.T) {
 		"a deleted cluster is not touched":                                  {seen(deleted, hibernate), "keep, Unknown, ClusterDeploymentDeleted"},
 		"nor its power told, whether or not it answers":                     {seen(paused, silent), "keep, Unknown, PowerStatePaused"},
 		"a paused cluster is not touched":                                   {seen(paused, hibernate), "keep, Unknown, PowerStatePaused"},
-		"the first Running after an install goes through readiness":         {seen(anew, unready), "keep, WaitingForNodes, Resuming"},
+		"the first Running after an install goes through readiness":         {seen(anew, unready, justInstalled), "keep, WaitingForNodes, Resuming"},
 		"a cluster whose machines never stopped needs no new sign of life":  {seen(anew, stale), "keep, Running, Running, arrived"},
 		"machines found stopped after an install are told now":              {seen(anew, machines("m0:Running w0:Stopped")), "keep, StartingMachines, Resuming, new record"},
 		"so are those that stop before the first Running":                   {seen(going("Running", 100*time.Hour), machines("m0:Running w0:Stopped")), "keep, StartingMachines, Resuming, new record"},
@@ -228,6 +229,9 @@ func TestNext(t *testing.T) {
 		"hibernateAfter counts from Running if the claim is older": {seen(claimed(50*time.Hour), limits(Limits{HibernateAfter: 61 * time.Minute})), "keep, Running, Running"},
 		"a pause is not ended by hibernateAfter":                   {seen(paused, limits(Limits{HibernateAfter: time.Minute})), "keep, Unknown, PowerStatePaused"},
 		"a hibernating cluster is not asked to hibernate":          {seen(hibernate, limits(Limits{HibernateAfter: time.Minute}), machines("m0:Stopped"), came("Hibernating", time.Hour)), "keep, Hibernating, Hibernating"},
+		"hibernateAfter does not count from no time at all":        {seen(anew, limits(Limits{HibernateAfter: time.Hour}), func(s *Seen) { s.InstalledAt = time.Time{} }), "keep, WaitingForNodes, Resuming, new record"},
+		"a claim without a time is none to hibernateAfter":         {seen(unclaimed, came("Running", 90*time.Hour), limits(Limits{HibernateAfter: time.Minute})), "keep, Running, Running"},
+		"hibernateAfter ends a resume that has timed out":          {seen(going("Running", 2*time.Hour), silent, limits(Limits{ToRunning: time.Hour, HibernateAfter: 2 * time.Hour})), "hibernate, FailedToStart, FailedToStart"},
 		"a resume that was just asked for has its time":            {seen(came("Hibernating", 50*time.Hour), machines("m0:Stopped"), limits(Limits{HibernateAfter: time.Hour})), "keep, StartingMachines, Resuming, new record"},
 	} {
 		t.Run(name, func(t *testing.T) {

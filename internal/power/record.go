@@ -55,10 +55,15 @@ func (s Seen) drift(rec record, want cloud.State) string {
 }
 
 // began is when a new transition starts: now, but a cluster whose machines have
-// run since its install has been on its way up since then.
+// run since its install has been on its way up since then. What starts with the
+// install is that, so any other transition starts a second later at the earliest:
+// were it taken for one, it would be opened anew in every pass of that second.
 func (s Seen) began(target hivev1.PowerState, act Action, now time.Time) time.Time {
 	if s.Record == nil && target == hivev1.PowerRunning && act == Keep && !s.InstalledAt.IsZero() {
 		return s.InstalledAt
+	}
+	if stamp(now).Time.Equal(stamp(s.InstalledAt).Time) {
+		return now.Add(time.Second)
 	}
 	return now
 }

@@ -13,6 +13,7 @@ func (s Seen) toRunning(now time.Time) Decision {
 	rec := s.record(hivev1.PowerRunning, act, now)
 	d := Decision{Act: act, Unreachable: s.reach(), Drift: s.drift(rec, cloud.Running)}
 	g := s.gap(rec, now)
+	rec = s.lookedAtLate(rec, g, now)
 	rec.note(g)
 	j := s.judge(now)
 	j.tell(g)
