@@ -59,7 +59,7 @@ generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC and docs/powe
 	@bin/controller-gen object paths=./api/...
 	@bin/controller-gen crd:maxDescLen=300 paths=./api/... output:crd:dir=config/crd
 	@bin/controller-gen rbac:roleName=hotspare-manager paths=./internal/controller/... output:rbac:dir=config/rbac
-	@go test ./internal/power -run TestThePageOfStates -update >/dev/null
+	@go test ./internal/power -run TestThePageOfStates -update
 
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the code (gofumpt).
