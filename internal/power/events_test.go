@@ -41,8 +41,9 @@ var events = []event{
 	{course, "its machines have stopped", machine(cloud.Stopped, cloud.Stopping)},
 	{course, "its API answers", climb(0)},
 	{course, heard, climb(1)},
-	{course, "two minutes pass", climb(2)},
-	{course, "its operators settle", climb(3)},
+	{course, "its controller manager acts", climb(2)},
+	{course, "two minutes pass", climb(3)},
+	{course, "its operators settle", climb(4)},
 
 	{asked, "Running is wanted", when(func(p *place) bool { return p.wish(hivev1.PowerRunning) })},
 	{asked, "Hibernating is wanted", when(func(p *place) bool { return p.wish(hivev1.PowerHibernating) })},
@@ -116,7 +117,7 @@ func machine(to cloud.State, from ...cloud.State) func(spot) []place {
 func climb(from int) func(spot) []place {
 	return when(func(p *place) bool {
 		p.rung++
-		return p.rung == from+1 && p.up() && (!p.plain || p.rung < 3)
+		return p.rung == from+1 && p.up() && (!p.plain || p.rung <= active)
 	})
 }
 

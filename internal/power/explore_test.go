@@ -61,16 +61,21 @@ const (
 )
 
 // ladder is how a cluster comes up once its machines run: what its API says on
-// each rung. A cluster without operators stays on the third.
+// each rung. A cluster without operators stays on the rung on which its controller
+// manager has acted.
 var ladder = []func(*Spoke){
 	func(s *Spoke) { *s = Spoke{Asked: true, Trouble: "connection refused"} },
 	func(s *Spoke) { // one node is not ready, the other was before it slept
 		s.Nodes[0].Ready, s.Nodes[1].Renewed = false, now.Add(-99*time.Hour)
 	},
+	func(s *Spoke) { s.Nodes[0].ReadySince = now.Add(-time.Second) }, // the controller manager has not acted
 	func(s *Spoke) { s.Nodes[0].ReadySince = now.Add(-time.Second) },
 	func(*Spoke) {},
 	func(s *Spoke) { s.Operators[0].Settled = true },
 }
+
+// active is the rung from which on the controller manager acts.
+const active = 3
 
 func (p place) look() Seen {
 	s := Seen{
@@ -98,6 +103,9 @@ func (p place) look() Seen {
 			s.Spoke.Nodes = append(s.Spoke.Nodes, Node{Name: name, Ready: true, Renewed: now, ReadySince: now.Add(-recent)})
 		}
 		ladder[p.rung](&s.Spoke)
+		if p.rung >= active && s.Record != nil {
+			s.Spoke.Errand = Errand{Mark: record{PowerTransition: *s.Record}.mark(), Done: true}
+		}
 	}
 	return s
 }

@@ -70,7 +70,7 @@ func acted(s *Seen) {
 
 func lazy(s *Seen)          { s.Spoke.Errand = Errand{Mark: record{PowerTransition: *s.Record}.mark()} }
 func unsent(s *Seen)        { s.Spoke.Errand = Errand{Mark: "of the resume before"} }
-func refusing(s *Seen)      { s.Spoke.Errand = Errand{Refused: "forbidden"} }
+func closed(s *Seen)        { s.Spoke.Errand = Errand{Refused: "forbidden"} }
 func noNodes(s *Seen)       { s.Spoke.Nodes = nil }
 func hibernate(s *Seen)     { s.Wanted = hivev1.PowerHibernating }
 func fake(s *Seen)          { s.Fake, s.Actuator = true, false }
@@ -183,7 +183,7 @@ func TestNext(t *testing.T) {
 		"until it has acted the cluster does not run":                       {seen(going("Running", time.Minute), lazy), "keep, WaitingForControllers, Resuming"},
 		"that it acted in the resume before is not enough":                  {seen(going("Running", time.Minute), unsent), "keep, WaitingForControllers, Resuming, errand"},
 		"a controller manager that never acts fails a resume":               {seen(going("Running", time.Hour), lazy, limits(Limits{ToRunning: time.Hour})), "keep, FailedToStart, FailedToStart"},
-		"a cluster that takes no errand is not held up":                     {seen(going("Running", time.Minute), refusing), "keep, Running, Running, arrived"},
+		"a cluster that takes no errand is not held up":                     {seen(going("Running", time.Minute), closed), "keep, Running, Running, arrived"},
 		"a cluster that has arrived is not asked to act":                    {seen(unsent), "keep, Running, Running"},
 		"nor is one that comes up after its install":                        {seen(anew, unsent), "keep, Running, Running, arrived"},
 		"nor one that cannot hibernate":                                     {seen(unactuated, going("Running", time.Hour), unsent), "keep, Running, Unsupported, arrived"},
@@ -307,7 +307,7 @@ func TestTheErrandIsTakenAwayAtTheEnd(t *testing.T) {
 	}{
 		"on the way up it stays":   {seen(going("Running", time.Minute), unready), false, "Waiting for nodes to be ready: w0."},
 		"when it is done it goes":  {seen(going("Running", time.Minute)), true, "The cluster is running."},
-		"without one nothing goes": {seen(going("Running", time.Minute), refusing), false, "The cluster is running. Whether its controller manager acts is not known: forbidden."},
+		"without one nothing goes": {seen(going("Running", time.Minute), closed), false, "The cluster is running. Whether its controller manager acts is not known: forbidden."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := Next(tc.in, now); d.Dismiss != tc.dismiss || d.Ready.Message != tc.says {

@@ -20,7 +20,11 @@ func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 // minute at least; in an outage those that could be helped wait behind it.
 func TestD20AClusterThatSwallowsPacketsHoldsAWorkerForTenSeconds(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *asker) string{
-		"asking how it is": func(ctx context.Context, a *asker) string { return a.ask(ctx, Ask{Operators: true}).Trouble },
+		"asking how it is": func(ctx context.Context, a *asker) string {
+			_, err := a.ask(ctx, Ask{Operators: true, Errand: true})
+			return phrase(err)
+		},
+		"sending an errand": func(ctx context.Context, a *asker) string { return phrase(a.send(ctx, "now")) },
 		"asking for certificates": func(ctx context.Context, a *asker) string {
 			_, err := a.requests(ctx, AskRequests{Machines: true})
 			return phrase(err)
