@@ -46,9 +46,13 @@ func (s *story) refused(want string, err error, changes ...with) Decision {
 	return s.decided(want, Next(s.fresh(), s.now).Refused(*FailureOf(err), s.now))
 }
 
-// fresh is what is seen now: an API that is not worth asking says nothing.
+// fresh is what is seen now: an API that is not worth asking says nothing. The
+// controller manager has acted, whenever that is asked.
 func (s *story) fresh() Seen {
 	out := s.Seen
+	if out.Spoke.Errand = (Errand{}); out.AsksErrand() {
+		acted(&out)
+	}
 	if !out.AsksSpoke() {
 		out.Spoke = Spoke{}
 	}
