@@ -206,6 +206,8 @@ func TestWhatIsSetForGoodCannotBeChanged(t *testing.T) {
 		says  []string
 	}{
 		"the claim of a cluster":       {`{"spec":{"clusterPoolRef":{"claimName":"other"}}}`, []string{"spec.clusterPoolRef", "claimName cannot be changed once it is set"}},
+		"when a cluster was claimed":   {`{"spec":{"clusterPoolRef":{"claimedTimestamp":"2026-01-01T00:00:00Z"}}}`, []string{"spec.clusterPoolRef", "claimedTimestamp cannot be changed once it is set"}},
+		"since it is claimed":          {`{"spec":{"clusterPoolRef":{"claimedTimestamp":null}}}`, []string{"spec.clusterPoolRef", "claimedTimestamp cannot be changed once it is set"}},
 		"that a cluster is claimed":    {`{"spec":{"clusterPoolRef":{"claimName":null}}}`, []string{"spec.clusterPoolRef", "claimName cannot be changed once it is set"}},
 		"the pool of a cluster":        {`{"spec":{"clusterPoolRef":{"poolName":"other"}}}`, []string{"spec.clusterPoolRef", "a cluster stays in its pool"}},
 		"that a cluster is of a pool":  {`{"spec":{"clusterPoolRef":null}}`, []string{"clusterPoolRef cannot be added or taken away"}},
