@@ -93,7 +93,8 @@ Exit codes:
 
 func (a *app) root() *cobra.Command {
 	cmd := a.group("hotspare", "Hot spare Kubernetes clusters",
-		a.statusCommand(), a.poolCommand(), a.claimCommand(), a.clusterCommand(), a.scheduleCommand(), a.kubectlCommand())
+		a.statusCommand(), a.poolCommand(), a.claimCommand(), a.clusterCommand(), a.scheduleCommand(),
+		a.localCommand(), a.kubectlCommand())
 	cmd.AddCommand(a.Commands...)
 	cmd.Long = rootLong
 	cmd.Version = a.Version

@@ -43,10 +43,20 @@ type Options struct {
 	Controllers []string
 	// ControllerFlags are further flags of kube-controller-manager.
 	ControllerFlags []string
+	// Supervise, if not nil, is handed what runs the controllers until its context
+	// ends, and calls it as long, and as often, as they are to run.
+	Supervise func(ctx context.Context, controllers func(context.Context) error) error
 	// Scheduler says whether pods are assigned to nodes.
 	Scheduler bool
 	// Log takes what the components have to say to an operator.
 	Log io.Writer
+}
+
+func (o Options) supervise(ctx context.Context, controllers func(context.Context) error) error {
+	if o.Supervise == nil {
+		return controllers(ctx)
+	}
+	return o.Supervise(ctx, controllers)
 }
 
 // A ControlPlane runs from Start until Stop, or until a part of it dies.
@@ -125,7 +135,9 @@ func (c *ControlPlane) live(ctx context.Context, o Options, f files, store *etcd
 		return why(ctx, err)
 	}
 	controllers := run(ctx, "kube-controller-manager", func(ctx context.Context) error {
-		return runControllers(ctx, f, o.Controllers, o.ControllerFlags)
+		return o.supervise(ctx, func(ctx context.Context) error {
+			return runControllers(ctx, f, o.Controllers, o.ControllerFlags)
+		})
 	})
 	defer controllers.stop()
 	scheduler := run(ctx, "kube-scheduler", func(ctx context.Context) error {

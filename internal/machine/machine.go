@@ -11,6 +11,13 @@
 //	DIR/disk/installed    control plane: there from the end of the installation on; written by the installer
 //	DIR/machine.log         what the process prints
 //	DIR/lock                held (flock) by the process for as long as it lives; contains its pid
+//	DIR/faults/             an empty file for each Fault that the machine has; made by Break, removed by Heal
+//	DIR/disk.lost/          the disk, while fault disk-lost keeps it away
+//
+// Faults are for demonstrations and tests. The program in the machine makes them
+// real, from its start on and while it runs; the store knows nothing of them and
+// sees what it would see of a machine that is really broken. That is: a machine that
+// hangs still ends with the program that holds it.
 package machine
 
 import (

@@ -53,30 +53,31 @@ var controllers = []string{
 const idleGCPercent = 25
 
 // runControlPlane is a control plane, and the node it runs on, until ctx ends.
-func runControlPlane(ctx context.Context, dir string, config machine.Config) error {
-	listener, err := controlplane.Listen(config.APIPort)
+func runControlPlane(ctx context.Context, m *self) error {
+	listener, err := controlplane.Listen(m.APIPort)
 	if err != nil {
-		return fmt.Errorf("starting machine %s: %w", config.Name, err)
+		return fmt.Errorf("starting machine %s: %w", m.Name, err)
 	}
-	keys := machine.PKIPath(dir)
+	keys := machine.PKIPath(m.dir)
 	cp, err := controlplane.Start(ctx, controlplane.Options{
-		Dir:             machine.DiskPath(dir),
+		Dir:             machine.DiskPath(m.dir),
 		PKI:             keys,
-		Listener:        listener,
+		Listener:        m.faults.Silence(ctx, listener),
 		Controllers:     controllers,
 		ControllerFlags: controllerFlags(keys),
+		Supervise:       m.faults.Spare(machine.ControllerManagerDead),
 		Scheduler:       true,
 		Log:             os.Stderr,
 	})
 	if err != nil {
-		return fmt.Errorf("starting machine %s: %w", config.Name, err)
+		return fmt.Errorf("starting machine %s: %w", m.Name, err)
 	}
 	defer cp.Stop()
 	if err := cp.Ready(ctx); err != nil {
 		return err
 	}
 	debug.SetGCPercent(idleGCPercent)
-	return inhabit(ctx, cp, dir, config)
+	return inhabit(ctx, cp, m)
 }
 
 // controllerFlags let a node be called dead after 16 seconds, and have
@@ -92,12 +93,12 @@ func controllerFlags(keys string) []string {
 
 // inhabit runs what makes a control plane a cluster, until ctx ends or the control
 // plane dies.
-func inhabit(ctx context.Context, cp *controlplane.ControlPlane, dir string, config machine.Config) error {
+func inhabit(ctx context.Context, cp *controlplane.ControlPlane, m *self) error {
 	root, err := cp.Config("hotspare-machine", "system:masters")
 	if err != nil {
 		return err
 	}
-	authority, err := newAuthority(root, dir, config)
+	authority, err := newAuthority(root, m)
 	if err != nil {
 		return err
 	}
@@ -112,33 +113,34 @@ func inhabit(ctx context.Context, cp *controlplane.ControlPlane, dir string, con
 	work.Go(func() error { authority.Run(ctx); return nil })
 	work.Go(func() error {
 		return mark.Run(ctx, root, mark.Options{
-			InfraID: config.InfraID, ControlPlane: config.Name, OpenShiftVersion: config.OpenShiftVersion,
+			InfraID: m.InfraID, ControlPlane: m.Name, OpenShiftVersion: m.OpenShiftVersion,
 		})
 	})
 	work.Go(func() error {
 		return node.Run(ctx, node.Options{
-			Name: config.Name, Dir: machine.PKIPath(dir), Bootstrap: bootstrap, Taints: taints(config.Workers),
+			Name: m.Name, Dir: machine.PKIPath(m.dir), Bootstrap: bootstrap, Taints: taints(m.Workers),
+			Alive: m.faults.Spare(machine.NodeNeverReady),
 		})
 	})
 	return work.Wait()
 }
 
-func newAuthority(root *rest.Config, dir string, config machine.Config) (*csr.Authority, error) {
+func newAuthority(root *rest.Config, m *self) (*csr.Authority, error) {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API: %w", err)
 	}
-	ca, err := pki.LoadCA(machine.PKIPath(dir), pki.ClusterCA)
+	ca, err := pki.LoadCA(machine.PKIPath(m.dir), pki.ClusterCA)
 	if err != nil {
 		return nil, err
 	}
 	return &csr.Authority{
 		Client:  client,
 		CA:      ca,
-		Life:    config.CertificateDuration.Duration,
-		InfraID: config.InfraID,
+		Life:    m.CertificateDuration.Duration,
+		InfraID: m.InfraID,
 		Installing: func() bool {
-			_, err := os.Stat(machine.InstalledPath(dir))
+			_, err := os.Stat(machine.InstalledPath(m.dir))
 			return errors.Is(err, fs.ErrNotExist)
 		},
 	}, nil

@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"hotspare.io/hotspare/internal/controlplane/flock"
 	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/spoke/node"
+	"hotspare.io/hotspare/internal/spoke/trouble"
 )
 
 // ParentPipe is an environment variable. Set to 1 it says that standard input is a
@@ -31,27 +34,53 @@ func Run(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("starting machine %s: %w", config.Name, err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	faults := trouble.New(dir)
+	ctx, cancel := faults.Deaf(ctx)
 	defer cancel()
 	if os.Getenv(ParentPipe) == "1" {
 		go cancelAtEnd(os.Stdin, cancel)
 	}
-	err = run(ctx, dir, config)
+	go faults.Run(ctx)
+	err = run(ctx, &self{dir: dir, Config: config, faults: faults})
 	if ctx.Err() != nil {
 		err = nil // whatever was cut short
 	}
 	return errors.Join(err, lock.Release())
 }
 
-func run(ctx context.Context, dir string, config machine.Config) error {
-	switch config.Role {
-	case machine.ControlPlane:
-		return runControlPlane(ctx, dir, config)
-	case machine.Worker:
-		return runWorker(ctx, dir, config)
-	default:
-		return fmt.Errorf("starting machine %s: no such role: %q", config.Name, config.Role)
+// self is the machine that runs.
+type self struct {
+	machine.Config
+	dir    string
+	faults *trouble.Watch
+}
+
+func run(ctx context.Context, m *self) error {
+	if err := m.faults.Healed(ctx, machine.HangOnStart); err != nil {
+		return err
 	}
+	if err := m.outdate(); err != nil {
+		return err
+	}
+	switch m.Role {
+	case machine.ControlPlane:
+		return runControlPlane(ctx, m)
+	case machine.Worker:
+		return runWorker(ctx, m)
+	default:
+		return fmt.Errorf("starting machine %s: no such role: %q", m.Name, m.Role)
+	}
+}
+
+// outdate lets the node's certificates have expired, if that is the machine's fault.
+func (m *self) outdate() error {
+	if has, _ := m.faults.Has(machine.CertificatesExpired); !has {
+		return nil
+	}
+	if err := node.Outdate(machine.PKIPath(m.dir), time.Now()); err != nil {
+		return err
+	}
+	return machine.Heal(m.dir, machine.CertificatesExpired)
 }
 
 // cancelAtEnd cancels when the pipe ends or breaks. The read cannot be

@@ -19,16 +19,17 @@ const (
 )
 
 // runWorker is a worker until ctx ends.
-func runWorker(ctx context.Context, dir string, config machine.Config) error {
+func runWorker(ctx context.Context, m *self) error {
 	debug.SetGCPercent(workerGCPercent)
 	runtime.GOMAXPROCS(workerThreads)
-	bootstrap, err := clientcmd.BuildConfigFromFlags("", machine.BootstrapPath(dir))
+	bootstrap, err := clientcmd.BuildConfigFromFlags("", machine.BootstrapPath(m.dir))
 	if err != nil {
-		return fmt.Errorf("reading the bootstrap credential of %s: %w", config.Name, err)
+		return fmt.Errorf("reading the bootstrap credential of %s: %w", m.Name, err)
 	}
 	return node.Run(ctx, node.Options{
-		Name:      config.Name,
-		Dir:       machine.PKIPath(dir),
+		Name:      m.Name,
+		Dir:       machine.PKIPath(m.dir),
 		Bootstrap: bootstrap,
+		Alive:     m.faults.Spare(machine.NodeNeverReady),
 	})
 }

@@ -52,7 +52,7 @@ func newIdentity(ctx context.Context, o Options) (*identity, error) {
 		Template:         &x509.CertificateRequest{Subject: subject(o.Name)},
 		SignerName:       certificatesv1.KubeAPIServerClientKubeletSignerName,
 		GetUsages:        certificate.DefaultKubeletClientGetUsages,
-		CertificateStore: newStore(o.Dir, "kubelet-client"),
+		CertificateStore: newStore(o.Dir, clientName),
 		Name:             "client",
 		Ctx:              &ctx,
 	})

@@ -32,6 +32,16 @@ type Options struct {
 	Bootstrap *rest.Config
 	// Taints the node registers with.
 	Taints []corev1.Taint
+	// Alive, if not nil, is handed what keeps the node's signs of life until its
+	// context ends, and calls it as long, and as often, as there are to be any.
+	Alive func(ctx context.Context, signs func(context.Context) error) error
+}
+
+func (o Options) alive(ctx context.Context, signs func(context.Context) error) error {
+	if o.Alive == nil {
+		return signs(ctx)
+	}
+	return o.Alive(ctx, signs)
 }
 
 // Run is the node until ctx ends. It waits for what it needs, the API and the
@@ -53,14 +63,13 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer server.close()
 	r := newRegistration(o, identity.client, server.port())
-	if err := r.register(ctx); err != nil {
+	if err := o.alive(ctx, r.register); err != nil {
 		return ignoreEnd(ctx, err)
 	}
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return server.run(ctx) })
 	work.Go(func() error { return identity.follow(ctx) })
-	work.Go(func() error { return r.keep(ctx) })
-	work.Go(func() error { return r.renewLease(ctx) })
+	work.Go(func() error { return o.alive(ctx, r.stay) })
 	work.Go(func() error { return runPods(ctx, o.Name, identity.client) })
 	return work.Wait()
 }

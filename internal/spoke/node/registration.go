@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,6 +42,14 @@ func newRegistration(o Options, client kubernetes.Interface, port int) *registra
 		taints:  o.Taints,
 		client:  client,
 	}
+}
+
+// stay shows until ctx ends that the node, which has registered, lives.
+func (r *registration) stay(ctx context.Context) error {
+	signs, ctx := errgroup.WithContext(ctx)
+	signs.Go(func() error { return r.keep(ctx) })
+	signs.Go(func() error { return r.renewLease(ctx) })
+	return signs.Wait()
 }
 
 // register brings the Node to the API, and tries until it is there.

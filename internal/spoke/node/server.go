@@ -37,7 +37,7 @@ func newServer(ctx context.Context, o Options, i *identity) (*server, error) {
 		},
 		SignerName:       certificatesv1.KubeletServingSignerName,
 		GetUsages:        certificate.DefaultKubeletServingGetUsages,
-		CertificateStore: newStore(o.Dir, "kubelet-server"),
+		CertificateStore: newStore(o.Dir, servingName),
 		Name:             "serving",
 		Ctx:              &ctx,
 	})

@@ -20,7 +20,13 @@ type store struct {
 	path string
 }
 
-func newStore(dir, name string) certificate.Store {
+// Names of the stores.
+const (
+	clientName  = "kubelet-client"
+	servingName = "kubelet-server"
+)
+
+func newStore(dir, name string) store {
 	return store{path: filepath.Join(dir, name+".pem")}
 }
 

@@ -34,3 +34,34 @@ func TestStore(t *testing.T) {
 		}
 	}
 }
+
+func TestOutdatedCertificatesHaveExpired(t *testing.T) {
+	dir := t.TempDir()
+	ca, err := pki.NewCA("test", noon.Time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := ca.Client(noon.Time, 24*time.Hour, "system:node:a", "system:nodes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(dir, clientName)
+	if _, err := s.Update(good.Cert, good.Key); err != nil {
+		t.Fatal(err)
+	}
+	if err := Outdate(dir, noon.Time); err != nil { // there is no serving certificate yet
+		t.Fatal(err)
+	}
+	leaf := func() string {
+		t.Helper()
+		current, err := s.Current()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return current.Leaf.Subject.String() + " until " + current.Leaf.NotAfter.Format(time.TimeOnly)
+	}
+	want := "CN=system:node:a,O=system:nodes until " + noon.Add(-time.Hour).UTC().Format(time.TimeOnly)
+	if got := leaf(); got != want {
+		t.Errorf("it is of %s, want %s", got, want)
+	}
+}

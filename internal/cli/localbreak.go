@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/machine"
+)
+
+func (a *app) localBreakCommand() *cobra.Command {
+	var name string
+	var list bool
+	cmd := &cobra.Command{
+		Use:   "break CLUSTER FAULT",
+		Short: "Give a local cluster, or a claim's cluster, a fault, to see what comes of it",
+		Long: `Give machines of a local cluster a fault, to see what hotspare does about it.
+CLUSTER is a claim of the namespace or, failing that, a cluster.
+
+` + faultHelp() + `
+"At a start" says that a machine which runs has nothing of it until it starts again.
+A fault that begins at once waits for the next start if the machine does not run.`,
+		Example: `  hotspare local break mine machine-crash
+  hotspare local break mine disk-lost --machine mine-x7k2p-worker-0
+  hotspare local break --list`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return cobra.NoArgs(cmd, args)
+			}
+			return clusterAndFault(cmd, args)
+		},
+		ValidArgsFunction: a.completeFaults,
+	}
+	cmd.Flags().StringVar(&name, "machine", "", "the machine to break (default: as the fault says)")
+	cmd.Flags().BoolVar(&list, "list", false, "list all faults")
+	breakIt := a.on(func(ctx context.Context, h *hub, args []string) error {
+		p, err := machine.Fault(args[1]).Profile()
+		if err != nil {
+			return Usage(err)
+		}
+		cd, err := a.cluster(ctx, h, args[0])
+		if err != nil {
+			return err
+		}
+		d, err := a.breakCluster(cd, p, name)
+		if err != nil {
+			return err
+		}
+		return a.showDamage(d, func(w io.Writer) error { return a.writeDamage(w, args[0], d) })
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if list {
+			return a.listFaults()
+		}
+		return breakIt(cmd, args)
+	}
+	return cmd
+}
+
+func faultHelp() string {
+	var b strings.Builder
+	must(faultTable().write(&b, nil)) // a builder takes everything
+	return b.String()
+}
+
+// clusterAndFault accepts a cluster and a fault.
+func clusterAndFault(_ *cobra.Command, args []string) error {
+	switch len(args) {
+	case 2:
+		return nil
+	case 0, 1:
+		return errors.New("name the cluster and the fault; --list lists the faults")
+	default:
+		return fmt.Errorf("name one cluster and one fault, not %d things: %s", len(args), strings.Join(args, " "))
+	}
+}
+
+func (a *app) listFaults() error {
+	switch a.flags.output {
+	case asJSON, asYAML:
+		return a.encode(machine.Profiles())
+	case asName:
+		_, err := fmt.Fprintln(a.Stdout, strings.Join(machine.FaultNames(), "\n"))
+		return err
+	default:
+		return faultTable().write(a.Stdout, a.palette(a.Stdout))
+	}
+}
+
+// damage is what was done to a cluster.
+type damage struct {
+	Cluster  string          `json:"cluster"`
+	InfraID  string          `json:"infraID"`
+	Machines []string        `json:"machines"`
+	Profile  machine.Profile `json:"fault"`
+}
+
+// breakCluster gives a fault to the machine of that name, or to those that the fault strikes.
+func (a *app) breakCluster(cd *hivev1.ClusterDeployment, p machine.Profile, name string) (damage, error) {
+	m, err := a.machinesOf(cd)
+	if err != nil {
+		return damage{}, err
+	}
+	struck := p.Pick(m.all)
+	if name != "" {
+		c, err := m.named(name)
+		if err != nil {
+			return damage{}, Usage(err)
+		}
+		if !p.Fits(c.Role) {
+			return damage{}, Usage(fmt.Errorf("machine %s is a %s, and %s is a fault of a %s", c.Name, c.Role, p.Fault, p.Only))
+		}
+		struck = []machine.Config{c}
+	}
+	for _, c := range struck {
+		if err := machine.Break(m.folder(c), p.Fault); err != nil {
+			return damage{}, err
+		}
+	}
+	return damage{Cluster: cd.Name, InfraID: cd.Spec.ClusterMetadata.InfraID, Machines: namesOf(struck), Profile: p}, nil
+}
+
+// showDamage prints what was done in the format asked for.
+func (a *app) showDamage(d damage, text func(io.Writer) error) error {
+	switch a.flags.output {
+	case asJSON, asYAML:
+		return a.encode(d)
+	case asName:
+		_, err := fmt.Fprintln(a.Stdout, strings.Join(d.Machines, "\n"))
+		return err
+	default:
+		return text(a.Stdout)
+	}
+}
+
+func (a *app) writeDamage(w io.Writer, name string, d damage) error {
+	p := d.Profile
+	when, heal := "now, or at its next start if it does not run", "Take it away again"
+	if p.AtStart {
+		when = "at its next start"
+	}
+	if !p.Lasts {
+		heal = "It happens once. Until then it can be taken back"
+	}
+	t := newTable("MACHINE", "FAULT", "WHEN")
+	for _, m := range d.Machines {
+		t.add(m, p.Does, when)
+	}
+	if _, err := fmt.Fprintf(w, "cluster %s has fault %s\n\n", d.Cluster, p.Fault); err != nil {
+		return err
+	}
+	if err := t.write(w, a.palette(w)); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s:\n  %s\n", heal, a.next("local heal %s %s", name, p.Fault))
+	return err
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/machine"
+)
+
+func (a *app) localHealCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "heal CLUSTER [FAULT]",
+		Short: "Take a fault, or all, from a local cluster again",
+		Long: `Take the faults away that "local break" has put into a cluster: one, or all.
+CLUSTER is a claim of the namespace or, failing that, a cluster.
+
+Machines that hung go on from there, and a disk that was lost is back. A machine
+that has stopped is started by hotspare.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 2 {
+				return errors.New("name the cluster, and the fault if not all are to go")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeFaults,
+		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
+			only := machine.FaultNames()
+			if len(args) == 2 {
+				p, err := machine.Fault(args[1]).Profile()
+				if err != nil {
+					return Usage(err)
+				}
+				only = []string{string(p.Fault)}
+			}
+			cd, err := a.cluster(ctx, h, args[0])
+			if err != nil {
+				return err
+			}
+			healed, err := a.heal(cd, only)
+			if err != nil {
+				return err
+			}
+			return a.showHealed(cd, healed, only)
+		}),
+	}
+}
+
+// cure is a fault that a machine no longer has.
+type cure struct {
+	Machine string        `json:"machine"`
+	Fault   machine.Fault `json:"fault"`
+}
+
+// heal takes these faults from the machines of a cluster.
+func (a *app) heal(cd *hivev1.ClusterDeployment, faults []string) ([]cure, error) {
+	m, err := a.machinesOf(cd)
+	if err != nil {
+		return nil, err
+	}
+	healed := []cure{}
+	for _, c := range m.all {
+		for _, name := range faults {
+			f := machine.Fault(name)
+			if !machine.Has(m.folder(c), f) {
+				continue
+			}
+			if err := machine.Heal(m.folder(c), f); err != nil {
+				return nil, err
+			}
+			healed = append(healed, cure{c.Name, f})
+		}
+	}
+	return healed, nil
+}
+
+func (a *app) showHealed(cd *hivev1.ClusterDeployment, healed []cure, asked []string) error {
+	switch a.flags.output {
+	case asJSON, asYAML:
+		return a.encode(healed)
+	case asName:
+		for _, c := range healed {
+			if _, err := fmt.Fprintln(a.Stdout, c.Machine); err != nil {
+				return err
+			}
+		}
+		return nil
+	default:
+		return writeHealed(a.Stdout, cd, healed, asked)
+	}
+}
+
+func writeHealed(w io.Writer, cd *hivev1.ClusterDeployment, healed []cure, asked []string) error {
+	if len(healed) == 0 {
+		what := "fault"
+		if len(asked) == 1 {
+			what += " " + strings.Join(asked, "")
+		}
+		_, err := fmt.Fprintf(w, "cluster %s has no %s\n", cd.Name, what)
+		return err
+	}
+	for _, c := range healed {
+		if _, err := fmt.Fprintf(w, "machine %s has no fault %s any more\n", c.Machine, c.Fault); err != nil {
+			return err
+		}
+	}
+	return nil
+}

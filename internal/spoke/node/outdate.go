@@ -1,0 +1,57 @@
+package node
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/util/certificate"
+
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// Outdate replaces the certificates that a node keeps in dir by ones that have
+// expired an hour before now. The node must not run. It does nothing to
+// certificates that there are not.
+//
+// They are issued by the node itself, which has no CA's key. Nobody will know: a
+// certificate that has expired is never shown.
+func Outdate(dir string, now time.Time) error {
+	for _, name := range []string{clientName, servingName} {
+		s := newStore(dir, name)
+		current, err := s.Current()
+		var none *certificate.NoCertKeyError
+		if errors.As(err, &none) {
+			continue
+		}
+		if err == nil {
+			err = s.replace(current, now)
+		}
+		if err != nil {
+			return fmt.Errorf("outdating the certificate %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// replace stores the certificate with dates that are over.
+func (s store) replace(current *tls.Certificate, now time.Time) error {
+	old := *current.Leaf
+	old.NotBefore, old.NotAfter = now.Add(-2*time.Hour), now.Add(-time.Hour)
+	old.SignatureAlgorithm = x509.UnknownSignatureAlgorithm // that of the key it is signed with
+	der, err := x509.CreateCertificate(rand.Reader, &old, &old, old.PublicKey, current.PrivateKey)
+	if err != nil {
+		return err
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(current.PrivateKey)
+	if err != nil {
+		return err
+	}
+	pair := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	return pki.WriteFile(s.path, pair)
+}

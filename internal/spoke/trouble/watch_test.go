@@ -1,0 +1,274 @@
+package trouble
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"hotspare.io/hotspare/internal/machine"
+)
+
+// patience is how long anything may take.
+const patience = 30 * time.Second
+
+// patient ends before the test binary does.
+func patient(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// watched is the watch of a new machine with these faults. Deaths are told.
+func watched(t *testing.T, faults ...machine.Fault) (w *Watch, deaths chan bool) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range faults {
+		hurt(t, dir, f)
+	}
+	w = New(dir)
+	deaths = make(chan bool, 100)
+	w.die = func() { deaths <- true }
+	go w.Run(patient(t))
+	return w, deaths
+}
+
+func hurt(t *testing.T, dir string, f machine.Fault) {
+	t.Helper()
+	if err := machine.Break(dir, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func heal(t *testing.T, w *Watch, f machine.Fault) {
+	t.Helper()
+	if err := machine.Heal(w.dir, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// receive takes one value from c.
+func receive[T any](t *testing.T, c <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-patient(t).Done():
+		t.Fatalf("waited in vain: %s", what)
+		panic("unreachable")
+	}
+}
+
+func TestACrashHappensOnce(t *testing.T) {
+	for name, before := range map[string]bool{"to a machine that starts": true, "to a machine that runs": false} {
+		t.Run(name, func(t *testing.T) {
+			w, deaths := watched(t)
+			if before {
+				w, deaths = watched(t, machine.MachineCrash)
+			} else {
+				hurt(t, w.dir, machine.MachineCrash)
+			}
+			receive(t, deaths, "the crash")
+			if machine.Has(w.dir, machine.MachineCrash) {
+				t.Error("it will crash again")
+			}
+		})
+	}
+}
+
+func TestAMachineDiesWithItsDisk(t *testing.T) {
+	w, deaths := watched(t)
+	hurt(t, w.dir, machine.DiskLost)
+	receive(t, deaths, "the end")
+	if !machine.Has(w.dir, machine.DiskLost) {
+		t.Error("the disk is back")
+	}
+}
+
+func TestNothingElseKills(t *testing.T) {
+	w, deaths := watched(t)
+	for _, p := range machine.Profiles() {
+		if p.Fault != machine.MachineCrash && p.Fault != machine.DiskLost {
+			hurt(t, w.dir, p.Fault)
+		}
+	}
+	if err := w.await(patient(t), machine.NodeNeverReady, true); err != nil {
+		t.Fatal(err)
+	}
+	w.crash()
+	if len(deaths) > 0 {
+		t.Error("it died")
+	}
+}
+
+func TestWorkIsCutShortAndTakenUpAgain(t *testing.T) {
+	w, _ := watched(t, machine.NodeNeverReady)
+	began, ended, returned := make(chan bool), make(chan bool), make(chan error)
+	ctx, stop := context.WithCancel(patient(t))
+	go func() {
+		returned <- w.Spare(machine.NodeNeverReady)(ctx, func(ctx context.Context) error {
+			began <- true
+			<-ctx.Done()
+			ended <- true
+			return errors.New("cut short")
+		})
+	}()
+	select {
+	case <-began:
+		t.Fatal("it began with the fault")
+	default:
+	}
+	heal(t, w, machine.NodeNeverReady)
+	receive(t, began, "the beginning")
+	hurt(t, w.dir, machine.NodeNeverReady)
+	receive(t, ended, "the cut")
+	heal(t, w, machine.NodeNeverReady)
+	receive(t, began, "the second beginning")
+	stop()
+	receive(t, ended, "the end")
+	receive(t, returned, "the return")
+}
+
+func TestWorkMayEndByItself(t *testing.T) {
+	w, _ := watched(t)
+	want := errors.New("tired")
+	got := w.Spare(machine.NodeNeverReady)(patient(t), func(context.Context) error { return want })
+	if !errors.Is(got, want) {
+		t.Errorf("it returned %v", got)
+	}
+}
+
+func TestWorkThatWaitsForHealingCanBeStopped(t *testing.T) {
+	w, _ := watched(t, machine.NodeNeverReady)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	err := w.Spare(machine.NodeNeverReady)(ctx, func(context.Context) error { return errors.New("it was called") })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAMachineThatHangsOnItsStop(t *testing.T) {
+	t.Run("does not stop when it is told to", func(t *testing.T) {
+		w, _ := watched(t, machine.HangOnStop)
+		ctx, sigterm := context.WithCancel(t.Context())
+		life, _ := w.Deaf(ctx)
+		sigterm()
+		if life.Err() != nil {
+			t.Fatal("it stopped")
+		}
+		heal(t, w, machine.HangOnStop)
+		receive(t, life.Done(), "the stop after the healing")
+	})
+	t.Run("ends with its parent", func(t *testing.T) {
+		w, _ := watched(t, machine.HangOnStop)
+		life, cut := w.Deaf(t.Context())
+		cut()
+		if life.Err() == nil {
+			t.Error("it outlived its parent")
+		}
+	})
+	t.Run("stops at once without the fault", func(t *testing.T) {
+		w, _ := watched(t)
+		ctx, sigterm := context.WithCancel(t.Context())
+		life, _ := w.Deaf(ctx)
+		sigterm()
+		receive(t, life.Done(), "the stop")
+	})
+}
+
+// echo serves one connection that says what it hears, and returns how to dial it.
+func echo(t *testing.T, ctx context.Context, w *Watch) net.Conn {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	l = w.Silence(ctx, l)
+	go func() {
+		defer close(served)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_, _ = io.Copy(c, c) // it ends with the connection
+	}()
+	c, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); l.Close(); <-served })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func say(t *testing.T, c net.Conn, word string) {
+	t.Helper()
+	if _, err := io.WriteString(c, word); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func hear(t *testing.T, c net.Conn, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+		t.Fatalf("heard %q, %v; want %q", got, err, want)
+	}
+}
+
+// quiet checks that nothing is said for some looks.
+func quiet(t *testing.T, c net.Conn) {
+	t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(2 * look)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Read(make([]byte, 1)); err == nil || n > 0 {
+		t.Fatal("it answers")
+	}
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASilentAPIAnswersWhenItIsHealed(t *testing.T) {
+	w, _ := watched(t)
+	c := echo(t, t.Context(), w)
+	say(t, c, "before")
+	hear(t, c, "before")
+	hurt(t, w.dir, machine.APISilent)
+	if err := w.await(patient(t), machine.APISilent, true); err != nil {
+		t.Fatal(err)
+	}
+	say(t, c, "during")
+	quiet(t, c)
+	heal(t, w, machine.APISilent)
+	hear(t, c, "during")
+}
+
+func TestASilentAPITakesConnections(t *testing.T) {
+	w, _ := watched(t, machine.APISilent)
+	c := echo(t, t.Context(), w)
+	say(t, c, "hello")
+	quiet(t, c)
+	heal(t, w, machine.APISilent)
+	hear(t, c, "hello")
+}
+
+func TestASilentAPIIsNotInTheWayOfAStop(t *testing.T) {
+	w, _ := watched(t, machine.APISilent)
+	ctx, stop := context.WithCancel(t.Context())
+	c := echo(t, ctx, w)
+	say(t, c, "hello")
+	stop()
+	if _, err := io.ReadAll(c); err != nil {
+		t.Errorf("the connection was not closed: %v", err)
+	}
+}
