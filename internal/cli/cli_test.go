@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/machine"
 )
 
 func TestDataDir(t *testing.T) {
@@ -121,6 +122,10 @@ func TestCompletion(t *testing.T) {
 		"claim release alice |":     "bob",
 		"cluster describe |":        "alice bob pet dev-1aaaa dev-2bbbb dev-3cccc dev-4dddd",
 		"claim run |":               "dev",
+		"local break dev-2bbbb |":   strings.Join(machine.FaultNames(), " "),
+		"local heal alice |":        strings.Join(machine.FaultNames(), " "),
+		"local heal |":              "alice bob pet dev-1aaaa dev-2bbbb dev-3cccc dev-4dddd",
+		"local break a b |":         "",
 		"pool list -o |":            "table json yaml name",
 	} {
 		typed := strings.Split(strings.TrimSuffix(line, "|"), " ")

@@ -28,11 +28,14 @@ A fault that begins at once waits for the next start if the machine does not run
 		Example: `  hotspare local break mine machine-crash
   hotspare local break mine disk-lost --machine mine-x7k2p-worker-0
   hotspare local break --list`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if list {
-				return cobra.NoArgs(cmd, args)
+		Args: func(_ *cobra.Command, args []string) error {
+			if list && len(args) > 0 {
+				return errors.New("--list lists all faults: name nothing with it")
 			}
-			return clusterAndFault(cmd, args)
+			if list {
+				return nil
+			}
+			return clusterAndFault(args)
 		},
 		ValidArgsFunction: a.completeFaults,
 	}
@@ -69,7 +72,7 @@ func faultHelp() string {
 }
 
 // clusterAndFault accepts a cluster and a fault.
-func clusterAndFault(_ *cobra.Command, args []string) error {
+func clusterAndFault(args []string) error {
 	switch len(args) {
 	case 2:
 		return nil
@@ -94,10 +97,10 @@ func (a *app) listFaults() error {
 
 // damage is what was done to a cluster.
 type damage struct {
-	Cluster  string          `json:"cluster"`
-	InfraID  string          `json:"infraID"`
-	Machines []string        `json:"machines"`
-	Profile  machine.Profile `json:"fault"`
+	Cluster  string   `json:"cluster"`
+	InfraID  string   `json:"infraID"`
+	Machines []string `json:"machines"`
+	machine.Profile
 }
 
 // breakCluster gives a fault to the machine of that name, or to those that the fault strikes.
@@ -139,24 +142,23 @@ func (a *app) showDamage(d damage, text func(io.Writer) error) error {
 }
 
 func (a *app) writeDamage(w io.Writer, name string, d damage) error {
-	p := d.Profile
 	when, heal := "now, or at its next start if it does not run", "Take it away again"
-	if p.AtStart {
+	if d.AtStart {
 		when = "at its next start"
 	}
-	if !p.Lasts {
+	if !d.Lasts {
 		heal = "It happens once. Until then it can be taken back"
 	}
 	t := newTable("MACHINE", "FAULT", "WHEN")
 	for _, m := range d.Machines {
-		t.add(m, p.Does, when)
+		t.add(m, d.Does, when)
 	}
-	if _, err := fmt.Fprintf(w, "cluster %s has fault %s\n\n", d.Cluster, p.Fault); err != nil {
+	if _, err := fmt.Fprintf(w, "cluster %s has fault %s\n\n", d.Cluster, d.Fault); err != nil {
 		return err
 	}
 	if err := t.write(w, a.palette(w)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s:\n  %s\n", heal, a.next("local heal %s %s", name, p.Fault))
+	_, err := fmt.Fprintf(w, "\n%s:\n  %s\n", heal, a.next("local heal %s %s", name, d.Fault))
 	return err
 }

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/component-base/configz"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// runControllers runs the named controllers until ctx ends.
+// runControllers runs the named controllers until ctx ends. It may be called again
+// afterwards: what it has registered in the process is taken back.
 func runControllers(ctx context.Context, f files, names, further []string) error {
 	o, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
@@ -27,6 +29,7 @@ func runControllers(ctx context.Context, f files, names, further []string) error
 	if err != nil {
 		return fmt.Errorf("configuring: %w", err)
 	}
+	defer configz.Delete(app.ConfigzName)
 	return app.Run(ctx, config.Complete())
 }
 
