@@ -85,7 +85,9 @@ func (d dice) member(name string) pool.Member {
 			m.ResumingSince = d.ago()
 		}
 		if d.yes() {
-			m.UnreachableSince = d.ago()
+			if m.UnreachableSince = d.ago(); m.UnreachableSince.Before(m.ResumingSince) {
+				m.UnreachableSince = m.ResumingSince // its sleep does not count
+			}
 		}
 	}
 	return m

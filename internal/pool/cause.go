@@ -16,6 +16,8 @@ const (
 	ResumeTimedOut Cause = "resume_timed_out"
 	// Unreachable: it cannot be reached for longer than a resume may take.
 	Unreachable Cause = "unreachable"
+	// Unready: it had come up, and has not been ready for longer than a resume may take.
+	Unready Cause = "unready"
 	// Stale: it was made from another version of the pool, or does not say from which.
 	Stale Cause = "stale"
 )
@@ -37,6 +39,8 @@ func (m Member) defect(s Settings, now time.Time) Cause {
 		return ResumeTimedOut
 	case past(m.UnreachableSince, s.ResumeTimeout, now):
 		return Unreachable
+	case past(m.UnreadySince, s.ResumeTimeout, now):
+		return Unready
 	default:
 		return ""
 	}

@@ -89,6 +89,7 @@ func TestCausesOfReplacement(t *testing.T) {
 		"machines that fail in a resume":        {members: "a:resuming=1m+tried", want: pool.PowerFailed},
 		"a resume that takes too long":          {members: "a:resuming=10m", want: pool.ResumeTimedOut},
 		"a cluster that cannot be reached":      {members: "a:assignable", change: func(s *pool.Snapshot) { s.Members[0].UnreachableSince = noon.Add(-time.Hour) }, want: pool.Unreachable},
+		"a cluster that is not ready any more":  {members: "a:standby", change: func(s *pool.Snapshot) { s.Members[0].UnreadySince = noon.Add(-time.Hour) }, want: pool.Unready},
 		"a stale cluster":                       {members: "a:assignable+stale", want: pool.Stale},
 		"surplus is not replaced":               {members: "a:assignable", change: func(s *pool.Snapshot) { s.Settings.Size = 0 }},
 		"what is marked is not":                 {members: "a:marked"},

@@ -342,7 +342,7 @@ func (m Member) deadlines(s Settings) []time.Time {
 	if s.ResumeTimeout == 0 {
 		return out
 	}
-	for _, since := range []time.Time{m.ResumingSince, m.UnreachableSince} {
+	for _, since := range []time.Time{m.ResumingSince, m.UnreachableSince, m.UnreadySince} {
 		if !since.IsZero() {
 			out = append(out, since.Add(s.ResumeTimeout))
 		}

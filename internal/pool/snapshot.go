@@ -70,6 +70,8 @@ type Member struct {
 	InstallTook, ResumeTook time.Duration
 	// UnreachableSince is since when it cannot be reached although it should run; zero when it can.
 	UnreachableSince time.Time
+	// UnreadySince is since when it is not ready although it had come up and should run; zero when it is.
+	UnreadySince time.Time
 	// Unreadable says what of it could not be read; empty when all could. Then what
 	// else is said here may not be the whole truth, and it is left alone.
 	Unreadable string

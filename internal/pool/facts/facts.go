@@ -149,10 +149,36 @@ func power(m *pool.Member, cd *hivev1.ClusterDeployment, now time.Time) {
 	if t := cd.Status.PowerTransition; t != nil {
 		transition(m, *t, wantsRun, now)
 	}
-	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); wantsRun && c != nil &&
-		c.Status == corev1.ConditionTrue && c.Reason != hivev1.ReasonHibernating {
-		m.UnreachableSince = c.LastTransitionTime.Time
+	if wantsRun {
+		m.UnreachableSince = unreachableSince(cd)
+		m.UnreadySince = unreadySince(cd)
 	}
+}
+
+// unreachableSince is since when a cluster that should run cannot be reached; zero
+// when it can. One that slept could not be either, with the same status of its
+// condition: that does not count against its resume.
+func unreachableSince(cd *hivev1.ClusterDeployment) time.Time {
+	c := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable)
+	if c == nil || c.Status != corev1.ConditionTrue || c.Reason == hivev1.ReasonHibernating {
+		return time.Time{}
+	}
+	since := c.LastTransitionTime.Time
+	if t := cd.Status.PowerTransition; t != nil && t.Target == hivev1.PowerRunning && t.StartedAt.After(since) {
+		return t.StartedAt.Time
+	}
+	return since
+}
+
+// unreadySince is since when a cluster that had come up is not ready any more; zero
+// when it is, or has not come up.
+func unreadySince(cd *hivev1.ClusterDeployment) time.Time {
+	t := cd.Status.PowerTransition
+	c := condition.Find(cd.Status.Conditions, hivev1.ClusterReady)
+	if t == nil || t.Target != hivev1.PowerRunning || t.FinishedAt == nil || c == nil || c.Status != corev1.ConditionFalse {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
 }
 
 func transition(m *pool.Member, t hivev1.PowerTransition, wantsRun bool, now time.Time) {

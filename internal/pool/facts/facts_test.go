@@ -85,6 +85,56 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+// A pool replaces what cannot be reached, or is not ready, for as long as a resume
+// may take; from when that counts decides whether sound clusters are destroyed.
+func TestSinceWhenAClusterIsAway(t *testing.T) {
+	resumed := func(ago time.Duration, finished bool) func(*hivev1.ClusterDeployment) {
+		return func(cd *hivev1.ClusterDeployment) {
+			at := metav1.NewTime(noon.Add(-ago))
+			cd.Status.PowerState = hivev1.ReasonWaitingForNodes
+			cd.Status.PowerTransition = &hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: at}
+			if finished {
+				cd.Status.PowerTransition.FinishedAt = &at
+			}
+		}
+	}
+	mute := told(hivev1.ClusterUnreachable, corev1.ConditionTrue, hivev1.ReasonErrorConnecting) // 20 minutes ago, as unready
+	unready := told(hivev1.ClusterReady, corev1.ConditionFalse, hivev1.ReasonWaitingForNodes)
+	tests := map[string]struct {
+		cd                   *hivev1.ClusterDeployment
+		unreachable, unready time.Duration
+	}{
+		"it cannot be reached since it ran":           {cd: running(resumed(time.Hour, true), mute), unreachable: 20 * time.Minute},
+		"its sleep before this resume does not count": {cd: running(resumed(time.Minute, false), mute), unreachable: time.Minute},
+		"one that sleeps is not missed": {
+			cd: running(resumed(time.Hour, true), told(hivev1.ClusterUnreachable, corev1.ConditionTrue, hivev1.ReasonHibernating)),
+		},
+		"it had come up and is not ready":     {cd: running(resumed(time.Hour, true), unready), unready: 20 * time.Minute},
+		"it has not come up yet":              {cd: running(resumed(time.Hour, false), unready)},
+		"it runs":                             {cd: running(unready)},
+		"it is not known whether it is ready": {cd: running(resumed(time.Hour, true), told(hivev1.ClusterReady, corev1.ConditionUnknown, hivev1.ReasonPowerPaused))},
+		"it is told to sleep": {
+			cd: running(resumed(time.Hour, true), unready, mute, func(cd *hivev1.ClusterDeployment) { cd.Spec.PowerState = hivev1.PowerHibernating }),
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := Of(tc.cd, noon)
+			for what, c := range map[string]struct {
+				got  time.Time
+				want time.Duration
+			}{"unreachable": {m.UnreachableSince, tc.unreachable}, "unready": {m.UnreadySince, tc.unready}} {
+				switch {
+				case c.want == 0 && !c.got.IsZero():
+					t.Errorf("%s for %s", what, noon.Sub(c.got))
+				case c.want > 0 && noon.Sub(c.got) != c.want:
+					t.Errorf("%s for %s, want %s", what, noon.Sub(c.got), c.want)
+				}
+			}
+		})
+	}
+}
+
 func TestSettings(t *testing.T) {
 	three := int32(3)
 	timeout := hivev1.Duration("20m")
