@@ -4,6 +4,7 @@ package trouble
 
 import (
 	"context"
+	"os/signal"
 	"sync"
 	"syscall"
 	"time"
@@ -19,8 +20,8 @@ const look = 200 * time.Millisecond
 // A Watch knows the faults of one machine.
 type Watch struct {
 	dir string
-	// die ends the process on the spot.
-	die func()
+	// die ends the process on the spot; deafen lets it not hear SIGTERM any more.
+	die, deafen func()
 
 	mu      sync.Mutex
 	faults  map[machine.Fault]bool
@@ -29,7 +30,7 @@ type Watch struct {
 
 // New looks at the faults of the machine in dir.
 func New(dir string) *Watch {
-	w := &Watch{dir: dir, die: kill, changed: make(chan struct{})}
+	w := &Watch{dir: dir, die: kill, deafen: deafen, changed: make(chan struct{})}
 	w.faults = w.read()
 	return w
 }
@@ -40,6 +41,9 @@ func kill() {
 		klog.ErrorS(err, "surviving a crash")
 	}
 }
+
+// deafen is for the second SIGTERM: by then nothing else catches it.
+func deafen() { signal.Ignore(syscall.SIGTERM) }
 
 // Run keeps looking until ctx ends. It is what ends the process if the machine
 // crashes or loses its disk.
@@ -165,6 +169,10 @@ func (w *Watch) Deaf(ctx context.Context) (context.Context, context.CancelFunc) 
 		case <-life.Done():
 			return
 		case <-ctx.Done():
+		}
+		w.note(w.read()) // it may have come since the last look
+		if hangs, _ := w.Has(machine.HangOnStop); hangs {
+			w.deafen()
 		}
 		if w.Healed(life, machine.HangOnStop) == nil {
 			cancel()

@@ -31,7 +31,7 @@ func watched(t *testing.T, faults ...machine.Fault) (w *Watch, deaths chan bool)
 	}
 	w = New(dir)
 	deaths = make(chan bool, 100)
-	w.die = func() { deaths <- true }
+	w.die, w.deafen = func() { deaths <- true }, func() {}
 	go w.Run(patient(t))
 	return w, deaths
 }
@@ -162,6 +162,20 @@ func TestAMachineThatHangsOnItsStop(t *testing.T) {
 		}
 		heal(t, w, machine.HangOnStop)
 		receive(t, life.Done(), "the stop after the healing")
+	})
+	t.Run("though the fault is new", func(t *testing.T) {
+		dir := t.TempDir()
+		w := New(dir) // and nobody looks
+		deafened := make(chan bool, 1)
+		w.deafen = func() { deafened <- true }
+		ctx, sigterm := context.WithCancel(t.Context())
+		life, _ := w.Deaf(ctx)
+		hurt(t, dir, machine.HangOnStop)
+		sigterm()
+		if err := w.await(patient(t), machine.HangOnStop, true); err != nil || life.Err() != nil {
+			t.Errorf("it stopped: %v, %v", err, life.Err())
+		}
+		receive(t, deafened, "deafness to a second signal")
 	})
 	t.Run("ends with its parent", func(t *testing.T) {
 		w, _ := watched(t, machine.HangOnStop)
