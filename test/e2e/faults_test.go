@@ -33,9 +33,16 @@ func TestBrokenStandbysAreReplaced(t *testing.T) {
 	pool := localPool(ns, "faulty", int32(len(faults)), 0)
 	pool.Spec.PowerstateTransitionToRunningTimeout = ptr.To(resumeLimit)
 	h.create(t, pool)
-	h.settled(t, pool)
+	var asleep []hivev1.ClusterDeployment
+	eventually(t, "all sleep", func(context.Context) error {
+		asleep = h.clusters(t, pool)
+		if power := byPower(asleep); len(power[hivev1.StatusHibernating]) != len(faults) {
+			return fmt.Errorf("clusters by power state: %v", power)
+		}
+		return nil
+	})
 	broken := map[string]machine.Fault{}
-	for i, cd := range h.clusters(t, pool) {
+	for i, cd := range asleep {
 		h.hurt(t, ns, cd.Name, faults[i])
 		broken[cd.Name] = faults[i]
 	}
@@ -62,45 +69,57 @@ func TestARunningClusterGetsOverItsFaults(t *testing.T) {
 	cd := h.standalone(t, "runner", hivev1.PowerRunning)
 	h.conditioned(t, cd, hivev1.ClusterReady, corev1.ConditionTrue)
 
-	t.Run("a machine that crashed is started again", func(t *testing.T) {
-		before := h.transition(t, cd)
-		h.hurt(t, cd.Namespace, cd.Name, machine.MachineCrash)
-		eventually(t, "it has resumed", func(ctx context.Context) error {
-			now := h.transition(t, cd)
-			if now.StartedAt.Equal(&before.StartedAt) {
-				h.touch(t, cd) // or it would be looked at within two minutes
-			} else if now.FinishedAt != nil {
-				return nil
-			}
-			return fmt.Errorf("its transition is %+v", now)
-		})
-	})
-	t.Run("controllers that do nothing are missed, and act again when they are healed", func(t *testing.T) {
-		admin := kubernetes.NewForConfigOrDie(h.spoke(t, cd))
-		h.hurt(t, cd.Namespace, cd.Name, machine.ControllerManagerDead)
-		h.logs(t, cd, "All controllers terminated")
-		lonely := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lonely"}}
-		if _, err := admin.CoreV1().Namespaces().Create(patient(t), lonely, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
+	t.Log("a machine that crashed is started again")
+	before := h.transition(t, cd)
+	h.hurt(t, cd.Namespace, cd.Name, machine.MachineCrash)
+	eventually(t, "it has resumed", func(context.Context) error {
+		now := h.transition(t, cd)
+		if now.StartedAt.Equal(&before.StartedAt) {
+			h.touch(t, cd) // or it would be looked at within two minutes
+		} else if now.FinishedAt != nil {
+			return nil
 		}
-		account := func(ctx context.Context) error {
-			_, err := admin.CoreV1().ServiceAccounts(lonely.Name).Get(ctx, "default", metav1.GetOptions{})
+		return fmt.Errorf("its transition is %+v", now)
+	})
+
+	t.Log("controllers that are dead act again when they are healed")
+	h.withoutControllers(t, cd)
+
+	t.Log("one that hangs on its stop is given up, and asleep in the end")
+	h.hurt(t, cd.Namespace, cd.Name, machine.HangOnStop)
+	h.hotspare(t, "cluster", "hibernate", cd.Name, "-n", cd.Namespace)
+	eventually(t, "it fails to stop", func(ctx context.Context) error {
+		if err := h.Get(ctx, client.ObjectKeyFromObject(cd), cd); err != nil || cd.Status.PowerState == hivev1.ReasonFailedToStop {
 			return err
 		}
-		if err := account(patient(t)); !apierrors.IsNotFound(err) {
-			t.Errorf("somebody has made an account in the namespace: %v", err)
-		}
-		h.hotspare(t, "local", "heal", cd.Name, "-n", cd.Namespace)
-		eventually(t, "the namespace has its account", account)
+		return errors.New("it is " + cd.Status.PowerState)
 	})
-	t.Run("one that hangs on its stop is asleep in the end", func(t *testing.T) {
-		h.hurt(t, cd.Namespace, cd.Name, machine.HangOnStop)
-		h.hotspare(t, "cluster", "hibernate", cd.Name, "-n", cd.Namespace)
-		h.conditioned(t, cd, hivev1.ClusterHibernating, corev1.ConditionTrue)
-		if left, err := processesOf(filepath.Join(h.machines(), cd.Spec.ClusterMetadata.InfraID)); err != nil || len(left) > 0 {
-			t.Errorf("its processes run: %v, %v", left, err)
-		}
-	})
+	h.conditioned(t, cd, hivev1.ClusterHibernating, corev1.ConditionTrue)
+	if left, err := processesOf(filepath.Join(h.machines(), cd.Spec.ClusterMetadata.InfraID)); err != nil || len(left) > 0 {
+		t.Errorf("its processes run: %v, %v", left, err)
+	}
+}
+
+// withoutControllers kills a cluster's controllers and brings them to life again. A
+// namespace that is made in between has its service account only after that.
+func (h *hub) withoutControllers(t *testing.T, cd *hivev1.ClusterDeployment) {
+	t.Helper()
+	admin := kubernetes.NewForConfigOrDie(h.spoke(t, cd)).CoreV1()
+	h.hurt(t, cd.Namespace, cd.Name, machine.ControllerManagerDead)
+	h.logs(t, cd, "All controllers terminated")
+	lonely := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lonely"}}
+	if _, err := admin.Namespaces().Create(patient(t), lonely, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	account := func(ctx context.Context) error {
+		_, err := admin.ServiceAccounts(lonely.Name).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}
+	if err := account(patient(t)); !apierrors.IsNotFound(err) {
+		t.Errorf("somebody has made an account in the namespace: %v", err)
+	}
+	h.hotspare(t, "local", "heal", cd.Name, "-n", cd.Namespace)
+	eventually(t, "the namespace has its account", account)
 }
 
 // Certificates that have expired are renewed by requests that the hub judges.
@@ -130,6 +149,7 @@ func (h *hub) standalone(t *testing.T, name string, power hivev1.PowerState) *hi
 	cd := shortLived(h.namespace(t), name)
 	cd.Spec.Platform.Local.CertificateDuration = ""
 	cd.Spec.PowerState = power
+	cd.Spec.PowerstateTransitionToHibernatingTimeout = ptr.To(hivev1.Duration("5s"))
 	h.create(t, cd)
 	t.Cleanup(func() { _ = h.Delete(context.Background(), cd) }) // its namespace goes, too
 	return cd

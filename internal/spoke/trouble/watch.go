@@ -136,7 +136,8 @@ func (w *Watch) Healed(ctx context.Context, f machine.Fault) error { return w.aw
 func (w *Watch) Spare(f machine.Fault) func(ctx context.Context, work func(context.Context) error) error {
 	return func(ctx context.Context, work func(context.Context) error) error {
 		for {
-			if w.Healed(ctx, f) != nil || ctx.Err() != nil {
+			healed := w.Healed(ctx, f) == nil
+			if !healed || ctx.Err() != nil {
 				return nil // it was told to stop
 			}
 			cut, err := w.until(ctx, f, work)

@@ -195,7 +195,7 @@ func TestAMachineThatHangsOnItsStop(t *testing.T) {
 }
 
 // echo serves one connection that says what it hears, and returns how to dial it.
-func echo(t *testing.T, ctx context.Context, w *Watch) net.Conn {
+func echo(ctx context.Context, t *testing.T, w *Watch) net.Conn {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -254,7 +254,7 @@ func quiet(t *testing.T, c net.Conn) {
 
 func TestASilentAPIAnswersWhenItIsHealed(t *testing.T) {
 	w, _ := watched(t)
-	c := echo(t, t.Context(), w)
+	c := echo(t.Context(), t, w)
 	say(t, c, "before")
 	hear(t, c, "before")
 	hurt(t, w.dir, machine.APISilent)
@@ -269,7 +269,7 @@ func TestASilentAPIAnswersWhenItIsHealed(t *testing.T) {
 
 func TestASilentAPITakesConnections(t *testing.T) {
 	w, _ := watched(t, machine.APISilent)
-	c := echo(t, t.Context(), w)
+	c := echo(t.Context(), t, w)
 	say(t, c, "hello")
 	quiet(t, c)
 	heal(t, w, machine.APISilent)
@@ -279,7 +279,7 @@ func TestASilentAPITakesConnections(t *testing.T) {
 func TestASilentAPIIsNotInTheWayOfAStop(t *testing.T) {
 	w, _ := watched(t, machine.APISilent)
 	ctx, stop := context.WithCancel(t.Context())
-	c := echo(t, ctx, w)
+	c := echo(ctx, t, w)
 	say(t, c, "hello")
 	stop()
 	if _, err := io.ReadAll(c); err != nil {
