@@ -242,6 +242,16 @@ func TestDeadlinesWakeThePool(t *testing.T) { // B11
 	if got := pool.Decide(s).Next; got != 4*time.Minute {
 		t.Errorf("the timeout is four minutes away: got %v", got)
 	}
+	for name, away := range map[string]func(*pool.Member, time.Time){
+		"unreachable": func(m *pool.Member, at time.Time) { m.UnreachableSince = at },
+		"unready":     func(m *pool.Member, at time.Time) { m.UnreadySince = at },
+	} {
+		s.Members = members("a:standby")
+		away(&s.Members[0], s.Now.Add(-3*time.Minute))
+		if got := pool.Decide(s).Next; got != 7*time.Minute {
+			t.Errorf("%s for three minutes of ten: looks again in %v", name, got)
+		}
+	}
 }
 
 func TestAnySizeMayBeAskedFor(t *testing.T) {

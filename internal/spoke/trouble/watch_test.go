@@ -276,6 +276,59 @@ func TestASilentAPITakesConnections(t *testing.T) {
 	hear(t, c, "hello")
 }
 
+// A watch of the API is a long answer: that stops, too.
+func TestASilentAPIFinishesNoAnswer(t *testing.T) {
+	w, _ := watched(t, machine.APISilent)
+	near, far := net.Pipe()
+	defer near.Close()
+	l := &single{conns: make(chan net.Conn, 1)}
+	l.conns <- far
+	server, err := w.Silence(t.Context(), l).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.WriteString(server, "event") }() // it is heard, or not
+	quiet(t, near)
+	heal(t, w, machine.APISilent)
+	hear(t, near, "event")
+}
+
+// What is asked of it is not done behind its silence.
+func TestASilentAPIHearsNothing(t *testing.T) {
+	w, _ := watched(t, machine.APISilent)
+	near, far := net.Pipe()
+	defer near.Close()
+	l := &single{conns: make(chan net.Conn, 1)}
+	l.conns <- far
+	server, err := w.Silence(t.Context(), l).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(server, make([]byte, 5))
+		heard <- err
+	}()
+	say(t, near, "order") // returns when it was taken from the pipe
+	select {
+	case <-heard:
+		t.Fatal("it was heard")
+	case <-time.After(look):
+	}
+	heal(t, w, machine.APISilent)
+	if err := receive(t, heard, "the order"); err != nil {
+		t.Error(err)
+	}
+}
+
+// single is a listener for connections that are there already.
+type single struct {
+	net.Listener
+	conns chan net.Conn
+}
+
+func (s *single) Accept() (net.Conn, error) { return <-s.conns, nil }
+
 func TestASilentAPIIsNotInTheWayOfAStop(t *testing.T) {
 	w, _ := watched(t, machine.APISilent)
 	ctx, stop := context.WithCancel(t.Context())
