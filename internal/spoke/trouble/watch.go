@@ -135,16 +135,13 @@ func (w *Watch) Healed(ctx context.Context, f machine.Fault) error { return w.aw
 // returns what work returns of its own accord, and nil when ctx ends.
 func (w *Watch) Spare(f machine.Fault) func(ctx context.Context, work func(context.Context) error) error {
 	return func(ctx context.Context, work func(context.Context) error) error {
-		for {
-			healed := w.Healed(ctx, f) == nil
-			if !healed || ctx.Err() != nil {
-				return nil // it was told to stop
-			}
+		for w.Healed(ctx, f) == nil && ctx.Err() == nil {
 			cut, err := w.until(ctx, f, work)
 			if !cut || ctx.Err() != nil {
 				return err
 			}
 		}
+		return nil // it was told to stop
 	}
 }
 
