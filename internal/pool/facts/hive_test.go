@@ -30,14 +30,19 @@ func TestD3AResumeThatTakesTooLongIsBrokenWhateverCameBefore(t *testing.T) {
 }
 
 // D4: to Hive's pool a cluster whose node fails hours after its resume has timed
-// out resuming.
-func TestD4LateTroubleIsNotBroken(t *testing.T) {
+// out resuming, at once. To ours it has as long as a resume, from when it fails.
+func TestD4LateTroubleCountsFromWhenItBegins(t *testing.T) {
+	failed := told(hivev1.ClusterReady, corev1.ConditionFalse, hivev1.ReasonWaitingForNodes) // 20 minutes before noon
 	cd := running(func(cd *hivev1.ClusterDeployment) {
 		cd.Status.PowerState = hivev1.ReasonWaitingForNodes
 		at := metav1.NewTime(noon.Add(-5 * time.Hour))
 		cd.Status.PowerTransition = &hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: at, FinishedAt: &at}
-	}, told(hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonRunning), told(hivev1.ClusterReady, corev1.ConditionFalse, hivev1.ReasonWaitingForNodes))
-	if got := Of(cd, noon).Phase(patient, noon); got != pool.Standby {
-		t.Errorf("it is %s", got)
+	}, told(hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonRunning), failed)
+	for now, want := range map[time.Time]pool.Phase{
+		noon.Add(-20 * time.Minute): pool.Standby, noon.Add(-time.Second): pool.Standby, noon: pool.Broken,
+	} {
+		if got := Of(cd, now).Phase(patient, now); got != want {
+			t.Errorf("at %s it is %s, want %s", now.Format(time.TimeOnly), got, want)
+		}
 	}
 }
