@@ -279,14 +279,7 @@ func TestASilentAPITakesConnections(t *testing.T) {
 // A watch of the API is a long answer: that stops, too.
 func TestASilentAPIFinishesNoAnswer(t *testing.T) {
 	w, _ := watched(t, machine.APISilent)
-	near, far := net.Pipe()
-	defer near.Close()
-	l := &single{conns: make(chan net.Conn, 1)}
-	l.conns <- far
-	server, err := w.Silence(t.Context(), l).Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	near, server := connected(t, w)
 	go func() { _, _ = io.WriteString(server, "event") }() // it is heard, or not
 	quiet(t, near)
 	heal(t, w, machine.APISilent)
@@ -296,14 +289,7 @@ func TestASilentAPIFinishesNoAnswer(t *testing.T) {
 // What is asked of it is not done behind its silence.
 func TestASilentAPIHearsNothing(t *testing.T) {
 	w, _ := watched(t, machine.APISilent)
-	near, far := net.Pipe()
-	defer near.Close()
-	l := &single{conns: make(chan net.Conn, 1)}
-	l.conns <- far
-	server, err := w.Silence(t.Context(), l).Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	near, server := connected(t, w)
 	heard := make(chan error, 1)
 	go func() {
 		_, err := io.ReadFull(server, make([]byte, 5))
@@ -319,6 +305,20 @@ func TestASilentAPIHearsNothing(t *testing.T) {
 	if err := receive(t, heard, "the order"); err != nil {
 		t.Error(err)
 	}
+}
+
+// connected are the two ends of a connection to the machine's API.
+func connected(t *testing.T, w *Watch) (near, server net.Conn) {
+	t.Helper()
+	near, far := net.Pipe()
+	t.Cleanup(func() { _ = near.Close() })
+	l := &single{conns: make(chan net.Conn, 1)}
+	l.conns <- far
+	server, err := w.Silence(t.Context(), l).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return near, server
 }
 
 // single is a listener for connections that are there already.
