@@ -30,8 +30,8 @@ var serverNames = []string{
 //
 // It is what kube-apiserver's app.Run does, except for the version it tells. The
 // cobra command cannot be used: it insists on handling the process's signals.
-func runAPIServer(ctx context.Context, l net.Listener, f files, etcdURL string) error {
-	completed, err := apiServerOptions(ctx, l, f, etcdURL)
+func runAPIServer(ctx context.Context, o Options, f files, etcdURL string) error {
+	completed, err := apiServerOptions(ctx, o.Listener, f, etcdURL)
 	if err != nil {
 		return err
 	}
@@ -45,6 +45,9 @@ func runAPIServer(ctx context.Context, l net.Listener, f files, etcdURL string) 
 		&config.ApiExtensions.GenericConfig.Config,
 	} {
 		c.EffectiveVersion = released{c.EffectiveVersion}
+	}
+	if custom := config.ApiExtensions.GenericConfig; o.Untracked != nil {
+		custom.AdmissionControl = untracked{custom.AdmissionControl, o.Untracked}
 	}
 	complete, err := config.Complete()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"hotspare.io/hotspare/internal/controlplane/readyz"
@@ -46,6 +47,10 @@ type Options struct {
 	// Supervise, if not nil, is handed what runs the controllers until its context
 	// ends, and calls it as long, and as often, as they are to run.
 	Supervise func(ctx context.Context, controllers func(context.Context) error) error
+	// Untracked, if not nil, says which new custom resources are kept without an account
+	// of who owns their fields (metadata.managedFields) until they are first applied
+	// server-side.
+	Untracked func(*unstructured.Unstructured) bool
 	// Scheduler says whether pods are assigned to nodes.
 	Scheduler bool
 	// Log takes what the components have to say to an operator.
@@ -121,7 +126,7 @@ func start(ctx context.Context, o Options) (*ControlPlane, error) {
 // of what they hold, and the API server needs etcd.
 func (c *ControlPlane) live(ctx context.Context, o Options, f files, store *etcd, admin *rest.Config) error {
 	api := run(ctx, "kube-apiserver", func(ctx context.Context) error {
-		return runAPIServer(ctx, o.Listener, f, store.url)
+		return runAPIServer(ctx, o, f, store.url)
 	})
 	defer api.stop()
 	// The others wait for the API. Started with it they would poll it while it

@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/controlplane"
 	"hotspare.io/hotspare/internal/controlplane/flock"
 	"hotspare.io/hotspare/internal/hub/heap"
@@ -108,7 +110,8 @@ func (h *Hub) start(ctx context.Context, o Options) error {
 			"--cluster-signing-cert-file=" + filepath.Join(keys, pki.ClusterCA+".crt"),
 			"--cluster-signing-key-file=" + filepath.Join(keys, pki.ClusterCA+".key"),
 		},
-		Log: o.Log,
+		Untracked: ofPool,
+		Log:       o.Log,
 	})
 	if err != nil {
 		return err
@@ -145,4 +148,14 @@ func (h *Hub) AdminConfig() *rest.Config {
 func (h *Hub) Stop() error {
 	h.ControlPlane.Stop()
 	return h.lock.Release()
+}
+
+// ofPool tells the clusters that pools make. They are most of what a hub holds, are
+// written a dozen times each, and only by controllers.
+func ofPool(o *unstructured.Unstructured) bool {
+	if o.GroupVersionKind().GroupKind() != hivev1.GroupVersion.WithKind("ClusterDeployment").GroupKind() {
+		return false
+	}
+	pool, found, err := unstructured.NestedString(o.Object, "spec", "clusterPoolRef", "poolName")
+	return err == nil && found && pool != ""
 }

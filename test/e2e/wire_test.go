@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/clientcmd"
@@ -389,4 +391,44 @@ func (h *hub) release(t *testing.T, o client.Object, finalizer string) {
 		t.Fatalf("taking finalizer %s away: %v", finalizer, err)
 	}
 	h.gone(t, o)
+}
+
+// TestAPoolsClusterIsAppliedServerSide as anything else is, though nobody kept account
+// of it before (ADR 0012): what another has set is a conflict, what nobody has is not.
+func TestAPoolsClusterIsAppliedServerSide(t *testing.T) {
+	h := shared(t)
+	pool := fakePool(h.namespace(t), "ssa", 1, 1)
+	h.create(t, pool)
+	h.settled(t, pool)
+	cd := h.clusters(t, pool)[0]
+	if n := len(cd.ManagedFields); n != 0 {
+		t.Errorf("%d managers of fields, want none", n)
+	}
+	apply := func(spec map[string]any) error {
+		return h.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": hivev1.GroupVersion.String(), "kind": "ClusterDeployment",
+			"metadata": map[string]any{"namespace": cd.Namespace, "name": cd.Name},
+			"spec":     spec,
+		}}), client.FieldOwner("gitops"))
+	}
+	if err := apply(map[string]any{"preserveOnDelete": false, "hibernateAfter": "2h0m0s"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply(map[string]any{"baseDomain": "other.example.com"}); !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+		t.Errorf("a field of another's: %v, want a conflict", err)
+	}
+	get(t, h, &cd)
+	if got := cd.Spec.HibernateAfter; got == nil || *got != "2h0m0s" {
+		t.Errorf("hibernateAfter %v, want 2h", got)
+	}
+	if len(cd.ManagedFields) == 0 {
+		t.Error("nobody keeps account though it was applied")
+	}
+	if err := apply(map[string]any{"preserveOnDelete": false}); err != nil {
+		t.Fatal(err)
+	}
+	get(t, h, &cd)
+	if cd.Spec.HibernateAfter != nil {
+		t.Error("a field that is no longer applied stays")
+	}
 }

@@ -61,6 +61,9 @@ type Reconciler struct {
 	// Workers is how many pools are kept at a time. 0: 4.
 	Workers int
 
+	// shared reads what Client would read of a pool, without copies; nil until there is a manager.
+	shared *shared
+
 	clusters fresh.Writes[*hivev1.ClusterDeployment]
 	claims   fresh.Writes[*hivev1.ClusterClaim]
 	pools    fresh.Writes[*hivev1.ClusterPool]
@@ -96,10 +99,7 @@ const (
 // Index adds the indexes that this controller needs to a cache.
 func Index(ctx context.Context, ix client.FieldIndexer) error {
 	if err := ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byPool, func(o client.Object) []string {
-		if p := poolOf(o.(*hivev1.ClusterDeployment)); p.Name != "" {
-			return []string{p.String()}
-		}
-		return nil
+		return poolKey(o.(*hivev1.ClusterDeployment))
 	}); err != nil {
 		return err
 	}
@@ -111,6 +111,10 @@ func Index(ctx context.Context, ix client.FieldIndexer) error {
 // SetupWithManager starts the controller with mgr.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	var err error
+	if r.shared, err = share(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
 	workers := r.Workers

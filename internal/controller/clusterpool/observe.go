@@ -57,14 +57,14 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 }
 
 func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName, s *seen) error {
-	var list hivev1.ClusterDeploymentList
-	if err := r.Client.List(ctx, &list, client.MatchingFields{byPool: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	cached, err := r.cachedClusters(ctx, key)
+	if err != nil {
 		return fmt.Errorf("listing clusters of pool %s: %w", key, err)
 	}
-	s.clusters, s.remembered = make(map[string]*hivev1.ClusterDeployment, len(list.Items)), map[string]bool{}
-	known := make(map[types.NamespacedName]bool, len(list.Items))
-	for i := range list.Items {
-		cd := r.clusters.Newest(&list.Items[i])
+	s.clusters, s.remembered = make(map[string]*hivev1.ClusterDeployment, len(cached)), map[string]bool{}
+	known := make(map[types.NamespacedName]bool, len(cached))
+	for _, cd := range cached {
+		cd = r.clusters.Newest(cd)
 		s.clusters[cd.Name] = cd
 		known[client.ObjectKeyFromObject(cd)] = true
 	}
@@ -79,14 +79,13 @@ func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName, s
 }
 
 func (r *Reconciler) claimsOf(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterClaim, error) {
-	var list hivev1.ClusterClaimList
-	if err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace),
-		client.MatchingFields{byClaim: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	cached, err := r.cachedClaims(ctx, key)
+	if err != nil {
 		return nil, fmt.Errorf("listing claims on pool %s: %w", key, err)
 	}
-	out := make(map[string]*hivev1.ClusterClaim, len(list.Items))
-	for i := range list.Items {
-		c := r.claims.Newest(&list.Items[i])
+	out := make(map[string]*hivev1.ClusterClaim, len(cached))
+	for _, c := range cached {
+		c = r.claims.Newest(c)
 		out[c.Name] = c
 	}
 	return out, nil

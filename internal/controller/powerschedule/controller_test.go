@@ -168,6 +168,21 @@ func TestAMissedSlot(t *testing.T) {
 		want(t, "asleep", h.hibernating(), "team/b")
 		want(t, "the last slot", h.last(), "20 19:00 Hibernating Taken, 1 told")
 	})
+	t.Run("a change by hand stands of which the hub keeps no account", func(t *testing.T) {
+		moved := func(name string, to hivev1.PowerState, at time.Time) *hivev1.ClusterDeployment {
+			cd := cluster("team", name, wants(awake))
+			cd.Status.PowerTransition = &hivev1.PowerTransition{Target: to, StartedAt: metav1.NewTime(at)}
+			return cd
+		}
+		h := newHub(
+			t, nights(), cluster("team", "never"),
+			moved("before", awake, evening.Add(-time.Hour)), moved("since", awake, evening.Add(time.Hour)),
+			moved("not-acted-upon", asleep, evening.Add(-time.Hour)),
+		)
+		h.clock.SetTime(night)
+		h.run(night.Add(time.Hour))
+		want(t, "asleep", h.hibernating(), "team/before team/never")
+	})
 }
 
 func TestWhatIsSkippedIsNotMadeUpFor(t *testing.T) {

@@ -77,13 +77,16 @@ func TestCrashNeitherRepeatsNorLosesASlot(t *testing.T) {
 		Kinds:   []client.Object{&corev1.Namespace{}, &v1alpha1.PowerSchedule{}, &hivev1.ClusterDeployment{}, &hivev1.ClusterClaim{}},
 		Indexes: &chaos.Indexes{},
 		Acts:    []func(context.Context, client.Client) error{create, morning},
-		// World lets time pass, and has a user wake the first cluster that sleeps.
+		// World lets time pass, has clusters obey, and a user wake the first that sleeps.
 		World: func(ctx context.Context, api client.Client) (bool, error) {
 			var list hivev1.ClusterDeploymentList
 			if err := api.List(ctx, &list); err != nil {
 				return false, err
 			}
 			for _, cd := range list.Items {
+				if t := cd.Status.PowerTransition; cd.Spec.PowerState == asleep && t == nil || t != nil && t.Target != cd.Spec.PowerState {
+					return true, obey(ctx, api, &cd, now.Now())
+				}
 				if cd.Spec.PowerState == asleep && !woken {
 					woken = true
 					return true, wake(ctx, api, cd.Name)
@@ -137,4 +140,11 @@ func TestCrashNeitherRepeatsNorLosesASlot(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// obey does what the controller of power does when it has heard.
+func obey(ctx context.Context, api client.Client, cd *hivev1.ClusterDeployment, now time.Time) error {
+	before := cd.DeepCopy()
+	cd.Status.PowerTransition = &hivev1.PowerTransition{Target: cd.Spec.PowerState, StartedAt: metav1.NewTime(now)}
+	return api.Status().Patch(ctx, cd, client.MergeFrom(before))
 }

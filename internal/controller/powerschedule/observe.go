@@ -1,6 +1,7 @@
 package powerschedule
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -191,7 +192,7 @@ func (r *Reconciler) lookBack(ctx context.Context, s *seen, steps []schedule.Ste
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.clusters[st.Cluster]), &cd); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading cluster %s: %w", st.Cluster, err)
 		}
-		changed[st.Cluster] = changedAt(cd.ManagedFields)
+		changed[st.Cluster] = changedAt(&cd, r.Clock.Now())
 	}
 	for i := range s.Clusters {
 		s.Clusters[i].Changed = changed[s.Clusters[i].Name]
@@ -199,9 +200,32 @@ func (r *Reconciler) lookBack(ctx context.Context, s *seen, steps []schedule.Ste
 	return nil
 }
 
-// changedAt is when whoever set spec.powerState last wrote the object. It may be later
-// than that change, never earlier: in doubt a cluster is left as it is.
-func changedAt(entries []metav1.ManagedFieldsEntry) time.Time {
+// changedAt is when the cluster's power was changed last. It may be later than that
+// change, never earlier: in doubt a cluster is left as it is.
+//
+// The API server has an account of who set which field when, but not of every object:
+// the hub of `hotspare up` keeps none of a pool's clusters (ADR 0012). Then it is when
+// the change was acted upon, or now if it has not been yet.
+func changedAt(cd *hivev1.ClusterDeployment, now time.Time) time.Time {
+	if len(cd.ManagedFields) > 0 {
+		return ownedSince(cd.ManagedFields)
+	}
+	wanted := cmp.Or(cd.Spec.PowerState, hivev1.PowerRunning)
+	told := schedule.ReadSlot(cd.Annotations[v1alpha1.AnnotationSlot])
+	switch t := cd.Status.PowerTransition; {
+	case told.Power == wanted:
+		return told.At // by its schedule
+	case t == nil && wanted == hivev1.PowerRunning:
+		return time.Time{} // as it was made
+	case t == nil || t.Target != wanted:
+		return now
+	default:
+		return t.StartedAt.Time
+	}
+}
+
+// ownedSince is when whoever set spec.powerState last wrote the object.
+func ownedSince(entries []metav1.ManagedFieldsEntry) time.Time {
 	var out time.Time
 	for _, e := range entries {
 		var owned struct {

@@ -106,6 +106,9 @@ func Marked(cd *hivev1.ClusterDeployment) bool {
 }
 
 func isTrue(s string) bool {
+	if s == "" {
+		return false // nearly always; ParseBool would make an error of it
+	}
 	b, err := strconv.ParseBool(s)
 	return err == nil && b
 }
