@@ -24,10 +24,12 @@ var (
 	_ admission.ValidationInterface = untracked{}
 )
 
+// Handles is asked before the other two.
 func (u untracked) Handles(op admission.Operation) bool {
 	return op == admission.Create || u.Interface.Handles(op)
 }
 
+// Admit takes the account away after everybody else has changed the object.
 func (u untracked) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if next, ok := u.Interface.(admission.MutationInterface); ok && u.Interface.Handles(a.GetOperation()) {
 		if err := next.Admit(ctx, a, o); err != nil {
@@ -47,6 +49,7 @@ func (u untracked) Admit(ctx context.Context, a admission.Attributes, o admissio
 	return nil
 }
 
+// Validate is that of those it stands before.
 func (u untracked) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if next, ok := u.Interface.(admission.ValidationInterface); ok && u.Interface.Handles(a.GetOperation()) {
 		return next.Validate(ctx, a, o)
