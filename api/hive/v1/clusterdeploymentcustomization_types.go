@@ -32,6 +32,11 @@ type ClusterDeploymentCustomizationSpec struct {
 	// +optional
 	// +nullable
 	InstallConfigPatches []PatchEntity `json:"installConfigPatches,omitempty"`
+	// ClusterDeploymentSpecPatches are applied to the spec of the ClusterDeployment that
+	// the pool makes. Fields that hotspare itself sets cannot be patched.
+	// +optional
+	// +nullable
+	ClusterDeploymentSpecPatches []PatchEntity `json:"clusterDeploymentSpecPatches,omitempty"`
 	// InstallerManifestPatches are applied to the manifests that the installer makes.
 	// +optional
 	// +nullable
@@ -68,14 +73,34 @@ type ManifestSelector struct {
 	Glob string `json:"glob"`
 }
 
+// Conditions of a ClusterDeploymentCustomization, with their reasons.
+const (
+	// CustomizationAvailable is False while a cluster uses it.
+	CustomizationAvailable   = "Available"
+	ReasonCustomizationFree  = "Available"
+	ReasonCustomizationInUse = "ClusterDeploymentCustomizationInUse"
+	// CustomizationApplySucceeded tells how the last cluster that was made, or was to be
+	// made, with it did.
+	CustomizationApplySucceeded = "ApplySucceeded"
+	ReasonApplySucceeded        = "Succeeded"
+	ReasonInstallationPending   = "InstallationPending"
+	ReasonBrokenByCloud         = "BrokenByCloud"
+	ReasonBrokenBySyntax        = "BrokenBySyntax"
+)
+
 // ClusterDeploymentCustomizationStatus tells who uses it.
 type ClusterDeploymentCustomizationStatus struct {
+	// ClusterDeploymentRef is the cluster that uses it: at most one, of all pools. It is
+	// a lease: whoever writes it first, on the version it has read, has it.
 	// +optional
 	// +nullable
 	ClusterDeploymentRef *corev1.ObjectReference `json:"clusterDeploymentRef,omitempty"`
+	// ClusterPoolRef is the pool of that cluster.
 	// +optional
 	// +nullable
 	ClusterPoolRef *corev1.ObjectReference `json:"clusterPoolRef,omitempty"`
+	// LastAppliedConfiguration has, as JSON, the patches that the cluster which used it
+	// last was made with.
 	// +optional
 	LastAppliedConfiguration string `json:"lastAppliedConfiguration,omitempty"`
 	// +optional

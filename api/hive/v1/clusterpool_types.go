@@ -103,10 +103,12 @@ type ClusterPoolSpec struct {
 	// +optional
 	// +nullable
 	PowerstateTransitionToHibernatingTimeout *Duration `json:"powerstateTransitionToHibernatingTimeout,omitempty"`
-	// Inventory lists the ClusterDeploymentCustomizations that the pool's clusters take, one each.
+	// Inventory lists the ClusterDeploymentCustomizations that the pool's clusters take, one
+	// each: [{name: foo}], or as in the enhancement {ClusterDeploymentCustomizations: [{name: foo}]}.
 	// +optional
-	// +nullable
-	Inventory []InventoryEntry `json:"inventory,omitempty"`
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Inventory Inventory `json:"inventory,omitempty"`
 	// InstallerEnv is added to the installer's environment.
 	// +optional
 	// +nullable
@@ -134,16 +136,6 @@ type ClusterPoolClaimLifetime struct {
 	// +optional
 	// +nullable
 	Maximum *Duration `json:"maximum,omitempty"`
-}
-
-// InventoryEntry names one customization.
-type InventoryEntry struct {
-	// +optional
-	// +kubebuilder:default=ClusterDeploymentCustomization
-	// +kubebuilder:validation:Enum="";ClusterDeploymentCustomization
-	Kind string `json:"kind,omitempty"`
-	// +kubebuilder:validation:MinLength=1
-	Name string `json:"name"`
 }
 
 // ClusterPoolStatus is what the pool is.
@@ -175,6 +167,10 @@ type ClusterPoolStatus struct {
 	// +optional
 	// +listType=set
 	Pending []string `json:"pending,omitempty"`
+	// Inventory tells of each customization that spec.inventory lists, or that a cluster
+	// of the pool uses, by its name.
+	// +optional
+	Inventory map[string]InventoryEntryStatus `json:"inventory,omitempty"`
 	// Conditions: MissingDependencies, CapacityAvailable, AllClustersCurrent, InventoryValid, DeletionPossible.
 	// +optional
 	// +nullable
@@ -196,16 +192,24 @@ const (
 	ReasonMaxCapacity     = "MaxCapacity"
 	// ReasonNoRoom is the reason while the platform has no room for what the pool wants.
 	ReasonNoRoom = "InsufficientPlatformCapacity"
+	// ReasonInventoryExhausted is the reason while every usable customization of the inventory is in use.
+	ReasonInventoryExhausted = "InventoryExhausted"
 
 	// PoolAllClustersCurrent is False while unclaimed clusters differ from the pool's spec.
 	PoolAllClustersCurrent     = "AllClustersCurrent"
 	ReasonClustersCurrent      = "ClusterDeploymentsCurrent"
 	ReasonSomeClustersStale    = "SomeClusterDeploymentsStale"
 	ReasonSomeClustersUnknown  = "SomeClusterDeploymentsUnknown"
-	PoolInventoryValid         = "InventoryValid"
 	PoolDeletionPossible       = "DeletionPossible"
 	ReasonDeletionPossible     = "DeletionPossible"
 	ReasonClustersPendingClean = "ClusterDeploymentsPendingCleanup"
+
+	// PoolInventoryValid is False while customizations of the inventory are broken or
+	// missing, or fewer of them are usable than the pool's size; Unknown without one.
+	PoolInventoryValid      = "InventoryValid"
+	ReasonInventoryValid    = "Valid"
+	ReasonInventoryInvalid  = "Invalid"
+	ReasonInventoryTooSmall = "TooSmall"
 )
 
 // ClusterPoolList is a list of ClusterPools.

@@ -8,6 +8,9 @@ const (
 	FinalizerClaim = "hive.openshift.io/claim"
 	// FinalizerDeprovision holds a ClusterDeployment until its cluster is destroyed.
 	FinalizerDeprovision = "hive.openshift.io/deprovision"
+	// FinalizerLease holds a ClusterDeployment until its customization has been released,
+	// and a ClusterDeploymentCustomization while a cluster uses it.
+	FinalizerLease = "hotspare.io/customization-lease"
 )
 
 // Labels.
@@ -47,6 +50,8 @@ const (
 	AnnotationFake = "hive.openshift.io/fake-cluster"
 	// AnnotationPoolVersion is the version of the pool that a cluster was made from.
 	AnnotationPoolVersion = "hive.openshift.io/cluster-pool-spec-hash"
+	// AnnotationCustomizationVersion is the version of the customization that a cluster was made with.
+	AnnotationCustomizationVersion = "hotspare.io/customization-version"
 	// AnnotationRemove marks a pool's cluster for removal.
 	AnnotationRemove = "hive.openshift.io/remove-cluster-from-pool"
 	// AnnotationRemoveLegacy is its older spelling.
