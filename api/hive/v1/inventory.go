@@ -2,12 +2,12 @@ package v1
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Inventory lists customizations. Of the two forms in which it is written it is
-// always marshalled as the shipped one, a list.
+// Inventory lists customizations. It is read in either of the forms in which it is
+// written, and always marshalled as the shipped one, a list.
 type Inventory []InventoryEntry
 
 // InventoryEntry names one customization.
@@ -18,27 +18,29 @@ type InventoryEntry struct {
 	Name string `json:"name"`
 }
 
-// UnmarshalJSON reads [{"kind": …, "name": …}] and the enhancement's
-// {"ClusterDeploymentCustomizations": [{"name": …}]}.
-func (i *Inventory) UnmarshalJSON(raw []byte) error {
-	raw = bytes.TrimSpace(raw)
-	var list []InventoryEntry
-	if len(raw) > 0 && raw[0] == '{' {
-		var form map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &form); err != nil {
-			return err
-		}
-		entries, ok := form[customizations]
-		if !ok || len(form) != 1 {
-			return fmt.Errorf("inventory: want a list of customizations, or a mapping with the one key %s", customizations)
-		}
-		raw = entries
+// listed rewrites the enhancement's form of a pool's inventory,
+// {"ClusterDeploymentCustomizations": […]}, as the list that it has. Anything else is
+// left as it is.
+func listed(pool []byte) []byte {
+	if !bytes.Contains(pool, []byte(customizations)) {
+		return pool
 	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return fmt.Errorf("inventory: %w", err)
+	var tree map[string]any
+	if json.Unmarshal(pool, &tree) != nil {
+		return pool
 	}
-	*i = list
-	return nil
+	spec, _ := tree["spec"].(map[string]any)
+	form, _ := spec["inventory"].(map[string]any)
+	list, ok := form[customizations]
+	if !ok || len(form) != 1 {
+		return pool
+	}
+	spec["inventory"] = list
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return pool
+	}
+	return raw
 }
 
 // customizations is the key of the enhancement's form.

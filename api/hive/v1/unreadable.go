@@ -107,7 +107,7 @@ func wanted(t reflect.Type) string {
 // UnmarshalJSON reads as much as can be read, see Reading.
 func (o *ClusterPool) UnmarshalJSON(data []byte) error {
 	type plain ClusterPool
-	p, r, err := read[plain](data)
+	p, r, err := read[plain](listed(data))
 	p.Reading = r
 	*o = ClusterPool(p)
 	return err
