@@ -233,13 +233,16 @@ spec:
 	cd := cluster(ns)
 	h.conditioned(t, cd, "Provisioned", corev1.ConditionTrue)
 	h.conditioned(t, cd, "ProvisionFailed", corev1.ConditionFalse)
-	var provisions hivev1.ClusterProvisionList
-	if err := h.List(t.Context(), &provisions, client.InNamespace(ns)); err != nil || len(provisions.Items) != 1 {
-		t.Fatalf("found %d provisions, %v", len(provisions.Items), err)
-	}
-	if p := provisions.Items[0]; p.Spec.Stage != "complete" || cd.Status.ProvisionRef == nil || cd.Status.ProvisionRef.Name != p.Name {
-		t.Errorf("stage %q of %s; status.provisionRef %+v", p.Spec.Stage, p.Name, cd.Status.ProvisionRef)
-	}
+	eventually(t, "the provision of "+ns+" is complete", func(ctx context.Context) error {
+		var provisions hivev1.ClusterProvisionList
+		if err := h.List(ctx, &provisions, client.InNamespace(ns)); err != nil || len(provisions.Items) != 1 {
+			return fmt.Errorf("found %d provisions, %w", len(provisions.Items), err)
+		}
+		if p := provisions.Items[0]; p.Spec.Stage != "complete" || cd.Status.ProvisionRef == nil || cd.Status.ProvisionRef.Name != p.Name {
+			return fmt.Errorf("stage %q of %s; status.provisionRef %+v", p.Spec.Stage, p.Name, cd.Status.ProvisionRef)
+		}
+		return nil
+	})
 	h.delete(t, cd)
 	h.gone(t, cd)
 }
