@@ -18,7 +18,10 @@ const (
 	Unreachable Cause = "unreachable"
 	// Unready: it had come up, and has not been ready for longer than a resume may take.
 	Unready Cause = "unready"
-	// Stale: it was made from another version of the pool, or does not say from which.
+	// Displaced: another cluster has its customization.
+	Displaced Cause = "displaced"
+	// Stale: it was made from another version of the pool or of its customization, or
+	// does not say from which.
 	Stale Cause = "stale"
 )
 
@@ -29,6 +32,8 @@ const hopeless = 30 * time.Second
 // defect is why m is broken; "" when it is not (enhancement: replace broken clusters).
 func (m Member) defect(s Settings, now time.Time) Cause {
 	switch {
+	case m.Displaced != "":
+		return Displaced
 	case m.GaveUp:
 		return InstallFailed
 	case m.PowerTimedOut, m.MachinesFailed && past(m.ResumingSince, hopeless, now):

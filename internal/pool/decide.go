@@ -42,9 +42,9 @@ type draft struct {
 	// room is how many more clusters may exist, budget how many more may be
 	// installed or destroyed at a time; both may be below zero.
 	room, budget int
-	// full says what limits room; own is set when that is MaxSize.
+	// by is what limits room, full says it in words.
+	by   Limit
 	full string
-	own  bool
 }
 
 // unlimited is more than any pool has.
@@ -73,7 +73,7 @@ func newDraft(s Snapshot) *draft {
 			d.waiting = append(d.waiting, c)
 		}
 	}
-	d.room, d.full, d.own = d.roomLeft()
+	d.room, d.by, d.full = d.roomLeft()
 	d.budget = limit(s.Settings.MaxConcurrent) - len(d.buckets[Installing]) - len(d.buckets[Deleting]) - len(s.Pending)
 	return d
 }
@@ -98,16 +98,18 @@ func limit(n *int) int {
 	return *n
 }
 
-// roomLeft is how many clusters may be added, in words what stands in the way, and
-// whether that is MaxSize.
-func (d *draft) roomLeft() (room int, full string, own bool) {
+// roomLeft is how many clusters may be added, and what stands in the way of more.
+func (d *draft) roomLeft() (room int, by Limit, full string) {
 	exist := len(d.Members) + len(d.Pending)
-	ours := limit(d.Settings.MaxSize) - exist
-	theirs := limit(d.Settings.Room) - len(d.Pending)
-	if theirs < ours {
-		return theirs, d.Settings.NoRoom, false
+	room, by = limit(d.Settings.MaxSize)-exist, ByMaxSize
+	full = fmt.Sprintf("maxSize is %d", limit(d.Settings.MaxSize))
+	if theirs := limit(d.Settings.Room) - len(d.Pending); theirs < room {
+		room, by, full = theirs, ByPlatform, d.Settings.NoRoom
 	}
-	return ours, fmt.Sprintf("maxSize is %d", limit(d.Settings.MaxSize)), true
+	if free := limit(d.Settings.Free); free < room {
+		room, by, full = free, ByInventory, "no customization of the inventory is free"
+	}
+	return room, by, full
 }
 
 func (d *draft) step(v Verb, cluster, reason string, args ...any) {
@@ -262,7 +264,7 @@ func (d *draft) shortage() string {
 
 func (d *draft) replaceBroken() {
 	for _, m := range d.buckets[Broken] {
-		d.replace(m, m.defect(d.Settings, d.Now), "it is broken")
+		d.replace(m, m.defect(d.Settings, d.Now), cmp.Or(m.Displaced, "it is broken"))
 	}
 }
 
@@ -283,12 +285,12 @@ func (d *draft) trim() {
 // since none is a spare yet, and waiting for its end would only delay its successor
 // (Hive B32); then, in a settled pool, one cluster at a time.
 func (d *draft) renew() {
-	if len(d.waiting) > 0 || d.have() != d.demand() || d.Settings.Blocked != "" {
+	if len(d.waiting) > 0 || !d.complete() || d.Settings.Blocked != "" {
 		return
 	}
 	for _, m := range slices.Backward(d.buckets[Installing]) {
 		if m.stale(d.Settings) {
-			d.replace(m, Stale, "it is being made from an older version of the pool")
+			d.replace(m, Stale, cmp.Or(m.Outdated, "it is being made from an older version of the pool"))
 		}
 	}
 	if len(d.buckets[Installing])+len(d.buckets[Deleting])+len(d.Pending)+len(d.buckets[Broken]) > 0 {
@@ -296,10 +298,16 @@ func (d *draft) renew() {
 	}
 	for _, m := range d.unclaimed(Standby, Assignable) {
 		if m.stale(d.Settings) {
-			d.replace(m, Stale, "it was made from an older version of the pool")
+			d.replace(m, Stale, cmp.Or(m.Outdated, "it was made from an older version of the pool"))
 			return
 		}
 	}
+}
+
+// complete reports whether there are as many clusters as there should be, or can be.
+func (d *draft) complete() bool {
+	missing := d.demand() - d.have()
+	return missing == 0 || missing > 0 && d.room <= 0
 }
 
 // unclaimed returns the members of these buckets, oldest first.

@@ -85,11 +85,10 @@ type Report struct {
 	Waiting int
 	// Queue has the claims that wait, in their order.
 	Queue []Wait
-	// Full is set when MaxSize or the platform leaves no room for a cluster that is wanted; Why says it in words.
+	// Full is set when there is no room for another cluster, By what limits it, and NoRoom says it in words.
 	Full   bool
+	By     Limit
 	NoRoom string
-	// AtMaxSize is set when it is MaxSize that leaves none.
-	AtMaxSize bool
 	// Stale and Unversioned name unclaimed members that differ from the pool, or do not say; sorted.
 	Stale, Unversioned []string
 	// Left names the members that keep a deleted pool from going; sorted. Empty while the pool is not being deleted.
@@ -102,3 +101,13 @@ type Report struct {
 func (r Report) Unclaimed() int {
 	return r.Count[Installing] + r.Count[Standby] + r.Count[Assignable] + r.Count[Broken] + r.Count[Unreadable]
 }
+
+// Limit is what limits a pool's clusters.
+type Limit string
+
+// What can leave no room for another cluster.
+const (
+	ByMaxSize   Limit = "maxSize"
+	ByPlatform  Limit = "platform"
+	ByInventory Limit = "inventory"
+)

@@ -20,9 +20,10 @@ func (d *draft) report() Report {
 	slices.Sort(r.Stale)
 	slices.Sort(r.Unversioned)
 	slices.Sort(r.Left)
-	r.Full = d.room <= 0
+	// An inventory that is used up is no news to a pool that wants no more of it.
+	r.Full = d.room <= 0 && (d.by != ByInventory || d.short() > 0)
 	if r.Full {
-		r.NoRoom, r.AtMaxSize = d.full, d.own
+		r.NoRoom, r.By = d.full, d.by
 	}
 	r.Queue = d.queue()
 	r.Words = d.words()

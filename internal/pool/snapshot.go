@@ -34,6 +34,8 @@ type Settings struct {
 	// Room is how many more clusters the platform says fit; nil is no limit. NoRoom says why, in words.
 	Room   *int
 	NoRoom string
+	// Free is how many customizations of the inventory can be taken, those of Pending not counted; nil is no inventory.
+	Free *int
 	// Version is the pool's version; a member of another is stale.
 	Version string
 	// Blocked says why no cluster may be created now, in words; empty when it may.
@@ -72,6 +74,10 @@ type Member struct {
 	UnreachableSince time.Time
 	// UnreadySince is since when it is not ready although it had come up and should run; zero when it is.
 	UnreadySince time.Time
+	// Outdated says why its customization makes it stale; empty when it does not.
+	Outdated string
+	// Displaced says which other cluster has its customization; empty when none has.
+	Displaced string
 	// Unreadable says what of it could not be read; empty when all could. Then what
 	// else is said here may not be the whole truth, and it is left alone.
 	Unreadable string
@@ -160,7 +166,7 @@ func (s Settings) patience() time.Duration {
 	return impatience
 }
 
-func (m Member) stale(s Settings) bool { return m.Version != s.Version }
+func (m Member) stale(s Settings) bool { return m.Version != s.Version || m.Outdated != "" }
 
 func past(since time.Time, span time.Duration, now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(span))

@@ -41,6 +41,12 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	again, err := r.tell(ctx, s, p.Report.Queue)
 	errs = append(errs, err)
 	next, names := soonest(p.Next, again), []string(nil)
+	if err := r.denounce(ctx, s); err != nil {
+		return next, errors.Join(append(errs, err)...)
+	}
+	if err := r.evict(ctx, s); err != nil {
+		errs = append(errs, err)
+	}
 	if creates := len(p.Of(pool.Create)); creates > 0 {
 		most, later := s.pace(p, r.Clock.Now())
 		if creates > most {
@@ -56,10 +62,13 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	}
 	next = soonest(next, later)
 	errs = append(errs,
-		r.create(ctx, s, append(s.snapshot.Pending, names...)),
+		r.create(ctx, s, append(s.without(s.snapshot.Pending), names...)),
 		each(p.Of(pool.Delete), func(st pool.Step) error { return r.destroy(ctx, s, st) }))
 	if len(s.missing) > 0 {
 		next = soonest(next, verdictAge)
+	}
+	if len(s.faults) > 0 {
+		next = soonest(next, retrial)
 	}
 	return next, errors.Join(errs...)
 }
@@ -72,7 +81,13 @@ func (r *Reconciler) choose(ctx context.Context, s *seen, n int) ([]string, erro
 	if err := r.sure(ctx, s); err != nil {
 		return nil, err
 	}
-	return s.names(n, r.Suffix), nil
+	names := s.names(n, r.Suffix)
+	if len(s.pool.Spec.Inventory) > 0 {
+		for _, name := range names {
+			s.books.Reserve(name)
+		}
+	}
+	return names, nil
 }
 
 // each does every step, several at a time, and joins their errors.
@@ -230,6 +245,9 @@ func (r *Reconciler) destroy(ctx context.Context, s *seen, st pool.Step) error {
 // confirm makes sure, past all caches, that a claimed cluster's claim has no use
 // for it: a claim that the cache does not show may be too new for the cache.
 func (r *Reconciler) confirm(ctx context.Context, s *seen, cd *hivev1.ClusterDeployment) error {
+	if s.books.Displaced[cd.Name] != "" && !facts.Marked(cd) {
+		return r.stillDisplaced(ctx, s, cd)
+	}
 	ref := cd.Spec.ClusterPoolRef
 	if ref == nil || ref.ClaimName == "" || facts.Marked(cd) {
 		return nil
@@ -264,7 +282,17 @@ func (r *Reconciler) create(ctx context.Context, s *seen, names []string) error 
 }
 
 func (r *Reconciler) createOne(ctx context.Context, s *seen, from material, name string) error {
-	objects, cd, err := from.build(name)
+	var c *hivev1.ClusterDeploymentCustomization
+	if len(s.pool.Spec.Inventory) > 0 {
+		if s.books.Homes[name] == "" {
+			return nil // there is none for it now
+		}
+		var err error
+		if c, err = r.home(ctx, s, name); err != nil {
+			return err
+		}
+	}
+	objects, cd, err := from.build(name, c)
 	if err != nil {
 		return err
 	}

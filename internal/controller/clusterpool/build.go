@@ -9,11 +9,13 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
@@ -65,12 +67,9 @@ func (r *Reconciler) material(ctx context.Context, s *seen) (material, error) {
 		}
 		return &secret, nil
 	}
-	template, err := read(s.pool.Spec.InstallConfigSecretTemplateRef)
-	if err != nil {
+	var err error
+	if m.template, _, err = r.template(ctx, s.pool); err != nil {
 		return m, err
-	}
-	if template != nil {
-		m.template = template.Data[hivev1.SecretKeyInstallConfig]
 	}
 	set := s.pool.Spec.Platform.Settings()
 	for _, ref := range []*corev1.LocalObjectReference{s.pool.Spec.PullSecretRef, set.CredentialsSecretRef, set.CertificatesSecretRef} {
@@ -85,10 +84,30 @@ func (r *Reconciler) material(ctx context.Context, s *seen) (material, error) {
 	return m, nil
 }
 
+// template reads the pool's install-config template: nil where it has none, or it does
+// not exist, which found tells.
+func (r *Reconciler) template(ctx context.Context, p *hivev1.ClusterPool) (template []byte, found bool, err error) {
+	ref := p.Spec.InstallConfigSecretTemplateRef
+	if ref == nil || ref.Name == "" {
+		return nil, true, nil
+	}
+	var secret corev1.Secret
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: p.Namespace, Name: ref.Name}, &secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, false, nil
+		}
+		return nil, false, fmt.Errorf("reading Secret %s: %w", ref.Name, err)
+	}
+	return secret.Data[hivev1.SecretKeyInstallConfig], true, nil
+}
+
 // build makes the objects of one cluster: its namespace and Secrets, and the
 // ClusterDeployment, which comes last.
-func (m material) build(name string) ([]client.Object, *hivev1.ClusterDeployment, error) {
-	raw, err := facts.Render(m.template, m.pool, name)
+//
+// With a customization, which must be held for it, they are as that says.
+func (m material) build(name string, c *hivev1.ClusterDeploymentCustomization) ([]client.Object, *hivev1.ClusterDeployment, error) {
+	cd := m.cluster(name)
+	raw, err := m.installConfig(cd, c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rendering the install-config of cluster %s: %w", name, err)
 	}
@@ -107,7 +126,26 @@ func (m material) build(name string) ([]client.Object, *hivev1.ClusterDeployment
 			Type:       s.Type, Data: s.Data,
 		})
 	}
-	return objects, m.cluster(name), nil
+	return objects, cd, nil
+}
+
+func (m material) installConfig(cd *hivev1.ClusterDeployment, c *hivev1.ClusterDeploymentCustomization) ([]byte, error) {
+	if c == nil {
+		return facts.Render(m.template, m.pool, cd.Name)
+	}
+	version, err := inventory.Version(c.Spec)
+	if err != nil {
+		return nil, err
+	}
+	raw, spec, err := facts.Customized(m.template, m.pool, cd.Name, cd.Spec, c)
+	if err != nil {
+		return nil, fmt.Errorf("customization %s: %w", c.Name, err)
+	}
+	cd.Spec = spec
+	cd.Spec.ClusterPoolRef.CustomizationRef = &corev1.LocalObjectReference{Name: c.Name}
+	cd.Annotations[hivev1.AnnotationCustomizationVersion] = version
+	cd.Finalizers = append(cd.Finalizers, hivev1.FinalizerLease)
+	return raw, nil
 }
 
 func installConfigName(cluster string) string { return cluster + "-install-config" }

@@ -34,6 +34,7 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets;clusterdeploymentcustomizations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeploymentcustomizations;clusterdeploymentcustomizations/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=create
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -67,6 +68,9 @@ type Reconciler struct {
 	clusters fresh.Writes[*hivev1.ClusterDeployment]
 	claims   fresh.Writes[*hivev1.ClusterClaim]
 	pools    fresh.Writes[*hivev1.ClusterPool]
+	// customizations are the leases that were taken.
+	customizations fresh.Writes[*hivev1.ClusterDeploymentCustomization]
+	trials trials
 	newest   versions
 	verdicts verdicts
 	tellings tellings
@@ -128,6 +132,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&hivev1.ClusterDeployment{}, soonOrLater(poolOfCluster, given), builder.WithPredicates(factsChanged())).
 		Watches(&hivev1.ClusterClaim{}, soonOrLater(poolOfClaim, known), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, finalizersChanged()))).
+		Watches(&hivev1.ClusterDeploymentCustomization{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfCustomization), builder.WithPredicates(stockChanged())).
 		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfImageSet)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r.Metrics.Reconciler("clusterpool", r))

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
@@ -24,7 +25,14 @@ type seen struct {
 	// those that the pool has recorded.
 	sure bool
 	// missing are the pool's dependencies that do not exist, in words.
-	missing  []string
+	missing []string
+	// customizations are those that exist of the ones that the pool has to do with, by
+	// name; faults says of some why they do not apply to its clusters.
+	customizations map[string]*hivev1.ClusterDeploymentCustomization
+	faults         map[string]string
+	books          inventory.Books
+	// evicted are recorded names that are dropped: nothing was, or will be, made under them.
+	evicted  []string
 	snapshot pool.Snapshot
 }
 
@@ -50,6 +58,12 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 		return nil, err
 	}
 	if s.missing, err = r.missing(ctx, s.pool); err != nil {
+		return nil, err
+	}
+	if err = r.stock(ctx, s); err != nil {
+		return nil, err
+	}
+	if err = r.try(ctx, s); err != nil {
 		return nil, err
 	}
 	s.snapshot, err = r.snapshot(s)
@@ -93,11 +107,18 @@ func (r *Reconciler) claimsOf(ctx context.Context, key types.NamespacedName) (ma
 
 // objects are what the facts are taken from.
 func (s *seen) objects() facts.Objects {
-	return facts.Objects{Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing}
+	return facts.Objects{
+		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing,
+		Customizations: s.customizations, Faults: s.faults,
+	}
 }
 
 func (r *Reconciler) snapshot(s *seen) (pool.Snapshot, error) {
-	snap, err := s.objects().Snapshot(r.Clock.Now())
+	var err error
+	if s.books, err = s.objects().Books(); err != nil {
+		return pool.Snapshot{}, err
+	}
+	snap, err := s.objects().Snapshot(s.books, r.Clock.Now())
 	if err != nil {
 		return snap, err
 	}

@@ -53,7 +53,7 @@ func (r *reports) note(pool types.UID, now time.Time) {
 // served, counts alone may be left to a later pass: it returns when.
 func (r *Reconciler) report(ctx context.Context, s *seen, p pool.Plan, names []string) (time.Duration, error) {
 	before, now := s.pool.DeepCopy(), r.Clock.Now()
-	s.pool.Status = s.objects().Status(p.Report, append(s.unseen(), names...), now)
+	s.pool.Status = s.objects().Status(p.Report, s.books, append(s.without(s.unseen()), names...), now)
 	if s.inDemand(now) && onlyCounts(before.Status, s.pool.Status) {
 		if wait := r.reports.wait(s.pool.UID, now); wait > 0 {
 			return wait, nil

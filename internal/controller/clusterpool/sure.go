@@ -3,6 +3,7 @@ package clusterpool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -93,4 +94,9 @@ func (s *seen) unseen() []string {
 		}
 	}
 	return out
+}
+
+// without leaves out the names that are dropped.
+func (s *seen) without(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(s.evicted, name) })
 }

@@ -16,6 +16,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 )
 
@@ -27,24 +28,31 @@ type Objects struct {
 	Claims   map[string]*hivev1.ClusterClaim
 	// Missing is what the pool needs and lacks, each in words; see Missing.
 	Missing []string
+	// Customizations are those that exist of the ones that the pool has to do with, by
+	// name; Faults says of some why they cannot be applied to its clusters.
+	Customizations map[string]*hivev1.ClusterDeploymentCustomization
+	Faults         map[string]string
 }
 
 // Snapshot is what the pool's next steps depend on; its lists are in no order. The
-// platform's room is not in the objects: who knows it adds it to the settings.
-func (o Objects) Snapshot(now time.Time) (pool.Snapshot, error) {
+// platform's room is not in the objects: who knows it adds it to the settings. The books
+// are those of Books.
+func (o Objects) Snapshot(books inventory.Books, now time.Time) (pool.Snapshot, error) {
 	set, err := Settings(o.Pool, o.Missing)
 	if err != nil {
 		return pool.Snapshot{}, err
 	}
+	if len(o.Pool.Spec.Inventory) > 0 {
+		free := len(books.Free)
+		set.Free = &free
+	}
 	s := pool.Snapshot{Settings: set, Now: now, Members: make([]pool.Member, 0, len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
 	for _, cd := range o.Clusters {
-		s.Members = append(s.Members, Of(cd, now))
+		m := Of(cd, now)
+		m.Outdated, m.Displaced = books.Outdated[m.Name], books.Displaced[m.Name]
+		s.Members = append(s.Members, m)
 	}
-	for _, name := range o.Pool.Status.Pending {
-		if o.Clusters[name] == nil {
-			s.Pending = append(s.Pending, name)
-		}
-	}
+	s.Pending = o.pending()
 	for _, c := range o.Claims {
 		s.Claims = append(s.Claims, pool.Claim{
 			Name: c.Name, Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace, Deleting: c.DeletionTimestamp != nil,
@@ -52,6 +60,17 @@ func (o Objects) Snapshot(now time.Time) (pool.Snapshot, error) {
 		})
 	}
 	return s, nil
+}
+
+// pending are the recorded names under which there is no cluster yet.
+func (o Objects) pending() []string {
+	var out []string
+	for _, name := range o.Pool.Status.Pending {
+		if o.Clusters[name] == nil {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // Settings reads a pool's spec. missing are the dependencies that do not exist;

@@ -10,13 +10,14 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 )
 
 // Status is the pool's status as a report makes it of the one before: counts,
 // the plan in words, conditions, and the names under which clusters are about to
 // be created.
-func (o Objects) Status(rep pool.Report, pending []string, now time.Time) hivev1.ClusterPoolStatus {
+func (o Objects) Status(rep pool.Report, books inventory.Books, pending []string, now time.Time) hivev1.ClusterPoolStatus {
 	st := *o.Pool.Status.DeepCopy()
 	st.Size = int32(rep.Unclaimed())
 	st.Standby = int32(rep.Count[pool.Standby])
@@ -25,13 +26,14 @@ func (o Objects) Status(rep pool.Report, pending []string, now time.Time) hivev1
 	st.Plan = rep.Words
 	st.ObservedGeneration = o.Pool.Generation
 	st.Pending = slices.Clone(pending)
-	o.conditions(&st.Conditions, rep, now)
+	st.Inventory = recorded(books)
+	o.conditions(&st.Conditions, rep, books, now)
 	return st
 }
 
 type setter func(typ string, status corev1.ConditionStatus, reason, message string)
 
-func (o Objects) conditions(list *[]hivev1.Condition, rep pool.Report, now time.Time) {
+func (o Objects) conditions(list *[]hivev1.Condition, rep pool.Report, books inventory.Books, now time.Time) {
 	set := func(typ string, status corev1.ConditionStatus, reason, message string) {
 		condition.Set(list, typ, status, reason, message, now)
 	}
@@ -41,6 +43,7 @@ func (o Objects) conditions(list *[]hivev1.Condition, rep pool.Report, now time.
 		}
 	}
 	unknown(hivev1.PoolInventoryValid)
+	o.inventory(set, books)
 	if o.Pool.DeletionTimestamp != nil {
 		deletion(set, rep)
 		return
@@ -64,7 +67,10 @@ func (o Objects) capacity(set setter, rep pool.Report) {
 	switch {
 	case !rep.Full:
 		set(hivev1.PoolCapacityAvailable, corev1.ConditionTrue, hivev1.ReasonAvailable, "There is capacity to add more clusters to the pool.")
-	case limit != nil && (rep.AtMaxSize || len(o.Clusters) >= int(*limit)):
+	case rep.By == pool.ByInventory:
+		set(hivev1.PoolCapacityAvailable, corev1.ConditionFalse, hivev1.ReasonInventoryExhausted,
+			"Every usable customization of the inventory is in use: add customizations, release a cluster, or lower the pool's size.")
+	case limit != nil && (rep.By == pool.ByMaxSize || len(o.Clusters) >= int(*limit)):
 		set(hivev1.PoolCapacityAvailable, corev1.ConditionFalse, hivev1.ReasonMaxCapacity,
 			fmt.Sprintf("Pool is at maximum capacity of %d waiting and claimed clusters.", *limit))
 	default:

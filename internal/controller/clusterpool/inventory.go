@@ -1,0 +1,292 @@
+package clusterpool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/inventory"
+	"hotspare.io/hotspare/internal/inventory/lease"
+	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/pool/facts"
+)
+
+// retrial is how long it is believed what a pool's template is, while a customization
+// does not apply to it: Secrets are not watched.
+const retrial = 30 * time.Second
+
+// stock reads the customizations that a pool has to do with: those that it lists, has
+// recorded, or has clusters of.
+func (r *Reconciler) stock(ctx context.Context, s *seen) error {
+	names := map[string]bool{}
+	for _, name := range s.pool.Spec.Inventory.Names() {
+		names[name] = true
+	}
+	for name := range s.pool.Status.Inventory {
+		names[name] = true
+	}
+	for _, cd := range s.clusters {
+		if name := facts.Customization(cd); name != "" {
+			names[name] = true
+		}
+	}
+	s.customizations = make(map[string]*hivev1.ClusterDeploymentCustomization, len(names))
+	for name := range names {
+		var c hivev1.ClusterDeploymentCustomization
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.pool.Namespace, Name: name}, &c)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("reading customization %s: %w", name, err)
+		default:
+			s.customizations[name] = r.customizations.Newest(&c)
+		}
+	}
+	return nil
+}
+
+// trials remembers, by pool, which customizations apply to its template.
+type trials struct {
+	mu sync.Mutex
+	by map[types.UID]*trial
+}
+
+type trial struct {
+	at         time.Time
+	generation int64
+	template   []byte
+	// faults are by customization and its version.
+	faults map[types.NamespacedName]string
+}
+
+func (t *trials) recall(uid types.UID) *trial {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.by[uid]
+}
+
+func (t *trials) keep(uid types.UID, of *trial) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.by == nil {
+		t.by = map[types.UID]*trial{}
+	}
+	t.by[uid] = of
+	if of == nil {
+		delete(t.by, uid)
+	}
+}
+
+// try finds out which of the listed customizations do not apply to the pool's
+// install-config, and why not, in words.
+func (r *Reconciler) try(ctx context.Context, s *seen) error {
+	if len(s.pool.Spec.Inventory) == 0 || s.pool.DeletionTimestamp != nil {
+		r.trials.keep(s.pool.UID, nil)
+		return nil
+	}
+	t := r.trials.recall(s.pool.UID)
+	if t == nil || t.generation != s.pool.Generation || r.Clock.Since(t.at) >= retrial {
+		template, found, err := r.template(ctx, s.pool)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return nil // the pool says that it is missing, and makes no clusters
+		}
+		next := &trial{at: r.Clock.Now(), generation: s.pool.Generation, template: template, faults: map[types.NamespacedName]string{}}
+		if t != nil && t.generation == next.generation && bytes.Equal(t.template, template) {
+			next.faults = t.faults
+		}
+		t = next
+		r.trials.keep(s.pool.UID, t)
+	}
+	s.faults = map[string]string{}
+	for _, name := range s.pool.Spec.Inventory.Names() {
+		c := s.customizations[name]
+		if c == nil {
+			continue
+		}
+		version, err := inventory.Version(c.Spec)
+		if err != nil {
+			return err
+		}
+		key := types.NamespacedName{Name: name, Namespace: version}
+		words, known := t.faults[key]
+		if !known {
+			words = facts.Fault(t.template, s.pool, c)
+			t.faults[key] = words
+		}
+		if words != "" {
+			s.faults[name] = words
+		}
+	}
+	return nil
+}
+
+// denounce tells on customizations that nobody uses why they do not apply to this pool.
+// It is done before any name is given another customization: a process that has not
+// seen this one's fault, and is about to take it, then finds it changed.
+func (r *Reconciler) denounce(ctx context.Context, s *seen) error {
+	for name, e := range s.books.Entries {
+		c := s.customizations[name]
+		if e.Status != hivev1.InventoryBrokenByConfiguration || c == nil || c.Unreadable != "" {
+			continue
+		}
+		before := c.DeepCopy()
+		c = c.DeepCopy()
+		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
+			Type: hivev1.CustomizationApplySucceeded, Status: metav1.ConditionFalse,
+			Reason: hivev1.ReasonBrokenBySyntax, Message: e.Message, LastTransitionTime: metav1.NewTime(r.Clock.Now()),
+		})
+		wrote, err := patch.Status(ctx, r.Client, before, c)
+		if err != nil {
+			return fmt.Errorf("telling that customization %s does not apply: %w", name, err)
+		}
+		if wrote {
+			r.noteCustomization(s, c)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) noteCustomization(s *seen, c *hivev1.ClusterDeploymentCustomization) {
+	r.customizations.Note(c, r.Clock.Now())
+	s.customizations[c.Name] = c
+}
+
+// evict drops the recorded names that no customization is left for, if nothing was made
+// under them. A name whose customization is held for it by now is kept: the cache is
+// behind, or another process makes the cluster right now.
+func (r *Reconciler) evict(ctx context.Context, s *seen) error {
+	if len(s.books.Homeless) == 0 {
+		return nil
+	}
+	if err := r.sure(ctx, s); err != nil {
+		return err
+	}
+	for _, name := range s.books.Homeless {
+		for entry, e := range s.pool.Status.Inventory {
+			if e.ClusterDeployment == nil || e.ClusterDeployment.Name != name {
+				continue
+			}
+			var c hivev1.ClusterDeploymentCustomization
+			err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.pool.Namespace, Name: entry}, &c)
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("reading customization %s: %w", entry, err)
+			}
+			if holder, held := lease.Holder(&c); held && holder.Name == name {
+				return fault.New(fault.Conflict, fmt.Errorf("customization %s is held for cluster %s", entry, name))
+			}
+		}
+		var cd hivev1.ClusterDeployment
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: name, Name: name}, &cd)
+		if err == nil {
+			return fault.New(fault.Conflict, fmt.Errorf("cluster %s has not been seen yet", name))
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("looking for cluster %s: %w", name, err)
+		}
+		s.evicted = append(s.evicted, name)
+	}
+	return nil
+}
+
+// home takes the lease of a customization for a cluster that is about to be made, and
+// returns the customization as it was taken. Losing a race for it is a conflict.
+func (r *Reconciler) home(ctx context.Context, s *seen, cluster string) (*hivev1.ClusterDeploymentCustomization, error) {
+	name := s.books.Homes[cluster]
+	c := s.customizations[name]
+	if c == nil {
+		return nil, fault.New(fault.Conflict, fmt.Errorf("customization %s for cluster %s is gone", name, cluster))
+	}
+	if holder, held := lease.Holder(c); held && holder.Name == cluster {
+		return c, nil
+	}
+	before := c.DeepCopy()
+	c = c.DeepCopy()
+	controllerutil.AddFinalizer(c, hivev1.FinalizerLease)
+	if _, err := patch.Object(ctx, r.Client, before, c); err != nil {
+		return nil, fmt.Errorf("holding customization %s for cluster %s: %w", name, cluster, err)
+	}
+	applied, err := json.Marshal(c.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("encoding customization %s: %w", name, err)
+	}
+	before = c.DeepCopy()
+	lease.Lease(c, types.NamespacedName{Namespace: cluster, Name: cluster}, s.key(), r.Clock.Now(), string(applied))
+	if _, err := patch.Status(ctx, r.Client, before, c); err != nil {
+		return nil, fmt.Errorf("taking customization %s for cluster %s: %w", name, cluster, err)
+	}
+	r.customizations.Note(c, r.Clock.Now())
+	return c, nil
+}
+
+// stillDisplaced makes sure, past all caches, that another cluster which exists has a
+// cluster's customization.
+func (r *Reconciler) stillDisplaced(ctx context.Context, s *seen, cd *hivev1.ClusterDeployment) error {
+	var c hivev1.ClusterDeploymentCustomization
+	name := facts.Customization(cd)
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.pool.Namespace, Name: name}, &c); err != nil {
+		return fmt.Errorf("reading customization %s: %w", name, err)
+	}
+	holder, held := lease.Holder(&c)
+	if !held || holder.Name == cd.Name {
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s may have customization %s", cd.Name, name))
+	}
+	var other hivev1.ClusterDeployment
+	if err := r.Live.Get(ctx, holder, &other); err != nil {
+		return fmt.Errorf("looking for cluster %s, which has customization %s: %w", holder.Name, name, err)
+	}
+	return nil
+}
+
+// poolsOfCustomization are the pools that have to do with a customization.
+func (r *Reconciler) poolsOfCustomization(ctx context.Context, o client.Object) []reconcile.Request {
+	var list hivev1.ClusterPoolList
+	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing pools of a customization")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		p := &list.Items[i]
+		_, recorded := p.Status.Inventory[o.GetName()]
+		ref := p.Spec.CustomizationRef
+		if ref != nil && ref.Name == o.GetName() {
+			r.verdicts.forget(p.UID)
+		} else if !recorded && !slices.Contains(p.Spec.Inventory.Names(), o.GetName()) {
+			continue
+		}
+		out = append(out, request(p.Namespace, p.Name)...)
+	}
+	return out
+}
+
+// stockChanged lets those updates of a customization through that matter to a pool:
+// its patches, who has it, and that it is being deleted.
+func stockChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*hivev1.ClusterDeploymentCustomization), e.ObjectNew.(*hivev1.ClusterDeploymentCustomization)
+		was, held := lease.Holder(before)
+		is, holds := lease.Holder(after)
+		return before.Generation != after.Generation || was != is || held != holds ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+	}}
+}

@@ -1,0 +1,287 @@
+// Package inventory decides what the customizations of an inventory are to a pool:
+// which can be taken for a new cluster, which are used by one, which are broken, and
+// which of the pool's clusters have to be replaced because of theirs.
+//
+// It is pure: a snapshot in, the books out. It is the enhancement's status.inventory
+// (seed 001), with two additions: who failed last, so that a failure is counted
+// once however often it is seen, and why an entry is as it is, in words.
+package inventory
+
+import (
+	"cmp"
+	"slices"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// Attempts is how many clusters may fail to install with a customization, one after
+// the other, before it counts as broken by the cloud. The enhancement leaves the number open.
+const Attempts = 3
+
+// Snapshot is what the books are made from.
+type Snapshot struct {
+	// Listed are the names in the pool's spec, in their order.
+	Listed []string
+	// Recorded are the books that were kept last, by name.
+	Recorded map[string]Entry
+	// Customizations are those that exist of the listed, recorded and used ones, by name.
+	Customizations map[string]Customization
+	// Clusters are the pool's clusters, those being deleted too.
+	Clusters []Cluster
+	// Pending are the names recorded for clusters that are not there yet.
+	Pending []string
+}
+
+// Customization is one that exists.
+type Customization struct {
+	// Version is its Version.
+	Version string
+	// Holder is the cluster that has its lease; empty when it is free.
+	Holder string
+	// Deleting is set while it is being deleted.
+	Deleting bool
+	// Fault says why it cannot be applied to this pool's clusters; empty when it can.
+	Fault string
+}
+
+// Cluster is one of the pool's.
+type Cluster struct {
+	Name string
+	// Customization is the one that it was made with, Version that one's version then.
+	Customization, Version string
+	// Claimed is set when it is given to a claim, Installed when its install is done,
+	// Failed when it will never be.
+	Claimed, Installed, Failed bool
+}
+
+// Entry is what the books say of one customization.
+type Entry struct {
+	Version  string
+	Status   hivev1.InventoryStatus
+	Attempts int
+	// Cluster is the pool's cluster, or recorded name, that uses it; empty when none does.
+	Cluster string
+	// Failed is the cluster whose failure was counted last.
+	Failed string
+	// Message says what is wrong; empty when nothing is.
+	Message string
+}
+
+// Books are what there is to know.
+type Books struct {
+	// Entries has every customization that is listed, or used by the pool.
+	Entries map[string]Entry
+	// Free can be taken for a new cluster, the best first.
+	Free []string
+	// Outdated has the unclaimed clusters that are to be replaced, in time, and why.
+	Outdated map[string]string
+	// Displaced has the unclaimed clusters whose customization another cluster holds:
+	// to be replaced at once. Whoever acts on it makes sure of it first.
+	Displaced map[string]string
+	// Homeless are the pending names that no customization is left for.
+	Homeless []string
+	// Homes are the customizations of the other pending names.
+	Homes map[string]string
+}
+
+// Keep makes the books.
+func Keep(s Snapshot) Books {
+	k := keeper{Snapshot: s, users: s.usersOf(), listed: map[string]bool{}, books: Books{
+		Entries: map[string]Entry{}, Outdated: map[string]string{}, Displaced: map[string]string{}, Homes: map[string]string{},
+	}}
+	for _, name := range s.Listed {
+		k.listed[name] = true
+	}
+	k.house()
+	for _, name := range k.names() {
+		k.enter(name)
+	}
+	k.free()
+	k.rehouse()
+	k.judge()
+	return k.books
+}
+
+type keeper struct {
+	Snapshot
+	listed map[string]bool
+	// users are the pool's clusters by their customization; the holder first.
+	users map[string][]Cluster
+	// pending are the pending names by the customization that is theirs.
+	pending map[string]string
+	books   Books
+}
+
+func (s Snapshot) usersOf() map[string][]Cluster {
+	out := map[string][]Cluster{}
+	for _, c := range s.Clusters {
+		if c.Customization != "" {
+			out[c.Customization] = append(out[c.Customization], c)
+		}
+	}
+	for name, users := range out {
+		holder := s.Customizations[name].Holder
+		slices.SortFunc(users, func(a, b Cluster) int {
+			if (a.Name == holder) != (b.Name == holder) {
+				return map[bool]int{true: -1, false: 1}[a.Name == holder]
+			}
+			return cmp.Compare(a.Name, b.Name)
+		})
+	}
+	return out
+}
+
+// house leaves each pending name the customization that is recorded for it, if it can
+// still be made with that. Also one that is no longer listed: another process may be
+// making the cluster right now.
+func (k *keeper) house() {
+	k.pending = map[string]string{}
+	for name, e := range k.Recorded {
+		if !slices.Contains(k.Pending, e.Cluster) {
+			continue
+		}
+		c, exists := k.Customizations[name]
+		if exists && !c.Deleting && c.Fault == "" && (c.Holder == "" || c.Holder == e.Cluster) && len(k.users[name]) == 0 {
+			k.pending[name] = e.Cluster
+			k.books.Homes[e.Cluster] = name
+		}
+	}
+}
+
+// names are all customizations that the books have to do with: listed, or used.
+func (k *keeper) names() []string {
+	out := slices.Clone(k.Listed)
+	for name := range k.users {
+		out = append(out, name)
+	}
+	for name := range k.pending {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// enter makes the entry of one customization.
+func (k *keeper) enter(name string) {
+	c, exists := k.Customizations[name]
+	e, known := k.Recorded[name]
+	e.Message = ""
+	if !known {
+		e = Entry{Attempts: Attempts}
+	}
+	e.Cluster = k.pending[name]
+	used := e.Cluster != ""
+	var user Cluster
+	if users := k.users[name]; len(users) > 0 {
+		user, used, e.Cluster = users[0], true, users[0].Name
+	}
+	e.count(user)
+	switch {
+	case user.Version != "":
+		e.Version = user.Version
+	case exists && !used:
+		if e.Version != c.Version || k.Recorded[name].Status == hivev1.InventoryMissing {
+			e.Attempts, e.Failed = Attempts, ""
+		}
+		e.Version = c.Version
+	}
+	e.Status, e.Message = k.status(name, e, user, used)
+	k.books.Entries[name] = e
+}
+
+// count counts a success, or a failure that has not been counted.
+func (e *Entry) count(user Cluster) {
+	switch {
+	case user.Installed:
+		e.Attempts, e.Failed = Attempts, ""
+	case user.Failed && e.Failed != user.Name:
+		e.Attempts, e.Failed = max(0, e.Attempts-1), user.Name
+	}
+}
+
+func (k *keeper) status(name string, e Entry, user Cluster, used bool) (hivev1.InventoryStatus, string) {
+	c, exists := k.Customizations[name]
+	switch {
+	case !exists && k.listed[name]:
+		return hivev1.InventoryMissing, "it does not exist: create it, or take it off the list"
+	case !k.listed[name]:
+		return hivev1.InventoryToBeDeleted, "it is no longer in the pool's inventory"
+	case used && c.Deleting:
+		return hivev1.InventoryToBeDeleted, "it is being deleted"
+	case user.Failed && e.Attempts == 0:
+		return hivev1.InventoryBrokenByCloud, exhausted
+	case user.Version != "" && user.Version != c.Version:
+		return hivev1.InventoryToBeUpdated, "it was changed after the cluster was made"
+	case used:
+		return hivev1.InventoryReserved, ""
+	case c.Holder != "":
+		return hivev1.InventoryUnavailable, "cluster " + c.Holder + " uses it"
+	case c.Deleting:
+		return hivev1.InventoryMissing, "it is being deleted: take it off the list"
+	case c.Fault != "":
+		return hivev1.InventoryBrokenByConfiguration, c.Fault
+	case e.Attempts == 0:
+		return hivev1.InventoryBrokenByCloud, exhausted
+	}
+	return hivev1.InventoryAvailable, ""
+}
+
+const exhausted = "every cluster made with it failed to install: look into the last one's provisioning, and change the customization, or take it off the list and put it back, to try again"
+
+// free sorts what can be taken: what has failed least first, so that a customization
+// that keeps failing starves none that works; then in the order of the list.
+func (k *keeper) free() {
+	for _, name := range k.Listed {
+		if k.books.Entries[name].Status == hivev1.InventoryAvailable && !slices.Contains(k.books.Free, name) {
+			k.books.Free = append(k.books.Free, name)
+		}
+	}
+	slices.SortStableFunc(k.books.Free, func(a, b string) int {
+		return cmp.Compare(k.books.Entries[b].Attempts, k.books.Entries[a].Attempts)
+	})
+}
+
+// rehouse gives the pending names without a customization one that is free.
+func (k *keeper) rehouse() {
+	for _, name := range k.Pending {
+		if k.books.Homes[name] != "" {
+			continue
+		}
+		if len(k.books.Free) == 0 {
+			k.books.Homeless = append(k.books.Homeless, name)
+			continue
+		}
+		k.books.Reserve(name)
+	}
+}
+
+// Reserve enters that the best free customization is for the cluster of that name,
+// which is about to be made, and returns it.
+func (b *Books) Reserve(cluster string) string {
+	name := b.Free[0]
+	b.Free = b.Free[1:]
+	e := b.Entries[name]
+	e.Status, e.Cluster = hivev1.InventoryReserved, cluster
+	b.Entries[name], b.Homes[cluster] = e, name
+	return name
+}
+
+// judge finds the unclaimed clusters that are to be replaced.
+func (k *keeper) judge() {
+	for name, users := range k.users {
+		c, exists := k.Customizations[name]
+		for _, u := range users {
+			switch {
+			case u.Claimed:
+			case exists && c.Holder != "" && c.Holder != u.Name:
+				k.books.Displaced[u.Name] = "cluster " + c.Holder + " has its customization " + name
+			case !k.listed[name]:
+				k.books.Outdated[u.Name] = "its customization " + name + " is no longer in the inventory"
+			case exists && c.Deleting:
+				k.books.Outdated[u.Name] = "its customization " + name + " is being deleted"
+			case exists && u.Version != "" && u.Version != c.Version:
+				k.books.Outdated[u.Name] = "its customization " + name + " was changed"
+			}
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package inventory
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// Summary is what the pool's condition InventoryValid says of the listed
+// customizations: its reason, and why in words, which are empty when all is well.
+func (b Books) Summary(listed []string, size int) (reason, message string) {
+	names := slices.Compact(slices.Sorted(slices.Values(listed)))
+	usable := 0
+	wrong := map[hivev1.InventoryStatus][]string{}
+	for _, name := range names {
+		e := b.Entries[name]
+		switch e.Status {
+		case hivev1.InventoryAvailable, hivev1.InventoryReserved, hivev1.InventoryToBeUpdated:
+			usable++
+		case hivev1.InventoryBrokenByConfiguration:
+			wrong[e.Status] = append(wrong[e.Status], name+" ("+e.Message+")")
+		case hivev1.InventoryBrokenByCloud, hivev1.InventoryMissing:
+			wrong[e.Status] = append(wrong[e.Status], name)
+		}
+	}
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(wrong)) {
+		parts = append(parts, words[status]+" "+strings.Join(wrong[status], ", "))
+	}
+	if usable < size {
+		parts = append(parts, fmt.Sprintf("%d of %d can be used, and the pool's size is %d: add customizations, or lower size", usable, len(names), size))
+	}
+	switch {
+	case len(wrong) > 0:
+		return hivev1.ReasonInventoryInvalid, strings.Join(parts, "; ")
+	case len(parts) > 0:
+		return hivev1.ReasonInventoryTooSmall, strings.Join(parts, "; ")
+	}
+	return hivev1.ReasonInventoryValid, ""
+}
+
+// words are the enhancement's spellings of the statuses.
+var words = map[hivev1.InventoryStatus]string{
+	hivev1.InventoryBrokenByConfiguration: "broken by configuration:",
+	hivev1.InventoryBrokenByCloud:         "broken by cloud:",
+	hivev1.InventoryMissing:               "missing:",
+}

@@ -1,0 +1,139 @@
+package facts
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/install/config"
+	"hotspare.io/hotspare/internal/inventory"
+)
+
+// Books are what the customizations of the pool's inventory are to it. Of a pool that
+// has none, and never had, they are empty.
+func (o Objects) Books() (inventory.Books, error) {
+	s := inventory.Snapshot{
+		Listed: o.Pool.Spec.Inventory.Names(), Recorded: map[string]inventory.Entry{},
+		Customizations: map[string]inventory.Customization{}, Pending: o.pending(),
+	}
+	for name, e := range o.Pool.Status.Inventory {
+		s.Recorded[name] = entry(e)
+	}
+	for _, cd := range o.Clusters {
+		if name := Customization(cd); name != "" {
+			s.Clusters = append(s.Clusters, inventory.Cluster{
+				Name: cd.Name, Customization: name, Version: cd.Annotations[hivev1.AnnotationCustomizationVersion],
+				Claimed: cd.Spec.ClusterPoolRef.ClaimName != "", Installed: cd.Spec.Installed, Failed: Of(cd, never).GaveUp && !cd.Spec.Installed,
+			})
+		}
+	}
+	if len(s.Listed) == 0 && len(s.Clusters) == 0 {
+		s.Pending = nil // they need none
+		if len(s.Recorded) == 0 {
+			return inventory.Books{}, nil
+		}
+	}
+	for name, c := range o.Customizations {
+		version, err := inventory.Version(c.Spec)
+		if err != nil {
+			return inventory.Books{}, err
+		}
+		s.Customizations[name] = inventory.Customization{
+			Version: version, Holder: holder(c), Deleting: c.DeletionTimestamp != nil, Fault: o.fault(c),
+		}
+	}
+	return inventory.Keep(s), nil
+}
+
+// Customization names the customization of its pool's inventory that a cluster was
+// made with; "" when it was made with none.
+func Customization(cd *hivev1.ClusterDeployment) string {
+	if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.CustomizationRef != nil {
+		return ref.CustomizationRef.Name
+	}
+	return ""
+}
+
+// holder is the cluster that has the lease.
+func holder(c *hivev1.ClusterDeploymentCustomization) string {
+	if ref := c.Status.ClusterDeploymentRef; ref != nil {
+		return ref.Name
+	}
+	return ""
+}
+
+func (o Objects) fault(c *hivev1.ClusterDeploymentCustomization) string {
+	if c.Unreadable != "" {
+		return "it cannot be read: " + c.Unreadable
+	}
+	return o.Faults[c.Name]
+}
+
+// Fault says why a customization cannot be applied to a pool's clusters; "" when it
+// can. It is tried on what the template makes of the pool's own name.
+func Fault(template []byte, p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) string {
+	_, _, err := Customized(template, p, p.Name, hivev1.ClusterDeploymentSpec{}, c)
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// Customized renders the install-config of a pool's cluster with a customization, and
+// applies it to the cluster's spec, whose names are those of the install-config then.
+// Its errors quote nothing of the template.
+func Customized(template []byte, p *hivev1.ClusterPool, cluster string, spec hivev1.ClusterDeploymentSpec, c *hivev1.ClusterDeploymentCustomization) ([]byte, hivev1.ClusterDeploymentSpec, error) {
+	raw, err := Render(template, p, cluster)
+	if err != nil {
+		return nil, spec, err
+	}
+	if raw, err = config.Patch(raw, c.Spec.InstallConfigPatches); err != nil {
+		return nil, spec, err
+	}
+	if spec, err = config.PatchSpec(spec, c.Spec.ClusterDeploymentSpecPatches); err != nil {
+		return nil, spec, err
+	}
+	if spec.ClusterName, spec.BaseDomain, err = config.Identity(raw); err != nil {
+		return nil, spec, err
+	}
+	return raw, spec, nil
+}
+
+func entry(e hivev1.InventoryEntryStatus) inventory.Entry {
+	out := inventory.Entry{Version: e.Version, Status: e.Status, Attempts: int(e.Attempts), Failed: e.Failed, Message: e.Message}
+	if e.ClusterDeployment != nil {
+		out.Cluster = e.ClusterDeployment.Name
+	}
+	return out
+}
+
+// recorded are the books as the pool's status has them.
+func recorded(books inventory.Books) map[string]hivev1.InventoryEntryStatus {
+	if len(books.Entries) == 0 {
+		return nil
+	}
+	out := make(map[string]hivev1.InventoryEntryStatus, len(books.Entries))
+	for name, e := range books.Entries {
+		st := hivev1.InventoryEntryStatus{Version: e.Version, Status: e.Status, Attempts: int32(e.Attempts), Failed: e.Failed, Message: e.Message}
+		if e.Cluster != "" {
+			st.ClusterDeployment = &hivev1.ClusterDeploymentReference{Name: e.Cluster, Namespace: e.Cluster}
+		}
+		out[name] = st
+	}
+	return out
+}
+
+func (o Objects) inventory(set setter, books inventory.Books) {
+	if len(o.Pool.Spec.Inventory) == 0 {
+		set(hivev1.PoolInventoryValid, corev1.ConditionUnknown, hivev1.ReasonInitialized, "Condition Initialized")
+		return
+	}
+	reason, message := books.Summary(o.Pool.Spec.Inventory.Names(), int(o.Pool.Spec.Size))
+	status := corev1.ConditionFalse
+	if reason == hivev1.ReasonInventoryValid {
+		status = corev1.ConditionTrue
+		message = fmt.Sprintf("%d customizations", len(books.Entries))
+	}
+	set(hivev1.PoolInventoryValid, status, reason, message)
+}
