@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,7 +21,15 @@ func Redact(text string, raw []byte) string {
 	if err != nil {
 		return text
 	}
-	secrets := secretsIn(map[string]any(doc))
+	return conceal(text, secretsIn(map[string]any(doc)))
+}
+
+// conceal replaces the secrets in a text, as they are and as %q writes them.
+func conceal(text string, secrets []string) string {
+	for _, secret := range slices.Clone(secrets) {
+		quoted := strconv.Quote(secret)
+		secrets = append(secrets, quoted[1:len(quoted)-1])
+	}
 	// The longest first, or the rest of one that contains another would stay.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range secrets {

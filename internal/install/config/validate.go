@@ -25,14 +25,19 @@ func Validate(raw []byte) error {
 	found.checkPlatform(doc["platform"])
 	found.checkMachines("controlPlane", doc["controlPlane"])
 	found.checkCompute(doc["compute"])
-	if len(found) == 0 {
-		return nil
-	}
-	return fault.Denying("%s", strings.Join(found, "; "))
+	return found.denied()
 }
 
 // problems are sentences that each begin with a path.
 type problems []string
+
+// denied is all of them as one fault.Denied, or nil.
+func (ps problems) denied() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return fault.Denying("%s", strings.Join(ps, "; "))
+}
 
 func (ps *problems) add(path, format string, args ...any) {
 	*ps = append(*ps, path+": "+fmt.Sprintf(format, args...))

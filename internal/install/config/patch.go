@@ -1,0 +1,261 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// maxSize is how large patches may make a document, in bytes: no Secret holds
+// more. It also keeps copies of copies from filling the memory.
+const maxSize = 1 << 20
+
+// Patch applies a customization's patches to an install-config, in order
+// (RFC 6902), and validates the result. Keys that it does not know stay. With no
+// patches it only validates.
+//
+// Paths have a leading slash or not. They cannot point at the whole document, and
+// what they lead through must exist. valueJSON wins over value. A value that is
+// absent or null is no value, since the API cannot tell these apart, and add,
+// replace and test need one; for a null write valueJSON: "null".
+//
+// The error is fault.Denied, names the patch and the remedy, and quotes no
+// secrets, neither of the document nor of the patches.
+func Patch(raw []byte, patches []hivev1.PatchEntity) ([]byte, error) {
+	doc, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(patches) == 0 {
+		return raw, Validate(raw)
+	}
+	p := patcher{field: "installConfigPatches", doc: doc}
+	if err := p.apply(patches); err != nil {
+		return nil, err
+	}
+	out, err := p.doc.encode()
+	if err != nil {
+		// The text of this error can quote the document.
+		return nil, fault.Denying("installConfigPatches: the result cannot be written as YAML: use plain keys and numbers in values")
+	}
+	if err := Validate(out); err != nil {
+		return nil, fault.Denying("with installConfigPatches applied: %s", conceal(err.Error(), p.secrets))
+	}
+	return out, nil
+}
+
+// Identity is what an install-config names its cluster: metadata.name, which is
+// a DNS label, and baseDomain, a DNS domain. Otherwise the error is fault.Denied,
+// as Validate's.
+func Identity(raw []byte) (name, baseDomain string, err error) {
+	doc, err := parse(raw)
+	if err != nil {
+		return "", "", err
+	}
+	var found problems
+	found.checkNames(doc)
+	if err := found.denied(); err != nil {
+		return "", "", err
+	}
+	metadata, _ := doc["metadata"].(map[string]any)
+	name, _ = metadata["name"].(string)
+	baseDomain, _ = doc["baseDomain"].(string)
+	return name, baseDomain, nil
+}
+
+// patcher applies patches to a document.
+type patcher struct {
+	field   string // that has the patches
+	doc     document
+	secrets []string // that stood in the document at any time: a patch can move them
+}
+
+// apply leaves the document as it was before the patch that fails.
+func (p *patcher) apply(patches []hivev1.PatchEntity) error {
+	p.note()
+	for i, patch := range patches {
+		place := fmt.Sprintf("%s[%d]", p.field, i)
+		o, err := parsePatch(patch)
+		if err != nil {
+			return fault.Denying("%s: %w", place, err)
+		}
+		after, err := o.apply(p.doc)
+		if err != nil {
+			return fault.Denying("%s: %s %s: %w", place, o.verb, o.path, err)
+		}
+		p.doc = after
+		p.note()
+	}
+	return nil
+}
+
+// note remembers the secrets that the document has now.
+func (p *patcher) note() {
+	for _, secret := range secretsIn(map[string]any(p.doc)) {
+		if !slices.Contains(p.secrets, secret) {
+			p.secrets = append(p.secrets, secret)
+		}
+	}
+}
+
+// operation is a patch that is well formed.
+type operation struct {
+	verb  string
+	path  pointer
+	from  pointer // of move and copy
+	value any     // of add, replace and test
+}
+
+// parsePatch reads what a patch says. The error names the field that is wrong.
+func parsePatch(patch hivev1.PatchEntity) (operation, error) {
+	o := operation{verb: patch.Op}
+	var err error
+	switch o.verb {
+	case "remove":
+	case "add", "replace", "test":
+		o.value, err = valueOf(patch)
+	case "move", "copy":
+		if o.from, err = parsePointer(patch.From); err != nil {
+			err = fmt.Errorf("from: %w", err)
+		}
+	default:
+		return o, fmt.Errorf("op: %q is none: use add, remove, replace, move, copy or test", patch.Op)
+	}
+	if err != nil {
+		return o, err
+	}
+	if o.path, err = parsePointer(patch.Path); err != nil {
+		return o, fmt.Errorf("path: %w", err)
+	}
+	return o, nil
+}
+
+var errNoValue = errors.New(`value: is missing: set value or valueJSON; for a null set valueJSON to "null"`)
+
+func valueOf(patch hivev1.PatchEntity) (any, error) {
+	if patch.ValueJSON != "" {
+		value, err := decode([]byte(patch.ValueJSON))
+		if err != nil {
+			return nil, errors.New(`valueJSON: is not valid JSON: write a text in quotes, as "\"text\"", or use value`)
+		}
+		return value, nil
+	}
+	if patch.Value == nil || len(patch.Value.Raw) == 0 {
+		return nil, errNoValue
+	}
+	value, err := decode(patch.Value.Raw)
+	switch {
+	case err != nil:
+		return nil, errors.New("value: is not valid JSON")
+	case value == nil:
+		return nil, errNoValue
+	}
+	return value, nil
+}
+
+// decode reads JSON; numbers are json.Number.
+func decode(raw []byte) (any, error) {
+	if !json.Valid(raw) {
+		return nil, errors.New("decoding JSON: invalid")
+	}
+	var value any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err := d.Decode(&value)
+	return value, err
+}
+
+// apply returns the document with the operation applied; doc stays.
+func (o operation) apply(doc document) (document, error) {
+	if err := o.fits(doc); err != nil {
+		return nil, err
+	}
+	if o.verb == "test" {
+		return doc, nil
+	}
+	before, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := o.encode()
+	if err != nil {
+		return nil, err
+	}
+	after, err := patch.ApplyWithOptions(before, &jsonpatch.ApplyOptions{AccumulatedCopySizeLimit: maxSize})
+	if err != nil {
+		// Its text is not for users. All that fits has not seen is what a move takes
+		// away: its target can be below its source, or at the end of its own list.
+		return nil, fmt.Errorf("the path does not exist any more when from, %s, is taken away: correct path or from", o.from)
+	}
+	if len(after) > max(maxSize, len(before)) {
+		return nil, fmt.Errorf("makes the document larger than %d bytes, which no Secret holds: copy or add less", maxSize)
+	}
+	tree, err := decode(after)
+	if err != nil {
+		return nil, errors.New("makes the document too deep to be read: copy less")
+	}
+	mapping, _ := tree.(map[string]any) // no path points at the whole document
+	return mapping, nil
+}
+
+// fits is an error if the operation does not apply to the document.
+//
+// The library finds that too, but says it less plainly. And test is ours alone:
+// the library's panics on a list with a null, and takes 1.0 for another number
+// than 1.
+func (o operation) fits(doc document) error {
+	tree := any(map[string]any(doc))
+	switch o.verb {
+	case "add":
+		return remedied(o.path.room(tree), "correct the path, or add first what is above it")
+	case "move", "copy":
+		if _, err := o.from.find(tree); err != nil {
+			return fmt.Errorf("from %s: %w: correct it", o.from, err)
+		}
+		return remedied(o.path.room(tree), "correct the path, or add first what is above it")
+	}
+	have, err := o.path.find(tree)
+	switch {
+	case err != nil && o.verb == "replace":
+		return remedied(err, "correct the path, or use add")
+	case err != nil:
+		return remedied(err, "correct the path, or take the patch out")
+	case o.verb == "test" && !same(have, o.value):
+		return errors.New("the test fails: another value stands there: correct the value, or take the patch out")
+	}
+	return nil
+}
+
+func remedied(err error, remedy string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", err, remedy)
+}
+
+// encode is the operation as the library wants it.
+func (o operation) encode() (jsonpatch.Patch, error) {
+	fields := map[string]any{"op": o.verb, "path": o.path.String()}
+	switch o.verb {
+	case "add", "replace":
+		fields["value"] = o.value
+	case "move", "copy":
+		fields["from"] = o.from.String()
+	}
+	raw, err := json.Marshal([]any{fields})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch: %w", err)
+	}
+	patch, err := jsonpatch.DecodePatch(raw)
+	if err != nil {
+		return nil, fmt.Errorf("decoding a patch: %w", err)
+	}
+	return patch, nil
+}

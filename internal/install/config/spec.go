@@ -1,0 +1,136 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	strict "sigs.k8s.io/json"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// specField is the field of a customization that has patches of a spec.
+const specField = "clusterDeploymentSpecPatches"
+
+// owned are the fields that hotspare sets, each with what its user can do
+// instead of patching it.
+var owned = []struct {
+	path    pointer
+	instead string
+}{
+	{pointer{"clusterName"}, "patch metadata.name in installConfigPatches, the cluster's name follows it"},
+	{pointer{"baseDomain"}, "patch baseDomain in installConfigPatches, the cluster's follows it"},
+	{pointer{"platform"}, "patch platform in installConfigPatches, or set it in the pool"},
+	{pointer{"clusterPoolRef"}, "take the patch out"},
+	{pointer{"installed"}, "take the patch out"},
+	{pointer{"clusterMetadata"}, "take the patch out"},
+	{pointer{"powerState"}, "take the patch out; runningCount of the pool says how many clusters run"},
+	{pointer{"pullSecretRef"}, "set it in the pool"},
+	{pointer{"provisioning", "installConfigSecretRef"}, "use installConfigPatches"},
+	{pointer{"provisioning", "imageSetRef"}, "set it in the pool"},
+	{pointer{"provisioning", "releaseImage"}, "set imageSetRef in the pool"},
+}
+
+// PatchSpec applies a customization's patches to the spec of the ClusterDeployment
+// that a pool is about to make, as Patch does to its install-config; spec stays.
+// Fields that are not set are absent: add them, do not replace them.
+//
+// The error is fault.Denied if a patch does not apply, the result is no spec, or
+// a field that hotspare owns has changed; it names the field and quotes no values.
+func PatchSpec(spec hivev1.ClusterDeploymentSpec, patches []hivev1.PatchEntity) (hivev1.ClusterDeploymentSpec, error) {
+	none := hivev1.ClusterDeploymentSpec{}
+	before, err := specTree(spec)
+	if err != nil {
+		return none, err
+	}
+	p := patcher{field: specField, doc: before}
+	if err := p.apply(patches); err != nil {
+		return none, err
+	}
+	out, err := specOf(p.doc)
+	if err != nil {
+		return none, fault.Denying("with %s applied: %w", specField, err)
+	}
+	after, err := specTree(out)
+	if err != nil {
+		return none, err
+	}
+	for _, field := range owned {
+		if had, has := field.path.value(before), field.path.value(after); !same(had, has) {
+			return none, fault.Denying("%s: %s is set by hotspare and cannot be patched: %s",
+				specField, strings.Join(field.path, "."), field.instead)
+		}
+	}
+	return out, nil
+}
+
+// value is what stands at p; nil if nothing does.
+func (p pointer) value(doc document) any {
+	v, err := p.find(map[string]any(doc))
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+func specTree(spec hivev1.ClusterDeploymentSpec) (document, error) {
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a cluster's spec: %w", err)
+	}
+	tree, err := decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("decoding a cluster's spec: %w", err)
+	}
+	mapping, _ := tree.(map[string]any) // a struct is one
+	return mapping, nil
+}
+
+// specOf reads a spec as strictly as the API server would. Its errors quote no
+// values: there can be secrets in the installer's environment.
+func specOf(doc document) (hivev1.ClusterDeploymentSpec, error) {
+	var spec hivev1.ClusterDeploymentSpec
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return spec, fmt.Errorf("encoding a cluster's spec: %w", err)
+	}
+	unknown, err := strict.UnmarshalStrict(raw, &spec)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &mismatch):
+		kind, _, _ := strings.Cut(mismatch.Value, " ") // the rest is a number from the document
+		return spec, fmt.Errorf("%s: cannot be of the kind %s, want %s", mismatch.Field, kind, mismatch.Type)
+	case err != nil:
+		return spec, errors.New("it is no spec of a ClusterDeployment: look at the types of the values")
+	case len(unknown) > 0:
+		return spec, fmt.Errorf("%w: correct the spelling, or take the patch out", errors.Join(unknown...))
+	}
+	return spec, limits(spec)
+}
+
+// limits checks what the schema says of fields that can be patched: what the API
+// server refuses would be tried for ever.
+func limits(spec hivev1.ClusterDeploymentSpec) error {
+	if n := spec.InstallAttemptsLimit; n != nil && *n < 0 {
+		return errors.New("installAttemptsLimit: is negative: use 0 or more")
+	}
+	for _, field := range []struct {
+		name string
+		*hivev1.Duration
+	}{
+		{"hibernateAfter", spec.HibernateAfter},
+		{"powerstateTransitionToRunningTimeout", spec.PowerstateTransitionToRunningTimeout},
+		{"powerstateTransitionToHibernatingTimeout", spec.PowerstateTransitionToHibernatingTimeout},
+	} {
+		if field.Duration == nil {
+			continue
+		}
+		if _, err := field.Parse(); err != nil {
+			return fmt.Errorf("%s: is not a duration of at most ten years: write hours, minutes and seconds, such as 8h or 1h30m", field.name)
+		}
+	}
+	return nil
+}
