@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -71,12 +73,61 @@ func (q *question) plan(set *manifest.Set, key types.NamespacedName) (forecast, 
 	if f.Missing, err = facts.Missing(f.Pool, q.platforms, func(n facts.Need) (string, error) { return q.look(set, &f, n), nil }); err != nil {
 		return f, err
 	}
-	if f.snapshot, err = f.Snapshot(q.now); err != nil {
+	q.stock(set, &f)
+	books, err := f.Books()
+	if err != nil {
+		return f, err
+	}
+	if f.snapshot, err = f.Snapshot(books, q.now); err != nil {
 		return f, err
 	}
 	f.plan = pool.Decide(f.snapshot)
-	f.status = f.Status(f.plan.Report, f.snapshot.Pending, q.now)
+	f.status = f.Status(f.plan.Report, books, f.snapshot.Pending, q.now)
 	return f, nil
+}
+
+// stock finds the pool's customizations among the manifests. One that is not there is
+// taken to be fine, and free but for what the pool's own status says, unless the
+// manifests are all there is. Whether they apply is known if the template is there, too.
+func (q *question) stock(set *manifest.Set, f *forecast) {
+	f.Customizations, f.Faults, f.Assumed = map[string]*hivev1.ClusterDeploymentCustomization{}, map[string]string{}, map[string]bool{}
+	template, known := q.template(set, f.Pool)
+	for _, name := range f.CustomizationNames() {
+		key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: name}
+		c := set.Customizations[key]
+		switch {
+		case c != nil:
+			f.Customizations[name] = c
+			if known {
+				f.Faults[name] = facts.Fault(template, f.Pool, c)
+			}
+		case !q.complete:
+			f.assumed = append(f.assumed, "ClusterDeploymentCustomization "+key.String())
+			f.Customizations[name], f.Assumed[name] = f.assume(name), true
+		}
+	}
+}
+
+// assume makes up a customization that the status of the pool would fit.
+func (f *forecast) assume(name string) *hivev1.ClusterDeploymentCustomization {
+	c := &hivev1.ClusterDeploymentCustomization{ObjectMeta: metav1.ObjectMeta{Namespace: f.Pool.Namespace, Name: name}}
+	if by := f.Pool.Status.Inventory[name].ClusterDeployment; by != nil {
+		c.Status.ClusterDeploymentRef = &corev1.ObjectReference{Namespace: by.Namespace, Name: by.Name}
+	}
+	return c
+}
+
+// template is the pool's, if it is known: one that has none has the default.
+func (q *question) template(set *manifest.Set, p *hivev1.ClusterPool) ([]byte, bool) {
+	ref := p.Spec.InstallConfigSecretTemplateRef
+	if ref == nil || ref.Name == "" {
+		return nil, true
+	}
+	s := set.Secrets[types.NamespacedName{Namespace: p.Namespace, Name: ref.Name}]
+	if s == nil {
+		return nil, false
+	}
+	return s.Data[hivev1.SecretKeyInstallConfig], true
 }
 
 // poolKey names the pool of a cluster; empty when it has none.

@@ -106,7 +106,7 @@ func (d *draft) roomLeft() (room int, by Limit, full string) {
 	if theirs := limit(d.Settings.Room) - len(d.Pending); theirs < room {
 		room, by, full = theirs, ByPlatform, d.Settings.NoRoom
 	}
-	if free := limit(d.Settings.Free); free < room {
+	if free := len(d.Settings.Free); d.Settings.Inventory && free < room {
 		room, by, full = free, ByInventory, "no customization of the inventory is free"
 	}
 	return room, by, full
@@ -244,8 +244,11 @@ func (d *draft) add() {
 	if short <= 0 || d.Settings.Blocked != "" {
 		return
 	}
-	for range min(short, d.room, d.budget, atOnce) {
+	for i := range min(short, d.room, d.budget, atOnce) {
 		d.step(Create, "", "%s", d.shortage())
+		if d.Settings.Inventory {
+			d.steps[len(d.steps)-1].Customization = d.Settings.Free[i]
+		}
 		d.room--
 		d.budget--
 	}
@@ -304,10 +307,12 @@ func (d *draft) renew() {
 	}
 }
 
-// complete reports whether there are as many clusters as there should be, or can be.
+// complete reports whether there are as many clusters as there should be, or as the
+// inventory has customizations for: a pool whose inventory is too small would keep what is
+// stale for ever.
 func (d *draft) complete() bool {
 	missing := d.demand() - d.have()
-	return missing == 0 || missing > 0 && d.room <= 0
+	return missing == 0 || missing > 0 && d.room <= 0 && d.by == ByInventory
 }
 
 // unclaimed returns the members of these buckets, oldest first.

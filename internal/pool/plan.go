@@ -30,6 +30,8 @@ type Step struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Claim is set for a Bind.
 	Claim string `json:"claim,omitempty"`
+	// Customization is set for a Create in a pool with an inventory.
+	Customization string `json:"customization,omitempty"`
 	// Reason is why, in words.
 	Reason string `json:"reason"`
 	// Cause is set for a Delete that makes room for a better cluster.
@@ -42,6 +44,9 @@ func (s Step) String() string {
 	case Bind:
 		return fmt.Sprintf("bind %s to %s: %s", s.Claim, s.Cluster, s.Reason)
 	case Create:
+		if s.Customization != "" {
+			return fmt.Sprintf("create a cluster with %s: %s", s.Customization, s.Reason)
+		}
 		return "create a cluster: " + s.Reason
 	default:
 		return fmt.Sprintf("%s %s: %s", s.Verb, s.Cluster, s.Reason)

@@ -34,8 +34,10 @@ type Settings struct {
 	// Room is how many more clusters the platform says fit; nil is no limit. NoRoom says why, in words.
 	Room   *int
 	NoRoom string
-	// Free is how many customizations of the inventory can be taken, those of Pending not counted; nil is no inventory.
-	Free *int
+	// Inventory is set when each cluster takes a customization. Free are those that can be
+	// taken, in this order; those of Pending are not among them.
+	Inventory bool
+	Free      []string
 	// Version is the pool's version; a member of another is stale.
 	Version string
 	// Blocked says why no cluster may be created now, in words; empty when it may.

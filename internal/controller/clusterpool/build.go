@@ -116,7 +116,7 @@ func (m material) build(name string, c *hivev1.ClusterDeploymentCustomization) (
 			hivev1.LabelNamespacePoolName: m.pool.Name,
 		})}},
 		&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: installConfigName(name)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: facts.InstallConfigName(name)},
 			Data:       map[string][]byte{hivev1.SecretKeyInstallConfig: raw},
 		},
 	}
@@ -137,7 +137,7 @@ func (m material) installConfig(cd *hivev1.ClusterDeployment, c *hivev1.ClusterD
 	if err != nil {
 		return nil, err
 	}
-	raw, spec, err := facts.Customized(m.template, m.pool, cd.Name, cd.Spec, c)
+	raw, spec, err := facts.Customized(m.template, m.pool, cd.Name, c)
 	if err != nil {
 		return nil, fmt.Errorf("customization %s: %w", c.Name, err)
 	}
@@ -147,8 +147,6 @@ func (m material) installConfig(cd *hivev1.ClusterDeployment, c *hivev1.ClusterD
 	cd.Finalizers = append(cd.Finalizers, hivev1.FinalizerLease)
 	return raw, nil
 }
-
-func installConfigName(cluster string) string { return cluster + "-install-config" }
 
 // labels are those given, and the two that the pool's clusters are found by: these
 // are not the user's to set.
@@ -160,33 +158,15 @@ func (m material) labels(with map[string]string) map[string]string {
 }
 
 func (m material) cluster(name string) *hivev1.ClusterDeployment {
-	spec := m.pool.Spec.DeepCopy()
 	annotations := map[string]string{}
-	maps.Copy(annotations, spec.Annotations)
+	maps.Copy(annotations, m.pool.Spec.Annotations)
 	annotations[hivev1.AnnotationPoolVersion] = m.version
-	labels := map[string]string{}
-	maps.Copy(labels, spec.Labels)
 	return &hivev1.ClusterDeployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: name, Name: name,
-			Labels:      m.labels(labels),
+			Labels:      m.labels(m.pool.Spec.Labels),
 			Annotations: annotations,
 		},
-		Spec: hivev1.ClusterDeploymentSpec{
-			ClusterName:    name,
-			BaseDomain:     spec.BaseDomain,
-			Platform:       spec.Platform,
-			PullSecretRef:  spec.PullSecretRef,
-			ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: m.pool.Namespace, PoolName: m.pool.Name},
-			Provisioning: &hivev1.Provisioning{
-				InstallConfigSecretRef: &corev1.LocalObjectReference{Name: installConfigName(name)},
-				ImageSetRef:            &spec.ImageSetRef,
-				InstallerEnv:           spec.InstallerEnv,
-			},
-			HibernateAfter:                           spec.HibernateAfter,
-			InstallAttemptsLimit:                     spec.InstallAttemptsLimit,
-			PowerstateTransitionToRunningTimeout:     facts.ResumeTimeout(m.pool),
-			PowerstateTransitionToHibernatingTimeout: spec.PowerstateTransitionToHibernatingTimeout,
-		},
+		Spec: facts.Spec(m.pool, name),
 	}
 }

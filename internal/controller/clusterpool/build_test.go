@@ -88,7 +88,7 @@ spec:
 // B21: what is installed bears the name of the cluster, whatever the template says.
 func TestTheInstallConfigNamesTheCluster(t *testing.T) {
 	m := material{pool: readPool(t, everything), template: []byte("metadata: {name: mine}\nbaseDomain: mine.example\n")}
-	objects, cd, err := m.build("p-1")
+	objects, cd, err := m.build("p-1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,5 +57,13 @@ func snapshotOf(ctx context.Context, c client.Reader, p *hivev1.ClusterPool, now
 	for i := range claims.Items {
 		o.Claims[claims.Items[i].Name] = &claims.Items[i]
 	}
-	return o.Snapshot(now)
+	var err error
+	if o.Customizations, err = customizationsOf(ctx, c, o); err != nil {
+		return pool.Snapshot{}, err
+	}
+	books, err := o.Books()
+	if err != nil {
+		return pool.Snapshot{}, err
+	}
+	return o.Snapshot(books, now)
 }

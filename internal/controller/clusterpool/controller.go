@@ -70,11 +70,11 @@ type Reconciler struct {
 	pools    fresh.Writes[*hivev1.ClusterPool]
 	// customizations are the leases that were taken.
 	customizations fresh.Writes[*hivev1.ClusterDeploymentCustomization]
-	trials trials
-	newest   versions
-	verdicts verdicts
-	tellings tellings
-	reports  reports
+	trials         trials
+	newest         versions
+	verdicts       verdicts
+	tellings       tellings
+	reports        reports
 }
 
 // Reconcile does one pass over the pool.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -221,68 +220,5 @@ func TestAPoolOfAnyPlatformGoes(t *testing.T) {
 				t.Errorf("the pool is still there: %v, %v", p.Finalizers, err)
 			}
 		})
-	}
-}
-
-// B4, B5, B6, B7, B8, B20, B24: the inventory is kept and not acted on, so there is no lease that
-// could be lost, given twice or left behind. Whoever makes it do something takes this
-// test away, and gives each of these defects one of its own.
-func TestCustomizationsAreLeftAlone(t *testing.T) {
-	slot := &hivev1.ClusterDeploymentCustomization{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: "slot"},
-		Spec: hivev1.ClusterDeploymentCustomizationSpec{InstallConfigPatches: []hivev1.PatchEntity{{
-			Op: "replace", Path: "metadata/name", Value: &runtime.RawExtension{Raw: []byte(`"x"`)},
-		}}},
-	}
-	one, two := newPool(1, 1), newPool(1, 1)
-	two.Name = "q"
-	for _, p := range []*hivev1.ClusterPool{one, two} {
-		p.Spec.Inventory = []hivev1.InventoryEntry{{Name: slot.Name}}
-	}
-	l := newLine(t, one, two, slot, imageSet(), waitingSince("x", time.Hour))
-	serial := 0
-	l.pools.Suffix = func() string { serial++; return fmt.Sprintf("%05d", serial) }
-	if err := l.Get(t.Context(), client.ObjectKeyFromObject(slot), slot); err != nil {
-		t.Fatal(err)
-	}
-	passes := func() {
-		t.Helper()
-		for _, p := range []*hivev1.ClusterPool{one, two} {
-			for range 3 {
-				if _, err := l.pools.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)}); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := world(t.Context(), l.Client); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		now := slot.DeepCopy()
-		if err := l.Get(t.Context(), client.ObjectKeyFromObject(slot), now); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(slot, now); diff != "" {
-			t.Errorf("the customization was written: %s", diff)
-		}
-	}
-	passes()
-	if _, clusters := l.names(t); len(clusters) != 3 {
-		t.Fatalf("there are clusters %v, want one for each pool and for the claim", clusters)
-	}
-
-	t.Log("B8: an entry that is in no list any more, and pools that go, hold nothing")
-	if err := l.Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil {
-		t.Fatal(err)
-	}
-	one.Spec.Inventory = nil
-	if err := errors.Join(l.Update(t.Context(), one), l.Delete(t.Context(), two), l.Delete(t.Context(), claim("x"))); err != nil {
-		t.Fatal(err)
-	}
-	passes()
-	if err := l.Delete(t.Context(), slot); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Get(t.Context(), client.ObjectKeyFromObject(slot), slot); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("it was deleted, and is held by %v: %v", slot.Finalizers, err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,34 +30,34 @@ import (
 // does not apply to it: Secrets are not watched.
 const retrial = 30 * time.Second
 
-// stock reads the customizations that a pool has to do with: those that it lists, has
-// recorded, or has clusters of.
+// stock reads the customizations that a pool has to do with.
 func (r *Reconciler) stock(ctx context.Context, s *seen) error {
-	names := map[string]bool{}
-	for _, name := range s.pool.Spec.Inventory.Names() {
-		names[name] = true
+	var err error
+	if s.customizations, err = customizationsOf(ctx, r.Client, s.objects()); err != nil {
+		return err
 	}
-	for name := range s.pool.Status.Inventory {
-		names[name] = true
-	}
-	for _, cd := range s.clusters {
-		if name := facts.Customization(cd); name != "" {
-			names[name] = true
-		}
-	}
-	s.customizations = make(map[string]*hivev1.ClusterDeploymentCustomization, len(names))
-	for name := range names {
-		var c hivev1.ClusterDeploymentCustomization
-		err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.pool.Namespace, Name: name}, &c)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return fmt.Errorf("reading customization %s: %w", name, err)
-		default:
-			s.customizations[name] = r.customizations.Newest(&c)
-		}
+	for name, c := range s.customizations {
+		s.customizations[name] = r.customizations.Newest(c)
 	}
 	return nil
+}
+
+// customizationsOf reads those customizations that exist of the ones that a pool lists,
+// has recorded, or has clusters of, by name.
+func customizationsOf(ctx context.Context, c client.Reader, o facts.Objects) (map[string]*hivev1.ClusterDeploymentCustomization, error) {
+	out := map[string]*hivev1.ClusterDeploymentCustomization{}
+	for _, name := range o.CustomizationNames() {
+		var found hivev1.ClusterDeploymentCustomization
+		err := c.Get(ctx, types.NamespacedName{Namespace: o.Pool.Namespace, Name: name}, &found)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading customization %s: %w", name, err)
+		}
+		out[name] = &found
+	}
+	return out, nil
 }
 
 // trials remembers, by pool, which customizations apply to its template.
@@ -151,10 +149,7 @@ func (r *Reconciler) denounce(ctx context.Context, s *seen) error {
 		}
 		before := c.DeepCopy()
 		c = c.DeepCopy()
-		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
-			Type: hivev1.CustomizationApplySucceeded, Status: metav1.ConditionFalse,
-			Reason: hivev1.ReasonBrokenBySyntax, Message: e.Message, LastTransitionTime: metav1.NewTime(r.Clock.Now()),
-		})
+		lease.Applied(c, hivev1.ReasonBrokenBySyntax, e.Message, r.Clock.Now())
 		wrote, err := patch.Status(ctx, r.Client, before, c)
 		if err != nil {
 			return fmt.Errorf("telling that customization %s does not apply: %w", name, err)
@@ -242,7 +237,7 @@ func (r *Reconciler) home(ctx context.Context, s *seen, cluster string) (*hivev1
 // cluster's customization.
 func (r *Reconciler) stillDisplaced(ctx context.Context, s *seen, cd *hivev1.ClusterDeployment) error {
 	var c hivev1.ClusterDeploymentCustomization
-	name := facts.Customization(cd)
+	name := facts.CustomizationOf(cd)
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.pool.Namespace, Name: name}, &c); err != nil {
 		return fmt.Errorf("reading customization %s: %w", name, err)
 	}

@@ -29,7 +29,7 @@ type line struct {
 func newLine(t *testing.T, objects ...client.Object) *line {
 	t.Helper()
 	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
-		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{})
+		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}, &hivev1.ClusterDeploymentCustomization{})
 	if err := errors.Join(clusterpool.Index(t.Context(), indexer{b}), clusterclaim.Index(t.Context(), indexer{b})); err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,9 @@ type Objects struct {
 	// name; Faults says of some why they cannot be applied to its clusters.
 	Customizations map[string]*hivev1.ClusterDeploymentCustomization
 	Faults         map[string]string
+	// Assumed are those of them that were not read: they are taken to be as they were
+	// when the pool's status was written.
+	Assumed map[string]bool
 }
 
 // Snapshot is what the pool's next steps depend on; its lists are in no order. The
@@ -42,10 +45,7 @@ func (o Objects) Snapshot(books inventory.Books, now time.Time) (pool.Snapshot, 
 	if err != nil {
 		return pool.Snapshot{}, err
 	}
-	if len(o.Pool.Spec.Inventory) > 0 {
-		free := len(books.Free)
-		set.Free = &free
-	}
+	set.Inventory, set.Free = len(o.Pool.Spec.Inventory) > 0, books.Free
 	s := pool.Snapshot{Settings: set, Now: now, Members: make([]pool.Member, 0, len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
 	for _, cd := range o.Clusters {
 		m := Of(cd, now)

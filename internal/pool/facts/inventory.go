@@ -1,14 +1,31 @@
 package facts
 
 import (
-	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/install/config"
 	"hotspare.io/hotspare/internal/inventory"
 )
+
+// CustomizationNames are the customizations that the pool has to do with: those that it
+// lists, has recorded, or has clusters of; sorted.
+func (o Objects) CustomizationNames() []string {
+	out := o.Pool.Spec.Inventory.Names()
+	for name := range o.Pool.Status.Inventory {
+		out = append(out, name)
+	}
+	for _, cd := range o.Clusters {
+		if name := CustomizationOf(cd); name != "" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
 
 // Books are what the customizations of the pool's inventory are to it. Of a pool that
 // has none, and never had, they are empty.
@@ -21,16 +38,16 @@ func (o Objects) Books() (inventory.Books, error) {
 		s.Recorded[name] = entry(e)
 	}
 	for _, cd := range o.Clusters {
-		if name := Customization(cd); name != "" {
+		if name := CustomizationOf(cd); name != "" {
 			s.Clusters = append(s.Clusters, inventory.Cluster{
 				Name: cd.Name, Customization: name, Version: cd.Annotations[hivev1.AnnotationCustomizationVersion],
-				Claimed: cd.Spec.ClusterPoolRef.ClaimName != "", Installed: cd.Spec.Installed, Failed: Of(cd, never).GaveUp && !cd.Spec.Installed,
+				Claimed: cd.Spec.ClusterPoolRef.ClaimName != "", Installed: cd.Spec.Installed, Failed: !cd.Spec.Installed && condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
 			})
 		}
 	}
-	if len(s.Listed) == 0 && len(s.Clusters) == 0 {
+	if len(s.Listed) == 0 {
 		s.Pending = nil // they need none
-		if len(s.Recorded) == 0 {
+		if len(s.Clusters) == 0 {
 			return inventory.Books{}, nil
 		}
 	}
@@ -39,6 +56,9 @@ func (o Objects) Books() (inventory.Books, error) {
 		if err != nil {
 			return inventory.Books{}, err
 		}
+		if o.Assumed[name] {
+			version = s.Recorded[name].Version
+		}
 		s.Customizations[name] = inventory.Customization{
 			Version: version, Holder: holder(c), Deleting: c.DeletionTimestamp != nil, Fault: o.fault(c),
 		}
@@ -46,9 +66,9 @@ func (o Objects) Books() (inventory.Books, error) {
 	return inventory.Keep(s), nil
 }
 
-// Customization names the customization of its pool's inventory that a cluster was
+// CustomizationOf names the customization of its pool's inventory that a cluster was
 // made with; "" when it was made with none.
-func Customization(cd *hivev1.ClusterDeployment) string {
+func CustomizationOf(cd *hivev1.ClusterDeployment) string {
 	if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.CustomizationRef != nil {
 		return ref.CustomizationRef.Name
 	}
@@ -73,7 +93,7 @@ func (o Objects) fault(c *hivev1.ClusterDeploymentCustomization) string {
 // Fault says why a customization cannot be applied to a pool's clusters; "" when it
 // can. It is tried on what the template makes of the pool's own name.
 func Fault(template []byte, p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) string {
-	_, _, err := Customized(template, p, p.Name, hivev1.ClusterDeploymentSpec{}, c)
+	_, _, err := Customized(template, p, p.Name, c)
 	if err != nil {
 		return err.Error()
 	}
@@ -81,9 +101,10 @@ func Fault(template []byte, p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCu
 }
 
 // Customized renders the install-config of a pool's cluster with a customization, and
-// applies it to the cluster's spec, whose names are those of the install-config then.
+// applies it to the cluster's Spec, whose names are those of the install-config then.
 // Its errors quote nothing of the template.
-func Customized(template []byte, p *hivev1.ClusterPool, cluster string, spec hivev1.ClusterDeploymentSpec, c *hivev1.ClusterDeploymentCustomization) ([]byte, hivev1.ClusterDeploymentSpec, error) {
+func Customized(template []byte, p *hivev1.ClusterPool, cluster string, c *hivev1.ClusterDeploymentCustomization) ([]byte, hivev1.ClusterDeploymentSpec, error) {
+	spec := Spec(p, cluster)
 	raw, err := Render(template, p, cluster)
 	if err != nil {
 		return nil, spec, err
@@ -133,7 +154,7 @@ func (o Objects) inventory(set setter, books inventory.Books) {
 	status := corev1.ConditionFalse
 	if reason == hivev1.ReasonInventoryValid {
 		status = corev1.ConditionTrue
-		message = fmt.Sprintf("%d customizations", len(books.Entries))
+		message = "Every customization of the inventory can be used"
 	}
 	set(hivev1.PoolInventoryValid, status, reason, message)
 }

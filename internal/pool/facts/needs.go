@@ -63,6 +63,30 @@ func Render(template []byte, p *hivev1.ClusterPool, cluster string) ([]byte, err
 	})
 }
 
+// Spec is what a pool's new cluster of that name is to be.
+func Spec(p *hivev1.ClusterPool, cluster string) hivev1.ClusterDeploymentSpec {
+	spec := p.Spec.DeepCopy()
+	return hivev1.ClusterDeploymentSpec{
+		ClusterName:    cluster,
+		BaseDomain:     spec.BaseDomain,
+		Platform:       spec.Platform,
+		PullSecretRef:  spec.PullSecretRef,
+		ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: p.Namespace, PoolName: p.Name},
+		Provisioning: &hivev1.Provisioning{
+			InstallConfigSecretRef: &corev1.LocalObjectReference{Name: InstallConfigName(cluster)},
+			ImageSetRef:            &spec.ImageSetRef,
+			InstallerEnv:           spec.InstallerEnv,
+		},
+		HibernateAfter:                           spec.HibernateAfter,
+		InstallAttemptsLimit:                     spec.InstallAttemptsLimit,
+		PowerstateTransitionToRunningTimeout:     ResumeTimeout(p),
+		PowerstateTransitionToHibernatingTimeout: spec.PowerstateTransitionToHibernatingTimeout,
+	}
+}
+
+// InstallConfigName names the Secret with the install-config of a pool's cluster.
+func InstallConfigName(cluster string) string { return cluster + "-install-config" }
+
 // Absent says that it does not exist.
 func (n Need) Absent() string {
 	return fmt.Sprintf("%s: %s %q does not exist: create it, or change %s", n.Role, n.Kind, n.Name, n.field)

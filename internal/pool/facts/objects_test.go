@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 )
 
@@ -42,12 +43,12 @@ func objects(change func(*hivev1.ClusterPool), clusters ...*hivev1.ClusterDeploy
 // tells are the conditions that say something, a line each.
 func tells(t *testing.T, o Objects) string {
 	t.Helper()
-	s, err := o.Snapshot(noon)
+	s, err := o.Snapshot(inventory.Books{}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, c := range o.Status(pool.Decide(s).Report, s.Pending, noon).Conditions {
+	for _, c := range o.Status(pool.Decide(s).Report, inventory.Books{}, s.Pending, noon).Conditions {
 		if c.Reason != hivev1.ReasonInitialized {
 			lines = append(lines, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 		}
@@ -110,12 +111,12 @@ DeletionPossible True DeletionPossible: No ClusterDeployments pending cleanup`,
 func TestThePlatformsRoomIsTold(t *testing.T) {
 	three, none := int32(3), 0
 	o := objects(func(p *hivev1.ClusterPool) { p.Spec.MaxSize = &three })
-	s, err := o.Snapshot(noon)
+	s, err := o.Snapshot(inventory.Books{}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Settings.Room, s.Settings.NoRoom = &none, "the memory of this machine is used up"
-	for _, c := range o.Status(pool.Decide(s).Report, nil, noon).Conditions {
+	for _, c := range o.Status(pool.Decide(s).Report, inventory.Books{}, nil, noon).Conditions {
 		if c.Type == hivev1.PoolCapacityAvailable && (c.Reason != hivev1.ReasonNoRoom || c.Message != s.Settings.NoRoom) {
 			t.Errorf("got %s: %s", c.Reason, c.Message)
 		}
@@ -124,14 +125,14 @@ func TestThePlatformsRoomIsTold(t *testing.T) {
 
 func TestStatusCountsAndForgetsNothing(t *testing.T) {
 	o := objects(func(p *hivev1.ClusterPool) { p.Status.Pending = []string{"a", "z"} }, running(), running(named("b"), told(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, "X")))
-	s, err := o.Snapshot(noon)
+	s, err := o.Snapshot(inventory.Books{}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"z"}, s.Pending); diff != "" {
 		t.Errorf("a name is pending until its cluster is there: %s", diff)
 	}
-	st := o.Status(pool.Decide(s).Report, append(s.Pending, "new"), noon)
+	st := o.Status(pool.Decide(s).Report, inventory.Books{}, append(s.Pending, "new"), noon)
 	got := fmt.Sprintln(st.Size, st.Standby, st.Ready, st.Pending, st.ObservedGeneration, st.Selector)
 	if want := "2 0 1 [z new] 7 hive.openshift.io/clusterpool-namespace=n,hive.openshift.io/clusterpool-name=p\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)

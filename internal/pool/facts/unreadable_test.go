@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/inventory"
 )
 
 func TestWhatCouldNotBeReadIsPassedOn(t *testing.T) {
@@ -15,7 +16,7 @@ func TestWhatCouldNotBeReadIsPassedOn(t *testing.T) {
 		Pool:     &hivev1.ClusterPool{},
 		Clusters: map[string]*hivev1.ClusterDeployment{"a": {ObjectMeta: metav1.ObjectMeta{Name: "a"}, Reading: why}},
 		Claims:   map[string]*hivev1.ClusterClaim{"x": {ObjectMeta: metav1.ObjectMeta{Name: "x"}, Reading: why}},
-	}.Snapshot(time.Time{})
+	}.Snapshot(inventory.Books{}, time.Time{})
 	if err != nil || s.Members[0].Unreadable != why.Unreadable || !s.Claims[0].Unreadable {
 		t.Errorf("got %+v, %v", s, err)
 	}
