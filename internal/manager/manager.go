@@ -31,6 +31,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
+	"hotspare.io/hotspare/internal/controller/customization"
 	"hotspare.io/hotspare/internal/controller/namespace"
 	"hotspare.io/hotspare/internal/controller/pooladmin"
 	"hotspare.io/hotspare/internal/controller/power"
@@ -134,6 +135,10 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	}
 	claims := &clusterclaim.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterclaim"), Metrics: counts}
 	if err := claims.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	leases := &customization.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("customization"), Metrics: counts}
+	if err := leases.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
 	if err := (&pooladmin.Reconciler{Client: c, Metrics: counts}).SetupWithManager(ctx, mgr); err != nil {

@@ -1,0 +1,140 @@
+package customization
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/inventory/lease"
+	"hotspare.io/hotspare/internal/patch"
+)
+
+// act does the steps in their order, and none of the customization's after one that
+// failed. A cluster is let go whatever became of the others.
+func (r *Reconciler) act(ctx context.Context, key types.NamespacedName, s *seen, plan []step) error {
+	var errs []error
+	for _, st := range plan {
+		if len(errs) > 0 && st.verb != letGo {
+			continue
+		}
+		if err := r.do(ctx, key, s, st); err != nil {
+			errs = append(errs, fmt.Errorf("step %q: %w", st, err))
+			continue
+		}
+		ctrl.LoggerFrom(ctx).V(1).Info("done", "step", st.String())
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) do(ctx context.Context, key types.NamespacedName, s *seen, st step) error {
+	switch st.verb {
+	case hold, drop:
+		return r.finalize(ctx, s, st.verb == hold)
+	case take:
+		return r.take(ctx, key, s, st.cluster)
+	case release:
+		return r.release(ctx, key, s, st.reason)
+	case letGo:
+		return r.letGo(ctx, key, s, st.cluster)
+	default:
+		return r.tell(ctx, s, st.reason)
+	}
+}
+
+// finalize puts our finalizer onto the customization, or takes it off.
+func (r *Reconciler) finalize(ctx context.Context, s *seen, on bool) error {
+	before := s.customization.DeepCopy()
+	if on {
+		controllerutil.AddFinalizer(s.customization, hivev1.FinalizerLease)
+	} else {
+		controllerutil.RemoveFinalizer(s.customization, hivev1.FinalizerLease)
+	}
+	_, err := patch.Object(ctx, r.Client, before, s.customization)
+	return client.IgnoreNotFound(err)
+}
+
+// take gives the lease to a cluster that names the customization, if it is there past
+// the cache, too: a lease for one that is gone would have to be undone.
+func (r *Reconciler) take(ctx context.Context, key types.NamespacedName, s *seen, c cluster) error {
+	var cd hivev1.ClusterDeployment
+	if err := r.Live.Get(ctx, c.key, &cd); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("looking for cluster %s: %w", c.key, err)
+	}
+	if now := clusterOf(&cd); now.uid != c.uid || now.over() || now.customization != key || now.unreadable {
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s is gone, or has changed since it was seen", c.key))
+	}
+	err := r.writeStatus(ctx, s, func(cdc *hivev1.ClusterDeploymentCustomization, now time.Time) {
+		lease.Lease(cdc, c.key, c.pool, now, cdc.Status.LastAppliedConfiguration)
+	})
+	if err == nil {
+		r.Events.Eventf(s.customization, &cd, corev1.EventTypeNormal, "Leased", "Lease", "to cluster %s, which was made with it", c.key)
+	}
+	return err
+}
+
+// release ends the lease, if it has ended past the cache, too: it may be that of a
+// cluster which the cache does not show yet, or of a new one under an old name. The
+// lease is read before all that: whoever takes it in the meantime wins.
+func (r *Reconciler) release(ctx context.Context, key types.NamespacedName, s *seen, why string) error {
+	if s.leased {
+		now, err := r.lookAgain(ctx, s.facts)
+		if err != nil {
+			return err
+		}
+		switch why = ended(key, now); {
+		case why == "" && now.recorded && len(now.clusters) == 0:
+			return fault.Waiting(recheck, "cluster %s is about to be made", s.holder)
+		case why == "":
+			return fault.New(fault.Conflict, fmt.Errorf("cluster %s is not seen as it is", s.holder))
+		}
+	}
+	err := r.writeStatus(ctx, s, lease.Free)
+	if err == nil {
+		r.Events.Eventf(s.customization, nil, corev1.EventTypeNormal, "Released", "Release", "it can be used: %s", why)
+	}
+	return err
+}
+
+// tell says that a cluster uses the customization, and how it does.
+func (r *Reconciler) tell(ctx context.Context, s *seen, reason string) error {
+	return r.writeStatus(ctx, s, func(c *hivev1.ClusterDeploymentCustomization, now time.Time) {
+		if s.available != no {
+			lease.InUse(c, now)
+		}
+		if message, ok := messages[reason]; ok && reason != s.applied {
+			lease.Applied(c, reason, message, now)
+		}
+	})
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, s *seen, edit func(*hivev1.ClusterDeploymentCustomization, time.Time)) error {
+	before := s.customization.DeepCopy()
+	edit(s.customization, r.Clock.Now())
+	_, err := patch.Status(ctx, r.Client, before, s.customization)
+	return err
+}
+
+// letGo takes our finalizer off a cluster of which nothing is left, once it has no lease.
+func (r *Reconciler) letGo(ctx context.Context, key types.NamespacedName, s *seen, c cluster) error {
+	var cdc hivev1.ClusterDeploymentCustomization
+	if _, err := find(ctx, r.Live, key, &cdc); err != nil {
+		return err
+	}
+	if holder, leased := lease.Holder(&cdc); leased && holder == c.key && cdc.Unreadable == "" {
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s still has the lease of customization %s", c.key, key))
+	}
+	cd := s.clusters[c.key].DeepCopy()
+	before := cd.DeepCopy()
+	controllerutil.RemoveFinalizer(cd, hivev1.FinalizerLease)
+	_, err := patch.Object(ctx, r.Client, before, cd)
+	return client.IgnoreNotFound(err)
+}

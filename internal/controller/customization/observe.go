@@ -1,0 +1,144 @@
+package customization
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/inventory/lease"
+)
+
+// seen is what a pass has read. The clusters are the cache's own: they are copied
+// before they are changed.
+type seen struct {
+	facts
+	customization *hivev1.ClusterDeploymentCustomization
+	clusters      map[types.NamespacedName]*hivev1.ClusterDeployment
+}
+
+// observe reads the customization, the clusters that name it, and the one that has it.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*seen, error) {
+	s := &seen{customization: &hivev1.ClusterDeploymentCustomization{}, clusters: map[types.NamespacedName]*hivev1.ClusterDeployment{}}
+	exists, err := find(ctx, r.Client, key, s.customization)
+	if err != nil {
+		return nil, err
+	}
+	s.facts = of(s.customization)
+	s.exists = exists
+	var list hivev1.ClusterDeploymentList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{byCustomization: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the clusters of customization %s: %w", key, err)
+	}
+	for i := range list.Items {
+		s.add(&list.Items[i])
+	}
+	if !s.leased || s.named(s.holder) != nil {
+		return s, nil
+	}
+	var cd hivev1.ClusterDeployment
+	if err = r.Client.Get(ctx, s.holder, &cd); err == nil {
+		s.add(&cd)
+	}
+	return s, client.IgnoreNotFound(err)
+}
+
+func (s *seen) add(cd *hivev1.ClusterDeployment) {
+	c := clusterOf(cd)
+	s.facts.clusters = append(s.facts.clusters, c)
+	s.clusters[c.key] = cd
+}
+
+// find reads a customization, and reports whether there is one. None has no name.
+func find(ctx context.Context, from client.Reader, key types.NamespacedName, into *hivev1.ClusterDeploymentCustomization) (bool, error) {
+	if key.Name == "" {
+		return false, nil
+	}
+	err := from.Get(ctx, key, into)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading customization %s: %w", key, err)
+	}
+	return err == nil, nil
+}
+
+// lookAgain is facts with what the end of the lease depends on read past all caches.
+// The pool comes first: a name leaves its record only when the cluster is there.
+func (r *Reconciler) lookAgain(ctx context.Context, f facts) (facts, error) {
+	var p hivev1.ClusterPool
+	if f.pool.Name != "" {
+		if err := r.Live.Get(ctx, f.pool, &p); client.IgnoreNotFound(err) != nil {
+			return f, fmt.Errorf("reading pool %s: %w", f.pool, err)
+		}
+	}
+	f.recorded = p.Unreadable != "" || slices.Contains(p.Status.Pending, f.holder.Name)
+	var cd hivev1.ClusterDeployment
+	f.clusters = nil
+	err := r.Live.Get(ctx, f.holder, &cd)
+	if err == nil {
+		f.clusters = []cluster{clusterOf(&cd)}
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return f, fmt.Errorf("looking for cluster %s: %w", f.holder, err)
+	}
+	return f, nil
+}
+
+// of are the facts of a customization by itself.
+func of(c *hivev1.ClusterDeploymentCustomization) facts {
+	f := facts{
+		unreadable: c.Unreadable != "",
+		deleting:   c.DeletionTimestamp != nil,
+		held:       controllerutil.ContainsFinalizer(c, hivev1.FinalizerLease),
+		pool:       lease.Pool(c),
+	}
+	f.holder, f.leased = lease.Holder(c)
+	if have := lease.Find(c, hivev1.CustomizationAvailable); have != nil {
+		f.available = string(have.Status)
+	}
+	if have := lease.Find(c, hivev1.CustomizationApplySucceeded); have != nil {
+		f.applied = have.Reason
+	}
+	return f
+}
+
+func clusterOf(cd *hivev1.ClusterDeployment) cluster {
+	c := cluster{
+		key:           client.ObjectKeyFromObject(cd),
+		uid:           cd.UID,
+		created:       cd.CreationTimestamp.Time,
+		customization: customizationOf(cd),
+		deleting:      cd.DeletionTimestamp != nil,
+		standing:      controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
+		bound:         controllerutil.ContainsFinalizer(cd, hivev1.FinalizerLease),
+		installed:     cd.Spec.Installed,
+		stopped:       condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
+		unreadable:    cd.Unreadable != "",
+	}
+	if ref := cd.Spec.ClusterPoolRef; ref != nil {
+		c.pool = types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
+	}
+	return c
+}
+
+// customizationOf is the customization that a cluster names. One that names none is
+// counted to a customization without a name, so that it, too, can be let go.
+func customizationOf(cd *hivev1.ClusterDeployment) types.NamespacedName {
+	key := types.NamespacedName{Namespace: cd.Namespace}
+	if ref := cd.Spec.ClusterPoolRef; ref != nil {
+		key.Namespace = ref.Namespace
+		if ref.CustomizationRef != nil {
+			key.Name = ref.CustomizationRef.Name
+		}
+	}
+	return key
+}
+
+// concerns is whether a cluster is any business of ours.
+func concerns(cd *hivev1.ClusterDeployment) bool {
+	return customizationOf(cd).Name != "" || controllerutil.ContainsFinalizer(cd, hivev1.FinalizerLease)
+}
