@@ -1,0 +1,123 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// spec is that of a cluster that a pool makes.
+func spec(t *testing.T) hivev1.ClusterDeploymentSpec {
+	t.Helper()
+	var s hivev1.ClusterDeploymentSpec
+	err := yaml.UnmarshalStrict([]byte(`
+clusterName: foo
+baseDomain: lab.example.com
+platform: {vsphere: {vCenter: v, credentialsSecretRef: {name: creds}}}
+pullSecretRef: {name: pull}
+clusterPoolRef: {namespace: ns, poolName: mypool}
+powerState: Hibernating
+hibernateAfter: 8h
+provisioning:
+  installConfigSecretRef: {name: foo-install-config}
+  imageSetRef: {name: v4}
+  installerEnv: [{name: TOKEN, value: hunter2}]
+`), &s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestPatchSpec(t *testing.T) {
+	for name, tt := range map[string]struct {
+		patches string
+		change  func(*hivev1.ClusterDeploymentSpec)
+	}{
+		"nothing":           {`[]`, func(*hivev1.ClusterDeploymentSpec) {}},
+		"a limit":           {`[{op: add, path: installAttemptsLimit, value: 2}]`, func(s *hivev1.ClusterDeploymentSpec) { s.InstallAttemptsLimit = new(int32(2)) }},
+		"a duration":        {`[{op: replace, path: /hibernateAfter, value: 90m}]`, func(s *hivev1.ClusterDeploymentSpec) { s.HibernateAfter = new(hivev1.Duration("90m")) }},
+		"a field that goes": {`[{op: remove, path: hibernateAfter}]`, func(s *hivev1.ClusterDeploymentSpec) { s.HibernateAfter = nil }},
+		"manifests of its own": {
+			`[{op: add, path: provisioning/manifestsConfigMapRef, value: {name: foo-manifests}}]`,
+			func(s *hivev1.ClusterDeploymentSpec) {
+				s.Provisioning.ManifestsConfigMapRef = &corev1.LocalObjectReference{Name: "foo-manifests"}
+			},
+		},
+		"the installer's environment": {
+			`[{op: add, path: provisioning/installerEnv/-, value: {name: A, value: b}}]`,
+			func(s *hivev1.ClusterDeploymentSpec) {
+				s.Provisioning.InstallerEnv = append(s.Provisioning.InstallerEnv, corev1.EnvVar{Name: "A", Value: "b"})
+			},
+		},
+		"an owned field there and back": {`[{op: move, from: clusterName, path: x}, {op: move, from: x, path: clusterName}]`, func(*hivev1.ClusterDeploymentSpec) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := spec(t)
+			got, err := PatchSpec(in, patches(t, tt.patches))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := spec(t)
+			if diff := cmp.Diff(want, in); diff != "" {
+				t.Errorf("the argument has changed: %s", diff)
+			}
+			tt.change(&want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPatchSpecDenies(t *testing.T) {
+	for name, tt := range map[string]struct{ patches, want string }{
+		"an unset field":       {`[{op: replace, path: installAttemptsLimit, value: 2}]`, `clusterDeploymentSpecPatches[0]: replace /installAttemptsLimit: no such path: the document has no key "installAttemptsLimit": correct the path, or use add`},
+		"an unknown field":     {`[{op: add, path: hibernateafter, value: 1h}]`, `with clusterDeploymentSpecPatches applied: unknown field "hibernateafter": correct the spelling, or take the patch out`},
+		"an unknown one below": {`[{op: add, path: provisioning/foo, value: hunter2}]`, `with clusterDeploymentSpecPatches applied: unknown field "provisioning.foo": correct the spelling, or take the patch out`},
+		"a text for a number":  {`[{op: add, path: installAttemptsLimit, value: hunter2}]`, `with clusterDeploymentSpecPatches applied: installAttemptsLimit: cannot be of the kind string, want int32`},
+		"half an attempt":      {`[{op: add, path: installAttemptsLimit, value: 1.5}]`, `with clusterDeploymentSpecPatches applied: installAttemptsLimit: cannot be of the kind number, want int32`},
+		"negative attempts":    {`[{op: add, path: installAttemptsLimit, value: -1}]`, `with clusterDeploymentSpecPatches applied: installAttemptsLimit: is negative: use 0 or more`},
+		"a duration in weeks":  {`[{op: add, path: powerstateTransitionToRunningTimeout, value: 1w}]`, `with clusterDeploymentSpecPatches applied: powerstateTransitionToRunningTimeout: is not a duration of at most ten years: write hours, minutes and seconds, such as 8h or 1h30m`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := PatchSpec(spec(t), patches(t, tt.patches))
+			if diff := cmp.Diff(tt.want, text(err)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(hivev1.ClusterDeploymentSpec{}, got); fault.Of(err) != fault.Denied || diff != "" {
+				t.Errorf("a fault that is %s, and %s", fault.Of(err), diff)
+			}
+		})
+	}
+}
+
+func TestOwnedFieldsCannotBePatched(t *testing.T) {
+	for path, texts := range map[string][]string{
+		"clusterName":                         {`[{op: replace, path: clusterName, value: bar}]`, `[{op: remove, path: clusterName}]`},
+		"baseDomain":                          {`[{op: replace, path: /baseDomain, value: b.c}]`},
+		"platform":                            {`[{op: replace, path: /platform/vsphere/vCenter, value: w}]`, `[{op: add, path: platform/local, value: {}}]`},
+		"clusterPoolRef":                      {`[{op: add, path: clusterPoolRef/claimName, value: mine}]`, `[{op: remove, path: clusterPoolRef}]`},
+		"installed":                           {`[{op: add, path: installed, value: true}]`},
+		"clusterMetadata":                     {`[{op: add, path: clusterMetadata, value: {infraID: x, clusterID: z}}]`},
+		"powerState":                          {`[{op: replace, path: powerState, value: Running}]`, `[{op: remove, path: powerState}]`},
+		"pullSecretRef":                       {`[{op: replace, path: pullSecretRef/name, value: other}]`},
+		"provisioning.installConfigSecretRef": {`[{op: replace, path: provisioning/installConfigSecretRef/name, value: other}]`, `[{op: remove, path: provisioning}]`},
+		"provisioning.imageSetRef":            {`[{op: remove, path: provisioning/imageSetRef}]`},
+		"provisioning.releaseImage":           {`[{op: add, path: provisioning/releaseImage, value: quay.io/x}]`},
+	} {
+		for _, text := range texts {
+			_, err := PatchSpec(spec(t), patches(t, text))
+			want := "clusterDeploymentSpecPatches: " + path + " is set by hotspare and cannot be patched: "
+			if err == nil || fault.Of(err) != fault.Denied || !strings.HasPrefix(err.Error(), want) || strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+}
