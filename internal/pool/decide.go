@@ -312,7 +312,7 @@ func (d *draft) renew() {
 // stale for ever.
 func (d *draft) complete() bool {
 	missing := d.demand() - d.have()
-	return missing == 0 || missing > 0 && d.room <= 0 && d.by == ByInventory
+	return missing == 0 || missing > 0 && d.room <= 0 && d.by == ByInventory && len(d.planned(Create)) == 0
 }
 
 // unclaimed returns the members of these buckets, oldest first.

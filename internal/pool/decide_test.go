@@ -120,6 +120,12 @@ func brief(p pool.Plan) string {
 	return strings.Join(out, ", ")
 }
 
+// stocked are settings of a pool in whose inventory these are free.
+func stocked(s pool.Settings, free ...string) pool.Settings {
+	s.Inventory, s.Free = true, free
+	return s
+}
+
 func TestDecide(t *testing.T) {
 	tests := map[string]struct {
 		set     pool.Settings
@@ -165,21 +171,26 @@ func TestDecide(t *testing.T) {
 		"… within maxConcurrent": {
 			with(settings(2, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(1) }), "a:resuming=30s+dead b:standby", "x", "start b, create",
 		},
-		"nor does one that fails to start":           {settings(2, 0), "a:resuming=1m+powerfailed b:standby", "x", "start b, create"}, // B19
-		"nor an install whose last attempt failed":   {settings(2, 1), "a:installing+run+failing b:standby", "", "start b"},
-		"a resume that timed out is broken":          {settings(1, 1), "a:resuming=1h+timedout", "", "create, delete a"},
-		"a manual change of power is set back":       {settings(1, 0), "a:assignable", "", "hibernate a"},
-		"maxSize counts every cluster":               {with(settings(2, 0), func(s *pool.Settings) { s.MaxSize = ptr(3) }), "a:claimed=x b:claimed=y", "x=a y=b", "create"},
-		"maxSize 0 is a drained pool":                {with(settings(2, 0), func(s *pool.Settings) { s.MaxSize = ptr(0) }), "", "x", ""},
-		"maxConcurrent bounds installs":              {with(settings(5, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(2) }), "a:installing+sleep", "", "create"},
-		"maxConcurrent 0 freezes the pool":           {with(settings(5, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(0) }), "a:broken b:marked", "", ""},
-		"maxConcurrent counts deletions":             {with(settings(1, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(1) }), "a:deleting b:broken", "", ""},
-		"broken ones go after additions":             {with(settings(2, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(1) }), "a:broken b:standby", "", "create"},
-		"a full pool still clears its broken":        {with(settings(2, 0), func(s *pool.Settings) { s.MaxSize = ptr(2) }), "a:broken b:standby", "x", "start b, delete a"}, // B9
-		"a missing dependency stops creation only":   {with(settings(2, 1), func(s *pool.Settings) { s.Blocked = "no image set" }), "a:assignable", "x", "bind x a"},        // B30
-		"the platform's room is a limit":             {with(settings(3, 0), func(s *pool.Settings) { s.Room = ptr(1) }), "", "", "create"},
-		"a pool being deleted lets unclaimed go":     {with(settings(2, 1), func(s *pool.Settings) { s.Deleting = true }), "a:assignable b:claimed=y c:broken", "x y=b", "delete a, delete c"},
-		"a resume past the pool's timeout is broken": {with(settings(1, 1), func(s *pool.Settings) { s.ResumeTimeout = 20 * time.Minute }), "a:resuming=20m", "", "create, delete a"},
+		"nor does one that fails to start":            {settings(2, 0), "a:resuming=1m+powerfailed b:standby", "x", "start b, create"}, // B19
+		"nor an install whose last attempt failed":    {settings(2, 1), "a:installing+run+failing b:standby", "", "start b"},
+		"a resume that timed out is broken":           {settings(1, 1), "a:resuming=1h+timedout", "", "create, delete a"},
+		"a manual change of power is set back":        {settings(1, 0), "a:assignable", "", "hibernate a"},
+		"maxSize counts every cluster":                {with(settings(2, 0), func(s *pool.Settings) { s.MaxSize = ptr(3) }), "a:claimed=x b:claimed=y", "x=a y=b", "create"},
+		"maxSize 0 is a drained pool":                 {with(settings(2, 0), func(s *pool.Settings) { s.MaxSize = ptr(0) }), "", "x", ""},
+		"maxConcurrent bounds installs":               {with(settings(5, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(2) }), "a:installing+sleep", "", "create"},
+		"maxConcurrent 0 freezes the pool":            {with(settings(5, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(0) }), "a:broken b:marked", "", ""},
+		"maxConcurrent counts deletions":              {with(settings(1, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(1) }), "a:deleting b:broken", "", ""},
+		"broken ones go after additions":              {with(settings(2, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(1) }), "a:broken b:standby", "", "create"},
+		"a full pool still clears its broken":         {with(settings(2, 0), func(s *pool.Settings) { s.MaxSize = ptr(2) }), "a:broken b:standby", "x", "start b, delete a"}, // B9
+		"a missing dependency stops creation only":    {with(settings(2, 1), func(s *pool.Settings) { s.Blocked = "no image set" }), "a:assignable", "x", "bind x a"},        // B30
+		"the platform's room is a limit":              {with(settings(3, 0), func(s *pool.Settings) { s.Room = ptr(1) }), "", "", "create"},
+		"so is the inventory":                         {stocked(settings(3, 0), "foo"), "", "", "create"},
+		"a used up inventory still clears its broken": {stocked(settings(2, 0)), "a:broken b:standby", "x", "start b, delete a"},
+		"… and renews what is stale":                  {stocked(settings(3, 0)), "a:standby b:standby+stale", "", "delete b"},
+		"… unless a claim waits":                      {stocked(settings(3, 0)), "a:standby b:standby+stale", "x", "start a"},
+		"one that is short for now does not":          {stocked(settings(3, 0), "foo"), "a:standby b:standby+stale", "", "create"},
+		"a pool being deleted lets unclaimed go":      {with(settings(2, 1), func(s *pool.Settings) { s.Deleting = true }), "a:assignable b:claimed=y c:broken", "x y=b", "delete a, delete c"},
+		"a resume past the pool's timeout is broken":  {with(settings(1, 1), func(s *pool.Settings) { s.ResumeTimeout = 20 * time.Minute }), "a:resuming=20m", "", "create, delete a"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -338,5 +349,43 @@ func TestQueue(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestClustersAreMadeWithWhatIsFree(t *testing.T) {
+	p := pool.Decide(pool.Snapshot{Settings: stocked(settings(3, 0), "foo", "bar"), Now: noon})
+	want := "create a cluster with foo: size is 3\ncreate a cluster with bar: size is 3"
+	if p.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", p, want)
+	}
+	if r := p.Report; !r.Full || r.By != pool.ByInventory || r.Words != "installing 2; 1 short: no customization of the inventory is free" {
+		t.Errorf("it is full: %t, by %s: %s", r.Full, r.By, r.Words)
+	}
+	used := pool.Decide(pool.Snapshot{Settings: stocked(settings(0, 0)), Now: noon})
+	if used.Report.Full {
+		t.Error("a pool that wants no more of its inventory counts as full")
+	}
+}
+
+func TestACustomizationMakesAClusterStaleOrBroken(t *testing.T) {
+	s := stocked(settings(2, 0))
+	m := func(name string, change func(*pool.Member)) pool.Member {
+		m := pool.Member{Name: name, Version: s.Version, Installed: true, Wanted: pool.Hibernating}
+		change(&m)
+		return m
+	}
+	p := pool.Decide(pool.Snapshot{Settings: s, Now: noon, Members: []pool.Member{
+		m("a", func(m *pool.Member) { m.Outdated = "its customization foo was changed" }),
+		m("b", func(*pool.Member) {}),
+	}})
+	if got, want := p.String(), "delete a: its customization foo was changed"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	p = pool.Decide(pool.Snapshot{Settings: s, Now: noon, Members: []pool.Member{
+		m("a", func(m *pool.Member) { m.Displaced = "cluster b has its customization foo" }),
+		m("c", func(m *pool.Member) { m.Displaced = "cluster b has its customization foo"; m.Claim = "x" }),
+	}, Claims: []pool.Claim{{Name: "x", Cluster: "c"}}})
+	if got, want := p.String(), "delete a: cluster b has its customization foo"; got != want || p.Steps[0].Cause != pool.Displaced {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
