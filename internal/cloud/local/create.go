@@ -19,9 +19,10 @@ const (
 )
 
 // Create makes a machine, stopped and with an empty disk. If there is one of
-// that name already, it is left as it is. With no APIPort the machine gets that
-// of its cluster, which is chosen for the first machine. Create returns the
-// machine as it is in the store.
+// that name already, it is left as it is. The machine's APIPort is that of its
+// cluster; the first machine gets the one it asks for, or, asking for none, one
+// that is chosen. Create returns the machine as it is in the store. The error is
+// fault.Denied with a *PortError if the port asked for is not free.
 func (s *Store) Create(c machine.Config) (machine.Config, error) {
 	if err := errors.Join(checkName("infraID", c.InfraID), checkName("machine", c.Name)); err != nil {
 		return machine.Config{}, err
@@ -32,10 +33,8 @@ func (s *Store) Create(c machine.Config) (machine.Config, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return have, err
 	}
-	if c.APIPort == 0 {
-		if c.APIPort, err = s.portOf(c.InfraID); err != nil {
-			return machine.Config{}, err
-		}
+	if c.APIPort, err = s.portOf(c.InfraID, c.APIPort); err != nil {
+		return machine.Config{}, err
 	}
 	if err := s.create(c); err != nil {
 		return machine.Config{}, fmt.Errorf("creating machine %s: %w", c.Name, err)

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"fmt"
 	"hash/fnv"
 	"net"
 	"strconv"
@@ -18,32 +19,68 @@ const (
 	ports     = 10000
 )
 
-// portOf returns the port of a cluster: the recorded one, or else one that no
-// machine has recorded and nobody listens on. s.mu is held.
-func (s *Store) portOf(infraID string) (int, error) {
-	ids, err := s.Clusters()
+// A PortError says why a cluster cannot have the port that it asks for.
+type PortError struct {
+	Port int
+	// Owner is the infraID of the cluster whose port it is; empty if another program has it.
+	Owner string
+}
+
+func (e *PortError) Error() string {
+	if e.Owner != "" {
+		return fmt.Sprintf("port %d of 127.0.0.1 belongs to cluster %s, even while that hibernates: "+
+			"ask for another port, or delete that cluster", e.Port, e.Owner)
+	}
+	return fmt.Sprintf("port %d of 127.0.0.1 is taken by another program: "+
+		"ask for another port, or find that program with `ss -ltnp` or `lsof -i :%d` and stop it", e.Port, e.Port)
+}
+
+// portOf returns the port of a cluster: the recorded one, or else the one that is
+// asked for, or if that is 0 one that no machine has recorded and nobody listens
+// on. s.mu is held.
+func (s *Store) portOf(infraID string, asked int) (int, error) {
+	owners, err := s.portOwners()
 	if err != nil {
 		return 0, err
 	}
-	taken := map[int]bool{}
-	for _, id := range ids {
-		ms, err := s.look(id)
-		if err != nil {
-			return 0, err
-		}
-		for _, m := range ms {
-			if id == infraID && m.APIPort != 0 {
-				return m.APIPort, nil
-			}
-			taken[m.APIPort] = true
+	for port, owner := range owners {
+		if owner == infraID {
+			return port, nil
 		}
 	}
-	port := choosePort(infraID, func(port int) bool { return !taken[port] && portFree(port) })
+	if asked != 0 {
+		if owner := owners[asked]; owner != "" || !portFree(asked) {
+			return 0, fault.New(fault.Denied, &PortError{Port: asked, Owner: owner})
+		}
+		return asked, nil
+	}
+	port := choosePort(infraID, func(port int) bool { return owners[port] == "" && portFree(port) })
 	if port == 0 {
 		return 0, fault.Denying("no port between %d and %d is free for cluster %s: delete clusters, or stop programs that listen there",
 			firstPort, firstPort+ports-1, infraID)
 	}
 	return port, nil
+}
+
+// portOwners returns the infraIDs of the clusters that have a port. s.mu is held.
+func (s *Store) portOwners() (map[int]string, error) {
+	ids, err := s.Clusters()
+	if err != nil {
+		return nil, err
+	}
+	owners := map[int]string{}
+	for _, id := range ids {
+		ms, err := s.look(id)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range ms {
+			if m.APIPort != 0 {
+				owners[m.APIPort] = id
+			}
+		}
+	}
+	return owners, nil
 }
 
 // choosePort returns a port that is free, or 0. The search begins at a place

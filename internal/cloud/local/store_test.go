@@ -117,6 +117,75 @@ func TestRecordedPortsAreNotGivenAway(t *testing.T) {
 	}
 }
 
+// freePort is a port that nobody listens on, and that no outgoing connection gets.
+func freePort(t *testing.T) int {
+	t.Helper()
+	port := choosePort(t.TempDir(), portFree)
+	if port == 0 {
+		t.Fatal("no port is free")
+	}
+	return port
+}
+
+func TestAPortThatIsAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	port := freePort(t)
+	first, err := s.Create(machine.Config{Name: master, InfraID: infraID, APIPort: port})
+	if err != nil || first.APIPort != port {
+		t.Fatalf("got port %d, %v, want %d", first.APIPort, err, port)
+	}
+	s = open(t, dir)
+	squatter, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port)) // as the control plane does by now
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer squatter.Close()
+	for _, asked := range []int{0, port, port + 1} {
+		name := worker + "-asks-" + strconv.Itoa(asked)
+		if got, err := s.Create(machine.Config{Name: name, InfraID: infraID, APIPort: asked}); err != nil || got.APIPort != port {
+			t.Errorf("%s got port %d, %v, want its cluster's, %d", name, got.APIPort, err, port)
+		}
+	}
+}
+
+func TestAPortThatIsAskedForAndTaken(t *testing.T) {
+	s := open(t, t.TempDir())
+	port := freePort(t)
+	ask := machine.Config{Name: "other-12345-master-0", InfraID: "other-12345", APIPort: port}
+	refused := func(owner, says string) {
+		t.Helper()
+		_, err := s.Create(ask)
+		want := &PortError{Port: port, Owner: owner}
+		if got := (*PortError)(nil); !errors.As(err, &got) || *got != *want || fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+		if ms, err := s.List(ask.InfraID); err != nil || len(ms) > 0 {
+			t.Errorf("made %v, %v", ms, err)
+		}
+	}
+
+	squatter, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("", "stop it")
+	if err := squatter.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Create(machine.Config{Name: master, InfraID: infraID, APIPort: port}); err != nil {
+		t.Fatal(err)
+	}
+	refused(infraID, "belongs to cluster "+infraID)
+
+	if err := s.Destroy(t.Context(), infraID); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Create(ask); err != nil || got.APIPort != port {
+		t.Errorf("when it is free again: port %d, %v", got.APIPort, err)
+	}
+}
+
 func TestTakenPort(t *testing.T) {
 	s := open(t, t.TempDir())
 	create(t, s, infraID, 1)

@@ -23,6 +23,9 @@ const (
 	maxWorkers                 = 20
 	defaultCertificateDuration = 24 * time.Hour
 	minCertificateDuration     = time.Minute
+	// Lower ports are for root.
+	minAPIPort = 1024
+	maxAPIPort = 65535
 )
 
 // config is what the installer takes from an install-config.yaml.
@@ -31,6 +34,7 @@ type config struct {
 	baseDomain          string
 	workers             int
 	certificateDuration time.Duration
+	apiPort             int // 0: one that is free
 }
 
 // parse reads an install-config. Sections that the local platform has no use for
@@ -89,6 +93,9 @@ func (p *parser) text(path *field.Path, value any, what string, check func(strin
 	return text
 }
 
+// fields are those of platform.local.
+const fields = "apiPort, certificateDuration and workers"
+
 // platform reads platform.local. Where the section is absent, or is that of
 // another platform, the defaults stay.
 func (p *parser) platform(document map[string]any, c *config) {
@@ -99,7 +106,7 @@ func (p *parser) platform(document map[string]any, c *config) {
 	path := field.NewPath("platform", "local")
 	local, ok := platform["local"].(map[string]any)
 	if !ok {
-		p.invalid(path, platform["local"], "must be a mapping with workers and certificateDuration, or {}")
+		p.invalid(path, platform["local"], "must be a mapping with "+fields+", or {}")
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(local)) {
@@ -109,19 +116,37 @@ func (p *parser) platform(document map[string]any, c *config) {
 			c.workers = p.workers(path.Child(key), value)
 		case "certificateDuration":
 			c.certificateDuration = p.duration(path.Child(key), value)
+		case "apiPort":
+			c.apiPort = p.apiPort(path.Child(key), value)
 		default:
-			p.invalid(path.Child(key), value, "no such field: remove it, or use workers or certificateDuration")
+			p.invalid(path.Child(key), value, "no such field: remove it; there are "+fields)
 		}
 	}
 }
 
 func (p *parser) workers(path *field.Path, value any) int {
-	n, ok := value.(float64)
-	if !ok || n != math.Trunc(n) || n < 0 || n > maxWorkers {
+	n, ok := whole(value, 0, maxWorkers)
+	if !ok {
 		p.invalid(path, value, fmt.Sprintf("must be a number from 0 to %d", maxWorkers))
-		return 0
 	}
-	return int(n)
+	return n
+}
+
+func (p *parser) apiPort(path *field.Path, value any) int {
+	n, ok := whole(value, minAPIPort, maxAPIPort)
+	if !ok {
+		p.invalid(path, value, fmt.Sprintf("must be a number from %d to %d; leave it out for a port that is free", minAPIPort, maxAPIPort))
+	}
+	return n
+}
+
+// whole returns a whole number within bounds; else 0 and false.
+func whole(value any, least, most float64) (int, bool) {
+	n, ok := value.(float64)
+	if !ok || n != math.Trunc(n) || n < least || n > most {
+		return 0, false
+	}
+	return int(n), true
 }
 
 func (p *parser) duration(path *field.Path, value any) time.Duration {

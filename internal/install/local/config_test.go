@@ -17,15 +17,16 @@ func TestParse(t *testing.T) {
 		in   string
 		want config
 	}{
-		"nothing said about the platform":  {valid, config{"c", "example.com", 1, 24 * time.Hour}},
-		"all said":                         {valid + "platform: {local: {workers: 3, certificateDuration: 90m}}", config{"c", "example.com", 3, 90 * time.Minute}},
-		"no workers":                       {valid + "platform: {local: {workers: 0}}", config{"c", "example.com", 0, 24 * time.Hour}},
-		"an empty section":                 {valid + "platform: {local: {}}", config{"c", "example.com", 1, 24 * time.Hour}},
-		"a null section":                   {valid + "platform: {local: null}", config{"c", "example.com", 1, 24 * time.Hour}},
-		"an empty duration":                {valid + "platform: {local: {certificateDuration: ''}}", config{"c", "example.com", 1, 24 * time.Hour}},
-		"the section of another platform":  {valid + "platform: {none: {}}", config{"c", "example.com", 1, 24 * time.Hour}},
-		"a platform of another shape":      {valid + "platform: none", config{"c", "example.com", 1, 24 * time.Hour}},
-		"sections that only OpenShift has": {valid + "compute: [{replicas: 3}]\nfips: true", config{"c", "example.com", 1, 24 * time.Hour}},
+		"nothing said about the platform":  {valid, config{"c", "example.com", 1, 24 * time.Hour, 0}},
+		"all said":                         {valid + "platform: {local: {workers: 3, certificateDuration: 90m, apiPort: 1024}}", config{"c", "example.com", 3, 90 * time.Minute, 1024}},
+		"the highest port":                 {valid + "platform: {local: {apiPort: 65535}}", config{"c", "example.com", 1, 24 * time.Hour, 65535}},
+		"no workers":                       {valid + "platform: {local: {workers: 0}}", config{"c", "example.com", 0, 24 * time.Hour, 0}},
+		"an empty section":                 {valid + "platform: {local: {}}", config{"c", "example.com", 1, 24 * time.Hour, 0}},
+		"a null section":                   {valid + "platform: {local: null}", config{"c", "example.com", 1, 24 * time.Hour, 0}},
+		"an empty duration":                {valid + "platform: {local: {certificateDuration: ''}}", config{"c", "example.com", 1, 24 * time.Hour, 0}},
+		"the section of another platform":  {valid + "platform: {none: {}}", config{"c", "example.com", 1, 24 * time.Hour, 0}},
+		"a platform of another shape":      {valid + "platform: none", config{"c", "example.com", 1, 24 * time.Hour, 0}},
+		"sections that only OpenShift has": {valid + "compute: [{replicas: 3}]\nfips: true", config{"c", "example.com", 1, 24 * time.Hour, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parse([]byte(c.in))
@@ -49,12 +50,16 @@ func TestParseDenies(t *testing.T) {
 		"a name of digits":     {"metadata: {name: 12}\nbaseDomain: a.b", "metadata.name", "12", "must be a string"},
 		"a bad domain":         {"metadata: {name: c}\nbaseDomain: a_b", "baseDomain", `"a_b"`, "subdomain"},
 		"a section of text":    {valid + "platform: {local: yes}", "platform.local", "true", "must be a mapping"},
-		"an unknown field":     {valid + "platform: {local: {wrokers: 3}}", "platform.local.wrokers", "3", "use workers"},
+		"an unknown field":     {valid + "platform: {local: {wrokers: 3}}", "platform.local.wrokers", "3", "there are apiPort, certificateDuration and workers"},
 		"too many workers":     {valid + "platform: {local: {workers: 21}}", "platform.local.workers", "21", "from 0 to 20"},
 		"half a worker":        {valid + "platform: {local: {workers: 1.5}}", "platform.local.workers", "1.5", "from 0 to 20"},
 		"workers in words":     {valid + "platform: {local: {workers: two}}", "platform.local.workers", `"two"`, "from 0 to 20"},
 		"a duration in days":   {valid + "platform: {local: {certificateDuration: 1d}}", "platform.local.certificateDuration", `"1d"`, "such as 8h"},
 		"too short a duration": {valid + "platform: {local: {certificateDuration: 5s}}", "platform.local.certificateDuration", `"5s"`, "at least 1m"},
+		"a port for root":      {valid + "platform: {local: {apiPort: 1023}}", "platform.local.apiPort", "1023", "from 1024 to 65535"},
+		"a port too high":      {valid + "platform: {local: {apiPort: 65536}}", "platform.local.apiPort", "65536", "from 1024 to 65535"},
+		"a port in quotes":     {valid + "platform: {local: {apiPort: '20000'}}", "platform.local.apiPort", `"20000"`, "from 1024 to 65535"},
+		"a null port":          {valid + "platform: {local: {apiPort: null}}", "platform.local.apiPort", "null", "leave it out"},
 		"a bare number":        {valid + "platform: {local: {certificateDuration: 60}}", "platform.local.certificateDuration", "60", "must be a string"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -170,7 +170,10 @@ func (i *Installer) discard(dir string) error {
 
 // reason is one word for why an installation failed.
 func reason(err error) string {
+	taken := (*machines.PortError)(nil)
 	switch {
+	case errors.As(err, &taken):
+		return "APIPortTaken"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "InstallTimeout"
 	case errors.Is(err, errMachine):

@@ -1,23 +1,26 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	machines "hotspare.io/hotspare/internal/cloud/local"
 	"hotspare.io/hotspare/internal/machine"
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// design returns the machines of a cluster, the control plane first. They have no
-// port yet.
+// design returns the machines of a cluster, the control plane first. They have the
+// port that the install-config asks for, or none yet.
 func design(c config, md metadata) []machine.Config {
 	base := machine.Config{
 		InfraID:             md.InfraID,
 		ClusterName:         c.name,
 		BaseDomain:          c.baseDomain,
+		APIPort:             c.apiPort,
 		Workers:             c.workers,
 		CertificateDuration: metav1.Duration{Duration: c.certificateDuration},
 		OpenShiftVersion:    md.Local.OpenShiftVersion,
@@ -39,7 +42,11 @@ func (i *Installer) create(ms []machine.Config) ([]machine.Config, error) {
 	ms = slices.Clone(ms)
 	for n, m := range ms {
 		var err error
-		if ms[n], err = i.store.Create(m); err != nil {
+		ms[n], err = i.store.Create(m)
+		if taken := (*machines.PortError)(nil); errors.As(err, &taken) {
+			return nil, fmt.Errorf("install-config.yaml: platform.local.apiPort: %w", err)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
