@@ -127,6 +127,9 @@ func TestCompletion(t *testing.T) {
 		"local heal |":              "alice bob pet dev-1aaaa dev-2bbbb dev-3cccc dev-4dddd",
 		"local break a b |":         "",
 		"pool list -o |":            "table json yaml name",
+		"inventory list |":          "dev",
+		"inventory list dev |":      "",
+		"inventory describe |":      "",
 	} {
 		typed := strings.Split(strings.TrimSuffix(line, "|"), " ")
 		r.run(append([]string{"__complete"}, typed...)...)

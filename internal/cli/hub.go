@@ -42,7 +42,7 @@ func newScheme() *runtime.Scheme {
 // that would cost each command several requests.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment"} {
+	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization"} {
 		m.Add(hivev1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	m.Add(v1alpha1.GroupVersion.WithKind("PowerSchedule"), meta.RESTScopeNamespace)
@@ -109,7 +109,12 @@ func (h *hub) key(name string) client.ObjectKey {
 
 // next is a command to type, with the flags that this one was given.
 func (a *app) next(command string, args ...any) string {
-	words := []string{"hotspare", fmt.Sprintf(command, args...)}
+	words := []string{"hotspare"}
+	text := fmt.Sprintf(command, args...)
+	forKubectl := strings.HasPrefix(text, "kubectl ") // which takes flags after it as its own
+	if !forKubectl {
+		words = append(words, text)
+	}
 	for _, f := range []struct{ name, value string }{
 		{"-n", a.flags.namespace},
 		{"--data-dir", a.flags.dataDir},
@@ -119,6 +124,9 @@ func (a *app) next(command string, args ...any) string {
 		if f.value != "" {
 			words = append(words, f.name, f.value)
 		}
+	}
+	if forKubectl {
+		words = append(words, text)
 	}
 	return strings.Join(words, " ")
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"io"
 	"os"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
 // palette gives words their colours; the nil one leaves them as they are.
@@ -22,6 +24,18 @@ var colours = palette{
 	stateDeleting:    "\x1b[2m",
 	stateFailed:      "\x1b[31m",
 	stateLost:        "\x1b[31m",
+}
+
+// stockColours are those of what customizations are to pools: green is free, yellow
+// wants to be waited for, red wants a person.
+var stockColours = palette{
+	string(hivev1.InventoryAvailable):             "\x1b[32m",
+	string(hivev1.InventoryToBeUpdated):           "\x1b[33m",
+	string(hivev1.InventoryUnavailable):           "\x1b[33m",
+	string(hivev1.InventoryToBeDeleted):           "\x1b[2m",
+	string(hivev1.InventoryBrokenByConfiguration): "\x1b[31m",
+	string(hivev1.InventoryBrokenByCloud):         "\x1b[31m",
+	string(hivev1.InventoryMissing):               "\x1b[31m",
 }
 
 func (p palette) paint(word string) string {

@@ -31,7 +31,7 @@ func (a *app) poolDescribeCommand() *cobra.Command {
 	}
 }
 
-// describePool writes the pool's facts, then its conditions, clusters and claims.
+// describePool writes the pool's facts, then its conditions, inventory, clusters and claims.
 func (a *app) describePool(w io.Writer, p *hivev1.ClusterPool, s *scene) error {
 	facts := newTable()
 	facts.add("Pool", p.Namespace+"/"+p.Name)
@@ -45,7 +45,7 @@ func (a *app) describePool(w io.Writer, p *hivev1.ClusterPool, s *scene) error {
 	facts.add("Has", s.tally().inWords())
 	facts.add("Plan", orNone(p.Status.Plan))
 	return a.writeSections(w, facts,
-		a.conditionTable(p.Status.Conditions), a.memberTable(s.clusters.Items), a.claimTable(s.claims.Items, false))
+		a.conditionTable(p.Status.Conditions), a.poolStock(p), a.memberTable(s.clusters.Items), a.claimTable(s.claims.Items, false))
 }
 
 // writeSections writes tables with a blank line between them; those without rows are left out.

@@ -46,6 +46,7 @@ type rig struct {
 	stdout, stderr safeBuffer
 	stdin          io.Reader
 	terminal       bool
+	width          int
 	versionErr     error
 }
 
@@ -92,6 +93,7 @@ func (r *rig) runIn(ctx context.Context, args ...string) int {
 		Stdin: r.stdin, Stdout: &r.stdout, Stderr: &r.stderr,
 		Clock:      eager{clocktesting.NewFakeClock(now)},
 		IsTerminal: func(any) bool { return r.terminal },
+		Width:      func(any) int { return r.width },
 	}
 	o.fill()
 	a := &app{Options: o, dial: func(*rest.Config) (*hub, error) {

@@ -22,6 +22,8 @@ type Options struct {
 	Clock   clock.WithTicker
 	// IsTerminal reports whether a person looks at, or types into, a stream.
 	IsTerminal func(stream any) bool
+	// Width is how many characters a line of a stream has; 0 if it is no terminal.
+	Width func(stream any) int
 	// Commands are added to the root command. They may read its flags (see DataDir)
 	// and must leave PersistentPreRun alone: by the root's, errors before a command
 	// has begun are told from those after.
@@ -47,11 +49,26 @@ func (o *Options) fill() {
 	if o.IsTerminal == nil {
 		o.IsTerminal = isTerminal
 	}
+	if o.Width == nil {
+		o.Width = width
+	}
 }
 
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func width(stream any) int {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0 // no terminal
+	}
+	return columns
 }
 
 // app is what all commands share.
@@ -93,7 +110,7 @@ Exit codes:
 
 func (a *app) root() *cobra.Command {
 	cmd := a.group("hotspare", "Hot spare Kubernetes clusters",
-		a.statusCommand(), a.poolCommand(), a.claimCommand(), a.clusterCommand(), a.scheduleCommand(),
+		a.statusCommand(), a.poolCommand(), a.claimCommand(), a.clusterCommand(), a.inventoryCommand(), a.scheduleCommand(),
 		a.localCommand(), a.kubectlCommand())
 	cmd.AddCommand(a.Commands...)
 	cmd.Long = rootLong

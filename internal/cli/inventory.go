@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+func (a *app) inventoryCommand() *cobra.Command {
+	cmd := a.group("inventory", "Prepared names and addresses that pools' clusters take",
+		a.inventoryListCommand(), a.inventoryDescribeCommand())
+	cmd.Aliases = []string{"inventories"}
+	cmd.Long = `A ClusterDeploymentCustomization is what was prepared for one cluster: its name,
+its addresses, as patches to its install-config. A pool lists customizations in
+spec.inventory, and each of its clusters takes one.`
+	return cmd
+}
+
+func (a *app) inventoryListCommand() *cobra.Command {
+	var everywhere bool
+	cmd := &cobra.Command{
+		Use:     "list [POOL]",
+		Aliases: []string{"ls"},
+		Short:   "List the customizations that pools have, and who uses them",
+		Long: `List the customizations of a pool's inventory, or of all pools, in the order in
+which spec.inventory has them. Those of the namespace that no pool lists come last,
+below "-".
+
+CLUSTER is who uses a customization, be it a cluster of this pool or of another.
+ATTEMPTS is how many more installs may fail with it before the pool gives it up.`,
+		Example: `  hotspare inventory list
+  hotspare inventory list vsphere
+  hotspare inventory list -A -o json`,
+		Args:              poolOrNone,
+		ValidArgsFunction: a.completePools,
+	}
+	allNamespaces(cmd, &everywhere)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if everywhere && len(args) > 0 {
+			return usage(errors.New("name a pool or give -A, not both"), cmd)
+		}
+		return a.on(func(ctx context.Context, h *hub, args []string) error {
+			if len(args) > 0 {
+				return a.inventoryOf(ctx, h, args[0])
+			}
+			return a.inventories(ctx, h, everywhere)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// poolOrNone accepts the name of a pool, or no argument.
+func poolOrNone(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return one("pool")(cmd, args)
+}
+
+func (a *app) inventories(ctx context.Context, h *hub, everywhere bool) error {
+	s, err := h.takeStock(ctx, scope(h, everywhere))
+	if err != nil {
+		return err
+	}
+	entries := s.entries()
+	return a.showEntries(entries, func(w io.Writer) error {
+		if len(entries) == 0 {
+			return a.nothing("customizations", h, everywhere, "kubectl apply -f customization.yaml")
+		}
+		return a.entryTable(entries, everywhere).write(w, a.palette(w))
+	})
+}
+
+func (a *app) inventoryOf(ctx context.Context, h *hub, pool string) error {
+	p, err := a.pool(ctx, h, pool)
+	if err != nil {
+		return err
+	}
+	s, err := h.takeStock(ctx, h.namespace)
+	if err != nil {
+		return err
+	}
+	entries := s.entriesOf(p)
+	return a.showEntries(entries, func(w io.Writer) error {
+		if len(entries) == 0 {
+			return a.noInventory(p.Name, s.customizations)
+		}
+		return a.entryTable(entries, false).write(w, a.palette(w))
+	})
+}
+
+// noInventory says how to give a pool one, to people only.
+func (a *app) noInventory(pool string, customizations []hivev1.ClusterDeploymentCustomization) error {
+	text := fmt.Sprintf("Pool %s has no inventory. To give it one, list customizations in its spec.inventory:\n  %s\n",
+		pool, a.next("kubectl edit clusterpool %s", pool))
+	if len(customizations) == 0 {
+		text += fmt.Sprintf("There are no customizations to list yet. To make one:\n  %s\n", a.next("kubectl apply -f customization.yaml"))
+	} else {
+		text += fmt.Sprintf("To see which there are:\n  %s\n", a.next("inventory list"))
+	}
+	_, err := io.WriteString(a.Stderr, text)
+	return err
+}
+
+// showEntries prints entries in the format asked for; text prints them for people.
+func (a *app) showEntries(entries []entry, text func(io.Writer) error) error {
+	switch a.flags.output {
+	case asJSON, asYAML:
+		return a.encode(map[string][]entry{"entries": entries})
+	case asName:
+		return a.entryNames(entries)
+	default:
+		return text(a.Stdout)
+	}
+}
+
+// entryNames prints the customizations that exist, each once.
+func (a *app) entryNames(entries []entry) error {
+	told := map[client.ObjectKey]bool{}
+	for _, e := range entries {
+		if e.customization == nil || told[client.ObjectKeyFromObject(e.customization)] {
+			continue
+		}
+		told[client.ObjectKeyFromObject(e.customization)] = true
+		if err := a.names(e.customization); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) entryTable(entries []entry, namespaces bool) *table {
+	t := newTable("POOL", "NAME", "STATUS", "CLUSTER", "CLAIM", "ATTEMPTS", "AGE", "MESSAGE")
+	t.colours = stockColours
+	if namespaces {
+		t.header = append([]string{"NAMESPACE"}, t.header...)
+	}
+	for _, e := range entries {
+		row := []string{
+			orNone(e.Pool), e.Name, orNone(string(e.Status)), orNone(e.Cluster), orNone(e.Claim), e.attempts(), a.ageOf(e.customization), e.Message,
+		}
+		if namespaces {
+			row = append([]string{e.Namespace}, row...)
+		}
+		t.add(row...)
+	}
+	t.fit(a.Width(a.Stdout), "AGE", "ATTEMPTS", "MESSAGE", "CLAIM", "CLUSTER")
+	return t
+}
+
+// ageOf is the age of a customization, which may not be there.
+func (a *app) ageOf(c *hivev1.ClusterDeploymentCustomization) string {
+	if c == nil {
+		return none
+	}
+	return a.age(c.CreationTimestamp.Time)
+}
+
+// attempts are those left of a customization's at first: "2/3".
+func (e entry) attempts() string {
+	if e.Attempts == nil {
+		return none
+	}
+	return fmt.Sprintf("%d/%d", *e.Attempts, attempts)
+}
+
+// attempts are what a customization begins with in each pool.
+const attempts = 3
+
+// poolStock is a pool's inventory as far as the pool itself tells.
+func (a *app) poolStock(p *hivev1.ClusterPool) *table {
+	t := newTable("INVENTORY", "STATUS", "CLUSTER", "ATTEMPTS", "MESSAGE")
+	t.colours = stockColours
+	for _, e := range entriesIn(p) {
+		t.add(e.Name, orNone(string(e.Status)), orNone(e.Cluster), e.attempts(), e.Message)
+	}
+	t.fit(a.Width(a.Stdout), "ATTEMPTS", "MESSAGE", "CLUSTER")
+	return t
+}
+
+func (a *app) completeCustomizations(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completing(cmd, args, customizationNames)
+}
+
+func customizationNames(ctx context.Context, h *hub) ([]string, error) {
+	var list hivev1.ClusterDeploymentCustomizationList
+	err := h.List(ctx, &list, client.InNamespace(h.namespace))
+	var out []string
+	for _, c := range list.Items {
+		out = append(out, c.Name)
+	}
+	return out, err
+}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+func (a *app) inventoryDescribeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe NAME",
+		Short: "Show all there is to know of a customization",
+		Long: `Show what a customization changes, who uses it, and what each pool that has it
+says of it, with what to do about it.
+
+Values that look like secrets are not shown; -o yaml prints the object as it is.`,
+		Example: `  hotspare inventory describe foo
+  hotspare inventory describe foo -o yaml`,
+		Args:              one("customization"),
+		ValidArgsFunction: a.completeCustomizations,
+		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
+			s, err := h.takeStock(ctx, h.namespace)
+			if err != nil {
+				return err
+			}
+			c := s.customization(h.namespace, args[0])
+			if c == nil {
+				return a.noCustomization(s, h.namespace, args[0])
+			}
+			return a.show(c, func(w io.Writer) error { return a.describeCustomization(w, c, s) })
+		}),
+	}
+}
+
+// noCustomization names those that exist, and the pools that miss this one.
+func (a *app) noCustomization(s *stock, namespace, name string) error {
+	err := fmt.Errorf("namespace %s has no customization %q", namespace, name)
+	var pools []string
+	for _, e := range s.listing(namespace, name) {
+		pools = append(pools, e.Pool)
+	}
+	if len(pools) > 0 {
+		return advise(fmt.Errorf("%w, though the inventory of %s has it", err, list(pools)),
+			"make it with: "+a.next("kubectl apply -f customization.yaml"))
+	}
+	var others []string
+	for _, c := range s.customizations {
+		others = append(others, c.Name)
+	}
+	has := "it has " + list(others)
+	if len(others) == 0 {
+		has = "it has none"
+	}
+	return advise(err, has+"; look into the others with: "+a.next("inventory list -A"))
+}
+
+// describeCustomization writes its facts, then what pools say of it, its patches and
+// its conditions.
+func (a *app) describeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomization, s *stock) error {
+	tables := []*table{a.customizationFacts(c, s)}
+	for _, e := range s.listing(c.Namespace, c.Name) {
+		tables = append(tables, a.entryFacts(e))
+	}
+	tables = append(tables, a.patchTable("PATCHES", patchesOf(c.Spec)), a.lastApplied(c), a.conditionTable(older(c.Status.Conditions)))
+	return a.writeSections(w, tables...)
+}
+
+func (a *app) customizationFacts(c *hivev1.ClusterDeploymentCustomization, s *stock) *table {
+	t := newTable()
+	t.add("Customization", c.Namespace+"/"+c.Name)
+	t.add("Age", a.age(c.CreationTimestamp.Time))
+	if c.DeletionTimestamp != nil {
+		t.add("Deleted", a.age(c.DeletionTimestamp.Time)+" ago; it stays until no cluster uses it")
+	}
+	t.add("Used by", holder(c, s))
+	if c.Status.ClusterDeploymentRef != nil {
+		t.add("Used for", a.usedFor(c))
+	}
+	if len(s.listing(c.Namespace, c.Name)) == 0 {
+		t.add("Pools", "none: add it to the spec.inventory of one")
+		t.add("", a.next("kubectl edit clusterpool POOL"))
+	}
+	if c.Unreadable != "" {
+		t.add("Unreadable", c.Unreadable)
+	}
+	return t
+}
+
+// holder is who has the lease: "cluster foo of pool bar, claimed by alice".
+func holder(c *hivev1.ClusterDeploymentCustomization, s *stock) string {
+	ref := c.Status.ClusterDeploymentRef
+	if ref == nil {
+		return "nobody"
+	}
+	words := "cluster " + ref.Name
+	if p := c.Status.ClusterPoolRef; p != nil {
+		words += " of pool " + p.Name
+	}
+	cd := s.cluster(ref.Name)
+	switch {
+	case cd == nil:
+		return words + ", which is about to be made, or is gone"
+	case cd.DeletionTimestamp != nil:
+		return words + ", which is being deleted"
+	case poolOf(cd).ClaimName != "":
+		return words + ", claimed by " + poolOf(cd).ClaimName
+	default:
+		return words + ", unclaimed"
+	}
+}
+
+// usedFor is how long it has not been available.
+func (a *app) usedFor(c *hivev1.ClusterDeploymentCustomization) string {
+	available := meta.FindStatusCondition(c.Status.Conditions, hivev1.CustomizationAvailable)
+	if available == nil || available.Status != metav1.ConditionFalse {
+		return none
+	}
+	return a.age(available.LastTransitionTime.Time)
+}
+
+// entryFacts is what a pool says of a customization, and what that means. It has no
+// columns but two, so that it can be read on a narrow terminal.
+func (a *app) entryFacts(e entry) *table {
+	t := newTable()
+	t.colours = stockColours
+	sense := a.senseOf(e)
+	t.add("Pool", e.Pool)
+	t.add("Status", orNone(string(e.Status)))
+	addLines(t, "Meaning", sense.meaning)
+	if e.Status != "" {
+		addLines(t, "Message", e.Message)
+	}
+	if e.Attempts != nil {
+		t.add("Attempts", fmt.Sprintf("%d of %d left", *e.Attempts, attempts))
+	}
+	addLines(t, "To do", sense.remedy)
+	return t
+}
+
+// addLines adds a fact of several lines; none when it is empty.
+func addLines(t *table, name, text string) {
+	if text == "" {
+		return
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		t.add(name, line)
+		name = ""
+	}
+}
+
+// lastApplied are the patches of the cluster that used it last, if they are not those of now.
+func (a *app) lastApplied(c *hivev1.ClusterDeploymentCustomization) *table {
+	const title = "LAST APPLIED"
+	before, err := appliedPatches(c.Status.LastAppliedConfiguration)
+	switch {
+	case errors.Is(err, errNeverApplied):
+		return newTable()
+	case err != nil:
+		t := newTable(title)
+		t.add("status.lastAppliedConfiguration cannot be read: see it with -o yaml")
+		return t
+	case samePatches(before, patchesOf(c.Spec)):
+		return newTable()
+	}
+	return a.patchTable(title, before)
+}
+
+// older are conditions in the form of Hive's other kinds.
+func older(conditions []metav1.Condition) []hivev1.Condition {
+	var out []hivev1.Condition
+	for _, c := range conditions {
+		out = append(out, hivev1.Condition{
+			Type: c.Type, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	return out
+}
