@@ -3,8 +3,8 @@
 // validates. It does so with the API server's own code and with the CRDs of
 // package config, so that it finds the same faults, and says so in the same words.
 //
-// Rules that compare an object with the one before it are not applied, nor are
-// admission policies.
+// Rules that compare an object with the one before it are not applied. Of admission
+// policies those are that stand in for a schema: what they refuse is said here, too.
 package crd
 
 import (
@@ -45,6 +45,13 @@ type Schema struct {
 	shape      *schema.Structural
 	values     apischema.SchemaValidator
 	rules      *cel.Validator
+	policy     func(spec map[string]any) field.ErrorList
+}
+
+// policies find what an admission policy refuses because the schema cannot.
+var policies = map[string]func(spec map[string]any) field.ErrorList{
+	"ClusterPool":                    inventory,
+	"ClusterDeploymentCustomization": values,
 }
 
 // Of reads the schema of one of our kinds: "ClusterPool".
@@ -70,6 +77,7 @@ func Of(kind string) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the schema of %s: %w", kind, err)
 	}
+	s.policy = policies[kind]
 	return s, nil
 }
 
@@ -121,6 +129,9 @@ func (s *Schema) Admit(ctx context.Context, object map[string]any) (Verdict, err
 	}
 	defaulting.Default(object, s.shape)
 	v.Faults = s.validate(ctx, object)
+	if spec, ok := object["spec"].(map[string]any); ok && s.policy != nil {
+		v.Faults = append(v.Faults, s.policy(spec)...)
+	}
 	return v, nil
 }
 

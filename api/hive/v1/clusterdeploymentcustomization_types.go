@@ -31,28 +31,41 @@ type ClusterDeploymentCustomizationSpec struct {
 	// InstallConfigPatches are applied to the install-config in order (RFC 6902).
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=128
 	InstallConfigPatches []PatchEntity `json:"installConfigPatches,omitempty"`
 	// ClusterDeploymentSpecPatches are applied to the spec of the ClusterDeployment that
 	// the pool makes. Fields that hotspare itself sets cannot be patched.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=128
 	ClusterDeploymentSpecPatches []PatchEntity `json:"clusterDeploymentSpecPatches,omitempty"`
 	// InstallerManifestPatches are applied to the manifests that the installer makes.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=64
 	InstallerManifestPatches []InstallerManifestPatch `json:"installerManifestPatches,omitempty"`
 }
 
 // PatchEntity is one operation of RFC 6902.
+//
+// +kubebuilder:validation:XValidation:rule="!(self.op in ['move', 'copy']) || has(self.from) && self.from != ''",messageExpression="self.op + ' needs from: name the path to take it from'",message="move and copy need from: name the path to take it from"
+// +kubebuilder:validation:XValidation:rule="self.op in ['move', 'copy'] || !has(self.from) || self.from == ''",messageExpression="'from is for move and copy, not for ' + self.op + ': leave it out'",message="from is for move and copy only: leave it out"
 type PatchEntity struct {
+	// Op is what to do. All but remove, move and copy need a value.
 	// +kubebuilder:validation:Enum=add;remove;replace;move;copy;test
 	Op string `json:"op"`
-	// Path points at what to change, with or without its leading slash.
+	// Path points at what to change (RFC 6901), with or without its leading slash:
+	// metadata/name. In a key, ~1 stands for / and ~0 for ~.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="it is empty: name what to change, such as metadata/name"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('~([^01]|$)')",message="it has a ~ that stands for nothing: in a key, write ~0 for ~ and ~1 for /"
 	Path string `json:"path"`
-	// From is the source of move and copy.
+	// From is the source of move and copy, written as path is.
 	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="!self.matches('~([^01]|$)')",message="it has a ~ that stands for nothing: in a key, write ~0 for ~ and ~1 for /"
 	From string `json:"from,omitempty"`
-	// Value is any JSON.
+	// Value is any JSON but null, which is written as valueJSON.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -65,7 +78,8 @@ type PatchEntity struct {
 // InstallerManifestPatch patches the manifests that match.
 type InstallerManifestPatch struct {
 	ManifestSelector ManifestSelector `json:"manifestSelector"`
-	Patches          []PatchEntity    `json:"patches"`
+	// +kubebuilder:validation:MaxItems=128
+	Patches []PatchEntity `json:"patches"`
 }
 
 // ManifestSelector selects manifests by their path.
