@@ -207,13 +207,13 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 func TestPatchesThatDoTheSameAreTheSame(t *testing.T) {
 	now := []patched{{"install-config", replaces("metadata/name", `{"b":1, "a":2}`)}}
 	for raw, want := range map[string]bool{
-		`[{"op":"replace","path":"/metadata/name","value":{"a":2,"b":1}}]`:                             true,
-		`{"installConfigPatches":[{"op":"replace","path":"metadata/name","value":{"b":1,"a":2}}]}`:     true,
-		`[{"op":"replace","path":"metadata/name","valueJSON":"{\"a\":2,\"b\":1}"}]`:                    true,
-		`[{"op":"add","path":"metadata/name","value":{"b":1,"a":2}}]`:                                  false,
-		`[{"op":"replace","path":"metadata/names","value":{"b":1,"a":2}}]`:                             false,
-		`[{"op":"replace","path":"metadata/name","value":{"b":1,"a":3}}]`:                              false,
-		`[{"op":"replace","path":"metadata/name","from":"/x","value":{"b":1,"a":2}}]`:                  false,
+		`[{"op":"replace","path":"/metadata/name","value":{"a":2,"b":1}}]`:                                 true,
+		`{"installConfigPatches":[{"op":"replace","path":"metadata/name","value":{"b":1,"a":2}}]}`:         true,
+		`[{"op":"replace","path":"metadata/name","valueJSON":"{\"a\":2,\"b\":1}"}]`:                        true,
+		`[{"op":"add","path":"metadata/name","value":{"b":1,"a":2}}]`:                                      false,
+		`[{"op":"replace","path":"metadata/names","value":{"b":1,"a":2}}]`:                                 false,
+		`[{"op":"replace","path":"metadata/name","value":{"b":1,"a":3}}]`:                                  false,
+		`[{"op":"replace","path":"metadata/name","from":"/x","value":{"b":1,"a":2}}]`:                      false,
 		`{"clusterDeploymentSpecPatches":[{"op":"replace","path":"metadata/name","value":{"b":1,"a":2}}]}`: false,
 		`[]`: false,
 	} {

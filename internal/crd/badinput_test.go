@@ -17,7 +17,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/inventory"
+	books "hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
@@ -243,7 +243,7 @@ func (j judge) outcome(object map[string]any) string {
 	s, err := facts.Objects{Pool: &p, Clusters: map[string]*hivev1.ClusterDeployment{"a": {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "a", CreationTimestamp: metav1.NewTime(noon)},
 		Spec:       hivev1.ClusterDeploymentSpec{Installed: true, ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "default", PoolName: "dev"}},
-	}}}.Snapshot(inventory.Books{}, noon)
+	}}}.Snapshot(books.Books{}, noon)
 	if err != nil {
 		return ", then " + err.Error()
 	}

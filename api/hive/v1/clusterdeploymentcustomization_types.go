@@ -48,8 +48,8 @@ type ClusterDeploymentCustomizationSpec struct {
 
 // PatchEntity is one operation of RFC 6902.
 //
-// +kubebuilder:validation:XValidation:rule="!(self.op in ['move', 'copy']) || has(self.from) && self.from != ''",messageExpression="self.op + ' needs from: name the path to take it from'",message="move and copy need from: name the path to take it from"
-// +kubebuilder:validation:XValidation:rule="self.op in ['move', 'copy'] || !has(self.from) || self.from == ''",messageExpression="'from is for move and copy, not for ' + self.op + ': leave it out'",message="from is for move and copy only: leave it out"
+// +kubebuilder:validation:XValidation:rule="!(self.op in ['move', 'copy']) || has(self.from) && self.from != ”",messageExpression="self.op + ' needs from: name the path to take it from'",message="move and copy need from: name the path to take it from"
+// +kubebuilder:validation:XValidation:rule="self.op in ['move', 'copy'] || !has(self.from) || self.from == ”",messageExpression="'from is for move and copy, not for ' + self.op + ': leave it out'",message="from is for move and copy only: leave it out"
 type PatchEntity struct {
 	// Op is what to do. All but remove, move and copy need a value.
 	// +kubebuilder:validation:Enum=add;remove;replace;move;copy;test
