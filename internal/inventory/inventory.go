@@ -52,6 +52,8 @@ type Cluster struct {
 	// Claimed is set when it is given to a claim, Installed when its install is done,
 	// Failed when it will never be.
 	Claimed, Installed, Failed bool
+	// Failure says why it failed, in words.
+	Failure string
 }
 
 // Entry is what the books say of one customization.
@@ -61,8 +63,8 @@ type Entry struct {
 	Attempts int
 	// Cluster is the pool's cluster, or recorded name, that uses it; empty when none does.
 	Cluster string
-	// Failed is the cluster whose failure was counted last.
-	Failed string
+	// Failed is the cluster whose failure was counted last, Failure what it was, in words.
+	Failed, Failure string
 	// Message says what is wrong; empty when nothing is.
 	Message string
 }
@@ -181,7 +183,7 @@ func (k *keeper) enter(name string) {
 		e.Version = user.Version
 	case exists && !used:
 		if e.Version != c.Version || k.Recorded[name].Status == hivev1.InventoryMissing {
-			e.Attempts, e.Failed = Attempts, ""
+			e.forgive()
 		}
 		e.Version = c.Version
 	}
@@ -193,11 +195,13 @@ func (k *keeper) enter(name string) {
 func (e *Entry) count(user Cluster) {
 	switch {
 	case user.Installed:
-		e.Attempts, e.Failed = Attempts, ""
+		e.forgive()
 	case user.Failed && e.Failed != user.Name:
-		e.Attempts, e.Failed = max(0, e.Attempts-1), user.Name
+		e.Attempts, e.Failed, e.Failure = max(0, e.Attempts-1), user.Name, user.Failure
 	}
 }
+
+func (e *Entry) forgive() { e.Attempts, e.Failed, e.Failure = Attempts, "", "" }
 
 func (k *keeper) status(name string, e Entry, user Cluster, used bool) (hivev1.InventoryStatus, string) {
 	c, exists := k.Customizations[name]
@@ -209,7 +213,7 @@ func (k *keeper) status(name string, e Entry, user Cluster, used bool) (hivev1.I
 	case used && c.Deleting:
 		return hivev1.InventoryToBeDeleted, "it is being deleted"
 	case user.Failed && e.Attempts == 0:
-		return hivev1.InventoryBrokenByCloud, exhausted
+		return hivev1.InventoryBrokenByCloud, e.exhausted()
 	case user.Version != "" && user.Version != c.Version:
 		return hivev1.InventoryToBeUpdated, "it was changed after the cluster was made"
 	case used:
@@ -221,12 +225,24 @@ func (k *keeper) status(name string, e Entry, user Cluster, used bool) (hivev1.I
 	case c.Fault != "":
 		return hivev1.InventoryBrokenByConfiguration, c.Fault
 	case e.Attempts == 0:
-		return hivev1.InventoryBrokenByCloud, exhausted
+		return hivev1.InventoryBrokenByCloud, e.exhausted()
+	case e.Failed != "":
+		return hivev1.InventoryAvailable, e.failure()
 	}
 	return hivev1.InventoryAvailable, ""
 }
 
-const exhausted = "every cluster made with it failed to install: look into the last one's provisioning, and change the customization, or take it off the list and put it back, to try again"
+// failure tells of the one that was counted last.
+func (e Entry) failure() string {
+	if e.Failure == "" {
+		return "cluster " + e.Failed + " failed to install"
+	}
+	return "cluster " + e.Failed + " failed to install: " + e.Failure
+}
+
+func (e Entry) exhausted() string {
+	return e.failure() + "; it was the last attempt: change the customization, or take it off the list and put it back, to try again"
+}
 
 // free sorts what can be taken: what has failed least first, so that a customization
 // that keeps failing starves none that works; then in the order of the list.

@@ -96,6 +96,9 @@ type InventoryEntryStatus struct {
 	// Failed is the cluster whose failure was counted last.
 	// +optional
 	Failed string `json:"failed,omitempty"`
+	// Failure is what that failure was, in words.
+	// +optional
+	Failure string `json:"failure,omitempty"`
 	// Message says in words what is wrong.
 	// +optional
 	Message string `json:"message,omitempty"`

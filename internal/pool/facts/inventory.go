@@ -42,6 +42,7 @@ func (o Objects) Books() (inventory.Books, error) {
 			s.Clusters = append(s.Clusters, inventory.Cluster{
 				Name: cd.Name, Customization: name, Version: cd.Annotations[hivev1.AnnotationCustomizationVersion],
 				Claimed: cd.Spec.ClusterPoolRef.ClaimName != "", Installed: cd.Spec.Installed, Failed: !cd.Spec.Installed && condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
+				Failure: failure(cd),
 			})
 		}
 	}
@@ -64,6 +65,14 @@ func (o Objects) Books() (inventory.Books, error) {
 		}
 	}
 	return inventory.Keep(s), nil
+}
+
+// failure is what a cluster says of its last attempt to install it; "" when that did not fail.
+func failure(cd *hivev1.ClusterDeployment) string {
+	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterProvisionFailed); c != nil && c.Status == corev1.ConditionTrue {
+		return c.Message
+	}
+	return ""
 }
 
 // CustomizationOf names the customization of its pool's inventory that a cluster was
@@ -122,7 +131,7 @@ func Customized(template []byte, p *hivev1.ClusterPool, cluster string, c *hivev
 }
 
 func entry(e hivev1.InventoryEntryStatus) inventory.Entry {
-	out := inventory.Entry{Version: e.Version, Status: e.Status, Attempts: int(e.Attempts), Failed: e.Failed, Message: e.Message}
+	out := inventory.Entry{Version: e.Version, Status: e.Status, Attempts: int(e.Attempts), Failed: e.Failed, Failure: e.Failure, Message: e.Message}
 	if e.ClusterDeployment != nil {
 		out.Cluster = e.ClusterDeployment.Name
 	}
@@ -136,7 +145,7 @@ func recorded(books inventory.Books) map[string]hivev1.InventoryEntryStatus {
 	}
 	out := make(map[string]hivev1.InventoryEntryStatus, len(books.Entries))
 	for name, e := range books.Entries {
-		st := hivev1.InventoryEntryStatus{Version: e.Version, Status: e.Status, Attempts: int32(e.Attempts), Failed: e.Failed, Message: e.Message}
+		st := hivev1.InventoryEntryStatus{Version: e.Version, Status: e.Status, Attempts: int32(e.Attempts), Failed: e.Failed, Failure: e.Failure, Message: e.Message}
 		if e.Cluster != "" {
 			st.ClusterDeployment = &hivev1.ClusterDeploymentReference{Name: e.Cluster, Namespace: e.Cluster}
 		}
