@@ -14,7 +14,7 @@ import (
 )
 
 // patches reads patches as a customization has them.
-func patches(t testing.TB, text string) []hivev1.PatchEntity {
+func patches(t *testing.T, text string) []hivev1.PatchEntity {
 	t.Helper()
 	var out []hivev1.PatchEntity
 	if err := yaml.UnmarshalStrict([]byte(text), &out); err != nil {
@@ -81,7 +81,7 @@ func TestPatchDenies(t *testing.T) {
 		"a malformed second one": {`[{op: remove, path: z}, {op: remove, path: ""}]`, `installConfigPatches[1]: path: "" has an empty part: name a key in each, such as /metadata/name`},
 
 		// a path that does not exist
-		"a misspelt key":           {`[{op: replace, path: metadata/nmae, value: x}]`, `installConfigPatches[0]: replace /metadata/nmae: no such path: /metadata has no key "nmae": correct the path, or use add`},
+		"a misspelt key":           {`[{op: replace, path: metadata/nam, value: x}]`, `installConfigPatches[0]: replace /metadata/nam: no such path: /metadata has no key "nam": correct the path, or use add`},
 		"removing nothing":         {`[{op: remove, path: m}]`, `installConfigPatches[0]: remove /m: no such path: the document has no key "m": correct the path, or take the patch out`},
 		"testing nothing":          {`[{op: test, path: m, valueJSON: "null"}]`, `installConfigPatches[0]: test /m: no such path: the document has no key "m": correct the path, or take the patch out`},
 		"a parent that is missing": {`[{op: add, path: /platform/vsphere/apiVIPs/0, value: x}]`, `installConfigPatches[0]: add /platform/vsphere/apiVIPs/0: no such path: /platform has no key "vsphere": correct the path, or add first what is above it`},
@@ -233,5 +233,41 @@ func TestIdentityDenies(t *testing.T) {
 		if text(err) != want || fault.Of(err) != fault.Denied || name != "" || domain != "" {
 			t.Errorf("%s: %q, %q, %v", in, name, domain, err)
 		}
+	}
+}
+
+// Read from the API a null is a nil pointer; put together in Go it can be any of these.
+func TestANullIsNoValueHoweverItCame(t *testing.T) {
+	for _, value := range []*runtime.RawExtension{nil, {}, {Raw: []byte("null")}, {Raw: []byte(" null ")}} {
+		_, err := Patch([]byte(small), []hivev1.PatchEntity{{Op: "add", Path: "z", Value: value}})
+		if !strings.Contains(text(err), "value: is missing") {
+			t.Errorf("%v: got %v", value, err)
+		}
+	}
+}
+
+func TestSame(t *testing.T) {
+	for name, tt := range map[string]struct {
+		a, b string
+		want bool
+	}{
+		"the order of keys":               {`{"a":1,"b":2}`, `{"b":2,"a":1}`, true},
+		"the order of a list":             {`[1,2]`, `[2,1]`, false},
+		"a null and nothing":              {`{"a":null}`, `{"b":null}`, false},
+		"a longer list":                   {`[null]`, `[]`, false},
+		"a number and a text":             {`1`, `"1"`, false},
+		"another spelling":                {`10`, `1.0e1`, true},
+		"zeros":                           {`0`, `-0`, true},
+		"numbers that float64 mixes up":   {`9007199254740993`, `9007199254740992`, false},
+		"numbers that are infinite alike": {`1e400`, `1e401`, false},
+		"a number as infinite as itself":  {`1e400`, `1e400`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, errA := decode([]byte(tt.a))
+			b, errB := decode([]byte(tt.b))
+			if errA != nil || errB != nil || same(a, b) != tt.want || same(b, a) != tt.want {
+				t.Errorf("got %t, %v, %v", !tt.want, errA, errB)
+			}
+		})
 	}
 }
