@@ -121,10 +121,10 @@ func Customized(template []byte, p *hivev1.ClusterPool, cluster string, c *hivev
 	if raw, err = config.Patch(raw, c.Spec.InstallConfigPatches); err != nil {
 		return nil, spec, err
 	}
-	if spec, err = config.PatchSpec(spec, c.Spec.ClusterDeploymentSpecPatches); err != nil {
+	if spec.ClusterName, spec.BaseDomain, err = config.Identity(raw); err != nil {
 		return nil, spec, err
 	}
-	if spec.ClusterName, spec.BaseDomain, err = config.Identity(raw); err != nil {
+	if spec, err = config.PatchSpec(spec, c.Spec.ClusterDeploymentSpecPatches); err != nil {
 		return nil, spec, err
 	}
 	return raw, spec, nil
