@@ -28,6 +28,8 @@ var update = flag.Bool("update", false, "write testdata anew")
 var least = map[string]string{
 	"ClusterPool":  `{"size":1,"platform":{"local":{}},"baseDomain":"example.com","imageSetRef":{"name":"v1"}}`,
 	"ClusterClaim": `{"clusterPoolName":"dev"}`,
+
+	"ClusterDeploymentCustomization": `{}`,
 }
 
 // contradictions are values that are right, but not together.
@@ -36,7 +38,8 @@ var contradictions = map[string][]string{
 		`{"size":3,"maxSize":1}`, `{"size":1,"runningCount":2}`, `{"size":1,"maxConcurrent":0}`, `{"size":0,"runningCount":0,"maxSize":0}`,
 		`{"claimLifetime":{"default":"8h","maximum":"1h"}}`, `{"platform":{"local":{},"aws":{"region":"a"}}}`, `{"platform":{"local":null,"aws":null}}`,
 		`{"hibernationConfig":{"resumeTimeout":"5m"},"powerstateTransitionToRunningTimeout":"10m"}`,
-		`{"inventory":[{"name":"a"},{"name":"a"}]}`, `{"labels":{"a":"not a label"}}`, `{"labels":{"a/b/c":"x"}}`,
+		`{"inventory":[{"name":"a"},{"name":"a"}]}`, `{"inventory":{"ClusterDeploymentCustomizations":[{"name":"a"}]}}`,
+		`{"labels":{"a":"not a label"}}`, `{"labels":{"a/b/c":"x"}}`,
 	},
 	"ClusterClaim": {`{"namespace":"chosen"}`, `{"subjects":[{"kind":"User","name":"a"},{"kind":"User","name":"a"}]}`},
 }
@@ -213,7 +216,7 @@ func (j judge) of(spec map[string]any) string {
 		said = append(said, "there is no "+f)
 	}
 	for _, p := range j.policies {
-		words := p.judge(j.t, object)
+		words := p.judge(j.t, object, nil)
 		if p.action == denied && len(words) > 0 {
 			return denied + strings.Join(words, "; ")
 		}

@@ -1,11 +1,15 @@
 package crd
 
 import (
+	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -25,31 +29,45 @@ type policy struct {
 // policiesOf are those that concern a kind's creation.
 func policiesOf(t *testing.T, kind string) []policy {
 	t.Helper()
-	raw, err := config.Manifests.ReadFile("admission/policies.yaml")
+	if read[kind] == nil {
+		read[kind] = readPolicies(t, kind)
+	}
+	return read[kind]
+}
+
+var read = map[string][]policy{}
+
+func readPolicies(t *testing.T, kind string) []policy {
+	t.Helper()
+	files, err := fs.Glob(config.Manifests, "admission/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []policy
 	actions := map[string]string{}
-	for doc := range strings.SplitSeq(string(raw), "\n---\n") {
-		var p policy
-		if err := yaml.Unmarshal([]byte(doc), &p.ValidatingAdmissionPolicy); err != nil {
+	for _, name := range files {
+		raw, err := config.Manifests.ReadFile(name)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Kind == "ValidatingAdmissionPolicyBinding" {
-			var b admissionv1.ValidatingAdmissionPolicyBinding
-			if err := yaml.Unmarshal([]byte(doc), &b); err != nil {
+		for doc := range strings.SplitSeq(string(raw), "\n---\n") {
+			var p policy
+			if err := yaml.Unmarshal([]byte(doc), &p.ValidatingAdmissionPolicy); err != nil {
 				t.Fatal(err)
 			}
-			actions[b.Spec.PolicyName] = map[string]string{"Warn": "warning: ", "Deny": denied}[string(b.Spec.ValidationActions[0])]
-			continue
-		}
-		if p.Kind == "" {
-			continue
-		}
-		rule := p.Spec.MatchConstraints.ResourceRules[0]
-		if slices.Contains(rule.Resources, strings.ToLower(kind)+"s") && slices.Contains(rule.Operations, admissionv1.Create) {
-			out = append(out, p)
+			switch p.Kind {
+			case "ValidatingAdmissionPolicyBinding":
+				var b admissionv1.ValidatingAdmissionPolicyBinding
+				if err := yaml.Unmarshal([]byte(doc), &b); err != nil {
+					t.Fatal(err)
+				}
+				actions[b.Spec.PolicyName] = map[string]string{"Warn": "warning: ", "Deny": denied}[string(b.Spec.ValidationActions[0])]
+			case "ValidatingAdmissionPolicy":
+				rule := p.Spec.MatchConstraints.ResourceRules[0]
+				if slices.Contains(rule.Resources, strings.ToLower(kind)+"s") && slices.Contains(rule.Operations, admissionv1.Create) {
+					out = append(out, p)
+				}
+			}
 		}
 	}
 	for i := range out {
@@ -60,23 +78,39 @@ func policiesOf(t *testing.T, kind string) []policy {
 	return out
 }
 
-// judge says what of the policy the object breaks when it is created.
-func (p policy) judge(t *testing.T, object map[string]any) []string {
+// judge says what of the policy the object breaks when it takes the place of an old
+// one; old is nil when it is created.
+func (p policy) judge(t *testing.T, object, old map[string]any) []string {
 	t.Helper()
-	given := map[string]any{"object": object, "oldObject": nil, "variables": map[string]any{}}
-	var out []string
+	variables := map[string]any{}
+	given := map[string]any{
+		"object": object, "oldObject": nil, "variables": variables, "request": map[string]any{"userInfo": map[string]any{"username": "somebody"}},
+	}
+	if old != nil {
+		given["oldObject"] = old
+	}
+	for _, c := range p.Spec.MatchConditions {
+		applies, err := evaluate(t, c.Expression, given)
+		if err != nil {
+			t.Fatalf("%s: %s: %v", p.Name, c.Name, err)
+		}
+		if applies != types.True {
+			return nil
+		}
+	}
 	for _, v := range p.Spec.Variables {
 		value, err := evaluate(t, v.Expression, given)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %s: %v\n%v", p.Name, v.Name, err, object)
 		}
-		given["variables"].(map[string]any)[v.Name] = value
+		variables[v.Name] = value
 	}
+	var out []string
 	for _, v := range p.Spec.Validations {
 		switch holds, err := evaluate(t, v.Expression, given); {
 		case err != nil:
 			t.Errorf("%s: %s: %v", p.Name, v.Expression, err)
-		case holds == true:
+		case holds == types.True:
 		case v.MessageExpression == "":
 			out = append(out, p.said(v.Message))
 		default:
@@ -85,7 +119,7 @@ func (p policy) judge(t *testing.T, object map[string]any) []string {
 				t.Errorf("%s: %s: %v", p.Name, v.MessageExpression, err)
 				continue
 			}
-			out = append(out, p.said(words.(string)))
+			out = append(out, p.said(words.Value().(string)))
 		}
 	}
 	return out
@@ -99,27 +133,40 @@ func (p policy) said(words string) string {
 	return p.action + words
 }
 
-func evaluate(t *testing.T, expression string, given map[string]any) (any, error) {
+func evaluate(t *testing.T, expression string, given map[string]any) (ref.Val, error) {
 	t.Helper()
-	base, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0),
-		EnvOptions:        []cel.EnvOption{cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("variables", cel.DynType)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := base.NewExpressionsEnv()
-	tree, faults := env.Compile(expression)
-	if faults.Err() != nil {
-		t.Fatal(faults.Err())
-	}
-	program, err := env.Program(tree)
-	if err != nil {
-		t.Fatal(err)
+	program := programs[expression]
+	if program == nil {
+		env, err := expressions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, faults := env.Compile(expression)
+		if faults.Err() != nil {
+			t.Fatal(faults.Err())
+		}
+		if program, err = env.Program(tree); err != nil {
+			t.Fatal(err)
+		}
+		programs[expression] = program
 	}
 	value, _, err := program.Eval(given)
+	return value, err
+}
+
+var programs = map[string]cel.Program{}
+
+// expressions is where policies are evaluated.
+var expressions = sync.OnceValues(func() (*cel.Env, error) {
+	base, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0),
+		EnvOptions: []cel.EnvOption{
+			cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
+			cel.Variable("variables", cel.DynType), cel.Variable("request", cel.DynType),
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
-	return value.Value(), nil
-}
+	return base.NewExpressionsEnv(), nil
+})

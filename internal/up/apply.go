@@ -7,9 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,10 +33,8 @@ func prepare(ctx context.Context, c client.Client) error {
 	if err != nil {
 		return err
 	}
-	for _, o := range objects {
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership); err != nil {
-			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
+	if err := apply(ctx, c, objects); err != nil {
+		return err
 	}
 	for _, o := range objects {
 		if o.GetKind() != "CustomResourceDefinition" {
@@ -41,6 +42,27 @@ func prepare(ctx context.Context, c client.Client) error {
 		}
 		if err := established(ctx, c, o); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// applier is a client that applies.
+type applier interface {
+	Apply(ctx context.Context, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error
+}
+
+// spared are kinds that an API server may be too old for; hotspare does without them.
+var spared = []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
+
+func apply(ctx context.Context, c applier, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
+		if meta.IsNoMatchError(err) && slices.Contains(spared, o.GetKind()) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
 	return nil

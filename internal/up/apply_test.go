@@ -1,0 +1,55 @@
+package up
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"hotspare.io/hotspare/config"
+)
+
+// server is an API server that does not know some kinds.
+type server struct {
+	without string
+	applied []string
+}
+
+func (s *server) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(raw); err != nil {
+		return err
+	}
+	if strings.HasPrefix(u.GetKind(), s.without) {
+		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: u.GetKind()}}
+	}
+	s.applied = append(s.applied, u.GetKind())
+	return nil
+}
+
+func TestAnOlderAPIServerDoesWithoutWhatItDoesNotKnow(t *testing.T) {
+	objects, err := manifests(config.Manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{without: "MutatingAdmissionPolicy"}
+	if err := apply(t.Context(), s, objects); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(s.applied), len(objects)-2; got != want {
+		t.Errorf("%d objects were applied, want %d", got, want)
+	}
+	if err := apply(t.Context(), &server{without: "ValidatingAdmissionPolicy"}, objects); !meta.IsNoMatchError(err) {
+		t.Errorf("without what refuses nothing is safe, got %v", err)
+	}
+}
