@@ -72,6 +72,14 @@ func TestWarningsAreTheWordsOfTheAPI(t *testing.T) {
 		"no domain":           {pool("  baseDomain: example.com\n", ""), "spec.baseDomain: Required value" + refused},
 		"a misspelt field":    {pool("size: 1", "size: 1\n  runingCount: 1"), "spec.runingCount: there is no such field, so it has no effect"},
 		"a field of metadata": {pool("{name: dev}", "{name: dev, label: {}}"), "metadata.label: there is no such field, so it has no effect"},
+		"an inventory":        {pool("size: 1", "size: 1\n  inventory: [{name: foo}, {name: bar, kind: ClusterDeploymentCustomization}]"), ""},
+		"one in a mapping":    {pool("size: 1", "size: 1\n  inventory: {ClusterDeploymentCustomizations: [{name: foo}]}"), ""},
+		"an empty inventory":  {pool("size: 1", "size: 1\n  inventory: []"), "spec.inventory: Invalid value: it is empty, so that the pool could make no cluster: list ClusterDeploymentCustomizations, such as [{name: foo}], or leave it out" + refused},
+		"an entry twice":      {pool("size: 1", "size: 1\n  inventory: {ClusterDeploymentCustomizations: [{name: foo}, {name: foo}]}"), `spec.inventory: Invalid value: "foo" is listed twice, and one cluster at a time can be made with it: list it once` + refused},
+		"an entry of another namespace": {
+			pool("size: 1", "size: 1\n  inventory: [{name: foo, namespace: other}]"),
+			`spec.inventory[0]: Invalid value: an entry has a name and a kind only, and is of the namespace of its pool: leave out "namespace"` + refused,
+		},
 		"a name that is none": {pool("name: dev", "name: Dev_1"), `metadata.name: Invalid value: "Dev_1": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')` + refused},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,10 +98,37 @@ func TestWarningsAreTheWordsOfTheAPI(t *testing.T) {
 	}
 }
 
+func TestAnInventoryIsReadInBothForms(t *testing.T) {
+	for _, form := range []string{"[{name: foo}, {name: bar}]", "{ClusterDeploymentCustomizations: [{name: foo}, {name: bar}]}"} {
+		p := must(t, pool("size: 1", "size: 1\n  inventory: "+form)).Pools[dev]
+		if got := strings.Join(p.Spec.Inventory.Names(), " "); got != "foo bar" {
+			t.Errorf("%s is read as %q", form, got)
+		}
+	}
+}
+
+func TestPatchesWithoutTheirValueAreWarnedOf(t *testing.T) {
+	s := must(t, "apiVersion: hive.openshift.io/v1\nkind: ClusterDeploymentCustomization\nmetadata: {name: foo}\nspec:\n  installConfigPatches: [{op: add, path: a}, {op: move, path: ''}]\n")
+	var got []string
+	for _, w := range s.Warnings {
+		got = append(got, w.String())
+	}
+	const at, refused = "f.yaml, document 1: ClusterDeploymentCustomization default/foo: spec.installConfigPatches", " (the API server refuses this)"
+	want := []string{
+		at + "[1]: Invalid value: move needs from: name the path to take it from" + refused,
+		at + `[1].path: Invalid value: "": it is empty: name what to change, such as metadata/name` + refused,
+		at + `[0]: Invalid value: add needs a value: set value, or valueJSON, which can also be "null"` + refused,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWhatCannotBeDecodedIsNamed(t *testing.T) {
 	secret := func(data string) string { return "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n" + data }
 	for name, tc := range map[string]struct{ text, want string }{
 		"a size in words":                       {pool("size: 1", "size: three"), `f.yaml, document 1: ClusterPool default/dev: spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"`},
+		"an inventory that is a text":           {pool("size: 1", "size: 1\n  inventory: foo"), `f.yaml, document 1: ClusterPool default/dev: spec.inventory: Invalid value: "foo" is neither a list nor a mapping: write a list`},
 		"a huge size":                           {pool("size: 1", "size: 3000000000"), `f.yaml, document 1: ClusterPool default/dev: `},
 		"no spec":                               {"apiVersion: hive.openshift.io/v1\nkind: ClusterPool\nmetadata: {name: dev}\nspec: 3\n", `f.yaml, document 1: ClusterPool default/dev: spec: Invalid value: "integer": spec in body must be of type object: "integer"`},
 		"an age in words":                       {pool("{name: dev}", "{name: dev, creationTimestamp: yesterday}"), `f.yaml, document 1: ClusterPool default/dev: reading metadata: parsing time "yesterday"`},
