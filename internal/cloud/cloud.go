@@ -115,6 +115,11 @@ type Teller interface {
 	Changes() <-chan string
 }
 
+// Secrets reads the data of a Secret of the hub; a Secret that does not exist is
+// fault.Denied, and its name and how to come by it are in the words. Actuators keep no
+// credentials longer than a call, or than the Secret stays as it is.
+type Secrets func(ctx context.Context, key types.NamespacedName) (map[string][]byte, error)
+
 // Registry finds the actuator of a platform. Whether it does is CanHandle of the
 // enhancement on hibernating clusters.
 type Registry map[string]Power
