@@ -91,8 +91,8 @@ func (r *Reconciler) release(ctx context.Context, key types.NamespacedName, s *s
 			return err
 		}
 		switch why = ended(key, now); {
-		case why == "" && now.recorded && len(now.clusters) == 0:
-			return fault.Waiting(recheck, "cluster %s is about to be made", s.holder)
+		case why == "" && (now.recorded || now.obscure):
+			return fault.Waiting(recheck, "pool %s means to make cluster %s, or may", s.pool, s.holder)
 		case why == "":
 			return fault.New(fault.Conflict, fmt.Errorf("cluster %s is not seen as it is", s.holder))
 		}

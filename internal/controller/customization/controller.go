@@ -44,8 +44,8 @@ type Reconciler struct {
 	Metrics *metrics.Metrics
 }
 
-// recheck is when a lease is looked at again whose cluster does not exist yet. That its
-// pool drops the cluster's name wakes us; that a pool can be read again does not.
+// recheck is when a lease is looked at again whose cluster its pool means to make. That
+// the pool drops the cluster's name wakes us; that it can be read again does not.
 const recheck = time.Minute
 
 // workers is how many customizations are kept at a time.

@@ -30,9 +30,9 @@ type facts struct {
 	available string
 	// applied is the reason of ApplySucceeded.
 	applied string
-	// recorded is whether the pool is about to make the holder, or may be. It is known
-	// only when the API server was asked.
-	recorded bool
+	// recorded is whether the pool means to make the holder, obscure whether it may, for
+	// it cannot be read. Both are known only when the API server was asked.
+	recorded, obscure bool
 	// clusters are those that name the customization, and the holder, if they exist.
 	clusters []cluster
 }
@@ -103,8 +103,10 @@ func decide(key types.NamespacedName, f facts) []step {
 	default:
 		plan = repair(key, f)
 	}
+	released := slices.ContainsFunc(plan, func(s step) bool { return s.verb == release })
 	for _, c := range f.clusters {
-		if c.over() && c.bound && c.customization == key && !c.unreadable {
+		has := f.leased && !f.unreadable && f.holder == c.key && !released
+		if c.over() && c.bound && c.customization == key && !c.unreadable && !has {
 			plan = append(plan, step{verb: letGo, cluster: c})
 		}
 	}
@@ -129,11 +131,13 @@ func keep(key types.NamespacedName, f facts) []step {
 // no is the status of Available while a cluster uses the customization.
 const no = "False"
 
-// ended is why nobody has a use for the lease any longer; empty while somebody has, or may have.
+// ended is why nobody has a use for the lease any longer; empty while somebody has, or may
+// have. While the holder's name is recorded its pool makes it, even again if it is gone: so
+// a cluster that is gone waits until its pool has seen that it was there.
 func ended(key types.NamespacedName, f facts) string {
 	c := f.named(f.holder)
 	switch {
-	case c == nil && f.recorded:
+	case c == nil && (f.recorded || f.obscure):
 		return ""
 	case c == nil:
 		return fmt.Sprintf("cluster %s does not exist", f.holder.Name)
@@ -141,7 +145,7 @@ func ended(key types.NamespacedName, f facts) string {
 		return ""
 	case c.customization != key:
 		return fmt.Sprintf("cluster %s does not name this customization", c.key.Name)
-	case c.over():
+	case c.over() && !f.recorded:
 		return fmt.Sprintf("cluster %s is gone", c.key.Name)
 	}
 	return ""

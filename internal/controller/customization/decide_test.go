@@ -40,6 +40,7 @@ func written(text string) facts {
 			f.deleting = f.deleting || word == "deleting"
 			f.unreadable = f.unreadable || word == "unreadable"
 			f.recorded = f.recorded || word == "recorded"
+			f.obscure = f.obscure || word == "obscure"
 		}
 	}
 	return f
@@ -111,7 +112,9 @@ func TestDecide(t *testing.T) {
 		"its cluster was destroyed, and is not bound":             {"x: held x=over,unbound", "release: cluster x is gone"},
 		"its cluster does not exist":                              {"x: held", "release: cluster x does not exist"},
 		"its cluster is about to be made":                         {"x: held recorded", ""},
-		"its cluster was recorded, made and destroyed":            {"x: held recorded x=over", "release: cluster x is gone; let go x"},
+		"its cluster may be about to be made":                     {"x: held obscure", ""},
+		"its cluster is gone before its pool has seen it":         {"x: held recorded x=over", ""},
+		"its cluster is gone, and its pool cannot be read":        {"x: held obscure x=over", "release: cluster x is gone; let go x"},
 		"its cluster names another":                               {"x: held x=elsewhere", "release: cluster x does not name this customization"},
 		"its cluster names none":                                  {"x: held x=nowhere", "release: cluster x does not name this customization"},
 		"its cluster cannot be read":                              {"x: held x=unreadable", ""},
@@ -148,7 +151,7 @@ func TestEveryPlan(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	words := []string{"held", "deleting", "recorded", "unreadable", "saysTrue", "says", "saysFalse"}
+	words := []string{"held", "deleting", "recorded", "obscure", "unreadable", "saysTrue", "says", "saysFalse"}
 	states := []string{"live", "new", "deleting", "over", "elsewhere", "nowhere", "unreadable", "installed", "stopped", "unbound"}
 	for range 20000 {
 		text := []string{"x", "free", "none"}[r.IntN(3)] + ":"

@@ -69,17 +69,17 @@ func (m *maker) record(ctx context.Context, p *hivev1.ClusterPool) error {
 	if err := m.client.List(ctx, &clusters); err != nil {
 		return err
 	}
-	var have []string
+	have := 0
 	for _, cd := range clusters.Items {
-		if ref := cd.Spec.ClusterPoolRef; ref.PoolName == p.Name && cd.DeletionTimestamp == nil {
-			have = append(have, cd.Name)
+		p.Status.Pending = slices.DeleteFunc(p.Status.Pending, func(name string) bool { return name == cd.Name })
+		if cd.Spec.ClusterPoolRef.PoolName == p.Name && cd.DeletionTimestamp == nil {
+			have++
 		}
 	}
-	p.Status.Pending = slices.DeleteFunc(p.Status.Pending, func(name string) bool { return slices.Contains(have, name) })
 	if err := m.giveUp(ctx, p); err != nil {
 		return err
 	}
-	if len(p.Status.Pending)+len(have) < int(p.Spec.Size) {
+	if len(p.Status.Pending)+have < int(p.Spec.Size) {
 		if err := m.choose(ctx, p); err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func (r *Reconciler) lookAgain(ctx context.Context, f facts) (facts, error) {
 			return f, fmt.Errorf("reading pool %s: %w", f.pool, err)
 		}
 	}
-	f.recorded = p.Unreadable != "" || slices.Contains(p.Status.Pending, f.holder.Name)
+	f.recorded, f.obscure = slices.Contains(p.Status.Pending, f.holder.Name), p.Unreadable != ""
 	var cd hivev1.ClusterDeployment
 	f.clusters = nil
 	err := r.Live.Get(ctx, f.holder, &cd)

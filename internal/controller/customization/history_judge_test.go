@@ -1,0 +1,249 @@
+package customization
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/crash/chaos"
+	"hotspare.io/hotspare/internal/inventory/lease"
+)
+
+// judge looks at every write.
+type judge struct {
+	store  *chaos.Store
+	broken error
+	// forced are clusters and customizations that users have used force on: two clusters
+	// may be on one customization then, until the pool has displaced one.
+	forced map[string]bool
+	// late are clusters that were made when their name was no longer recorded: their
+	// maker stood still after it had looked. That is the pool's to put right.
+	late map[string]bool
+
+	releases, repairs int
+}
+
+func newJudge(store *chaos.Store) *judge {
+	return &judge{store: store, forced: map[string]bool{}, late: map[string]bool{}}
+}
+
+func (j *judge) broke(format string, args ...any) {
+	if j.broken == nil {
+		j.broken = fmt.Errorf(format, args...)
+	}
+}
+
+func (j *judge) wrote(ctx context.Context, w chaos.Write) {
+	task := chaos.TaskOf(ctx)
+	if task == nil {
+		return
+	}
+	keeper := strings.HasPrefix(task.Name, "lease ")
+	switch after := w.After.(type) {
+	case *hivev1.ClusterDeploymentCustomization:
+		j.customization(w.Before.(*hivev1.ClusterDeploymentCustomization), after, w.Gone, keeper)
+	case *hivev1.ClusterDeployment:
+		if w.Before == nil {
+			j.made(after)
+		} else if before := clusterOf(w.Before.(*hivev1.ClusterDeployment)); keeper && (!before.over() || before.unreadable) {
+			j.broke("cluster %s was let go, and it is there", after.Name)
+		}
+	}
+}
+
+// customization judges what was written to one.
+func (j *judge) customization(before, after *hivev1.ClusterDeploymentCustomization, gone, keeper bool) {
+	had, leased := lease.Holder(before)
+	has, still := lease.Holder(after)
+	switch {
+	case before.Unreadable != "":
+		j.broke("customization %s was written, and it cannot be read", after.Name)
+	case !leased:
+		if still && keeper {
+			j.repairs++
+		}
+		return
+	case gone:
+		j.broke("customization %s is gone, and %s has it", after.Name, had)
+	case still && has != had:
+		j.broke("customization %s was taken from %s by %s", after.Name, had, has)
+	case still:
+		return
+	}
+	j.releases++
+	if cd := j.cluster(had); cd != nil && !j.late[had.Name] && !j.forced[had.Name] {
+		if c := clusterOf(cd); c.customization == client.ObjectKeyFromObject(after) && !c.over() {
+			j.broke("the lease of customization %s was ended, and cluster %s needs it", after.Name, had)
+		}
+	}
+}
+
+// made judges a new cluster: nobody else uses its customization.
+func (j *judge) made(cd *hivev1.ClusterDeployment) {
+	p, _ := j.store.Peek(&hivev1.ClusterPool{}, types.NamespacedName{Namespace: "pools", Name: cd.Spec.ClusterPoolRef.PoolName}).(*hivev1.ClusterPool)
+	if p == nil || !slices.Contains(p.Status.Pending, cd.Name) {
+		j.late[cd.Name] = true
+	}
+	slot := customizationOf(cd)
+	if j.late[cd.Name] || j.forced[cd.Name] || j.forced[slot.Name] {
+		return
+	}
+	c, _ := j.store.Peek(&hivev1.ClusterDeploymentCustomization{}, slot).(*hivev1.ClusterDeploymentCustomization)
+	if c == nil {
+		j.broke("cluster %s was made without customization %s", cd.Name, slot)
+		return
+	}
+	if holder, _ := lease.Holder(c); holder != client.ObjectKeyFromObject(cd) {
+		j.broke("cluster %s was made on customization %s, which %q has", cd.Name, slot, holder.Name)
+	}
+	for _, o := range j.store.All(cd) {
+		other := clusterOf(o.(*hivev1.ClusterDeployment))
+		if other.key.Name != cd.Name && other.customization == slot && !other.over() && !j.late[other.key.Name] && !j.forced[other.key.Name] {
+			j.broke("clusters %s and %s are both on customization %s", cd.Name, other.key.Name, slot)
+		}
+	}
+}
+
+func (j *judge) cluster(key types.NamespacedName) *hivev1.ClusterDeployment {
+	cd, _ := j.store.Peek(&hivev1.ClusterDeployment{}, key).(*hivev1.ClusterDeployment)
+	return cd
+}
+
+// converge lets everything succeed from here on; then all leases must be true. Then all
+// clusters go, and nothing may be left of their leases; then all customizations.
+func (h *history) converge() {
+	h.say("from here on all goes well")
+	for _, r := range h.replicas[1:] {
+		h.scheduler.Kill(r.process)
+	}
+	h.heal()
+	h.rest()
+	h.leasesAreTrue()
+	h.say("all pools and clusters go")
+	for _, like := range []client.Object{&hivev1.ClusterPool{}, &hivev1.ClusterDeployment{}} {
+		for _, o := range h.store.All(like) {
+			h.delete(o)
+		}
+	}
+	h.rest()
+	h.leasesAreTrue()
+	for _, o := range h.store.All(&hivev1.ClusterDeployment{}) {
+		h.judge.broke("cluster %s stays for ever, with %v", o.GetName(), o.GetFinalizers())
+	}
+	h.say("all customizations go")
+	for _, o := range h.store.All(&hivev1.ClusterDeploymentCustomization{}) {
+		if _, leased := lease.Holder(o.(*hivev1.ClusterDeploymentCustomization)); leased {
+			h.judge.broke("the lease of customization %s is leaked", o.GetName())
+		}
+		h.delete(o)
+	}
+	h.rest()
+	for _, o := range h.store.All(&hivev1.ClusterDeploymentCustomization{}) {
+		h.judge.broke("customization %s stays for ever, with %v", o.GetName(), o.GetFinalizers())
+	}
+}
+
+func (h *history) heal() {
+	for _, like := range cached {
+		for _, o := range h.store.All(like) {
+			switch o := o.DeepCopyObject().(type) {
+			case *hivev1.ClusterPool:
+				h.edit("user", o, "readable", func() { o.Unreadable = "" })
+			case *hivev1.ClusterDeployment:
+				h.edit("user", o, "readable", func() { o.Unreadable = "" })
+			case *hivev1.ClusterDeploymentCustomization:
+				h.edit("user", o, "readable", func() { o.Unreadable = "" })
+			}
+		}
+	}
+}
+
+const (
+	// rounds is when a history counts as one that never settles.
+	rounds = 60
+	// quiet is how many rounds in which nobody writes make it settled.
+	quiet = 3
+)
+
+// rest lets one process and the world act in turn until nobody writes any longer.
+func (h *history) rest() {
+	r, still := h.replicas[0], 0
+	for range rounds {
+		before := h.store.Writes()
+		r.view.ShowAll()
+		for _, key := range r.view.Keys(&hivev1.ClusterPool{}) {
+			h.pass(r, "pool", r.maker, key)
+			h.drain()
+		}
+		for _, key := range h.slots(r) {
+			h.pass(r, "lease", r.keeper, key)
+			h.drain()
+		}
+		for _, o := range h.store.All(&hivev1.ClusterDeployment{}) {
+			h.move(o.DeepCopyObject().(*hivev1.ClusterDeployment), false)
+		}
+		for _, o := range h.store.All(&corev1.Namespace{}) {
+			h.store.Sweep(h.t.Context(), o.GetName())
+		}
+		h.clock.SetTime(h.clock.Now().Add(time.Minute))
+		if still++; h.store.Writes() != before {
+			still = 0
+		}
+		if still == quiet || h.judge.broken != nil {
+			return
+		}
+	}
+	h.judge.broke("it does not come to rest")
+}
+
+// drain lets all calls go on, one after the other, until no task is left.
+func (h *history) drain() {
+	for h.settle(); len(h.calls) > 0; h.settle() {
+		h.steps++
+		h.note(h.calls[0])
+		h.scheduler.Let(h.calls[0])
+	}
+}
+
+// leasesAreTrue checks a settled world.
+func (h *history) leasesAreTrue() {
+	holds := map[types.NamespacedName]types.NamespacedName{}
+	for _, o := range h.store.All(&hivev1.ClusterDeploymentCustomization{}) {
+		f := of(o.(*hivev1.ClusterDeploymentCustomization))
+		if f.leased != (f.available == no) || f.leased && !f.held && !f.deleting {
+			h.judge.broke("customization %s says %+v", o.GetName(), f)
+		}
+		if f.deleting && !f.leased {
+			h.judge.broke("customization %s stays, and nobody has it", o.GetName())
+		}
+		if !f.leased {
+			continue
+		}
+		holds[client.ObjectKeyFromObject(o)] = f.holder
+		cd := h.judge.cluster(f.holder)
+		if cd == nil || customizationOf(cd) != client.ObjectKeyFromObject(o) {
+			h.judge.broke("customization %s is leased to %s, which does not use it", o.GetName(), f.holder)
+			continue
+		}
+		if cd.Spec.Installed && f.applied != hivev1.ReasonApplySucceeded {
+			h.judge.broke("customization %s says %s of installed cluster %s", o.GetName(), f.applied, f.holder)
+		}
+	}
+	for _, o := range h.store.All(&hivev1.ClusterDeployment{}) {
+		c := clusterOf(o.(*hivev1.ClusterDeployment))
+		slot := h.store.Peek(&hivev1.ClusterDeploymentCustomization{}, c.customization)
+		if slot != nil && holds[c.customization].Name == "" {
+			h.judge.broke("cluster %s uses customization %s, which nobody has", c.key, c.customization)
+		}
+		if c.deleting {
+			h.judge.broke("cluster %s stays, with %v", c.key, o.GetFinalizers())
+		}
+	}
+}
