@@ -33,7 +33,8 @@ which spec.inventory has them. Those of the namespace that no pool lists come la
 below "-".
 
 CLUSTER is who uses a customization, be it a cluster of this pool or of another.
-ATTEMPTS is how many more installs may fail with it before the pool gives it up.`,
+ATTEMPTS is how many more installs may fail with it before the pool gives it up.
+On a narrow terminal columns are left out; describe has everything.`,
 		Example: `  hotspare inventory list
   hotspare inventory list vsphere
   hotspare inventory list -A -o json`,

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -29,9 +31,9 @@ func prepared() []client.Object {
 	return []client.Object{
 		stockedPool(), sharingPool(), devPool(), &hivev1.ClusterPool{ObjectMeta: aged("team-a", "bare", time.Minute)},
 		foo, changed, free(customization("bar", replaces("metadata/name", `"bar"`))),
-		customization("typo", replaces("metadata/nmae", `"typo"`)), customization("dark", replaces("metadata/name", `"dark"`)),
+		customization("typo", replaces("metadata/names", `"typo"`)), customization("dark", replaces("metadata/name", `"dark"`)),
 		leased(customization("held", replaces("metadata/name", `"held"`)), "edge", "edge-4dddd"),
-		leased(customization("old"), "vsphere", "vsphere-3cccc"),
+		deleted(leased(customization("old"), "vsphere", "vsphere-3cccc")), leased(customization("going"), "edge", "edge-5eeee"), destroyed("edge-5eeee"),
 		customization("late"), revealing(), &hivev1.ClusterDeploymentCustomization{ObjectMeta: aged("team-a", "lone", time.Hour)},
 		memberOf("vsphere", "vsphere-1aaaa", "alice"), memberOf("vsphere", "vsphere-2bbbb", ""), memberOf("vsphere", "vsphere-3cccc", "bob"),
 	}
@@ -46,7 +48,7 @@ func stockedPool() *hivev1.ClusterPool {
 	p.Status.Inventory = map[string]hivev1.InventoryEntryStatus{
 		"foo":     {Status: hivev1.InventoryReserved, Attempts: 3, ClusterDeployment: named("vsphere-1aaaa")},
 		"bar":     {Status: hivev1.InventoryAvailable, Attempts: 2, Message: "the last cluster that was made with it, vsphere-0zzzz, failed to install"},
-		"typo":    {Status: hivev1.InventoryBrokenByConfiguration, Attempts: 3, Message: "spec.installConfigPatches[0]: replace metadata/nmae: there is no such path; correct it"},
+		"typo":    {Status: hivev1.InventoryBrokenByConfiguration, Attempts: 3, Message: "spec.installConfigPatches[0]: replace metadata/names: there is no such path; correct it"},
 		"dark":    {Status: hivev1.InventoryBrokenByCloud, Message: "the cluster vsphere-9yyyy failed to install: no host answers at api.dark.example.com"},
 		"gone":    {Status: hivev1.InventoryMissing, Attempts: 3, Message: "there is no ClusterDeploymentCustomization gone"},
 		"held":    {Status: hivev1.InventoryUnavailable, Attempts: 3, Message: "in use by a cluster of pool edge"},
@@ -59,10 +61,11 @@ func stockedPool() *hivev1.ClusterPool {
 // sharingPool has customizations of the other pool.
 func sharingPool() *hivev1.ClusterPool {
 	p := &hivev1.ClusterPool{ObjectMeta: aged("default", "edge", time.Hour)}
-	p.Spec.Inventory = hivev1.Inventory{{Name: "held"}, {Name: "typo"}, {Name: "held"}}
+	p.Spec.Inventory = hivev1.Inventory{{Name: "held"}, {Name: "typo"}, {Name: "held"}, {Name: "going"}}
 	p.Status.Inventory = map[string]hivev1.InventoryEntryStatus{
-		"held": {Status: hivev1.InventoryReserved, Attempts: 1, ClusterDeployment: named("edge-4dddd")},
-		"typo": {Status: hivev1.InventoryAvailable, Attempts: 3},
+		"held":  {Status: hivev1.InventoryReserved, Attempts: 1, ClusterDeployment: named("edge-4dddd")},
+		"typo":  {Status: hivev1.InventoryAvailable, Attempts: 3},
+		"going": {Status: hivev1.InventoryReserved, Attempts: 3, ClusterDeployment: named("edge-5eeee")},
 	}
 	return p
 }
@@ -117,6 +120,20 @@ func leased(c *hivev1.ClusterDeploymentCustomization, pool, cluster string) *hiv
 		"Currently in use by cluster deployment "+cluster+" of clusterpool "+pool)
 }
 
+// deleted is a customization that its finalizer keeps.
+func deleted(c *hivev1.ClusterDeploymentCustomization) *hivev1.ClusterDeploymentCustomization {
+	at := metav1.NewTime(now.Add(-5 * time.Minute))
+	c.DeletionTimestamp, c.Finalizers = &at, []string{hivev1.FinalizerLease}
+	return c
+}
+
+// destroyed is a cluster that has not given its customization back yet.
+func destroyed(name string) *hivev1.ClusterDeployment {
+	cd, at := memberOf("edge", name, ""), metav1.NewTime(now.Add(-time.Minute))
+	cd.DeletionTimestamp, cd.Finalizers = &at, []string{hivev1.FinalizerLease}
+	return cd
+}
+
 func free(c *hivev1.ClusterDeploymentCustomization) *hivev1.ClusterDeploymentCustomization {
 	return conditioned(c, metav1.ConditionTrue, hivev1.ReasonCustomizationFree, "available")
 }
@@ -143,7 +160,7 @@ func TestInventoryTranscripts(t *testing.T) {
 		},
 		"inventory-list-formats": {"inventory list edge -o json", "inventory list edge -o yaml", "inventory list -o name", "inventory list dev -o json"},
 		"inventory-describe": {
-			"inventory describe foo", "inventory describe bar", "inventory describe typo", "inventory describe dark", "inventory describe held",
+			"inventory describe foo", "inventory describe bar", "inventory describe typo", "inventory describe dark", "inventory describe held", "inventory describe going",
 			"inventory describe changed", "inventory describe old", "inventory describe late", "inventory describe spare", "inventory describe lone -n team-a",
 		},
 		"inventory-describe-not": {
@@ -246,7 +263,7 @@ func TestEveryStatusIsExplained(t *testing.T) {
 func TestCompletionOfCustomizations(t *testing.T) {
 	r := newRig(t, interceptor.Funcs{}, prepared()...)
 	for line, want := range map[string]string{
-		"inventory describe ":           "bar changed dark foo held late old spare typo",
+		"inventory describe ":           "bar changed dark foo going held late old spare typo",
 		"inventory describe foo ":       "",
 		"inventory describe -n team-a ": "lone",
 		"inventory list ":               "dev edge vsphere",
@@ -279,6 +296,15 @@ func TestEntriesAsJSONAreWhole(t *testing.T) {
 		if st, ok := want[e.Name]; ok && (e.Status != st.Status || e.Message != st.Message || *e.Attempts != st.Attempts) {
 			t.Errorf("%+v, want %+v", e, st)
 		}
+	}
+}
+
+func TestWhatCannotBeReadIsTold(t *testing.T) {
+	a := &app{Options: Options{Clock: clocktesting.NewFakeClock(now)}}
+	c := customization("odd")
+	c.Unreadable = "spec.installConfigPatches: 8 is not a list"
+	if rows := fmt.Sprint(a.customizationFacts(c, &stock{}).rows); !strings.Contains(rows, "[Unreadable "+c.Unreadable+"]") {
+		t.Error(rows)
 	}
 }
 

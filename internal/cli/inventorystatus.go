@@ -13,7 +13,7 @@ func (a *app) senseOf(e entry) sense {
 	editPool := "\n  " + a.next("kubectl edit clusterpool %s", e.Pool)
 	switch e.Status {
 	case "":
-		return sense{notSeen, "Wait a moment. If it stays so, see whether the hub runs:\n  " + a.next("status")}
+		return sense{notSeen, "Wait a moment. If it stays so, see the pool's plan and conditions:\n  " + a.next("pool describe %s", e.Pool)}
 	case hivev1.InventoryAvailable:
 		return sense{"free: the next cluster of this pool may take it", ""}
 	case hivev1.InventoryReserved:
