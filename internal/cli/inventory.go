@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/inventory"
 )
 
 func (a *app) inventoryCommand() *cobra.Command {
@@ -163,16 +164,13 @@ func (a *app) ageOf(c *hivev1.ClusterDeploymentCustomization) string {
 	return a.age(c.CreationTimestamp.Time)
 }
 
-// attempts are those left of a customization's at first: "2/3".
+// attempts are those left of what it begins with: "2/3".
 func (e entry) attempts() string {
 	if e.Attempts == nil {
 		return none
 	}
-	return fmt.Sprintf("%d/%d", *e.Attempts, attempts)
+	return fmt.Sprintf("%d/%d", *e.Attempts, inventory.Attempts)
 }
-
-// attempts are what a customization begins with in each pool.
-const attempts = 3
 
 // poolStock is a pool's inventory as far as the pool itself tells.
 func (a *app) poolStock(p *hivev1.ClusterPool) *table {

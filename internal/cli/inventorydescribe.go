@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/inventory"
 )
 
 func (a *app) inventoryDescribeCommand() *cobra.Command {
@@ -140,7 +141,7 @@ func (a *app) entryFacts(e entry) *table {
 		addLines(t, "Message", e.Message)
 	}
 	if e.Attempts != nil {
-		t.add("Attempts", fmt.Sprintf("%d of %d left", *e.Attempts, attempts))
+		t.add("Attempts", fmt.Sprintf("%d of %d left", *e.Attempts, inventory.Attempts))
 	}
 	addLines(t, "To do", sense.remedy)
 	return t

@@ -32,7 +32,7 @@ func (a *app) senseOf(e entry) sense {
 		}
 	case hivev1.InventoryMissing:
 		return sense{
-			"the pool lists it, and it does not exist",
+			"listed, and not there, or being deleted",
 			"Make it:\n  " + a.next("kubectl apply -f customization.yaml") + "\nor take it off spec.inventory:" + editPool,
 		}
 	case hivev1.InventoryUnavailable:
