@@ -46,7 +46,7 @@ Values that look like secrets are not shown; -o yaml prints the object as it is.
 func (a *app) noCustomization(s *stock, namespace, name string) error {
 	err := fmt.Errorf("namespace %s has no customization %q", namespace, name)
 	var pools []string
-	for _, e := range s.listing(namespace, name) {
+	for _, e := range s.listing(name) {
 		pools = append(pools, e.Pool)
 	}
 	if len(pools) > 0 {
@@ -68,7 +68,7 @@ func (a *app) noCustomization(s *stock, namespace, name string) error {
 // its conditions.
 func (a *app) describeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomization, s *stock) error {
 	tables := []*table{a.customizationFacts(c, s)}
-	for _, e := range s.listing(c.Namespace, c.Name) {
+	for _, e := range s.listing(c.Name) {
 		tables = append(tables, a.entryFacts(e))
 	}
 	tables = append(tables, a.patchTable("PATCHES", patchesOf(c.Spec)), a.lastApplied(c), a.conditionTable(older(c.Status.Conditions)))
@@ -86,7 +86,7 @@ func (a *app) customizationFacts(c *hivev1.ClusterDeploymentCustomization, s *st
 	if c.Status.ClusterDeploymentRef != nil {
 		t.add("Used for", a.usedFor(c))
 	}
-	if len(s.listing(c.Namespace, c.Name)) == 0 {
+	if len(s.listing(c.Name)) == 0 {
 		t.add("Pools", "none: add it to the spec.inventory of one")
 		t.add("", a.next("kubectl edit clusterpool POOL"))
 	}

@@ -158,13 +158,11 @@ func (s *stock) cluster(name string) *hivev1.ClusterDeployment {
 	return &s.clusters[i]
 }
 
-// listing are a customization's entries, one for each pool that has it.
-func (s *stock) listing(namespace, name string) []entry {
+// listing are a customization's entries, one for each pool that has it. The stock is
+// that of its namespace.
+func (s *stock) listing(name string) []entry {
 	var out []entry
 	for i := range s.pools {
-		if s.pools[i].Namespace != namespace {
-			continue
-		}
 		for _, e := range s.entriesOf(&s.pools[i]) {
 			if e.Name == name {
 				out = append(out, e)
