@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -296,6 +297,21 @@ func TestEntriesAsJSONAreWhole(t *testing.T) {
 		if st, ok := want[e.Name]; ok && (e.Status != st.Status || e.Message != st.Message || *e.Attempts != st.Attempts) {
 			t.Errorf("%+v, want %+v", e, st)
 		}
+	}
+}
+
+func TestNamespacesHaveTheirOwnCustomizations(t *testing.T) {
+	mine, theirs := leased(customization("foo"), "dev", "dev-1aaaa"), free(customization("foo"))
+	theirs.Namespace = "team-a"
+	pool := hivev1.ClusterPool{ObjectMeta: aged("team-a", "bare", time.Hour)}
+	pool.Spec.Inventory = hivev1.Inventory{{Name: "foo"}}
+	s := &stock{pools: []hivev1.ClusterPool{pool}, customizations: []hivev1.ClusterDeploymentCustomization{*mine, *theirs}}
+	var got []string
+	for _, e := range s.entries() {
+		got = append(got, strings.Join([]string{e.Namespace, e.Pool, e.Name, e.Cluster}, " "))
+	}
+	if diff := cmp.Diff([]string{"default  foo dev-1aaaa", "team-a bare foo "}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
