@@ -228,8 +228,8 @@ func TestAnInventoryIsJudgedWhenItChanges(t *testing.T) {
 		"bad, and mapped though it was a list once": {`{"inventory":[]}`, `{"inventory":{"ClusterDeploymentCustomizations":[]}}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			judge := judge{t: t}
-			old, now := map[string]any{"spec": judge.parse(tc.old)}, map[string]any{"spec": judge.parse(tc.now)}
+			j := judge{t: t}
+			old, now := map[string]any{"spec": j.parse(tc.old)}, map[string]any{"spec": j.parse(tc.now)}
 			var told []string
 			for _, p := range policiesOf(t, "ClusterPool") {
 				if p.action == denied {

@@ -246,11 +246,12 @@ func strictDecoder(t *testing.T) runtime.Decoder {
 
 // The kinds that have a page of their own.
 var kinds = map[string]any{
-	"clusterpool":       hivev1.ClusterPool{},
-	"clusterclaim":      hivev1.ClusterClaim{},
-	"clusterdeployment": hivev1.ClusterDeployment{},
-	"clusterimageset":   hivev1.ClusterImageSet{},
-	"powerschedule":     v1alpha1.PowerSchedule{},
+	"clusterpool":                    hivev1.ClusterPool{},
+	"clusterclaim":                   hivev1.ClusterClaim{},
+	"clusterdeployment":              hivev1.ClusterDeployment{},
+	"clusterimageset":                hivev1.ClusterImageSet{},
+	"powerschedule":                  v1alpha1.PowerSchedule{},
+	"clusterdeploymentcustomization": hivev1.ClusterDeploymentCustomization{},
 }
 
 var fieldPath = regexp.MustCompile("`((?:spec|status)(?:\\.[a-zA-Z0-9]+)+)`")
@@ -284,7 +285,7 @@ func TestKindPagesMatchTheAPI(t *testing.T) {
 
 func resolves(typ reflect.Type, parts []string) bool {
 	for _, part := range parts {
-		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+		for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}, typ.Kind()) {
 			typ = typ.Elem()
 		}
 		if typ.Kind() != reflect.Struct {

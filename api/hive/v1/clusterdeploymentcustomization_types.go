@@ -48,8 +48,8 @@ type ClusterDeploymentCustomizationSpec struct {
 
 // PatchEntity is one operation of RFC 6902.
 //
-// +kubebuilder:validation:XValidation:rule="!(self.op in ['move', 'copy']) || has(self.from) && self.from != ”",messageExpression="self.op + ' needs from: name the path to take it from'",message="move and copy need from: name the path to take it from"
-// +kubebuilder:validation:XValidation:rule="self.op in ['move', 'copy'] || !has(self.from) || self.from == ”",messageExpression="'from is for move and copy, not for ' + self.op + ': leave it out'",message="from is for move and copy only: leave it out"
+// +kubebuilder:validation:XValidation:rule="!(self.op in ['move', 'copy']) || has(self.from) && size(self.from) > 0",messageExpression="self.op + ' needs from: name the path to take it from'",message="move and copy need from: name the path to take it from"
+// +kubebuilder:validation:XValidation:rule="self.op in ['move', 'copy'] || !has(self.from) || size(self.from) == 0",messageExpression="'from is for move and copy, not for ' + self.op + ': leave it out'",message="from is for move and copy only: leave it out"
 type PatchEntity struct {
 	// Op is what to do. All but remove, move and copy need a value.
 	// +kubebuilder:validation:Enum=add;remove;replace;move;copy;test
@@ -57,7 +57,7 @@ type PatchEntity struct {
 	// Path points at what to change (RFC 6901), with or without its leading slash:
 	// metadata/name. In a key, ~1 stands for / and ~0 for ~.
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self != ''",message="it is empty: name what to change, such as metadata/name"
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="it is empty: name what to change, such as metadata/name"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('~([^01]|$)')",message="it has a ~ that stands for nothing: in a key, write ~0 for ~ and ~1 for /"
 	Path string `json:"path"`
 	// From is the source of move and copy, written as path is.
