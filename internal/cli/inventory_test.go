@@ -233,6 +233,7 @@ func TestPatchesThatDoTheSameAreTheSame(t *testing.T) {
 		`[{"op":"replace","path":"metadata/name","value":{"b":1,"a":3}}]`:                                  false,
 		`[{"op":"replace","path":"metadata/name","from":"/x","value":{"b":1,"a":2}}]`:                      false,
 		`{"clusterDeploymentSpecPatches":[{"op":"replace","path":"metadata/name","value":{"b":1,"a":2}}]}`: false,
+		`[{"op":"replace","path":"metadata/name","valueJSON":"{\"a\":2,\"b\":1} 3"}]`:                      false, // what follows counts
 		`[]`: false,
 	} {
 		before, err := appliedPatches(raw)
@@ -305,12 +306,14 @@ func TestNamespacesHaveTheirOwnCustomizations(t *testing.T) {
 	theirs.Namespace = "team-a"
 	pool := hivev1.ClusterPool{ObjectMeta: aged("team-a", "bare", time.Hour)}
 	pool.Spec.Inventory = hivev1.Inventory{{Name: "foo"}}
-	s := &stock{pools: []hivev1.ClusterPool{pool}, customizations: []hivev1.ClusterDeploymentCustomization{*mine, *theirs}}
+	pet := memberOf("dev", "dev-1aaaa", "eve") // of the same name, and nobody's member
+	pet.Namespace = "pets"
+	s := &stock{[]hivev1.ClusterPool{pool}, []hivev1.ClusterDeploymentCustomization{*mine, *theirs}, []hivev1.ClusterDeployment{*pet}}
 	var got []string
 	for _, e := range s.entries() {
-		got = append(got, strings.Join([]string{e.Namespace, e.Pool, e.Name, e.Cluster}, " "))
+		got = append(got, strings.Join([]string{e.Namespace, e.Pool, e.Name, e.Cluster, e.Claim}, " "))
 	}
-	if diff := cmp.Diff([]string{"default  foo dev-1aaaa", "team-a bare foo "}, got); diff != "" {
+	if diff := cmp.Diff([]string{"default  foo dev-1aaaa ", "team-a bare foo  "}, got); diff != "" {
 		t.Error(diff)
 	}
 }
