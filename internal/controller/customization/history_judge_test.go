@@ -91,22 +91,22 @@ func (j *judge) made(cd *hivev1.ClusterDeployment) {
 	if p == nil || !slices.Contains(p.Status.Pending, cd.Name) {
 		j.late[cd.Name] = true
 	}
-	slot := customizationOf(cd)
-	if j.late[cd.Name] || j.forced[cd.Name] || j.forced[slot.Name] {
+	named := customizationOf(cd)
+	if j.late[cd.Name] || j.forced[cd.Name] || j.forced[named.Name] {
 		return
 	}
-	c, _ := j.store.Peek(&hivev1.ClusterDeploymentCustomization{}, slot).(*hivev1.ClusterDeploymentCustomization)
+	c, _ := j.store.Peek(&hivev1.ClusterDeploymentCustomization{}, named).(*hivev1.ClusterDeploymentCustomization)
 	if c == nil {
-		j.broke("cluster %s was made without customization %s", cd.Name, slot)
+		j.broke("cluster %s was made without customization %s", cd.Name, named)
 		return
 	}
 	if holder, _ := lease.Holder(c); holder != client.ObjectKeyFromObject(cd) {
-		j.broke("cluster %s was made on customization %s, which %q has", cd.Name, slot, holder.Name)
+		j.broke("cluster %s was made on customization %s, which %q has", cd.Name, named, holder.Name)
 	}
 	for _, o := range j.store.All(cd) {
 		other := clusterOf(o.(*hivev1.ClusterDeployment))
-		if other.key.Name != cd.Name && other.customization == slot && !other.over() && !j.late[other.key.Name] && !j.forced[other.key.Name] {
-			j.broke("clusters %s and %s are both on customization %s", cd.Name, other.key.Name, slot)
+		if other.key.Name != cd.Name && other.customization == named && !other.over() && !j.late[other.key.Name] && !j.forced[other.key.Name] {
+			j.broke("clusters %s and %s are both on customization %s", cd.Name, other.key.Name, named)
 		}
 	}
 }

@@ -164,3 +164,43 @@ func (s spoiled) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	}
 	return err
 }
+
+// moving is an API server on which something happens after the first read.
+type moving struct {
+	client.Reader
+	then func()
+}
+
+func (m *moving) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	err := m.Reader.Get(ctx, key, into, opts...)
+	if m.then != nil {
+		m.then()
+		m.then = nil
+	}
+	return err
+}
+
+// A name leaves its record when the cluster is there. Who looks for the cluster first, and
+// then into the record, sees neither.
+func TestThePoolIsReadBeforeTheCluster(t *testing.T) {
+	c := newReader(t, recording("x"), held(leased(slot.Name, "x")))
+	r := &Reconciler{
+		Client: c, Clock: clocktesting.NewFakePassiveClock(noon), Events: events.NewFakeRecorder(100),
+		Live: &moving{c, func() {
+			p := recording("x")
+			if err := c.Create(t.Context(), newCluster("x", "p", slot.Name)); err != nil {
+				t.Fatal(err)
+			}
+			p.Status.Pending = nil
+			if err := c.Update(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	}
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: slot}); err != nil {
+		t.Fatal(err)
+	}
+	if got := whoHasIt(t, c); got != "x: x" {
+		t.Errorf("got %q", got)
+	}
+}
