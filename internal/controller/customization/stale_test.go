@@ -2,6 +2,7 @@ package customization
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -187,12 +188,10 @@ func TestThePoolIsReadBeforeTheCluster(t *testing.T) {
 	r := &Reconciler{
 		Client: c, Clock: clocktesting.NewFakePassiveClock(noon), Events: events.NewFakeRecorder(100),
 		Live: &moving{c, func() {
-			p := recording("x")
-			if err := c.Create(t.Context(), newCluster("x", "p", slot.Name)); err != nil {
-				t.Fatal(err)
-			}
+			p := newPool("p", 1)
+			err := errors.Join(c.Create(t.Context(), newCluster("x", "p", slot.Name)), c.Get(t.Context(), client.ObjectKeyFromObject(p), p))
 			p.Status.Pending = nil
-			if err := c.Update(t.Context(), p); err != nil {
+			if err := errors.Join(err, c.Update(t.Context(), p)); err != nil {
 				t.Fatal(err)
 			}
 		}},
