@@ -218,6 +218,13 @@ func (k *keeper) status(name string, e Entry, user Cluster, used bool) (hivev1.I
 		return hivev1.InventoryToBeUpdated, "it was changed after the cluster was made"
 	case used:
 		return hivev1.InventoryReserved, ""
+	}
+	return c.unused(e)
+}
+
+// unused is what one is that no cluster of the pool uses.
+func (c Customization) unused(e Entry) (hivev1.InventoryStatus, string) {
+	switch {
 	case c.Holder != "":
 		return hivev1.InventoryUnavailable, "cluster " + c.Holder + " uses it"
 	case c.Deleting:

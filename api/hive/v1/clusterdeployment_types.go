@@ -217,6 +217,7 @@ type ClusterMetadata struct {
 // +kubebuilder:validation:XValidation:rule="self.__namespace__ == oldSelf.__namespace__ && self.poolName == oldSelf.poolName",message="a cluster stays in its pool: namespace and poolName cannot be changed"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.claimName) || oldSelf.claimName.size() == 0 || (has(self.claimName) && self.claimName == oldSelf.claimName)",message="claimName cannot be changed once it is set: a cluster is claimed once"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.claimedTimestamp) || (has(self.claimedTimestamp) && self.claimedTimestamp == oldSelf.claimedTimestamp)",message="claimedTimestamp cannot be changed once it is set: lifetimes and hibernateAfter count from it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterDeploymentCustomization) || (has(self.clusterDeploymentCustomization) && self.clusterDeploymentCustomization == oldSelf.clusterDeploymentCustomization)",message="clusterDeploymentCustomization cannot be changed once it is set: the cluster was made with it"
 type ClusterPoolReference struct {
 	// Namespace of the pool and of the claim.
 	// +kubebuilder:validation:MaxLength=63

@@ -99,21 +99,9 @@ func (r *Reconciler) try(ctx context.Context, s *seen) error {
 		r.trials.keep(s.pool.UID, nil)
 		return nil
 	}
-	t := r.trials.recall(s.pool.UID)
-	if t == nil || t.generation != s.pool.Generation || r.Clock.Since(t.at) >= retrial {
-		template, found, err := r.template(ctx, s.pool)
-		if err != nil {
-			return err
-		}
-		if !found {
-			return nil // the pool says that it is missing, and makes no clusters
-		}
-		next := &trial{at: r.Clock.Now(), generation: s.pool.Generation, template: template, faults: map[types.NamespacedName]string{}}
-		if t != nil && t.generation == next.generation && bytes.Equal(t.template, template) {
-			next.faults = t.faults
-		}
-		t = next
-		r.trials.keep(s.pool.UID, t)
+	t, err := r.trial(ctx, s.pool)
+	if err != nil || t == nil {
+		return err
 	}
 	s.faults = map[string]string{}
 	for _, name := range s.pool.Spec.Inventory.Names() {
@@ -121,21 +109,47 @@ func (r *Reconciler) try(ctx context.Context, s *seen) error {
 		if c == nil {
 			continue
 		}
-		version, err := inventory.Version(c.Spec)
+		words, err := t.fault(s.pool, c)
 		if err != nil {
 			return err
-		}
-		key := types.NamespacedName{Name: name, Namespace: version}
-		words, known := t.faults[key]
-		if !known {
-			words = facts.Fault(t.template, s.pool, c)
-			t.faults[key] = words
 		}
 		if words != "" {
 			s.faults[name] = words
 		}
 	}
 	return nil
+}
+
+// trial is what was found out before, if the pool and its template are still the same;
+// nil while the template does not exist: the pool says so, and makes no clusters.
+func (r *Reconciler) trial(ctx context.Context, p *hivev1.ClusterPool) (*trial, error) {
+	t := r.trials.recall(p.UID)
+	if t != nil && t.generation == p.Generation && r.Clock.Since(t.at) < retrial {
+		return t, nil
+	}
+	template, found, err := r.template(ctx, p)
+	if err != nil || !found {
+		return nil, err
+	}
+	next := &trial{at: r.Clock.Now(), generation: p.Generation, template: template, faults: map[types.NamespacedName]string{}}
+	if t != nil && t.generation == next.generation && bytes.Equal(t.template, template) {
+		next.faults = t.faults
+	}
+	r.trials.keep(p.UID, next)
+	return next, nil
+}
+
+// fault tries a customization that was not tried in its present version.
+func (t *trial) fault(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) (string, error) {
+	version, err := inventory.Version(c.Spec)
+	if err != nil {
+		return "", err
+	}
+	key := types.NamespacedName{Name: c.Name, Namespace: version}
+	if _, known := t.faults[key]; !known {
+		t.faults[key] = facts.Fault(t.template, p, c)
+	}
+	return t.faults[key], nil
 }
 
 // denounce tells on customizations that nobody uses why they do not apply to this pool.

@@ -191,13 +191,13 @@ func TestTwoPoolsShareAnInventory(t *testing.T) {
 // B20: without its leading slash a path means the same, and one that leads nowhere is told.
 func TestAPatchThatDoesNotApplyIsToldAndSkipped(t *testing.T) {
 	bad, good := named("bad", "one"), named("good", "two")
-	bad.Spec.InstallConfigPatches[0].Path = "metadata/nmae"
+	bad.Spec.InstallConfigPatches[0].Path = "metadata/names"
 	s := newShelf(t, listing(1, "bad", "good"), bad, good)
 	s.keep("p", 2)
 	s.want("entries", s.entries("p"), "bad BrokenByConfiguration 3, good Reserved 3 p-00001")
 	s.get(bad)
 	applied := lease.Find(bad, hivev1.CustomizationApplySucceeded)
-	if applied.Reason != hivev1.ReasonBrokenBySyntax || !strings.Contains(applied.Message, "metadata/nmae") {
+	if applied.Reason != hivev1.ReasonBrokenBySyntax || !strings.Contains(applied.Message, "metadata/names") {
 		t.Errorf("ApplySucceeded says %s: %s", applied.Reason, applied.Message)
 	}
 	version := bad.ResourceVersion
@@ -207,7 +207,7 @@ func TestAPatchThatDoesNotApplyIsToldAndSkipped(t *testing.T) {
 	}
 	p := newPool(0, 0)
 	s.get(p)
-	if c := condition.Find(p.Status.Conditions, hivev1.PoolInventoryValid); c.Reason != hivev1.ReasonInventoryInvalid || !strings.Contains(c.Message, "metadata/nmae") {
+	if c := condition.Find(p.Status.Conditions, hivev1.PoolInventoryValid); c.Reason != hivev1.ReasonInventoryInvalid || !strings.Contains(c.Message, "metadata/names") {
 		t.Errorf("InventoryValid says %s: %s", c.Reason, c.Message)
 	}
 

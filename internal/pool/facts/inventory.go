@@ -41,7 +41,8 @@ func (o Objects) Books() (inventory.Books, error) {
 		if name := CustomizationOf(cd); name != "" {
 			s.Clusters = append(s.Clusters, inventory.Cluster{
 				Name: cd.Name, Customization: name, Version: cd.Annotations[hivev1.AnnotationCustomizationVersion],
-				Claimed: cd.Spec.ClusterPoolRef.ClaimName != "", Installed: cd.Spec.Installed, Failed: !cd.Spec.Installed && condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
+				Claimed: cd.Spec.ClusterPoolRef.ClaimName != "", Installed: cd.Spec.Installed,
+				Failed:  !cd.Spec.Installed && condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
 				Failure: failure(cd),
 			})
 		}
