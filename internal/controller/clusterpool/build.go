@@ -116,7 +116,7 @@ func (m material) build(name string, c *hivev1.ClusterDeploymentCustomization) (
 			hivev1.LabelNamespacePoolName: m.pool.Name,
 		})}},
 		&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: facts.InstallConfigName(name)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: cd.Spec.Provisioning.InstallConfigSecretRef.Name},
 			Data:       map[string][]byte{hivev1.SecretKeyInstallConfig: raw},
 		},
 	}
@@ -145,6 +145,10 @@ func (m material) installConfig(cd *hivev1.ClusterDeployment, c *hivev1.ClusterD
 	cd.Spec.ClusterPoolRef.CustomizationRef = &corev1.LocalObjectReference{Name: c.Name}
 	cd.Annotations[hivev1.AnnotationCustomizationVersion] = version
 	cd.Finalizers = append(cd.Finalizers, hivev1.FinalizerLease)
+	// What is called after its content is never that of an earlier attempt, with another
+	// customization or before this one was edited: Secrets that exist are left as they are.
+	sum := sha256.Sum256(raw)
+	cd.Spec.Provisioning.InstallConfigSecretRef.Name += "-" + hex.EncodeToString(sum[:])[:8]
 	return raw, nil
 }
 

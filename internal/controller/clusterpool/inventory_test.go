@@ -108,6 +108,15 @@ func (s *shelf) clusters() string {
 	return strings.Join(parts, ", ")
 }
 
+// installConfig is what a cluster is made from.
+func (s *shelf) installConfig(cd *hivev1.ClusterDeployment) string {
+	s.t.Helper()
+	var secret corev1.Secret
+	secret.Namespace, secret.Name = cd.Namespace, cd.Spec.Provisioning.InstallConfigSecretRef.Name
+	s.get(&secret)
+	return string(secret.Data[hivev1.SecretKeyInstallConfig])
+}
+
 func (s *shelf) holder(c *hivev1.ClusterDeploymentCustomization) string {
 	s.t.Helper()
 	s.get(c)
@@ -131,15 +140,12 @@ func TestEachClusterOfAnInventoryHasACustomization(t *testing.T) {
 	s.want("who has a", s.holder(a), "p-00001")
 	s.want("who has b", s.holder(b), "p-00002")
 
-	var secret corev1.Secret
-	secret.Namespace, secret.Name = "p-00001", "p-00001-install-config"
-	s.get(&secret)
-	if raw := string(secret.Data[hivev1.SecretKeyInstallConfig]); !strings.Contains(raw, "name: one") {
-		t.Errorf("the install-config does not name the cluster one:\n%s", raw)
-	}
 	var cd hivev1.ClusterDeployment
 	cd.Namespace, cd.Name = "p-00001", "p-00001"
 	s.get(&cd)
+	if raw := s.installConfig(&cd); !strings.Contains(raw, "name: one") {
+		t.Errorf("the install-config does not name the cluster one:\n%s", raw)
+	}
 	if !slices.Contains(cd.Finalizers, hivev1.FinalizerLease) || cd.Annotations[hivev1.AnnotationCustomizationVersion] == "" {
 		t.Errorf("it has finalizers %v, annotations %v", cd.Finalizers, cd.Annotations)
 	}
@@ -264,6 +270,45 @@ func TestAClusterOfARemovedEntryIsStale(t *testing.T) {
 	s.want("AllClustersCurrent", fmt.Sprintf("%s %s", c.Reason, c.Message),
 		"SomeClusterDeploymentsStale Some unassigned ClusterDeployments do not match the pool configuration: p-00001")
 	s.want("entries", s.entries("p"), "a ToBeDeleted 3 p-00001, b Available 3")
+}
+
+// A process died between the Secret of a cluster and the cluster; then the customization
+// was edited, or another one was taken. What is made then is not made from the old Secret.
+func TestAClusterIsMadeFromItsOwnInstallConfig(t *testing.T) {
+	a := named("a", "one")
+	s := newShelf(t, listing(1, "a"), a)
+	died := errors.New("died")
+	s.pools.Client = &mortal{Client: s.Client, err: died}
+	key := types.NamespacedName{Namespace: "pools", Name: "p"}
+	if _, err := s.pools.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); !errors.Is(err, died) {
+		t.Fatalf("it made the cluster: %v", err)
+	}
+	s.pools.Client = s.Client
+	s.get(a)
+	a.Spec.InstallConfigPatches[0].Value.Raw = []byte(`"two"`)
+	if err := s.Update(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	s.keep("p", 2)
+	s.want("clusters", s.clusters(), "p-00001 of a as two.example.com")
+	cd := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "p-00001", Name: "p-00001"}}
+	s.get(cd)
+	if raw := s.installConfig(cd); !strings.Contains(raw, "name: two") {
+		t.Errorf("it is made from an older install-config:\n%s", raw)
+	}
+}
+
+// mortal makes no clusters.
+type mortal struct {
+	client.Client
+	err error
+}
+
+func (m *mortal) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	if _, ok := o.(*hivev1.ClusterDeployment); ok {
+		return m.err
+	}
+	return m.Client.Create(ctx, o, opts...)
 }
 
 func TestANameWithoutACustomizationIsDropped(t *testing.T) {
