@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -161,9 +162,13 @@ func (r *Reconciler) denounce(ctx context.Context, s *seen) error {
 		if e.Status != hivev1.InventoryBrokenByConfiguration || c == nil || c.Unreadable != "" {
 			continue
 		}
+		by := "pool " + s.pool.Name + ": "
+		if told := lease.Find(c, hivev1.CustomizationApplySucceeded); lease.Denounced(c) && !strings.HasPrefix(told.Message, by) && !s.loses(name) {
+			continue // another pool has told of it; two that told it each in its words would never end
+		}
 		before := c.DeepCopy()
 		c = c.DeepCopy()
-		lease.Applied(c, hivev1.ReasonBrokenBySyntax, e.Message, r.Clock.Now())
+		lease.Denounce(c, by+e.Message, r.Clock.Now())
 		wrote, err := patch.Status(ctx, r.Client, before, c)
 		if err != nil {
 			return fmt.Errorf("telling that customization %s does not apply: %w", name, err)
@@ -173,6 +178,12 @@ func (r *Reconciler) denounce(ctx context.Context, s *seen) error {
 		}
 	}
 	return nil
+}
+
+// loses reports whether a customization is recorded for a cluster that is not there yet.
+func (s *seen) loses(name string) bool {
+	ref := s.pool.Status.Inventory[name].ClusterDeployment
+	return ref != nil && slices.Contains(s.snapshot.Pending, ref.Name)
 }
 
 func (r *Reconciler) noteCustomization(s *seen, c *hivev1.ClusterDeploymentCustomization) {

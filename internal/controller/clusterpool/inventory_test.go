@@ -311,6 +311,44 @@ func (m *mortal) Create(ctx context.Context, o client.Object, opts ...client.Cre
 	return m.Client.Create(ctx, o, opts...)
 }
 
+// Two pools that each have their own reason against a customization tell one of them,
+// and do not correct each other for ever.
+func TestTwoPoolsDoNotQuarrelOverWhyACustomizationDoesNotApply(t *testing.T) {
+	a := named("a", "one")
+	word := &runtime.RawExtension{Raw: []byte(`"example.com"`)}
+	a.Spec.InstallConfigPatches = []hivev1.PatchEntity{{Op: "test", Path: "/baseDomain", Value: word}, {Op: "remove", Path: "/nowhere"}}
+	q := listing(1, "a")
+	q.Name, q.Spec.BaseDomain = "q", "example.org"
+	s := newShelf(t, listing(1, "a"), q, a)
+	s.keep("p", 1)
+	s.keep("q", 1)
+	s.get(a)
+	told := lease.Find(a, hivev1.CustomizationApplySucceeded)
+	if told.Reason != hivev1.ReasonBrokenBySyntax || !strings.HasPrefix(told.Message, "pool p: ") || !strings.Contains(told.Message, "nowhere") {
+		t.Errorf("it says %s: %s", told.Reason, told.Message)
+	}
+	version := a.ResourceVersion
+	for range 3 {
+		s.keep("p", 1)
+		s.keep("q", 1)
+	}
+	if s.get(a); a.ResourceVersion != version {
+		t.Error("they write it again and again")
+	}
+
+	t.Log("edited, it is told anew")
+	a.Spec.InstallConfigPatches[1].Path = "/elsewhere"
+	a.Generation++ // an API server would
+	if err := s.Update(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	s.keep("q", 1)
+	s.get(a)
+	if told := lease.Find(a, hivev1.CustomizationApplySucceeded); !strings.HasPrefix(told.Message, "pool q: ") {
+		t.Errorf("it says %s", told.Message)
+	}
+}
+
 func TestANameWithoutACustomizationIsDropped(t *testing.T) {
 	a := named("a", "one")
 	s := newShelf(t, listing(1, "a"), a)

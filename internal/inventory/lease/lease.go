@@ -83,6 +83,19 @@ func Applied(c *hivev1.ClusterDeploymentCustomization, reason, message string, n
 		status = metav1.ConditionTrue
 	}
 	set(c, hivev1.CustomizationApplySucceeded, status, reason, message, now)
+	Find(c, hivev1.CustomizationApplySucceeded).ObservedGeneration = 0
+}
+
+// Denounce tells why c, as its spec is now, does not apply.
+func Denounce(c *hivev1.ClusterDeploymentCustomization, message string, now time.Time) {
+	Applied(c, hivev1.ReasonBrokenBySyntax, message, now)
+	Find(c, hivev1.CustomizationApplySucceeded).ObservedGeneration = c.Generation
+}
+
+// Denounced reports whether it has been told that c, as its spec is now, does not apply.
+func Denounced(c *hivev1.ClusterDeploymentCustomization) bool {
+	have := Find(c, hivev1.CustomizationApplySucceeded)
+	return have != nil && have.Reason == hivev1.ReasonBrokenBySyntax && have.ObservedGeneration == c.Generation
 }
 
 // Find is the condition of that type, or nil.
