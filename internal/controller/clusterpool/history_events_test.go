@@ -14,6 +14,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 var (
@@ -29,7 +30,7 @@ const (
 
 func (h *history) newPool(name string) *hivev1.ClusterPool {
 	p := newPool(int32(h.rand.IntN(5)), int32(h.rand.IntN(4)))
-	p.Name = name
+	p.Name, p.Spec.BaseDomain = name, domain(name)
 	p.Spec.MaxSize, p.Spec.MaxConcurrent = h.number(8), h.number(4)
 	if h.rand.IntN(2) == 0 {
 		p.Spec.HibernationConfig = &hivev1.HibernationConfig{ResumeTimeout: "20m"}
@@ -37,6 +38,9 @@ func (h *history) newPool(name string) *hivev1.ClusterPool {
 	if h.rand.IntN(4) == 0 {
 		week := hivev1.Duration("168h")
 		p.Spec.ClaimLifetime = &hivev1.ClusterPoolClaimLifetime{Maximum: &week}
+	}
+	if h.mood.inventory && h.rand.IntN(4) > 0 {
+		p.Spec.Inventory = h.newList()
 	}
 	return p
 }
@@ -216,7 +220,8 @@ func (h *history) progress() {
 		return
 	}
 	if o := h.any(&hivev1.ClusterDeployment{}); o != nil {
-		h.move(o.(*hivev1.ClusterDeployment), h.rand.IntN(10) == 0)
+		cd := o.(*hivev1.ClusterDeployment)
+		h.move(cd, h.rand.IntN(10) == 0, h.cursed[facts.CustomizationOf(cd)])
 	}
 }
 
@@ -224,8 +229,8 @@ func (h *history) sweep(o client.Object) bool {
 	return h.store.Sweep(h.t.Context(), o.GetName())
 }
 
-// move moves a cluster on, well or badly. It reports whether it was there already.
-func (h *history) move(cd *hivev1.ClusterDeployment, bad bool) bool {
+// move moves a cluster on, well or badly; a cursed one is never installed. It reports whether it was there already.
+func (h *history) move(cd *hivev1.ClusterDeployment, bad, cursed bool) bool {
 	now, before := metav1.NewTime(h.clock.Now()), h.store.Writes()
 	what := "move"
 	if bad {
@@ -240,7 +245,7 @@ func (h *history) move(cd *hivev1.ClusterDeployment, bad bool) bool {
 			controllerutil.AddFinalizer(cd, hivev1.FinalizerDeprovision)
 		case gaveUp:
 		case !cd.Spec.Installed:
-			install(cd, bad, h.rand.IntN(2) == 0, now.Time)
+			install(cd, bad || cursed, cursed || h.rand.IntN(2) == 0, now.Time)
 		default:
 			power(cd, bad, now)
 		}

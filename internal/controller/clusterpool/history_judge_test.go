@@ -36,6 +36,7 @@ type judge struct {
 	limit    map[version]*int32                    // a pool's maxConcurrent
 	own      map[written]*hivev1.ClusterDeployment // clusters as a process wrote them last
 	ended    map[*chaos.Task]int                   // how many clusters a pass has deleted
+	leases   leases
 }
 
 type written struct {
@@ -53,7 +54,7 @@ func newJudge(s *chaos.Store, c clock.PassiveClock, alone bool) *judge {
 	return &judge{
 		store: s, clock: c, alone: alone,
 		recorded: map[string]bool{}, late: map[string]bool{}, again: map[string]bool{}, claimOf: map[string]string{}, toldTo: map[string]types.UID{},
-		limit: map[version]*int32{}, own: map[written]*hivev1.ClusterDeployment{}, ended: map[*chaos.Task]int{},
+		limit: map[version]*int32{}, own: map[written]*hivev1.ClusterDeployment{}, ended: map[*chaos.Task]int{}, leases: newLeases(),
 	}
 }
 
@@ -94,12 +95,14 @@ func (j *judge) wrote(ctx context.Context, w chaos.Write) {
 		j.pool(changeOf[*hivev1.ClusterPool](w, by))
 	case *corev1.Namespace:
 		j.namespace(changeOf[*corev1.Namespace](w, by))
+	case *hivev1.ClusterDeploymentCustomization:
+		j.customization(changeOf[*hivev1.ClusterDeploymentCustomization](w, by))
 	}
 	if by == nil || w.Before == nil {
 		return
 	}
 	for _, f := range w.Before.GetFinalizers() {
-		ours := f == hivev1.FinalizerPool || f == hivev1.FinalizerClaim
+		ours := f == hivev1.FinalizerPool || f == hivev1.FinalizerClaim || f == hivev1.FinalizerLease
 		if !ours && !slices.Contains(w.After.GetFinalizers(), f) {
 			j.broke("%s took finalizer %s from %T %s", by.Name, f, w.After, w.After.GetName())
 		}
@@ -116,6 +119,7 @@ func (j *judge) cluster(c change[*hivev1.ClusterDeployment]) {
 	}
 	if c.created {
 		j.making(c)
+		j.leased(c)
 		return
 	}
 	if was := j.claimOf[name]; was != claim {
@@ -287,6 +291,7 @@ func (j *judge) pool(c change[*hivev1.ClusterPool]) {
 	if more {
 		j.growing(c)
 	}
+	j.books(c)
 }
 
 // members are the clusters of a pool that exist.
@@ -328,7 +333,7 @@ func (j *judge) growing(c change[*hivev1.ClusterPool]) {
 	}
 	for _, cd := range members {
 		own := j.own[written{c.by.Process, cd.Name}]
-		if !j.again[cd.Name] && spare(cd, set, j.clock.Now()) &&
+		if !j.again[cd.Name] && !j.leases.excused[cd.Name] && spare(cd, set, j.clock.Now()) &&
 			(seen[cd.Name] == nil || spare(seen[cd.Name], set, j.clock.Now())) && (own == nil || spare(own, set, j.clock.Now())) {
 			good++
 		}

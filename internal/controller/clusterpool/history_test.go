@@ -24,6 +24,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
+	"hotspare.io/hotspare/internal/controller/customization"
 	"hotspare.io/hotspare/internal/controller/namespace"
 	"hotspare.io/hotspare/internal/crash/chaos"
 )
@@ -33,9 +34,9 @@ var (
 	historySteps = flag.Int("history.steps", 10000, "how many steps, calls of the API and events, the random histories have in all, at least; 1 is one history")
 )
 
-// TestHistoriesOfPoolsAndClaims runs the controllers of pools, claims and
+// TestHistoriesOfPoolsAndClaims runs the controllers of pools, claims, leases and
 // namespaces through random histories: users who claim, release, resize and edit;
-// installs and resumes that fail; caches that are behind, each kind by itself;
+// in about half of them with inventories; installs and resumes that fail; caches that are behind, each kind by itself;
 // processes that die at any call; two of them that both think they lead. What
 // must always hold is checked after every write (judge), and that all comes right
 // when nothing happens any more is checked in the end (converge).
@@ -85,13 +86,15 @@ type mood struct {
 	lag     int
 	crashes bool
 	length  int
+	// inventory is set when pools take customizations, at least now and then.
+	inventory bool
 }
 
 func newMood(r *rand.Rand) mood {
 	return mood{
 		replicas: 1 + r.IntN(2), pools: 1 + r.IntN(2),
 		lag: []int{0, 2, 2, 20}[r.IntN(4)], crashes: r.IntN(3) > 0,
-		length: 300 + r.IntN(1500),
+		length: 300 + r.IntN(1500), inventory: r.IntN(2) == 0,
 	}
 }
 
@@ -111,7 +114,9 @@ type history struct {
 	// overlap is set while those who do not lead any longer do not know it yet.
 	overlap bool
 	judge   *judge
-	calls   []*chaos.Call
+	// cursed are the customizations with which every install fails for good.
+	cursed map[string]bool
+	calls  []*chaos.Call
 
 	serial, steps int
 	log           []fmt.Stringer
@@ -121,7 +126,7 @@ type history struct {
 func newHistory(t *testing.T, scheme *runtime.Scheme, seed uint64) *history {
 	t.Helper()
 	h := &history{
-		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), keep: 150,
+		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), keep: 150, cursed: map[string]bool{},
 		clock:   clocktesting.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)),
 		indexes: &chaos.Indexes{}, scheduler: &chaos.Scheduler{},
 	}
@@ -129,13 +134,14 @@ func newHistory(t *testing.T, scheme *runtime.Scheme, seed uint64) *history {
 	h.store = chaos.New(scheme, h.clock, allKinds...)
 	h.judge = newJudge(h.store, h.clock, h.mood.replicas == 1)
 	h.store.Wrote = h.judge.wrote
-	if err := errors.Join(clusterpool.Index(t.Context(), h.indexes), clusterclaim.Index(t.Context(), h.indexes)); err != nil {
+	if err := errors.Join(clusterpool.Index(t.Context(), h.indexes), clusterclaim.Index(t.Context(), h.indexes), customization.Index(t.Context(), h.indexes)); err != nil {
 		t.Fatal(err)
 	}
 	h.make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pools"}})
 	for _, name := range imageSets {
 		h.make(&hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "x:" + name}})
 	}
+	h.stock()
 	for i := range h.mood.pools {
 		h.make(h.newPool(poolNames[i]))
 	}
@@ -178,6 +184,8 @@ func (h *history) step() {
 		h.progress()
 	case n < 96:
 		h.users()
+	case n < 97 && h.mood.inventory:
+		h.stockists()
 	case n < 98:
 		h.pass(time.Duration(1+h.rand.IntN(300)) * time.Second)
 	default:
@@ -232,8 +240,8 @@ func (h *history) reconcile() {
 	if h.scheduler.Running(r.process) >= 4 {
 		return
 	}
-	c := r.controllers[[]int{0, 0, 0, 1, 1, 2}[h.rand.IntN(6)]]
-	keys := r.view.Keys(c.like)
+	c := r.controllers[[]int{0, 0, 0, 1, 1, 2, 3}[h.rand.IntN(h.kinds())]]
+	keys := h.keys(r, c)
 	if len(keys) == 0 {
 		return
 	}
@@ -330,6 +338,7 @@ func (h *history) start(i int) {
 			{&clusterpool.Reconciler{Client: view.Client(), Live: live, Clock: h.clock, Events: &recorder, Suffix: h.suffix}, "pool", &hivev1.ClusterPool{}},
 			{&clusterclaim.Reconciler{Client: view.Client(), Live: live, Clock: h.clock, Events: &recorder}, "claim", &hivev1.ClusterClaim{}},
 			{&namespace.Reconciler{Client: view.Client(), Live: live}, "namespace", &corev1.Namespace{}},
+			{&customization.Reconciler{Client: view.Client(), Live: live, Clock: h.clock, Events: &recorder}, "customization", &hivev1.ClusterDeploymentCustomization{}},
 		},
 	}
 	for _, like := range cached {

@@ -22,7 +22,7 @@ import (
 // cached are the kinds that processes have caches of.
 var cached = []client.Object{
 	&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}, &hivev1.ClusterImageSet{}, &corev1.Namespace{},
-	&rbacv1.Role{}, &rbacv1.RoleBinding{},
+	&rbacv1.Role{}, &rbacv1.RoleBinding{}, &hivev1.ClusterDeploymentCustomization{},
 }
 
 // allKinds are all kinds that the API has.
