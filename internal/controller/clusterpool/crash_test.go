@@ -22,6 +22,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
+	"hotspare.io/hotspare/internal/controller/customization"
 	"hotspare.io/hotspare/internal/controller/namespace"
 	"hotspare.io/hotspare/internal/crash"
 	"hotspare.io/hotspare/internal/crash/chaos"
@@ -36,12 +37,12 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// stage is a scenario with the controllers of pools and claims, and a world in
+// stage is a scenario with the controllers of pools, claims and leases, and a world in
 // which installs succeed and machines obey at once.
 func stage(t *testing.T, acts ...func(context.Context, client.Client) error) crash.Scenario {
 	t.Helper()
 	var ix chaos.Indexes
-	if err := errors.Join(clusterpool.Index(t.Context(), &ix), clusterclaim.Index(t.Context(), &ix)); err != nil {
+	if err := errors.Join(clusterpool.Index(t.Context(), &ix), clusterclaim.Index(t.Context(), &ix), customization.Index(t.Context(), &ix)); err != nil {
 		t.Fatal(err)
 	}
 	serial := 0
@@ -65,9 +66,10 @@ func stage(t *testing.T, acts ...func(context.Context, client.Client) error) cra
 			}
 			claims := &clusterclaim.Reconciler{Client: cached, Live: live, Clock: now, Events: recorder}
 			homes := &namespace.Reconciler{Client: cached, Live: live}
+			leases := &customization.Reconciler{Client: cached, Live: live, Clock: now, Events: recorder}
 			return []crash.Controller{
 				every(cached, &hivev1.ClusterPoolList{}, pools), every(cached, &hivev1.ClusterClaimList{}, claims),
-				every(cached, &corev1.NamespaceList{}, homes),
+				every(cached, &corev1.NamespaceList{}, homes), every(cached, &hivev1.ClusterDeploymentCustomizationList{}, leases),
 			}
 		},
 	}
@@ -100,6 +102,10 @@ func keysOf(list client.ObjectList) []client.ObjectKey {
 		for i := range l.Items {
 			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
 		}
+	case *hivev1.ClusterDeploymentCustomizationList:
+		for i := range l.Items {
+			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
+		}
 	case *corev1.NamespaceList:
 		for i := range l.Items {
 			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
@@ -125,7 +131,9 @@ func world(ctx context.Context, api client.Client) (bool, error) {
 		var err error
 		switch before := cd.DeepCopy(); {
 		case cd.DeletionTimestamp != nil:
-			controllerutil.RemoveFinalizer(cd, hivev1.FinalizerDeprovision)
+			if !controllerutil.RemoveFinalizer(cd, hivev1.FinalizerDeprovision) {
+				continue
+			}
 			err = api.Patch(ctx, cd, client.MergeFrom(before))
 		case !cd.Spec.Installed:
 			controllerutil.AddFinalizer(cd, hivev1.FinalizerDeprovision)

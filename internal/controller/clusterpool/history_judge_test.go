@@ -355,7 +355,8 @@ func (j *judge) growing(c change[*hivev1.ClusterPool]) {
 
 // concurrent: a pass begins no more than the pool may have under way. What is, is
 // as the pass saw it; what it could not see is as it is. What a claim was told
-// of is that claim's, though the pass may see it from before, or made again.
+// of is that claim's, though the pass may see it from before, or made again; and one
+// whose lease was taken away by hand is broken to its pool, though its install goes on.
 func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32) {
 	seen := map[string]*hivev1.ClusterDeployment{}
 	for _, o := range by.Listed["ClusterDeployment"] {
@@ -363,7 +364,7 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32) {
 	}
 	n := j.ended[by]
 	for _, cd := range j.members(p) {
-		if (j.again[cd.Name] || j.toldTo[cd.Name] != "") && cd.DeletionTimestamp == nil {
+		if (j.again[cd.Name] || j.toldTo[cd.Name] != "" || j.leases.excused[cd.Name]) && cd.DeletionTimestamp == nil {
 			continue
 		}
 		if old := seen[cd.Name]; old != nil {

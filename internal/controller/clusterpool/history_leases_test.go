@@ -162,7 +162,7 @@ func (j *judge) ending(c change[*hivev1.ClusterDeploymentCustomization], was typ
 		}
 	case cd == nil:
 		for _, o := range j.store.All(&hivev1.ClusterPool{}) {
-			if p := o.(*hivev1.ClusterPool); j.alone && slices.Contains(p.Status.Pending, was.Name) && !j.leases.made[was.Name] {
+			if p := o.(*hivev1.ClusterPool); slices.Contains(p.Status.Pending, was.Name) && !j.leases.made[was.Name] {
 				j.broke("%s ended the lease of customization %s, and cluster %s is about to be made", c.by.Name, c.after.Name, was.Name)
 			}
 		}
@@ -170,16 +170,13 @@ func (j *judge) ending(c change[*hivev1.ClusterDeploymentCustomization], was typ
 }
 
 // taking: a lease is taken for a name that is recorded with that customization, or for
-// a cluster that was made with it. Another process may have changed the record since.
+// a cluster that was made with it.
 func (j *judge) taking(c change[*hivev1.ClusterDeploymentCustomization], holder string) {
 	if cd := j.clusterNamed(holder); cd != nil && slotOf(cd) == client.ObjectKeyFromObject(c.after) {
 		return
 	}
 	if c.after.DeletionTimestamp != nil || !slices.Contains(c.after.Finalizers, hivev1.FinalizerLease) {
 		j.broke("%s took customization %s, and nothing holds it", c.by.Name, c.after.Name)
-	}
-	if !j.alone {
-		return
 	}
 	for _, o := range j.store.All(&hivev1.ClusterPool{}) {
 		p := o.(*hivev1.ClusterPool)
