@@ -9,6 +9,7 @@ package inventory
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -124,22 +125,31 @@ func (s Snapshot) usersOf() map[string][]Cluster {
 	for name, users := range out {
 		holder := s.Customizations[name].Holder
 		slices.SortFunc(users, func(a, b Cluster) int {
-			if (a.Name == holder) != (b.Name == holder) {
-				return map[bool]int{true: -1, false: 1}[a.Name == holder]
-			}
-			return cmp.Compare(a.Name, b.Name)
+			return cmp.Or(cmp.Compare(rank(a.Name == holder), rank(b.Name == holder)), cmp.Compare(a.Name, b.Name))
 		})
 	}
 	return out
 }
 
+// rank puts what is so before what is not.
+func rank(is bool) int {
+	if is {
+		return 0
+	}
+	return 1
+}
+
 // house leaves each pending name the customization that is recorded for it, if it can
 // still be made with that. Also one that is no longer listed: another process may be
-// making the cluster right now.
+// making the cluster right now. Were two recorded for it, the one that it holds counts.
 func (k *keeper) house() {
 	k.pending = map[string]string{}
-	for name, e := range k.Recorded {
-		if !slices.Contains(k.Pending, e.Cluster) {
+	holds := func(name string) bool { return k.Customizations[name].Holder == k.Recorded[name].Cluster }
+	names := slices.Sorted(maps.Keys(k.Recorded))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(holds(a)), rank(holds(b))) })
+	for _, name := range names {
+		e := k.Recorded[name]
+		if !slices.Contains(k.Pending, e.Cluster) || k.books.Homes[e.Cluster] != "" {
 			continue
 		}
 		c, exists := k.Customizations[name]
@@ -182,7 +192,7 @@ func (k *keeper) enter(name string) {
 	case user.Version != "":
 		e.Version = user.Version
 	case exists && !used:
-		if e.Version != c.Version || k.Recorded[name].Status == hivev1.InventoryMissing {
+		if e.Version != c.Version || k.Recorded[name].Status == hivev1.InventoryMissing && !c.Deleting {
 			e.forgive()
 		}
 		e.Version = c.Version
