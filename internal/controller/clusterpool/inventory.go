@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -157,8 +158,8 @@ func (t *trial) fault(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomiz
 // It is done before any name is given another customization: a process that has not
 // seen this one's fault, and is about to take it, then finds it changed.
 func (r *Reconciler) denounce(ctx context.Context, s *seen) error {
-	for name, e := range s.books.Entries {
-		c := s.customizations[name]
+	for _, name := range slices.Sorted(maps.Keys(s.books.Entries)) {
+		c, e := s.customizations[name], s.books.Entries[name]
 		if e.Status != hivev1.InventoryBrokenByConfiguration || c == nil || c.Unreadable != "" {
 			continue
 		}
@@ -256,6 +257,26 @@ func (r *Reconciler) home(ctx context.Context, s *seen, cluster string) (*hivev1
 	}
 	r.customizations.Note(c, r.Clock.Now())
 	return c, nil
+}
+
+// settleDisplaced leaves among the displaced clusters those that certainly are. A cache
+// of customizations that is behind shows a new cluster's as held by the one before; were
+// it believed, another cluster would be made in its place.
+func (r *Reconciler) settleDisplaced(ctx context.Context, s *seen) error {
+	for _, name := range slices.Sorted(maps.Keys(s.books.Displaced)) {
+		cd := s.clusters[name]
+		if cd.DeletionTimestamp != nil {
+			continue // nothing depends on it
+		}
+		err := r.stillDisplaced(ctx, s, cd)
+		if kind := fault.Of(err); err != nil && kind != fault.Conflict && kind != fault.Gone {
+			return err
+		}
+		if err != nil {
+			delete(s.books.Displaced, name)
+		}
+	}
+	return nil
 }
 
 // stillDisplaced makes sure, past all caches, that another cluster which exists has a

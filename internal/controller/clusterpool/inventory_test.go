@@ -19,6 +19,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/inventory/lease"
 )
 
@@ -347,6 +348,29 @@ func TestTwoPoolsDoNotQuarrelOverWhyACustomizationDoesNotApply(t *testing.T) {
 	if told := lease.Find(a, hivev1.CustomizationApplySucceeded); !strings.HasPrefix(told.Message, "pool q: ") {
 		t.Errorf("it says %s", told.Message)
 	}
+}
+
+// A cache that is behind shows a new cluster's customization as held by the one before:
+// that makes no second cluster in its place.
+func TestAClusterThatOnlySeemsDisplacedIsNotReplaced(t *testing.T) {
+	a, b := named("a", "one"), named("b", "two")
+	s := newShelf(t, listing(1, "a", "b"), a, b)
+	s.keep("p", 2)
+	s.get(a)
+	stale := &behind{Client: s.Client, shows: a.DeepCopy()}
+	lease.Lease(stale.shows, types.NamespacedName{Namespace: "p-0", Name: "p-0"}, types.NamespacedName{Namespace: "pools", Name: "p"}, noon, "")
+	stale.shows.ResourceVersion = "1"
+	p := nextPools(s, stale)
+	if _, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "pools", Name: "p"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.want("clusters", s.clusters(), "p-00001 of a as one.example.com")
+	s.want("who has b", s.holder(b), "")
+}
+
+// nextPools is the controller of another process, with that cache.
+func nextPools(s *shelf, cache client.Client) *clusterpool.Reconciler {
+	return &clusterpool.Reconciler{Client: cache, Live: s.Client, Clock: s.clock, Events: s.pools.Events, Suffix: s.pools.Suffix}
 }
 
 func TestANameWithoutACustomizationIsDropped(t *testing.T) {

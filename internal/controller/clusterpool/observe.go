@@ -66,6 +66,12 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 	if err = r.try(ctx, s); err != nil {
 		return nil, err
 	}
+	if s.books, err = s.objects().Books(); err != nil {
+		return nil, err
+	}
+	if err = r.settleDisplaced(ctx, s); err != nil {
+		return nil, err
+	}
 	s.snapshot, err = r.snapshot(s)
 	return s, err
 }
@@ -114,10 +120,6 @@ func (s *seen) objects() facts.Objects {
 }
 
 func (r *Reconciler) snapshot(s *seen) (pool.Snapshot, error) {
-	var err error
-	if s.books, err = s.objects().Books(); err != nil {
-		return pool.Snapshot{}, err
-	}
 	snap, err := s.objects().Snapshot(s.books, r.Clock.Now())
 	if err != nil {
 		return snap, err
