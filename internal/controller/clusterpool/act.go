@@ -291,6 +291,9 @@ func (r *Reconciler) createOne(ctx context.Context, s *seen, from material, name
 		if c, err = r.home(ctx, s, name); err != nil {
 			return err
 		}
+		if err = r.stillRecorded(ctx, s, name, c.Name); err != nil {
+			return err
+		}
 	}
 	objects, cd, err := from.build(name, c)
 	if err != nil {

@@ -39,7 +39,7 @@ func (h *history) newPool(name string) *hivev1.ClusterPool {
 		week := hivev1.Duration("168h")
 		p.Spec.ClaimLifetime = &hivev1.ClusterPoolClaimLifetime{Maximum: &week}
 	}
-	if h.mood.inventory && h.rand.IntN(4) > 0 {
+	if h.mood.slots > 0 && h.rand.IntN(4) > 0 {
 		p.Spec.Inventory = h.newList()
 	}
 	return p

@@ -21,7 +21,7 @@ import (
 var slots = []string{"a", "b", "c", "d", "e", "f"}
 
 func (h *history) kinds() int {
-	if h.mood.inventory {
+	if h.mood.slots > 0 {
 		return 7
 	}
 	return 6
@@ -53,10 +53,7 @@ func slotOf(cd *hivev1.ClusterDeployment) types.NamespacedName {
 
 // stock makes the customizations that there are at first.
 func (h *history) stock() {
-	if !h.mood.inventory {
-		return
-	}
-	for _, name := range slots[:len(slots)-1] {
+	for _, name := range slots[:min(h.mood.slots, len(slots)-1)] {
 		if h.rand.IntN(6) > 0 {
 			h.makeSlot(name)
 		}
@@ -94,7 +91,7 @@ func domain(pool string) string { return pool + ".example.com" }
 // newList is the inventory of a pool, in any order, and not too long.
 func (h *history) newList() hivev1.Inventory {
 	var out hivev1.Inventory
-	for _, i := range h.rand.Perm(len(slots))[:1+h.rand.IntN(len(slots))] {
+	for _, i := range h.rand.Perm(h.mood.slots)[:1+h.rand.IntN(h.mood.slots)] {
 		out = append(out, hivev1.InventoryEntry{Name: slots[i]})
 	}
 	return out
@@ -112,11 +109,11 @@ func (h *history) stockists() {
 	case 4:
 		h.dropSlot()
 	case 5, 6:
-		h.makeSlot(slots[h.rand.IntN(len(slots))])
+		h.makeSlot(slots[h.rand.IntN(h.mood.slots)])
 	case 7, 8, 9:
 		h.editList()
 	case 10:
-		name := slots[h.rand.IntN(len(slots))]
+		name := slots[h.rand.IntN(h.mood.slots)]
 		h.cursed[name] = !h.cursed[name]
 		h.say("with %s every install fails: %t", name, h.cursed[name])
 	case 11:
@@ -164,7 +161,7 @@ func (h *history) editList() {
 	p := o.(*hivev1.ClusterPool)
 	h.edit("user", p, "inventory", func() {
 		list := slices.Clone(p.Spec.Inventory)
-		one := hivev1.InventoryEntry{Name: slots[h.rand.IntN(len(slots))]}
+		one := hivev1.InventoryEntry{Name: slots[h.rand.IntN(h.mood.slots)]}
 		switch h.rand.IntN(6) {
 		case 0, 1:
 			if !slices.Contains(list, one) {

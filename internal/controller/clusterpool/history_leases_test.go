@@ -170,13 +170,17 @@ func (j *judge) ending(c change[*hivev1.ClusterDeploymentCustomization], was typ
 }
 
 // taking: a lease is taken for a name that is recorded with that customization, or for
-// a cluster that was made with it.
+// a cluster that was made with it. One of two processes that lead may find out too late
+// that the record has changed; then it makes no cluster.
 func (j *judge) taking(c change[*hivev1.ClusterDeploymentCustomization], holder string) {
 	if cd := j.clusterNamed(holder); cd != nil && slotOf(cd) == client.ObjectKeyFromObject(c.after) {
 		return
 	}
 	if c.after.DeletionTimestamp != nil || !slices.Contains(c.after.Finalizers, hivev1.FinalizerLease) {
 		j.broke("%s took customization %s, and nothing holds it", c.by.Name, c.after.Name)
+	}
+	if !j.alone {
+		return
 	}
 	for _, o := range j.store.All(&hivev1.ClusterPool{}) {
 		p := o.(*hivev1.ClusterPool)

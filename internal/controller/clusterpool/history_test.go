@@ -63,19 +63,21 @@ func TestHistoriesOfPoolsAndClaims(t *testing.T) {
 }
 
 func TestASeedAlwaysMakesTheSameHistory(t *testing.T) {
-	var first string
 	scheme := newScheme(t)
-	for range 3 {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHistory(t, scheme, 7)
-			h.keep = 1 << 30
-			h.run()
-			if text := h.text(); first == "" {
-				first = text
-			} else if first != text {
-				t.Error("it did not")
-			}
-		})
+	for seed := range uint64(6) { // some of them have inventories
+		var first string
+		for range 3 {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHistory(t, scheme, seed)
+				h.keep = 1 << 30
+				h.run()
+				if text := h.text(); first == "" {
+					first = text
+				} else if first != text {
+					t.Errorf("with seed %d it did not", seed)
+				}
+			})
+		}
 	}
 }
 
@@ -86,16 +88,21 @@ type mood struct {
 	lag     int
 	crashes bool
 	length  int
-	// inventory is set when pools take customizations, at least now and then.
-	inventory bool
+	// slots is how many customizations there may be for pools to take, at most; 0 is none ever.
+	slots int
 }
 
 func newMood(r *rand.Rand) mood {
-	return mood{
+	m := mood{
 		replicas: 1 + r.IntN(2), pools: 1 + r.IntN(2),
 		lag: []int{0, 2, 2, 20}[r.IntN(4)], crashes: r.IntN(3) > 0,
-		length: 300 + r.IntN(1500), inventory: r.IntN(2) == 0,
+		length: 300 + r.IntN(1500),
 	}
+	if r.IntN(2) == 0 {
+		m.slots = 1 + r.IntN(len(slots))
+		m.pools = max(m.pools, 1+r.IntN(2))
+	}
+	return m
 }
 
 // history is one run.
@@ -182,10 +189,10 @@ func (h *history) step() {
 		h.show()
 	case n < 93:
 		h.progress()
+	case n < 96 && h.mood.slots > 0 && h.rand.IntN(2) == 0, n == 96 && h.mood.slots > 0:
+		h.stockists()
 	case n < 96:
 		h.users()
-	case n < 97 && h.mood.inventory:
-		h.stockists()
 	case n < 98:
 		h.pass(time.Duration(1+h.rand.IntN(300)) * time.Second)
 	default:

@@ -259,6 +259,21 @@ func (r *Reconciler) home(ctx context.Context, s *seen, cluster string) (*hivev1
 	return c, nil
 }
 
+// stillRecorded makes sure, past all caches, that the pool still means to make a cluster
+// with a customization that has just been taken for it. Another process that leads, too,
+// may have dropped the name, and then the lease ends as if this process were dead.
+func (r *Reconciler) stillRecorded(ctx context.Context, s *seen, cluster, with string) error {
+	var p hivev1.ClusterPool
+	if err := r.Live.Get(ctx, s.key(), &p); err != nil {
+		return fmt.Errorf("reading pool %s: %w", s.pool.Name, err)
+	}
+	ref := p.Status.Inventory[with].ClusterDeployment
+	if p.UID != s.pool.UID || !slices.Contains(p.Status.Pending, cluster) || ref == nil || ref.Name != cluster {
+		return fault.New(fault.Conflict, fmt.Errorf("cluster %s is no longer recorded with customization %s", cluster, with))
+	}
+	return nil
+}
+
 // settleDisplaced leaves among the displaced clusters those that certainly are. A cache
 // of customizations that is behind shows a new cluster's as held by the one before; were
 // it believed, another cluster would be made in its place.

@@ -19,7 +19,6 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
-	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/inventory/lease"
 )
 
@@ -271,106 +270,6 @@ func TestAClusterOfARemovedEntryIsStale(t *testing.T) {
 	s.want("AllClustersCurrent", fmt.Sprintf("%s %s", c.Reason, c.Message),
 		"SomeClusterDeploymentsStale Some unassigned ClusterDeployments do not match the pool configuration: p-00001")
 	s.want("entries", s.entries("p"), "a ToBeDeleted 3 p-00001, b Available 3")
-}
-
-// A process died between the Secret of a cluster and the cluster; then the customization
-// was edited, or another one was taken. What is made then is not made from the old Secret.
-func TestAClusterIsMadeFromItsOwnInstallConfig(t *testing.T) {
-	a := named("a", "one")
-	s := newShelf(t, listing(1, "a"), a)
-	died := errors.New("died")
-	s.pools.Client = &mortal{Client: s.Client, err: died}
-	key := types.NamespacedName{Namespace: "pools", Name: "p"}
-	if _, err := s.pools.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); !errors.Is(err, died) {
-		t.Fatalf("it made the cluster: %v", err)
-	}
-	s.pools.Client = s.Client
-	s.get(a)
-	a.Spec.InstallConfigPatches[0].Value.Raw = []byte(`"two"`)
-	if err := s.Update(t.Context(), a); err != nil {
-		t.Fatal(err)
-	}
-	s.keep("p", 2)
-	s.want("clusters", s.clusters(), "p-00001 of a as two.example.com")
-	cd := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "p-00001", Name: "p-00001"}}
-	s.get(cd)
-	if raw := s.installConfig(cd); !strings.Contains(raw, "name: two") {
-		t.Errorf("it is made from an older install-config:\n%s", raw)
-	}
-}
-
-// mortal makes no clusters.
-type mortal struct {
-	client.Client
-	err error
-}
-
-func (m *mortal) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
-	if _, ok := o.(*hivev1.ClusterDeployment); ok {
-		return m.err
-	}
-	return m.Client.Create(ctx, o, opts...)
-}
-
-// Two pools that each have their own reason against a customization tell one of them,
-// and do not correct each other for ever.
-func TestTwoPoolsDoNotQuarrelOverWhyACustomizationDoesNotApply(t *testing.T) {
-	a := named("a", "one")
-	word := &runtime.RawExtension{Raw: []byte(`"example.com"`)}
-	a.Spec.InstallConfigPatches = []hivev1.PatchEntity{{Op: "test", Path: "/baseDomain", Value: word}, {Op: "remove", Path: "/nowhere"}}
-	q := listing(1, "a")
-	q.Name, q.Spec.BaseDomain = "q", "example.org"
-	s := newShelf(t, listing(1, "a"), q, a)
-	s.keep("p", 1)
-	s.keep("q", 1)
-	s.get(a)
-	told := lease.Find(a, hivev1.CustomizationApplySucceeded)
-	if told.Reason != hivev1.ReasonBrokenBySyntax || !strings.HasPrefix(told.Message, "pool p: ") || !strings.Contains(told.Message, "nowhere") {
-		t.Errorf("it says %s: %s", told.Reason, told.Message)
-	}
-	version := a.ResourceVersion
-	for range 3 {
-		s.keep("p", 1)
-		s.keep("q", 1)
-	}
-	if s.get(a); a.ResourceVersion != version {
-		t.Error("they write it again and again")
-	}
-
-	t.Log("edited, it is told anew")
-	a.Spec.InstallConfigPatches[1].Path = "/elsewhere"
-	a.Generation++ // an API server would
-	if err := s.Update(t.Context(), a); err != nil {
-		t.Fatal(err)
-	}
-	s.keep("q", 1)
-	s.get(a)
-	if told := lease.Find(a, hivev1.CustomizationApplySucceeded); !strings.HasPrefix(told.Message, "pool q: ") {
-		t.Errorf("it says %s", told.Message)
-	}
-}
-
-// A cache that is behind shows a new cluster's customization as held by the one before:
-// that makes no second cluster in its place.
-func TestAClusterThatOnlySeemsDisplacedIsNotReplaced(t *testing.T) {
-	a, b := named("a", "one"), named("b", "two")
-	s := newShelf(t, listing(1, "a", "b"), a, b)
-	s.keep("p", 2)
-	s.get(a)
-	stale := &behind{Client: s.Client, shows: a.DeepCopy()}
-	lease.Lease(stale.shows, types.NamespacedName{Namespace: "p-0", Name: "p-0"}, types.NamespacedName{Namespace: "pools", Name: "p"}, noon, "")
-	stale.shows.ResourceVersion = "1"
-	p := nextPools(s, stale)
-	if _, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "pools", Name: "p"}}); err != nil {
-		t.Fatal(err)
-	}
-	s.want("clusters", s.clusters(), "p-00001 of a as one.example.com")
-	s.want("who has b", s.holder(b), "")
-}
-
-// nextPools is the controller of another process, with that cache.
-func nextPools(s *shelf, cache client.Client) *clusterpool.Reconciler {
-	return &clusterpool.Reconciler{Client: cache, Live: s.Client, Clock: s.clock, Events: s.pools.Events, Suffix: s.pools.Suffix}
 }
 
 func TestANameWithoutACustomizationIsDropped(t *testing.T) {
