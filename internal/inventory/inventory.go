@@ -294,7 +294,7 @@ func (b *Books) Reserve(cluster string) string {
 	name := b.Free[0]
 	b.Free = b.Free[1:]
 	e := b.Entries[name]
-	e.Status, e.Cluster = hivev1.InventoryReserved, cluster
+	e.Status, e.Cluster, e.Message = hivev1.InventoryReserved, cluster, ""
 	b.Entries[name], b.Homes[cluster] = e, name
 	return name
 }
