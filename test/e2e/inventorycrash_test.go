@@ -22,11 +22,11 @@ func TestAKillWhileCustomizationsChangeHandsLeaksNone(t *testing.T) {
 	s.make(names...)
 	pools := []*hivev1.ClusterPool{fakePool(s.ns, "left", 3, 3), fakePool(s.ns, "right", 3, 3)}
 	for _, p := range pools {
-		p.Spec.Inventory = listing(names...)
+		p.Spec.Inventory = inventoryOf(names...)
 	}
 	held := h.watchHeld(t, s.ns)
 	h.create(t, pools[0], pools[1])
-	taken := await(t, held, func(n int) bool { return n > 0 })
+	taken := await(t, held, func(n int) bool { return n > 1 })
 	h.kill(t)
 
 	h.restart(t)

@@ -30,7 +30,7 @@ func TestAnInventoryOfLocalClustersHandsOutNamesAndPorts(t *testing.T) {
 	ports := vacant(t, 2)
 	pool := localPool(ns, "prepared", 1, 1)
 	pool.Spec.InstallAttemptsLimit = ptr.To[int32](1)
-	pool.Spec.Inventory = listing("occupied", "typo", "good")
+	pool.Spec.Inventory = inventoryOf("occupied", "typo", "good")
 	good := customization(ns, "good", replace("metadata/name", "foo"), add("platform/local/apiPort", ports[0]))
 	h.create(t, pool, good,
 		customization(ns, "occupied", replace("/metadata/name", "baz"), add("/platform/local/apiPort", squat(t))),
@@ -115,8 +115,8 @@ func add(path string, value any) hivev1.PatchEntity {
 	return p
 }
 
-// listing is an inventory of these customizations.
-func listing(names ...string) hivev1.Inventory {
+// inventoryOf is an inventory of these customizations.
+func inventoryOf(names ...string) hivev1.Inventory {
 	var out hivev1.Inventory
 	for _, name := range names {
 		out = append(out, hivev1.InventoryEntry{Name: name})

@@ -25,7 +25,7 @@ type scene struct {
 func (s *scene) stock(name string, size int32, entries ...string) *hivev1.ClusterPool {
 	s.t.Helper()
 	p := fakePool(s.ns, name, size, size)
-	p.Spec.Inventory = listing(entries...)
+	p.Spec.Inventory = inventoryOf(entries...)
 	s.create(s.t, p)
 	s.settled(s.t, p)
 	return p
@@ -141,7 +141,7 @@ func (s *scene) squatted() {
 	s.create(s.t, customization(s.ns, "a", add("platform/local/apiPort", squat(s.t))))
 	s.pool = localPool(s.ns, "p", 1, 1)
 	s.pool.Spec.InstallAttemptsLimit = ptr.To[int32](1)
-	s.pool.Spec.Inventory = listing("a")
+	s.pool.Spec.Inventory = inventoryOf("a")
 	s.create(s.t, s.pool)
 }
 
@@ -266,7 +266,7 @@ func TestAnInventorySmallerThanItsPoolServesClaimsOneByOne(t *testing.T) {
 	s := &scene{hub: h, t: t, ns: h.namespace(t)}
 	s.make("a", "b")
 	pool := fakePool(s.ns, "p", 3, 3)
-	pool.Spec.Inventory = listing("a", "b")
+	pool.Spec.Inventory = inventoryOf("a", "b")
 	h.create(t, pool)
 	capacity := h.conditioned(t, pool, hivev1.PoolCapacityAvailable, corev1.ConditionFalse)
 	says(t, capacity.Reason, hivev1.ReasonInventoryExhausted)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,7 +78,7 @@ func (p *pass) answer(res install.Result, err error) (provision.Answer, error) {
 		return provision.Answer{
 			Outcome: provision.Failed,
 			Reason:  cmp.Or(res.Reason, unknownError),
-			Message: cmp.Or(lastLine(p.redact(res.Log)), noReason),
+			Message: cmp.Or(p.redact(lastLine(p.redact(res.Log))), noReason),
 		}, nil
 	}
 	return provision.Answer{Outcome: provision.Running}, nil
@@ -85,13 +87,21 @@ func (p *pass) answer(res install.Result, err error) (provision.Answer, error) {
 // redact takes the secrets of the install-config out of a text for people.
 func (p *pass) redact(text string) string { return config.Redact(text, p.request.Config) }
 
+// logged is a line of an installer's log. What it says matters, not when, nor how loud.
+var logged = regexp.MustCompile(`^(?:time=\S+ )?level=\S+ msg=("(?:[^"\\]|\\.)*")$`)
+
 // maxLine bounds how much of a log is repeated in a condition.
 const maxLine = 500
 
-// lastLine is the last line of a log that says something.
+// lastLine is what the last line of a log says that says something.
 func lastLine(log string) string {
 	log = strings.TrimSpace(log)
 	line := strings.TrimSpace(log[strings.LastIndex(log, "\n")+1:])
+	if parts := logged.FindStringSubmatch(line); parts != nil {
+		if said, err := strconv.Unquote(parts[1]); err == nil {
+			line = strings.Join(strings.Fields(said), " ")
+		}
+	}
 	if len(line) > maxLine {
 		line = strings.ToValidUTF8(line[:maxLine], "") + "…"
 	}

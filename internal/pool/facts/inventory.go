@@ -1,7 +1,9 @@
 package facts
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -68,13 +70,21 @@ func (o Objects) Books() (inventory.Books, error) {
 	return inventory.Keep(s), nil
 }
 
-// failure is what a cluster says of its last attempt to install it; "" when that did not fail.
+// failure is what a cluster says of its last attempt to install it; "" when that did not
+// fail. It is read when the cluster is gone, and the log that it names is gone, too.
 func failure(cd *hivev1.ClusterDeployment) string {
-	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterProvisionFailed); c != nil && c.Status == corev1.ConditionTrue {
-		return c.Message
+	c := condition.Find(cd.Status.Conditions, hivev1.ClusterProvisionFailed)
+	if c == nil || c.Status != corev1.ConditionTrue {
+		return ""
 	}
-	return ""
+	if words := attempted.FindStringSubmatch(c.Message); words != nil {
+		return words[1]
+	}
+	return strings.TrimRight(c.Message, ".")
 }
+
+// attempted is how internal/provision tells of a failure. Hive has other words.
+var attempted = regexp.MustCompile(`(?s)^Attempt \d+ failed: (.*); ClusterProvision \S+ has the log\.$`)
 
 // CustomizationOf names the customization of its pool's inventory that a cluster was
 // made with; "" when it was made with none.

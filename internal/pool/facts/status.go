@@ -69,7 +69,7 @@ func (o Objects) capacity(set setter, rep pool.Report) {
 		set(hivev1.PoolCapacityAvailable, corev1.ConditionTrue, hivev1.ReasonAvailable, "There is capacity to add more clusters to the pool.")
 	case rep.By == pool.ByInventory:
 		set(hivev1.PoolCapacityAvailable, corev1.ConditionFalse, hivev1.ReasonInventoryExhausted,
-			"Every usable customization of the inventory is in use: add customizations, release a cluster, or lower the pool's size.")
+			"No customization of the inventory is free: add or repair some, release a cluster, or lower the pool's size.")
 	case limit != nil && (rep.By == pool.ByMaxSize || len(o.Clusters) >= int(*limit)):
 		set(hivev1.PoolCapacityAvailable, corev1.ConditionFalse, hivev1.ReasonMaxCapacity,
 			fmt.Sprintf("Pool is at maximum capacity of %d waiting and claimed clusters.", *limit))
