@@ -104,6 +104,10 @@ func (a *app) clusterFacts(cd *hivev1.ClusterDeployment) *table {
 	if ref := poolOf(cd); ref.PoolName != "" {
 		t.add("Pool", ref.Namespace+"/"+ref.PoolName)
 		t.add("Claim", orNone(ref.ClaimName))
+		if c := ref.CustomizationRef; c != nil { // what was prepared is known by the name that it gives
+			t.add("Name", cd.Spec.ClusterName+"."+cd.Spec.BaseDomain)
+			t.add("Customization", ref.Namespace+"/"+c.Name)
+		}
 	}
 	t.add("Platform", orNone(cd.Spec.Platform.Name()))
 	t.add("Version", orNone(versionOf(cd)))

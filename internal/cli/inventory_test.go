@@ -36,7 +36,7 @@ func prepared() []client.Object {
 		leased(customization("held", replaces("metadata/name", `"held"`)), "edge", "edge-4dddd"),
 		deleted(leased(customization("old"), "vsphere", "vsphere-3cccc")), leased(customization("going"), "edge", "edge-5eeee"), destroyed("edge-5eeee"),
 		customization("late"), revealing(), &hivev1.ClusterDeploymentCustomization{ObjectMeta: aged("team-a", "lone", time.Hour)},
-		memberOf("vsphere", "vsphere-1aaaa", "alice"), memberOf("vsphere", "vsphere-2bbbb", ""), memberOf("vsphere", "vsphere-3cccc", "bob"),
+		madeWith(memberOf("vsphere", "vsphere-1aaaa", "alice"), "foo"), memberOf("vsphere", "vsphere-2bbbb", ""), memberOf("vsphere", "vsphere-3cccc", "bob"),
 	}
 }
 
@@ -152,6 +152,13 @@ func memberOf(pool, name, claim string) *hivev1.ClusterDeployment {
 	return cd
 }
 
+// madeWith gives a cluster a customization that named it as itself.
+func madeWith(cd *hivev1.ClusterDeployment, customization string) *hivev1.ClusterDeployment {
+	cd.Spec.ClusterPoolRef.CustomizationRef = &corev1.LocalObjectReference{Name: customization}
+	cd.Spec.ClusterName, cd.Spec.BaseDomain = customization, "example.com"
+	return cd
+}
+
 func TestInventoryTranscripts(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"inventory-list": {"inventory list", "inventories ls edge", "inventory list -A", "inventory list -n team-a"},
@@ -168,7 +175,7 @@ func TestInventoryTranscripts(t *testing.T) {
 			"inventory describe gone", "inventory describe nope", "inventory describe nope -n empty", "inventory describe", "inventory describe bar -o name",
 			"inventory describe clusterdeploymentcustomization.hive.openshift.io/late -o yaml",
 		},
-		"inventory-pool-describe": {"pool describe vsphere", "pool list"},
+		"inventory-pool-describe": {"pool describe vsphere", "pool list", "cluster describe vsphere-1aaaa"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compare(t, name, transcript(newRig(t, interceptor.Funcs{}, prepared()...), lines))

@@ -235,6 +235,8 @@ func (k *keeper) status(name string, e Entry, user Cluster, used bool) (hivev1.I
 // unused is what one is that no cluster of the pool uses.
 func (c Customization) unused(e Entry) (hivev1.InventoryStatus, string) {
 	switch {
+	case c.Holder != "" && c.Deleting:
+		return hivev1.InventoryUnavailable, "cluster " + c.Holder + " uses it, and it is being deleted: take it off the list"
 	case c.Holder != "":
 		return hivev1.InventoryUnavailable, "cluster " + c.Holder + " uses it"
 	case c.Deleting:

@@ -283,3 +283,12 @@ func TestSummary(t *testing.T) {
 		})
 	}
 }
+
+// Who waits for it to be free waits for ever.
+func TestAnothersThatIsBeingDeletedIsToBeTakenOffTheList(t *testing.T) {
+	s := Snapshot{Listed: []string{"a"}, Customizations: map[string]Customization{"a": {Version: "1", Holder: "q-1", Deleting: true}}}
+	e := Keep(s).Entries["a"]
+	if e.Status != hivev1.InventoryUnavailable || !strings.Contains(e.Message, "q-1") || !strings.Contains(e.Message, "take it off the list") {
+		t.Errorf("it is %+v", e)
+	}
+}

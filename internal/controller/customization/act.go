@@ -99,7 +99,7 @@ func (r *Reconciler) release(ctx context.Context, key types.NamespacedName, s *s
 	}
 	err := r.writeStatus(ctx, s, lease.Free)
 	if err == nil {
-		r.Events.Eventf(s.customization, nil, corev1.EventTypeNormal, "Released", "Release", "it can be used: %s", why)
+		r.Events.Eventf(s.customization, nil, corev1.EventTypeNormal, "Released", "Release", "nobody uses it any longer: %s", why)
 	}
 	return err
 }
