@@ -292,3 +292,17 @@ func TestAnothersThatIsBeingDeletedIsToBeTakenOffTheList(t *testing.T) {
 		t.Errorf("it is %+v", e)
 	}
 }
+
+// What was said of the last cluster is not said of the next.
+func TestAReservedEntryHasNoMessage(t *testing.T) {
+	b := Keep(Snapshot{
+		Listed: []string{"a"}, Customizations: map[string]Customization{"a": free("1")},
+		Recorded: map[string]Entry{"a": {Version: "1", Attempts: 2, Failed: "p-1", Failure: "no room"}},
+	})
+	if b.Entries["a"].Message == "" {
+		t.Error("while it is free, it does not tell of the failure")
+	}
+	if b.Reserve("p-2"); b.Entries["a"].Message != "" {
+		t.Errorf("it is %+v", b.Entries["a"])
+	}
+}

@@ -31,10 +31,11 @@ func TestAnInventoryOfLocalClustersHandsOutNamesAndPorts(t *testing.T) {
 	pool := localPool(ns, "prepared", 1, 1)
 	pool.Spec.InstallAttemptsLimit = ptr.To[int32](1)
 	pool.Spec.Inventory = inventoryOf("occupied", "typo", "good")
-	good := customization(ns, "good", replace("metadata/name", "foo"), add("platform/local/apiPort", ports[0]))
-	h.create(t, pool, good,
+	h.create(t,
+		customization(ns, "good", replace("metadata/name", "foo"), add("platform/local/apiPort", ports[0])),
 		customization(ns, "occupied", replace("/metadata/name", "baz"), add("/platform/local/apiPort", squat(t))),
-		customization(ns, "typo", replace("metadata/nmae", "bar"), add("platform/local/apiPort", ports[1])))
+		customization(ns, "typo", replace("metadata/nmae", "bar"), add("platform/local/apiPort", ports[1])),
+		pool)
 	story := h.chronicle(t, pool)
 
 	t.Log("the first on the list fails, the second does not apply, the third serves")
@@ -60,6 +61,7 @@ func TestAnInventoryOfLocalClustersHandsOutNamesAndPorts(t *testing.T) {
 	valid := h.conditioned(t, pool, hivev1.PoolInventoryValid, corev1.ConditionFalse)
 	says(t, valid.Reason, hivev1.ReasonInventoryInvalid)
 	says(t, valid.Message, "occupied", "typo", "/metadata/nmae")
+	says(t, spent.Message, spent.Failed+" failed to install", "is taken", "change the customization")
 	says(t, h.hotspare(t, "inventory", "describe", "typo", "-n", ns), "nmae", "kubectl edit clusterdeploymentcustomization typo")
 	says(t, h.hotspare(t, "inventory", "list", pool.Name, "-n", ns), "BrokenByCloud", "0/3", "BrokenByConfiguration", cd.Name)
 
