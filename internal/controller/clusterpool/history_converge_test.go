@@ -237,7 +237,9 @@ func (h *history) count(p *hivev1.ClusterPool) map[pool.Phase]int {
 		h.judge.broke("reading pool %s: %v", p.Name, err)
 	}
 	for _, cd := range h.judge.members(p) {
-		count[facts.Of(cd, h.clock.Now()).Phase(set, h.clock.Now())]++
+		m := facts.Of(cd, h.clock.Now())
+		m.Displaced = h.displaced(cd)
+		count[m.Phase(set, h.clock.Now())]++
 	}
 	return count
 }

@@ -93,6 +93,16 @@ func (h *history) restOfBooks(p *hivev1.ClusterPool) {
 	}
 }
 
+// displaced is the other cluster that has an unclaimed cluster's customization, if there is one.
+func (h *history) displaced(cd *hivev1.ClusterDeployment) string {
+	if c := h.judge.slot(slotOf(cd)); c != nil && cd.Spec.ClusterPoolRef.ClaimName == "" {
+		if holder, held := lease.Holder(c); held && holder.Name != cd.Name && h.judge.clusterNamed(holder.Name) != nil {
+			return holder.Name
+		}
+	}
+	return ""
+}
+
 // lacking is what keeps a pool from making clusters.
 func (h *history) lacking(p *hivev1.ClusterPool) string {
 	if h.store.Peek(&hivev1.ClusterImageSet{}, types.NamespacedName{Name: p.Spec.ImageSetRef.Name}) == nil {

@@ -94,8 +94,8 @@ func (t *trials) keep(uid types.UID, of *trial) {
 	}
 }
 
-// try finds out which of the listed customizations do not apply to the pool's
-// install-config, and why not, in words.
+// try finds out which of the customizations that a cluster may be made with do not apply
+// to the pool's install-config, and why not, in words.
 func (r *Reconciler) try(ctx context.Context, s *seen) error {
 	if len(s.pool.Spec.Inventory) == 0 || s.pool.DeletionTimestamp != nil {
 		r.trials.keep(s.pool.UID, nil)
@@ -106,9 +106,8 @@ func (r *Reconciler) try(ctx context.Context, s *seen) error {
 		return err
 	}
 	s.faults = map[string]string{}
-	for _, name := range s.pool.Spec.Inventory.Names() {
-		c := s.customizations[name]
-		if c == nil {
+	for name, c := range s.customizations {
+		if !slices.Contains(s.pool.Spec.Inventory.Names(), name) && !s.promised(name) {
 			continue
 		}
 		words, err := t.fault(s.pool, c)
@@ -164,7 +163,7 @@ func (r *Reconciler) denounce(ctx context.Context, s *seen) error {
 			continue
 		}
 		by := "pool " + s.pool.Name + ": "
-		if told := lease.Find(c, hivev1.CustomizationApplySucceeded); lease.Denounced(c) && !strings.HasPrefix(told.Message, by) && !s.loses(name) {
+		if told := lease.Find(c, hivev1.CustomizationApplySucceeded); lease.Denounced(c) && !strings.HasPrefix(told.Message, by) && !s.promised(name) {
 			continue // another pool has told of it; two that told it each in its words would never end
 		}
 		before := c.DeepCopy()
@@ -181,10 +180,11 @@ func (r *Reconciler) denounce(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// loses reports whether a customization is recorded for a cluster that is not there yet.
-func (s *seen) loses(name string) bool {
+// promised reports whether a customization is recorded for a cluster that is recorded,
+// too. It may have been taken off the list since.
+func (s *seen) promised(name string) bool {
 	ref := s.pool.Status.Inventory[name].ClusterDeployment
-	return ref != nil && slices.Contains(s.snapshot.Pending, ref.Name)
+	return ref != nil && slices.Contains(s.pool.Status.Pending, ref.Name)
 }
 
 func (r *Reconciler) noteCustomization(s *seen, c *hivev1.ClusterDeploymentCustomization) {

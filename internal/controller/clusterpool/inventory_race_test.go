@@ -112,6 +112,29 @@ func TestAClusterThatOnlySeemsDisplacedIsNotReplaced(t *testing.T) {
 	s.want("who has b", s.holder(b), "")
 }
 
+// The customization of a recorded name was taken off the list, and does not apply any
+// longer: nothing can be made with it, and the name takes another one.
+func TestANameWhoseCustomizationWasTakenOffAndBrokenTakesAnother(t *testing.T) {
+	a, b := named("a", "one"), named("b", "two")
+	s := newShelf(t, listing(1, "a"), a, b)
+	s.pools.Client = &mortal{Client: s.Client, err: errors.New("died")}
+	key := types.NamespacedName{Namespace: "pools", Name: "p"}
+	if _, err := s.pools.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err == nil {
+		t.Fatal("it made the cluster")
+	}
+	s.pools.Client = s.Client
+	p := newPool(0, 0)
+	s.get(p)
+	s.get(a)
+	p.Spec.Inventory[0].Name = "b"
+	a.Spec.InstallConfigPatches[0].Path = "/metadata/nowhere"
+	if err := errors.Join(s.Update(t.Context(), p), s.Update(t.Context(), a)); err != nil {
+		t.Fatal(err)
+	}
+	s.keep("p", 2)
+	s.want("clusters", s.clusters(), "p-00001 of b as two.example.com")
+}
+
 // Another process dropped the name after this one had looked: what it takes is not used.
 func TestANameThatWasDroppedIsNotMade(t *testing.T) {
 	a := named("a", "one")
