@@ -364,10 +364,12 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32) {
 	}
 	n := j.ended[by]
 	for _, cd := range j.members(p) {
-		if (j.again[cd.Name] || j.toldTo[cd.Name] != "" || j.leases.excused[cd.Name]) && cd.DeletionTimestamp == nil {
+		old := seen[cd.Name]
+		if (j.again[cd.Name] || j.toldTo[cd.Name] != "") && cd.DeletionTimestamp == nil ||
+			j.leases.excused[cd.Name] && (old == nil || old.DeletionTimestamp == nil) {
 			continue
 		}
-		if old := seen[cd.Name]; old != nil {
+		if old != nil {
 			cd = old
 		}
 		switch facts.Of(cd, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now()) {
