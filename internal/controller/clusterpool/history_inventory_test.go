@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -73,7 +72,7 @@ func (h *history) newPatches(name string) []hivev1.PatchEntity {
 	word := func(s string) *runtime.RawExtension { return &runtime.RawExtension{Raw: fmt.Appendf(nil, "%q", s)} }
 	good := hivev1.PatchEntity{Op: "replace", Path: "metadata/name", Value: word(fmt.Sprintf("%s-%d", name, h.rand.IntN(3)))}
 	picky := hivev1.PatchEntity{Op: "test", Path: "/baseDomain", Value: word(domain(poolNames[h.rand.IntN(2)]))}
-	bad := hivev1.PatchEntity{Op: "replace", Path: "metadata/nmae", Value: word("x")}
+	bad := hivev1.PatchEntity{Op: "replace", Path: "metadata/nowhere", Value: word("x")}
 	switch h.rand.IntN(10) {
 	case 0:
 		return []hivev1.PatchEntity{bad}

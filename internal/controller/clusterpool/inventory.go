@@ -94,6 +94,21 @@ func (t *trials) keep(uid types.UID, of *trial) {
 	}
 }
 
+// fault says why a customization does not apply to the pool's template; "" when it does.
+func (t *trial) fault(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) (string, error) {
+	version, err := inventory.Version(c.Spec)
+	if err != nil {
+		return "", err
+	}
+	key := types.NamespacedName{Namespace: c.Name, Name: version}
+	words, known := t.faults[key]
+	if !known {
+		words = facts.Fault(t.template, p, c)
+		t.faults[key] = words
+	}
+	return words, nil
+}
+
 // try finds out which of the customizations that a cluster may be made with do not apply
 // to the pool's install-config, and why not, in words.
 func (r *Reconciler) try(ctx context.Context, s *seen) error {
