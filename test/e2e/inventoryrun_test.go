@@ -34,7 +34,7 @@ func TestAnInventoryOfLocalClustersHandsOutNamesAndPorts(t *testing.T) {
 	h.create(t,
 		customization(ns, "good", replace("metadata/name", "foo"), add("platform/local/apiPort", ports[0])),
 		customization(ns, "occupied", replace("/metadata/name", "baz"), add("/platform/local/apiPort", squat(t))),
-		customization(ns, "typo", replace("metadata/nmae", "bar"), add("platform/local/apiPort", ports[1])),
+		customization(ns, "typo", replace("metadata/names", "bar"), add("platform/local/apiPort", ports[1])),
 		pool)
 	story := h.chronicle(t, pool)
 
@@ -60,9 +60,9 @@ func TestAnInventoryOfLocalClustersHandsOutNamesAndPorts(t *testing.T) {
 	h.applied(t, ns, "occupied", hivev1.ReasonBrokenByCloud)
 	valid := h.conditioned(t, pool, hivev1.PoolInventoryValid, corev1.ConditionFalse)
 	says(t, valid.Reason, hivev1.ReasonInventoryInvalid)
-	says(t, valid.Message, "occupied", "typo", "/metadata/nmae")
+	says(t, valid.Message, "occupied", "typo", "/metadata/names")
 	says(t, spent.Message, spent.Failed+" failed to install", "is taken", "change the customization")
-	says(t, h.hotspare(t, "inventory", "describe", "typo", "-n", ns), "nmae", "kubectl edit clusterdeploymentcustomization typo")
+	says(t, h.hotspare(t, "inventory", "describe", "typo", "-n", ns), "names", "kubectl edit clusterdeploymentcustomization typo")
 	says(t, h.hotspare(t, "inventory", "list", pool.Name, "-n", ns), "BrokenByCloud", "0/3", "BrokenByConfiguration", cd.Name)
 
 	t.Log("an edit repairs it, and a cluster is made with it")
@@ -247,8 +247,8 @@ func (h *hub) chronicle(t *testing.T, p *hivev1.ClusterPool) *chronicle {
 	go func() {
 		defer close(ended)
 		for e := range w.ResultChan() {
-			if p, ok := e.Object.(*hivev1.ClusterPool); ok {
-				c.note(p)
+			if now, ok := e.Object.(*hivev1.ClusterPool); ok {
+				c.note(now)
 			}
 		}
 	}()

@@ -93,7 +93,7 @@ func TestEachStatusOfAnInventoryIsReached(t *testing.T) {
 		hivev1.InventoryBrokenByConfiguration: {
 			how: "a patch replaces what is not there",
 			reach: func(s *scene) {
-				s.create(s.t, customization(s.ns, "a", replace("metadata/nmae", "a")))
+				s.create(s.t, customization(s.ns, "a", replace("metadata/names", "a")))
 				s.make("b")
 				s.pool = s.stock("p", 1, "a", "b")
 			},
@@ -112,6 +112,7 @@ func TestEachStatusOfAnInventoryIsReached(t *testing.T) {
 	}
 	for _, status := range statuses {
 		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
 			row, ok := rows[status]
 			if !ok {
 				t.Fatal("nobody knows how to reach it")

@@ -1,15 +1,12 @@
 package clusterpool
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,15 +19,10 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
-	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
-
-// retrial is how long it is believed what a pool's template is, while a customization
-// does not apply to it: Secrets are not watched.
-const retrial = 30 * time.Second
 
 // stock reads the customizations that a pool has to do with.
 func (r *Reconciler) stock(ctx context.Context, s *seen) error {
@@ -60,112 +52,6 @@ func customizationsOf(ctx context.Context, c client.Reader, o facts.Objects) (ma
 		out[name] = &found
 	}
 	return out, nil
-}
-
-// trials remembers, by pool, which customizations apply to its template.
-type trials struct {
-	mu sync.Mutex
-	by map[types.UID]*trial
-}
-
-type trial struct {
-	at         time.Time
-	generation int64
-	template   []byte
-	// faults are by customization and its version.
-	faults map[types.NamespacedName]string
-}
-
-func (t *trials) recall(uid types.UID) *trial {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.by[uid]
-}
-
-func (t *trials) keep(uid types.UID, of *trial) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.by == nil {
-		t.by = map[types.UID]*trial{}
-	}
-	t.by[uid] = of
-	if of == nil {
-		delete(t.by, uid)
-	}
-}
-
-// fault says why a customization does not apply to the pool's template; "" when it does.
-func (t *trial) fault(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) (string, error) {
-	version, err := inventory.Version(c.Spec)
-	if err != nil {
-		return "", err
-	}
-	key := types.NamespacedName{Namespace: c.Name, Name: version}
-	words, known := t.faults[key]
-	if !known {
-		words = facts.Fault(t.template, p, c)
-		t.faults[key] = words
-	}
-	return words, nil
-}
-
-// try finds out which of the customizations that a cluster may be made with do not apply
-// to the pool's install-config, and why not, in words.
-func (r *Reconciler) try(ctx context.Context, s *seen) error {
-	if len(s.pool.Spec.Inventory) == 0 || s.pool.DeletionTimestamp != nil {
-		r.trials.keep(s.pool.UID, nil)
-		return nil
-	}
-	t, err := r.trial(ctx, s.pool)
-	if err != nil || t == nil {
-		return err
-	}
-	s.faults = map[string]string{}
-	for name, c := range s.customizations {
-		if !slices.Contains(s.pool.Spec.Inventory.Names(), name) && !s.promised(name) {
-			continue
-		}
-		words, err := t.fault(s.pool, c)
-		if err != nil {
-			return err
-		}
-		if words != "" {
-			s.faults[name] = words
-		}
-	}
-	return nil
-}
-
-// trial is what was found out before, if the pool and its template are still the same;
-// nil while the template does not exist: the pool says so, and makes no clusters.
-func (r *Reconciler) trial(ctx context.Context, p *hivev1.ClusterPool) (*trial, error) {
-	t := r.trials.recall(p.UID)
-	if t != nil && t.generation == p.Generation && r.Clock.Since(t.at) < retrial {
-		return t, nil
-	}
-	template, found, err := r.template(ctx, p)
-	if err != nil || !found {
-		return nil, err
-	}
-	next := &trial{at: r.Clock.Now(), generation: p.Generation, template: template, faults: map[types.NamespacedName]string{}}
-	if t != nil && t.generation == next.generation && bytes.Equal(t.template, template) {
-		next.faults = t.faults
-	}
-	r.trials.keep(p.UID, next)
-	return next, nil
-}
-
-// fault tries a customization that was not tried in its present version.
-func (t *trial) fault(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) (string, error) {
-	version, err := inventory.Version(c.Spec)
-	if err != nil {
-		return "", err
-	}
-	key := types.NamespacedName{Name: c.Name, Namespace: version}
-	if _, known := t.faults[key]; !known {
-		t.faults[key] = facts.Fault(t.template, p, c)
-	}
-	return t.faults[key], nil
 }
 
 // denounce tells on customizations that nobody uses why they do not apply to this pool.
