@@ -30,7 +30,7 @@ up: build ## Build, then start everything on this machine; Ctrl-C stops it.
 
 .PHONY: test
 test: build ## Run all tests.
-	go test $(RACE) -shuffle=on -timeout 10m ./...
+	go test $(RACE) -shuffle=on -timeout 15m ./...
 
 HISTORY_STEPS ?= 1000000
 
