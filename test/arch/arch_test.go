@@ -53,7 +53,7 @@ var rules = map[string]rule{
 	"facts know objects and the decider, not who reads or writes them": {
 		about: []string{"internal/pool/facts"},
 		deny:  []string{"internal/..."},
-		allow: []string{"internal/pool", "internal/inventory", "internal/condition", "internal/install/config"},
+		allow: []string{"internal/pool", "internal/inventory/...", "internal/condition", "internal/install/config"},
 		why:   "the controller and hotspare pool plan must say the same of the same objects, wherever those come from",
 	},
 	"manifests are read without a hub": {

@@ -11,6 +11,7 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/install/config"
 	"hotspare.io/hotspare/internal/inventory"
+	"hotspare.io/hotspare/internal/inventory/lease"
 )
 
 // CustomizationNames are the customizations that the pool has to do with: those that it
@@ -63,8 +64,9 @@ func (o Objects) Books() (inventory.Books, error) {
 		if o.Assumed[name] {
 			version = s.Recorded[name].Version
 		}
+		holder, _ := lease.Holder(c)
 		s.Customizations[name] = inventory.Customization{
-			Version: version, Holder: holder(c), Deleting: c.DeletionTimestamp != nil, Fault: o.fault(c),
+			Version: version, Holder: holder.Name, Deleting: c.DeletionTimestamp != nil, Fault: o.fault(c),
 		}
 	}
 	return inventory.Keep(s), nil
@@ -91,14 +93,6 @@ var attempted = regexp.MustCompile(`(?s)^Attempt \d+ failed: (.*); ClusterProvis
 func CustomizationOf(cd *hivev1.ClusterDeployment) string {
 	if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.CustomizationRef != nil {
 		return ref.CustomizationRef.Name
-	}
-	return ""
-}
-
-// holder is the cluster that has the lease.
-func holder(c *hivev1.ClusterDeploymentCustomization) string {
-	if ref := c.Status.ClusterDeploymentRef; ref != nil {
-		return ref.Name
 	}
 	return ""
 }

@@ -42,7 +42,6 @@ func (o Objects) conditions(list *[]hivev1.Condition, rep pool.Report, books inv
 			set(typ, corev1.ConditionUnknown, hivev1.ReasonInitialized, "Condition Initialized")
 		}
 	}
-	unknown(hivev1.PoolInventoryValid)
 	o.inventory(set, books)
 	if o.Pool.DeletionTimestamp != nil {
 		deletion(set, rep)
