@@ -37,6 +37,31 @@ type Cloud struct {
 	// Step lets time pass in a simulator with a clock of its own. Nil if time
 	// passes by itself.
 	Step func()
+
+	Faults
+}
+
+// Faults are what a platform's simulator can be made to do. One that is nil skips
+// the tests that need it, and the suite says so.
+type Faults struct {
+	// Many gives a cluster n more workers, stopped: more than one page of the
+	// platform's list holds.
+	Many func(t *testing.T, ref cloud.Ref, n int)
+	// Throttle refuses the next n calls of the platform's API for being too many.
+	Throttle func(t *testing.T, n int)
+	// Expire makes the credentials expire, for good.
+	Expire func(t *testing.T)
+	// Refuse makes every call that would start or stop this machine fail. What it is
+	// called with may be in the error.
+	Refuse func(t *testing.T, ref cloud.Ref, name string)
+	// Odd puts a machine into a state that no version of the platform's API tells of.
+	Odd func(t *testing.T, ref cloud.Ref, name string)
+	// Hang makes every call of the platform's API hang until its context ends. What it
+	// returns has something whenever a call hangs; sending to it must not block.
+	Hang func(t *testing.T) <-chan struct{}
+	// Planted are the secret parts of the credentials: no error and no reason may
+	// contain one. None if the platform needs no credentials.
+	Planted []string
 }
 
 // Run runs the suite. factory makes a new Cloud for each test; what it starts it
@@ -55,6 +80,15 @@ func Run(t *testing.T, factory func(t *testing.T) Cloud) {
 		"a cancelled call fails":                                     cancelled,
 		"the control plane starts before the workers":                startOrder,
 		"the workers stop before the control plane":                  stopOrder,
+		"a cluster that is starting can be stopped":                  turnsBack,
+		"a cluster that is stopping can be started":                  turnsOn,
+		"hundreds of machines are seen, started and stopped":         hundreds,
+		"a call that is one too many is made later":                  throttled,
+		"expired credentials are for a person to replace":            expired,
+		"a machine that is refused to start stops no other":          refusedStart,
+		"a machine that is refused to stop stops no other":           refusedStop,
+		"a state that nobody knows is told as it is":                 odd,
+		"a call ends with its context, in the middle too":            hung,
 	} {
 		t.Run(name, func(t *testing.T) { test(&suite{T: t, Cloud: factory(t)}) })
 	}

@@ -20,6 +20,7 @@ func (s *suite) start(ref cloud.Ref) {
 func (s *suite) tryStart(ref cloud.Ref) {
 	if err := s.Power.Start(s.Context(), ref); err != nil {
 		s.Logf("starting: %v", err)
+		s.discreet(err.Error())
 	}
 }
 
@@ -45,6 +46,7 @@ func (s *suite) observe(ref cloud.Ref) cloud.Machines {
 		if (m.State == cloud.Failed || m.State == cloud.Unknown) && m.Reason == "" {
 			s.Fatalf("%s is %s without a reason", m.Name, m.State)
 		}
+		s.discreet(m.Reason)
 	}
 	return ms
 }
