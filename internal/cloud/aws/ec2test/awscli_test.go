@@ -1,0 +1,84 @@
+package ec2test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/google/go-cmp/cmp"
+)
+
+// The foreign client: awscli shares no line with the Go SDK, so what both take for
+// EC2 is not only our idea of it.
+func TestAwscliTakesItForEC2(t *testing.T) {
+	if testing.Short() {
+		t.Skip("awscli takes a second to start")
+	}
+	program, err := exec.LookPath("aws")
+	if err != nil {
+		t.Skip("awscli is not installed: apt-get install awscli")
+	}
+	s := New(t)
+	s.Grant(sdk.Credentials{AccessKeyID: "AKIATEST", SecretAccessKey: "secret"})
+	s.AllowRole("arn:aws:iam::123456789012:role/r", "ext")
+	for range PageSize {
+		s.Add(Instance{Tags: map[string]string{"kubernetes.io/cluster/other": "owned"}})
+	}
+	id := s.Add(Instance{Tags: map[string]string{"kubernetes.io/cluster/c": "owned", "Name": "c-worker-0"}})
+	spot := s.Add(Instance{Spot: true, State: Running})
+
+	run := func(t *testing.T, secret, query string, args ...string) string {
+		t.Helper()
+		args = append(args, "--endpoint-url", s.URL, "--region", "us-east-1", "--output", "json", "--query", query)
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = slices.DeleteFunc(cmd.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }) // nobody's own account
+		cmd.Env = append(cmd.Env, "AWS_ACCESS_KEY_ID=AKIATEST", "AWS_SECRET_ACCESS_KEY="+secret, "NO_PROXY=127.0.0.1",
+			"AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent", "AWS_MAX_ATTEMPTS=1", "AWS_EC2_METADATA_DISABLED=true")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return strings.TrimSpace(string(out))
+		}
+		var compact any
+		if err := json.Unmarshal(out, &compact); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		raw, err := json.Marshal(compact)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	const states = "*[].[InstanceId,PreviousState.Name,CurrentState.Name]"
+	for _, c := range []struct {
+		name, secret, query, args, want string
+	}{
+		{
+			"it lists by tag over pages", "secret", "Reservations[].Instances[].[InstanceId,State.Name,Tags[?Key=='Name'].Value|[0]]",
+			"ec2 describe-instances --page-size 50 --filters Name=tag:kubernetes.io/cluster/c,Values=owned", `[["` + id + `","stopped","c-worker-0"]]`,
+		},
+		{"it starts", "secret", states, "ec2 start-instances --instance-ids " + id, `[["` + id + `","stopped","pending"]]`},
+		{"it hears that the state is wrong", "secret", states, "ec2 stop-instances --instance-ids " + spot + " " + id, "(IncorrectInstanceState)|(UnsupportedOperation)"},
+		{"it terminates", "secret", states, "ec2 terminate-instances --instance-ids " + spot, `[["` + spot + `","running","shutting-down"]]`},
+		{"it assumes a role", "secret", "Credentials.SecretAccessKey", "sts assume-role --role-arn arn:aws:iam::123456789012:role/r --role-session-name test --external-id ext", `"assumed-secret-103"`},
+		{"a wrong signature is found out", "wrong", states, "ec2 start-instances --instance-ids " + id, "(AuthFailure)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := run(t, c.secret, c.query, strings.Fields(c.args)...)
+			if !strings.HasPrefix(c.want, "(") {
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Error(diff)
+				}
+				return
+			}
+			for _, code := range strings.Split(c.want, "|") {
+				if strings.Contains(got, code) {
+					return
+				}
+			}
+			t.Errorf("got %s, want %s", got, c.want)
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package ec2test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// States of instances, as EC2 names them.
+const (
+	Pending      = "pending"
+	Running      = "running"
+	ShuttingDown = "shutting-down"
+	Terminated   = "terminated"
+	Stopping     = "stopping"
+	Stopped      = "stopped"
+)
+
+// codes are the numbers of states. An odd state has one of its own.
+var codes = map[string]int{Pending: 0, Running: 16, ShuttingDown: 32, Terminated: 48, Stopping: 64, Stopped: 80}
+
+// An Instance is one VM.
+type Instance struct {
+	// ID is made up if it is empty, State is Stopped.
+	ID, State string
+	Tags      map[string]string
+	// Spot is an instance of a spot request; Persistent, if the request is.
+	Spot, Persistent bool
+	// Store is an instance without an EBS root device: it cannot be stopped.
+	Store bool
+	// Profile is the name of its IAM instance profile.
+	Profile string
+	// Broken lets it fall back to stopped whenever it starts.
+	Broken bool
+	// Refusal is what is said to every start and stop of it.
+	Refusal *Error
+
+	reason reason
+}
+
+// Add puts an instance into the account and returns its ID.
+func (s *Server) Add(i Instance) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made++
+	if i.ID == "" {
+		i.ID = fmt.Sprintf("i-%017x", s.made)
+	}
+	if i.State == "" {
+		i.State = Stopped
+	}
+	i.Tags = maps.Clone(i.Tags)
+	s.instances = append(s.instances, &i)
+	return i.ID
+}
+
+// Change changes an instance behind everybody's back.
+func (s *Server) Change(tb testing.TB, id string, f func(*Instance)) {
+	tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.find(id)
+	if i == nil {
+		tb.Fatalf("no instance %s", id)
+	}
+	f(i)
+}
+
+// Remove takes an instance out of the account, so that its ID is not known any more.
+func (s *Server) Remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.instances = slices.DeleteFunc(s.instances, func(i *Instance) bool { return i.ID == id })
+}
+
+// States returns the state of each instance by its ID.
+func (s *Server) States() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]string{}
+	for _, i := range s.instances {
+		out[i.ID] = i.State
+	}
+	return out
+}
+
+// Step lets what is under way come to its end.
+func (s *Server) Step() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range s.instances {
+		i.step()
+	}
+}
+
+func (i *Instance) step() {
+	switch {
+	case i.State == Pending && i.Broken:
+		i.State, i.reason = Stopped, reason{"Client.InternalError", "Client.InternalError: Client error on launch"}
+	case i.State == Pending:
+		i.State = Running
+	case i.State == Stopping:
+		i.State = Stopped
+	case i.State == ShuttingDown:
+		i.State = Terminated
+	}
+}
+
+func (s *Server) find(id string) *Instance {
+	for _, i := range s.instances {
+		if i.ID == id {
+			return i
+		}
+	}
+	return nil
+}
+
+// A transition returns the state an instance goes to, which may be the one it is in.
+type transition func(*Instance) (string, *Error)
+
+func (i *Instance) start() (string, *Error) {
+	switch {
+	case i.Refusal != nil:
+		return "", i.Refusal
+	case i.State == Running || i.State == Pending:
+		return i.State, nil
+	case i.State == Stopped:
+		return Pending, nil
+	}
+	return "", i.illegal("started")
+}
+
+func (i *Instance) stop() (string, *Error) {
+	switch {
+	case i.Refusal != nil:
+		return "", i.Refusal
+	case i.State == Stopped || i.State == Stopping:
+		return i.State, nil
+	case i.State != Running:
+		return "", i.illegal("stopped")
+	case i.Spot && !i.Persistent:
+		return "", refuse(http.StatusBadRequest, "UnsupportedOperation", "You can't stop the Amazon EC2 instance '%s' because it is associated with a "+
+			"one-time Spot Instance request. You can only stop Amazon EC2 instances associated with persistent Spot Instance requests.", i.ID)
+	case i.Store:
+		return "", refuse(http.StatusBadRequest, "UnsupportedOperation", "The instance '%s' does not have an 'ebs' root device type and cannot be stopped.", i.ID)
+	}
+	return Stopping, nil
+}
+
+func (i *Instance) terminate() (string, *Error) {
+	if i.State == Terminated {
+		return Terminated, nil
+	}
+	return ShuttingDown, nil
+}
+
+func (i *Instance) illegal(done string) *Error {
+	return refuse(http.StatusBadRequest, "IncorrectInstanceState", "The instance '%s' is not in a state from which it can be %s.", i.ID, done)
+}
+
+// change does a transition for all instances of a call, or for none.
+func (s *Server) change(q query, response string, to transition) (any, *Error) {
+	ids := q.list("InstanceId")
+	if len(ids) == 0 {
+		return nil, refuse(http.StatusBadRequest, "MissingParameter", "The request must contain the parameter InstanceId")
+	}
+	var found []*Instance
+	var next []string
+	for _, id := range ids {
+		if !strings.HasPrefix(id, "i-") {
+			return nil, refuse(http.StatusBadRequest, "InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
+		}
+		i := s.find(id)
+		if i == nil {
+			return nil, refuse(http.StatusBadRequest, "InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+		}
+		state, err := to(i)
+		if err != nil {
+			return nil, err
+		}
+		found, next = append(found, i), append(next, state)
+	}
+	out := changed(response)
+	for n, i := range found {
+		out.Instances = append(out.Instances, change{i.ID, stateOf(next[n]), stateOf(i.State)})
+		if i.State != next[n] {
+			i.State, i.reason = next[n], reason{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"}
+		}
+		if i.State == Pending {
+			i.reason = reason{}
+		}
+	}
+	return out, nil
+}

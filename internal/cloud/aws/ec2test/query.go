@@ -1,0 +1,146 @@
+package ec2test
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// query is a call's parameters.
+type query struct{ url.Values }
+
+// list returns the values of name.1, name.2 and so on.
+func (q query) list(name string) []string {
+	var out []string
+	for n := 1; q.Has(fmt.Sprintf("%s.%d", name, n)); n++ {
+		out = append(out, q.Get(fmt.Sprintf("%s.%d", name, n)))
+	}
+	return out
+}
+
+// page is where a list goes on, and for which filters it was begun.
+type page struct {
+	from    int
+	filters string
+}
+
+func (s *Server) describe(q query) (any, *Error) {
+	ids := q.list("InstanceId")
+	size, err := q.size()
+	if err != nil {
+		return nil, err
+	}
+	filters, err := q.filters()
+	if err != nil {
+		return nil, err
+	}
+	here := page{filters: fmt.Sprint(filters, ids)}
+	if token := q.Get("NextToken"); token != "" {
+		p, ok := s.pages[token]
+		if !ok || p.filters != here.filters {
+			return nil, invalid("Unable to parse pagination token")
+		}
+		here = p
+	}
+	for _, id := range ids {
+		if s.find(id) == nil {
+			return nil, refuse(http.StatusBadRequest, "InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+		}
+	}
+	out, end := described(), min(here.from+size, len(s.instances))
+	for _, i := range s.instances[min(here.from, end):end] {
+		if (len(ids) == 0 || slices.Contains(ids, i.ID)) && filters.match(i) {
+			out.Reservations = append(out.Reservations, reserved(i))
+		}
+	}
+	if end < len(s.instances) {
+		out.NextToken = fmt.Sprintf("page+%d/%d=", end, len(s.pages))
+		s.pages[out.NextToken] = page{end, here.filters}
+	}
+	return out, nil
+}
+
+// size is how many instances a page is made of.
+func (q query) size() (int, *Error) {
+	most := q.Get("MaxResults")
+	if most == "" {
+		return PageSize, nil
+	}
+	n, err := strconv.Atoi(most)
+	if err != nil || n < 5 || n > 1000 {
+		return 0, invalid("Value ( %s ) for parameter maxResults is invalid. Expecting a value between 5 and 1000.", most)
+	}
+	if len(q.list("InstanceId")) > 0 {
+		return 0, refuse(http.StatusBadRequest, "InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+	}
+	return min(n, PageSize), nil
+}
+
+func invalid(format string, args ...any) *Error {
+	return refuse(http.StatusBadRequest, "InvalidParameterValue", format, args...)
+}
+
+// filters are conditions that all hold; each has values of which one is enough.
+type filters map[string][]string
+
+// filters reads Filter.1.Name, Filter.1.Value.1 and so on.
+func (q query) filters() (filters, *Error) {
+	out := filters{}
+	for n := 1; q.Has(fmt.Sprintf("Filter.%d.Name", n)); n++ {
+		name, values := q.Get(fmt.Sprintf("Filter.%d.Name", n)), q.list(fmt.Sprintf("Filter.%d.Value", n))
+		if !strings.HasPrefix(name, "tag:") && name != "instance-id" && name != "instance-state-name" {
+			return nil, invalid("The filter '%s' is invalid", name)
+		}
+		if len(values) > 200 {
+			return nil, refuse(http.StatusBadRequest, "FilterLimitExceeded", "The maximum number of filter values specified on a single call is 200")
+		}
+		out[name] = values
+	}
+	return out, nil
+}
+
+func (f filters) match(i *Instance) bool {
+	for name, values := range f {
+		got, has := i.State, true
+		if tag, ok := strings.CutPrefix(name, "tag:"); ok {
+			got, has = i.Tags[tag], slices.Contains(keysOf(i), tag)
+		} else if name == "instance-id" {
+			got = i.ID
+		}
+		if !has || !slices.Contains(values, got) {
+			return false
+		}
+	}
+	return true
+}
+
+// assume gives out a key for a role.
+func (s *Server) assume(q query) (any, *Error) {
+	arn := q.Get("RoleArn")
+	if external, ok := s.roles[arn]; !ok || external != q.Get("ExternalId") || q.Get("RoleSessionName") == "" {
+		return nil, refuse(http.StatusForbidden, "AccessDenied", "User: arn:aws:iam::123456789012:user/hub is not authorized to perform: sts:AssumeRole on resource: %s", arn)
+	}
+	s.made++
+	c := sdk.Credentials{
+		AccessKeyID:     fmt.Sprintf("ASIA%016d", s.made),
+		SecretAccessKey: fmt.Sprintf("assumed-secret-%d", s.made),
+		SessionToken:    fmt.Sprintf("assumed-token-%d", s.made),
+	}
+	s.keys[c.AccessKeyID] = &key{Credentials: c}
+	return assumed{
+		XMLName: xml.Name{Space: "https://sts.amazonaws.com/doc/2011-06-15/", Local: "AssumeRoleResponse"},
+		Result: role{
+			Key: roleKey{c.AccessKeyID, c.SecretAccessKey, c.SessionToken, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
+			User: roleUser{
+				Arn: arn + "/" + q.Get("RoleSessionName"), ID: "AROA:" + q.Get("RoleSessionName"),
+			},
+		},
+	}, nil
+}

@@ -1,0 +1,230 @@
+// Package ec2test is a small EC2 for tests: it speaks the Query protocol of EC2,
+// and of STS as far as AssumeRole, over HTTP.
+//
+// It refuses what EC2 refuses. Signatures are computed anew and compared. A call on
+// several instances is done for all of them or for none. States do not jump: an
+// instance is pending, stopping or shutting down until Step. A list comes in pages,
+// and a page may be empty and not the last one. Its other client is awscli: a test
+// drives it with that, so that it is not only our idea of EC2.
+package ec2test
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// PageSize is how many of the account's instances are looked at for one page, at
+// most. Filters come after: a page has fewer, or none.
+const PageSize = 100
+
+// A Server is one account in one region, with instances.
+type Server struct {
+	// URL is the endpoint of EC2 and of STS.
+	URL string
+
+	mu        sync.Mutex
+	keys      map[string]*key
+	roles     map[string]string // external ID by ARN
+	instances []*Instance
+	pages     map[string]page
+	calls     []string
+	throttle  int
+	failure   *Error
+	meanwhile func(action string)
+	hang      chan struct{}
+	made      int
+}
+
+// key is an access key that the account has given out.
+type key struct {
+	sdk.Credentials
+	expired bool
+}
+
+// New starts a server, which ends with the test.
+func New(tb testing.TB) *Server {
+	s := &Server{keys: map[string]*key{}, roles: map[string]string{}, pages: map[string]page{}}
+	h := httptest.NewServer(s)
+	tb.Cleanup(h.Close)
+	s.URL = h.URL
+	return s
+}
+
+// Grant makes an access key valid.
+func (s *Server) Grant(c sdk.Credentials) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys[c.AccessKeyID] = &key{Credentials: c}
+}
+
+// AllowRole lets every key assume a role, given its external ID.
+func (s *Server) AllowRole(arn, externalID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.roles[arn] = externalID
+}
+
+// Expire makes all keys expire that there are.
+func (s *Server) Expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.keys {
+		k.expired = true
+	}
+}
+
+// Throttle refuses the next n calls for being too many.
+func (s *Server) Throttle(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.throttle = n
+}
+
+// Fail answers each call with e, until it is nil.
+func (s *Server) Fail(e *Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure = e
+}
+
+// Meanwhile has f called before each action is done, when it has been accepted.
+func (s *Server) Meanwhile(f func(action string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.meanwhile = f
+}
+
+// Hang lets calls hang until the client gives up. The channel has something for
+// each; it holds many, and what does not fit is lost.
+func (s *Server) Hang() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hang = make(chan struct{}, 100)
+	return s.hang
+}
+
+// Calls returns the calls that were accepted so far, each as its action and the instances it
+// names: "StopInstances i-1 i-2".
+func (s *Server) Calls() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// Error is an answer of EC2 that is an error.
+type Error struct {
+	Code, Message string
+	Status        int
+	// Body is sent as it is, if it is set, as proxies do.
+	Body string
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+func refuse(status int, code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Status: status}
+}
+
+// ServeHTTP answers one call.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err != nil {
+		return // the client has gone
+	}
+	if s.hangs() {
+		<-r.Context().Done()
+		return
+	}
+	answer, fail := s.answer(r, body)
+	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
+	if fail != nil {
+		w.WriteHeader(fail.Status)
+		if fail.Body != "" {
+			fmt.Fprint(w, fail.Body)
+			return
+		}
+		answer = failed(serviceOf(r), fail)
+	}
+	raw, err := xml.Marshal(answer)
+	if err != nil {
+		panic(err) // our own types
+	}
+	fmt.Fprintf(w, "%s%s", xml.Header, raw)
+}
+
+func (s *Server) hangs() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hang == nil {
+		return false
+	}
+	select {
+	case s.hang <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (s *Server) answer(r *http.Request, body []byte) (any, *Error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil || r.Method != http.MethodPost {
+		return nil, refuse(http.StatusBadRequest, "MalformedQueryString", "The query string contains a syntax error")
+	}
+	q := query{form}
+	s.mu.Lock()
+	held := s.held(r, body)
+	meanwhile := s.meanwhile
+	if held == nil {
+		s.calls = append(s.calls, strings.Join(append([]string{q.Get("Action")}, q.list("InstanceId")...), " "))
+	}
+	s.mu.Unlock()
+	if held != nil {
+		return nil, held
+	}
+	if meanwhile != nil {
+		meanwhile(q.Get("Action"))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.act(serviceOf(r), q)
+}
+
+// held is why a call is not looked at; nil if it is. s.mu is held.
+func (s *Server) held(r *http.Request, body []byte) *Error {
+	if e := s.verify(r, body); e != nil {
+		return e
+	}
+	if s.throttle > 0 {
+		s.throttle--
+		return refuse(http.StatusServiceUnavailable, "RequestLimitExceeded", "Request limit exceeded.")
+	}
+	return s.failure
+}
+
+// act does an action. s.mu is held.
+func (s *Server) act(service string, q query) (any, *Error) {
+	switch action := service + " " + q.Get("Version") + " " + q.Get("Action"); action {
+	case "ec2 2016-11-15 DescribeInstances":
+		return s.describe(q)
+	case "ec2 2016-11-15 StartInstances":
+		return s.change(q, "StartInstancesResponse", (*Instance).start)
+	case "ec2 2016-11-15 StopInstances":
+		return s.change(q, "StopInstancesResponse", (*Instance).stop)
+	case "ec2 2016-11-15 TerminateInstances":
+		return s.change(q, "TerminateInstancesResponse", (*Instance).terminate)
+	case "sts 2011-06-15 AssumeRole":
+		return s.assume(q)
+	default:
+		return nil, refuse(http.StatusBadRequest, "InvalidAction", "The action %s is not valid for this web service.", action)
+	}
+}
