@@ -115,6 +115,17 @@ type Teller interface {
 	Changes() <-chan string
 }
 
+// Spot is what a platform may be beside Power: Stop ends some of its machines for
+// good, because the platform cannot stop them, and others must be made in their place
+// when the cluster resumes. The platform does not do that: the cluster's machine
+// controller does, once the Machine of the lost one is deleted there.
+type Spot interface {
+	// Lost returns those of the given provider IDs, as they stand in Machines and Nodes,
+	// whose machine is gone for good; in the given order. A machine that was made a
+	// moment ago may count as lost, so callers leave out what is younger than the resume.
+	Lost(ctx context.Context, ref Ref, providerIDs []string) ([]string, error)
+}
+
 // Secrets reads the data of a Secret of the hub; a Secret that does not exist is
 // fault.Denied, and its name and how to come by it are in the words. Actuators keep no
 // credentials longer than a call, or than the Secret stays as it is.

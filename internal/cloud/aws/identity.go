@@ -1,0 +1,147 @@
+package aws
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// settings are what counts here of spec.platform.aws.
+type settings struct {
+	Region               string `json:"region"`
+	CredentialsSecretRef struct {
+		Name string `json:"name"`
+	} `json:"credentialsSecretRef"`
+	CredentialsAssumeRole *struct {
+		RoleARN    string `json:"roleARN"`
+		ExternalID string `json:"externalID"`
+	} `json:"credentialsAssumeRole"`
+}
+
+// role is one to be assumed with a key; none if it has no ARN.
+type role struct{ arn, externalID string }
+
+// identity is who asks AWS, and where.
+type identity struct {
+	region string
+	secret types.NamespacedName
+	keys   string // of the Secret, for messages
+	key    sdk.Credentials
+	role   role
+	// assumed is what the role got, once it is assumed; never nil.
+	assumed *sdk.Credentials
+}
+
+// String names the credentials, without telling them.
+func (who identity) String() string {
+	s := fmt.Sprintf("the credentials in Secret %s of namespace %s (%s)", who.secret.Name, who.secret.Namespace, who.keys)
+	if who.role.arn != "" {
+		s += " or the role " + who.role.arn + " that they assume"
+	}
+	return s
+}
+
+// scrub removes the credentials from a text of AWS, which does not put them there.
+func (who identity) scrub(text string) string {
+	for _, c := range []sdk.Credentials{who.key, *who.assumed} {
+		for _, secret := range []string{c.SecretAccessKey, c.SessionToken, c.AccessKeyID} {
+			if secret != "" {
+				text = strings.ReplaceAll(text, secret, "***")
+			}
+		}
+	}
+	return text
+}
+
+// identify reads the credentials of a cluster.
+func (p *Power) identify(ctx context.Context, ref cloud.Ref) (identity, error) {
+	var set settings
+	if ref.Platform.AWS != nil {
+		if err := json.Unmarshal(ref.Platform.AWS.Raw, &set); err != nil {
+			return identity{}, fault.Denying("spec.platform.aws of ClusterDeployment %s is not what it should be: %w", ref.Cluster, err)
+		}
+	}
+	if set.Region == "" {
+		return identity{}, fault.Denying("spec.platform.aws.region of ClusterDeployment %s is empty: say where its machines are", ref.Cluster)
+	}
+	who := identity{region: set.Region, assumed: &sdk.Credentials{}}
+	switch {
+	case set.CredentialsSecretRef.Name != "":
+		who.secret = types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CredentialsSecretRef.Name}
+	case set.CredentialsAssumeRole == nil:
+		return identity{}, fault.Denying("spec.platform.aws.credentialsSecretRef of ClusterDeployment %s is empty: "+
+			"name a Secret with aws_access_key_id and aws_secret_access_key", ref.Cluster)
+	case p.provider.Name == "":
+		return identity{}, fault.Denying("spec.platform.aws.credentialsAssumeRole of ClusterDeployment %s cannot be used: "+
+			"this hub has no credentials to assume roles with; name a Secret in spec.platform.aws.credentialsSecretRef instead", ref.Cluster)
+	default:
+		who.secret = p.provider
+	}
+	data, err := p.secrets(ctx, who.secret)
+	if err != nil {
+		return identity{}, err
+	}
+	if err := who.read(data); err != nil {
+		return identity{}, err
+	}
+	if set.CredentialsSecretRef.Name == "" {
+		who.role = role{set.CredentialsAssumeRole.RoleARN, set.CredentialsAssumeRole.ExternalID}
+	}
+	return who, nil
+}
+
+// read takes the credentials from the data of the Secret.
+func (who *identity) read(data map[string][]byte) error {
+	ps, err := profilesOf(data)
+	who.keys = "keys aws_access_key_id and aws_secret_access_key"
+	if data[configKey] != nil {
+		who.keys = "key " + configKey
+	}
+	if err == nil {
+		who.key, who.role, err = ps.resolve()
+	}
+	if err != nil {
+		return fault.Denying("reading AWS credentials from Secret %s of namespace %s: %w", who.secret.Name, who.secret.Namespace, err)
+	}
+	return nil
+}
+
+// static are the credentials as they are in the Secret.
+func (who identity) static() sdk.CredentialsProvider {
+	return sdk.CredentialsProviderFunc(func(context.Context) (sdk.Credentials, error) { return who.key, nil })
+}
+
+// assume are those of the role, asked for with cfg.
+func (who identity) assume(cfg sdk.Config) sdk.CredentialsProvider {
+	client := sts.NewFromConfig(cfg)
+	return sdk.CredentialsProviderFunc(func(ctx context.Context) (sdk.Credentials, error) {
+		in := &sts.AssumeRoleInput{
+			RoleArn:         sdk.String(who.role.arn),
+			RoleSessionName: sdk.String("hotspare"),
+			DurationSeconds: sdk.Int32(900), // the least: a call takes seconds
+		}
+		if who.role.externalID != "" {
+			in.ExternalId = sdk.String(who.role.externalID)
+		}
+		out, err := client.AssumeRole(ctx, in)
+		if err != nil {
+			return sdk.Credentials{}, err
+		}
+		*who.assumed = sdk.Credentials{
+			AccessKeyID:     sdk.ToString(out.Credentials.AccessKeyId),
+			SecretAccessKey: sdk.ToString(out.Credentials.SecretAccessKey),
+			SessionToken:    sdk.ToString(out.Credentials.SessionToken),
+			CanExpire:       true,
+			Expires:         sdk.ToTime(out.Credentials.Expiration),
+		}
+		return *who.assumed, nil
+	})
+}

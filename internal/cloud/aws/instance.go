@@ -1,0 +1,148 @@
+package aws
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"hotspare.io/hotspare/internal/cloud"
+)
+
+// tagRole is how Cluster API marks the role of an instance.
+const tagRole = "sigs.k8s.io/cluster-api-provider-aws/role"
+
+// instance is one of a cluster's.
+type instance struct {
+	id, name     string
+	state        ec2types.InstanceStateName
+	reason       ec2types.StateReason
+	controlPlane bool
+	spot, ebs    bool
+}
+
+func (i instance) isControlPlane() bool { return i.controlPlane }
+func (i instance) isSpot() bool         { return i.spot }
+
+// String is the name of the machine: for people, and unique.
+func (i instance) String() string {
+	if i.name == "" {
+		return i.id
+	}
+	return i.name + " (" + i.id + ")"
+}
+
+// list returns the cluster's instances, without those that are terminated: EC2 shows
+// them for an hour or so.
+func (a *account) list(ctx context.Context, infraID string) ([]instance, error) {
+	var out []instance
+	err := a.pages(ctx, ec2types.Filter{Name: sdk.String("tag:kubernetes.io/cluster/" + infraID), Values: []string{"owned"}},
+		func(raw ec2types.Instance) {
+			if i := read(raw, infraID); i.state != ec2types.InstanceStateNameTerminated {
+				out = append(out, i)
+			}
+		})
+	return out, err
+}
+
+// pages calls f for each instance that fulfils the filter.
+func (a *account) pages(ctx context.Context, filter ec2types.Filter, f func(ec2types.Instance)) error {
+	pages := ec2.NewDescribeInstancesPaginator(a.ec2, &ec2.DescribeInstancesInput{
+		Filters: []ec2types.Filter{filter}, MaxResults: sdk.Int32(1000),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return a.explain(ctx, err)
+		}
+		for _, r := range page.Reservations {
+			for _, i := range r.Instances {
+				f(i)
+			}
+		}
+	}
+	return nil
+}
+
+func read(raw ec2types.Instance, infraID string) instance {
+	out := instance{
+		id:   sdk.ToString(raw.InstanceId),
+		spot: raw.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot,
+		ebs:  raw.RootDeviceType == ec2types.DeviceTypeEbs,
+	}
+	if raw.State != nil {
+		out.state = raw.State.Name
+	}
+	if raw.StateReason != nil {
+		out.reason = *raw.StateReason
+	}
+	role := ""
+	for _, t := range raw.Tags {
+		switch sdk.ToString(t.Key) {
+		case "Name":
+			out.name = sdk.ToString(t.Value)
+		case tagRole:
+			role = sdk.ToString(t.Value)
+		}
+	}
+	// Names are the installer's; a ControlPlaneMachineSet may have another prefix, but
+	// its machines keep the profile.
+	out.controlPlane = role == "control-plane" || strings.HasPrefix(out.name, infraID+"-master-") ||
+		raw.IamInstanceProfile != nil && strings.HasSuffix(sdk.ToString(raw.IamInstanceProfile.Arn), "/"+infraID+"-master-profile")
+	return out
+}
+
+// machine translates EC2's states.
+func (i instance) machine() cloud.Machine {
+	out := cloud.Machine{Name: i.String(), ControlPlane: i.controlPlane}
+	switch i.state {
+	case ec2types.InstanceStateNamePending:
+		out.State = cloud.Starting
+	case ec2types.InstanceStateNameRunning:
+		out.State = cloud.Running
+	case ec2types.InstanceStateNameStopping, ec2types.InstanceStateNameShuttingDown:
+		out.State = cloud.Stopping
+	case ec2types.InstanceStateNameStopped:
+		out.State = cloud.Stopped
+		if slices.Contains(failures, sdk.ToString(i.reason.Code)) {
+			out.State, out.Reason = cloud.Failed, "it fell back to stopped: "+sdk.ToString(i.reason.Message)
+		}
+	default:
+		out.State, out.Reason = cloud.Unknown, "EC2 says it is "+string(i.state)
+		if i.state == "" {
+			out.Reason = "EC2 tells no state"
+		}
+	}
+	return out
+}
+
+// failures are why EC2 stops an instance that was to start. Other reasons are a stop
+// that somebody wanted: a user, the system in it, spot, a planned retirement.
+var failures = []string{
+	"Server.InternalError", "Server.InsufficientInstanceCapacity",
+	"Client.InternalError", "Client.InvalidSnapshot.NotFound", "Client.VolumeLimitExceeded",
+}
+
+func stopped(i instance) bool { return i.state == ec2types.InstanceStateNameStopped }
+func running(i instance) bool { return i.state == ec2types.InstanceStateNameRunning }
+
+// only returns those of list that are so.
+func only(list []instance, so func(instance) bool) []instance {
+	yes, _ := split(list, so)
+	return yes
+}
+
+// split returns those that are so, and the others.
+func split(list []instance, so func(instance) bool) (yes, no []instance) {
+	for _, i := range list {
+		if so(i) {
+			yes = append(yes, i)
+			continue
+		}
+		no = append(no, i)
+	}
+	return yes, no
+}

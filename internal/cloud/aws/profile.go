@@ -1,0 +1,118 @@
+package aws
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// configKey is the key of a Secret that has a whole configuration file of AWS.
+const configKey = "aws_config"
+
+// profiles are the sections of a configuration file, by name.
+type profiles map[string]map[string]string
+
+// forbidden settings run programs, read files or ask other hosts, all of the hub: who
+// can write a Secret must not be able to.
+var forbiddenSettings = []string{
+	"credential_process", "credential_source", "login_session", "mfa_serial", "sso_account_id", "sso_session", "sso_start_url", "web_identity_token_file",
+}
+
+// profilesOf reads the file, or makes one in which each key of the Secret is a
+// setting of the default profile, as Hive does.
+func profilesOf(data map[string][]byte) (profiles, error) {
+	if raw := data[configKey]; raw != nil {
+		return parse(string(raw))
+	}
+	set := map[string]string{}
+	for k, v := range data {
+		set[strings.ToLower(k)] = strings.TrimSpace(string(v))
+	}
+	return profiles{"default": set}, nil
+}
+
+// parse reads a configuration file of AWS. Messages have numbers of lines only: a
+// line that is not understood may be a secret.
+func parse(file string) (profiles, error) {
+	out, name := profiles{}, ""
+	for n, line := range strings.Split(file, "\n") {
+		text := strings.TrimSpace(line)
+		switch {
+		case text == "" || text[0] == '#' || text[0] == ';':
+		case text[0] == '[':
+			head, _, closed := strings.Cut(text[1:], "]")
+			if !closed {
+				return nil, fmt.Errorf("line %d of %s begins with [ and has no ]", n+1, configKey)
+			}
+			name = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(head), "profile "))
+			if out[name] == nil {
+				out[name] = map[string]string{}
+			}
+		case name == "":
+			return nil, fmt.Errorf("line %d of %s stands before any [profile]", n+1, configKey)
+		default:
+			k, v, ok := strings.Cut(text, "=")
+			if !ok {
+				return nil, fmt.Errorf("line %d of %s has no =", n+1, configKey)
+			}
+			out[name][strings.ToLower(strings.TrimSpace(k))] = value(v)
+		}
+	}
+	return out, nil
+}
+
+// value is without the comment behind it, which begins after a space.
+func value(v string) string {
+	for _, mark := range []string{" #", " ;", "\t#", "\t;"} {
+		v, _, _ = strings.Cut(v, mark)
+	}
+	return strings.TrimSpace(v)
+}
+
+// resolve returns the key of the default profile, or that of its source profile and the role to
+// assume with it.
+func (ps profiles) resolve() (sdk.Credentials, role, error) {
+	for name, set := range ps {
+		for _, k := range forbiddenSettings {
+			if _, ok := set[k]; ok {
+				return sdk.Credentials{}, role{}, fmt.Errorf("%s of profile %s is not allowed: give aws_access_key_id and aws_secret_access_key, "+
+					"or role_arn with a source_profile that has them", k, name)
+			}
+		}
+	}
+	set := ps["default"]
+	r := role{arn: set["role_arn"], externalID: set["external_id"]}
+	if r.arn == "" {
+		key, err := keyOf(set)
+		return key, r, err
+	}
+	source, ok := ps[set["source_profile"]]
+	if !ok {
+		return sdk.Credentials{}, role{}, fmt.Errorf("role_arn of profile default needs a source_profile that is there; there are %s", ps.names())
+	}
+	if source["role_arn"] != "" && set["source_profile"] != "default" {
+		return sdk.Credentials{}, role{}, fmt.Errorf("source_profile %s assumes a role itself: give one with aws_access_key_id and aws_secret_access_key", set["source_profile"])
+	}
+	key, err := keyOf(source)
+	return key, r, err
+}
+
+func (ps profiles) names() string {
+	var out []string
+	for name := range ps {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+func keyOf(set map[string]string) (sdk.Credentials, error) {
+	c := sdk.Credentials{AccessKeyID: set["aws_access_key_id"], SecretAccessKey: set["aws_secret_access_key"], SessionToken: set["aws_session_token"]}
+	if c.AccessKeyID == "" || c.SecretAccessKey == "" {
+		return c, errors.New("aws_access_key_id or aws_secret_access_key is missing or empty: put both there")
+	}
+	return c, nil
+}

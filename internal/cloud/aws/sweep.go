@@ -1,0 +1,116 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+)
+
+// batch is how many instances one call names. EC2 takes more, but advises against it.
+const batch = 100
+
+// sweep asks the same of many instances. EC2 refuses a call as a whole when it
+// cannot do it for one of the instances that the call names, be it that this one has
+// just vanished or is between two states. So it is asked again, without those.
+type sweep struct {
+	*account
+	verb string
+	do   func(context.Context, []string) error
+	errs []error
+	// deaf is set when AWS has refused to listen at all: it would say the same again.
+	deaf bool
+}
+
+// over asks for all of list.
+func (s *sweep) over(ctx context.Context, list []instance) {
+	for some := range slices.Chunk(list, batch) {
+		s.ask(ctx, some)
+	}
+}
+
+func (s *sweep) ask(ctx context.Context, some []instance) {
+	if s.deaf || len(some) == 0 {
+		return
+	}
+	err := s.do(ctx, ids(some))
+	if err == nil {
+		return
+	}
+	p := s.problem(ctx, err)
+	switch {
+	case p.what.deaf():
+		s.deaf = true
+		s.errs = append(s.errs, fmt.Errorf("%s instances: %w", s.verb, p.fault()))
+	case len(some) > 1:
+		bad, good := apart(some, p.text)
+		s.ask(ctx, good)
+		s.ask(ctx, bad)
+	case p.what == gone, p.what == early:
+		// What has vanished needs nothing more. What has changed its state since the
+		// list was made is looked at again by the next call.
+	default:
+		s.errs = append(s.errs, fmt.Errorf("%s %s: %w", s.verb, some[0], p.fault()))
+	}
+}
+
+// apart parts instances of which at least one is bad. EC2's message may name it, or
+// one of several; that is a hint and no more: if there is none, they are halved.
+func apart(some []instance, message string) (bad, good []instance) {
+	bad, good = split(some, func(i instance) bool { return strings.Contains(message, i.id) })
+	if len(bad) == 0 || len(good) == 0 {
+		return some[len(some)/2:], some[:len(some)/2]
+	}
+	return bad, good
+}
+
+// overSpot stops what can be stopped, which is what a persistent request made, and
+// terminates the others. Only workers: a terminated machine loses its disk.
+func (s *sweep) overSpot(ctx context.Context, list []instance) {
+	var once []instance
+	stop := s.do
+	s.do = func(ctx context.Context, ids []string) error {
+		err := stop(ctx, ids)
+		if err == nil || len(ids) > 1 || s.problem(ctx, err).what != unsupported {
+			return err
+		}
+		i := list[slices.IndexFunc(list, func(i instance) bool { return i.id == ids[0] })]
+		if !i.ebs {
+			return err // a persistent one, too, cannot be stopped without an EBS root
+		}
+		once = append(once, i)
+		return nil
+	}
+	s.over(ctx, list)
+	s.verb, s.do = "terminating spot instance", s.terminate
+	s.over(ctx, once)
+	s.verb, s.do = "stopping", stop
+}
+
+func ids(list []instance) []string {
+	out := make([]string, len(list))
+	for n, i := range list {
+		out[n] = i.id
+	}
+	return out
+}
+
+func (a *account) start(ctx context.Context, ids []string) error {
+	_, err := a.ec2.StartInstances(ctx, &ec2.StartInstancesInput{InstanceIds: ids})
+	return err
+}
+
+func (a *account) stop(ctx context.Context, ids []string) error {
+	_, err := a.ec2.StopInstances(ctx, &ec2.StopInstancesInput{InstanceIds: ids})
+	return err
+}
+
+func (a *account) terminate(ctx context.Context, ids []string) error {
+	_, err := a.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
+	return err
+}
+
+// explain is err in words for users, with its kind.
+func (a *account) explain(ctx context.Context, err error) error { return a.problem(ctx, err).fault() }
