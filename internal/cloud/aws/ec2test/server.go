@@ -53,6 +53,7 @@ type key struct {
 
 // New starts a server, which ends with the test.
 func New(tb testing.TB) *Server {
+	tb.Helper()
 	s := &Server{keys: map[string]*key{}, roles: map[string]string{}, pages: map[string]page{}}
 	h := httptest.NewServer(s)
 	tb.Cleanup(h.Close)
