@@ -1,0 +1,135 @@
+package vsphere
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	soapsession "github.com/vmware/govmomi/session"
+	"github.com/vmware/govmomi/vapi/rest"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// conn is one logged-in session. It has two halves, since tags have an API of their
+// own: SOAP for machines, REST for tags.
+type conn struct {
+	vim  *vim25.Client
+	rest *rest.Client
+
+	mu sync.Mutex
+	// categories are the names of tag categories by their id, as far as they were read.
+	categories map[string]string
+}
+
+// dial logs in. It is not cut short when ctx is cancelled: vCenter might have made a
+// session then that nobody knows of.
+func dial(ctx context.Context, c center, patience time.Duration) (*conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fault.New(fault.Unknown, fmt.Errorf("logging in to vCenter %s: %w", c.server, err))
+	}
+	u, err := soap.ParseURL(c.address)
+	if err != nil || u == nil || u.Host == "" {
+		return nil, fault.Denying("spec.platform.vsphere: %q is no name of a vCenter: write a host name", c.server)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	transport, err := transportTo(c)
+	if err != nil {
+		return nil, err
+	}
+	sc := soap.NewClient(u, false)
+	sc.Transport, sc.Timeout, sc.UserAgent = transport, patience, "hotspare"
+	vim, err := vim25.NewClient(ctx, sc)
+	if err != nil {
+		return nil, c.refusal(err)
+	}
+	conn := &conn{vim: vim, rest: rest.NewClient(vim), categories: map[string]string{}}
+	conn.rest.Transport, conn.rest.Timeout = transport, patience
+	if err := conn.login(ctx, url.UserPassword(c.username, c.password)); err != nil {
+		return nil, c.refusal(err)
+	}
+	return conn, nil
+}
+
+func (c *conn) login(ctx context.Context, user *url.Userinfo) error {
+	if err := soapsession.NewManager(c.vim).Login(ctx, user); err != nil {
+		return err
+	}
+	if err := c.rest.Login(ctx, user); err != nil {
+		return errors.Join(err, soapsession.NewManager(c.vim).Logout(ctx))
+	}
+	return nil
+}
+
+// logout ends both halves. That a half has ended already is no error.
+func (c *conn) logout(ctx context.Context) error {
+	defer c.vim.CloseIdleConnections()
+	var errs []error
+	for _, err := range []error{c.rest.Logout(ctx), soapsession.NewManager(c.vim).Logout(ctx)} {
+		if err = explain(err); err != nil && !errors.Is(err, errExpired) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ping uses both halves, and fails if one has ended.
+func (c *conn) ping(ctx context.Context) error {
+	if _, err := c.clock(ctx); err != nil {
+		return err
+	}
+	_, err := c.rest.Session(ctx)
+	return explain(err)
+}
+
+// clock is vCenter's own time, by which it dates its tasks and events.
+func (c *conn) clock(ctx context.Context) (time.Time, error) {
+	now, err := methods.GetCurrentTime(ctx, c.vim)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("asking vCenter for the time: %w", explain(err))
+	}
+	return *now, nil
+}
+
+// transportTo verifies the vCenter by the cluster's certificates and the system's.
+// It is not the SDK's own, which takes settings from the environment.
+func transportTo(c center) (http.RoundTripper, error) {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fault.New(fault.Unknown, fmt.Errorf("reading the system's certificates: %w", err))
+	}
+	roots.AppendCertsFromPEM(c.roots)
+	return statuses{&http.Transport{
+		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: patience,
+		IdleConnTimeout:     time.Minute,
+	}}, nil
+}
+
+// statuses turns answers that are no answers into errors that tell their code; the
+// SDK's own cannot be asked for it.
+type statuses struct{ *http.Transport }
+
+// RoundTrip lets through what the SDK understands: success, and a fault, which is a
+// 500 with a body.
+func (s statuses) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := s.Transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode < http.StatusUnauthorized || res.StatusCode == http.StatusInternalServerError {
+		return res, nil
+	}
+	_ = res.Body.Close() // nobody reads it
+	return nil, statusError(res.StatusCode)
+}

@@ -1,0 +1,158 @@
+package vsphere
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	vim "github.com/vmware/govmomi/fault"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"hotspare.io/hotspare/internal/fault"
+)
+
+const (
+	// breather is how long to leave a vCenter alone that has too much to do.
+	breather = 30 * time.Second
+	// roomless is how long to wait for room on hosts.
+	roomless = 5 * time.Minute
+)
+
+// errExpired is in every error that says that the session has ended.
+var errExpired = errors.New("the session with vCenter has ended")
+
+// statusError is an HTTP status that the SDK does not understand.
+type statusError int
+
+func (s statusError) Error() string {
+	return "vCenter answers " + strconv.Itoa(int(s)) + " " + http.StatusText(int(s))
+}
+
+// roomFaults say that no host has room for a machine now.
+var roomFaults = []types.BaseMethodFault{
+	&types.InsufficientResourcesFault{}, &types.InsufficientCpuResourcesFault{}, &types.InsufficientMemoryResourcesFault{},
+	&types.InsufficientFailoverResourcesFault{}, &types.InsufficientHostCapacityFault{}, &types.InsufficientAgentVmsDeployed{},
+	&types.InsufficientHostCpuCapacityFault{}, &types.InsufficientHostMemoryCapacityFault{}, &types.InsufficientPerCpuCapacity{},
+	&types.InsufficientStandbyResource{}, &types.InsufficientStandbyCpuResource{}, &types.InsufficientStandbyMemoryResource{},
+	&types.InsufficientStorageSpace{}, &types.InsufficientVFlashResourcesFault{}, &types.NoCompatibleHost{}, &types.NoDiskSpace{},
+}
+
+// explain marks an error of the SDK with what to do about it. It is the one place
+// that knows vCenter's faults and codes.
+func explain(err error) error {
+	var denied *types.NoPermission
+	switch {
+	case err == nil:
+		return nil
+	case isFault(err, &types.NotAuthenticated{}):
+		return fault.New(fault.Unknown, fmt.Errorf("%w: %w", errExpired, err))
+	case isFault(err, &types.ManagedObjectNotFound{}):
+		return fault.New(fault.Gone, err)
+	case asFault(err, &denied):
+		return fault.Denying("%w: give the account the privilege %s there", err, denied.PrivilegeId)
+	case isFault(err, roomFaults...):
+		return fault.NoCapacity(roomless, "%w", err)
+	case untrusted(err):
+		return fault.Denying("%w: put the CA of the vCenter into the Secret named by spec.platform.vsphere.certificatesSecretRef", err)
+	}
+	var status statusError
+	if !errors.As(err, &status) {
+		return fault.New(fault.Unknown, err)
+	}
+	switch int(status) {
+	case http.StatusUnauthorized:
+		return fault.New(fault.Unknown, fmt.Errorf("%w: %w", errExpired, err))
+	case http.StatusForbidden:
+		return fault.Denying("%w: give the account the privileges in docs/platforms/vsphere.md", err)
+	case http.StatusTooManyRequests:
+		return fault.Waiting(breather, "%w", err)
+	}
+	return fault.New(fault.Unknown, err)
+}
+
+// refusal explains why logging in to c failed; nil if it has not.
+func (c center) refusal(err error) error {
+	if err == nil {
+		return nil
+	}
+	var status statusError
+	if isFault(err, &types.InvalidLogin{}) || errors.As(err, &status) && status == http.StatusUnauthorized {
+		return fault.Denying("vCenter %s refuses the login of %s: correct the account in %s", c.server, c.username, c.where)
+	}
+	return fmt.Errorf("logging in to vCenter %s: %w", c.server, explain(err))
+}
+
+// settled is nil for an error that says that a machine is in another state than was
+// read, is being changed, or has gone: the next call reads anew.
+func settled(err error) error {
+	if isFault(err, &types.InvalidPowerState{}, &types.TaskInProgress{}, &types.ManagedObjectNotFound{}) {
+		return nil
+	}
+	return explain(err)
+}
+
+func isFault(err error, faults ...types.BaseMethodFault) bool {
+	for _, f := range faults {
+		if err != nil && vim.Is(err, f) {
+			return true
+		}
+	}
+	return false
+}
+
+func asFault[T types.BaseMethodFault](err error, target *T) bool {
+	_, ok := vim.As(err, target)
+	return ok
+}
+
+func untrusted(err error) bool {
+	var bad *tls.CertificateVerificationError
+	return errors.As(err, &bad)
+}
+
+// taskError is why a task of vCenter failed.
+type taskError struct{ *types.LocalizedMethodFault }
+
+func (e taskError) Error() string { return wordsOf(e.LocalizedMethodFault) }
+
+// Fault is how the SDK looks into errors.
+func (e taskError) Fault() types.BaseMethodFault { return e.LocalizedMethodFault.Fault }
+
+// wordsOf is vCenter's own message, after the name of the fault.
+func wordsOf(f *types.LocalizedMethodFault) string {
+	if f == nil || f.Fault == nil {
+		return "vCenter gives no reason"
+	}
+	name := reflect.Indirect(reflect.ValueOf(f.Fault)).Type().Name()
+	if text := strings.TrimSuffix(strings.TrimSpace(f.LocalizedMessage), "."); text != "" && !strings.HasSuffix(text, name) {
+		return name + ": " + text
+	}
+	return name
+}
+
+// hidden is an error whose words were changed.
+type hidden struct {
+	error
+	words string
+}
+
+func (h hidden) Error() string { return h.words }
+func (h hidden) Unwrap() error { return h.error }
+
+// hide takes a password out of an error's words: a server in between may echo a request.
+func hide(err error, password string) error {
+	if err == nil {
+		return err
+	}
+	words, quoted := err.Error(), strconv.Quote(password)
+	clean := strings.NewReplacer(password, "…", quoted[1:len(quoted)-1], "…").Replace(words)
+	if clean == words {
+		return err
+	}
+	return hidden{err, clean}
+}

@@ -1,0 +1,227 @@
+// Package vsphere starts and stops the machines of clusters on VMware vSphere.
+//
+// A cluster's machines are what the installer's tag is attached to, in every
+// vCenter that spec.platform.vsphere names; docs/platforms/vsphere.md has the
+// rules. The package keeps sessions, and nothing else: what has been asked of a
+// machine it reads from vCenter's tasks and events, so a restart forgets nothing.
+package vsphere
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// Power is the vSphere platform. Close or Run logs its sessions out.
+type Power struct {
+	secrets  cloud.Secrets
+	sessions *sessions
+}
+
+var _ cloud.Power = (*Power)(nil)
+
+// New makes the vSphere platform. secrets reads the Secrets that clusters name.
+func New(secrets cloud.Secrets) *Power {
+	return &Power{secrets: secrets, sessions: newSessions()}
+}
+
+// Run keeps sessions alive while they are used, and logs all out when ctx ends.
+// Without it sessions end in vCenter by themselves, and are made anew when needed.
+func (p *Power) Run(ctx context.Context) error {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return p.Close(context.WithoutCancel(ctx))
+		case <-tick.C:
+			p.sessions.tend(ctx)
+		}
+	}
+}
+
+// Close logs every session out. Calls that come later fail.
+func (p *Power) Close(ctx context.Context) error { return p.sessions.close(ctx) }
+
+// Observe returns the cluster's machines in all its vCenters. When one of those
+// fails the whole observation does: half a cluster is neither running nor stopped.
+func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	fleets, err := p.look(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	var ms cloud.Machines
+	for _, f := range fleets {
+		for _, v := range f.vms {
+			state, reason := v.state()
+			ms = append(ms, cloud.Machine{Name: nameOf(v, fleets), ControlPlane: v.controlPlane, State: state, Reason: reason})
+		}
+	}
+	ms.Sort()
+	return ms, nil
+}
+
+// Start powers the control plane on, and, once all of it runs or has failed to,
+// the workers.
+func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
+	return p.inOrder(ctx, ref, order{
+		first: func(v vm) bool { return v.controlPlane },
+		able:  vm.startable, awaited: vm.pending, do: (*conn).powerOn,
+	})
+}
+
+// Stop shuts the workers' guests down, and, once no worker is on, the control
+// plane's. A guest that has not shut down after the grace is powered off by a later call.
+func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
+	return p.inOrder(ctx, ref, order{
+		first: func(v vm) bool { return !v.controlPlane },
+		able:  vm.stoppable, awaited: func(v vm) bool { return v.connected() && v.on() }, do: (*conn).stop,
+	})
+}
+
+// order is something to do to machines in two steps.
+type order struct {
+	// first tells the machines of the first step from the others.
+	first func(vm) bool
+	// able is whether a machine can be told now, and awaited whether the second step waits for it.
+	able, awaited func(vm) bool
+	do            func(*conn, context.Context, []vm, *results)
+}
+
+// inOrder does the first step and, if none of its machines is awaited any more, the
+// second. One that the account may not touch holds nobody up: it will be as it is in
+// every later call. Machines that nobody sees may be of the first step.
+func (p *Power) inOrder(ctx context.Context, ref cloud.Ref, o order) error {
+	fleets, blind := p.look(ctx, ref)
+	denied, err := p.tell(ctx, fleets, o, o.first)
+	err = errors.Join(blind, err)
+	if blind != nil || anyOf(fleets, func(v vm) bool { return o.first(v) && o.awaited(v) && !denied[v.id()] }) {
+		return err
+	}
+	_, second := p.tell(ctx, fleets, o, func(v vm) bool { return !o.first(v) })
+	return errors.Join(err, second)
+}
+
+// tell does one step, and returns the machines that the account may not touch.
+func (p *Power) tell(ctx context.Context, fleets []fleet, o order, those func(vm) bool) (map[string]bool, error) {
+	denied := map[string]bool{}
+	var errs []error
+	for _, f := range fleets {
+		vms := f.those(func(v vm) bool { return those(v) && o.able(v) })
+		if len(vms) == 0 {
+			continue
+		}
+		var res results
+		errs = append(errs, p.with(ctx, f.center, func(ctx context.Context, c *conn) error {
+			res = results{}
+			o.do(c, ctx, vms, &res)
+			return errors.Join(res.errs...)
+		}))
+		for _, id := range res.denied {
+			denied[id] = true
+		}
+	}
+	return denied, errors.Join(errs...)
+}
+
+// results are the errors of machines, each of which stops nobody else.
+type results struct {
+	errs   []error
+	denied []string
+}
+
+// add notes what has become of a machine; that it has settled by itself is no error.
+func (r *results) add(doing string, v vm, err error) {
+	err = settled(err)
+	if err == nil {
+		return
+	}
+	r.errs = append(r.errs, fmt.Errorf("%s %s: %w", doing, v.name, err))
+	if fault.Of(err) == fault.Denied {
+		r.denied = append(r.denied, v.id())
+	}
+}
+
+// fail notes an error that is of no single machine.
+func (r *results) fail(err error) {
+	if err != nil {
+		r.errs = append(r.errs, err)
+	}
+}
+
+// fleet is the part of a cluster that is in one vCenter.
+type fleet struct {
+	center center
+	vms    []vm
+}
+
+func (f fleet) those(want func(vm) bool) []vm {
+	var out []vm
+	for _, v := range f.vms {
+		if want(v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// nameOf is the machine's name. Where two have the same, which vCenter allows in
+// different folders, it is followed by what tells them apart.
+func nameOf(v vm, fleets []fleet) string {
+	twin := func(other vm) bool { return other.name == v.name && other.id() != v.id() }
+	if anyOf(fleets, twin) {
+		return v.name + " (" + v.id() + ")"
+	}
+	return v.name
+}
+
+func anyOf(fleets []fleet, is func(vm) bool) bool {
+	for _, f := range fleets {
+		if len(f.those(is)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// look finds the cluster's machines. A vCenter that fails does not hide the others.
+func (p *Power) look(ctx context.Context, ref cloud.Ref) ([]fleet, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fault.New(fault.Unknown, fmt.Errorf("looking for machines of %s: %w", ref.InfraID, err))
+	}
+	centers, err := p.centers(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	var fleets []fleet
+	var errs []error
+	for _, c := range centers {
+		f := fleet{center: c}
+		err := p.with(ctx, c, func(ctx context.Context, conn *conn) (err error) {
+			f.vms, err = conn.find(ctx, ref.InfraID)
+			for i := range f.vms {
+				f.vms[i].server = c.server
+			}
+			return err
+		})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("looking for machines of %s in vCenter %s: %w", ref.InfraID, c.server, err))
+			continue
+		}
+		fleets = append(fleets, f)
+	}
+	return fleets, errors.Join(errs...)
+}
+
+// with does something in a session. One that vCenter has ended meanwhile is made anew, once.
+func (p *Power) with(ctx context.Context, c center, do func(context.Context, *conn) error) error {
+	err := p.sessions.with(ctx, c, do)
+	if errors.Is(err, errExpired) {
+		err = p.sessions.with(ctx, c, do)
+	}
+	return hide(err, c.password)
+}

@@ -1,0 +1,131 @@
+package vsphere
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// The keys of a credentials Secret: a list for several vCenters, or one account for all.
+const (
+	keyCenters  = "vCenters"
+	keyUsername = "username"
+	keyPassword = "password"
+)
+
+// account is who logs in.
+type account struct {
+	VCenter  string `json:"vCenter"`
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// center is one vCenter with all that is needed to log in there.
+type center struct {
+	site
+	username, password string
+	// roots are PEM certificates that are trusted beside the system's.
+	roots []byte
+	// where tells users where the account stands.
+	where string
+}
+
+// key tells apart the sessions that must not be shared.
+func (c center) key() key {
+	sum := sha256.New()
+	for _, part := range [][]byte{[]byte(c.password), c.roots} {
+		fmt.Fprintf(sum, "%d:", len(part))
+		sum.Write(part)
+	}
+	return key{address: strings.ToLower(c.address), username: c.username, secret: [sha256.Size]byte(sum.Sum(nil))}
+}
+
+// centers reads the platform of ref and its Secrets. Sessions of an account that
+// the cluster has had, and has no more, are logged out.
+func (p *Power) centers(ctx context.Context, ref cloud.Ref) ([]center, error) {
+	s, err := sectionOf(ref)
+	if err != nil {
+		return nil, err
+	}
+	name := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: s.CredentialsSecretRef.Name}
+	data, err := p.secrets(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the vSphere credentials: %w", err)
+	}
+	roots, err := p.roots(ctx, ref.Cluster.Namespace, s.CertificatesSecretRef.Name)
+	if err != nil {
+		return nil, err
+	}
+	var out []center
+	for _, at := range s.sites() {
+		c, err := centerOf(at, name, data)
+		if err != nil {
+			return nil, err
+		}
+		c.roots = roots
+		out = append(out, c)
+	}
+	p.sessions.use(ctx, ref.Cluster, out)
+	return out, nil
+}
+
+// centerOf finds the account for a vCenter in the data of the Secret with that name.
+// What stands there is in no error: the parser's own words would quote it.
+func centerOf(at site, name types.NamespacedName, data map[string][]byte) (center, error) {
+	var accounts []account
+	if raw, ok := data[keyCenters]; ok {
+		if yaml.Unmarshal(raw, &accounts) != nil {
+			return center{}, fault.Denying("key %s of Secret %s is not a list of vCenter, username and password in YAML or JSON: correct it", keyCenters, name)
+		}
+	}
+	i := slices.IndexFunc(accounts, func(a account) bool { return strings.EqualFold(a.VCenter, at.server) })
+	if i >= 0 {
+		return accounts[i].center(at, fmt.Sprintf("key %s of Secret %s", keyCenters, name))
+	}
+	one := account{Username: string(data[keyUsername]), Password: string(data[keyPassword])}
+	if one.Username == "" && one.Password == "" {
+		return center{}, fault.Denying("Secret %s has no account for vCenter %s: add an entry with vCenter, username and password to its key %s, or set its keys %s and %s",
+			name, at.server, keyCenters, keyUsername, keyPassword)
+	}
+	return one.center(at, fmt.Sprintf("keys %s and %s of Secret %s", keyUsername, keyPassword, name))
+}
+
+// center is the account as one for a vCenter.
+func (a account) center(at site, where string) (center, error) {
+	if a.Username == "" || a.Password == "" {
+		return center{}, fault.Denying("%s: the account for vCenter %s needs both username and password: add what is missing", where, at.server)
+	}
+	return center{site: at, username: a.Username, password: a.Password, where: where}, nil
+}
+
+// roots are the certificates in all keys of a Secret; the installer takes any key.
+func (p *Power) roots(ctx context.Context, namespace, secret string) ([]byte, error) {
+	if secret == "" {
+		return nil, nil
+	}
+	name := types.NamespacedName{Namespace: namespace, Name: secret}
+	data, err := p.secrets(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the vCenter's certificates: %w", err)
+	}
+	var all []byte
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if x509.NewCertPool().AppendCertsFromPEM(data[key]) {
+			all = append(append(all, data[key]...), '\n')
+		}
+	}
+	if len(all) == 0 {
+		return nil, fault.Denying("Secret %s, named by spec.platform.vsphere.certificatesSecretRef, has no PEM certificate in any key: add the CA of the vCenter", name)
+	}
+	return all, nil
+}

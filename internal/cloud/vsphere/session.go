@@ -1,0 +1,246 @@
+package vsphere
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/internal/fault"
+)
+
+const (
+	// beat is how often a session is used to keep it: vCenter ends one after 30 minutes.
+	beat = 10 * time.Minute
+	// idle is how long a session is kept without any call that needs it.
+	idle = time.Hour
+	// patience bounds each request.
+	patience = 10 * time.Second
+)
+
+var errClosed = errors.New("the vSphere platform is closed")
+
+// key names a session. The account's password and the trusted certificates are
+// part of it, as a sum: a cluster with a wrong password gets nobody else's session.
+type key struct {
+	address, username string
+	secret            [sha256.Size]byte
+}
+
+// sessions are the sessions with vCenters, one for each account: vCenter has room
+// for a limited number of them, and ends none before its time.
+type sessions struct {
+	// now and patience are fields for tests alone.
+	now      func() time.Time
+	patience time.Duration
+
+	mu     sync.Mutex
+	open   map[key]*session
+	users  map[types.NamespacedName]user
+	closed bool
+}
+
+// user is a cluster with the sessions that it needs.
+type user struct {
+	keys []key
+	seen time.Time
+}
+
+// session is one session, or the place for one.
+type session struct {
+	// gate is held to log in and out; it is a channel so that who waits can give up.
+	gate chan struct{}
+	conn *conn     // behind gate
+	gone bool      // behind gate: nobody finds this session any more
+	used time.Time // behind sessions.mu
+}
+
+func newSessions() *sessions {
+	return &sessions{now: time.Now, patience: patience, open: map[key]*session{}, users: map[types.NamespacedName]user{}}
+}
+
+// with does something in the session for c, after having logged in if need be. A
+// session that turns out to have expired is forgotten.
+func (s *sessions) with(ctx context.Context, c center, do func(context.Context, *conn) error) error {
+	conn, err := s.get(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = do(ctx, conn)
+	if errors.Is(err, errExpired) {
+		// The half that has not expired must not stay behind; its error is of no use to anybody.
+		_ = s.end(ctx, c.key(), conn)
+	}
+	return err
+}
+
+func (s *sessions) get(ctx context.Context, c center) (*conn, error) {
+	for {
+		one, err := s.place(c.key())
+		if err != nil {
+			return nil, err
+		}
+		conn, gone, err := one.login(ctx, c, s.patience)
+		if !gone {
+			return conn, err
+		}
+	}
+}
+
+// place is where the session with that key is, or will be.
+func (s *sessions) place(k key) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fault.New(fault.Unknown, errClosed)
+	}
+	one := s.open[k]
+	if one == nil {
+		one = &session{gate: make(chan struct{}, 1)}
+		s.open[k] = one
+	}
+	one.used = s.now()
+	return one, nil
+}
+
+// login returns the session's connection, logged in. gone says that the session was
+// ended while its gate was waited for.
+func (one *session) login(ctx context.Context, c center, patience time.Duration) (_ *conn, gone bool, err error) {
+	select {
+	case one.gate <- struct{}{}:
+		defer func() { <-one.gate }()
+	case <-ctx.Done():
+		return nil, false, fault.New(fault.Unknown, fmt.Errorf("waiting to log in: %w", ctx.Err()))
+	}
+	if one.gone {
+		return nil, true, nil
+	}
+	if one.conn == nil {
+		one.conn, err = dial(ctx, c, patience)
+	}
+	return one.conn, false, err
+}
+
+// end logs a session out and forgets it, if conn is still its connection; nil is any.
+func (s *sessions) end(ctx context.Context, k key, conn *conn) error {
+	s.mu.Lock()
+	one := s.open[k]
+	s.mu.Unlock()
+	if one == nil {
+		return nil
+	}
+	// Logging in takes a bounded time, and so does this wait.
+	one.gate <- struct{}{}
+	defer func() { <-one.gate }()
+	if one.gone || conn != nil && one.conn != conn {
+		return nil
+	}
+	s.mu.Lock()
+	delete(s.open, k)
+	s.mu.Unlock()
+	one.gone = true
+	if one.conn == nil {
+		return nil
+	}
+	// A caller that has been cancelled must not leave a session behind.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
+	defer cancel()
+	return one.conn.logout(ctx)
+}
+
+// use notes which sessions a cluster needs, and ends those that it needed before
+// and nobody needs now: its Secret has changed, or its platform.
+func (s *sessions) use(ctx context.Context, cluster types.NamespacedName, centers []center) {
+	keys := make([]key, len(centers))
+	for i, c := range centers {
+		keys[i] = c.key()
+	}
+	for _, k := range s.replace(cluster, keys) {
+		// vCenter ends by itself what could not be logged out.
+		_ = s.end(ctx, k, nil)
+	}
+}
+
+// replace returns the keys that nobody needs any more.
+func (s *sessions) replace(cluster types.NamespacedName, keys []key) []key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.users[cluster].keys
+	s.users[cluster] = user{keys: keys, seen: s.now()}
+	return slices.DeleteFunc(slices.Clone(before), s.needed)
+}
+
+func (s *sessions) needed(k key) bool {
+	for _, u := range s.users {
+		if slices.Contains(u.keys, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// tend ends sessions that have not been needed for long, and keeps the others alive.
+func (s *sessions) tend(ctx context.Context) {
+	spare, kept := s.sort()
+	for _, k := range spare {
+		_ = s.end(ctx, k, nil) // as in use
+	}
+	for k, one := range kept {
+		conn := one.peek()
+		if conn == nil {
+			continue
+		}
+		if conn.ping(ctx) != nil {
+			_ = s.end(ctx, k, conn) // the next call logs in anew, and tells if that fails
+		}
+	}
+}
+
+// sort tells sessions that are spare from others, and forgets clusters that have not been seen for long.
+func (s *sessions) sort() (spare []key, kept map[key]*session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.now().Add(-idle)
+	maps.DeleteFunc(s.users, func(_ types.NamespacedName, u user) bool { return u.seen.Before(before) })
+	kept = map[key]*session{}
+	for k, one := range s.open {
+		if one.used.Before(before) {
+			spare = append(spare, k)
+			continue
+		}
+		kept[k] = one
+	}
+	return spare, kept
+}
+
+// peek is the connection, if somebody has logged in and nobody is about to.
+func (one *session) peek() *conn {
+	select {
+	case one.gate <- struct{}{}:
+		defer func() { <-one.gate }()
+		return one.conn
+	default:
+		return nil
+	}
+}
+
+// close ends all sessions; none is made after that.
+func (s *sessions) close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	keys := slices.Collect(maps.Keys(s.open))
+	s.mu.Unlock()
+	var errs []error
+	for _, k := range keys {
+		if err := s.end(ctx, k, nil); err != nil {
+			errs = append(errs, fmt.Errorf("logging out of vCenter %s: %w", k.address, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,85 @@
+package vsphere
+
+import (
+	"encoding/json"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// section is what this package reads of spec.platform.vsphere, in both shapes:
+// the older one names one vCenter, the newer one has an install-config's section.
+type section struct {
+	CredentialsSecretRef  named  `json:"credentialsSecretRef"`
+	CertificatesSecretRef named  `json:"certificatesSecretRef"`
+	VCenter               string `json:"vCenter"`
+	Infrastructure        struct {
+		VCenters []struct {
+			Server string `json:"server"`
+			Port   int    `json:"port"`
+		} `json:"vcenters"`
+		FailureDomains []struct {
+			Server string `json:"server"`
+		} `json:"failureDomains"`
+	} `json:"infrastructure"`
+}
+
+type named struct {
+	Name string `json:"name"`
+}
+
+// site is one vCenter as the specification names it.
+type site struct {
+	server string
+	// address is where it listens: the server, with a port if one is given.
+	address string
+}
+
+// sectionOf reads the platform of ref.
+func sectionOf(ref cloud.Ref) (section, error) {
+	var s section
+	if ref.Platform.VSphere == nil {
+		return s, fault.Denying("ClusterDeployment %s has no spec.platform.vsphere", ref.Cluster)
+	}
+	if err := json.Unmarshal(ref.Platform.VSphere.Raw, &s); err != nil {
+		return s, fault.Denying("reading spec.platform.vsphere of ClusterDeployment %s: %w", ref.Cluster, err)
+	}
+	if s.CredentialsSecretRef.Name == "" {
+		return s, fault.Denying("spec.platform.vsphere.credentialsSecretRef of ClusterDeployment %s names no Secret: name the one with the vCenter's credentials", ref.Cluster)
+	}
+	if len(s.sites()) == 0 {
+		return s, fault.Denying("spec.platform.vsphere of ClusterDeployment %s names no vCenter: set infrastructure.vcenters[].server, or vCenter", ref.Cluster)
+	}
+	return s, nil
+}
+
+// sites are the vCenters, each once, in the order in which they are named. The
+// newer shape wins: a cluster that was converted to it may still have the old field.
+func (s section) sites() []site {
+	var out []site
+	add := func(server string, port int) {
+		known := slices.ContainsFunc(out, func(other site) bool { return strings.EqualFold(other.server, server) })
+		if server == "" || known {
+			return
+		}
+		one := site{server: server, address: server}
+		if port != 0 {
+			one.address = net.JoinHostPort(server, strconv.Itoa(port))
+		}
+		out = append(out, one)
+	}
+	for _, v := range s.Infrastructure.VCenters {
+		add(v.Server, v.Port)
+	}
+	for _, d := range s.Infrastructure.FailureDomains {
+		add(d.Server, 0)
+	}
+	if len(out) == 0 {
+		add(s.VCenter, 0)
+	}
+	return out
+}

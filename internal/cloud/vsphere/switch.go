@@ -1,0 +1,198 @@
+package vsphere
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vmware/govmomi/event"
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// asked is a machine with the task that switches it.
+type asked struct {
+	vm   vm
+	task types.ManagedObjectReference
+}
+
+// powerOn powers machines on. Each datacenter is asked for all of its machines at
+// once, so that DRS places them; what it does not attempt is powered on one by one.
+func (c *conn) powerOn(ctx context.Context, vms []vm, r *results) {
+	var tasks []asked
+	for _, g := range c.byDatacenter(ctx, vms, r) {
+		attempted, left, err := c.powerOnAll(ctx, g)
+		r.fail(err)
+		tasks = append(tasks, attempted...)
+		for _, v := range left {
+			task, err := object.NewVirtualMachine(c.vim, v.ref).PowerOn(ctx)
+			r.add("starting", v, err)
+			if task != nil {
+				tasks = append(tasks, asked{v, task.Reference()})
+			}
+		}
+	}
+	c.outcomes(ctx, "starting", tasks, r)
+}
+
+// powerOnAll asks a datacenter. It returns the machines that it has made a task for,
+// and those that are left to be asked for by themselves.
+func (c *conn) powerOnAll(ctx context.Context, g group) (attempted []asked, left []vm, err error) {
+	refs := make([]types.ManagedObjectReference, len(g.vms))
+	for i, v := range g.vms {
+		refs[i] = v.ref
+	}
+	task, err := object.NewDatacenter(c.vim, g.datacenter).PowerOnVM(ctx, refs, &types.OptionValue{
+		Key:   string(types.ClusterPowerOnVmOptionOverrideAutomationLevel),
+		Value: string(types.DrsBehaviorFullyAutomated),
+	})
+	if err != nil {
+		return nil, g.vms, nil // what stands in the way of each machine is told when it is asked for
+	}
+	done, err := c.wait(ctx, []types.ManagedObjectReference{task.Reference()})
+	if err != nil {
+		return nil, nil, fmt.Errorf("waiting for vCenter to start machines: %w", err)
+	}
+	info, over := done[task.Reference()]
+	if !over {
+		return nil, nil, nil // it goes on, and the next observation tells what has become of it
+	}
+	result, _ := info.Result.(types.ClusterPowerOnVmResult) // empty when the task has failed
+	for _, v := range g.vms {
+		i := slices.IndexFunc(result.Attempted, func(a types.ClusterAttemptedVmInfo) bool { return a.Vm == v.ref && a.Task != nil })
+		if i < 0 {
+			left = append(left, v)
+			continue
+		}
+		attempted = append(attempted, asked{v, *result.Attempted[i].Task})
+	}
+	return attempted, left, nil
+}
+
+// group is machines of one datacenter.
+type group struct {
+	datacenter types.ManagedObjectReference
+	vms        []vm
+}
+
+// byDatacenter groups machines; those of one folder are in one datacenter.
+func (c *conn) byDatacenter(ctx context.Context, vms []vm, r *results) []group {
+	var groups []group
+	known := map[types.ManagedObjectReference]types.ManagedObjectReference{}
+	for _, v := range vms {
+		at := v.ref
+		if v.parent != nil {
+			at = *v.parent
+		}
+		datacenter, ok := known[at]
+		if !ok {
+			var err error
+			if datacenter, err = c.datacenterOf(ctx, at); err != nil {
+				r.add("looking for the datacenter of", v, err)
+				continue
+			}
+			known[at] = datacenter
+		}
+		i := slices.IndexFunc(groups, func(g group) bool { return g.datacenter == datacenter })
+		if i < 0 {
+			groups, i = append(groups, group{datacenter: datacenter}), len(groups)
+		}
+		groups[i].vms = append(groups[i].vms, v)
+	}
+	return groups
+}
+
+func (c *conn) datacenterOf(ctx context.Context, ref types.ManagedObjectReference) (types.ManagedObjectReference, error) {
+	above, err := mo.Ancestors(ctx, c.vim, c.vim.ServiceContent.PropertyCollector, ref)
+	if err != nil {
+		return types.ManagedObjectReference{}, err
+	}
+	for _, a := range above {
+		if a.Self.Type == "Datacenter" {
+			return a.Self, nil
+		}
+	}
+	return types.ManagedObjectReference{}, errors.New("there is none above it that the account may see")
+}
+
+// stop brings each machine one step nearer to being off.
+func (c *conn) stop(ctx context.Context, vms []vm, r *results) {
+	now, err := c.clock(ctx)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	var tasks []asked
+	for _, v := range vms {
+		task, err := c.stopOne(ctx, v, now)
+		r.add("stopping", v, err)
+		if task != nil {
+			tasks = append(tasks, asked{v, task.Reference()})
+		}
+	}
+	c.outcomes(ctx, "stopping", tasks, r)
+}
+
+func (c *conn) stopOne(ctx context.Context, v vm, now time.Time) (*object.Task, error) {
+	asked, err := c.askedAt(ctx, v, now)
+	if err != nil {
+		return nil, fmt.Errorf("reading its events: %w", err)
+	}
+	machine := object.NewVirtualMachine(c.vim, v.ref)
+	switch v.next(asked, now) {
+	case leave:
+		return nil, nil
+	case shutDown:
+		err := machine.ShutdownGuest(ctx)
+		if !isFault(err, &types.ToolsUnavailable{}) {
+			return nil, err
+		}
+	}
+	return machine.PowerOff(ctx)
+}
+
+// askedAt is when somebody last asked the machine's guest to shut down, by the events
+// of vCenter; zero if it is too long ago to matter. Where it is kept, a restart of
+// ours does not lose it.
+func (c *conn) askedAt(ctx context.Context, v vm, now time.Time) (time.Time, error) {
+	since := now.Add(-forgotten)
+	res, err := methods.QueryEvents(ctx, c.vim, &types.QueryEvents{
+		This: event.NewManager(c.vim).Reference(),
+		Filter: types.EventFilterSpec{
+			Entity:      &types.EventFilterSpecByEntity{Entity: v.ref, Recursion: types.EventFilterSpecRecursionOptionSelf},
+			Time:        &types.EventFilterSpecByTime{BeginTime: &since},
+			EventTypeId: []string{"VmGuestShutdownEvent"},
+		},
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	var last time.Time
+	for _, e := range res.Returnval {
+		if at := e.GetEvent().CreatedTime; at.After(last) {
+			last = at
+		}
+	}
+	return last, nil
+}
+
+// outcomes waits a little for tasks, and notes why those fail that do.
+func (c *conn) outcomes(ctx context.Context, doing string, tasks []asked, r *results) {
+	refs := make([]types.ManagedObjectReference, len(tasks))
+	for i, t := range tasks {
+		refs[i] = t.task
+	}
+	done, err := c.wait(ctx, refs)
+	if err != nil {
+		r.fail(fmt.Errorf("waiting for vCenter: %w", err))
+	}
+	for _, t := range tasks {
+		if info := done[t.task]; info.Error != nil {
+			r.add(doing, t.vm, taskError{info.Error})
+		}
+	}
+}
