@@ -1,0 +1,414 @@
+package vsphere
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vmware/govmomi"
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vapi/rest"
+	_ "github.com/vmware/govmomi/vapi/simulator" // tags
+	"github.com/vmware/govmomi/vapi/tags"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+	"k8s.io/apimachinery/pkg/runtime"
+	ktypes "k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+const (
+	testUser     = "hotspare@vsphere.local"
+	testPassword = `Vc3nter"pa\ss`
+)
+
+// vcenter is govmomi's simulator behind TLS. Faults are injected where the real one
+// has them: at the door, in a method, in a task.
+type vcenter struct {
+	*testing.T
+	model *simulator.Model
+	front *httptest.Server
+	admin *govmomi.Client
+	tags  *tags.Manager
+	dc    *object.Datacenter
+	pool  *object.ResourcePool
+	host  *object.HostSystem
+
+	mu sync.Mutex
+	// skew is how far vCenter's clock is ahead of this computer's.
+	skew time.Duration
+	// deaf guests take a request to shut down, and do not.
+	deaf map[string]bool
+	// faults are given to calls of "method" or "method object".
+	faults map[string]types.BaseMethodFault
+	calls  []string
+	// door answers a request instead of vCenter, if it returns true.
+	door func(http.ResponseWriter, *http.Request) bool
+	// tokens is how many sessions of the tags' API are open.
+	tokens int
+}
+
+func newCenter(t *testing.T) *vcenter {
+	t.Helper()
+	v := &vcenter{T: t, model: simulator.VPX(), deaf: map[string]bool{}, faults: map[string]types.BaseMethodFault{}}
+	v.model.Machine, v.model.Autostart = 0, false
+	v.must(v.model.Create())
+	t.Cleanup(v.model.Remove)
+	v.model.Service.Listen = &url.URL{User: url.UserPassword(testUser, testPassword)}
+	v.model.Service.RegisterEndpoints = true
+	srv := v.model.Service.NewServer()
+	t.Cleanup(srv.Close)
+	v.model.Service.Context.Map.Handler = v.method
+	v.front = httptest.NewTLSServer(http.HandlerFunc(v.serve))
+	t.Cleanup(v.front.Close)
+	v.login(srv.URL)
+	return v
+}
+
+// login gives the test a session of its own, which comes in by the back door.
+func (v *vcenter) login(u *url.URL) {
+	ctx := v.Context()
+	var err error
+	v.admin, err = govmomi.NewClient(ctx, u, true)
+	v.must(err)
+	rc := rest.NewClient(v.admin.Client)
+	v.must(rc.Login(ctx, url.UserPassword(testUser, testPassword)))
+	v.tags = tags.NewManager(rc)
+	f := find.NewFinder(v.admin.Client)
+	v.dc, err = f.DefaultDatacenter(ctx)
+	v.must(err)
+	f.SetDatacenter(v.dc)
+	v.host, err = f.HostSystem(ctx, "DC0_H0")
+	v.must(err)
+	v.pool, err = v.host.ResourcePool(ctx)
+	v.must(err)
+}
+
+func (v *vcenter) must(err error) {
+	v.Helper()
+	if err != nil {
+		v.Fatal(err)
+	}
+}
+
+func (v *vcenter) serve(w http.ResponseWriter, r *http.Request) {
+	v.mu.Lock()
+	door := v.door
+	v.mu.Unlock()
+	if door != nil && door(w, r) {
+		return
+	}
+	seen := &recorder{ResponseWriter: w, code: http.StatusOK}
+	v.model.Service.ServeMux.ServeHTTP(seen, r)
+	if !strings.HasSuffix(r.URL.Path, "/cis/session") || r.URL.RawQuery != "" || seen.code >= 400 {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch r.Method {
+	case http.MethodPost:
+		v.tokens++
+	case http.MethodDelete:
+		v.tokens--
+	}
+}
+
+type recorder struct {
+	http.ResponseWriter
+	code int
+}
+
+func (r *recorder) WriteHeader(code int) {
+	r.code = code
+	r.ResponseWriter.WriteHeader(code)
+}
+
+// method is called before each method of vCenter.
+func (v *vcenter) method(_ *simulator.Context, m *simulator.Method) (mo.Reference, types.BaseMethodFault) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	call := m.Name + " " + m.This.Value
+	v.calls = append(v.calls, call)
+	for _, name := range []string{m.Name, call} {
+		if f := v.faults[name]; f != nil {
+			return nil, f
+		}
+	}
+	switch {
+	case m.Name == "CurrentTime":
+		return clock{v.skew}, nil
+	case m.Name == "ShutdownGuest" && v.deaf[m.This.Value]:
+		return deafVM{v.model.Service.Context.Map.Get(m.This).(*simulator.VirtualMachine)}, nil
+	}
+	return nil, nil
+}
+
+type clock struct{ skew time.Duration }
+
+func (c clock) Reference() types.ManagedObjectReference {
+	return types.ManagedObjectReference{Type: "ServiceInstance", Value: "ServiceInstance"}
+}
+
+func (c clock) CurrentTime(*types.CurrentTime) soap.HasFault {
+	return &methods.CurrentTimeBody{Res: &types.CurrentTimeResponse{Returnval: time.Now().Add(c.skew)}}
+}
+
+type deafVM struct{ *simulator.VirtualMachine }
+
+func (d deafVM) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) soap.HasFault {
+	ctx.Map.EventManager().PostEvent(ctx, &types.PostEvent{EventToPost: &types.VmGuestShutdownEvent{VmEvent: types.VmEvent{
+		Event: types.Event{Vm: &types.VmEventArgument{EntityEventArgument: types.EntityEventArgument{Name: d.Name}, Vm: d.Self}},
+	}}})
+	return &methods.ShutdownGuestBody{Res: &types.ShutdownGuestResponse{}}
+}
+
+// set changes a machine as its host would.
+func (v *vcenter) set(ref types.ManagedObjectReference, path string, val any) {
+	ctx := v.model.Service.Context
+	vm := ctx.Map.Get(ref)
+	ctx.WithLock(vm, func() { ctx.Update(vm, []types.PropertyChange{{Name: path, Val: val}}) })
+}
+
+func (v *vcenter) tools(ref types.ManagedObjectReference, status types.VirtualMachineToolsRunningStatus) {
+	v.set(ref, "guest.toolsRunningStatus", string(status))
+}
+
+const toolsRun, toolsDown = types.VirtualMachineToolsRunningStatusGuestToolsRunning, types.VirtualMachineToolsRunningStatusGuestToolsNotRunning
+
+// vm makes a machine that is off, in a folder below the datacenter's ("" for that itself).
+func (v *vcenter) vm(folder, name string) types.ManagedObjectReference {
+	v.Helper()
+	ctx := v.Context()
+	folders, err := v.dc.Folders(ctx)
+	v.must(err)
+	at := folders.VmFolder
+	if folder != "" {
+		at = v.folder(at, folder)
+	}
+	task, err := at.CreateVM(ctx, types.VirtualMachineConfigSpec{
+		Name: name, GuestId: "otherGuest", Files: &types.VirtualMachineFileInfo{VmPathName: "[LocalDS_0]"},
+	}, v.pool, v.host)
+	v.must(err)
+	info, err := task.WaitForResult(ctx)
+	v.must(err)
+	ref := info.Result.(types.ManagedObjectReference)
+	v.tools(ref, toolsRun)
+	return ref
+}
+
+func (v *vcenter) folder(parent *object.Folder, name string) *object.Folder {
+	v.Helper()
+	known, err := object.NewSearchIndex(v.admin.Client).FindChild(v.Context(), parent, name)
+	v.must(err)
+	if known != nil {
+		return known.(*object.Folder)
+	}
+	made, err := parent.CreateFolder(v.Context(), name)
+	v.must(err)
+	return made
+}
+
+// mark attaches the installer's tag.
+func (v *vcenter) mark(infraID string, refs ...types.ManagedObjectReference) {
+	v.Helper()
+	ctx := v.Context()
+	category, err := v.tags.GetCategory(ctx, categoryPrefix+infraID)
+	if err != nil {
+		id, err := v.tags.CreateCategory(ctx, &tags.Category{Name: categoryPrefix + infraID, Cardinality: "SINGLE", AssociableTypes: []string{kindVM}})
+		v.must(err)
+		_, err = v.tags.CreateTag(ctx, &tags.Tag{Name: infraID, CategoryID: id})
+		v.must(err)
+		category = &tags.Category{ID: id}
+	}
+	tag, err := v.tags.GetTagForCategory(ctx, infraID, category.ID)
+	v.must(err)
+	for _, ref := range refs {
+		v.must(v.tags.AttachTag(ctx, tag.ID, ref))
+	}
+}
+
+// cluster makes a control plane of one and some workers, and a template with the same tag.
+func (v *vcenter) cluster(infraID string, workers int) []types.ManagedObjectReference {
+	v.Helper()
+	refs := []types.ManagedObjectReference{v.vm(infraID, infraID+"-master-0")}
+	for i := range workers {
+		refs = append(refs, v.vm(infraID, fmt.Sprintf("%s-worker-%d", infraID, i)))
+	}
+	template := v.vm(infraID, infraID+"-rhcos")
+	v.must(object.NewVirtualMachine(v.admin.Client, template).MarkAsTemplate(v.Context()))
+	v.mark(infraID, append(refs, template)...)
+	return refs
+}
+
+func (v *vcenter) power(ref types.ManagedObjectReference) types.VirtualMachinePowerState {
+	v.Helper()
+	var m mo.VirtualMachine
+	v.must(v.admin.RetrieveOne(v.Context(), ref, []string{"runtime.powerState"}, &m))
+	return m.Runtime.PowerState
+}
+
+func (v *vcenter) named(name string) types.ManagedObjectReference {
+	v.Helper()
+	f := find.NewFinder(v.admin.Client)
+	vm, err := f.VirtualMachine(v.Context(), "/DC0/vm/*/"+name)
+	v.must(err)
+	return vm.Reference()
+}
+
+// fail has a call of a method, of an object if one is given, end in a fault; nil heals it.
+func (v *vcenter) fail(f types.BaseMethodFault, method string, refs ...types.ManagedObjectReference) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, ref := range refs {
+		v.faults[method+" "+ref.Value] = f
+	}
+	if len(refs) == 0 {
+		v.faults[method] = f
+	}
+}
+
+func (v *vcenter) deafen(ref types.ManagedObjectReference) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.deaf[ref.Value] = true
+}
+
+func (v *vcenter) pass(d time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.skew += d
+}
+
+func (v *vcenter) doorman(door func(http.ResponseWriter, *http.Request) bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.door = door
+}
+
+// count is how often a method was called.
+func (v *vcenter) count(method string) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n := 0
+	for _, c := range v.calls {
+		if strings.HasPrefix(c, method+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+// sessions are those that are open, beside the test's own: of machines' API, by
+// vCenter's own list, and of the tags'.
+func (v *vcenter) sessions() string {
+	v.Helper()
+	v.mu.Lock()
+	n := v.tokens
+	v.mu.Unlock()
+	return fmt.Sprintf("%d+%d", len(v.sessionKeys()), n)
+}
+
+func (v *vcenter) sessionKeys() []string {
+	v.Helper()
+	var m mo.SessionManager
+	v.must(v.admin.RetrieveOne(v.Context(), *v.admin.ServiceContent.SessionManager, []string{"sessionList", "currentSession"}, &m))
+	var keys []string
+	for _, s := range m.SessionList {
+		if s.Key != m.CurrentSession.Key {
+			keys = append(keys, s.Key)
+		}
+	}
+	return keys
+}
+
+func (v *vcenter) server() string { return strings.TrimPrefix(v.front.URL, "https://") }
+
+func (v *vcenter) ca() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: v.front.Certificate().Raw})
+}
+
+// hub holds Secrets in namespace ns: creds and ca.
+type hub struct {
+	mu   sync.Mutex
+	data map[string]map[string]string
+}
+
+func newHub(v *vcenter) *hub {
+	return &hub{data: map[string]map[string]string{
+		"creds": {"username": testUser, "password": testPassword},
+		"ca":    {".cacert": string(v.ca())},
+	}}
+}
+
+func (h *hub) put(secret string, data map[string]string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.data[secret] = data
+}
+
+func (h *hub) secrets(_ context.Context, name ktypes.NamespacedName) (map[string][]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	data, ok := h.data[name.Name]
+	if !ok || name.Namespace != "ns" {
+		return nil, fault.Denying("Secret %s does not exist", name)
+	}
+	out := map[string][]byte{}
+	for k, val := range data {
+		out[k] = []byte(val)
+	}
+	return out, nil
+}
+
+// refTo is a cluster in those vCenters.
+func refTo(infraID string, servers ...string) cloud.Ref {
+	type vc struct {
+		Server string `json:"server"`
+	}
+	var list []vc
+	for _, s := range servers {
+		list = append(list, vc{s})
+	}
+	return refWith(infraID, map[string]any{
+		"credentialsSecretRef": named{"creds"}, "certificatesSecretRef": named{"ca"},
+		"infrastructure": map[string]any{"vcenters": list},
+	})
+}
+
+func refWith(infraID string, section map[string]any) cloud.Ref {
+	raw, err := json.Marshal(section)
+	if err != nil {
+		panic(err)
+	}
+	return cloud.Ref{
+		Cluster: ktypes.NamespacedName{Namespace: "ns", Name: "cluster-" + infraID}, InfraID: infraID,
+		Platform: hivev1.Platform{VSphere: &runtime.RawExtension{Raw: raw}},
+	}
+}
+
+// start makes a platform for the vCenter, which is closed in the end.
+func newPower(t *testing.T, h *hub) *Power {
+	t.Helper()
+	p := New(h.secrets)
+	t.Cleanup(func() {
+		if err := p.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	})
+	return p
+}

@@ -1,0 +1,105 @@
+package vsphere
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/cloudtest"
+)
+
+func TestPower(t *testing.T) {
+	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
+		v := newCenter(t)
+		return cloudtest.Cloud{
+			Power: newPower(t, newHub(v)),
+			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
+				v.cluster(infraID, workers)
+				return refTo(infraID, v.server())
+			},
+			Vanish: func(_ *testing.T, _ cloud.Ref, name string) { v.destroy(v.named(name)) },
+			Break:  func(_ *testing.T, _ cloud.Ref, name string) { v.strand(v.named(name)) },
+		}
+	})
+}
+
+func (v *vcenter) destroy(ref types.ManagedObjectReference) {
+	v.Helper()
+	task, err := object.NewVirtualMachine(v.admin.Client, ref).Destroy(v.Context())
+	v.must(err)
+	v.must(task.Wait(v.Context()))
+}
+
+// strand puts a machine on a host in maintenance mode, where vCenter cannot power it on.
+func (v *vcenter) strand(ref types.ManagedObjectReference) {
+	v.Helper()
+	ctx := v.model.Service.Context
+	for _, e := range ctx.Map.All("HostSystem") {
+		host := e.Reference()
+		if host == v.host.Reference() {
+			continue
+		}
+		v.set(host, "runtime.inMaintenanceMode", true)
+		v.set(ref, "runtime.host", &host)
+		return
+	}
+	v.Fatal("there is no other host")
+}
+
+// rig is a cluster c-12345 of one and one in one vCenter.
+type rig struct {
+	*vcenter
+	hub            *hub
+	p              *Power
+	ref            cloud.Ref
+	master, worker types.ManagedObjectReference
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	v := newCenter(t)
+	refs := v.cluster("c-12345", 1)
+	h := newHub(v)
+	return &rig{vcenter: v, hub: h, p: newPower(t, h), ref: refTo("c-12345", v.server()), master: refs[0], worker: refs[1]}
+}
+
+func (r *rig) observe() cloud.Machines {
+	r.Helper()
+	ms, err := r.p.Observe(r.Context(), r.ref)
+	r.must(err)
+	return ms
+}
+
+func (r *rig) sees(want string) {
+	r.Helper()
+	if got := r.observe().String(); got != want {
+		r.Fatalf("saw %q, want %q", got, want)
+	}
+}
+
+// run brings the cluster up by calls of Start.
+func (r *rig) run() {
+	r.Helper()
+	for range 3 {
+		r.must(r.p.Start(r.Context(), r.ref))
+	}
+	r.sees("c-12345-master-0 Running, c-12345-worker-0 Running")
+}
+
+func (r *rig) stop() {
+	r.Helper()
+	r.must(r.p.Stop(r.Context(), r.ref))
+}
+
+func TestHundredsOfMachinesAreAllSeen(t *testing.T) {
+	r := newRig(t)
+	for i := range 300 {
+		r.mark("c-12345", r.vm("c-12345", fmt.Sprintf("c-12345-extra-%d", i)))
+	}
+	if got := len(r.observe()); got != 302 {
+		t.Errorf("saw %d machines", got)
+	}
+}
