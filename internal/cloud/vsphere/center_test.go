@@ -1,28 +1,30 @@
 package vsphere
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/vmware/govmomi"
+	"github.com/vmware/govmomi/event"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vapi/rest"
 	_ "github.com/vmware/govmomi/vapi/simulator" // tags
 	"github.com/vmware/govmomi/vapi/tags"
-	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
-	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 	"k8s.io/apimachinery/pkg/runtime"
 	ktypes "k8s.io/apimachinery/pkg/types"
@@ -49,7 +51,8 @@ type vcenter struct {
 	pool  *object.ResourcePool
 	host  *object.HostSystem
 
-	mu sync.Mutex
+	mu       sync.Mutex
+	password string
 	// skew is how far vCenter's clock is ahead of this computer's.
 	skew time.Duration
 	// deaf guests take a request to shut down, and do not.
@@ -72,6 +75,12 @@ func newCenter(t *testing.T) *vcenter {
 	v.model.Service.Listen = &url.URL{User: url.UserPassword(testUser, testPassword)}
 	v.model.Service.RegisterEndpoints = true
 	srv := v.model.Service.NewServer()
+	v.password = testPassword
+	v.model.Service.Context.Map.SessionManager().ValidLogin = func(l *types.Login) bool {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		return l.UserName == testUser && l.Password == v.password
+	}
 	t.Cleanup(srv.Close)
 	v.model.Service.Context.Map.Handler = v.method
 	v.front = httptest.NewTLSServer(http.HandlerFunc(v.serve))
@@ -113,6 +122,10 @@ func (v *vcenter) serve(w http.ResponseWriter, r *http.Request) {
 	if door != nil && door(w, r) {
 		return
 	}
+	if r.URL.Path == "/sdk" {
+		v.sdk(w, r)
+		return
+	}
 	seen := &recorder{ResponseWriter: w, code: http.StatusOK}
 	v.model.Service.ServeMux.ServeHTTP(seen, r)
 	if !strings.HasSuffix(r.URL.Path, "/cis/session") || r.URL.RawQuery != "" || seen.code >= 400 {
@@ -149,32 +162,65 @@ func (v *vcenter) method(_ *simulator.Context, m *simulator.Method) (mo.Referenc
 			return nil, f
 		}
 	}
-	switch {
-	case m.Name == "CurrentTime":
-		return clock{v.skew}, nil
-	case m.Name == "ShutdownGuest" && v.deaf[m.This.Value]:
-		return deafVM{v.model.Service.Context.Map.Get(m.This).(*simulator.VirtualMachine)}, nil
-	}
 	return nil, nil
 }
 
-type clock struct{ skew time.Duration }
-
-func (c clock) Reference() types.ManagedObjectReference {
-	return types.ManagedObjectReference{Type: "ServiceInstance", Value: "ServiceInstance"}
+// sdk is the machines' API, with a clock that can be set and guests that can be deaf.
+func (v *vcenter) sdk(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if call := shutdownCall.FindSubmatch(body); call != nil && v.ignores(string(call[1])) {
+		io.WriteString(w, `<Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/"><Body><ShutdownGuestResponse xmlns="urn:vim25"/></Body></Envelope>`)
+		return
+	}
+	if !bytes.Contains(body, []byte("<CurrentTime ")) {
+		v.model.Service.ServeMux.ServeHTTP(w, r)
+		return
+	}
+	seen := httptest.NewRecorder()
+	v.model.Service.ServeMux.ServeHTTP(seen, r)
+	w.WriteHeader(seen.Code)
+	w.Write(timeValue.ReplaceAllFunc(seen.Body.Bytes(), v.shift))
 }
 
-func (c clock) CurrentTime(*types.CurrentTime) soap.HasFault {
-	return &methods.CurrentTimeBody{Res: &types.CurrentTimeResponse{Returnval: time.Now().Add(c.skew)}}
+var (
+	shutdownCall = regexp.MustCompile(`<ShutdownGuest .*<_this type="VirtualMachine">([^<]+)<`)
+	timeValue    = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^<]+`)
+)
+
+func (v *vcenter) shift(text []byte) []byte {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	at, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		v.Error(err)
+	}
+	return []byte(at.Add(v.skew).Format(time.RFC3339Nano))
 }
 
-type deafVM struct{ *simulator.VirtualMachine }
-
-func (d deafVM) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) soap.HasFault {
-	ctx.Map.EventManager().PostEvent(ctx, &types.PostEvent{EventToPost: &types.VmGuestShutdownEvent{VmEvent: types.VmEvent{
-		Event: types.Event{Vm: &types.VmEventArgument{EntityEventArgument: types.EntityEventArgument{Name: d.Name}, Vm: d.Self}},
-	}}})
-	return &methods.ShutdownGuestBody{Res: &types.ShutdownGuestResponse{}}
+// ignores has vCenter note that it has asked a guest that is deaf.
+func (v *vcenter) ignores(vm string) bool {
+	v.mu.Lock()
+	deaf := v.deaf[vm]
+	if deaf {
+		v.calls = append(v.calls, "ShutdownGuest "+vm)
+	}
+	v.mu.Unlock()
+	if !deaf {
+		return false
+	}
+	ref := types.ManagedObjectReference{Type: kindVM, Value: vm}
+	err := event.NewManager(v.admin.Client).PostEvent(v.Context(), &types.VmGuestShutdownEvent{VmEvent: types.VmEvent{
+		Event: types.Event{Vm: &types.VmEventArgument{EntityEventArgument: types.EntityEventArgument{Name: vm}, Vm: ref}},
+	}})
+	if err != nil {
+		v.Error(err)
+	}
+	return true
 }
 
 // set changes a machine as its host would.
@@ -401,7 +447,7 @@ func refWith(infraID string, section map[string]any) cloud.Ref {
 	}
 }
 
-// start makes a platform for the vCenter, which is closed in the end.
+// newPower makes a platform, which is closed in the end.
 func newPower(t *testing.T, h *hub) *Power {
 	t.Helper()
 	p := New(h.secrets)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmware/govmomi/session"
+	soapsession "github.com/vmware/govmomi/session"
 
 	"hotspare.io/hotspare/internal/fault"
 )
@@ -57,7 +57,9 @@ func TestAChangedSecretEndsTheOldSession(t *testing.T) {
 	r := newRig(t)
 	r.observe()
 	before := r.sessionKeys()
-	r.model.Service.Listen.User = nil // any password will do
+	r.mu.Lock()
+	r.password = "another"
+	r.mu.Unlock()
 	r.hub.put("creds", map[string]string{"username": testUser, "password": "another"})
 	r.observe()
 	r.open("1+1")
@@ -84,7 +86,7 @@ func TestASessionThatAnotherClusterNeedsOutlivesAChange(t *testing.T) {
 func TestAnExpiredSessionIsMadeAnew(t *testing.T) {
 	for name, expire := range map[string]func(*rig){
 		"of the machines' API": func(r *rig) {
-			r.must(session.NewManager(r.admin.Client).TerminateSession(r.Context(), r.sessionKeys()))
+			r.must(soapsession.NewManager(r.admin.Client).TerminateSession(r.Context(), r.sessionKeys()))
 		},
 		"of the tags' API": func(r *rig) {
 			var once sync.Once
@@ -148,7 +150,7 @@ func TestSessionsAreKeptWhileTheyAreUsedAndEndedAfterwards(t *testing.T) {
 func TestTendingEndsTheOtherHalfOfASessionThatHasExpired(t *testing.T) {
 	r := newRig(t)
 	r.observe()
-	r.must(session.NewManager(r.admin.Client).TerminateSession(t.Context(), r.sessionKeys()))
+	r.must(soapsession.NewManager(r.admin.Client).TerminateSession(t.Context(), r.sessionKeys()))
 	r.p.sessions.tend(t.Context())
 	r.open("0+0")
 	r.observe()
