@@ -20,6 +20,9 @@ const (
 	beat = 10 * time.Minute
 	// idle is how long a session is kept without any call that needs it.
 	idle = time.Hour
+	// lockout is how long a refused account is not tried again: vCenter locks one after
+	// five refusals in three minutes. A corrected Secret is tried at once.
+	lockout = 5 * time.Minute
 	// patience bounds each request.
 	patience = 10 * time.Second
 )
@@ -86,7 +89,7 @@ func (s *sessions) get(ctx context.Context, c center) (*conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		conn, gone, err := one.login(ctx, c, s.patience)
+		conn, gone, err := one.login(ctx, c, s.now(), s.patience)
 		if !gone {
 			return conn, err
 		}
@@ -110,8 +113,9 @@ func (s *sessions) place(k key) (*session, error) {
 }
 
 // login returns the session's connection, logged in. gone says that the session was
-// ended while its gate was waited for.
-func (one *session) login(ctx context.Context, c center, patience time.Duration) (_ *conn, gone bool, err error) {
+// ended while its gate was waited for. A refusal stands for a while: clusters that
+// share a wrong password would have vCenter lock the account.
+func (one *session) login(ctx context.Context, c center, now time.Time, patience time.Duration) (_ *conn, gone bool, err error) {
 	select {
 	case one.gate <- struct{}{}:
 		defer func() { <-one.gate }()
@@ -121,8 +125,16 @@ func (one *session) login(ctx context.Context, c center, patience time.Duration)
 	if one.gone {
 		return nil, true, nil
 	}
-	if one.conn == nil {
-		one.conn, err = dial(ctx, c, patience)
+	if one.conn != nil {
+		return one.conn, false, nil
+	}
+	if one.denied != nil && now.Sub(one.deniedAt) < lockout {
+		return nil, false, one.denied
+	}
+	one.conn, err = dial(ctx, c, patience)
+	one.denied, one.deniedAt = nil, now
+	if fault.Of(err) == fault.Denied {
+		one.denied = err
 	}
 	return one.conn, false, err
 }

@@ -177,6 +177,31 @@ func TestARefusedLoginNamesTheSecretAndNoCredential(t *testing.T) {
 	}
 }
 
+func TestAWrongPasswordIsNotTriedAgainAndAgain(t *testing.T) {
+	r := newRig(t)
+	now := time.Now()
+	r.p.sessions.now = func() time.Time { return now }
+	r.hub.put("creds", map[string]string{"username": testUser, "password": "wrong"})
+	tries := func(want int) {
+		t.Helper()
+		before := r.count("Login")
+		for range 2 {
+			if _, err := r.p.Observe(t.Context(), r.ref); fault.Of(err) != fault.Denied {
+				t.Errorf("got %v", err)
+			}
+		}
+		if got := r.count("Login") - before; got != want {
+			t.Errorf("tried %d times, want %d", got, want)
+		}
+	}
+	tries(1)
+	tries(0)
+	now = now.Add(lockout)
+	tries(1)
+	r.hub.put("creds", map[string]string{"username": testUser, "password": testPassword})
+	r.observe()
+}
+
 func TestAServerThatEchoesARequestGivesNoPasswordAway(t *testing.T) {
 	r := newRig(t)
 	r.observe()
