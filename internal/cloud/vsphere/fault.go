@@ -151,8 +151,8 @@ func hide(err error, password string) error {
 	}
 	words, quoted := err.Error(), strconv.Quote(password)
 	clean := strings.NewReplacer(password, "…", quoted[1:len(quoted)-1], "…").Replace(words)
-	if clean == words {
-		return err
+	if clean != words {
+		return hidden{err, clean}
 	}
-	return hidden{err, clean}
+	return err
 }

@@ -25,8 +25,10 @@ func TestSelection(t *testing.T) {
 	for name, c := range map[string]struct{ infraID, want string }{
 		"the installer's tag decides, and templates are left out": {"tagged-12345", "tagged-12345-master-0* Stopped, tagged-12345-worker-0 Stopped"},
 		"without a tag the folder and the name do":                {"folder-12345", "compute-0 Stopped, folder-12345-infra Stopped, master-0* Stopped"},
-		"a name that begins alike is not enough for a foreign tag": {"prefix-12345",
-			"prefix-12345-control-plane-0* Stopped, prefix-12345-worker-0 Stopped"},
+		"a name that begins alike is not enough for a foreign tag": {
+			"prefix-12345",
+			"prefix-12345-control-plane-0* Stopped, prefix-12345-worker-0 Stopped",
+		},
 		"a beginning of an infraID is nobody's": {"prefix-1234", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

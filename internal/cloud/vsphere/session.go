@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"hotspare.io/hotspare/internal/fault"
 )
@@ -59,13 +60,16 @@ type user struct {
 type session struct {
 	// gate is held to log in and out; it is a channel so that who waits can give up.
 	gate chan struct{}
-	conn *conn     // behind gate
-	gone bool      // behind gate: nobody finds this session any more
-	used time.Time // behind sessions.mu
+	conn *conn // behind gate
+	gone bool  // behind gate: nobody finds this session any more
+	// denied is why the last login was refused, at deniedAt; behind gate.
+	denied   error
+	deniedAt time.Time
+	used     time.Time // behind sessions.mu
 }
 
 func newSessions() *sessions {
-	return &sessions{now: time.Now, patience: patience, open: map[key]*session{}, users: map[types.NamespacedName]user{}}
+	return &sessions{now: clock.RealClock{}.Now, patience: patience, open: map[key]*session{}, users: map[types.NamespacedName]user{}}
 }
 
 // with does something in the session for c, after having logged in if need be. A

@@ -51,7 +51,7 @@ func (c *conn) powerOnAll(ctx context.Context, g group) (attempted []asked, left
 		Value: string(types.DrsBehaviorFullyAutomated),
 	})
 	if err != nil {
-		return nil, g.vms, nil // what stands in the way of each machine is told when it is asked for
+		return nil, g.vms, nil //nolint:nilerr // what stands in the way of each machine is told when it is asked for
 	}
 	done, err := c.wait(ctx, []types.ManagedObjectReference{task.Reference()})
 	if err != nil {
