@@ -33,7 +33,7 @@ type conn struct {
 
 // dial logs in. It is not cut short when ctx is cancelled: vCenter might have made a
 // session then that nobody knows of.
-func dial(ctx context.Context, c center, patience time.Duration) (*conn, error) {
+func dial(ctx context.Context, c center) (*conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.New(fault.Unknown, fmt.Errorf("logging in to vCenter %s: %w", c.server, err))
 	}

@@ -147,7 +147,7 @@ func (h hidden) Unwrap() error { return h.error }
 // hide takes a password out of an error's words: a server in between may echo a request.
 func hide(err error, password string) error {
 	if err == nil {
-		return err
+		return nil
 	}
 	words, quoted := err.Error(), strconv.Quote(password)
 	clean := strings.NewReplacer(password, "…", quoted[1:len(quoted)-1], "…").Replace(words)

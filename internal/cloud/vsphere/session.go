@@ -40,9 +40,8 @@ type key struct {
 // sessions are the sessions with vCenters, one for each account: vCenter has room
 // for a limited number of them, and ends none before its time.
 type sessions struct {
-	// now and patience are fields for tests alone.
-	now      func() time.Time
-	patience time.Duration
+	// now is a field for tests alone.
+	now func() time.Time
 
 	mu     sync.Mutex
 	open   map[key]*session
@@ -69,7 +68,7 @@ type session struct {
 }
 
 func newSessions() *sessions {
-	return &sessions{now: clock.RealClock{}.Now, patience: patience, open: map[key]*session{}, users: map[types.NamespacedName]user{}}
+	return &sessions{now: clock.RealClock{}.Now, open: map[key]*session{}, users: map[types.NamespacedName]user{}}
 }
 
 // with does something in the session for c, after having logged in if need be. A
@@ -93,7 +92,7 @@ func (s *sessions) get(ctx context.Context, c center) (*conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		conn, gone, err := one.login(ctx, c, s.now(), s.patience)
+		conn, gone, err := one.login(ctx, c, s.now())
 		if !gone {
 			return conn, err
 		}
@@ -119,7 +118,7 @@ func (s *sessions) place(k key) (*session, error) {
 // login returns the session's connection, logged in. gone says that the session was
 // ended while its gate was waited for. A refusal stands for a while: clusters that
 // share a wrong password would have vCenter lock the account.
-func (one *session) login(ctx context.Context, c center, now time.Time, patience time.Duration) (_ *conn, gone bool, err error) {
+func (one *session) login(ctx context.Context, c center, now time.Time) (_ *conn, gone bool, err error) {
 	select {
 	case one.gate <- struct{}{}:
 		defer func() { <-one.gate }()
@@ -135,7 +134,7 @@ func (one *session) login(ctx context.Context, c center, now time.Time, patience
 	if one.denied != nil && now.Sub(one.deniedAt) < lockout {
 		return nil, false, one.denied
 	}
-	one.conn, err = dial(ctx, c, patience)
+	one.conn, err = dial(ctx, c)
 	one.denied, one.deniedAt = nil, now
 	if fault.Of(err) == fault.Denied {
 		one.denied = err
@@ -165,7 +164,7 @@ func (s *sessions) end(ctx context.Context, k key, conn *conn) error {
 		return nil
 	}
 	// A caller that has been cancelled must not leave a session behind.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	return one.conn.logout(ctx)
 }

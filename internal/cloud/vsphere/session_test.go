@@ -272,8 +272,13 @@ func TestACallThatIsCancelledInTheMiddleEnds(t *testing.T) {
 
 func TestACenterThatDoesNotAnswerIsAnErrorInTheEnd(t *testing.T) {
 	r := newRig(t)
-	r.p.sessions.patience = 200 * time.Millisecond
 	r.observe()
+	for _, one := range r.p.sessions.open {
+		if c := one.conn; c.rest.Timeout != patience || c.vim.Timeout != patience {
+			t.Errorf("requests may take %s and %s", c.rest.Timeout, c.vim.Timeout)
+		}
+		one.conn.rest.Timeout = 50 * time.Millisecond
+	}
 	r.hang()
 	if _, err := r.p.Observe(t.Context(), r.ref); err == nil || fault.Of(err) != fault.Unknown {
 		t.Errorf("got %v", err)
