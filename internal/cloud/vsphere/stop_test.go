@@ -196,3 +196,33 @@ func TestAFaultOfOneMachineHasItsKind(t *testing.T) {
 func of(f types.BaseMethodFault) error {
 	return taskError{&types.LocalizedMethodFault{Fault: f, LocalizedMessage: "It did not work."}}
 }
+
+func TestTheNextStepOfAStop(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		tools       bool
+		boot, asked time.Duration // before now; 0 is never
+		want        step
+	}{
+		"a guest with tools is asked":                     {true, time.Hour, 0, shutDown},
+		"one without is not":                              {false, time.Hour, 0, powerOff},
+		"it has the grace":                                {true, time.Hour, grace - 1, leave},
+		"it has the grace without tools too":              {false, time.Hour, grace - 1, leave},
+		"after the grace it is powered off":               {true, time.Hour, grace, powerOff},
+		"a request before its last start does not count":  {true, time.Minute, grace, shutDown},
+		"one that is long ago does not count":             {true, time.Hour, forgotten + 1, shutDown},
+		"a machine whose start is not known is asked too": {true, 0, 0, shutDown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ago := func(d time.Duration) (at time.Time) {
+				if d != 0 {
+					at = now.Add(-d)
+				}
+				return at
+			}
+			if got := (vm{tools: c.tools, bootedAt: ago(c.boot)}).next(ago(c.asked), now); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
