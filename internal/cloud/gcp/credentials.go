@@ -1,0 +1,192 @@
+package gcp
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/jwt"
+	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/option"
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/fleet"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install/scrub"
+)
+
+// secretKey is where Hive and the installer look for the service account's key.
+const secretKey = "osServiceAccount.json"
+
+const (
+	googleTokens   = "https://oauth2.googleapis.com/token"
+	googleUniverse = "googleapis.com"
+)
+
+// credentials is a service account's key as Google hands it out.
+type credentials struct {
+	Type       string `json:"type"`
+	ID         string `json:"project_id"`
+	Email      string `json:"client_email"`
+	PrivateKey string `json:"private_key"`
+	KeyID      string `json:"private_key_id"`
+	TokenURI   string `json:"token_uri"`
+	Universe   string `json:"universe_domain"`
+
+	cluster, secret types.NamespacedName
+}
+
+// open reads the key and gets a token for it.
+func (p Power) open(ctx context.Context, ref cloud.Ref, set settings) (*project, error) {
+	c, err := p.read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	token, err := c.fetch(ctx, p.options.Transport)
+	if err != nil {
+		return nil, err
+	}
+	endpoint := p.options.Endpoint
+	if endpoint == "" {
+		endpoint = "https://compute." + c.Universe + "/compute/v1/"
+	}
+	// With a client of our own the library looks nowhere else for credentials: not in
+	// the environment, not in files, and does not ask the machine it runs on.
+	client := &http.Client{Transport: &oauth2.Transport{Source: oauth2.StaticTokenSource(token), Base: p.options.Transport}}
+	api, err := compute.NewService(ctx, option.WithHTTPClient(client), option.WithEndpoint(endpoint))
+	if err != nil {
+		return nil, fault.New(fault.Unknown, fmt.Errorf("making a client of Compute Engine: %w", err))
+	}
+	return &project{credentials: c, settings: set, token: token.AccessToken, api: api}, nil
+}
+
+func (p Power) read(ctx context.Context, ref cloud.Ref) (*credentials, error) {
+	name := ref.Platform.Settings().CredentialsSecretRef
+	if name == nil || name.Name == "" {
+		return nil, fault.Denying("ClusterDeployment %s names no credentials: set spec.platform.gcp.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
+	}
+	key := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: name.Name}
+	data, err := p.secrets(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("reading credentials: %w", err)
+	}
+	c := &credentials{cluster: ref.Cluster, secret: key}
+	if why := c.parse(data[secretKey]); why != "" {
+		return nil, c.denied(why)
+	}
+	return c, nil
+}
+
+// parse reads the key, and says what is wrong with it in words that repeat nothing of it.
+func (c *credentials) parse(raw []byte) string {
+	if len(raw) == 0 {
+		return "the key is missing or empty"
+	}
+	if json.Unmarshal(raw, c) != nil {
+		return "that is not the JSON of a service account"
+	}
+	if c.Type != "service_account" {
+		return `its "type" is not "service_account": other kinds name programs and files that hotspare does not run or read`
+	}
+	for _, f := range []struct{ name, value string }{{"project_id", c.ID}, {"client_email", c.Email}, {"private_key", c.PrivateKey}} {
+		if f.value == "" {
+			return fmt.Sprintf("it has no %q", f.name)
+		}
+	}
+	if !isKey(c.PrivateKey) {
+		return `its "private_key" is not a private key in PEM`
+	}
+	if c.TokenURI == "" {
+		c.TokenURI = googleTokens
+	}
+	if c.Universe == "" {
+		c.Universe = googleUniverse
+	}
+	return ""
+}
+
+func isKey(text string) bool {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return false
+	}
+	if _, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+		return true
+	}
+	_, err := x509.ParsePKCS1PrivateKey(block.Bytes)
+	return err == nil
+}
+
+// denied says where the credentials are, what is wrong, and what to do.
+func (c *credentials) denied(why string) error {
+	return fault.Denying("credentials in Secret %s, key %s: %s: put the JSON key of a service account there that may list, start and stop instances "+
+		"(gcloud iam service-accounts keys create)", c.secret, secretKey, why)
+}
+
+// fetch trades a signed assertion for a token. A call gets a token of its own, so a key
+// that is taken away works no longer than that.
+func (c *credentials) fetch(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
+	ctx, cancel := context.WithTimeout(ctx, fleet.Patience)
+	defer cancel()
+	conf := jwt.Config{
+		Email: c.Email, PrivateKey: []byte(c.PrivateKey), PrivateKeyID: c.KeyID,
+		Scopes: []string{compute.ComputeScope}, TokenURL: c.TokenURI,
+	}
+	client := &http.Client{Transport: bound{ctx, via}}
+	token, err := conf.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, client)).Token()
+	switch {
+	case ctx.Err() != nil:
+		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %w", c.Email, ctx.Err()))
+	case err != nil:
+		return nil, c.refusal(err)
+	case token.AccessToken == "":
+		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: the answer of the token server has none", c.Email))
+	}
+	return token, nil
+}
+
+// refusal translates what the token server says.
+func (c *credentials) refusal(err error) error {
+	var said *oauth2.RetrieveError
+	if !errors.As(err, &said) {
+		return fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %s", c.Email, scrub.Text(err.Error())))
+	}
+	code := said.Response.StatusCode
+	if code == http.StatusTooManyRequests || code >= http.StatusInternalServerError {
+		return fault.Waiting(busy, "getting a token for %s: the token server answers %d", c.Email, code)
+	}
+	return c.denied(fmt.Sprintf("Google refuses it (%s)", tell(said.Body, code)))
+}
+
+// tell is the part of a token server's answer that is safe to show.
+func tell(body []byte, code int) string {
+	var answer struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &answer) != nil || !regexp.MustCompile(`^[a-z_]{1,40}$`).MatchString(answer.Error) {
+		return fmt.Sprintf("status %d", code)
+	}
+	if answer.Description == "" {
+		return answer.Error
+	}
+	return answer.Error + ": " + scrub.Text(answer.Description)
+}
+
+// bound ties requests to a context: the library's own for tokens have none.
+type bound struct {
+	ctx context.Context //nolint:containedctx // it lives as long as one request
+	via http.RoundTripper
+}
+
+// RoundTrip carries the request until the context ends.
+func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
+	return b.via.RoundTrip(r.WithContext(b.ctx))
+}

@@ -1,0 +1,160 @@
+// Package gcp starts and stops the machines of clusters on Google Cloud.
+//
+// Machines are instances of the service account's project whose names begin with
+// the cluster's infraID and a dash, unless their labels say that they are of another
+// cluster. Those named <infraID>-master-… are the control plane.
+package gcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"google.golang.org/api/compute/v1"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/fleet"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// Power is Google Compute Engine.
+type Power struct {
+	secrets cloud.Secrets
+	options Options
+}
+
+// Options are what differs between Google's cloud and others that speak its language.
+type Options struct {
+	// Endpoint is where the API is; empty is Google's, in the universe that the key names.
+	Endpoint string
+	// Transport carries all requests; nil is http.DefaultTransport.
+	Transport http.RoundTripper
+}
+
+var _ cloud.Power = Power{}
+
+// New makes an actuator that finds credentials by way of secrets.
+func New(secrets cloud.Secrets, o Options) Power {
+	if o.Transport == nil {
+		o.Transport = http.DefaultTransport
+	}
+	return Power{secrets: secrets, options: o}
+}
+
+// settings is what we read of spec.platform.gcp.
+type settings struct {
+	Region string `json:"region"`
+	// DiscardLocalSSD is a question only the user can answer: stopping loses the data.
+	DiscardLocalSSD *bool `json:"discardLocalSsdOnHibernate"`
+}
+
+func settingsOf(ref cloud.Ref) (settings, error) {
+	var s settings
+	if ref.Platform.GCP == nil || len(ref.Platform.GCP.Raw) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(ref.Platform.GCP.Raw, &s); err != nil {
+		return s, fault.Denying("reading spec.platform.gcp of ClusterDeployment %s: %w: set region to a text and discardLocalSsdOnHibernate to true or false",
+			ref.Cluster, err)
+	}
+	return s, nil
+}
+
+// Observe returns the instances of the cluster. If a zone of its region cannot be
+// listed, that is an error: the machines there are unknown, not gone.
+func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	_, seen, err := p.look(ctx, ref)
+	if err == nil {
+		err = seen.hidden
+	}
+	if err != nil {
+		return nil, fmt.Errorf("observing instances of %s: %w", ref.InfraID, err)
+	}
+	return seen.machines(), nil
+}
+
+// Start starts the control plane and, once most of it runs, the workers. What somebody
+// has suspended is resumed.
+func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
+	project, seen, err := p.look(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("starting instances of %s: %w", ref.InfraID, err)
+	}
+	return errors.Join(seen.hidden, fleet.Each(ctx, fleet.ToStart(seen.machines()), func(ctx context.Context, name string) error {
+		return project.start(ctx, seen.instances[name])
+	}))
+}
+
+// Stop stops the workers and, once none of them runs, the control plane.
+func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
+	project, seen, err := p.look(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
+	}
+	return errors.Join(seen.hidden, fleet.Each(ctx, fleet.ToStop(seen.machines(), seen.hidden == nil), func(ctx context.Context, name string) error {
+		return project.stop(ctx, seen.instances[name])
+	}))
+}
+
+// look opens the cluster's project and lists its instances.
+func (p Power) look(ctx context.Context, ref cloud.Ref) (*project, *sight, error) {
+	set, err := settingsOf(ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	project, err := p.open(ctx, ref, set)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen, err := project.list(ctx, ref.InfraID)
+	return project, seen, err
+}
+
+// project is Compute Engine as the service account of one cluster sees it, for one call.
+type project struct {
+	*credentials
+	settings
+	token string
+	api   *compute.Service
+}
+
+func (p *project) start(ctx context.Context, i *compute.Instance) error {
+	do := p.api.Instances.Start(p.ID, zoneOf(i), i.Name).Context(ctx).Do
+	switch i.Status {
+	case "SUSPENDED":
+		do = p.api.Instances.Resume(p.ID, zoneOf(i), i.Name).Context(ctx).Do
+	case "STOPPED", "TERMINATED":
+	default:
+		return nil // REPAIRING: it comes back by itself, and Google refuses a start
+	}
+	op, err := do()
+	return p.outcome("starting", i, op, err)
+}
+
+func (p *project) stop(ctx context.Context, i *compute.Instance) error {
+	if i.Status == "SUSPENDED" || i.Status == "REPAIRING" {
+		return nil // Observe says so; there is nothing running to stop
+	}
+	call := p.api.Instances.Stop(p.ID, zoneOf(i), i.Name)
+	switch {
+	case p.DiscardLocalSSD != nil:
+		call = call.DiscardLocalSsd(*p.DiscardLocalSSD)
+	case hasLocalSSD(i):
+		return fault.Denying("stopping instance %s: it has a local SSD, whose data a stop may lose, and Google wants to be told: "+
+			"set spec.platform.gcp.discardLocalSsdOnHibernate of ClusterDeployment %s to true to discard it, or to false to keep it where the machine type allows that",
+			i.Name, p.cluster)
+	}
+	op, err := call.Context(ctx).Do()
+	return p.outcome("stopping", i, op, err)
+}
+
+func hasLocalSSD(i *compute.Instance) bool {
+	for _, d := range i.Disks {
+		if d.Type == "SCRATCH" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,385 @@
+package gcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/api/compute/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/cloudtest"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// lab is a simulator with an actuator and its Secret.
+type lab struct {
+	*sim
+	Power
+	secret map[string][]byte
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{sim: newSim(t)}
+	l.secret = map[string][]byte{secretKey: l.account(nil)}
+	l.Power = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
+		if want := (types.NamespacedName{Namespace: "clusters", Name: "gcp-creds"}); key != want {
+			return nil, fault.Denying("no Secret %s", key)
+		}
+		return l.secret, nil
+	}, Options{Endpoint: l.URL + "/compute/v1/"})
+	return l
+}
+
+// refTo is a cluster in us-east1; more is JSON for spec.platform.gcp.
+func refTo(infraID, more string) cloud.Ref {
+	raw := `{"credentialsSecretRef":{"name":"gcp-creds"},"region":"us-east1"` + more + `}`
+	return cloud.Ref{
+		Cluster: types.NamespacedName{Namespace: "clusters", Name: "mine"}, InfraID: infraID,
+		Platform: hivev1.Platform{GCP: &runtime.RawExtension{Raw: []byte(raw)}},
+	}
+}
+
+// Many makes a cluster of one control plane and n-1 workers, all stopped, over all zones.
+func (l *lab) Many(_ *testing.T, ref cloud.Ref, n int) {
+	l.create(ref.InfraID, ref.InfraID+"-master-0", zones[0], "TERMINATED")
+	for i := range n - 1 {
+		zone := zones[i%3]
+		l.create(ref.InfraID, fmt.Sprintf("%s-worker-%s-%04d", ref.InfraID, zone[len(zone)-1:], i), zone, "TERMINATED")
+	}
+}
+
+// Throttle refuses the next n calls.
+func (l *lab) Throttle(_ *testing.T, n int) { l.throttle = n }
+
+// Expire takes the service account's key away.
+func (l *lab) Expire(*testing.T) { l.tokens.refused = true }
+
+// Refuse makes the machine's calls fail.
+func (l *lab) Refuse(_ *testing.T, _ cloud.Ref, name string) { l.named(name).refuse = true }
+
+// Odd puts the machine into a state that nobody knows.
+func (l *lab) Odd(_ *testing.T, _ cloud.Ref, name string) { l.named(name).Status = "HOVERING" }
+
+// Hang lets calls hang until their context ends; the channel tells of each.
+func (l *lab) Hang(*testing.T) <-chan struct{} {
+	l.hung = make(chan struct{}, 100)
+	return l.hung
+}
+
+// cluster is a running cluster of a control plane and n workers.
+func (l *lab) cluster(t *testing.T, n int) cloud.Ref {
+	t.Helper()
+	ref := refTo(infra, "")
+	l.Many(t, ref, n+1)
+	for _, i := range l.instances {
+		i.Status = "RUNNING"
+	}
+	return ref
+}
+
+func (l *lab) observe(t *testing.T, ref cloud.Ref) cloud.Machines {
+	t.Helper()
+	ms, err := l.Observe(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ms
+}
+
+// states are the instances with their states, by the simulator itself.
+func (l *lab) states() string {
+	var all []string
+	for _, i := range l.instances {
+		all = append(all, strings.TrimPrefix(i.Name, infra+"-")+" "+i.Status)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+func TestPower(t *testing.T) {
+	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
+		l := newLab(t)
+		return cloudtest.Cloud{
+			Power: l.Power,
+			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
+				ref := refTo(infraID, "")
+				l.Many(t, ref, workers+1)
+				return ref
+			},
+			Vanish: func(t *testing.T, _ cloud.Ref, name string) {
+				i := l.named(name)
+				delete(l.instances, zoneOf(&i.Instance)+"/"+name)
+			},
+			Break: func(t *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
+			Step:  l.step,
+		}
+	})
+}
+
+func TestHundredsOfMachinesOverManyPages(t *testing.T) {
+	l := newLab(t)
+	l.page = 50
+	ref := refTo(infra, "")
+	l.Many(t, ref, 300)
+	for range 10 {
+		if err := l.Start(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		l.step()
+	}
+	if got := l.observe(t, ref); len(got) != 300 || !got.All(cloud.Running) {
+		t.Errorf("%d machines, not running: %v", len(got), got.Lagging(cloud.Running))
+	}
+	if l.lists < 6 {
+		t.Errorf("%d pages", l.lists)
+	}
+}
+
+func TestStates(t *testing.T) {
+	for status, want := range map[string]struct {
+		state       cloud.State
+		start, stop string
+	}{
+		"PENDING":        {cloud.Starting, "", "stop"},
+		"PROVISIONING":   {cloud.Starting, "", "stop"},
+		"STAGING":        {cloud.Starting, "", "stop"},
+		"RUNNING":        {cloud.Running, "", "stop"},
+		"PENDING_STOP":   {cloud.Stopping, "", ""},
+		"STOPPING":       {cloud.Stopping, "", ""},
+		"DEPROVISIONING": {cloud.Stopping, "", ""},
+		"SUSPENDING":     {cloud.Stopping, "", ""},
+		"STOPPED":        {cloud.Stopped, "start", ""},
+		"TERMINATED":     {cloud.Stopped, "start", ""},
+		"SUSPENDED":      {cloud.Failed, "resume", ""},
+		"REPAIRING":      {cloud.Failed, "", ""},
+		"HOVERING":       {cloud.Unknown, "", ""},
+		"":               {cloud.Unknown, "", ""},
+	} {
+		t.Run("an instance is "+status, func(t *testing.T) {
+			l, ref := newLab(t), refTo(infra, "")
+			i := l.create(infra, infra+"-master-0", zones[0], status)
+			got := l.observe(t, ref)
+			if len(got) != 1 || got[0].State != want.state || !got[0].ControlPlane {
+				t.Errorf("observed %+v", got)
+			}
+			if telling := want.state == cloud.Failed || want.state == cloud.Unknown; telling != strings.Contains(got[0].Reason, status) || telling != (got[0].Reason != "") {
+				t.Errorf("reason %q", got[0].Reason)
+			}
+			l.asks(t, "start", want.start, l.Start(t.Context(), ref))
+			i.Status, i.next = status, nil
+			l.asks(t, "stop", want.stop, l.Stop(t.Context(), ref))
+		})
+	}
+}
+
+// asks checks that what was asked of the control plane is want, or nothing.
+func (l *lab) asks(t *testing.T, doing, want string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", doing, err)
+	}
+	if want != "" {
+		want += " " + infra + "-master-0"
+	}
+	if got := strings.Join(l.calls, ", "); got != want {
+		t.Errorf("to %s: asked %q, want %q", doing, got, want)
+	}
+	l.calls = nil
+}
+
+func TestSelection(t *testing.T) {
+	for name, c := range map[string]struct {
+		name, label string
+		ours        bool
+	}{
+		"by name and label":                              {"c-12345-worker-b-x", "kubernetes-io-cluster-c-12345", true},
+		"by name, if nothing is labelled":                {"c-12345-worker-b-x", "", true},
+		"another infraID that begins alike is not ours":  {"c-12345x-worker-b-x", "", false},
+		"nor is the name as a part of another":           {"z-c-12345-worker", "", false},
+		"nor is one that only looks alike, with a label": {"c-12345-abcde-worker-b-x", "kubernetes-io-cluster-c-12345-abcde", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			i := l.create(infra, c.name, zones[0], "RUNNING")
+			i.Labels = map[string]string{"team": "ours"}
+			if c.label != "" {
+				i.Labels[c.label] = "owned"
+			}
+			if got := l.observe(t, refTo(infra, "")); (len(got) == 1) != c.ours {
+				t.Errorf("observed %v", got)
+			}
+		})
+	}
+}
+
+func TestTheSameNameInTwoZonesIsTwoMachines(t *testing.T) {
+	l, ref := newLab(t), refTo(infra, "")
+	l.create(infra, infra+"-worker-0", zones[0], "RUNNING")
+	l.create(infra, infra+"-worker-0", zones[1], "RUNNING")
+	if got := l.observe(t, ref); len(got) != 2 || got[0].Name == got[1].Name {
+		t.Errorf("observed %v", got)
+	}
+	if err := l.Stop(t.Context(), ref); err != nil || l.states() != "worker-0 STOPPING, worker-0 STOPPING" {
+		t.Errorf("%v; %s", err, l.states())
+	}
+}
+
+func TestAlreadyAsWantedOrGoneIsSuccess(t *testing.T) {
+	for name, c := range map[string]struct {
+		stale, status string
+		do            func(*lab) func(context.Context, cloud.Ref) error
+		gone          bool
+	}{
+		"it runs already (304)":               {"TERMINATED", "RUNNING", func(l *lab) func(context.Context, cloud.Ref) error { return l.Start }, false},
+		"it is stopped already (304)":         {"RUNNING", "TERMINATED", func(l *lab) func(context.Context, cloud.Ref) error { return l.Stop }, false},
+		"it has vanished after the look, up":  {"TERMINATED", "", func(l *lab) func(context.Context, cloud.Ref) error { return l.Start }, true},
+		"it has vanished after the look, off": {"RUNNING", "", func(l *lab) func(context.Context, cloud.Ref) error { return l.Stop }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			i := l.create(infra, infra+"-master-0", zones[0], c.status)
+			i.stale = c.stale
+			if c.gone {
+				i.Name = infra + "-master-9" // lists still name it, under no key that a call finds
+			}
+			if err := c.do(l)(t.Context(), refTo(infra, "")); err != nil {
+				t.Error(err)
+			}
+			if len(l.calls) != 1 {
+				t.Errorf("asked %v", l.calls)
+			}
+		})
+	}
+}
+
+func TestLocalSSDs(t *testing.T) {
+	for name, c := range map[string]struct {
+		setting string
+		denied  bool
+	}{
+		"are the user's to decide":  {"", true},
+		"are discarded if wanted":   {`,"discardLocalSsdOnHibernate":true`, false},
+		"are kept if that is asked": {`,"discardLocalSsdOnHibernate":false`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, ref := newLab(t), refTo(infra, c.setting)
+			l.create(infra, infra+"-worker-a", zones[0], "RUNNING").Disks = append([]*compute.AttachedDisk{{Type: "PERSISTENT"}}, &compute.AttachedDisk{Type: "SCRATCH"})
+			l.create(infra, infra+"-worker-b", zones[0], "RUNNING")
+			err := l.Stop(t.Context(), ref)
+			if c.denied {
+				mustSay(t, err, fault.Denied, infra+"-worker-a", "spec.platform.gcp.discardLocalSsdOnHibernate", "clusters/mine")
+				if got := l.states(); got != "worker-a RUNNING, worker-b STOPPING" {
+					t.Error(got)
+				}
+				return
+			}
+			if err != nil || l.states() != "worker-a STOPPING, worker-b STOPPING" {
+				t.Errorf("%v; %s", err, l.states())
+			}
+		})
+	}
+}
+
+func TestAZoneThatCannotBeListed(t *testing.T) {
+	for name, c := range map[string]struct {
+		zone, region string
+		hides        bool
+	}{
+		"hides machines, so nothing is known of the cluster": {"us-east1-b", "us-east1", true},
+		"matters not if the cluster is elsewhere":            {"asia-east1-a", "us-east1", false},
+		"matters if nobody knows where the cluster is":       {"asia-east1-a", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			ref := l.cluster(t, 3)
+			ref.Platform.GCP.Raw = []byte(strings.Replace(string(ref.Platform.GCP.Raw), `"us-east1"`, `"`+c.region+`"`, 1))
+			l.named(infra + "-master-0").Zone = l.URL + "/zones/us-east1-c"
+			l.instances["us-east1-c/"+infra+"-master-0"] = l.named(infra + "-master-0")
+			delete(l.instances, "us-east1-b/"+infra+"-master-0")
+			l.down[c.zone] = "UNREACHABLE"
+			_, err := l.Observe(t.Context(), ref)
+			if !c.hides {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			mustSay(t, err, fault.Wait, c.zone, "UNREACHABLE")
+		})
+	}
+}
+
+func TestWhileAZoneIsHiddenOtherWorkersStopAndTheControlPlaneStays(t *testing.T) {
+	l := newLab(t)
+	ref := refTo(infra, "")
+	l.create(infra, infra+"-master-0", "us-east1-b", "RUNNING")
+	l.create(infra, infra+"-worker-b", "us-east1-b", "RUNNING")
+	l.create(infra, infra+"-worker-c", "us-east1-c", "RUNNING")
+	l.down["us-east1-c"] = "UNREACHABLE"
+	for range 3 {
+		mustSay(t, l.Stop(t.Context(), ref), fault.Wait, "us-east1-c")
+		l.step()
+	}
+	if got := l.states(); got != "master-0 RUNNING, worker-b TERMINATED, worker-c RUNNING" {
+		t.Error(got)
+	}
+}
+
+func TestThrottledCallsAreTriedLater(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 2)
+	l.Throttle(t, 1)
+	_, err := l.Observe(t.Context(), ref)
+	mustSay(t, err, fault.Wait, "try again later")
+	if fault.After(err) != busy {
+		t.Errorf("after %s", fault.After(err))
+	}
+	l.observe(t, ref)
+}
+
+func TestAMachineThatRefusesIsNamedAndTheOthersGo(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 3)
+	name := infra + "-worker-c-0001"
+	l.Refuse(t, ref, name)
+	mustSay(t, l.Stop(t.Context(), ref), fault.Denied, name)
+	if got := l.states(); got != "master-0 RUNNING, worker-b-0000 STOPPING, worker-c-0001 RUNNING, worker-d-0002 STOPPING" {
+		t.Error(got)
+	}
+}
+
+func TestAnUnknownStateIsTold(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 1)
+	l.Odd(t, ref, infra+"-worker-b-0000")
+	got := l.observe(t, ref)[1]
+	if got.State != cloud.Unknown || !strings.Contains(got.Reason, "HOVERING") {
+		t.Errorf("observed %+v", got)
+	}
+}
+
+func TestCallsCancelledInTheMiddle(t *testing.T) {
+	for name, do := range map[string]func(*lab, context.Context, cloud.Ref) error{
+		"observing": func(l *lab, ctx context.Context, ref cloud.Ref) error { _, err := l.Observe(ctx, ref); return err },
+		"starting":  func(l *lab, ctx context.Context, ref cloud.Ref) error { return l.Start(ctx, ref) },
+		"stopping":  func(l *lab, ctx context.Context, ref cloud.Ref) error { return l.Stop(ctx, ref) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			ref := l.cluster(t, 2)
+			hung := l.Hang(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { <-hung; cancel() }()
+			if err := do(l, ctx, ref); err == nil || ctx.Err() == nil {
+				t.Errorf("returned %v", err)
+			}
+		})
+	}
+}
