@@ -162,3 +162,12 @@ func TestErrorsOfInstances(t *testing.T) {
 		})
 	}
 }
+
+func TestATokenThatGoogleRepeatsIsNotShown(t *testing.T) {
+	l, ref := newLab(t), refTo(infra, "")
+	l.create(infra, infra+"-master-0", zones[0], "TERMINATED")
+	l.fail, l.tokens.echo = &failure{400, "invalid", "what is this", false}, true
+	err := l.Start(t.Context(), ref)
+	mustSay(t, err, fault.Denied, "what is this")
+	l.mustHide(t, err)
+}

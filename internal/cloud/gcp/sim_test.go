@@ -208,7 +208,11 @@ func (s *sim) act(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 400, "invalid", name+" is not what it should be")
 		return
 	case s.fail != nil && !s.fail.operation:
-		refuse(w, s.fail.status, s.fail.reason, s.fail.message)
+		message := s.fail.message
+		if s.tokens.echo {
+			message += ": " + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		}
+		refuse(w, s.fail.status, s.fail.reason, message)
 		return
 	}
 	op := &compute.Operation{Name: "operation-1", Status: "RUNNING", OperationType: verb}

@@ -1,0 +1,236 @@
+package azure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	azcloud "github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/fleet"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install/scrub"
+)
+
+// secretKey is where Hive and the installer look for the service principal.
+const secretKey = "osServicePrincipal.json"
+
+// clouds are Azure's clouds by the installer's names. Azure Stack has no endpoint that
+// could be known here.
+var clouds = map[string]azcloud.Configuration{
+	"AzurePublicCloud":       azcloud.AzurePublic,
+	"AzureUSGovernmentCloud": azcloud.AzureGovernment,
+	"AzureChinaCloud":        azcloud.AzureChina,
+}
+
+// account is a service principal as az ad sp create-for-rbac prints it. The case of
+// the names does not matter.
+type account struct {
+	ClientID       string `json:"clientId"`
+	ClientSecret   string `json:"clientSecret"`
+	TenantID       string `json:"tenantId"`
+	SubscriptionID string `json:"subscriptionId"`
+
+	secret types.NamespacedName
+	cloud  azcloud.Configuration
+}
+
+// open reads what is needed to know, and gets a token.
+func (p Power) open(ctx context.Context, ref cloud.Ref) (*group, error) {
+	a, err := p.read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	name, err := p.groupOf(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	token, err := a.fetch(ctx, p.transport)
+	if err != nil {
+		return nil, err
+	}
+	api, err := armcompute.NewVirtualMachinesClient(a.SubscriptionID, given{token}, &arm.ClientOptions{
+		ClientOptions: policy.ClientOptions{
+			Cloud:     a.cloud,
+			Transport: &http.Client{Transport: p.transport},
+			Retry:     policy.RetryOptions{MaxRetries: -1}, // whoever called us tries again, and says why it waits
+		},
+		DisableRPRegistration: true, // no side effects on the subscription
+	})
+	if err != nil {
+		return nil, fault.New(fault.Unknown, fmt.Errorf("making a client of Azure: %w", err))
+	}
+	return &group{account: a, name: name, api: api, token: token.AccessToken}, nil
+}
+
+func (p Power) read(ctx context.Context, ref cloud.Ref) (*account, error) {
+	name := ref.Platform.Settings().CredentialsSecretRef
+	if ref.Platform.Azure == nil || name == nil || name.Name == "" {
+		return nil, fault.Denying("ClusterDeployment %s names no credentials: set spec.platform.azure.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
+	}
+	a := &account{secret: types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: name.Name}}
+	if err := a.choose(ref); err != nil {
+		return nil, err
+	}
+	data, err := p.secrets(ctx, a.secret)
+	if err != nil {
+		return nil, fmt.Errorf("reading credentials: %w", err)
+	}
+	if why := a.parse(data[secretKey]); why != "" {
+		return nil, a.denied(why)
+	}
+	return a, nil
+}
+
+// choose finds the cloud by spec.platform.azure.cloudName.
+func (a *account) choose(ref cloud.Ref) error {
+	var set struct {
+		CloudName string `json:"cloudName"`
+	}
+	if err := json.Unmarshal(ref.Platform.Azure.Raw, &set); err != nil {
+		return fault.Denying("reading spec.platform.azure of ClusterDeployment %s: %w: set cloudName to a text", ref.Cluster, err)
+	}
+	if set.CloudName == "" {
+		set.CloudName = "AzurePublicCloud"
+	}
+	known := false
+	if a.cloud, known = clouds[set.CloudName]; !known {
+		return fault.Denying("spec.platform.azure.cloudName of ClusterDeployment %s is %q, a cloud whose machines hotspare cannot start or stop: those of %s it can",
+			ref.Cluster, set.CloudName, strings.Join(slices.Sorted(maps.Keys(clouds)), ", "))
+	}
+	return nil
+}
+
+// parse reads the principal, and says what is wrong with it in words that repeat nothing of it.
+func (a *account) parse(raw []byte) string {
+	if len(raw) == 0 {
+		return "the key is missing or empty"
+	}
+	if json.Unmarshal(raw, a) != nil {
+		return "that is not the JSON of a service principal"
+	}
+	for _, f := range []struct{ name, value string }{
+		{"clientId", a.ClientID}, {"clientSecret", a.ClientSecret}, {"tenantId", a.TenantID}, {"subscriptionId", a.SubscriptionID},
+	} {
+		if f.value == "" {
+			return fmt.Sprintf("it has no %q", f.name)
+		}
+	}
+	return ""
+}
+
+// denied says where the credentials are, what is wrong, and what to do.
+func (a *account) denied(why string) error {
+	return fault.Denying("credentials in Secret %s, key %s: %s: put clientId, clientSecret, tenantId and subscriptionId of a service principal there "+
+		"that may read, start and deallocate virtual machines (az ad sp credential reset makes a new secret)", a.secret, secretKey, why)
+}
+
+// fetch trades the secret for a token. A call gets a token of its own, so a principal that
+// is taken away works no longer than that.
+func (a *account) fetch(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
+	ctx, cancel := context.WithTimeout(ctx, fleet.Patience)
+	defer cancel()
+	conf := clientcredentials.Config{
+		ClientID: a.ClientID, ClientSecret: a.ClientSecret, AuthStyle: oauth2.AuthStyleInParams,
+		TokenURL: a.cloud.ActiveDirectoryAuthorityHost + url.PathEscape(a.TenantID) + "/oauth2/v2.0/token",
+		Scopes:   []string{a.cloud.Services[azcloud.ResourceManager].Audience + "/.default"},
+	}
+	token, err := conf.Token(context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: via}))
+	var said *oauth2.RetrieveError
+	switch {
+	case err == nil:
+		return token, nil
+	case ctx.Err() != nil:
+		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %w", a.ClientID, ctx.Err()))
+	case !errors.As(err, &said):
+		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %s", a.ClientID, a.hide(err.Error())))
+	case said.Response.StatusCode == http.StatusTooManyRequests, said.Response.StatusCode >= http.StatusInternalServerError:
+		return nil, fault.Waiting(busy, "getting a token for %s: the token server answers %d", a.ClientID, said.Response.StatusCode)
+	}
+	return nil, a.denied("Azure refuses it (" + a.tell(said) + ")")
+}
+
+// tell is the part of a token server's answer that is safe to show, and the same at
+// each try: behind it come the ids and the time of the request.
+func (a *account) tell(said *oauth2.RetrieveError) string {
+	if said.ErrorCode == "" {
+		return fmt.Sprintf("status %d", said.Response.StatusCode)
+	}
+	words, _, _ := strings.Cut(said.ErrorDescription, "Trace ID:")
+	words, _, _ = strings.Cut(words, "\n")
+	return strings.TrimSuffix(a.hide(said.ErrorCode+": "+strings.TrimSpace(words)), ": ")
+}
+
+// hide takes the secret, and what looks like one, out of others' words.
+func (a *account) hide(words string) string { return scrub.Text(words, a.ClientSecret) }
+
+// given is a token that we have already.
+type given struct{ *oauth2.Token }
+
+// GetToken returns the token.
+func (g given) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: g.AccessToken, ExpiresOn: g.Expiry}, nil
+}
+
+// metadata is what the installer says of a cluster on Azure, in clusterMetadata.platform
+// and in metadata.json alike.
+type metadata struct {
+	Azure *struct {
+		ResourceGroupName string `json:"resourceGroupName"`
+	} `json:"azure"`
+}
+
+// groupOf finds the name of the cluster's resource group: in clusterMetadata.platform,
+// else in the Secret with metadata.json, where newer Hives have it only.
+func (p Power) groupOf(ctx context.Context, ref cloud.Ref) (string, error) {
+	missing := fault.Denying("nobody says in which resource group ClusterDeployment %s is: set spec.clusterMetadata.platform.azure.resourceGroupName, "+
+		"or spec.clusterMetadata.metadataJSONSecretRef.name to a Secret whose key metadata.json has azure.resourceGroupName", ref.Cluster)
+	if ref.Metadata == nil {
+		return "", missing
+	}
+	if raw := ref.Metadata.Platform; raw != nil && len(raw.Raw) > 0 {
+		var m metadata
+		if err := json.Unmarshal(raw.Raw, &m); err != nil {
+			return "", fault.Denying("reading spec.clusterMetadata.platform of ClusterDeployment %s: %w: set azure.resourceGroupName to a text", ref.Cluster, err)
+		}
+		if m.Azure != nil && m.Azure.ResourceGroupName != "" {
+			return m.Azure.ResourceGroupName, nil
+		}
+	}
+	name := ref.Metadata.MetadataJSONSecretRef
+	if name == nil || name.Name == "" {
+		return "", missing
+	}
+	return p.groupIn(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: name.Name}, ref.InfraID)
+}
+
+// groupIn reads the name from the Secret with metadata.json. One that has none is of a
+// cluster whose installer chose the name by its own rule.
+func (p Power) groupIn(ctx context.Context, key types.NamespacedName, infraID string) (string, error) {
+	data, err := p.secrets(ctx, key)
+	if err != nil {
+		return "", fmt.Errorf("reading metadata.json: %w", err)
+	}
+	var m metadata
+	if json.Unmarshal(data["metadata.json"], &m) != nil || m.Azure == nil {
+		return "", fault.Denying("Secret %s, key metadata.json: that is not what the installer wrote of a cluster on Azure: put its metadata.json there, with azure.resourceGroupName", key)
+	}
+	if m.Azure.ResourceGroupName == "" {
+		return infraID + "-rg", nil
+	}
+	return m.Azure.ResourceGroupName, nil
+}

@@ -1,0 +1,148 @@
+package azure
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/fleet"
+)
+
+// clusterTag marks a virtual machine as a certain cluster's. Names of tags cannot hold
+// the slash of kubernetes.io/cluster/….
+const clusterTag = "kubernetes.io_cluster."
+
+// look finds the machines and asks each for its state: Azure lists states along with
+// machines for whole subscriptions only, which a cluster's principal need not be allowed.
+func (g *group) look(ctx context.Context, infraID string) error {
+	names, err := g.list(ctx, infraID)
+	if err != nil {
+		return err
+	}
+	views := make(chan cloud.Machine, len(names))
+	g.hidden = fleet.Each(ctx, names, func(ctx context.Context, name string) error {
+		m := cloud.Machine{Name: name, ControlPlane: hasPrefix(name, infraID+"-master-")}
+		view, err := g.api.InstanceView(ctx, g.name, name, nil)
+		if isGone(err) {
+			return nil
+		}
+		if err != nil {
+			m.State, m.Reason = cloud.Unknown, "its state could not be read"
+			views <- m
+			return g.fault("reading the state of virtual machine "+name, err)
+		}
+		m.State, m.Reason = stateOf(view.Statuses)
+		views <- m
+		return nil
+	})
+	close(views)
+	for m := range views {
+		g.machines = append(g.machines, m)
+	}
+	g.machines.Sort()
+	return nil
+}
+
+// list returns the names of the cluster's machines, from all pages.
+func (g *group) list(ctx context.Context, infraID string) ([]string, error) {
+	var names []string
+	seen := map[string]bool{}
+	for pages := g.api.NewListPager(g.name, nil); pages.More(); {
+		page, err := g.page(ctx, pages)
+		if err != nil {
+			return nil, err
+		}
+		for _, vm := range page.Value {
+			if vm == nil || vm.Name == nil || !ours(vm, infraID) || seen[strings.ToLower(*vm.Name)] {
+				continue
+			}
+			seen[strings.ToLower(*vm.Name)] = true
+			names = append(names, *vm.Name)
+		}
+	}
+	return names, nil
+}
+
+func (g *group) page(ctx context.Context, pages *runtime.Pager[armcompute.VirtualMachinesClientListResponse]) (armcompute.VirtualMachinesClientListResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, fleet.Patience)
+	defer cancel()
+	page, err := pages.NextPage(ctx)
+	if err != nil {
+		return page, g.fault("listing virtual machines of resource group "+g.name, err)
+	}
+	return page, nil
+}
+
+// ours reports whether a virtual machine is of this cluster. A resource group may be
+// shared, and infraIDs may begin alike: the cluster "a" with infraID a-b1c2d must not have
+// the machines of a cluster "a-b1c2d".
+func ours(vm *armcompute.VirtualMachine, infraID string) bool {
+	foreign := false
+	for tag, value := range vm.Tags {
+		if value == nil || *value != "owned" || !hasPrefix(tag, clusterTag) {
+			continue
+		}
+		if strings.EqualFold(tag[len(clusterTag):], infraID) {
+			return true
+		}
+		foreign = true
+	}
+	return !foreign && hasPrefix(*vm.Name, infraID+"-")
+}
+
+// hasPrefix ignores case, as Azure does for names of everything.
+func hasPrefix(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}
+
+// powers is every power state that Azure documents but unknown.
+var powers = map[string]cloud.State{
+	"starting":     cloud.Starting,
+	"running":      cloud.Running,
+	"stopping":     cloud.Stopping,
+	"deallocating": cloud.Stopping,
+	"deallocated":  cloud.Stopped,
+	"stopped":      cloud.Failed, // it is off and costs as if it ran: both Start and Stop put that right
+}
+
+const stillAllocated = "it is powered off but not deallocated, so it costs as if it ran"
+
+// stateOf reads an instance view: codes such as PowerState/running and
+// ProvisioningState/failed/AllocationFailed.
+func stateOf(statuses []*armcompute.InstanceViewStatus) (cloud.State, string) {
+	var power, doing, why string
+	for _, s := range statuses {
+		if s == nil || s.Code == nil {
+			continue
+		}
+		kind, value, _ := strings.Cut(*s.Code, "/")
+		switch strings.ToLower(kind) {
+		case "powerstate":
+			power = strings.ToLower(value)
+		case "provisioningstate":
+			doing, why, _ = strings.Cut(value, "/")
+			doing = strings.ToLower(doing)
+		}
+	}
+	state, known := powers[power]
+	switch {
+	case doing == "deleting":
+		return cloud.Stopping, ""
+	case doing == "failed" && (state == cloud.Stopped || state == cloud.Failed):
+		return cloud.Failed, strings.TrimSuffix("the last operation on it failed: "+why, ": ")
+	case power == "stopped":
+		return cloud.Failed, stillAllocated
+	case known:
+		return state, ""
+	case power == "" && doing == "creating":
+		return cloud.Starting, ""
+	case power == "":
+		return cloud.Unknown, "Azure does not tell its power state"
+	default:
+		return cloud.Unknown, fmt.Sprintf("Azure says PowerState/%s, a state that hotspare does not know", power)
+	}
+}

@@ -1,0 +1,93 @@
+// Package azure starts and stops the machines of clusters on Azure.
+//
+// Machines are virtual machines of the cluster's resource group whose names begin with
+// the infraID and a dash, or whose tags say that they are the cluster's, unless tags say
+// that they are of another one. Those named <infraID>-master-… are the control plane.
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/fleet"
+)
+
+// Power is Azure.
+type Power struct {
+	secrets   cloud.Secrets
+	transport http.RoundTripper
+}
+
+var _ cloud.Power = Power{}
+
+// New makes an actuator that finds credentials by way of secrets. All requests, those for
+// tokens too, go through transport; nil is http.DefaultTransport.
+func New(secrets cloud.Secrets, transport http.RoundTripper) Power {
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
+	return Power{secrets: secrets, transport: transport}
+}
+
+// Observe returns the virtual machines of the cluster.
+func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	g, err := p.look(ctx, ref)
+	if err == nil {
+		err = g.hidden
+	}
+	if err != nil {
+		return nil, fmt.Errorf("observing virtual machines of %s: %w", ref.InfraID, err)
+	}
+	return g.machines, nil
+}
+
+// Start starts the control plane and, once most of it runs, the workers.
+func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
+	g, err := p.look(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("starting virtual machines of %s: %w", ref.InfraID, err)
+	}
+	return errors.Join(g.hidden, fleet.Each(ctx, fleet.ToStart(g.machines), func(ctx context.Context, name string) error {
+		_, err := g.api.BeginStart(ctx, g.name, name, nil)
+		return g.outcome("starting", name, err)
+	}))
+}
+
+// Stop deallocates the workers and, once none of them runs, the control plane. A virtual
+// machine that is merely powered off costs as much as one that runs.
+func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
+	g, err := p.look(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("stopping virtual machines of %s: %w", ref.InfraID, err)
+	}
+	return errors.Join(g.hidden, fleet.Each(ctx, fleet.ToStop(g.machines, g.hidden == nil), func(ctx context.Context, name string) error {
+		_, err := g.api.BeginDeallocate(ctx, g.name, name, nil)
+		return g.outcome("stopping", name, err)
+	}))
+}
+
+// look opens the cluster's resource group and looks at its machines.
+func (p Power) look(ctx context.Context, ref cloud.Ref) (*group, error) {
+	g, err := p.open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return g, g.look(ctx, ref.InfraID)
+}
+
+// group is a cluster's resource group as its service principal sees it, for one call.
+type group struct {
+	*account
+	name  string
+	api   *armcompute.VirtualMachinesClient
+	token string
+
+	machines cloud.Machines
+	// hidden tells of machines whose state could not be read; nil if there are none.
+	hidden error
+}

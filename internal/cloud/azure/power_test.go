@@ -1,0 +1,375 @@
+package azure
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/cloudtest"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// lab is a simulator with an actuator and its Secrets.
+type lab struct {
+	*sim
+	Power
+	secrets map[string]map[string][]byte
+}
+
+const principal = `{"clientId":"` + clientID + `","clientSecret":"` + password + `","tenantId":"` + tenantID + `","subscriptionId":"` + subscription + `"}`
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{sim: newSim(t), secrets: map[string]map[string][]byte{"azure-creds": {secretKey: []byte(principal)}}}
+	l.Power = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
+		if data := l.secrets[key.Name]; data != nil && key.Namespace == "clusters" {
+			return data, nil
+		}
+		return nil, fault.Denying("no Secret %s", key)
+	}, l.sim)
+	return l
+}
+
+// refTo is a cluster in the group <infraID>-rg; more is JSON for spec.platform.azure.
+func refTo(infraID, more string) cloud.Ref {
+	return cloud.Ref{
+		Cluster: types.NamespacedName{Namespace: "clusters", Name: "mine"}, InfraID: infraID,
+		Platform: hivev1.Platform{Azure: &runtime.RawExtension{Raw: []byte(`{"credentialsSecretRef":{"name":"azure-creds"}` + more + `}`)}},
+		Metadata: inGroup(infraID + "-RG"),
+	}
+}
+
+func inGroup(name string) *hivev1.ClusterMetadata {
+	return &hivev1.ClusterMetadata{Platform: &runtime.RawExtension{Raw: []byte(`{"azure":{"resourceGroupName":"` + name + `"}}`)}}
+}
+
+// Many makes a cluster of one control plane and n-1 workers, all stopped.
+func (l *lab) Many(_ *testing.T, ref cloud.Ref, n int) {
+	l.create(ref.InfraID+"-rg", ref.InfraID, ref.InfraID+"-master-0", "deallocated")
+	for i := range n - 1 {
+		l.create(ref.InfraID+"-rg", ref.InfraID, fmt.Sprintf("%s-worker-eastus%d-%04d", ref.InfraID, i%3, i), "deallocated")
+	}
+}
+
+// Throttle refuses the next n calls.
+func (l *lab) Throttle(_ *testing.T, n int) { l.throttle = n }
+
+// Expire lets the principal's secret expire.
+func (l *lab) Expire(*testing.T) { l.refused = true }
+
+// Refuse makes the machine's calls fail.
+func (l *lab) Refuse(_ *testing.T, _ cloud.Ref, name string) { l.named(name).refuse = true }
+
+// Odd puts the machine into a state that nobody knows.
+func (l *lab) Odd(_ *testing.T, _ cloud.Ref, name string) { l.named(name).power = "hovering" }
+
+// Hang lets calls hang until their context ends; the channel tells of each.
+func (l *lab) Hang(*testing.T) <-chan struct{} {
+	l.hung = make(chan struct{}, 100)
+	return l.hung
+}
+
+// cluster is a running cluster of a control plane and n workers.
+func (l *lab) cluster(t *testing.T, n int) cloud.Ref {
+	t.Helper()
+	ref := refTo(infra, "")
+	l.Many(t, ref, n+1)
+	for _, m := range l.groups[infra+"-rg"] {
+		m.power = "running"
+	}
+	return ref
+}
+
+func (l *lab) observe(t *testing.T, ref cloud.Ref) cloud.Machines {
+	t.Helper()
+	ms, err := l.Observe(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ms
+}
+
+// states are the machines with their states, by the simulator itself.
+func (l *lab) states() string {
+	var all []string
+	for _, group := range l.groups {
+		for name, m := range group {
+			all = append(all, strings.TrimPrefix(name, infra+"-")+" "+m.power)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+func TestPower(t *testing.T) {
+	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
+		l := newLab(t)
+		return cloudtest.Cloud{
+			Power: l.Power,
+			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
+				ref := refTo(infraID, "")
+				l.Many(t, ref, workers+1)
+				return ref
+			},
+			Vanish: func(_ *testing.T, ref cloud.Ref, name string) { delete(l.groups[ref.InfraID+"-rg"], name) },
+			Break:  func(_ *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
+			Step:   l.step,
+		}
+	})
+}
+
+func TestHundredsOfMachinesOverManyPages(t *testing.T) {
+	l := newLab(t)
+	l.page = 50
+	ref := refTo(infra, "")
+	l.Many(t, ref, 300)
+	for range 5 {
+		if err := l.Start(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		l.step()
+	}
+	if got := l.observe(t, ref); len(got) != 300 || !got.All(cloud.Running) {
+		t.Errorf("%d machines, not running: %v", len(got), got.Lagging(cloud.Running))
+	}
+	if l.lists < 6*6 {
+		t.Errorf("%d pages", l.lists)
+	}
+	if l.everWhole {
+		t.Error("listed the whole subscription")
+	}
+}
+
+func TestStates(t *testing.T) {
+	for name, c := range map[string]struct {
+		power, provisioning string
+		state               cloud.State
+		reason, start, stop string
+	}{
+		"starting":                  {"starting", "updating", cloud.Starting, "", "", "deallocate"},
+		"running":                   {"running", "succeeded", cloud.Running, "", "", "deallocate"},
+		"running, in whatever case": {"RUNNING", "Succeeded", cloud.Running, "", "", "deallocate"},
+		"running, though something else has failed": {"running", "failed/VMExtensionError", cloud.Running, "", "", "deallocate"},
+		"stopping":                 {"stopping", "updating", cloud.Stopping, "", "", ""},
+		"deallocating":             {"deallocating", "updating", cloud.Stopping, "", "", ""},
+		"deallocated":              {"deallocated", "succeeded", cloud.Stopped, "", "start", ""},
+		"powered off, which costs": {"stopped", "succeeded", cloud.Failed, "costs", "start", "deallocate"},
+		"without room":             {"deallocated", "failed/AllocationFailed", cloud.Failed, "AllocationFailed", "start", "deallocate"},
+		"failed without a reason":  {"deallocated", "failed", cloud.Failed, "the last operation on it failed", "start", "deallocate"},
+		"being deleted":            {"running", "deleting", cloud.Stopping, "", "", ""},
+		"being made":               {"", "creating", cloud.Starting, "", "", "deallocate"},
+		"without an instance view": {"", "", cloud.Unknown, "does not tell", "", ""},
+		"without a power state":    {"", "updating", cloud.Unknown, "does not tell", "", ""},
+		"unknown to Azure":         {"unknown", "succeeded", cloud.Unknown, "PowerState/unknown", "", ""},
+		"unknown to us":            {"hovering", "succeeded", cloud.Unknown, "PowerState/hovering", "", ""},
+	} {
+		t.Run("a machine is "+name, func(t *testing.T) {
+			l, ref := newLab(t), refTo(infra, "")
+			m := l.create(infra+"-rg", infra, infra+"-master-0", c.power)
+			m.provisioning = c.provisioning
+			got := l.observe(t, ref)
+			if len(got) != 1 || got[0].State != c.state || !got[0].ControlPlane {
+				t.Fatalf("observed %+v", got)
+			}
+			if (c.reason == "") != (got[0].Reason == "") || !strings.Contains(got[0].Reason, c.reason) {
+				t.Errorf("reason %q", got[0].Reason)
+			}
+			l.asks(t, "start", c.start, l.Start(t.Context(), ref))
+			m.power, m.provisioning, m.next = c.power, c.provisioning, nil
+			l.asks(t, "stop", c.stop, l.Stop(t.Context(), ref))
+		})
+	}
+}
+
+// asks checks that what was asked of the control plane is want, or nothing.
+func (l *lab) asks(t *testing.T, doing, want string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", doing, err)
+	}
+	if want != "" {
+		want += " " + infra + "-master-0"
+	}
+	if got := strings.Join(l.calls, ", "); got != want {
+		t.Errorf("to %s: asked %q, want %q", doing, got, want)
+	}
+	l.calls = nil
+}
+
+func TestSelectionInASharedGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		name, tag, value string
+		ours             bool
+	}{
+		"by name and tag":                                {"c-12345-worker-x", "kubernetes.io_cluster.c-12345", "owned", true},
+		"by name, if nothing is tagged":                  {"c-12345-worker-x", "team", "owned", true},
+		"by name, in whatever case":                      {"C-12345-WORKER-x", "team", "owned", true},
+		"by tag, with the short name of a Windows node":  {"winwork-abcde", "kubernetes.io_cluster.c-12345", "owned", true},
+		"by tag, in whatever case":                       {"winwork-abcde", "Kubernetes.io_Cluster.C-12345", "owned", true},
+		"a tag that does not say owned is none":          {"winwork-abcde", "kubernetes.io_cluster.c-12345", "shared", false},
+		"another infraID that begins alike is not ours":  {"c-12345x-worker-x", "team", "owned", false},
+		"nor is one that only looks alike, with its tag": {"c-12345-abcde-worker-x", "kubernetes.io_cluster.c-12345-abcde", "owned", false},
+		"nor is anything else in the group":              {"jumphost", "team", "owned", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, ref := newLab(t), refTo(infra, "")
+			ref.Metadata = inGroup("Shared")
+			l.create("shared", infra, c.name, "running").tags = map[string]string{c.tag: c.value}
+			if got := l.observe(t, ref); (len(got) == 1) != c.ours {
+				t.Errorf("observed %v", got)
+			}
+		})
+	}
+}
+
+func TestTheResourceGroup(t *testing.T) {
+	secret := func(text string) func(*lab, *cloud.Ref) {
+		return func(l *lab, ref *cloud.Ref) {
+			l.secrets["meta"] = map[string][]byte{"metadata.json": []byte(text)}
+			ref.Metadata = &hivev1.ClusterMetadata{MetadataJSONSecretRef: &corev1.LocalObjectReference{Name: "meta"}}
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*lab, *cloud.Ref)
+		denied string // words; empty if the machine is found
+	}{
+		"is in the metadata":               {func(*lab, *cloud.Ref) {}, ""},
+		"is in the Secret":                 {secret(`{"infraID":"c-12345","azure":{"resourceGroupName":"c-12345-rg"}}`), ""},
+		"follows from the infraID":         {secret(`{"infraID":"c-12345","azure":{"region":"eastus"}}`), ""},
+		"is not in another cloud's Secret": {secret(`{"aws":{}}`), "Secret clusters/meta, key metadata.json"},
+		"is not in a Secret of no JSON":    {secret(`hello`), "Secret clusters/meta, key metadata.json"},
+		"is not in a Secret that is gone": {func(_ *lab, ref *cloud.Ref) {
+			ref.Metadata = &hivev1.ClusterMetadata{MetadataJSONSecretRef: &corev1.LocalObjectReference{Name: "lost"}}
+		}, "no Secret clusters/lost"},
+		"is nowhere without metadata": {func(_ *lab, ref *cloud.Ref) { ref.Metadata = nil }, "spec.clusterMetadata.platform.azure.resourceGroupName"},
+		"is nowhere in empty metadata": {
+			func(_ *lab, ref *cloud.Ref) { ref.Metadata = &hivev1.ClusterMetadata{} },
+			"spec.clusterMetadata.metadataJSONSecretRef",
+		},
+		"does not exist": {func(_ *lab, ref *cloud.Ref) { ref.Metadata = inGroup("lost-rg") }, "lost-rg: it does not exist in subscription " + subscription},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			ref := l.cluster(t, 0)
+			c.change(l, &ref)
+			ms, err := l.Observe(t.Context(), ref)
+			if c.denied != "" {
+				mustSay(t, err, fault.Denied, c.denied)
+				return
+			}
+			if err != nil || len(ms) != 1 {
+				t.Errorf("%v, %v", ms, err)
+			}
+		})
+	}
+}
+
+func TestGovernmentClouds(t *testing.T) {
+	for name, c := range map[string]struct{ login, manage, audience string }{
+		"AzureUSGovernmentCloud": {"login.microsoftonline.us", "management.usgovcloudapi.net", "https://management.core.usgovcloudapi.net"},
+		"AzureChinaCloud":        {"login.chinacloudapi.cn", "management.chinacloudapi.cn", "https://management.core.chinacloudapi.cn"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.cluster(t, 1)
+			l.login, l.manage, l.audience = c.login, c.manage, c.audience
+			if got := l.observe(t, refTo(infra, `,"cloudName":"`+name+`"`)); len(got) != 2 {
+				t.Errorf("observed %v", got)
+			}
+		})
+	}
+	t.Run("an unknown one is refused", func(t *testing.T) {
+		l := newLab(t)
+		l.cluster(t, 1)
+		_, err := l.Observe(t.Context(), refTo(infra, `,"cloudName":"AzureStackCloud"`))
+		mustSay(t, err, fault.Denied, "spec.platform.azure.cloudName", "clusters/mine", "AzureStackCloud", "AzurePublicCloud")
+	})
+}
+
+func TestAMachineThatVanishesMeanwhileIsNoError(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 2)
+	l.named(infra + "-worker-eastus0-0000").gone = true
+	if got := l.observe(t, ref); len(got) != 2 {
+		t.Errorf("observed %v", got)
+	}
+	l.fail = &failure{404, "ResourceNotFound", "gone since the look", ""}
+	if err := l.Stop(t.Context(), ref); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAMachineThatCannotBeLookedAtIsNotTakenForStopped(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 2)
+	l.named(infra + "-worker-eastus0-0000").blind = true
+	_, err := l.Observe(t.Context(), ref)
+	mustSay(t, err, fault.Wait, infra+"-worker-eastus0-0000")
+	for range 3 {
+		mustSay(t, l.Stop(t.Context(), ref), fault.Wait, infra+"-worker-eastus0-0000")
+		l.step()
+	}
+	if got := l.states(); got != "master-0 running, worker-eastus0-0000 running, worker-eastus1-0001 deallocated" {
+		t.Error(got)
+	}
+}
+
+func TestThrottledCallsAreTriedWhenAzureSays(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 2)
+	l.Throttle(t, 1)
+	_, err := l.Observe(t.Context(), ref)
+	mustSay(t, err, fault.Wait, "try again later")
+	if fault.After(err).Seconds() != 17 {
+		t.Errorf("after %s", fault.After(err))
+	}
+	l.observe(t, ref)
+}
+
+func TestAMachineThatRefusesIsNamedAndTheOthersGo(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 3)
+	name := infra + "-worker-eastus1-0001"
+	l.Refuse(t, ref, name)
+	mustSay(t, l.Stop(t.Context(), ref), fault.Denied, name, "ScopeLocked")
+	if got := l.states(); got != "master-0 running, worker-eastus0-0000 deallocating, worker-eastus1-0001 running, worker-eastus2-0002 deallocating" {
+		t.Error(got)
+	}
+}
+
+func TestAnUnknownStateIsTold(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 1)
+	l.Odd(t, ref, infra+"-worker-eastus0-0000")
+	got := l.observe(t, ref)[1]
+	if got.State != cloud.Unknown || !strings.Contains(got.Reason, "hovering") {
+		t.Errorf("observed %+v", got)
+	}
+}
+
+func TestCallsCancelledInTheMiddle(t *testing.T) {
+	for name, do := range map[string]func(*lab, context.Context, cloud.Ref) error{
+		"observing": func(l *lab, ctx context.Context, ref cloud.Ref) error { _, err := l.Observe(ctx, ref); return err },
+		"starting":  func(l *lab, ctx context.Context, ref cloud.Ref) error { return l.Start(ctx, ref) },
+		"stopping":  func(l *lab, ctx context.Context, ref cloud.Ref) error { return l.Stop(ctx, ref) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			ref := l.cluster(t, 2)
+			hung := l.Hang(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { <-hung; cancel() }()
+			if err := do(l, ctx, ref); err == nil || ctx.Err() == nil {
+				t.Errorf("returned %v", err)
+			}
+		})
+	}
+}
