@@ -107,11 +107,12 @@ func (a *account) choose(ref cloud.Ref) error {
 	if set.CloudName == "" {
 		set.CloudName = "AzurePublicCloud"
 	}
-	known := false
-	if a.cloud, known = clouds[set.CloudName]; !known {
+	found, known := clouds[set.CloudName]
+	if !known {
 		return fault.Denying("spec.platform.azure.cloudName of ClusterDeployment %s is %q, a cloud whose machines hotspare cannot start or stop: those of %s it can",
 			ref.Cluster, set.CloudName, strings.Join(slices.Sorted(maps.Keys(clouds)), ", "))
 	}
+	a.cloud = found
 	return nil
 }
 
@@ -227,7 +228,8 @@ func (p Power) groupIn(ctx context.Context, key types.NamespacedName, infraID st
 	}
 	var m metadata
 	if json.Unmarshal(data["metadata.json"], &m) != nil || m.Azure == nil {
-		return "", fault.Denying("Secret %s, key metadata.json: that is not what the installer wrote of a cluster on Azure: put its metadata.json there, with azure.resourceGroupName", key)
+		return "", fault.Denying("Secret %s, key metadata.json: that is not what the installer wrote of a cluster on Azure: "+
+			"put its metadata.json there, with azure.resourceGroupName", key)
 	}
 	if m.Azure.ResourceGroupName == "" {
 		return infraID + "-rg", nil

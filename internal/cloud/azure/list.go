@@ -111,23 +111,9 @@ var powers = map[string]cloud.State{
 
 const stillAllocated = "it is powered off but not deallocated, so it costs as if it ran"
 
-// stateOf reads an instance view: codes such as PowerState/running and
-// ProvisioningState/failed/AllocationFailed.
+// stateOf judges an instance view.
 func stateOf(statuses []*armcompute.InstanceViewStatus) (cloud.State, string) {
-	var power, doing, why string
-	for _, s := range statuses {
-		if s == nil || s.Code == nil {
-			continue
-		}
-		kind, value, _ := strings.Cut(*s.Code, "/")
-		switch strings.ToLower(kind) {
-		case "powerstate":
-			power = strings.ToLower(value)
-		case "provisioningstate":
-			doing, why, _ = strings.Cut(value, "/")
-			doing = strings.ToLower(doing)
-		}
-	}
+	power, doing, why := codes(statuses)
 	state, known := powers[power]
 	switch {
 	case doing == "deleting":
@@ -145,4 +131,23 @@ func stateOf(statuses []*armcompute.InstanceViewStatus) (cloud.State, string) {
 	default:
 		return cloud.Unknown, fmt.Sprintf("Azure says PowerState/%s, a state that hotspare does not know", power)
 	}
+}
+
+// codes reads codes such as PowerState/running and ProvisioningState/failed/AllocationFailed:
+// the power state, what is being done, and why that failed.
+func codes(statuses []*armcompute.InstanceViewStatus) (power, doing, why string) {
+	for _, s := range statuses {
+		if s == nil || s.Code == nil {
+			continue
+		}
+		kind, value, _ := strings.Cut(*s.Code, "/")
+		switch strings.ToLower(kind) {
+		case "powerstate":
+			power = strings.ToLower(value)
+		case "provisioningstate":
+			doing, why, _ = strings.Cut(value, "/")
+			doing = strings.ToLower(doing)
+		}
+	}
+	return power, doing, why
 }

@@ -169,7 +169,7 @@ func (s *sim) RoundTrip(r *http.Request) (*http.Response, error) {
 		// The SDK's server takes a second call for the same machine for a look at the
 		// first operation; real ones do not. So each call has a server of its own.
 		return s.server().Do(r)
-	case last == "virtualMachines", strings.HasPrefix(last, "page_"):
+	case last == "virtualMachines", strings.HasPrefix(last, "fake_page_"):
 		s.lists++
 	}
 	return s.shared.Do(r)
