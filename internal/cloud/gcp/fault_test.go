@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -170,4 +171,15 @@ func TestATokenThatGoogleRepeatsIsNotShown(t *testing.T) {
 	err := l.Start(t.Context(), ref)
 	mustSay(t, err, fault.Denied, "what is this")
 	l.mustHide(t, err)
+}
+
+func TestATokenServerThatHangsHoldsUpNobodyWhoHasLeft(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 1)
+	l.tokens.hung = make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-l.tokens.hung; cancel() }()
+	if _, err := l.Observe(ctx, ref); !errors.Is(err, context.Canceled) {
+		t.Errorf("returned %v", err)
+	}
 }

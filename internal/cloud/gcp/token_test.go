@@ -54,11 +54,12 @@ func (s *sim) account(changes map[string]string) []byte {
 // tokens is Google's token server.
 type tokens struct {
 	given     map[string]bool
-	refused   bool // the key has been taken away
-	revoked   bool // tokens that were given do not work
-	forbidden bool // the account may nothing
-	status    int  // what the server answers instead, if not 0
-	echo      bool // it repeats what it was sent
+	refused   bool          // the key has been taken away
+	revoked   bool          // tokens that were given do not work
+	forbidden bool          // the account may nothing
+	status    int           // what the server answers instead, if not 0
+	echo      bool          // it repeats what it was sent
+	hung      chan struct{} // if not nil, it hangs, and says so here
 }
 
 func (t *tokens) good(header string) bool {
@@ -66,9 +67,14 @@ func (t *tokens) good(header string) bool {
 }
 
 func (s *sim) token(w http.ResponseWriter, r *http.Request) {
+	why := s.judge(r) // reads the body: without that a server does not see that the client is gone
+	if s.tokens.hung != nil {
+		s.tokens.hung <- struct{}{}
+		<-r.Context().Done()
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	why := s.judge(r)
 	if s.tokens.status != 0 {
 		w.WriteHeader(s.tokens.status)
 		return
