@@ -148,6 +148,15 @@ func TestHundredsOfMachinesOverManyPages(t *testing.T) {
 	}
 }
 
+func TestAMachineOnTwoPagesIsOne(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 20)
+	l.overlap = true
+	if got := l.observe(t, ref); len(got) != 21 {
+		t.Errorf("%d machines: %v", len(got), got)
+	}
+}
+
 func TestStates(t *testing.T) {
 	for name, c := range map[string]struct {
 		power, provisioning string

@@ -37,6 +37,7 @@ type sim struct {
 	login, manage, audience string         // hosts, and the audience of tokens, as in the public cloud
 	groups                  map[string]vms // by name in lower case, as Azure compares them
 	page                    int            // most machines in a page
+	overlap                 bool           // pages begin with what the one before ended with
 	shared                  *fake.VirtualMachinesServerTransport
 
 	given     map[string]bool // tokens
@@ -237,7 +238,12 @@ func (s *sim) list(group string, _ *armcompute.VirtualMachinesClientListOptions)
 		}
 		if len(page.Value) == s.page {
 			resp.AddPage(http.StatusOK, page, nil)
+			rest := page.Value[len(page.Value):]
+			if s.overlap {
+				rest = page.Value[len(page.Value)-1:]
+			}
 			page = armcompute.VirtualMachinesClientListResponse{}
+			page.Value = slices.Clone(rest)
 		}
 		page.Value = append(page.Value, one)
 	}
