@@ -212,8 +212,10 @@ func TestSelection(t *testing.T) {
 			if c.label != "" {
 				i.Labels[c.label] = "owned"
 			}
-			if got := l.observe(t, refTo(infra, "")); (len(got) == 1) != c.ours {
-				t.Errorf("observed %v", got)
+			for _, l.loose = range []bool{false, true} { // nothing rests on the server's filter alone
+				if got := l.observe(t, refTo(infra, "")); (len(got) == 1) != c.ours {
+					t.Errorf("observed %v; loose %t", got, l.loose)
+				}
 			}
 		})
 	}
