@@ -25,8 +25,8 @@ const platform = "local"
 // newsBuffer is how many ended installs may wait for the controllers to start.
 const newsBuffer = 1024
 
-// runManager runs the controllers with the local platform until ctx ends. It
-// calls ready when their caches are filled.
+// runManager runs the controllers, with the local platform and the actuators of clouds,
+// until ctx ends. It calls ready when their caches are filled.
 func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, ready func()) error {
 	cfg, err := h.Config(hub.ManagerUser)
 	if err != nil {
@@ -44,13 +44,21 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		},
 	})
 	defer installer.Wait()
+	actuators := cloud.Registry{platform: local.Power{Store: store}}
+	tend, err := addClouds(actuators, cfg)
+	if err != nil {
+		return err
+	}
 	mgr, err := manager.New(ctx, cfg, manager.Platforms{
 		Executors: install.Registry{platform: installer},
-		Actuators: cloud.Registry{platform: local.Power{Store: store}},
+		Actuators: actuators,
 		Room:      map[string]clusterpool.Room{platform: room(store)},
 		News:      news,
 	}, o.scrapes)
 	if err != nil {
+		return err
+	}
+	if err := mgr.Add(tend); err != nil {
 		return err
 	}
 	go func() {

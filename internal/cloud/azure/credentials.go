@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/fleet"
+	"hotspare.io/hotspare/internal/cloud/turns"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install/scrub"
 )
@@ -143,7 +143,7 @@ func (a *account) denied(why string) error {
 // fetch trades the secret for a token. A call gets a token of its own, so a principal that
 // is taken away works no longer than that.
 func (a *account) fetch(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
-	ctx, cancel := context.WithTimeout(ctx, fleet.Patience)
+	ctx, cancel := context.WithTimeout(ctx, turns.Patience)
 	defer cancel()
 	conf := clientcredentials.Config{
 		ClientID: a.ClientID, ClientSecret: a.ClientSecret, AuthStyle: oauth2.AuthStyleInParams,

@@ -9,7 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/fleet"
+	"hotspare.io/hotspare/internal/cloud/turns"
 )
 
 // clusterTag marks a virtual machine as a certain cluster's. Names of tags cannot hold
@@ -24,7 +24,7 @@ func (g *group) look(ctx context.Context, infraID string) error {
 		return err
 	}
 	views := make(chan cloud.Machine, len(names))
-	g.hidden = fleet.Each(ctx, names, func(ctx context.Context, name string) error {
+	g.hidden = turns.Each(ctx, names, func(ctx context.Context, name string) error {
 		m := cloud.Machine{Name: name, ControlPlane: hasPrefix(name, infraID+"-master-")}
 		view, err := g.api.InstanceView(ctx, g.name, name, nil)
 		if isGone(err) {
@@ -68,7 +68,7 @@ func (g *group) list(ctx context.Context, infraID string) ([]string, error) {
 }
 
 func (g *group) page(ctx context.Context, pages *runtime.Pager[armcompute.VirtualMachinesClientListResponse]) (armcompute.VirtualMachinesClientListResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, fleet.Patience)
+	ctx, cancel := context.WithTimeout(ctx, turns.Patience)
 	defer cancel()
 	page, err := pages.NextPage(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/fleet"
+	"hotspare.io/hotspare/internal/cloud/turns"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install/scrub"
 )
@@ -133,7 +133,7 @@ func (c *credentials) denied(why string) error {
 // fetch trades a signed assertion for a token. A call gets a token of its own, so a key
 // that is taken away works no longer than that.
 func (c *credentials) fetch(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
-	ctx, cancel := context.WithTimeout(ctx, fleet.Patience)
+	ctx, cancel := context.WithTimeout(ctx, turns.Patience)
 	defer cancel()
 	conf := jwt.Config{
 		Email: c.Email, PrivateKey: []byte(c.PrivateKey), PrivateKeyID: c.KeyID,

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/fleet"
+	"hotspare.io/hotspare/internal/cloud/turns"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -60,7 +60,7 @@ func (p *project) list(ctx context.Context, infraID string) (*sight, error) {
 }
 
 func (p *project) page(ctx context.Context, call *compute.InstancesAggregatedListCall) (*compute.InstanceAggregatedList, error) {
-	ctx, cancel := context.WithTimeout(ctx, fleet.Patience)
+	ctx, cancel := context.WithTimeout(ctx, turns.Patience)
 	defer cancel()
 	got, err := call.Context(ctx).Do()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/fleet"
+	"hotspare.io/hotspare/internal/cloud/turns"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -82,7 +82,7 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 	if err != nil {
 		return fmt.Errorf("starting instances of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(seen.hidden, fleet.Each(ctx, fleet.ToStart(seen.machines()), func(ctx context.Context, name string) error {
+	return errors.Join(seen.hidden, turns.Each(ctx, turns.ToStart(seen.machines()), func(ctx context.Context, name string) error {
 		return project.start(ctx, seen.instances[name])
 	}))
 }
@@ -93,7 +93,7 @@ func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	if err != nil {
 		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(seen.hidden, fleet.Each(ctx, fleet.ToStop(seen.machines(), seen.hidden == nil), func(ctx context.Context, name string) error {
+	return errors.Join(seen.hidden, turns.Each(ctx, turns.ToStop(seen.machines(), seen.hidden == nil), func(ctx context.Context, name string) error {
 		return project.stop(ctx, seen.instances[name])
 	}))
 }

@@ -29,6 +29,9 @@ func New(secrets cloud.Secrets) *Power {
 	return &Power{secrets: secrets, sessions: newSessions()}
 }
 
+// farewell is how long vCenters may take to log sessions out; what is left ends there by itself.
+const farewell = 2 * time.Second
+
 // Run keeps sessions alive while they are used, and logs all out when ctx ends.
 // Without it sessions end in vCenter by themselves, and are made anew when needed.
 func (p *Power) Run(ctx context.Context) error {
@@ -37,7 +40,9 @@ func (p *Power) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return p.Close(context.WithoutCancel(ctx))
+			parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+			defer cancel()
+			return p.Close(parting)
 		case <-tick.C:
 			p.sessions.tend(ctx)
 		}

@@ -1,6 +1,6 @@
-// Package fleet is what actuators of clouds have in common: whose turn it is to
+// Package turns is what actuators of clouds have in common: whose turn it is to
 // start or stop, and how to ask for many machines at once.
-package fleet
+package turns
 
 import (
 	"context"
