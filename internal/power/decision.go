@@ -43,6 +43,8 @@ type Decision struct {
 	// one that is there away.
 	Errand  string
 	Dismiss bool
+	// Replace are spot machines that are gone, whose Machines are to be deleted.
+	Replace []Spot
 	// Drift names the machines that were found stopped in a cluster that had come up, or
 	// running in one that had stopped, when that is first seen; empty otherwise.
 	Drift string
@@ -71,6 +73,9 @@ func (d Decision) String() string {
 	}
 	if d.Errand != "" {
 		s += "; see whether the controller manager acts"
+	}
+	if len(d.Replace) > 0 {
+		s += "; have spot machines made anew: " + spotNames(d.Replace)
 	}
 	s = fmt.Sprintf("%s; tell %s: %s", s, word, strings.TrimSuffix(d.news().Message, "."))
 	if d.Next == 0 {

@@ -30,13 +30,16 @@ func missing(reason, format string, args ...any) *gap {
 }
 
 // gap is the first thing the cluster lacks for being ready, in the order in
-// which a cluster comes up: machines, API, nodes, controllers, operators. nil: it is ready.
+// which a cluster comes up: machines, API, spot machines, nodes, controllers, operators. nil: it is ready.
 func (s Seen) gap(rec record, now time.Time) *gap {
 	if g := s.stillDown(rec); g != nil {
 		return g
 	}
 	if !s.Spoke.Answers {
 		return missing(hivev1.ReasonWaitingForNodes, "The cluster's API does not answer: %s.", s.Spoke.Trouble)
+	}
+	if g := s.spotGap(now); g != nil {
+		return g
 	}
 	if g := s.nodeGap(rec); g != nil {
 		return g

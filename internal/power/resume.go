@@ -17,7 +17,7 @@ func (s Seen) toRunning(now time.Time) Decision {
 	rec.note(g)
 	j := s.judge(now)
 	j.tell(g)
-	d.Approve, d.Errand = j.approved(), s.errand(rec)
+	d.Approve, d.Errand, d.Replace = j.approved(), s.errand(rec), s.replace()
 	switch {
 	case g == nil:
 		rec.finish(now)

@@ -33,6 +33,10 @@ type Seen struct {
 	// Machines are all machines of the cluster, unless looking failed.
 	Machines      cloud.Machines
 	MachinesFault *Failure
+	// Ends is whether stopping ends some of the platform's machines for good; SpotFault
+	// is why it could not be asked which.
+	Ends      bool
+	SpotFault *Failure
 	// Spoke is what the cluster's own API says.
 	Spoke Spoke
 	// LeaveRequests leaves the certificate requests of nodes to others.
@@ -67,6 +71,8 @@ type Spoke struct {
 	Operators []Operator
 	// Errand is zero unless it was asked for.
 	Errand Errand
+	// Spots are nil unless they were asked for.
+	Spots []Spot
 	// Requests are nil unless they were asked for and listed.
 	Requests *Requests
 }

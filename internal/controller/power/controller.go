@@ -52,6 +52,8 @@ type Remote interface {
 	Send(ctx context.Context, secret types.NamespacedName, mark string) (sent bool, refused string, err error)
 	// Dismiss takes the errand away, if that can be done.
 	Dismiss(ctx context.Context, secret types.NamespacedName) error
+	// Replace deletes the Machine of a spot machine that is gone. Trouble is as in Approve.
+	Replace(ctx context.Context, secret types.NamespacedName, m power.Spot) (deleted bool, trouble string, err error)
 	// Forget drops what is kept of a cluster that is gone.
 	Forget(secret types.NamespacedName)
 }
@@ -94,6 +96,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	d = r.act(ctx, &cd, d)
 	if d, err = r.approve(ctx, &cd, d); err != nil {
+		return fault.Requeue(0, err)
+	}
+	if d, err = r.replace(ctx, &cd, d); err != nil {
 		return fault.Requeue(0, err)
 	}
 	next, err := r.report(ctx, &cd, d)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,6 +27,7 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 	s := described(cd)
 	actuator := r.Actuators.For(cd.Spec.Platform)
 	s.Actuator = actuator != nil
+	_, s.Ends = actuator.(cloud.Spot)
 	if s.Deleted {
 		r.Remote.Forget(kubeconfig(cd))
 	}
@@ -39,13 +41,37 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 	}
 	var err error
 	s.Spoke, err = r.Remote.Look(ctx, kubeconfig(cd), remote.Ask{
-		Operators: s.AsksOperators(), Errand: s.AsksErrand(), Again: s.Arrived(),
+		Operators: s.AsksOperators(), Errand: s.AsksErrand(), Spots: s.AsksSpots(), Again: s.Arrived(),
 	})
+	if err == nil && len(s.Spoke.Spots) > 0 {
+		s.SpotFault = power.FailureOf(askSpots(ctx, actuator, cd, &s))
+	}
 	if err != nil || !s.AsksRequests(r.Clock.Now()) {
 		return s, err
 	}
 	s.Spoke.Requests, err = r.Remote.Requests(ctx, kubeconfig(cd), remote.AskRequests{Machines: !s.KnowsNodes()})
 	return s, err
+}
+
+// askSpots marks those spot machines of the cluster that are gone for good.
+func askSpots(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment, s *power.Seen) error {
+	var ids []string
+	for _, m := range s.Suspects() {
+		ids = append(ids, m.ProviderID)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	gone, err := actuator.(cloud.Spot).Lost(ctx, refOf(cd), ids)
+	if err != nil {
+		return err
+	}
+	for i, m := range s.Spoke.Spots {
+		s.Spoke.Spots[i].Gone = slices.Contains(gone, m.ProviderID)
+	}
+	return nil
 }
 
 var errNoMetadata = errors.New("spec.clusterMetadata has no infraID")

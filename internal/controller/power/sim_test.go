@@ -52,7 +52,13 @@ type sim struct {
 	lazy            bool
 	closed          string
 	sent, dismissed int
-	die             func()
+	// spots are the cluster's spot machines, kept those that the platform still has, and
+	// barred is why their Machines cannot be deleted.
+	spots    []power.Spot
+	kept     []string
+	barred   string
+	replaced []string
+	die      func()
 }
 
 type vm struct {
@@ -116,6 +122,9 @@ func (s *sim) Look(_ context.Context, _ types.NamespacedName, ask remote.Ask) (p
 	if ask.Errand {
 		out.Errand = s.errand
 	}
+	if ask.Spots {
+		out.Spots = slices.Clone(s.spots)
+	}
 	for _, m := range s.vms {
 		n := power.Node{Name: m.Name, Ready: true, Renewed: s.clock.Now()}
 		if m.Name == s.away {
@@ -170,6 +179,30 @@ func (s *sim) Approve(_ context.Context, _ types.NamespacedName, r *certificates
 	}
 	return false, "", nil
 }
+
+// Replace makes another machine in the place of the lost one, as a MachineSet does.
+func (s *sim) Replace(_ context.Context, _ types.NamespacedName, m power.Spot) (bool, string, error) {
+	if s.barred != "" {
+		return false, s.barred, nil
+	}
+	s.replaced = append(s.replaced, m.Name)
+	for i, have := range s.spots {
+		if have.UID == m.UID {
+			id := have.ProviderID + "-new"
+			s.spots[i] = power.Spot{Name: m.Name + "-new", UID: m.UID + "-new", ProviderID: id, Created: s.clock.Now(), Joined: true}
+			s.kept = append(s.kept, id)
+		}
+	}
+	return true, "", nil
+}
+
+// Lost tells which machines are not kept.
+func (s *spotSim) Lost(_ context.Context, _ cloud.Ref, ids []string) ([]string, error) {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(s.kept, id) }), s.refuse
+}
+
+// spotSim is a cloud that ends machines when it stops them.
+type spotSim struct{ *sim }
 
 func (s *sim) Forget(types.NamespacedName) { s.forgotten = true }
 

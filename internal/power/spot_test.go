@@ -1,0 +1,113 @@
+package power
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// interruptible is a spot machine made so long ago: "gone", "joined" and "failed" say what it is.
+func interruptible(name string, ago time.Duration, is string) Spot {
+	return Spot{
+		Name: name, ProviderID: "aws:///a/" + name, Created: now.Add(-ago),
+		Gone: strings.Contains(is, "gone"), Joined: strings.Contains(is, "joined"), Failed: strings.Contains(is, "failed"),
+	}
+}
+
+// ending is a platform that ends spot machines, and the cluster's spot machines.
+func ending(spots ...Spot) with {
+	return func(s *Seen) { s.Ends, s.Spoke.Spots = true, spots }
+}
+
+func TestSpotMachinesAreMadeAnewInAResume(t *testing.T) {
+	const hour = time.Hour
+	resuming := going("Running", 2*time.Minute)
+	for name, tt := range map[string]struct {
+		seen    Seen
+		replace string
+		word    string
+		tells   string
+	}{
+		"one that is gone is made anew": {
+			seen(resuming, ending(interruptible("a", hour, "gone joined"), interruptible("b", hour, "joined"))),
+			"a", hivev1.ReasonWaitingForNodes, "Spot machines ended when the cluster stopped and are made anew: a.",
+		},
+		"none that is there is touched": {
+			seen(resuming, ending(interruptible("a", hour, "joined"))), "", "Running", "",
+		},
+		"its successor is waited for": {
+			seen(resuming, ending(interruptible("a2", time.Minute, ""))), "", hivev1.ReasonWaitingForNodes, "Waiting for new spot machines to join: a2.",
+		},
+		"but not for ever: the platform may have none to give": {
+			seen(going("Running", 10*time.Minute), ending(interruptible("a2", 4*time.Minute, ""))), "", "Running", "",
+		},
+		"nor when it has failed": {
+			seen(resuming, ending(interruptible("a2", time.Minute, "failed"))), "", "Running", "",
+		},
+		"one that never joined before is no matter of the resume": {
+			seen(resuming, ending(interruptible("a", hour, ""))), "", "Running", "",
+		},
+		"nothing is replaced while the cluster's API does not answer": {
+			seen(resuming, ending(interruptible("a", hour, "gone")), silent), "", hivev1.ReasonWaitingForNodes, "does not answer",
+		},
+		"nor in a cluster that has come up: its own health checks see to it (Hive 1.7)": {
+			seen(came("Running", hour), ending(interruptible("a", 2*hour, "gone"))), "", "Running", "",
+		},
+		"nor after a pause: its clock goes on": {
+			seen(came("Running", hour), paused, ending(interruptible("a", 2*hour, "gone"))), "", hivev1.StatusUnknown, "",
+		},
+		"nor after the install": {
+			seen(func(s *Seen) { going("Running", now.Sub(s.InstalledAt))(s) }, ending(interruptible("a", 200*hour, "gone"))), "", "Running", "",
+		},
+		"nor while it hibernates": {
+			seen(hibernate, machines("m0:Stopping w0:Stopped"), going("Hibernating", time.Minute), ending(interruptible("a", hour, "gone"))), "", "StoppingOrHibernating", "",
+		},
+		"nor on a platform that keeps what it stops": {
+			seen(resuming, func(s *Seen) { s.Spoke.Spots = []Spot{interruptible("a", hour, "gone")} }), "", "Running", "",
+		},
+		"that nobody knows which are gone is told": {
+			seen(resuming, ending(interruptible("a", hour, "joined")), func(s *Seen) { s.SpotFault = FailureOf(errors.New("slow down")) }),
+			"", hivev1.ReasonWaitingForNodes, "Whether spot machines are gone cannot be told: slow down.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.seen.Record.Target == hivev1.PowerRunning && tt.seen.Record.FinishedAt == nil && tt.seen.Spoke.Answers {
+				acted(&tt.seen)
+			}
+			d := Next(tt.seen, now)
+			if got := spotNames(d.Replace); got != tt.replace {
+				t.Errorf("replaces %q, want %q", got, tt.replace)
+			}
+			if d.Word != tt.word && !(tt.word == "StoppingOrHibernating" && d.Ready.Reason == tt.word) {
+				t.Errorf("tells %s (%s), want %s", d.Word, d.Ready.Message, tt.word)
+			}
+			if !strings.Contains(d.Ready.Message, tt.tells) {
+				t.Errorf("tells %q, want %q", d.Ready.Message, tt.tells)
+			}
+		})
+	}
+}
+
+// A machine that is younger than the resume may not be known to the platform yet.
+func TestOnlyWhatIsOlderThanTheResumeMayBeLost(t *testing.T) {
+	s := seen(going("Running", 2*time.Minute), ending(
+		interruptible("old", time.Hour, ""), interruptible("young", time.Minute, ""), interruptible("same", 2*time.Minute, ""), Spot{Name: "unborn", Created: now.Add(-time.Hour)},
+	))
+	if got := spotNames(s.Suspects()); got != "old" {
+		t.Errorf("suspects %q, want %q", got, "old")
+	}
+}
+
+func TestWhyMachinesCannotBeDeletedIsTold(t *testing.T) {
+	s := seen(going("Running", 2*time.Minute), ending(interruptible("a", time.Hour, "gone")))
+	d := Next(s, now).Unreplaced([]string{"forbidden", "forbidden"})
+	if want := "made anew: a. Machines cannot be deleted: forbidden."; !strings.HasSuffix(d.Ready.Message, want) {
+		t.Errorf("tells %q, want %q", d.Ready.Message, want)
+	}
+	if d := Next(seen(), now).Unreplaced([]string{"forbidden"}); strings.Contains(d.Ready.Message, "forbidden") {
+		t.Errorf("a cluster that runs tells %q", d.Ready.Message)
+	}
+}

@@ -1,0 +1,105 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/internal/power"
+)
+
+// OpenShift's machine API labels spot machines by itself, with an empty value, and
+// does not drain the node of a deleted Machine that has this annotation: nobody is
+// there any more who could answer.
+const (
+	spotSelector = "machine.openshift.io/interruptible-instance="
+	undrained    = "machine.openshift.io/exclude-node-draining"
+)
+
+// mostSpots are read of a cluster.
+const mostSpots = 2000
+
+// spotList is the part of OpenShift's MachineList that is read of spot machines.
+type spotList struct {
+	Items []struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     struct {
+			ProviderID string `json:"providerID"`
+		} `json:"spec"`
+		Status struct {
+			NodeRef *corev1.ObjectReference `json:"nodeRef"`
+			Phase   string                  `json:"phase"`
+		} `json:"status"`
+	} `json:"items"`
+}
+
+// spots lists the Machines of spot machines that a MachineSet makes anew when they are
+// deleted, and that nobody deletes already. An API without Machines has none.
+func (a *asker) spots(ctx context.Context) ([]power.Spot, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	raw, err := a.core.RESTClient().Get().AbsPath(machinesPath).Param("labelSelector", spotSelector).Param("limit", fmt.Sprint(mostSpots)).DoRaw(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing spot machines: %w", err)
+	}
+	var found spotList
+	if err := json.Unmarshal(raw, &found); err != nil {
+		return nil, fmt.Errorf("reading spot machines: %w", err)
+	}
+	var out []power.Spot
+	for _, m := range found.Items {
+		owner := metav1.GetControllerOf(&m.Metadata)
+		if owner == nil || owner.Kind != "MachineSet" || m.Metadata.DeletionTimestamp != nil {
+			continue
+		}
+		out = append(out, power.Spot{
+			Name: m.Metadata.Name, UID: m.Metadata.UID, ProviderID: m.Spec.ProviderID, Created: m.Metadata.CreationTimestamp.Time,
+			Joined: m.Status.NodeRef != nil, Failed: m.Status.Phase == "Failed",
+		})
+	}
+	return out, nil
+}
+
+// Replace deletes the Machine of a spot machine in the cluster whose admin kubeconfig is
+// in the Secret, unless it is gone or another has its name. Trouble says why the
+// cluster did not; an error is the hub's own.
+func (c *Connector) Replace(ctx context.Context, secret types.NamespacedName, m power.Spot) (deleted bool, trouble string, err error) {
+	a, trouble, err := c.connect(ctx, secret)
+	if err != nil || trouble != "" {
+		return false, trouble, err
+	}
+	err = a.replace(ctx, m)
+	switch {
+	case err == nil:
+		return true, "", nil
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		return false, "", nil // the next look shows what it is now
+	case apierrors.IsForbidden(err):
+		return false, "the admin kubeconfig may not delete Machines", nil
+	}
+	return false, phrase(err), nil
+}
+
+func (a *asker) replace(ctx context.Context, m power.Spot) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	mark, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": m.UID, "annotations": map[string]string{undrained: "true"},
+	}})
+	if err != nil {
+		return err
+	}
+	rest := a.core.RESTClient()
+	if err := rest.Patch(types.MergePatchType).AbsPath(machinesPath, m.Name).Body(mark).Do(ctx).Error(); err != nil {
+		return err
+	}
+	return rest.Delete().AbsPath(machinesPath, m.Name).Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}}).Do(ctx).Error()
+}
