@@ -30,6 +30,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
+	"hotspare.io/hotspare/internal/controller/clusterinstall"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/customization"
 	"hotspare.io/hotspare/internal/controller/namespace"
@@ -149,6 +150,10 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 		Events: recorder("provision"), Wake: p.News, Metrics: counts,
 	}
 	if err := provisions.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	installs := &clusterinstall.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("clusterinstall"), Metrics: counts}
+	if err := installs.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	powers := &power.Reconciler{

@@ -26,7 +26,7 @@ func ConditionTypes() []string {
 // answers into the snapshot and decide again; nothing is asked twice in a pass.
 //
 // A cluster that names another installer (clusterInstallRef) is marked and let
-// go again, no more: whoever made it reports on it and destroys it.
+// go again, no more: Mirror tells of it, and whoever made it destroys it.
 func Decide(s Snapshot) Plan {
 	c := s.Cluster
 	switch {

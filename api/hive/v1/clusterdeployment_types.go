@@ -374,6 +374,15 @@ const (
 	ReasonNoExecutor                    = "UnsupportedPlatform"
 	ReasonSecretNotFound                = "SecretNotFound"
 
+	ReasonClusterInstallNotFound   = "ClusterInstallNotFound"
+	ReasonClusterInstallUnreadable = "ClusterInstallUnreadable"
+
+	// What the object that spec.clusterInstallRef names says, as it says it.
+	ClusterInstallRequirementsMet = "ClusterInstallRequirementsMet"
+	ClusterInstallCompleted       = "ClusterInstallCompleted"
+	ClusterInstallFailed          = "ClusterInstallFailed"
+	ClusterInstallStopped         = "ClusterInstallStopped"
+
 	// ClusterDeprovisionLaunchError is True while destroying cannot begin.
 	ClusterDeprovisionLaunchError = "DeprovisionLaunchError"
 )

@@ -1,0 +1,141 @@
+package clusterinstall
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/provision"
+)
+
+// follows reports whether the cluster's install is to be looked at: not once it is
+// installed and that is told.
+func follows(cd *hivev1.ClusterDeployment) bool {
+	paused, err := strconv.ParseBool(cd.Annotations[hivev1.AnnotationReconcilePause])
+	switch {
+	case cd.Spec.ClusterInstallRef == nil, cd.Unreadable != "", cd.DeletionTimestamp != nil, paused && err == nil:
+		return false
+	}
+	return !cd.Spec.Installed || cd.Status.InstalledTimestamp == nil
+}
+
+func kindOf(ref *hivev1.ClusterInstallReference) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: ref.Group, Version: ref.Version, Kind: ref.Kind}
+}
+
+// install is the part of a ClusterInstall that the contract is about.
+type install struct {
+	Spec struct {
+		ClusterMetadata *hivev1.ClusterMetadata `json:"clusterMetadata"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []provision.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// observe reads the object that the cluster names, and what its installer says it has made.
+func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) (provision.Foreign, *hivev1.ClusterMetadata, error) {
+	ref := cd.Spec.ClusterInstallRef
+	f := provision.Foreign{Kind: ref.Kind, Name: ref.Name, Installed: cd.Spec.Installed}
+	if f.Installed {
+		return f, nil, nil
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(kindOf(ref))
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: cd.Namespace, Name: ref.Name}, obj)
+	if f.Missing = missing(cd, err); f.Missing != "" {
+		return f, nil, nil
+	}
+	if err != nil {
+		return f, nil, fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	if err := r.see(kindOf(ref)); err != nil {
+		return f, nil, fmt.Errorf("watching %s: %w", ref.Kind, err)
+	}
+	var said install
+	raw, err := obj.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(raw, &said)
+	}
+	if err != nil {
+		f.Missing = fmt.Sprintf("%s %s does not follow the ClusterInstall contract: %v: correct it.", ref.Kind, ref.Name, err)
+		f.Unreadable = true
+		return f, nil, nil
+	}
+	f.Conditions = map[string]provision.Condition{}
+	for _, c := range said.Status.Conditions {
+		f.Conditions[c.Type] = c
+	}
+	made := said.Spec.ClusterMetadata
+	f.Metadata = made != nil && made.ClusterID != "" && made.InfraID != "" && made.AdminKubeconfigSecretRef.Name != ""
+	have := cd.Spec.ClusterMetadata
+	f.Recorded = f.Metadata && have != nil && have.InfraID == made.InfraID && have.ClusterID == made.ClusterID
+	return f, made, nil
+}
+
+// missing says why there is no such object, and what to do; "" for other errors.
+func missing(cd *hivev1.ClusterDeployment, err error) string {
+	ref := cd.Spec.ClusterInstallRef
+	var discovery *apierrors.StatusError
+	switch {
+	case meta.IsNoMatchError(err):
+		return fmt.Sprintf("spec.clusterInstallRef names kind %s of %s/%s, which this hub does not have: install whatever makes clusters by it.", ref.Kind, ref.Group, ref.Version)
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("spec.clusterInstallRef names %s %s, which does not exist in namespace %s: create it.", ref.Kind, ref.Name, cd.Namespace)
+	case apierrors.IsForbidden(err) && errors.As(err, &discovery):
+		return fmt.Sprintf("hotspare may not read %s of %s, which spec.clusterInstallRef names: allow its controllers get, list and watch of them.", ref.Kind, ref.Group)
+	}
+	return ""
+}
+
+// see begins to watch a kind that is there.
+func (r *Reconciler) see(kind schema.GroupVersionKind) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watch == nil || r.watched[kind] {
+		return nil
+	}
+	if err := r.watch(kind); err != nil {
+		return err
+	}
+	if r.watched == nil {
+		r.watched = map[schema.GroupVersionKind]bool{}
+	}
+	r.watched[kind] = true
+	return nil
+}
+
+// report stores the conditions, and when the install has ended.
+func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, plan provision.ForeignPlan) error {
+	before, now := cd.DeepCopy(), r.Clock.Now()
+	for _, c := range plan.Conditions {
+		condition.Set(&cd.Status.Conditions, c.Type, c.Status, c.Reason, c.Message, now)
+	}
+	for _, typ := range provision.ConditionTypes() {
+		if condition.Find(cd.Status.Conditions, typ) == nil {
+			condition.Set(&cd.Status.Conditions, typ, corev1.ConditionUnknown, hivev1.ReasonInitialized, "Nothing is known yet.", now)
+		}
+	}
+	if plan.Finish && cd.Status.InstalledTimestamp == nil {
+		at := metav1.NewTime(now).Rfc3339Copy()
+		if cd.Spec.Installed {
+			at = cd.CreationTimestamp // it was adopted: nobody knows
+		}
+		cd.Status.InstalledTimestamp = &at
+	}
+	_, err := patch.Status(ctx, r.Client, before, cd)
+	return err
+}
