@@ -73,22 +73,27 @@ func (p *pass) observeRelease(ctx context.Context) error {
 }
 
 // observeConfig reads the Secrets and puts the install-config together: as
-// written, names too, with the cluster's pull secret; or a default.
+// written, names too, with what the cluster's Secrets add to it; or a default.
 func (p *pass) observeConfig(ctx context.Context) error {
 	template, err := p.readKey(ctx, &p.needs.InstallConfig, installConfigName(p.cluster), hivev1.SecretKeyInstallConfig)
 	if err != nil {
 		return err
 	}
-	pullSecret, err := p.readKey(ctx, &p.needs.PullSecret, pullSecretName(p.cluster), hivev1.SecretKeyPullSecret)
+	params, err := p.params(ctx)
 	if err != nil {
 		return err
 	}
 	if p.needs.InstallConfig.Name != "" && !p.needs.InstallConfig.Found {
 		return nil
 	}
-	p.request.Config, err = render(p.cluster, template, string(pullSecret))
+	if p.needs.InstallConfig.Name == "" {
+		template, err = config.Render(nil, params)
+	}
 	if err == nil {
-		err = config.Validate(p.request.Config)
+		p.request.Config, err = config.Fill(template, params)
+	}
+	if err == nil {
+		err = config.Complete(p.request.Config, p.cluster.Spec.Platform)
 	}
 	if fault.Of(err) == fault.Denied {
 		p.needs.Invalid = err.Error()
@@ -97,22 +102,39 @@ func (p *pass) observeConfig(ctx context.Context) error {
 	return err
 }
 
-func render(cd *hivev1.ClusterDeployment, template []byte, pullSecret string) ([]byte, error) {
-	if installConfigName(cd) != "" {
-		return config.WithPullSecret(template, pullSecret)
+// params are what the cluster says of its install-config, and what its Secrets
+// do. Of these only the pull secret is needed by all: what is missed of the others
+// the check of the whole names.
+func (p *pass) params(ctx context.Context) (config.Params, error) {
+	spec := p.cluster.Spec
+	params := config.Params{ClusterName: spec.ClusterName, BaseDomain: spec.BaseDomain, Platform: spec.Platform}
+	pullSecret, err := p.readKey(ctx, &p.needs.PullSecret, pullSecretName(p.cluster), hivev1.SecretKeyPullSecret)
+	if err != nil {
+		return params, err
 	}
-	return config.Render(nil, config.Params{
-		ClusterName: cd.Spec.ClusterName,
-		BaseDomain:  cd.Spec.BaseDomain,
-		Platform:    cd.Spec.Platform,
-		PullSecret:  pullSecret,
-	})
+	sshKey, err := p.readKey(ctx, &provision.Source{}, sshKeyName(p.cluster), hivev1.SecretKeySSHPublic)
+	if err != nil {
+		return params, err
+	}
+	params.PullSecret, params.SSHKey = string(pullSecret), string(sshKey)
+	if config.NeedsCredentials(spec.Platform) {
+		params.Credentials, err = p.readSecret(ctx, credentialsName(p.cluster))
+	}
+	return params, err
 }
 
 // readKey reads one key of a Secret that may not be named, may not exist, and
 // may not have the key; found tells.
 func (p *pass) readKey(ctx context.Context, found *provision.Source, name, key string) ([]byte, error) {
 	found.Name = name
+	data, err := p.readSecret(ctx, name)
+	value, ok := data[key]
+	found.Found = ok
+	return value, err
+}
+
+// readSecret reads a Secret that may not be named, and may not exist.
+func (p *pass) readSecret(ctx context.Context, name string) (map[string][]byte, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -121,9 +143,7 @@ func (p *pass) readKey(ctx context.Context, found *provision.Source, name, key s
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	value, ok := secret.Data[key]
-	found.Found = ok
-	return value, nil
+	return secret.Data, nil
 }
 
 func releaseImage(cd *hivev1.ClusterDeployment) string {

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,7 +22,7 @@ func (r *Reconciler) awaitingImageSet(ctx context.Context, imageSet client.Objec
 // awaitingSecret finds the clusters whose install reads a Secret.
 func (r *Reconciler) awaitingSecret(ctx context.Context, secret client.Object) []ctrl.Request {
 	return r.awaiting(ctx, func(cd *hivev1.ClusterDeployment) bool {
-		return installConfigName(cd) == secret.GetName() || pullSecretName(cd) == secret.GetName()
+		return slices.Contains([]string{installConfigName(cd), pullSecretName(cd), sshKeyName(cd), credentialsName(cd)}, secret.GetName())
 	}, client.InNamespace(secret.GetNamespace()))
 }
 
@@ -58,6 +59,20 @@ func installConfigName(cd *hivev1.ClusterDeployment) string {
 
 func pullSecretName(cd *hivev1.ClusterDeployment) string {
 	if ref := cd.Spec.PullSecretRef; ref != nil {
+		return ref.Name
+	}
+	return ""
+}
+
+func sshKeyName(cd *hivev1.ClusterDeployment) string {
+	if p := cd.Spec.Provisioning; p != nil && p.SSHPrivateKeySecretRef != nil {
+		return p.SSHPrivateKeySecretRef.Name
+	}
+	return ""
+}
+
+func credentialsName(cd *hivev1.ClusterDeployment) string {
+	if ref := cd.Spec.Platform.Settings().CredentialsSecretRef; ref != nil {
 		return ref.Name
 	}
 	return ""

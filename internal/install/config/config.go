@@ -3,13 +3,19 @@
 //
 // It is pure: bytes in, bytes out. Keys that it does not know stay as they were
 // written; comments and the order of keys do not.
+//
+// A document is made in two steps. Render makes what may be stored beside the
+// cluster; Fill adds what the cluster's Secrets hold, just before an installer
+// starts. Validate judges what is written, at any time; Complete also what is
+// missing, at the end.
 package config
 
 import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Params are what a cluster's own object says about its install-config.
+// Params are what a cluster's own object says about its install-config, and
+// what the Secrets hold that it names.
 type Params struct {
 	ClusterName string
 	BaseDomain  string
@@ -18,6 +24,9 @@ type Params struct {
 	PullSecret string
 	// SSHKey is a public key; empty leaves the template's.
 	SSHKey string
+	// Credentials is the data of the platform's credentials Secret. It goes into the
+	// document only where the platform's installer reads it there.
+	Credentials map[string][]byte
 }
 
 // Render fills a template in for one cluster. A nil template stands for a
@@ -26,7 +35,8 @@ type Params struct {
 //
 // The cluster's name and base domain are always those of p. So is the platform
 // where it is local, or where the template names none. The result is not
-// validated. A template that is no YAML mapping is fault.Denied.
+// validated, and rendering it again changes nothing. A template that is no YAML
+// mapping is fault.Denied.
 func Render(template []byte, p Params) ([]byte, error) {
 	doc, err := p.start(template)
 	if err != nil {
@@ -41,20 +51,39 @@ func Render(template []byte, p Params) ([]byte, error) {
 	if doc["platform"] == nil || p.Platform.Local != nil {
 		doc["platform"] = platformSection(p.Platform)
 	}
-	doc.setUnlessEmpty("pullSecret", p.PullSecret)
 	doc.setUnlessEmpty("sshKey", p.SSHKey)
-	return doc.encode()
+	return p.fill(doc)
 }
 
-// WithPullSecret sets the pull secret and leaves everything else as written:
-// names too, which a customization may have patched on purpose.
-func WithPullSecret(raw []byte, pullSecret string) ([]byte, error) {
+// Fill adds what the cluster's Secrets hold. The pull secret replaces the
+// document's, the rest only takes the place of what is absent or empty:
+// credentials, the SSH key, and the API version of a document without one. All
+// else stays as written; names too, which a customization may have patched on
+// purpose. Credentials that cannot be read are fault.Denied, and not quoted.
+func Fill(raw []byte, p Params) ([]byte, error) {
 	doc, err := parse(raw)
 	if err != nil {
 		return nil, err
 	}
-	doc.setUnlessEmpty("pullSecret", pullSecret)
-	return doc.encode()
+	if empty(doc["apiVersion"]) {
+		doc["apiVersion"] = apiVersions[0]
+	}
+	if empty(doc["sshKey"]) {
+		doc.setUnlessEmpty("sshKey", p.SSHKey)
+	}
+	return p.fill(doc)
+}
+
+func (p Params) fill(doc document) ([]byte, error) {
+	doc.setUnlessEmpty("pullSecret", p.PullSecret)
+	if err := p.fillCredentials(doc); err != nil {
+		return nil, err
+	}
+	out, ok := doc.written()
+	if !ok {
+		return nil, errUnwritten("install-config: it")
+	}
+	return out, nil
 }
 
 func (p Params) start(template []byte) (document, error) {
@@ -64,15 +93,46 @@ func (p Params) start(template []byte) (document, error) {
 	return p.defaults(), nil
 }
 
-// defaults leaves out whatever the installer has a default of its own for.
+// apiVersions are those that openshift-install reads, the latest first.
+var apiVersions = []string{"v1", "v1beta4", "v1beta3"}
+
+// defaults leaves out whatever the installer of each version has a default of
+// its own for: types of machines, and the kind of network. Networks are written,
+// so that a patch can change one of them.
 func (p Params) defaults() document {
 	masters, workers := int32(3), int32(3)
 	if p.Platform.Local != nil {
 		masters, workers = 1, localWorkers(p.Platform.Local)
 	}
-	return document{
-		"apiVersion":   "v1",
+	doc := document{
+		"apiVersion":   apiVersions[0],
 		"controlPlane": map[string]any{"name": "master", "replicas": masters},
 		"compute":      []any{map[string]any{"name": "worker", "replicas": workers}},
 	}
+	name := p.Platform.Name()
+	if name == "" || name == "local" {
+		return doc
+	}
+	doc["networking"] = networking(name)
+	switch {
+	case manualCredentials[name]:
+		doc["credentialsMode"] = "Manual"
+	case private(p.Platform):
+		doc["publish"] = "Internal"
+	}
+	return doc
+}
+
+// networking is what openshift-install has as default. Where the addresses of a
+// cluster's API are prepared, its machines are in a network that exists, and only
+// who wrote the addresses knows which.
+func networking(platform string) map[string]any {
+	out := map[string]any{
+		"clusterNetwork": []any{map[string]any{"cidr": "10.128.0.0/14", "hostPrefix": 23}},
+		"serviceNetwork": []any{"172.30.0.0/16"},
+	}
+	if !prepared[platform] {
+		out["machineNetwork"] = []any{map[string]any{"cidr": "10.0.0.0/16"}}
+	}
+	return out
 }

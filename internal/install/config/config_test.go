@@ -207,12 +207,13 @@ func TestRenderRefusesWhatIsNoMapping(t *testing.T) {
 	}
 }
 
-func TestWithPullSecretKeepsPatchedNames(t *testing.T) {
-	got, err := WithPullSecret([]byte("baseDomain: patched.example\nmetadata:\n  name: patched\npullSecret: old\n"), "new")
+func TestFillKeepsWhatIsWritten(t *testing.T) {
+	p := Params{ClusterName: "other", BaseDomain: "other.example", PullSecret: "new", SSHKey: "theirs", Platform: aws(`{"region":"elsewhere"}`)}
+	got, err := Fill([]byte("baseDomain: patched.example\nmetadata:\n  name: patched\npullSecret: old\nsshKey: mine\nunknown: {a: 1.50}\n"), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "baseDomain: patched.example\nmetadata:\n  name: patched\npullSecret: new\n"
+	want := "apiVersion: v1\nbaseDomain: patched.example\nmetadata:\n  name: patched\npullSecret: new\nsshKey: mine\nunknown:\n  a: 1.5\n"
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -41,12 +42,65 @@ func parse(raw []byte) (document, error) {
 	return mapping, nil
 }
 
-func (d document) encode() ([]byte, error) {
-	asJSON, err := json.Marshal(d)
+// written is the document as YAML that is read as the same document; false if
+// there is none. JSON has values without one: a key << merges, a number such as
+// 1e400 is infinite.
+func (d document) written() ([]byte, bool) {
+	raw, err := json.Marshal(d)
 	if err != nil {
-		return nil, fmt.Errorf("encoding install-config: %w", err)
+		return nil, false
 	}
-	return yaml.JSONToYAML(asJSON)
+	before, err := decode(raw)
+	if err != nil {
+		return nil, false
+	}
+	out, err := yaml.JSONToYAML(raw)
+	if err != nil {
+		return nil, false
+	}
+	back, err := parse(out)
+	return out, err == nil && same(before, map[string]any(back))
+}
+
+// errUnwritten says that something has no YAML. It quotes nothing.
+func errUnwritten(what string) error {
+	return fault.Denying("%s cannot be written as YAML: use no key << and no numbers beyond 64 bits in values", what)
+}
+
+// each visits whatever stands at a path such as compute[].platform, with the
+// path of the one: compute[0].platform. What is empty, or cannot be reached
+// because something above it is of another kind, is not visited.
+func (d document) each(path string, visit func(path string, v any)) {
+	descend(map[string]any(d), "", strings.Split(path, "."), visit)
+}
+
+func descend(v any, at string, rest []string, visit func(string, any)) {
+	if len(rest) == 0 {
+		if v != nil {
+			visit(at, v)
+		}
+		return
+	}
+	key, isList := strings.CutSuffix(rest[0], "[]")
+	mapping, _ := v.(map[string]any)
+	below := key
+	if at != "" {
+		below = at + "." + key
+	}
+	if !isList {
+		descend(mapping[key], below, rest[1:], visit)
+		return
+	}
+	for i, item := range list(mapping[key]) {
+		descend(item, fmt.Sprintf("%s[%d]", below, i), rest[1:], visit)
+	}
+}
+
+// at is what stands at a path without lists; nil if nothing does.
+func (d document) at(path string) any {
+	var found any
+	d.each(path, func(_ string, v any) { found = v })
+	return found
 }
 
 // section returns the mapping at key, making it if it is absent.

@@ -40,29 +40,14 @@ func Patch(raw []byte, patches []hivev1.PatchEntity) ([]byte, error) {
 	if err := p.apply(patches); err != nil {
 		return nil, err
 	}
-	out, err := p.doc.written()
-	if err != nil {
-		return nil, err
+	out, ok := p.doc.written()
+	if !ok {
+		return nil, errUnwritten("installConfigPatches: the result")
 	}
 	if err := Validate(out); err != nil {
 		return nil, fault.Denying("with installConfigPatches applied: %s", conceal(err.Error(), p.secrets))
 	}
 	return out, nil
-}
-
-// written is the document as YAML that is read as the same document. JSON has
-// values for which there is none: a key << merges, a number such as 1e400 is
-// infinite.
-func (d document) written() ([]byte, error) {
-	out, err := d.encode()
-	if err == nil {
-		back, broken := parse(out)
-		if broken == nil && same(map[string]any(d), map[string]any(back)) {
-			return out, nil
-		}
-	}
-	// What went wrong can quote the document.
-	return nil, fault.Denying("installConfigPatches: the result cannot be written as YAML: use no key << and no numbers beyond 64 bits in values")
 }
 
 // Identity is what an install-config names its cluster: metadata.name, which is

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"maps"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
@@ -10,43 +11,150 @@ import (
 // platform and in an install-config's. The others, such as references to
 // Secrets with credentials, have no place in an install-config.
 var shared = map[string][]string{
-	"aws":       {"region", "userTags"},
-	"azure":     {"region", "baseDomainResourceGroupName", "cloudName"},
-	"gcp":       {"region"},
-	"ibmcloud":  {"region"},
-	"openstack": {"cloud"},
-	"vsphere":   {"vCenter", "datacenter", "defaultDatastore", "folder", "cluster", "network"},
-	"nutanix":   {"prismCentral", "prismElements", "subnetUUIDs"},
+	"aws": {
+		"region", "userTags", "propagateUserTags", "defaultMachinePlatform", "amiID", "subnets", "vpc",
+		"hostedZone", "hostedZoneRole", "serviceEndpoints", "lbType",
+	},
+	"azure": {
+		"region", "baseDomainResourceGroupName", "cloudName", "userTags", "defaultMachinePlatform", "armEndpoint", "resourceGroupName",
+		"networkResourceGroupName", "virtualNetwork", "controlPlaneSubnet", "computeSubnet", "outboundType",
+	},
+	"gcp": {
+		"projectID", "region", "userLabels", "userTags", "defaultMachinePlatform", "network", "networkProjectID",
+		"controlPlaneSubnet", "computeSubnet",
+	},
+	"ibmcloud": {
+		"region", "resourceGroupName", "networkResourceGroupName", "vpcName", "controlPlaneSubnets", "computeSubnets",
+		"defaultMachinePlatform", "serviceEndpoints",
+	},
+	"openstack": {
+		"cloud", "externalNetwork", "externalDNS", "apiFloatingIP", "ingressFloatingIP", "apiVIPs", "ingressVIPs", "apiVIP", "ingressVIP",
+		"computeFlavor", "machinesSubnet", "controlPlanePort", "defaultMachinePlatform", "clusterOSImage", "loadBalancer",
+	},
+	"vsphere": {
+		"vCenter", "datacenter", "defaultDatastore", "folder", "cluster", "network", "resourcePool", "diskType",
+		"apiVIPs", "ingressVIPs", "apiVIP", "ingressVIP", "loadBalancer",
+	},
+	"nutanix": {"prismElements", "subnetUUIDs", "apiVIPs", "ingressVIPs", "apiVIP", "ingressVIP", "defaultMachinePlatform", "loadBalancer"},
+	"baremetal": {
+		"libvirtURI", "apiVIPs", "ingressVIPs", "apiVIP", "ingressVIP", "hosts", "provisioningNetwork", "provisioningNetworkCIDR",
+		"provisioningNetworkInterface", "provisioningDHCPRange", "provisioningBridge", "externalBridge", "bootstrapProvisioningIP",
+		"clusterProvisioningIP", "loadBalancer",
+	},
 }
+
+// prepared are the platforms where addresses of a cluster are prepared, not made.
+var prepared = map[string]bool{"vsphere": true, "openstack": true, "nutanix": true, "baremetal": true}
+
+// manualCredentials are the platforms on which openshift-install knows no other way.
+var manualCredentials = map[string]bool{"ibmcloud": true, "nutanix": true}
 
 // platformSection is the platform key of an install-config for p; nil when p names none.
 func platformSection(p hivev1.Platform) any {
 	name := p.Name()
-	if name == "" {
+	switch name {
+	case "":
 		return nil
-	}
-	if p.Local != nil {
+	case "local":
 		return map[string]any{name: localSection(p.Local)}
+	case "agentBareMetal":
+		return map[string]any{"none": map[string]any{}} // agents are no platform of an installer
 	}
 	written := settings(p)
 	kept := map[string]any{}
 	for _, key := range shared[name] {
-		if value, ok := written[key]; ok {
+		if value, ok := written[key]; ok && value != nil {
 			kept[key] = value
 		}
+	}
+	switch name {
+	case "vsphere":
+		kept = vsphereSection(kept, written)
+	case "openstack":
+		if written["trunkSupport"] == true {
+			kept["trunkSupport"] = "1" // a text there; newer installers find out by themselves
+		}
+	case "nutanix":
+		nutanixSection(kept, written)
 	}
 	return map[string]any{name: kept}
 }
 
+// vsphereSection prefers the newer shape, which is an install-config's: a
+// cluster that was converted to it may still have the old fields.
+func vsphereSection(flat, written map[string]any) map[string]any {
+	newer, _ := written["infrastructure"].(map[string]any)
+	if len(list(newer["vcenters"])) == 0 && len(list(newer["failureDomains"])) == 0 {
+		return flat
+	}
+	return maps.Clone(newer)
+}
+
+// nutanixSection puts the endpoint where an install-config has it. What it has
+// for the whole cluster, a ClusterDeployment has in its failure domains.
+func nutanixSection(kept, written map[string]any) {
+	central, _ := written["prismCentral"].(map[string]any)
+	switch {
+	case central == nil:
+	case central["endpoint"] == nil:
+		kept["prismCentral"] = map[string]any{"endpoint": maps.Clone(central)}
+	default:
+		kept["prismCentral"] = central
+	}
+	domains := list(written["failureDomains"])
+	if len(domains) == 0 {
+		return
+	}
+	kept["failureDomains"] = domains
+	if len(list(kept["prismElements"])) == 0 {
+		kept["prismElements"] = elements(domains)
+	}
+	if first, ok := domains[0].(map[string]any); ok && kept["subnetUUIDs"] == nil && first["subnetUUIDs"] != nil {
+		kept["subnetUUIDs"] = first["subnetUUIDs"]
+	}
+}
+
+// elements are the Prism Elements of failure domains, each once.
+func elements(domains []any) []any {
+	var out []any
+	seen := map[any]bool{}
+	for _, d := range domains {
+		domain, _ := d.(map[string]any)
+		element, ok := domain["prismElement"].(map[string]any)
+		uuid, _ := element["uuid"].(string)
+		if ok && !seen[uuid] {
+			seen[uuid] = true
+			out = append(out, element)
+		}
+	}
+	return out
+}
+
+// private reports whether the cluster is to be reached from within only.
+func private(p hivev1.Platform) bool {
+	written := settings(p)
+	for _, key := range []string{"privateLink", "privateServiceConnect"} {
+		if link, ok := written[key].(map[string]any); ok && link["enabled"] == true {
+			return true
+		}
+	}
+	return false
+}
+
 // settings are all settings of a platform other than local. A section of
-// another shape reads as empty: the installer is the judge of what is missing.
+// another shape reads as empty: Complete is the judge of what is missing.
 func settings(p hivev1.Platform) map[string]any {
-	var sections map[string]map[string]any
 	raw, err := json.Marshal(p)
-	if err != nil || json.Unmarshal(raw, &sections) != nil {
+	if err != nil {
 		return nil
 	}
-	return sections[p.Name()]
+	tree, err := decode(raw)
+	if err != nil {
+		return nil
+	}
+	sections, _ := tree.(map[string]any)
+	section, _ := sections[p.Name()].(map[string]any)
+	return section
 }
 
 func localSection(l *hivev1.LocalPlatform) map[string]any {
@@ -64,4 +172,9 @@ func localWorkers(l *hivev1.LocalPlatform) int32 {
 		return 1
 	}
 	return *l.Workers
+}
+
+func list(v any) []any {
+	items, _ := v.([]any)
+	return items
 }

@@ -1,15 +1,17 @@
 package config
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// secretKeys hold secrets wherever they stand in an install-config. In a pull
-// secret, auth does.
-var secretKeys = []string{"auth", "password", "pullSecret"}
+// secretKeys hold secrets wherever they stand in an install-config, in capitals or
+// not: installers do not tell these apart. In a pull secret, auth and tokens do.
+var secretKeys = []string{"auth", "identitytoken", "password", "pullsecret", "registrytoken"}
 
 // redacted replaces a secret.
 const redacted = "REDACTED"
@@ -24,11 +26,15 @@ func Redact(text string, raw []byte) string {
 	return conceal(text, secretsIn(map[string]any(doc)))
 }
 
-// conceal replaces the secrets in a text, as they are and as %q writes them.
+// conceal replaces the secrets in a text: as they are, as %q writes them, and as
+// JSON does.
 func conceal(text string, secrets []string) string {
 	for _, secret := range slices.Clone(secrets) {
 		quoted := strconv.Quote(secret)
 		secrets = append(secrets, quoted[1:len(quoted)-1])
+		if encoded, err := json.Marshal(secret); err == nil {
+			secrets = append(secrets, string(encoded[1:len(encoded)-1]))
+		}
 	}
 	// The longest first, or the rest of one that contains another would stay.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
@@ -41,13 +47,15 @@ func conceal(text string, secrets []string) string {
 func secretsIn(v any) []string {
 	var found []string
 	switch node := v.(type) {
+	case string:
+		found = astray(node)
 	case []any:
 		for _, item := range node {
 			found = append(found, secretsIn(item)...)
 		}
 	case map[string]any:
 		for key, item := range node {
-			if text, ok := item.(string); ok && slices.Contains(secretKeys, key) {
+			if text, ok := scalar(item); ok && slices.Contains(secretKeys, strings.ToLower(key)) {
 				found = append(found, nested(text)...)
 			} else {
 				found = append(found, secretsIn(item)...)
@@ -57,16 +65,68 @@ func secretsIn(v any) []string {
 	return found
 }
 
+// scalar is a secret as a text: a password can be written as a number.
+func scalar(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	}
+	return "", false
+}
+
 // nested returns a secret together with those inside it: a pull secret is JSON
-// with one auth a registry.
+// with one auth a registry, which is a user and a password in base64.
 func nested(secret string) []string {
 	if strings.TrimSpace(secret) == "" {
 		return nil
 	}
 	found := []string{secret}
+	if trimmed := strings.TrimSpace(secret); trimmed != secret {
+		found = append(found, trimmed)
+	}
+	if plain, err := base64.StdEncoding.DecodeString(secret); err == nil && strings.Contains(string(plain), ":") {
+		found = append(found, string(plain))
+	}
 	var inner map[string]any
 	if json.Unmarshal([]byte(secret), &inner) == nil {
 		found = append(found, secretsIn(inner)...)
+	}
+	return found
+}
+
+// astray are secrets in places that are not for them: the account in the URL of a
+// proxy, and a private key where a public one belongs.
+func astray(text string) []string {
+	if strings.Contains(text, privateKey) {
+		return keyLines(text)
+	}
+	if !strings.Contains(text, "@") {
+		return nil
+	}
+	at, err := url.Parse(strings.TrimSpace(text))
+	if err != nil || at.User == nil {
+		return nil
+	}
+	password, ok := at.User.Password()
+	if !ok || password == "" {
+		return nil
+	}
+	found := []string{password, at.User.String()}
+	if _, written, ok := strings.Cut(at.User.String(), ":"); ok {
+		found = append(found, written)
+	}
+	return found
+}
+
+// keyLines are a private key, and its lines: a text may quote one of them.
+func keyLines(text string) []string {
+	found := []string{text}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "-----") {
+			found = append(found, line)
+		}
 	}
 	return found
 }

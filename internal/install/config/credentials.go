@@ -1,0 +1,118 @@
+package config
+
+import (
+	"encoding/json"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// The keys of credentials Secrets, as Hive and the installers name them.
+const (
+	keyServiceAccount = "osServiceAccount.json" // of Google Cloud
+	keyVCenters       = "vCenters"              // of vSphere: a list, an account each
+)
+
+// NeedsCredentials reports whether an install-config for p has something in it
+// that comes from the credentials Secret.
+func NeedsCredentials(p hivev1.Platform) bool {
+	return p.GCP != nil || p.VSphere != nil || p.Nutanix != nil
+}
+
+// fillCredentials sets what is absent or empty from the credentials Secret.
+func (p Params) fillCredentials(doc document) error {
+	if len(p.Credentials) == 0 {
+		return nil
+	}
+	platforms, _ := doc["platform"].(map[string]any)
+	if gcp, ok := platforms["gcp"].(map[string]any); ok && p.Platform.GCP != nil {
+		return p.fillProject(gcp)
+	}
+	if vsphere, ok := platforms["vsphere"].(map[string]any); ok && p.Platform.VSphere != nil {
+		return p.fillVCenters(vsphere)
+	}
+	if nutanix, ok := platforms["nutanix"].(map[string]any); ok && p.Platform.Nutanix != nil {
+		if central, ok := nutanix["prismCentral"].(map[string]any); ok {
+			p.account().fill(central, "username")
+		}
+	}
+	return nil
+}
+
+// fillProject takes the project from the service account's key.
+func (p Params) fillProject(gcp map[string]any) error {
+	raw := p.Credentials[keyServiceAccount]
+	if len(raw) == 0 || !empty(gcp["projectID"]) {
+		return nil
+	}
+	var key struct {
+		Project string `json:"project_id"`
+	}
+	if json.Unmarshal(raw, &key) != nil {
+		return fault.Denying("platform.gcp.projectID: the key %s of the Secret that spec.platform.gcp.credentialsSecretRef names is not the JSON of a service account: correct it", keyServiceAccount)
+	}
+	if key.Project != "" {
+		gcp["projectID"] = key.Project
+	}
+	return nil
+}
+
+// account is who logs in to a vCenter or to Prism Central.
+type account struct {
+	VCenter  string `json:"vCenter"`
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// account is the one for every endpoint that has none of its own.
+func (p Params) account() account {
+	return account{
+		Username: string(p.Credentials[hivev1.SecretKeyUsername]),
+		Password: string(p.Credentials[hivev1.SecretKeyPassword]),
+	}
+}
+
+// fill sets what is missing as one: a user's password is never another user's.
+func (a account) fill(into map[string]any, user string) {
+	if a.Username == "" || a.Password == "" || !empty(into["password"]) {
+		return
+	}
+	if !empty(into[user]) && into[user] != a.Username {
+		return
+	}
+	into[user], into["password"] = a.Username, a.Password
+}
+
+// fillVCenters gives each vCenter its account, in either shape of the section.
+func (p Params) fillVCenters(vsphere map[string]any) error {
+	var accounts []account
+	if raw, ok := p.Credentials[keyVCenters]; ok && yaml.Unmarshal(raw, &accounts) != nil {
+		return fault.Denying("platform.vsphere: the key %s of the Secret that spec.platform.vsphere.credentialsSecretRef names is not a list of vCenter, username and password: correct it", keyVCenters)
+	}
+	accountOf := func(server any) account {
+		for _, a := range accounts {
+			if name, ok := server.(string); ok && strings.EqualFold(a.VCenter, name) {
+				return a
+			}
+		}
+		return p.account()
+	}
+	for _, v := range list(vsphere["vcenters"]) {
+		if center, ok := v.(map[string]any); ok {
+			accountOf(center["server"]).fill(center, "user")
+		}
+	}
+	if !empty(vsphere["vCenter"]) && len(list(vsphere["vcenters"])) == 0 {
+		accountOf(vsphere["vCenter"]).fill(vsphere, "username")
+	}
+	return nil
+}
+
+// empty: nothing stands there, or a text without anything in it.
+func empty(v any) bool {
+	text, ok := v.(string)
+	return v == nil || ok && strings.TrimSpace(text) == ""
+}

@@ -1,0 +1,114 @@
+package config
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"regexp"
+	"strings"
+)
+
+// checkSources: mirrors are listed under one name, and addresses too.
+func (ps *problems) checkSources(doc document) {
+	for _, twice := range []struct{ older, newer string }{
+		{"imageContentSources", "imageDigestSources"},
+		{"platform.aws.subnets", "platform.aws.vpc.subnets"},
+	} {
+		if len(list(doc.at(twice.older))) > 0 && len(list(doc.at(twice.newer))) > 0 {
+			ps.add(twice.older, "is the older name of %s, and both are set: take %s out", twice.newer, twice.older)
+		}
+	}
+	older, newer := doc.textsAt("platform.openstack.lbFloatingIP"), doc.textsAt("platform.openstack.apiFloatingIP")
+	if len(older) > 0 && len(newer) > 0 && older[0] != newer[0] {
+		ps.add("platform.openstack.lbFloatingIP", "is the older name of apiFloatingIP, and the two differ: take it out")
+	}
+}
+
+// privateKey begins one in PEM. Where it stands in a public place it is a secret
+// that has gone astray.
+const privateKey = "PRIVATE KEY-----"
+
+// checkTexts looks at texts with a form of their own, and quotes nothing of them.
+func (ps *problems) checkTexts(doc document) {
+	if key, _ := doc["sshKey"].(string); strings.Contains(key, privateKey) {
+		ps.add("sshKey", "is a private key: write the public one, as in a file that ends in .pub, and make a new pair")
+	}
+	bundle, _ := doc["additionalTrustBundle"].(string)
+	switch {
+	case strings.TrimSpace(bundle) == "":
+	case strings.Contains(bundle, privateKey):
+		ps.add("additionalTrustBundle", "has a private key in it: write certificates only, and make a new pair")
+	case !strings.Contains(bundle, "-----BEGIN CERTIFICATE-----") || !strings.Contains(bundle, "-----END CERTIFICATE-----"):
+		ps.add("additionalTrustBundle", "is no certificate in PEM: write one or more that begin with -----BEGIN CERTIFICATE-----")
+	}
+}
+
+// publicKey is a line of an authorized_keys file; options may stand before it. A
+// key in base64 begins with AAAA.
+var publicKey = regexp.MustCompile(`(^|\s)(ssh-(rsa|dss|ed25519)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)[a-z0-9@.-]*[ \t]+AAAA`)
+
+// checkSSHKey looks at what there is. A variable that nobody has put a value in
+// is the installer's to judge: templates in use have one.
+func (ps *problems) checkSSHKey(v any) {
+	key, ok := v.(string)
+	key = strings.TrimSpace(key)
+	if !ok || key == "" || strings.HasPrefix(key, "$") || strings.Contains(key, privateKey) {
+		return
+	}
+	for line := range strings.Lines(key) {
+		if !strings.HasPrefix(line, "#") && publicKey.MatchString(line) {
+			return
+		}
+	}
+	ps.add("sshKey", `is no public key: write one as in a file that ends in .pub, such as "ssh-ed25519 AAAA…", or leave it out`)
+}
+
+// checkTrust: each certificate can be read.
+func (ps *problems) checkTrust(v any) {
+	bundle, _ := v.(string)
+	if !strings.Contains(bundle, "-----BEGIN CERTIFICATE-----") {
+		return // Validate has said it
+	}
+	rest := []byte(strings.TrimSpace(bundle))
+	for n := 1; len(rest) > 0; n++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			ps.add("additionalTrustBundle", "entry %d is no PEM: write certificates only, each from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----", n)
+			return
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			ps.add("additionalTrustBundle", "entry %d cannot be read as a certificate: copy it again, whole", n)
+		}
+	}
+}
+
+// checkPullSecret: it is one, and not the name of one. Nothing of it is quoted
+// but the names of registries.
+func (ps *problems) checkPullSecret(v any) {
+	const remedy = "name a Secret of type kubernetes.io/dockerconfigjson in spec.pullSecretRef"
+	if empty(v) {
+		ps.add("pullSecret", "is missing: %s", remedy)
+		return
+	}
+	text, ok := v.(string)
+	if !ok {
+		ps.add("pullSecret", "is %s, want a text with JSON in it: put it in single quotes, or %s", kindOf(v), remedy)
+		return
+	}
+	var secret struct {
+		Auths map[string]map[string]json.RawMessage `json:"auths"`
+	}
+	if json.Unmarshal([]byte(text), &secret) != nil {
+		ps.add("pullSecret", `is no JSON such as {"auths":{"quay.io":{"auth":"…"}}}: %s`, remedy)
+		return
+	}
+	if len(secret.Auths) == 0 {
+		ps.add("pullSecret", `has no registry in "auths": download it again, or %s`, remedy)
+	}
+	for _, registry := range sorted(secret.Auths) {
+		entry := secret.Auths[registry]
+		if entry["auth"] == nil && entry["credsStore"] == nil {
+			ps.add("pullSecret", `the entry of %q in "auths" has no auth: add it, or take the entry out`, registry)
+		}
+	}
+}
