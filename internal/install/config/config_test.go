@@ -1,6 +1,7 @@
 package config
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,8 +14,10 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
+var update = flag.Bool("update", false, "write testdata anew")
+
 // read returns a document from testdata; from a Secret, its install-config.
-func read(t *testing.T, name string) []byte {
+func read(t testing.TB, name string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -62,6 +65,14 @@ controlPlane:
   replicas: 3
 metadata:
   name: c1
+networking:
+  clusterNetwork:
+  - cidr: 10.128.0.0/14
+    hostPrefix: 23
+  machineNetwork:
+  - cidr: 10.0.0.0/16
+  serviceNetwork:
+  - 172.30.0.0/16
 platform:
   aws:
     region: us-east-1
