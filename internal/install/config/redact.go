@@ -86,6 +86,7 @@ func nested(secret string) []string {
 	if trimmed := strings.TrimSpace(secret); trimmed != secret {
 		found = append(found, trimmed)
 	}
+	found = append(found, longLines(secret)...)
 	if plain, err := base64.StdEncoding.DecodeString(secret); err == nil && strings.Contains(string(plain), ":") {
 		found = append(found, string(plain))
 	}
@@ -120,11 +121,21 @@ func astray(text string) []string {
 	return found
 }
 
-// keyLines are a private key, and its lines: a text may quote one of them.
+// keyLines are a private key, and its lines without the words around it.
 func keyLines(text string) []string {
-	found := []string{text}
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "-----") {
+	found := longLines(text)
+	return append(slices.DeleteFunc(found, func(line string) bool { return strings.HasPrefix(line, "-----") }), text)
+}
+
+// longLines are the lines of a secret that has several, as far as they tell much:
+// a text may quote one, or set them in.
+func longLines(secret string) []string {
+	if !strings.Contains(strings.TrimSpace(secret), "\n") {
+		return nil
+	}
+	var found []string
+	for line := range strings.Lines(secret) {
+		if line = strings.TrimSpace(line); len(line) > 3 {
 			found = append(found, line)
 		}
 	}

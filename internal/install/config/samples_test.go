@@ -195,8 +195,8 @@ var generated = map[string]struct {
 	"vsphere-zones": {
 		platform: `vsphere: {credentialsSecretRef: {name: c}, certificatesSecretRef: {name: d}, vCenter: old.lab, infrastructure: {` +
 			`vcenters: [{server: one.lab, port: 443, datacenters: [dc1]}, {server: two.lab, datacenters: [dc2]}], failureDomains: [` +
-			`{name: a, region: r1, zone: z1, server: one.lab, topology: {datacenter: dc1, computeCluster: /dc1/host/c, datastore: /dc1/datastore/d, networks: [n]}},` +
-			`{name: b, region: r2, zone: z1, server: two.lab, topology: {datacenter: dc2, computeCluster: /dc2/host/c, datastore: /dc2/datastore/d, networks: [n]}}]}}`,
+			`{name: a, region: r1, zone: z1, server: one.lab, topology: {datacenter: dc1, computeCluster: /dc1/host/c, datastore: /dc1/datastore/d, networks: [VM Network]}},` +
+			`{name: b, region: r2, zone: z1, server: two.lab, topology: {datacenter: dc2, computeCluster: /dc2/host/c, datastore: /dc2/datastore/d, networks: [VM Network]}}]}}`,
 		credentials: map[string]string{
 			"username": "admin@vsphere.local", "password": "hunter2",
 			"vCenters": `[{vCenter: TWO.lab, username: two, password: hunter2-two}]`,
