@@ -17,11 +17,11 @@ import (
 var update = flag.Bool("update", false, "write testdata anew")
 
 // read returns a document from testdata; from a Secret, its install-config.
-func read(t testing.TB, name string) []byte {
-	t.Helper()
+func read(tb testing.TB, name string) []byte {
+	tb.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var secret struct{ StringData map[string]string }
 	if err := yaml.Unmarshal(raw, &secret); err == nil && secret.StringData != nil {

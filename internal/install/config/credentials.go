@@ -52,7 +52,8 @@ func (p Params) fillProject(gcp map[string]any) error {
 		Project string `json:"project_id"`
 	}
 	if json.Unmarshal(raw, &key) != nil {
-		return fault.Denying("platform.gcp.projectID: the key %s of the Secret that spec.platform.gcp.credentialsSecretRef names is not the JSON of a service account: correct it", keyServiceAccount)
+		return fault.Denying("platform.gcp.projectID: the key %s of the Secret that spec.platform.gcp.credentialsSecretRef names "+
+			"is not the JSON of a service account: correct it", keyServiceAccount)
 	}
 	if key.Project != "" {
 		gcp["projectID"] = key.Project
@@ -90,7 +91,8 @@ func (a account) fill(into map[string]any, user string) {
 func (p Params) fillVCenters(vsphere map[string]any) error {
 	var accounts []account
 	if raw, ok := p.Credentials[keyVCenters]; ok && yaml.Unmarshal(raw, &accounts) != nil {
-		return fault.Denying("platform.vsphere: the key %s of the Secret that spec.platform.vsphere.credentialsSecretRef names is not a list of vCenter, username and password: correct it", keyVCenters)
+		return fault.Denying("platform.vsphere: the key %s of the Secret that spec.platform.vsphere.credentialsSecretRef names "+
+			"is not a list of vCenter, username and password: correct it", keyVCenters)
 	}
 	accountOf := func(server any) account {
 		for _, a := range accounts {

@@ -15,20 +15,21 @@ type network struct {
 	prefix netip.Prefix
 }
 
-// older and newer are two ways of writing the same.
-var renamed = []struct{ older, newer, older1, newer1 string }{
-	{"networking.machineCIDR", "networking.machineNetwork", "networking.machineCIDR", "networking.machineNetwork[].cidr"},
-	{"networking.serviceCIDR", "networking.serviceNetwork", "networking.serviceCIDR", "networking.serviceNetwork[]"},
-	{"networking.clusterNetworks", "networking.clusterNetwork", "networking.clusterNetworks[].cidr", "networking.clusterNetwork[].cidr"},
-	{"networking.type", "networking.networkType", "networking.type", "networking.networkType"},
+// renamed are keys of networking with an older and a newer name, and where what they
+// say stands.
+var renamed = []struct{ older, olderText, newer, newerText string }{
+	{"machineCIDR", "machineCIDR", "machineNetwork", "machineNetwork[].cidr"},
+	{"serviceCIDR", "serviceCIDR", "serviceNetwork", "serviceNetwork[]"},
+	{"clusterNetworks", "clusterNetworks[].cidr", "clusterNetwork", "clusterNetwork[].cidr"},
+	{"type", "type", "networkType", "networkType"},
 }
 
 // checkNetworks: each is well written, and no two of them overlap.
 func (ps *problems) checkNetworks(doc document) {
 	for _, r := range renamed {
-		older, newer := doc.textsAt(r.older1), doc.textsAt(r.newer1)
+		older, newer := doc.textsAt("networking."+r.olderText), doc.textsAt("networking."+r.newerText)
 		if len(older) > 0 && len(newer) > 0 && !slices.Equal(older, newer) {
-			ps.add(r.older, "is the older name of %s, and the two differ: take one of them out", strings.TrimPrefix(r.newer, "networking."))
+			ps.add("networking."+r.older, "is the older name of %s, and the two differ: take one of them out", r.newer)
 		}
 	}
 	machines, clusters, services := ps.machineNetworks(doc), ps.clusterNetworks(doc), ps.serviceNetworks(doc)

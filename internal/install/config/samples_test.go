@@ -15,11 +15,11 @@ import (
 const pull = `{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIyLWF1dGg="}}}`
 
 // files are the documents in a folder of testdata.
-func files(t testing.TB, folder string) []string {
-	t.Helper()
+func files(tb testing.TB, folder string) []string {
+	tb.Helper()
 	found, err := filepath.Glob(filepath.Join("testdata", folder, "*.yaml"))
 	if err != nil || len(found) == 0 {
-		t.Fatalf("no files in %s: %v", folder, err)
+		tb.Fatalf("no files in %s: %v", folder, err)
 	}
 	for i, name := range found {
 		found[i] = strings.TrimPrefix(name, "testdata/")
