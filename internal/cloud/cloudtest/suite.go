@@ -61,8 +61,8 @@ func (s *suite) reach(ref cloud.Ref, want cloud.State, do func(cloud.Ref)) cloud
 func (s *suite) until(ref cloud.Ref, what string, do func(cloud.Ref), holds func(cloud.Machines) bool) cloud.Machines {
 	s.Helper()
 	deadline := time.Now().Add(Patience)
-	for n := 0; ; n++ {
-		if n%calm == 0 {
+	for n, settled := 0, true; ; n++ {
+		if settled || n%calm == 0 {
 			do(ref)
 		}
 		ms := s.observe(ref)
@@ -72,13 +72,16 @@ func (s *suite) until(ref cloud.Ref, what string, do func(cloud.Ref), holds func
 		if s.Step != nil && n == steps || s.Step == nil && time.Now().After(deadline) {
 			s.Fatalf("waited in vain until %s: %v", what, ms)
 		}
+		settled = !slices.ContainsFunc(ms, onItsWay)
 		s.step()
 	}
 }
 
-// calm is how many observations there are between two calls: a machine that
-// fails at once must be seen before it is started again.
+// calm is how many observations there are between two calls while machines are on
+// their way: one that fails at once must be seen before it is started again.
 const calm = 20
+
+func onItsWay(m cloud.Machine) bool { return m.State == cloud.Starting || m.State == cloud.Stopping }
 
 // step lets a little time pass.
 func (s *suite) step() {

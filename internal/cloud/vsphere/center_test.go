@@ -48,6 +48,7 @@ type vcenter struct {
 	admin *govmomi.Client
 	tags  *tags.Manager
 	dc    *object.Datacenter
+	root  *object.Folder
 	pool  *object.ResourcePool
 	host  *object.HostSystem
 
@@ -69,8 +70,8 @@ type vcenter struct {
 func newCenter(t *testing.T) *vcenter {
 	t.Helper()
 	v := &vcenter{T: t, model: simulator.VPX(), deaf: map[string]bool{}, faults: map[string]types.BaseMethodFault{}}
-	v.model.Machine, v.model.Autostart = 0, false
-	v.must(v.model.Create())
+	v.model.Cluster, v.model.Host, v.model.Machine = 0, 1, 0 // a host takes half as long as a test
+	v.must(v.build())
 	t.Cleanup(v.model.Remove)
 	v.model.Service.Listen = &url.URL{User: url.UserPassword(testUser, testPassword)}
 	v.model.Service.RegisterEndpoints = true
@@ -89,6 +90,15 @@ func newCenter(t *testing.T) *vcenter {
 	return v
 }
 
+// building is held to make hosts, which the simulator copies from one that it changes.
+var building sync.Mutex
+
+func (v *vcenter) build() error {
+	building.Lock()
+	defer building.Unlock()
+	return v.model.Create()
+}
+
 // login gives the test a session of its own, which comes in by the back door.
 func (v *vcenter) login(u *url.URL) {
 	ctx := v.Context()
@@ -102,6 +112,9 @@ func (v *vcenter) login(u *url.URL) {
 	v.dc, err = f.DefaultDatacenter(ctx)
 	v.must(err)
 	f.SetDatacenter(v.dc)
+	folders, err := v.dc.Folders(ctx)
+	v.must(err)
+	v.root = folders.VmFolder
 	v.host, err = f.HostSystem(ctx, "DC0_H0")
 	v.must(err)
 	v.pool, err = v.host.ResourcePool(ctx)
@@ -239,22 +252,35 @@ const toolsRun, toolsDown = types.VirtualMachineToolsRunningStatusGuestToolsRunn
 // vm makes a machine that is off, in a folder below the datacenter's ("" for that itself).
 func (v *vcenter) vm(folder, name string) types.ManagedObjectReference {
 	v.Helper()
-	ctx := v.Context()
-	folders, err := v.dc.Folders(ctx)
-	v.must(err)
-	at := folders.VmFolder
+	return v.vms(folder, name)[0]
+}
+
+// vms makes machines, all at the same time.
+func (v *vcenter) vms(folder string, names ...string) []types.ManagedObjectReference {
+	v.Helper()
+	at := v.root
 	if folder != "" {
 		at = v.folder(at, folder)
 	}
-	task, err := at.CreateVM(ctx, types.VirtualMachineConfigSpec{
-		Name: name, GuestId: "otherGuest", Files: &types.VirtualMachineFileInfo{VmPathName: "[LocalDS_0]"},
-	}, v.pool, v.host)
-	v.must(err)
-	info, err := task.WaitForResult(ctx)
-	v.must(err)
-	ref := info.Result.(types.ManagedObjectReference)
-	v.tools(ref, toolsRun)
-	return ref
+	var tasks []*simulator.Task
+	for _, name := range names {
+		task, err := at.CreateVM(v.Context(), types.VirtualMachineConfigSpec{
+			Name: name, GuestId: "otherGuest", Files: &types.VirtualMachineFileInfo{VmPathName: "[LocalDS_0]"},
+		}, v.pool, v.host)
+		v.must(err)
+		tasks = append(tasks, v.model.Service.Context.Map.Get(task.Reference()).(*simulator.Task))
+	}
+	var refs []types.ManagedObjectReference
+	for i, task := range tasks {
+		task.Wait()
+		ref, ok := task.Info.Result.(types.ManagedObjectReference)
+		if !ok {
+			v.Fatalf("making %s: %v", names[i], task.Info.Error)
+		}
+		v.tools(ref, toolsRun)
+		refs = append(refs, ref)
+	}
+	return refs
 }
 
 func (v *vcenter) folder(parent *object.Folder, name string) *object.Folder {
@@ -291,14 +317,14 @@ func (v *vcenter) mark(infraID string, refs ...types.ManagedObjectReference) {
 // cluster makes a control plane of one and some workers, and a template with the same tag.
 func (v *vcenter) cluster(infraID string, workers int) []types.ManagedObjectReference {
 	v.Helper()
-	refs := []types.ManagedObjectReference{v.vm(infraID, infraID+"-master-0")}
+	names := []string{infraID + "-rhcos", infraID + "-master-0"}
 	for i := range workers {
-		refs = append(refs, v.vm(infraID, fmt.Sprintf("%s-worker-%d", infraID, i)))
+		names = append(names, fmt.Sprintf("%s-worker-%d", infraID, i))
 	}
-	template := v.vm(infraID, infraID+"-rhcos")
-	v.must(object.NewVirtualMachine(v.admin.Client, template).MarkAsTemplate(v.Context()))
-	v.mark(infraID, append(refs, template)...)
-	return refs
+	refs := v.vms(infraID, names...)
+	v.must(object.NewVirtualMachine(v.admin.Client, refs[0]).MarkAsTemplate(v.Context()))
+	v.mark(infraID, refs...)
+	return refs[1:]
 }
 
 func (v *vcenter) power(ref types.ManagedObjectReference) types.VirtualMachinePowerState {

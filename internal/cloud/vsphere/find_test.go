@@ -11,6 +11,7 @@ import (
 )
 
 func TestSelection(t *testing.T) {
+	t.Parallel()
 	v := newCenter(t)
 	p := newPower(t, newHub(v))
 	v.cluster("tagged-12345", 1)
@@ -63,6 +64,7 @@ func TestTwoMachinesOfOneNameAreTwo(t *testing.T) {
 }
 
 func TestAClusterMayBeInSeveralCenters(t *testing.T) {
+	t.Parallel()
 	a, b := newCenter(t), newCenter(t)
 	ha := newHub(a)
 	ha.put("ca", map[string]string{"a.crt": string(a.ca()), "b.crt": string(b.ca())})

@@ -13,6 +13,7 @@ import (
 
 func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
+		t.Parallel()
 		v := newCenter(t)
 		return cloudtest.Cloud{
 			Power: newPower(t, newHub(v)),
@@ -33,20 +34,22 @@ func (v *vcenter) destroy(ref types.ManagedObjectReference) {
 	v.must(task.Wait(v.Context()))
 }
 
-// strand puts a machine on a host in maintenance mode, where vCenter cannot power it on.
+// strand puts a machine on another host, in maintenance mode, where vCenter cannot power it on.
 func (v *vcenter) strand(ref types.ManagedObjectReference) {
 	v.Helper()
-	ctx := v.model.Service.Context
-	for _, e := range ctx.Map.All("HostSystem") {
-		host := e.Reference()
-		if host == v.host.Reference() {
-			continue
+	building.Lock()
+	defer building.Unlock()
+	folders, err := v.dc.Folders(v.Context())
+	v.must(err)
+	task, err := folders.HostFolder.AddStandaloneHost(v.Context(), types.HostConnectSpec{HostName: "shut"}, true, nil, nil)
+	v.must(err)
+	v.must(task.Wait(v.Context()))
+	for _, e := range v.model.Service.Context.Map.All("HostSystem") {
+		if host := e.Reference(); host != v.host.Reference() {
+			v.set(host, "runtime.inMaintenanceMode", true)
+			v.set(ref, "runtime.host", &host)
 		}
-		v.set(host, "runtime.inMaintenanceMode", true)
-		v.set(ref, "runtime.host", &host)
-		return
 	}
-	v.Fatal("there is no other host")
 }
 
 // rig is a cluster c-12345 of one and one in one vCenter.
@@ -60,6 +63,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
+	t.Parallel()
 	v := newCenter(t)
 	refs := v.cluster("c-12345", 1)
 	h := newHub(v)
@@ -96,9 +100,11 @@ func (r *rig) stop() {
 
 func TestHundredsOfMachinesAreAllSeen(t *testing.T) {
 	r := newRig(t)
+	var names []string
 	for i := range 300 {
-		r.mark("c-12345", r.vm("c-12345", fmt.Sprintf("c-12345-extra-%d", i)))
+		names = append(names, fmt.Sprintf("c-12345-extra-%d", i))
 	}
+	r.mark("c-12345", r.vms("c-12345", names...)...)
 	if got := len(r.observe()); got != 302 {
 		t.Errorf("saw %d machines", got)
 	}
