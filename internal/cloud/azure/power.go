@@ -65,7 +65,7 @@ func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	if err != nil {
 		return fmt.Errorf("stopping virtual machines of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(g.hidden, turns.Each(ctx, turns.ToStop(g.machines, g.hidden == nil), func(ctx context.Context, name string) error {
+	return errors.Join(g.hidden, turns.Stop(ctx, g.machines, g.hidden == nil, func(ctx context.Context, name string) error {
 		_, err := g.api.BeginDeallocate(ctx, g.name, name, nil)
 		return g.outcome("stopping", name, err)
 	}))

@@ -51,37 +51,25 @@ func inGroup(name string) *hivev1.ClusterMetadata {
 	return &hivev1.ClusterMetadata{Platform: &runtime.RawExtension{Raw: []byte(`{"azure":{"resourceGroupName":"` + name + `"}}`)}}
 }
 
-// Many makes a cluster of one control plane and n-1 workers, all stopped.
-func (l *lab) Many(_ *testing.T, ref cloud.Ref, n int) {
-	l.create(ref.InfraID+"-rg", ref.InfraID, ref.InfraID+"-master-0", "deallocated")
-	for i := range n - 1 {
-		l.create(ref.InfraID+"-rg", ref.InfraID, fmt.Sprintf("%s-worker-eastus%d-%04d", ref.InfraID, i%3, i), "deallocated")
-	}
+// create makes a stopped cluster of one control plane and n workers.
+func (l *lab) create(infraID string, n int) cloud.Ref {
+	l.add(infraID+"-rg", infraID, infraID+"-master-0", "deallocated")
+	l.grow(infraID, n)
+	return refTo(infraID, "")
 }
 
-// Throttle refuses the next n calls.
-func (l *lab) Throttle(_ *testing.T, n int) { l.throttle = n }
-
-// Expire lets the principal's secret expire.
-func (l *lab) Expire(*testing.T) { l.refused = true }
-
-// Refuse makes the machine's calls fail.
-func (l *lab) Refuse(_ *testing.T, _ cloud.Ref, name string) { l.named(name).refuse = true }
-
-// Odd puts the machine into a state that nobody knows.
-func (l *lab) Odd(_ *testing.T, _ cloud.Ref, name string) { l.named(name).power = "hovering" }
-
-// Hang lets calls hang until their context ends; the channel tells of each.
-func (l *lab) Hang(*testing.T) <-chan struct{} {
-	l.hung = make(chan struct{}, 100)
-	return l.hung
+// grow gives a cluster n more workers.
+func (l *lab) grow(infraID string, n int) {
+	for range n {
+		i := len(l.groups[infraID+"-rg"]) - 1
+		l.add(infraID+"-rg", infraID, fmt.Sprintf("%s-worker-eastus%d-%04d", infraID, i%3, i), "deallocated")
+	}
 }
 
 // cluster is a running cluster of a control plane and n workers.
 func (l *lab) cluster(t *testing.T, n int) cloud.Ref {
 	t.Helper()
-	ref := refTo(infra, "")
-	l.Many(t, ref, n+1)
+	ref := l.create(infra, n)
 	for _, m := range l.groups[infra+"-rg"] {
 		m.power = "running"
 	}
@@ -113,39 +101,30 @@ func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
 		l := newLab(t)
 		return cloudtest.Cloud{
-			Power: l.Power,
-			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
-				ref := refTo(infraID, "")
-				l.Many(t, ref, workers+1)
-				return ref
-			},
+			Power:  l.Power,
+			Create: func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
 			Vanish: func(_ *testing.T, ref cloud.Ref, name string) { delete(l.groups[ref.InfraID+"-rg"], name) },
 			Break:  func(_ *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
 			Step:   l.step,
+			Faults: cloudtest.Faults{
+				Many: func(_ *testing.T, ref cloud.Ref, n int) {
+					l.page = 50
+					l.grow(ref.InfraID, n)
+				},
+				Throttle: func(_ *testing.T, n int) { l.throttle = n },
+				Expire:   func(*testing.T) { l.refused, l.echo = true, true },
+				Refuse: func(_ *testing.T, _ cloud.Ref, name string) {
+					l.named(name).refuse, l.echo = true, true
+				},
+				Odd: func(_ *testing.T, _ cloud.Ref, name string) { l.named(name).power = "hovering" },
+				Hang: func(*testing.T) <-chan struct{} {
+					l.hung = make(chan struct{}, 100)
+					return l.hung
+				},
+				Planted: []string{password, tokenPrefix},
+			},
 		}
 	})
-}
-
-func TestHundredsOfMachinesOverManyPages(t *testing.T) {
-	l := newLab(t)
-	l.page = 40
-	ref := refTo(infra, "")
-	l.Many(t, ref, 200)
-	for range 5 {
-		if err := l.Start(t.Context(), ref); err != nil {
-			t.Fatal(err)
-		}
-		l.step()
-	}
-	if got := l.observe(t, ref); len(got) != 200 || !got.All(cloud.Running) {
-		t.Errorf("%d machines, not running: %v", len(got), got.Lagging(cloud.Running))
-	}
-	if l.lists != 6*5 {
-		t.Errorf("%d pages", l.lists)
-	}
-	if l.everWhole {
-		t.Error("listed the whole subscription")
-	}
 }
 
 func TestAMachineOnTwoPagesIsOne(t *testing.T) {
@@ -182,7 +161,7 @@ func TestStates(t *testing.T) {
 	} {
 		t.Run("a machine is "+name, func(t *testing.T) {
 			l, ref := newLab(t), refTo(infra, "")
-			m := l.create(infra+"-rg", infra, infra+"-master-0", c.power)
+			m := l.add(infra+"-rg", infra, infra+"-master-0", c.power)
 			m.provisioning = c.provisioning
 			got := l.observe(t, ref)
 			if len(got) != 1 || got[0].State != c.state || !got[0].ControlPlane {
@@ -231,7 +210,7 @@ func TestSelectionInASharedGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, ref := newLab(t), refTo(infra, "")
 			ref.Metadata = inGroup("Shared")
-			l.create("shared", infra, c.name, "running").tags = map[string]string{c.tag: c.value}
+			l.add("shared", infra, c.name, "running").tags = map[string]string{c.tag: c.value}
 			if got := l.observe(t, ref); (len(got) == 1) != c.ours {
 				t.Errorf("observed %v", got)
 			}
@@ -328,57 +307,5 @@ func TestAMachineThatCannotBeLookedAtIsNotTakenForStopped(t *testing.T) {
 	}
 	if got := l.states(); got != "master-0 running, worker-eastus0-0000 running, worker-eastus1-0001 deallocated" {
 		t.Error(got)
-	}
-}
-
-func TestThrottledCallsAreTriedWhenAzureSays(t *testing.T) {
-	l := newLab(t)
-	ref := l.cluster(t, 2)
-	l.Throttle(t, 1)
-	_, err := l.Observe(t.Context(), ref)
-	mustSay(t, err, fault.Wait, "try again later")
-	if fault.After(err).Seconds() != 17 {
-		t.Errorf("after %s", fault.After(err))
-	}
-	l.observe(t, ref)
-}
-
-func TestAMachineThatRefusesIsNamedAndTheOthersGo(t *testing.T) {
-	l := newLab(t)
-	ref := l.cluster(t, 3)
-	name := infra + "-worker-eastus1-0001"
-	l.Refuse(t, ref, name)
-	mustSay(t, l.Stop(t.Context(), ref), fault.Denied, name, "ScopeLocked")
-	if got := l.states(); got != "master-0 running, worker-eastus0-0000 deallocating, worker-eastus1-0001 running, worker-eastus2-0002 deallocating" {
-		t.Error(got)
-	}
-}
-
-func TestAnUnknownStateIsTold(t *testing.T) {
-	l := newLab(t)
-	ref := l.cluster(t, 1)
-	l.Odd(t, ref, infra+"-worker-eastus0-0000")
-	got := l.observe(t, ref)[1]
-	if got.State != cloud.Unknown || !strings.Contains(got.Reason, "hovering") {
-		t.Errorf("observed %+v", got)
-	}
-}
-
-func TestCallsCancelledInTheMiddle(t *testing.T) {
-	for name, do := range map[string]func(*lab, context.Context, cloud.Ref) error{
-		"observing": func(l *lab, ctx context.Context, ref cloud.Ref) error { _, err := l.Observe(ctx, ref); return err },
-		"starting":  func(l *lab, ctx context.Context, ref cloud.Ref) error { return l.Start(ctx, ref) },
-		"stopping":  func(l *lab, ctx context.Context, ref cloud.Ref) error { return l.Stop(ctx, ref) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
-			ref := l.cluster(t, 2)
-			hung := l.Hang(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() { <-hung; cancel() }()
-			if err := do(l, ctx, ref); err == nil || ctx.Err() == nil {
-				t.Errorf("returned %v", err)
-			}
-		})
 	}
 }

@@ -26,6 +26,7 @@ const (
 	tenantID     = "22222222-bbbb"
 	subscription = "33333333-cccc"
 	password     = "pLANTED~client.secret_of-the-principal"
+	tokenPrefix  = "tok." // of every token
 )
 
 // sim is an Azure of our own: a token server, and the server that comes with the SDK
@@ -40,17 +41,15 @@ type sim struct {
 	overlap                 bool           // pages begin with what the one before ended with
 	shared                  *fake.VirtualMachinesServerTransport
 
-	given     map[string]bool // tokens
-	refused   bool            // the secret has expired
-	revoked   bool            // tokens do not work
-	status    int             // what the token server answers instead, if not 0
-	echo      bool            // servers repeat what they were sent
-	throttle  int             // how many calls are refused as too many
-	fail      *failure        // what every POST comes to
-	hung      chan struct{}   // if not nil, calls hang, and say so here
-	calls     []string        // what was asked of machines
-	lists     int             // requests for lists
-	everWhole bool            // somebody has listed the subscription
+	given    map[string]bool // tokens
+	refused  bool            // the secret has expired
+	revoked  bool            // tokens do not work
+	status   int             // what the token server answers instead, if not 0
+	echo     bool            // servers repeat what they were sent
+	throttle int             // how many calls are refused as too many
+	fail     *failure        // what every POST comes to
+	hung     chan struct{}   // if not nil, calls hang, and say so here
+	calls    []string        // what was asked of machines
 }
 
 type vms map[string]*vm
@@ -87,8 +86,8 @@ func (s *sim) server() *fake.VirtualMachinesServerTransport {
 	})
 }
 
-// create makes a machine as the installer does.
-func (s *sim) create(group, infraID, name, power string) *vm {
+// add makes a machine as the installer does.
+func (s *sim) add(group, infraID, name, power string) *vm {
 	group = strings.ToLower(group)
 	if s.groups[group] == nil {
 		s.groups[group] = vms{}
@@ -158,22 +157,34 @@ func (s *sim) RoundTrip(r *http.Request) (*http.Response, error) {
 		s.throttle--
 		return refusal(r, failure{429, "TooManyRequests", "The request is being throttled.", "17"}), nil
 	case last == "virtualMachines" && len(parts) == 6:
-		s.everWhole = true
 		return refusal(r, failure{403, "AuthorizationFailed", "not on the whole subscription", ""}), nil
 	case s.fail != nil && r.Method == http.MethodPost:
-		f := *s.fail
-		if s.echo {
-			f.message += " " + token + " " + password
-		}
-		return refusal(r, f), nil
+		return refusal(r, s.repeat(*s.fail, token)), nil
+	case r.Method == http.MethodPost && s.refuses(parts[len(parts)-2]):
+		return refusal(r, s.repeat(failure{409, "ScopeLocked", "The scope is locked.", ""}, token)), nil
 	case r.Method == http.MethodPost:
 		// The SDK's server takes a second call for the same machine for a look at the
 		// first operation; real ones do not. So each call has a server of its own.
 		return s.server().Do(r)
-	case last == "virtualMachines", strings.HasPrefix(last, "fake_page_"):
-		s.lists++
 	}
 	return s.shared.Do(r)
+}
+
+func (s *sim) refuses(name string) bool {
+	for _, group := range s.groups {
+		if m := group[name]; m != nil {
+			return m.refuse
+		}
+	}
+	return false
+}
+
+// repeat adds what a call has sent, if servers do that.
+func (s *sim) repeat(f failure, token string) failure {
+	if s.echo {
+		f.message += " " + token + " " + password
+	}
+	return f
 }
 
 func answer(r *http.Request, status int, body any) *http.Response {
@@ -219,7 +230,7 @@ func (s *sim) token(r *http.Request) (*http.Response, error) {
 	case s.refused:
 		return deny(401, "invalid_client", "AADSTS7000222: The provided client secret keys are expired.")
 	}
-	token := "tok." + rand.Text()
+	token := tokenPrefix + rand.Text()
 	s.given[token] = true
 	return answer(r, 200, map[string]any{"token_type": "Bearer", "expires_in": 3599, "access_token": token}), nil
 }
@@ -260,9 +271,6 @@ func (s *sim) find(verb, group, name string, errs *azfake.ErrorResponder) *vm {
 	switch {
 	case m == nil || m.gone:
 		errs.SetResponseError(http.StatusNotFound, "ResourceNotFound")
-		return nil
-	case m.refuse && verb != "view":
-		errs.SetResponseError(http.StatusConflict, "ScopeLocked")
 		return nil
 	case m.blind && verb == "view":
 		errs.SetResponseError(http.StatusServiceUnavailable, "InternalExecutionError")

@@ -12,7 +12,7 @@ import (
 )
 
 // crowd is how many workers are too many for two pages of any list.
-const crowd = 300
+const crowd = 210
 
 func turnsBack(s *suite) {
 	ref := s.Create(s.T, "c-12345", 2)
@@ -47,8 +47,8 @@ func throttled(s *suite) {
 			continue // it has tried again by itself
 		}
 		s.discreet(err.Error())
-		if k := fault.Of(err); k != fault.Wait && k != fault.Unknown {
-			s.Errorf("%s: %v is %v, which is not tried again by itself", what, err, k)
+		if fault.Of(err) != fault.Wait || fault.After(err) <= 0 {
+			s.Errorf("%s: %v is %v, after %s: nobody knows when to try again", what, err, fault.Of(err), fault.After(err))
 		}
 	}
 	s.reach(ref, cloud.Running, s.start)

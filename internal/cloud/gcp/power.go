@@ -93,7 +93,7 @@ func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	if err != nil {
 		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(seen.hidden, turns.Each(ctx, turns.ToStop(seen.machines(), seen.hidden == nil), func(ctx context.Context, name string) error {
+	return errors.Join(seen.hidden, turns.Stop(ctx, seen.machines(), seen.hidden == nil, func(ctx context.Context, name string) error {
 		return project.stop(ctx, seen.instances[name])
 	}))
 }

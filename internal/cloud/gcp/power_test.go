@@ -46,38 +46,26 @@ func refTo(infraID, more string) cloud.Ref {
 	}
 }
 
-// Many makes a cluster of one control plane and n-1 workers, all stopped, over all zones.
-func (l *lab) Many(_ *testing.T, ref cloud.Ref, n int) {
-	l.create(ref.InfraID, ref.InfraID+"-master-0", zones[0], "TERMINATED")
-	for i := range n - 1 {
-		zone := zones[i%3]
-		l.create(ref.InfraID, fmt.Sprintf("%s-worker-%s-%04d", ref.InfraID, zone[len(zone)-1:], i), zone, "TERMINATED")
-	}
+// create makes a stopped cluster of one control plane and n workers, over all zones.
+func (l *lab) create(infraID string, n int) cloud.Ref {
+	l.add(infraID, infraID+"-master-0", zones[0], "TERMINATED")
+	l.grow(infraID, n)
+	return refTo(infraID, "")
 }
 
-// Throttle refuses the next n calls.
-func (l *lab) Throttle(_ *testing.T, n int) { l.throttle = n }
-
-// Expire takes the service account's key away.
-func (l *lab) Expire(*testing.T) { l.tokens.refused = true }
-
-// Refuse makes the machine's calls fail.
-func (l *lab) Refuse(_ *testing.T, _ cloud.Ref, name string) { l.named(name).refuse = true }
-
-// Odd puts the machine into a state that nobody knows.
-func (l *lab) Odd(_ *testing.T, _ cloud.Ref, name string) { l.named(name).Status = "HOVERING" }
-
-// Hang lets calls hang until their context ends; the channel tells of each.
-func (l *lab) Hang(*testing.T) <-chan struct{} {
-	l.hung = make(chan struct{}, 100)
-	return l.hung
+// grow gives a cluster n more workers.
+func (l *lab) grow(infraID string, n int) {
+	for range n {
+		i := len(l.instances) - 1
+		zone := zones[i%3]
+		l.add(infraID, fmt.Sprintf("%s-worker-%s-%04d", infraID, zone[len(zone)-1:], i), zone, "TERMINATED")
+	}
 }
 
 // cluster is a running cluster of a control plane and n workers.
 func (l *lab) cluster(t *testing.T, n int) cloud.Ref {
 	t.Helper()
-	ref := refTo(infra, "")
-	l.Many(t, ref, n+1)
+	ref := l.create(infra, n)
 	for _, i := range l.instances {
 		i.Status = "RUNNING"
 	}
@@ -107,39 +95,33 @@ func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
 		l := newLab(t)
 		return cloudtest.Cloud{
-			Power: l.Power,
-			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
-				ref := refTo(infraID, "")
-				l.Many(t, ref, workers+1)
-				return ref
-			},
+			Power:  l.Power,
+			Create: func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
 			Vanish: func(t *testing.T, _ cloud.Ref, name string) {
 				i := l.named(name)
 				delete(l.instances, zoneOf(&i.Instance)+"/"+name)
 			},
 			Break: func(t *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
 			Step:  l.step,
+			Faults: cloudtest.Faults{
+				Many: func(_ *testing.T, ref cloud.Ref, n int) {
+					l.page = 50
+					l.grow(ref.InfraID, n)
+				},
+				Throttle: func(_ *testing.T, n int) { l.throttle = n },
+				Expire:   func(*testing.T) { l.tokens.refused, l.tokens.echo = true, true },
+				Refuse: func(_ *testing.T, _ cloud.Ref, name string) {
+					l.named(name).refuse, l.tokens.echo = true, true
+				},
+				Odd: func(_ *testing.T, _ cloud.Ref, name string) { l.named(name).Status = "HOVERING" },
+				Hang: func(*testing.T) <-chan struct{} {
+					l.hung = make(chan struct{}, 100)
+					return l.hung
+				},
+				Planted: planted(),
+			},
 		}
 	})
-}
-
-func TestHundredsOfMachinesOverManyPages(t *testing.T) {
-	l := newLab(t)
-	l.page = 50
-	ref := refTo(infra, "")
-	l.Many(t, ref, 300)
-	for range 10 {
-		if err := l.Start(t.Context(), ref); err != nil {
-			t.Fatal(err)
-		}
-		l.step()
-	}
-	if got := l.observe(t, ref); len(got) != 300 || !got.All(cloud.Running) {
-		t.Errorf("%d machines, not running: %v", len(got), got.Lagging(cloud.Running))
-	}
-	if l.lists < 6 {
-		t.Errorf("%d pages", l.lists)
-	}
 }
 
 func TestStates(t *testing.T) {
@@ -164,7 +146,7 @@ func TestStates(t *testing.T) {
 	} {
 		t.Run("an instance is "+status, func(t *testing.T) {
 			l, ref := newLab(t), refTo(infra, "")
-			i := l.create(infra, infra+"-master-0", zones[0], status)
+			i := l.add(infra, infra+"-master-0", zones[0], status)
 			got := l.observe(t, ref)
 			if len(got) != 1 || got[0].State != want.state || !got[0].ControlPlane {
 				t.Errorf("observed %+v", got)
@@ -207,7 +189,7 @@ func TestSelection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			i := l.create(infra, c.name, zones[0], "RUNNING")
+			i := l.add(infra, c.name, zones[0], "RUNNING")
 			i.Labels = map[string]string{"team": "ours"}
 			if c.label != "" {
 				i.Labels[c.label] = "owned"
@@ -223,8 +205,8 @@ func TestSelection(t *testing.T) {
 
 func TestTheSameNameInTwoZonesIsTwoMachines(t *testing.T) {
 	l, ref := newLab(t), refTo(infra, "")
-	l.create(infra, infra+"-worker-0", zones[0], "RUNNING")
-	l.create(infra, infra+"-worker-0", zones[1], "RUNNING")
+	l.add(infra, infra+"-worker-0", zones[0], "RUNNING")
+	l.add(infra, infra+"-worker-0", zones[1], "RUNNING")
 	if got := l.observe(t, ref); len(got) != 2 || got[0].Name == got[1].Name {
 		t.Errorf("observed %v", got)
 	}
@@ -246,7 +228,7 @@ func TestAlreadyAsWantedOrGoneIsSuccess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			i := l.create(infra, infra+"-master-0", zones[0], c.status)
+			i := l.add(infra, infra+"-master-0", zones[0], c.status)
 			i.stale = c.stale
 			if c.gone {
 				i.Name = infra + "-master-9" // lists still name it, under no key that a call finds
@@ -272,8 +254,8 @@ func TestLocalSSDs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, ref := newLab(t), refTo(infra, c.setting)
-			l.create(infra, infra+"-worker-a", zones[0], "RUNNING").Disks = append([]*compute.AttachedDisk{{Type: "PERSISTENT"}}, &compute.AttachedDisk{Type: "SCRATCH"})
-			l.create(infra, infra+"-worker-b", zones[0], "RUNNING")
+			l.add(infra, infra+"-worker-a", zones[0], "RUNNING").Disks = append([]*compute.AttachedDisk{{Type: "PERSISTENT"}}, &compute.AttachedDisk{Type: "SCRATCH"})
+			l.add(infra, infra+"-worker-b", zones[0], "RUNNING")
 			err := l.Stop(t.Context(), ref)
 			if c.denied {
 				mustSay(t, err, fault.Denied, infra+"-worker-a", "spec.platform.gcp.discardLocalSsdOnHibernate", "clusters/mine")
@@ -321,9 +303,9 @@ func TestAZoneThatCannotBeListed(t *testing.T) {
 func TestWhileAZoneIsHiddenOtherWorkersStopAndTheControlPlaneStays(t *testing.T) {
 	l := newLab(t)
 	ref := refTo(infra, "")
-	l.create(infra, infra+"-master-0", "us-east1-b", "RUNNING")
-	l.create(infra, infra+"-worker-b", "us-east1-b", "RUNNING")
-	l.create(infra, infra+"-worker-c", "us-east1-c", "RUNNING")
+	l.add(infra, infra+"-master-0", "us-east1-b", "RUNNING")
+	l.add(infra, infra+"-worker-b", "us-east1-b", "RUNNING")
+	l.add(infra, infra+"-worker-c", "us-east1-c", "RUNNING")
 	l.down["us-east1-c"] = "UNREACHABLE"
 	for range 3 {
 		mustSay(t, l.Stop(t.Context(), ref), fault.Wait, "us-east1-c")
@@ -331,57 +313,5 @@ func TestWhileAZoneIsHiddenOtherWorkersStopAndTheControlPlaneStays(t *testing.T)
 	}
 	if got := l.states(); got != "master-0 RUNNING, worker-b TERMINATED, worker-c RUNNING" {
 		t.Error(got)
-	}
-}
-
-func TestThrottledCallsAreTriedLater(t *testing.T) {
-	l := newLab(t)
-	ref := l.cluster(t, 2)
-	l.Throttle(t, 1)
-	_, err := l.Observe(t.Context(), ref)
-	mustSay(t, err, fault.Wait, "try again later")
-	if fault.After(err) != busy {
-		t.Errorf("after %s", fault.After(err))
-	}
-	l.observe(t, ref)
-}
-
-func TestAMachineThatRefusesIsNamedAndTheOthersGo(t *testing.T) {
-	l := newLab(t)
-	ref := l.cluster(t, 3)
-	name := infra + "-worker-c-0001"
-	l.Refuse(t, ref, name)
-	mustSay(t, l.Stop(t.Context(), ref), fault.Denied, name)
-	if got := l.states(); got != "master-0 RUNNING, worker-b-0000 STOPPING, worker-c-0001 RUNNING, worker-d-0002 STOPPING" {
-		t.Error(got)
-	}
-}
-
-func TestAnUnknownStateIsTold(t *testing.T) {
-	l := newLab(t)
-	ref := l.cluster(t, 1)
-	l.Odd(t, ref, infra+"-worker-b-0000")
-	got := l.observe(t, ref)[1]
-	if got.State != cloud.Unknown || !strings.Contains(got.Reason, "HOVERING") {
-		t.Errorf("observed %+v", got)
-	}
-}
-
-func TestCallsCancelledInTheMiddle(t *testing.T) {
-	for name, do := range map[string]func(*lab, context.Context, cloud.Ref) error{
-		"observing": func(l *lab, ctx context.Context, ref cloud.Ref) error { _, err := l.Observe(ctx, ref); return err },
-		"starting":  func(l *lab, ctx context.Context, ref cloud.Ref) error { return l.Start(ctx, ref) },
-		"stopping":  func(l *lab, ctx context.Context, ref cloud.Ref) error { return l.Stop(ctx, ref) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
-			ref := l.cluster(t, 2)
-			hung := l.Hang(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() { <-hung; cancel() }()
-			if err := do(l, ctx, ref); err == nil || ctx.Err() == nil {
-				t.Errorf("returned %v", err)
-			}
-		})
 	}
 }

@@ -33,7 +33,6 @@ type sim struct {
 	fail     *failure          // what every call to an instance comes to
 	hung     chan struct{}     // if not nil, calls hang, and say so here
 	calls    []string          // what was asked of instances
-	lists    int               // pages that were listed
 }
 
 type instance struct {
@@ -67,8 +66,8 @@ var zones = []string{"us-east1-b", "us-east1-c", "us-east1-d", "asia-east1-a"}
 
 const infra = "c-12345"
 
-// create makes an instance as the installer does.
-func (s *sim) create(infraID, name, zone, status string) *instance {
+// add makes an instance as the installer does.
+func (s *sim) add(infraID, name, zone, status string) *instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := &instance{Instance: compute.Instance{
@@ -140,7 +139,6 @@ func (s *sim) guard(next http.HandlerFunc) http.HandlerFunc {
 var nameFilter = regexp.MustCompile(`^name eq "(.*)"$`)
 
 func (s *sim) list(w http.ResponseWriter, r *http.Request) {
-	s.lists++
 	q := r.URL.Query()
 	filter := nameFilter.FindStringSubmatch(q.Get("filter"))
 	if filter == nil {
@@ -206,14 +204,10 @@ func (s *sim) act(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 404, "notFound", "The resource '"+name+"' was not found")
 		return
 	case i.refuse:
-		refuse(w, 400, "invalid", name+" is not what it should be")
+		refuse(w, 400, "invalid", name+" is not what it should be"+s.repeat(r))
 		return
 	case s.fail != nil && !s.fail.operation:
-		message := s.fail.message
-		if s.tokens.echo {
-			message += ": " + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		}
-		refuse(w, s.fail.status, s.fail.reason, message)
+		refuse(w, s.fail.status, s.fail.reason, s.fail.message+s.repeat(r))
 		return
 	}
 	op := &compute.Operation{Name: "operation-1", Status: "RUNNING", OperationType: verb}
@@ -228,6 +222,14 @@ func (s *sim) act(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(op)
+}
+
+// repeat is the token of a call, if servers repeat what they were sent.
+func (s *sim) repeat(r *http.Request) string {
+	if !s.tokens.echo {
+		return ""
+	}
+	return ": " + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
 // obey does what an instance in its state does.

@@ -19,6 +19,8 @@ const (
 	projectID = "fleet-project"
 	email     = "hotspare@fleet-project.iam.gserviceaccount.com"
 	keyID     = "0123456789abcdef"
+	// tokenPrefix begins every token that Google gives.
+	tokenPrefix = "ya29."
 )
 
 // key is the service account's; making one takes a while.
@@ -88,7 +90,7 @@ func (s *sim) token(w http.ResponseWriter, r *http.Request) {
 		json.NewEncoder(w).Encode(map[string]string{"error": "invalid_grant", "error_description": why})
 		return
 	}
-	token := "ya29." + rand.Text()
+	token := tokenPrefix + rand.Text()
 	if s.tokens.given == nil {
 		s.tokens.given = map[string]bool{}
 	}

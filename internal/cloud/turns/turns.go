@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
 )
 
 // Patience is how long one request to a cloud may take.
@@ -46,6 +48,25 @@ func ToStop(ms cloud.Machines, complete bool) []string {
 	return names(ms, func(m cloud.Machine) bool {
 		return (!m.ControlPlane || down) && (awake(m) || m.State == cloud.Failed)
 	})
+}
+
+// Stop calls stop for those whose turn it is, as Each does. A worker that may not be
+// stopped holds nobody up: it will be as it is in every later call, and a cluster that
+// runs for it alone costs as much as one that nobody has told to stop.
+func Stop(ctx context.Context, ms cloud.Machines, complete bool, stop func(ctx context.Context, name string) error) error {
+	var mu sync.Mutex
+	denied := map[string]bool{}
+	now := ToStop(ms, complete)
+	err := Each(ctx, now, func(ctx context.Context, name string) error {
+		err := stop(ctx, name)
+		mu.Lock()
+		defer mu.Unlock()
+		denied[name] = fault.Of(err) == fault.Denied
+		return err
+	})
+	rest := slices.DeleteFunc(slices.Clone(ms), func(m cloud.Machine) bool { return denied[m.Name] })
+	later := slices.DeleteFunc(ToStop(rest, complete), func(name string) bool { return slices.Contains(now, name) })
+	return errors.Join(err, Each(ctx, later, stop))
 }
 
 func awake(m cloud.Machine) bool { return m.State == cloud.Running || m.State == cloud.Starting }

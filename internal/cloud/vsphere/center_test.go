@@ -70,7 +70,7 @@ type vcenter struct {
 func newCenter(t *testing.T) *vcenter {
 	t.Helper()
 	v := &vcenter{T: t, model: simulator.VPX(), deaf: map[string]bool{}, faults: map[string]types.BaseMethodFault{}}
-	v.model.Cluster, v.model.Host, v.model.Machine = 0, 1, 0 // a host takes half as long as a test
+	v.model.Cluster, v.model.Host, v.model.Machine = 0, 1, 0 // every host takes as long as a short test
 	v.must(v.build())
 	t.Cleanup(v.model.Remove)
 	v.model.Service.Listen = &url.URL{User: url.UserPassword(testUser, testPassword)}
@@ -309,9 +309,11 @@ func (v *vcenter) mark(infraID string, refs ...types.ManagedObjectReference) {
 	}
 	tag, err := v.tags.GetTagForCategory(ctx, infraID, category.ID)
 	v.must(err)
+	var objects []mo.Reference
 	for _, ref := range refs {
-		v.must(v.tags.AttachTag(ctx, tag.ID, ref))
+		objects = append(objects, ref)
 	}
+	v.must(v.tags.AttachTagToMultipleObjects(ctx, tag.ID, objects))
 }
 
 // cluster makes a control plane of one and some workers, and a template with the same tag.

@@ -135,9 +135,3 @@ func TestStates(t *testing.T) {
 		})
 	}
 }
-
-func TestAnUnknownStateIsTold(t *testing.T) {
-	r := newRig(t)
-	r.set(r.worker, "summary.runtime.connectionState", types.VirtualMachineConnectionState("odd"))
-	r.sees("c-12345-master-0 Stopped, c-12345-worker-0 Unknown")
-}

@@ -1,7 +1,6 @@
 package vsphere
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/vmware/govmomi/object"
@@ -23,6 +22,15 @@ func TestPower(t *testing.T) {
 			},
 			Vanish: func(_ *testing.T, _ cloud.Ref, name string) { v.destroy(v.named(name)) },
 			Break:  func(_ *testing.T, _ cloud.Ref, name string) { v.strand(v.named(name)) },
+			Faults: cloudtest.Faults{
+				Many:     func(_ *testing.T, ref cloud.Ref, n int) { v.grow(ref.InfraID, n) },
+				Throttle: func(_ *testing.T, n int) { v.throttle(n) },
+				Expire:   func(*testing.T) { v.lock() },
+				Refuse:   func(_ *testing.T, _ cloud.Ref, name string) { v.forbid(v.named(name)) },
+				Odd:      func(_ *testing.T, _ cloud.Ref, name string) { v.odd(v.named(name)) },
+				Hang:     func(*testing.T) <-chan struct{} { return v.hang() },
+				Planted:  []string{testPassword[:7]},
+			},
 		}
 	})
 }
@@ -96,16 +104,4 @@ func (r *rig) run() {
 func (r *rig) stop() {
 	r.Helper()
 	r.must(r.p.Stop(r.Context(), r.ref))
-}
-
-func TestHundredsOfMachinesAreAllSeen(t *testing.T) {
-	r := newRig(t)
-	var names []string
-	for i := range 300 {
-		names = append(names, fmt.Sprintf("c-12345-extra-%d", i))
-	}
-	r.mark("c-12345", r.vms("c-12345", names...)...)
-	if got := len(r.observe()); got != 302 {
-		t.Errorf("saw %d machines", got)
-	}
 }

@@ -11,8 +11,15 @@ import (
 )
 
 // properties are what is read of a machine. The summary tells of a machine whose
-// host or datastore is away, too; its config does not.
-var properties = []string{"name", "summary.config", "summary.runtime", "guest.toolsRunningStatus", "recentTask", "parent"}
+// host or datastore is away, too; its config does not. taskProperties are what is read
+// of tasks. Whole structures would be ten times as much.
+var (
+	properties = []string{
+		"name", "summary.config.template", "summary.runtime.powerState", "summary.runtime.connectionState", "summary.runtime.bootTime",
+		"guest.toolsRunningStatus", "recentTask", "parent",
+	}
+	taskProperties = []string{"info.descriptionId", "info.state", "info.error", "info.queueTime", "info.completeTime"}
+)
 
 // read reads machines. Templates, and what has gone since it was listed, are left out.
 func (c *conn) read(ctx context.Context, refs []types.ManagedObjectReference) ([]vm, error) {
@@ -47,7 +54,7 @@ func (c *conn) read(ctx context.Context, refs []types.ManagedObjectReference) ([
 // tasks reads tasks, by their reference.
 func (c *conn) tasks(ctx context.Context, refs []types.ManagedObjectReference) (map[types.ManagedObjectReference]types.TaskInfo, error) {
 	var found []mo.Task
-	if err := c.retrieve(ctx, refs, []string{"info"}, &found); err != nil {
+	if err := c.retrieve(ctx, refs, taskProperties, &found); err != nil {
 		return nil, err
 	}
 	out := map[types.ManagedObjectReference]types.TaskInfo{}

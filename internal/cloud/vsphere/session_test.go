@@ -57,9 +57,7 @@ func TestAChangedSecretEndsTheOldSession(t *testing.T) {
 	r := newRig(t)
 	r.observe()
 	before := r.sessionKeys()
-	r.mu.Lock()
-	r.password = "another"
-	r.mu.Unlock()
+	r.change("another")
 	r.hub.put("creds", map[string]string{"username": testUser, "password": "another"})
 	r.observe()
 	r.open("1+1")
@@ -217,21 +215,6 @@ func TestAServerThatEchoesARequestGivesNoPasswordAway(t *testing.T) {
 	}
 }
 
-func TestAnOverloadedCenterIsLeftAloneForAWhile(t *testing.T) {
-	r := newRig(t)
-	r.observe()
-	r.doorman(func(w http.ResponseWriter, _ *http.Request) bool {
-		w.WriteHeader(http.StatusTooManyRequests)
-		return true
-	})
-	_, err := r.p.Observe(t.Context(), r.ref)
-	r.doorman(nil)
-	if fault.Of(err) != fault.Wait || fault.After(err) != breather {
-		t.Errorf("got %v", err)
-	}
-	r.observe()
-}
-
 func TestACenterThatCannotBeVerifiedIsRefused(t *testing.T) {
 	r := newRig(t)
 	r.ref = refWith("c-12345", map[string]any{"credentialsSecretRef": named{"creds"}, "vCenter": r.server()})
@@ -240,34 +223,6 @@ func TestACenterThatCannotBeVerifiedIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	r.open("0+0")
-}
-
-// hang keeps requests of machines' API until the test ends, and tells of the first.
-func (r *rig) hang() <-chan struct{} {
-	arrived, free := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	r.doorman(func(_ http.ResponseWriter, req *http.Request) bool {
-		if !strings.HasPrefix(req.URL.Path, "/rest/com/vmware/cis/tagging") {
-			return false
-		}
-		once.Do(func() { close(arrived) })
-		<-free
-		return true
-	})
-	r.Cleanup(func() { close(free); r.doorman(nil) })
-	return arrived
-}
-
-func TestACallThatIsCancelledInTheMiddleEnds(t *testing.T) {
-	r := newRig(t)
-	r.observe()
-	arrived := r.hang()
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-arrived; cancel() }()
-	if _, err := r.p.Observe(ctx, r.ref); err == nil {
-		t.Error("observed")
-	}
-	r.open("1+1")
 }
 
 func TestACenterThatDoesNotAnswerIsAnErrorInTheEnd(t *testing.T) {
