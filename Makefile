@@ -55,11 +55,12 @@ bin/golangci-lint: tools/golangci-lint/go.mod
 	@cd tools/golangci-lint && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: generate
-generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC and docs/power-states.md.
+generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, and the pages of power states and platforms.
 	@bin/controller-gen object paths=./api/...
 	@bin/controller-gen crd:maxDescLen=300 paths=./api/... output:crd:dir=config/crd
 	@bin/controller-gen rbac:roleName=hotspare-manager paths=./internal/controller/... output:rbac:dir=config/rbac
 	@go test ./internal/power -run TestThePageOfStates -update
+	@go test ./internal/cloud/cloudtest -run TestThePageOfPlatforms -update
 
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the code (gofumpt).
@@ -73,7 +74,7 @@ lint: bin/golangci-lint ## Lint the code.
 verify: generate lint ## Check generated files, formatting, lint and module files.
 	@bin/golangci-lint fmt --diff
 	@go mod tidy -diff
-	@git diff --exit-code -- api config docs/power-states.md || { echo "generated files are stale: run 'make generate' and commit the result"; exit 1; }
+	@git diff --exit-code -- api config docs/power-states.md docs/platforms/README.md || { echo "generated files are stale: run 'make generate' and commit the result"; exit 1; }
 
 .PHONY: clean
 clean: ## Remove what was built.

@@ -115,7 +115,7 @@ type Teller interface {
 	Changes() <-chan string
 }
 
-// Spot is what a platform may be beside Power: Stop ends some of its machines for
+// Spot is what a platform may be beside Power (ADR 0017): Stop ends some of its machines for
 // good, because the platform cannot stop them, and others must be made in their place
 // when the cluster resumes. The platform does not do that: the cluster's machine
 // controller does, once the Machine of the lost one is deleted there.

@@ -250,7 +250,9 @@ func newSpoke(t *testing.T, v *vcenter) *spoke {
 	const budgets = "/apis/policy/v1/namespaces/kube-system/poddisruptionbudgets"
 	mux.HandleFunc("POST "+budgets, s.take)
 	mux.HandleFunc(budgets+"/hotspare-resume", s.tell)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+	})
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, power := v.look(r.Context(), v.machines[0]); power != vim.VirtualMachinePowerStatePoweredOn {
 			panic(http.ErrAbortHandler) // nobody is there

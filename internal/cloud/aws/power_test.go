@@ -106,7 +106,8 @@ func TestPower(t *testing.T) {
 			l.ec2.Change(t, idOf(name), f)
 		}
 		return cloudtest.Cloud{
-			Power: l.Power,
+			Against: "an EC2 of our own, which the AWS CLI takes for the real one",
+			Power:   l.Power,
 			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
 				l.master(infraID)
 				l.workers(infraID, workers)

@@ -15,6 +15,9 @@ const batch = 100
 // sweep asks the same of many instances. EC2 refuses a call as a whole when it
 // cannot do it for one of the instances that the call names, be it that this one has
 // just vanished or is between two states. So it is asked again, without those.
+//
+// Package turns is of no use here: it asks for each machine by itself, and EC2 counts
+// calls. The order is kept by asking in it.
 type sweep struct {
 	*account
 	verb string

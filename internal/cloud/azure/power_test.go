@@ -101,11 +101,12 @@ func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
 		l := newLab(t)
 		return cloudtest.Cloud{
-			Power:  l.Power,
-			Create: func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
-			Vanish: func(_ *testing.T, ref cloud.Ref, name string) { delete(l.groups[ref.InfraID+"-rg"], name) },
-			Break:  func(_ *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
-			Step:   l.step,
+			Against: "the server that comes with Azure's SDK, with machines of our own behind it",
+			Power:   l.Power,
+			Create:  func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
+			Vanish:  func(_ *testing.T, ref cloud.Ref, name string) { delete(l.groups[ref.InfraID+"-rg"], name) },
+			Break:   func(_ *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
+			Step:    l.step,
 			Faults: cloudtest.Faults{
 				Many: func(_ *testing.T, ref cloud.Ref, n int) {
 					l.page = 50

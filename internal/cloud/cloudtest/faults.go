@@ -27,7 +27,6 @@ func turnsOn(s *suite) {
 }
 
 func hundreds(s *suite) {
-	s.needs(s.Many != nil, "hold hundreds of machines")
 	ref := s.Create(s.T, "c-12345", 1)
 	s.Many(s.T, ref, crowd)
 	if got := s.observe(ref); len(got) != crowd+2 || !got.All(cloud.Stopped) {
@@ -38,7 +37,6 @@ func hundreds(s *suite) {
 }
 
 func throttled(s *suite) {
-	s.needs(s.Throttle != nil, "refuse calls for being too many")
 	ref := s.Create(s.T, "c-12345", 2)
 	for what, call := range s.calls(ref) {
 		s.Throttle(s.T, 1)
@@ -55,7 +53,6 @@ func throttled(s *suite) {
 }
 
 func expired(s *suite) {
-	s.needs(s.Expire != nil, "let credentials expire")
 	ref := s.Create(s.T, "c-12345", 1)
 	s.Expire(s.T)
 	for what, call := range s.calls(ref) {
@@ -78,7 +75,6 @@ func expired(s *suite) {
 }
 
 func refusedStart(s *suite) {
-	s.needs(s.Refuse != nil, "refuse one machine")
 	ref := s.Create(s.T, "c-12345", 3)
 	bad := s.worker(ref)
 	s.Refuse(s.T, ref, bad)
@@ -86,7 +82,6 @@ func refusedStart(s *suite) {
 }
 
 func refusedStop(s *suite) {
-	s.needs(s.Refuse != nil, "refuse one machine")
 	ref := s.running(3)
 	bad := s.worker(ref)
 	s.Refuse(s.T, ref, bad)
@@ -115,7 +110,6 @@ func (s *suite) refused(ref cloud.Ref, bad, verb string, call func(context.Conte
 }
 
 func odd(s *suite) {
-	s.needs(s.Odd != nil, "put a machine into a state that is not in its API")
 	ref := s.Create(s.T, "c-12345", 2)
 	bad := s.worker(ref)
 	s.Odd(s.T, ref, bad)
@@ -134,7 +128,6 @@ func odd(s *suite) {
 }
 
 func hung(s *suite) {
-	s.needs(s.Hang != nil, "let a call hang")
 	ref := s.Create(s.T, "c-12345", 1)
 	arrived := s.Hang(s.T)
 	for what, call := range s.calls(ref) {
@@ -170,14 +163,6 @@ func (s *suite) calls(ref cloud.Ref) map[string]func(context.Context) error {
 		"observing": func(ctx context.Context) error { _, err := s.Power.Observe(ctx, ref); return err },
 		"starting":  func(ctx context.Context) error { return s.Power.Start(ctx, ref) },
 		"stopping":  func(ctx context.Context) error { return s.Power.Stop(ctx, ref) },
-	}
-}
-
-// needs skips the test if the platform's simulator cannot do something.
-func (s *suite) needs(can bool, what string) {
-	s.Helper()
-	if !can {
-		s.Skipf("this platform, or its simulator, cannot %s", what)
 	}
 }
 

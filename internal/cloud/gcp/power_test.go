@@ -95,8 +95,9 @@ func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
 		l := newLab(t)
 		return cloudtest.Cloud{
-			Power:  l.Power,
-			Create: func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
+			Against: "a Compute Engine of our own",
+			Power:   l.Power,
+			Create:  func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
 			Vanish: func(t *testing.T, _ cloud.Ref, name string) {
 				i := l.named(name)
 				delete(l.instances, zoneOf(&i.Instance)+"/"+name)

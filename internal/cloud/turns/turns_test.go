@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
 )
 
 // machines reads "m Running, w Stopped": names that begin with m are of the control plane.
@@ -105,4 +107,47 @@ func TestEachAsksForSeveralAtATime(t *testing.T) {
 			t.Errorf("%s, %v", took, err)
 		}
 	})
+}
+
+func TestAWorkerThatMayNotBeStoppedHoldsUpNobody(t *testing.T) {
+	for name, c := range map[string]struct{ seen, want string }{
+		"the control plane goes when it alone is left":    {"m1 Running, w1 Running, w2 Stopped", "w1 m1"},
+		"others that are asked in this call go before it": {"m1 Running, w1 Running, w2 Running", "w1 w2"},
+		"others that stop do not hold it up":              {"m1 Running, w1 Running, w2 Stopping", "w1 m1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var asked []string
+			err := Stop(t.Context(), machines(c.seen), true, func(_ context.Context, name string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				asked = append(asked, name)
+				if name == "w1" {
+					return fault.Denying("%s is locked", name)
+				}
+				return nil
+			})
+			slices.SortStableFunc(asked, func(a, b string) int { // workers are asked at the same time
+				if a[0] == 'm' || b[0] == 'm' {
+					return 0
+				}
+				return strings.Compare(a, b)
+			})
+			if got := strings.Join(asked, " "); got != c.want || fault.Of(err) != fault.Denied {
+				t.Errorf("asked %q, want %q: %v", got, c.want, err)
+			}
+		})
+	}
+}
+
+func TestAWorkerThatFailsOtherwiseHoldsTheControlPlane(t *testing.T) {
+	err := Stop(t.Context(), machines("m1 Running, w1 Running"), true, func(_ context.Context, name string) error {
+		if name != "w1" {
+			t.Errorf("asked %s", name)
+		}
+		return fault.Waiting(time.Second, "too many calls")
+	})
+	if fault.Of(err) != fault.Wait {
+		t.Errorf("got %v", err)
+	}
 }

@@ -100,6 +100,10 @@ type order struct {
 // inOrder does the first step and, if none of its machines is awaited any more, the
 // second. One that the account may not touch holds nobody up: it will be as it is in
 // every later call. Machines that nobody sees may be of the first step.
+//
+// Package turns is of no use here: it asks for each machine by itself, and DRS wants to
+// place those of a datacenter together; and it does not know what can be told to start
+// or stop beside its state, by tasks and by the host.
 func (p *Power) inOrder(ctx context.Context, ref cloud.Ref, o order) error {
 	fleets, blind := p.look(ctx, ref)
 	denied, err := p.tell(ctx, fleets, o, o.first)

@@ -15,7 +15,8 @@ func TestPower(t *testing.T) {
 		t.Parallel()
 		v := newCenter(t)
 		return cloudtest.Cloud{
-			Power: newPower(t, newHub(v)),
+			Against: "govmomi's simulator of vCenter",
+			Power:   newPower(t, newHub(v)),
 			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
 				v.cluster(infraID, workers)
 				return refTo(infraID, v.server())

@@ -1,0 +1,155 @@
+package cloudtest
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write docs/platforms/README.md anew")
+
+const platformsPage = "../../../docs/platforms/README.md"
+
+func TestThePageOfPlatformsIsThatOfTheirTests(t *testing.T) {
+	got := page(platforms(t))
+	if *update {
+		if err := os.WriteFile(platformsPage, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(platformsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(string(want), got); diff != "" {
+		t.Errorf("docs/platforms/README.md is stale: run make generate\n%s", diff)
+	}
+}
+
+func TestWhatCasesNeedMayBeMissing(t *testing.T) {
+	for _, c := range cases {
+		if missing := (Cloud{}).lacks(c.needs) != ""; missing != (c.needs != "") {
+			t.Errorf("%q needs %q, which lacks does not know", c.name, c.needs)
+		}
+	}
+}
+
+// platform is what the tests of one say of it.
+type platform struct {
+	name, against string
+	// has are the fields of its Cloud that are set.
+	has []string
+}
+
+// platforms reads the tests of all packages beside this one that make a Cloud.
+func platforms(t *testing.T) []platform {
+	t.Helper()
+	files, err := filepath.Glob("../*/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(files)
+	var all []platform
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(file))
+		if name == "cloudtest" {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := platform{name: name}
+		ast.Inspect(parsed, p.note)
+		if len(p.has) == 0 {
+			continue
+		}
+		if n := len(all); n > 0 && all[n-1].name == name {
+			all[n-1].has = append(all[n-1].has, p.has...)
+			all[n-1].against = cmp.Or(all[n-1].against, p.against)
+			continue
+		}
+		all = append(all, p)
+	}
+	for _, p := range all {
+		if p.against == "" {
+			t.Errorf("the Cloud of %s does not say in Against, by a literal, what the suite runs against", p.name)
+		}
+	}
+	return all
+}
+
+// note notes the fields of literals of Cloud and Faults.
+func (p *platform) note(n ast.Node) bool {
+	literal, ok := n.(*ast.CompositeLit)
+	if !ok {
+		return true
+	}
+	kind, ok := literal.Type.(*ast.SelectorExpr)
+	if !ok || kind.Sel.Name != "Cloud" && kind.Sel.Name != "Faults" {
+		return true
+	}
+	if from, ok := kind.X.(*ast.Ident); !ok || from.Name != "cloudtest" {
+		return true
+	}
+	for _, e := range literal.Elts {
+		field, ok := e.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		name := field.Key.(*ast.Ident).Name
+		p.has = append(p.has, name)
+		if text, ok := field.Value.(*ast.BasicLit); ok && name == "Against" {
+			p.against, _ = strconv.Unquote(text.Value) // what is parsed is quoted well
+		}
+	}
+	return true
+}
+
+const pageHead = `# Platforms
+
+What every platform has to do is written down once, as a suite of tests: ` + "`internal/cloud/cloudtest`" + `.
+Each runs it against a cloud to play in. ✓ is a case that passes there; – is one that
+is skipped, since the platform, or what it is tested against, cannot come into it.
+
+Do not edit this page: it is generated from the tests, by ` + "`make generate`" + `, and a test fails
+while it says something else.
+
+`
+
+func page(all []platform) string {
+	var b strings.Builder
+	b.WriteString(pageHead)
+	b.WriteString("| platform | tested against |\n|---|---|\n")
+	for _, p := range all {
+		fmt.Fprintf(&b, "| [%s](%s.md) | %s |\n", p.name, p.name, p.against)
+	}
+	b.WriteString("\n| case |")
+	for _, p := range all {
+		fmt.Fprintf(&b, " %s |", p.name)
+	}
+	fmt.Fprintf(&b, "\n|---|%s\n", strings.Repeat("---|", len(all)))
+	for _, c := range cases {
+		fmt.Fprintf(&b, "| %s |", c.name)
+		for _, p := range all {
+			mark := "✓"
+			if c.needs != "" && !slices.Contains(p.has, c.needs) {
+				mark = "–"
+			}
+			fmt.Fprintf(&b, " %s |", mark)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
