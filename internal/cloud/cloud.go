@@ -10,6 +10,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +28,11 @@ type Ref struct {
 	Platform hivev1.Platform
 	// Metadata is the platform's part of spec.clusterMetadata; may be nil.
 	Metadata *hivev1.ClusterMetadata
+	// InstallConfig is the Secret, in the cluster's namespace, with the install-config
+	// that it was made from; empty if the cluster names none.
+	InstallConfig string
+	// Since is when the hub began to hibernate the cluster, while it does; zero if it does not, or has just begun.
+	Since time.Time
 }
 
 // State is what a machine is doing, as far as its platform tells.

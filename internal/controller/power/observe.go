@@ -164,6 +164,12 @@ func refOf(cd *hivev1.ClusterDeployment) cloud.Ref {
 	if ref.Metadata != nil {
 		ref.InfraID = ref.Metadata.InfraID
 	}
+	if from := cd.Spec.Provisioning; from != nil && from.InstallConfigSecretRef != nil {
+		ref.InstallConfig = from.InstallConfigSecretRef.Name
+	}
+	if t := cd.Status.PowerTransition; t != nil && t.Target == hivev1.PowerHibernating && t.FinishedAt == nil {
+		ref.Since = t.StartedAt.Time
+	}
 	return ref
 }
 

@@ -1,0 +1,115 @@
+package baremetal
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// protocol is what a BMC speaks.
+type protocol string
+
+const (
+	redfish protocol = "redfish"
+	ipmi    protocol = "ipmi"
+)
+
+// address is where a host's BMC is, and what it speaks there.
+type address struct {
+	protocol protocol
+	// scheme is https or http; empty for IPMI.
+	scheme string
+	// host is the name or IP address, with the port.
+	host string
+	// path is that of the system within Redfish; empty for the only one there is.
+	path string
+	// level is the privilege level of an IPMI session; empty for Operator.
+	level string
+}
+
+// The schemes of bmc.address, as the installer and the Bare Metal Operator know them.
+// What follows redfish or a vendor's name says how an image gets onto the host, which
+// does not matter here.
+var (
+	ofRedfish = []string{
+		"redfish", "redfish-virtualmedia", "redfish-uefihttp",
+		"idrac-redfish", "idrac-virtualmedia", "ilo5-redfish", "ilo5-virtualmedia",
+	}
+	ofIPMI    = []string{"ipmi", "libvirt"}
+	ofVendors = []string{"idrac", "ilo4", "ilo4-virtualmedia", "ilo5", "irmc", "ibmc"}
+	levels    = []string{"CALLBACK", "USER", "OPERATOR", "ADMINISTRATOR"}
+)
+
+var errNoAddress = errors.New(`bmc.address is not like redfish://10.0.0.5/redfish/v1/Systems/1 or ipmi://10.0.0.5:623: correct it`)
+
+// parseAddress reads a bmc.address. Its errors never quote it: a password may stand there.
+func parseAddress(text string) (address, error) {
+	text = strings.TrimSpace(text)
+	if !strings.Contains(text, "://") {
+		text = "ipmi://" + text // as the Bare Metal Operator takes it
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" {
+		return address{}, errNoAddress
+	}
+	if u.User != nil {
+		return address{}, errors.New("bmc.address holds a user or a password: put them into bmc.username and bmc.password")
+	}
+	kind, transport, dressed := strings.Cut(strings.ToLower(u.Scheme), "+")
+	switch {
+	case slices.Contains(ofVendors, kind):
+		return address{}, fmt.Errorf("bmc.address begins with %s, a protocol of one vendor that hotspare does not speak: give the address of the BMC's Redfish or IPMI", kind)
+	case slices.Contains(ofIPMI, kind) && !dressed:
+		return ipmiAddress(u)
+	case slices.Contains(ofRedfish, kind) && (!dressed || transport == "http" || transport == "https"):
+		return redfishAddress(u, transport)
+	}
+	return address{}, fmt.Errorf("bmc.address begins with %s, which is none of %s, %s: correct it",
+		u.Scheme, strings.Join(ofRedfish, ", "), strings.Join(ofIPMI, ", "))
+}
+
+func redfishAddress(u *url.URL, transport string) (address, error) {
+	a := address{protocol: redfish, scheme: "https"}
+	port := "443"
+	if transport == "http" {
+		a.scheme, port = "http", "80"
+	}
+	var err error
+	if a.host, err = hostOf(u, port); err != nil {
+		return address{}, err
+	}
+	a.path = strings.TrimRight(u.EscapedPath(), "/")
+	switch a.path {
+	case "", "/redfish", "/redfish/v1", "/redfish/v1/Systems":
+		a.path = ""
+		return a, nil
+	}
+	if !strings.HasPrefix(a.path, "/redfish/v1/") {
+		return address{}, errors.New("the path in bmc.address is not that of a system, /redfish/v1/Systems/…: correct it, or leave it out if the BMC has one system only")
+	}
+	return a, nil
+}
+
+func ipmiAddress(u *url.URL) (address, error) {
+	a := address{protocol: ipmi, level: strings.ToUpper(u.Query().Get("privilegelevel"))}
+	if a.level != "" && !slices.Contains(levels, a.level) {
+		return address{}, fmt.Errorf("the privilegelevel in bmc.address is none of %s: correct it", strings.Join(levels, ", "))
+	}
+	var err error
+	a.host, err = hostOf(u, "623")
+	return a, err
+}
+
+func hostOf(u *url.URL, port string) (string, error) {
+	if u.Port() != "" {
+		port = u.Port()
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", errNoAddress
+	}
+	return net.JoinHostPort(u.Hostname(), port), nil
+}

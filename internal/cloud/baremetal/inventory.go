@@ -1,0 +1,187 @@
+package baremetal
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// The Secret with the BMCs of a cluster is called after its ClusterDeployment, with
+// this ending, and has these keys.
+const (
+	secretSuffix = "-bmc"
+	keyHosts     = "hosts.yaml"
+	keyInfraID   = "infraID"
+	keyRoots     = "ca.crt"
+)
+
+// inventory is a cluster's hosts.
+type inventory struct {
+	hosts []host
+	// roots are PEM certificates that are trusted beside the system's.
+	roots []byte
+}
+
+// host is one machine with its BMC.
+type host struct {
+	name         string
+	controlPlane bool
+	address
+	username, password string
+	// insecure is that the certificate of the BMC is not to be verified.
+	insecure bool
+	// where tells users where the BMC and its account stand.
+	where string
+}
+
+// id tells hosts apart, whatever they are called.
+func (h host) id() string { return h.address.host + h.path }
+
+// bmc tells BMCs apart, and accounts there.
+func (h host) bmc() string {
+	sum := sha256.New()
+	for _, part := range []string{string(h.protocol), h.scheme, h.address.host, h.level, h.username, h.password, fmt.Sprint(h.insecure)} {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return string(sum.Sum(nil))
+}
+
+// written is a host as it stands in an install-config.
+type written struct {
+	Name string `json:"name"`
+	Role string `json:"role"`
+	BMC  struct {
+		Address  string `json:"address"`
+		Username string `json:"username"`
+		Password string `json:"password"`
+		Insecure bool   `json:"disableCertificateVerification"`
+	} `json:"bmc"`
+}
+
+// inventory reads the hosts of a cluster: from its own Secret, or, without that, from
+// its install-config.
+func (p *Power) inventory(ctx context.Context, ref cloud.Ref) (inventory, error) {
+	own := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: ref.Cluster.Name + secretSuffix}
+	data, err := p.secrets(ctx, own)
+	switch {
+	case err == nil:
+		return inventoryOf(ref.InfraID, own, data)
+	case fault.Of(err) != fault.Denied: // it may exist
+		return inventory{}, fmt.Errorf("reading the BMCs of %s: %w", ref.Cluster, err)
+	case ref.InstallConfig == "":
+		return inventory{}, fault.Denying("nothing tells the BMCs of %s: create Secret %s in namespace %s with key %s", ref.Cluster, own.Name, own.Namespace, keyHosts)
+	}
+	name := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: ref.InstallConfig}
+	data, err = p.secrets(ctx, name)
+	if err != nil {
+		return inventory{}, fmt.Errorf("there is no Secret %s; reading the BMCs of %s from the install-config: %w", own.Name, ref.Cluster, err)
+	}
+	return installed(name, own, data)
+}
+
+// inventoryOf reads the Secret that has nothing but a cluster's BMCs.
+func inventoryOf(infraID string, name types.NamespacedName, data map[string][]byte) (inventory, error) {
+	if of := strings.TrimSpace(string(data[keyInfraID])); of != "" && of != infraID {
+		return inventory{}, nil // those hosts are, or were, another cluster's
+	}
+	inv := inventory{roots: data[keyRoots]}
+	if len(inv.roots) > 0 && !x509.NewCertPool().AppendCertsFromPEM(inv.roots) {
+		return inventory{}, fault.Denying("key %s of Secret %s holds no PEM certificate: correct it", keyRoots, name)
+	}
+	where := fmt.Sprintf("key %s of Secret %s", keyHosts, name)
+	raw, ok := data[keyHosts]
+	if !ok {
+		return inventory{}, fault.Denying("Secret %s has no key %s: put the list of hosts there, as in platform.baremetal.hosts of an install-config", name, keyHosts)
+	}
+	var list []written
+	if yaml.Unmarshal(raw, &list) != nil { // the parser's words would quote what stands there
+		return inventory{}, fault.Denying("%s is not a list of hosts, as in platform.baremetal.hosts of an install-config: correct it", where)
+	}
+	var err error
+	inv.hosts, err = hostsOf(list, where)
+	return inv, err
+}
+
+// installed reads the hosts of an install-config. own is the Secret that would win.
+func installed(name, own types.NamespacedName, data map[string][]byte) (inventory, error) {
+	where := fmt.Sprintf("key %s of Secret %s", hivev1.SecretKeyInstallConfig, name)
+	var config struct {
+		Platform struct {
+			BareMetal struct {
+				Hosts []written `json:"hosts"`
+			} `json:"baremetal"`
+		} `json:"platform"`
+	}
+	if yaml.Unmarshal(data[hivev1.SecretKeyInstallConfig], &config) != nil {
+		return inventory{}, fault.Denying("%s is not an install-config in YAML: correct it, or create Secret %s with key %s", where, own.Name, keyHosts)
+	}
+	hosts, err := hostsOf(config.Platform.BareMetal.Hosts, where)
+	if err == nil && len(hosts) == 0 {
+		return inventory{}, fault.Denying("%s has no platform.baremetal.hosts: create Secret %s in namespace %s with key %s", where, own.Name, own.Namespace, keyHosts)
+	}
+	return inventory{hosts: hosts}, err
+}
+
+// hostsOf checks what is written. A mistake in one host is an error for all: nobody
+// knows what the others would be without it.
+func hostsOf(list []written, where string) ([]host, error) {
+	var hosts []host
+	var errs []error
+	for n, w := range list {
+		h, err := w.host()
+		if err != nil {
+			errs = append(errs, fault.Denying("%s: host %s: %w", where, cmp.Or(w.Name, fmt.Sprintf("number %d", n+1)), err))
+			continue
+		}
+		h.where = where
+		if i := slices.IndexFunc(hosts, func(o host) bool { return o.name == h.name || o.id() == h.id() }); i >= 0 {
+			errs = append(errs, fault.Denying("%s: hosts %s and %s have the same name or the same BMC: correct one", where, hosts[i].name, h.name))
+		}
+		hosts = append(hosts, h)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if len(hosts) > 0 && !slices.ContainsFunc(hosts, func(h host) bool { return h.controlPlane }) {
+		return nil, fault.Denying("%s: no host has the role master: give it to those of the control plane", where)
+	}
+	slices.SortFunc(hosts, func(a, b host) int { return strings.Compare(a.name, b.name) })
+	return hosts, nil
+}
+
+func (w written) host() (host, error) {
+	h := host{name: w.Name, username: w.BMC.Username, password: w.BMC.Password, insecure: w.BMC.Insecure}
+	if h.name == "" {
+		return host{}, errors.New("it has no name: add one")
+	}
+	switch w.Role {
+	case "master", "arbiter", "control-plane": // an arbiter has a vote in etcd too
+		h.controlPlane = true
+	case "worker", "":
+	default:
+		return host{}, errors.New("its role is none of master, arbiter, worker: correct it")
+	}
+	var err error
+	if h.address, err = parseAddress(w.BMC.Address); err != nil {
+		return host{}, err
+	}
+	if h.username == "" || h.password == "" {
+		return host{}, errors.New("it needs both bmc.username and bmc.password: add what is missing")
+	}
+	if h.protocol == ipmi && (len(h.username) > 16 || len(h.password) > 20) {
+		return host{}, errors.New("IPMI takes 16 characters of a name and 20 of a password, and one of the two is longer: change the account")
+	}
+	return h, nil
+}

@@ -1,0 +1,189 @@
+package baremetal
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	goipmi "github.com/bougou/go-ipmi"
+)
+
+// What one packet may take before it is sent again; they get lost.
+const (
+	packet  = 2 * time.Second
+	retries = 3
+)
+
+// ipmiBMC is a BMC that is spoken to with IPMI 2.0 over a network.
+type ipmiBMC struct {
+	host     host
+	patience time.Duration
+	client   *goipmi.Client
+	line     *line
+	// open is that there is a session, which the BMC has to end.
+	open bool
+}
+
+func newIPMI(h host, patience time.Duration) *ipmiBMC { return &ipmiBMC{host: h, patience: patience} }
+
+func (b *ipmiBMC) look(ctx context.Context, h host) (node, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
+	defer cancel()
+	if !b.open {
+		if err := b.connect(ctx); err != nil {
+			return nil, b.explain(ctx, err)
+		}
+	}
+	status, err := b.client.GetChassisStatus(ctx)
+	if err != nil {
+		return nil, b.explain(ctx, err)
+	}
+	return &chassis{host: h, bmc: b, on: status.PowerIsOn}, nil
+}
+
+// connect logs in. The library keeps the session alive from a goroutine, which ends with
+// ctx: a visit is over long before a session is.
+func (b *ipmiBMC) connect(ctx context.Context) error {
+	client, err := goipmi.NewClient(b.host.address.host, 0, b.host.username, b.host.password)
+	if err != nil {
+		return err
+	}
+	level := goipmi.PrivilegeLevelOperator
+	switch b.host.level {
+	case "ADMINISTRATOR":
+		level = goipmi.PrivilegeLevelAdministrator
+	case "USER":
+		level = goipmi.PrivilegeLevelUser
+	case "CALLBACK":
+		level = goipmi.PrivilegeLevelCallback
+	}
+	b.line = &line{ctx: ctx, address: b.host.address.host}
+	b.client = client.WithTimeout(packet).WithRetry(retries).WithMaxPrivilegeLevel(level).WithUDPProxy(b.line)
+	if err := b.client.Connect(ctx); err != nil {
+		b.line.hangUp()
+		return err
+	}
+	b.open = true
+	return nil
+}
+
+func (b *ipmiBMC) close(ctx context.Context) {
+	if !b.open {
+		return
+	}
+	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	_ = b.client.Close(parting) // a session that is left ends by itself
+	b.line.hangUp()
+}
+
+// line dials for the library, which knows neither IPv6 addresses nor a context when it
+// dials, and does not hang up if logging in or out fails.
+type line struct {
+	ctx     context.Context //nolint:containedctx // the library's interface has none
+	address string
+	conn    net.Conn
+}
+
+// Dial calls the BMC, whatever address the library has made up.
+func (l *line) Dial(string, string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(l.ctx, "udp", l.address)
+	if err == nil {
+		l.conn = conn
+	}
+	return conn, err
+}
+
+func (l *line) hangUp() {
+	if l.conn != nil {
+		_ = l.conn.Close() // the library may have closed it
+	}
+}
+
+// chassis is a host as IPMI shows it.
+type chassis struct {
+	host
+	bmc *ipmiBMC
+	on  bool
+}
+
+func (c *chassis) power() power {
+	if c.on {
+		return on
+	}
+	return off
+}
+
+func (c *chassis) word() string {
+	if c.on {
+		return "on"
+	}
+	return "off"
+}
+
+func (c *chassis) tell(ctx context.Context, o order) error {
+	ctx, cancel := context.WithTimeout(ctx, c.bmc.patience)
+	defer cancel()
+	control := map[order]goipmi.ChassisControl{
+		turnOn:   goipmi.ChassisControlPowerUp,
+		shutDown: goipmi.ChassisControlSoftShutdown,
+		powerOff: goipmi.ChassisControlPowerDown,
+	}[o]
+	_, err := c.bmc.client.ChassisControl(ctx, control)
+	return c.bmc.explain(ctx, err)
+}
+
+// explain is the one place that knows what codes of IPMI mean. It quotes nothing that
+// the library says of a login: a BMC proves that it knows the password before we do, and
+// what it proves it with, which is in those words, can be tried against a dictionary.
+func (b *ipmiBMC) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	var answer *goipmi.ResponseError
+	if errors.As(err, &answer) {
+		return b.completion(answer.CompletionCode())
+	}
+	var timeout net.Error
+	switch said := err.Error(); {
+	case strings.Contains(said, "authcode not equal"), strings.Contains(said, "integrity check not passed"):
+		return refusal(b.host)
+	case strings.Contains(said, "return status of rakp") && strings.Contains(strings.ToLower(said), "role"):
+		return newProblem(forbidden, b.host, "does not let the account in %s have the level %s: give it that, or add ?privilegelevel= to bmc.address", b.host.where, b.level())
+	case strings.Contains(said, "return status of rakp"):
+		return refusal(b.host)
+	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout(), strings.Contains(said, "timed out"), strings.Contains(said, "deadline"):
+		return unanswered(b.host)
+	case errors.As(err, &timeout):
+		return unreached(b.host, timeout)
+	case !b.open:
+		return newProblem(down, b.host, "lets nobody log in with IPMI 2.0 and its cipher suites 17 or 3")
+	}
+	return newProblem(other, b.host, "answers what is not IPMI")
+}
+
+func (b *ipmiBMC) level() string {
+	if b.host.level == "" {
+		return "OPERATOR"
+	}
+	return b.host.level
+}
+
+func (b *ipmiBMC) completion(code goipmi.CompletionCode) error {
+	switch code {
+	case goipmi.CompletionCodeCannotExecuteCommandSecurityRestrict, 0x80, 0x81, 0x82: // the latter are about the level of a session
+		return newProblem(forbidden, b.host, "forbids it to the account in %s (completion code %#02x): give it the level %s", b.host.where, uint8(code), b.level())
+	case goipmi.CompletionCodeInvalidCommand, goipmi.CompletionCodeInvalidCommandForLUN, goipmi.CompletionCodeParameterOutOfRange,
+		goipmi.CompletionCodeRequestDataFieldInvalid, goipmi.CompletionCodeCannotExecuteCommandSubFnDisabled:
+		p := newProblem(unable, b.host, "cannot do it (completion code %#02x)", uint8(code))
+		p.err = errUnable
+		return p
+	case goipmi.CompletionCodeNodeBusy, goipmi.CompletionCodeProcessTimeout, goipmi.CompletionCodeOutOfSpace, goipmi.CompletionCodeCannotProvideResponse,
+		goipmi.CompletionCodeCannotProvideResponseBMCInitialize, goipmi.CompletionCodeCannotProvideResponseFirmwareUpdate,
+		goipmi.CompletionCodeCannotExecuteCommandNotSupported:
+		return newProblem(early, b.host, "cannot do it now (completion code %#02x)", uint8(code))
+	}
+	return newProblem(other, b.host, "fails (completion code %#02x)", uint8(code))
+}

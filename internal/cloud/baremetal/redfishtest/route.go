@@ -1,0 +1,229 @@
+package redfishtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+type object = map[string]any
+
+func link(path string) object { return object{"@odata.id": path} }
+
+func reply(w http.ResponseWriter, status int, body object) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("OData-Version", "4.0")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // whoever asked may have gone
+}
+
+func fail(w http.ResponseWriter, status int, message string) {
+	reply(w, status, object{"error": object{
+		"code": "Base.1.18.GeneralError", "message": "A general error has occurred. See ExtendedInfo for more information.",
+		"@Message.ExtendedInfo": []object{{"MessageId": "Base.1.18.Whatever", "Message": message}},
+	}})
+}
+
+const (
+	rootPath     = "/redfish/v1"
+	systemsPath  = rootPath + "/Systems"
+	sessionsPath = rootPath + "/SessionService/Sessions"
+)
+
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimRight(r.URL.Path, "/")
+	switch {
+	case path == "/redfish":
+		only(w, r, http.MethodGet, func() { reply(w, http.StatusOK, object{"v1": rootPath + "/"}) })
+		return
+	case path == rootPath:
+		only(w, r, http.MethodGet, func() { reply(w, http.StatusOK, root()) })
+		return
+	case path == sessionsPath && r.Method == http.MethodPost:
+		s.postSession(w, r)
+		return
+	}
+	if !s.authorized(w, r) {
+		return
+	}
+	rest, below := strings.CutPrefix(path, systemsPath+"/")
+	switch {
+	case path == systemsPath:
+		only(w, r, http.MethodGet, func() { s.list(w, r) })
+	case strings.HasPrefix(path, sessionsPath+"/") && r.Method == http.MethodDelete:
+		s.deleteSession(w, path)
+	case below:
+		s.system(w, r, rest)
+	default:
+		fail(w, http.StatusNotFound, "The resource at the URI "+path+" was not found.")
+	}
+}
+
+func only(w http.ResponseWriter, r *http.Request, method string, f func()) {
+	if r.Method != method {
+		fail(w, http.StatusMethodNotAllowed, "The HTTP method is not allowed on the resource.")
+		return
+	}
+	f()
+}
+
+func root() object {
+	return object{
+		"@odata.id": rootPath + "/", "@odata.type": "#ServiceRoot.v1_16_0.ServiceRoot", "Id": "RootService", "Name": "Root Service",
+		"RedfishVersion": "1.18.0", "Systems": link(systemsPath), "SessionService": link(rootPath + "/SessionService"),
+		"Links": object{"Sessions": link(sessionsPath)},
+	}
+}
+
+func (s *Server) postSession(w http.ResponseWriter, r *http.Request) {
+	var who struct{ UserName, Password string }
+	if json.NewDecoder(r.Body).Decode(&who) != nil {
+		fail(w, http.StatusBadRequest, "The request body is malformed JSON.")
+		return
+	}
+	token, path, err := s.login(who.UserName, who.Password)
+	if err != nil {
+		fail(w, err.Status, err.Message)
+		return
+	}
+	w.Header().Set("X-Auth-Token", token)
+	w.Header().Set("Location", path)
+	reply(w, http.StatusCreated, object{"@odata.id": path, "@odata.type": "#Session.v1_7_0.Session", "Id": path[strings.LastIndex(path, "/")+1:], "Name": "Session", "UserName": who.UserName})
+}
+
+func (s *Server) deleteSession(w http.ResponseWriter, path string) {
+	for token, p := range s.sessions {
+		if p == path {
+			delete(s.sessions, token)
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+	}
+	fail(w, http.StatusNotFound, "There is no such session.")
+}
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+	skip, _ := strconv.Atoi(r.URL.Query().Get("$skip")) // what is no number is none
+	skip = min(max(skip, 0), len(s.systems))
+	end := min(skip+PageSize, len(s.systems))
+	members := []object{}
+	for _, sys := range s.systems[skip:end] {
+		members = append(members, link(systemsPath+"/"+sys.ID))
+	}
+	body := object{
+		"@odata.id": systemsPath, "@odata.type": "#ComputerSystemCollection.ComputerSystemCollection", "Name": "Computer System Collection",
+		"Members@odata.count": len(s.systems), "Members": members,
+	}
+	switch {
+	case s.selfish:
+		body["Members@odata.nextLink"] = r.URL.RequestURI()
+	case end < len(s.systems):
+		body["Members@odata.nextLink"] = fmt.Sprintf("%s?$skip=%d", systemsPath, end)
+	}
+	reply(w, http.StatusOK, body)
+}
+
+func (s *Server) system(w http.ResponseWriter, r *http.Request, rest string) {
+	id, page, _ := strings.Cut(rest, "/")
+	sys := s.find(id)
+	switch {
+	case sys == nil:
+		fail(w, http.StatusNotFound, "The resource "+id+" was not found.")
+	case page == "":
+		only(w, r, http.MethodGet, func() {
+			w.Header().Set("ETag", sys.etag())
+			reply(w, http.StatusOK, sys.body())
+		})
+	case page == "ResetActionInfo" && sys.ByInfo:
+		only(w, r, http.MethodGet, func() { reply(w, http.StatusOK, sys.info()) })
+	case page == "Actions/ComputerSystem.Reset":
+		only(w, r, http.MethodPost, func() { s.reset(w, r, sys) })
+	default:
+		fail(w, http.StatusNotFound, "The resource was not found.")
+	}
+}
+
+func (sys *System) etag() string { return fmt.Sprintf(`"%d"`, sys.version) }
+func (sys *System) path() string { return systemsPath + "/" + sys.ID }
+
+func (sys *System) offered() []string {
+	if len(sys.Offered) > 0 {
+		return sys.Offered
+	}
+	return []string{"On", "ForceOff", "GracefulShutdown", "ForceRestart", "PushPowerButton"}
+}
+
+func (sys *System) body() object {
+	reset := object{"target": sys.path() + "/Actions/ComputerSystem.Reset"}
+	switch {
+	case sys.ByInfo:
+		reset["@Redfish.ActionInfo"] = sys.path() + "/ResetActionInfo"
+	case !sys.Silent:
+		reset["ResetType@Redfish.AllowableValues"] = sys.offered()
+	}
+	return object{
+		"@odata.id": sys.path(), "@odata.type": "#ComputerSystem.v1_22_0.ComputerSystem", "Id": sys.ID, "Name": sys.ID, "SystemType": "Physical",
+		"PowerState": sys.State, "Status": object{"State": "Enabled", "Health": "OK"}, "Actions": object{"#ComputerSystem.Reset": reset},
+	}
+}
+
+func (sys *System) info() object {
+	return object{
+		"@odata.id": sys.path() + "/ResetActionInfo", "@odata.type": "#ActionInfo.v1_4_0.ActionInfo", "Id": "ResetActionInfo", "Name": "Reset Action Info",
+		"Parameters": []object{{"Name": "ResetType", "Required": true, "DataType": "String", "AllowableValues": sys.offered()}},
+	}
+}
+
+func (s *Server) reset(w http.ResponseWriter, r *http.Request, sys *System) {
+	var want struct{ ResetType string }
+	err := json.NewDecoder(r.Body).Decode(&want)
+	status, message := http.StatusNoContent, ""
+	match := r.Header.Get("If-Match")
+	switch {
+	case err != nil:
+		status, message = http.StatusBadRequest, "The request body is malformed JSON."
+	case want.ResetType == "":
+		status, message = http.StatusBadRequest, "The action Reset requires the parameter ResetType to be present in the request body."
+	case sys.Refusal != nil:
+		status, message = sys.Refusal.Status, sys.Refusal.Message
+	case match != "" && match != sys.etag():
+		status, message = http.StatusPreconditionFailed, "The ETag supplied did not match the current ETag of the resource."
+	case !slices.Contains(sys.offered(), want.ResetType):
+		status, message = http.StatusBadRequest, "The value '"+want.ResetType+"' for the parameter ResetType is not in the list of acceptable values."
+	case !sys.begin(want.ResetType):
+		status, message = http.StatusConflict, "The request conflicts with the state "+sys.State+" of the system."
+	}
+	call := want.ResetType + " " + sys.ID
+	if message == "" {
+		s.calls = append(s.calls, call)
+		w.WriteHeader(status)
+		return
+	}
+	s.calls = append(s.calls, fmt.Sprintf("%s %d", call, status))
+	fail(w, status, message)
+}
+
+// begin begins what a reset does, and reports whether the state allows it.
+func (sys *System) begin(reset string) bool {
+	goal := map[string]string{"On": On, "ForceOn": On, "Resume": On, "ForceRestart": On, "GracefulShutdown": Off, "ForceOff": Off}[reset]
+	if reset == "PushPowerButton" { // a toggle
+		goal = map[string]string{On: Off, Off: On}[sys.State]
+	}
+	from := map[string][]string{
+		"On": {Off}, "ForceOn": {Off}, "Resume": {Paused}, "ForceRestart": {On}, "GracefulShutdown": {On},
+		"ForceOff": {On, PoweringOn, PoweringOff, Paused}, "PushPowerButton": {On, Off},
+	}[reset]
+	if goal == "" || !slices.Contains(from, sys.State) {
+		return false
+	}
+	if reset == "GracefulShutdown" && sys.Deaf {
+		return true
+	}
+	if sys.goal != goal { // else it is on its way
+		sys.goal, sys.ticks = goal, 0
+	}
+	return true
+}

@@ -1,0 +1,281 @@
+// Package redfishtest is a small BMC for tests: it speaks Redfish over HTTPS, for one
+// host or for all those of an enclosure.
+//
+// It refuses what BMCs refuse. The first page is for everybody, whatever password comes
+// with it; all others want an account, in the request or as a session, and there are few
+// sessions. A reset that was not offered, or that does not go with the state, is refused.
+// Resets take time: right after one the state is the old one, until Step. A list comes in
+// pages. Its other client is redfishtool: a test drives it with that, so that it is not
+// only our idea of a BMC.
+package redfishtest
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const (
+	// PageSize is how many members a page of a list has.
+	PageSize = 20
+	// Sessions is how many there may be at a time.
+	Sessions = 4
+)
+
+// The power states of Redfish.
+const (
+	On          = "On"
+	Off         = "Off"
+	PoweringOn  = "PoweringOn"
+	PoweringOff = "PoweringOff"
+	Paused      = "Paused"
+)
+
+// A System is a host.
+type System struct {
+	ID string
+	// State is one of those above, or any other word; empty is off.
+	State string
+	// Terse is that the BMC shows no states between on and off.
+	Terse bool
+	// Deaf is that the guest does not shut down when it is asked to.
+	Deaf bool
+	// Offered are the reset types; empty for all that there are here.
+	Offered []string
+	// Silent is that it does not say what it offers, and ByInfo that it says so on a page of its own.
+	Silent, ByInfo bool
+	// Refusal is what resets are answered with, if it is set.
+	Refusal *Error
+
+	version int
+	goal    string
+	ticks   int
+}
+
+// An Error is an answer that is none.
+type Error struct {
+	Status  int
+	Message string
+}
+
+// A Server is one BMC.
+type Server struct {
+	// URL is its address, and Roots the certificate that it shows, in PEM.
+	URL   string
+	Roots []byte
+
+	http *httptest.Server
+
+	mu        sync.Mutex
+	systems   []*System
+	passwords map[string]string
+	noBasic   bool
+	mute      bool
+	sessions  map[string]string // path by token
+	made      int
+	throttle  int
+	divert    string
+	selfish   bool
+	calls     []string
+	hang      chan struct{}
+}
+
+// New starts a server, which ends with the test.
+func New(tb testing.TB) *Server {
+	tb.Helper()
+	s := &Server{passwords: map[string]string{}, sessions: map[string]string{}}
+	s.http = httptest.NewTLSServer(s)
+	tb.Cleanup(s.http.Close)
+	s.URL = s.http.URL
+	s.Roots = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+	return s
+}
+
+// Host is its name and port.
+func (s *Server) Host() string { return strings.TrimPrefix(s.URL, "https://") }
+
+// Grant makes an account.
+func (s *Server) Grant(user, password string) { s.set(func() { s.passwords[user] = password }) }
+
+// Expire takes every account, and every session.
+func (s *Server) Expire() {
+	s.set(func() { s.passwords, s.sessions = map[string]string{}, map[string]string{} })
+}
+
+// WantSessions takes accounts at logins only.
+func (s *Server) WantSessions() { s.set(func() { s.noBasic = true }) }
+
+// Mute does not say that accounts are taken in requests, though they are.
+func (s *Server) Mute() { s.set(func() { s.mute = true }) }
+
+// Throttle refuses the next n requests for being too many.
+func (s *Server) Throttle(n int) { s.set(func() { s.throttle = n }) }
+
+// Divert answers each request with a redirection to another server.
+func (s *Server) Divert(url string) { s.set(func() { s.divert = url }) }
+
+// TurnInCircles makes each page of a list its own next one.
+func (s *Server) TurnInCircles() { s.set(func() { s.selfish = true }) }
+
+// Hang makes every request hang until it ends; there is something in the channel
+// whenever one does.
+func (s *Server) Hang() <-chan struct{} {
+	c := make(chan struct{}, 1)
+	s.set(func() { s.hang = c })
+	return c
+}
+
+func (s *Server) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// Add adds a system.
+func (s *Server) Add(sys System) {
+	if sys.State == "" {
+		sys.State = Off
+	}
+	s.set(func() { s.systems = append(s.systems, &sys) })
+}
+
+// Change changes a system.
+func (s *Server) Change(tb testing.TB, id string, f func(*System)) {
+	tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sys := s.find(id)
+	if sys == nil {
+		tb.Fatalf("no system %s", id)
+	}
+	f(sys)
+}
+
+// Remove takes a system out.
+func (s *Server) Remove(id string) {
+	s.set(func() { s.systems = slices.DeleteFunc(s.systems, func(o *System) bool { return o.ID == id }) })
+}
+
+// States are the power states by ID.
+func (s *Server) States() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]string{}
+	for _, sys := range s.systems {
+		out[sys.ID] = sys.State
+	}
+	return out
+}
+
+// Resets are those that were done or refused so far: "type id", and the status if it was refused.
+func (s *Server) Resets() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// Open is how many sessions there are, and Made how many there were.
+func (s *Server) Open() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.sessions) }
+
+// Made is how many sessions there were.
+func (s *Server) Made() int { s.mu.Lock(); defer s.mu.Unlock(); return s.made }
+
+// Step lets time pass: each system comes nearer to where it goes.
+func (s *Server) Step() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sys := range s.systems {
+		sys.step()
+	}
+}
+
+func (sys *System) step() {
+	if sys.goal == "" {
+		return
+	}
+	sys.ticks++
+	sys.version++
+	switch {
+	case sys.ticks >= 3:
+		sys.State, sys.goal = sys.goal, ""
+	case sys.ticks == 1 && !sys.Terse && sys.goal == On:
+		sys.State = PoweringOn
+	case sys.ticks == 2 && !sys.Terse && sys.goal == Off:
+		sys.State = PoweringOff
+	}
+}
+
+func (s *Server) find(id string) *System {
+	i := slices.IndexFunc(s.systems, func(o *System) bool { return o.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return s.systems[i]
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	hang := s.hang
+	s.mu.Unlock()
+	if hang != nil {
+		select {
+		case hang <- struct{}{}:
+		default:
+		}
+		<-r.Context().Done()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.throttle > 0:
+		s.throttle--
+		w.Header().Set("Retry-After", "1")
+		fail(w, http.StatusServiceUnavailable, "The service is temporarily unavailable. Retry in 1 seconds.")
+	case s.divert != "":
+		w.Header().Set("Location", s.divert+r.URL.Path)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	default:
+		s.route(w, r)
+	}
+}
+
+// authorized answers those that may not go on.
+func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
+	if token := r.Header.Get("X-Auth-Token"); token != "" {
+		if _, ok := s.sessions[token]; ok {
+			return true
+		}
+	} else if user, password, ok := r.BasicAuth(); ok && !s.noBasic && s.knows(user, password) {
+		return true
+	}
+	if !s.noBasic && !s.mute {
+		w.Header().Set("WWW-Authenticate", `Basic realm="BMC"`)
+	}
+	fail(w, http.StatusUnauthorized, "The account in the request cannot be used.")
+	return false
+}
+
+func (s *Server) knows(user, password string) bool {
+	p, ok := s.passwords[user]
+	return ok && p == password
+}
+
+func (s *Server) login(user, password string) (token, path string, err *Error) {
+	if !s.knows(user, password) {
+		return "", "", &Error{http.StatusUnauthorized, "The account cannot be used."}
+	}
+	if len(s.sessions) >= Sessions {
+		return "", "", &Error{http.StatusServiceUnavailable, "The session establishment failed due to the number of simultaneous sessions exceeding the limit of the implementation."}
+	}
+	s.made++
+	token, path = fmt.Sprintf("token-%d", s.made), fmt.Sprintf("/redfish/v1/SessionService/Sessions/%d", s.made)
+	s.sessions[token] = path
+	return token, path, nil
+}
