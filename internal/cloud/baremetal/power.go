@@ -85,10 +85,7 @@ func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	if !ref.Since.IsZero() {
 		age = p.now().Sub(ref.Since)
 	}
-	patience := grace
-	if age >= late {
-		patience = again
-	}
+	patience := patienceAt(age)
 	next := func(t told, power power, now time.Time) order { return t.stopping(power, now, patience) }
 
 	ms, complete := awake(all, age)

@@ -38,11 +38,18 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
+	return labOf(redfishtest.New(t))
+}
+
+// labOf has no BMC if that is nil.
+func labOf(bmc *redfishtest.Server) *lab {
+	if bmc != nil {
+		bmc.Grant(user, password)
+	}
 	l := &lab{
-		bmc: redfishtest.New(t), clock: time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC),
+		bmc: bmc, clock: time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC),
 		hosts: map[string][]written{}, secrets: map[types.NamespacedName]map[string]string{},
 	}
-	l.bmc.Grant(user, password)
 	l.restart()
 	return l
 }
@@ -87,7 +94,15 @@ func refOf(infraID string) cloud.Ref {
 func (l *lab) add(cluster, name, role string, sys redfishtest.System) {
 	sys.ID = cluster + "-" + name
 	l.bmc.Add(sys)
-	l.list(cluster, entry(name, role, "redfish-virtualmedia://"+l.bmc.Host()+"/redfish/v1/Systems/"+sys.ID))
+	l.list(cluster, entry(name, role, l.address(sys.ID)))
+}
+
+func (l *lab) address(id string) string {
+	scheme := "redfish-virtualmedia://"
+	if strings.HasPrefix(l.bmc.URL, "http://") {
+		scheme = "redfish+http://"
+	}
+	return scheme + l.bmc.Host() + "/redfish/v1/Systems/" + id
 }
 
 func entry(name, role, address string) written {
@@ -114,7 +129,7 @@ func (l *lab) workers(cluster string, from, n int) {
 
 func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
-		l := newLab(t)
+		l := labOf(redfishtest.Plain(t))
 		change := func(t *testing.T, ref cloud.Ref, name string, f func(*redfishtest.System)) {
 			t.Helper()
 			l.bmc.Change(t, ref.Cluster.Name+"-"+name, f)

@@ -123,8 +123,10 @@ func redfishProblem(h host, err error) problem {
 		return unanswered(h)
 	case errors.As(err, &request):
 		return unreached(h, request.Err)
-	case errors.As(err, &malformed), errors.As(err, &unlike):
-		return newProblem(other, h, "answers what is not Redfish: %v", err)
+	case errors.As(err, &malformed):
+		return newProblem(other, h, "answers what is not Redfish: %v", malformed)
+	case errors.As(err, &unlike):
+		return newProblem(other, h, "answers what is not Redfish: a JSON %s where something else should be", unlike.Value)
 	}
 	return newProblem(other, h, "fails: %v", err)
 }

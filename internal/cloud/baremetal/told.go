@@ -19,7 +19,7 @@ const (
 	// have done and forgotten.
 	late = 4 * grace
 	// again is the grace that is left to a host that is asked so late.
-	again = time.Minute
+	again = 2 * time.Minute
 )
 
 // order is what a BMC can be told.
@@ -102,6 +102,14 @@ func (t told) stopping(p power, now time.Time, patience time.Duration) order {
 	return wait
 }
 
+// patienceAt is how long a guest may take to shut down in a hibernation of that age.
+func patienceAt(age time.Duration) time.Duration {
+	if age >= late {
+		return again
+	}
+	return grace
+}
+
 // memory is what hosts were told. Losing it, with the process, costs time only: a host
 // is asked to shut down again.
 type memory struct {
@@ -122,8 +130,7 @@ func (m *memory) of(id string, p power, now time.Time) told {
 	return t
 }
 
-// note keeps what host id is told now. What is said twice counts from the first time,
-// but for the last resort.
+// note keeps what host id is told now.
 func (m *memory) note(id string, o order, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

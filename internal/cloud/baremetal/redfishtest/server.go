@@ -69,8 +69,6 @@ type Server struct {
 	URL   string
 	Roots []byte
 
-	http *httptest.Server
-
 	mu        sync.Mutex
 	systems   []*System
 	passwords map[string]string
@@ -89,15 +87,28 @@ type Server struct {
 func New(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{passwords: map[string]string{}, sessions: map[string]string{}}
-	s.http = httptest.NewTLSServer(s)
-	tb.Cleanup(s.http.Close)
-	s.URL = s.http.URL
-	s.Roots = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+	h := httptest.NewTLSServer(s)
+	tb.Cleanup(h.Close)
+	s.URL = h.URL
+	s.Roots = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})
+	return s
+}
+
+// Plain starts one without TLS, which is quicker.
+func Plain(tb testing.TB) *Server {
+	tb.Helper()
+	s := &Server{passwords: map[string]string{}, sessions: map[string]string{}}
+	h := httptest.NewServer(s)
+	tb.Cleanup(h.Close)
+	s.URL = h.URL
 	return s
 }
 
 // Host is its name and port.
-func (s *Server) Host() string { return strings.TrimPrefix(s.URL, "https://") }
+func (s *Server) Host() string {
+	_, host, _ := strings.Cut(s.URL, "://")
+	return host
+}
 
 // Grant makes an account.
 func (s *Server) Grant(user, password string) { s.set(func() { s.passwords[user] = password }) }
