@@ -73,10 +73,13 @@ func (b *ipmiBMC) close(ctx context.Context) {
 	if !b.open {
 		return
 	}
+	defer b.line.hangUp()
+	if ctx.Err() != nil {
+		return // the library would wait for what it waits for already
+	}
 	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	_ = b.client.Close(parting) // a session that is left ends by itself
-	b.line.hangUp()
 }
 
 // line dials for the library, which knows neither IPv6 addresses nor a context when it

@@ -1,0 +1,258 @@
+//go:build sims
+
+package baremetal
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/cloudtest"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// word is a password that IPMI takes: 20 characters at most.
+const word = `planted/"+1=`
+
+// bmcs are BMCs of pyghmi, in a process of their own.
+type bmcs struct {
+	ports []int
+	in    io.WriteCloser
+	told  chan map[string]string // states by port
+	hung  chan struct{}
+}
+
+// startBMCs starts the process, which ends with the test.
+func startBMCs(t *testing.T, n int) *bmcs {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/bin/python3", "../../../test/sims/bmcs.py", fmt.Sprint(n))
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("starting BMCs (apt-get install python3-pyghmi): %v", err)
+	}
+	b := &bmcs{in: in, told: make(chan map[string]string, 1), hung: make(chan struct{}, 1)}
+	lines := bufio.NewScanner(out)
+	var first struct{ Ports []int }
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &first) != nil || len(first.Ports) != n {
+		_ = cmd.Process.Kill() // it may have ended already
+		_ = cmd.Wait()         // what it says counts
+		t.Fatalf("BMCs do not start (apt-get install python3-pyghmi): %s", complaints.String())
+	}
+	b.ports = first.Ports
+	read := make(chan struct{})
+	go b.read(lines, read)
+	t.Cleanup(func() {
+		in.Close()
+		<-read
+		if err := cmd.Wait(); err != nil || complaints.Len() > 0 {
+			t.Errorf("BMCs ended with %v: %s", err, complaints.String())
+		}
+	})
+	b.tell(t, map[string]any{"user": user, "password": word})
+	return b
+}
+
+func (b *bmcs) read(lines *bufio.Scanner, done chan<- struct{}) {
+	defer close(done)
+	for lines.Scan() {
+		var said struct {
+			States map[string]string
+			Hung   int
+		}
+		if json.Unmarshal(lines.Bytes(), &said) != nil {
+			continue
+		}
+		if said.States != nil {
+			b.told <- said.States
+			continue
+		}
+		select {
+		case b.hung <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// tell gives a command, and returns the states by port.
+func (b *bmcs) tell(t *testing.T, command map[string]any) map[string]string {
+	t.Helper()
+	raw, err := json.Marshal(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.in.Write(append(raw, '\n')); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case states := <-b.told:
+		return states
+	case <-time.After(cloudtest.Patience):
+		t.Fatal("the BMCs do not obey")
+		return nil
+	}
+}
+
+// rack is the platform with hosts that have BMCs of their own.
+type rack struct {
+	*lab
+	bmcs *bmcs
+	free []int
+	port map[string]int // by host
+}
+
+func newRack(t *testing.T, n int) *rack {
+	t.Helper()
+	r := &rack{lab: labOf(nil), bmcs: startBMCs(t, n), port: map[string]int{}}
+	r.free = slices.Clone(r.bmcs.ports)
+	return r
+}
+
+func (r *rack) add(t *testing.T, cluster, name, role, state string) {
+	t.Helper()
+	port := r.free[0]
+	r.free, r.port[cluster+"/"+name] = r.free[1:], port
+	r.bmcs.tell(t, map[string]any{"set": port, "state": state})
+	h := entry(name, role, fmt.Sprintf("ipmi://127.0.0.1:%d", port))
+	h.BMC.Password = word
+	r.list(cluster, h)
+}
+
+func (r *rack) list(cluster string, hosts ...written) {
+	r.hosts[cluster] = append(r.hosts[cluster], hosts...)
+	raw, err := json.Marshal(r.hosts[cluster])
+	if err != nil {
+		panic(err)
+	}
+	r.secrets[named(cluster+"-bmc")] = map[string]string{"hosts.yaml": string(raw), "infraID": cluster}
+}
+
+func (r *rack) step(t *testing.T) {
+	t.Helper()
+	r.bmcs.tell(t, map[string]any{"step": true})
+	r.clock = r.clock.Add(tick)
+}
+
+func TestPowerWithIPMI(t *testing.T) {
+	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
+		r := newRack(t, 6)
+		return cloudtest.Cloud{
+			Power: r.Power,
+			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
+				r.add(t, infraID, "master-0", "master", "off")
+				for i := range workers {
+					r.add(t, infraID, fmt.Sprintf("worker-%d", i), "worker", "off")
+				}
+				return refOf(infraID)
+			},
+			Vanish: func(_ *testing.T, ref cloud.Ref, name string) {
+				r.hosts[ref.Cluster.Name] = slices.DeleteFunc(r.hosts[ref.Cluster.Name], func(w written) bool { return w.Name == name })
+				r.list(ref.Cluster.Name)
+			},
+			Step: func() { r.step(t) },
+			// IPMI tells on and off only, so no state is odd; and each host is a BMC of its
+			// own, so there are no pages, and hundreds would be hundreds of servers.
+			Faults: cloudtest.Faults{
+				Throttle: func(t *testing.T, n int) { r.bmcs.tell(t, map[string]any{"throttle": n}) },
+				Expire:   func(t *testing.T) { r.bmcs.tell(t, map[string]any{"user": user, "password": "another"}) },
+				Refuse: func(t *testing.T, ref cloud.Ref, name string) {
+					r.bmcs.tell(t, map[string]any{"refuse": r.port[ref.Cluster.Name+"/"+name]})
+				},
+				Hang: func(t *testing.T) <-chan struct{} {
+					r.bmcs.tell(t, map[string]any{"hang": true})
+					return r.bmcs.hung
+				},
+				Planted: []string{word},
+			},
+		}
+	})
+}
+
+func TestAGuestIsAskedWithIPMIAndThenPoweredOff(t *testing.T) {
+	r := newRack(t, 2)
+	r.add(t, infraID, "master-0", "master", "on")
+	r.add(t, infraID, "worker-0", "worker", "on")
+	r.bmcs.tell(t, map[string]any{"deaf": r.port[infraID+"/master-0"]})
+	r.bmcs.tell(t, map[string]any{"simple": r.port[infraID+"/worker-0"]})
+
+	r.stop(t, r.clock) // the worker's BMC cannot ask, so it is powered off
+	r.sees(t, "master-0 Running, worker-0 Stopping")
+	for range 3 {
+		r.step(t)
+	}
+	r.sees(t, "master-0 Running, worker-0 Stopped")
+	r.stop(t, r.clock)
+	r.sees(t, "master-0 Stopping, worker-0 Stopped")
+	r.pass(grace)
+	r.stop(t, r.clock)
+	for range 3 {
+		r.step(t)
+	}
+	r.sees(t, "master-0 Stopped, worker-0 Stopped")
+}
+
+// What a BMC proves its knowledge of the password with can be tried against a
+// dictionary, and is in the words of the library.
+func TestAWrongPasswordOfIPMIIsToldWithoutTheProof(t *testing.T) {
+	r := newRack(t, 1)
+	r.add(t, infraID, "master-0", "master", "on")
+	r.bmcs.tell(t, map[string]any{"user": user, "password": "another"})
+	_, err := r.Observe(t.Context(), refOf(infraID))
+	wantFault(t, err, fault.Denied, "refuses the username and password in key hosts.yaml of Secret ns/c-12345-bmc")
+	if strings.Contains(err.Error(), "authcode") {
+		t.Errorf("the proof is in: %v", err)
+	}
+}
+
+// The foreign client: ipmitool and our library see and do the same.
+func TestIpmitoolSeesTheSame(t *testing.T) {
+	program, err := exec.LookPath("ipmitool")
+	if err != nil {
+		t.Fatal("ipmitool is not installed: apt-get install ipmitool")
+	}
+	r := newRack(t, 1)
+	r.add(t, infraID, "master-0", "master", "off")
+	tool := func(args ...string) string {
+		args = append([]string{"-I", "lanplus", "-C", "3", "-L", "OPERATOR", "-H", "127.0.0.1", "-p", fmt.Sprint(r.bmcs.ports[0]), "-U", user, "-P", word, "chassis", "power"}, args...)
+		out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	for _, c := range []struct {
+		do         func()
+		tool, ours string
+	}{
+		{func() {}, "Chassis Power is off", "master-0 Stopped"},
+		{func() { tool("on") }, "Chassis Power is on", "master-0 Running"},
+		{func() { r.stop(t, r.clock) }, "Chassis Power is off", "master-0 Stopped"},
+		{func() { r.start(t) }, "Chassis Power is on", "master-0 Running"},
+		{func() { tool("soft") }, "Chassis Power is off", "master-0 Stopped"},
+	} {
+		c.do()
+		for range 3 {
+			r.step(t)
+		}
+		if got := tool("status"); got != c.tool {
+			t.Errorf("ipmitool: got %q, want %q", got, c.tool)
+		}
+		r.sees(t, c.ours)
+	}
+}
