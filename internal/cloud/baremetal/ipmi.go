@@ -10,10 +10,14 @@ import (
 	goipmi "github.com/bougou/go-ipmi"
 )
 
-// What one packet may take before it is sent again; they get lost.
 const (
-	packet  = 2 * time.Second
-	retries = 3
+	// packet is what one packet may take before it is sent again; they get lost.
+	packet = 1500 * time.Millisecond
+	// retries is how often it is sent again. Few: a BMC that has answered a step of a
+	// login twice takes no further one, and the login has to begin anew.
+	retries = 1
+	// logins is how often it does, if the BMC's time is not up before.
+	logins = 3
 )
 
 // ipmiBMC is a BMC that is spoken to with IPMI 2.0 over a network.
@@ -31,9 +35,11 @@ func newIPMI(h host, patience time.Duration) *ipmiBMC { return &ipmiBMC{host: h,
 func (b *ipmiBMC) look(ctx context.Context, h host) (node, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.patience)
 	defer cancel()
-	if !b.open {
-		if err := b.connect(ctx); err != nil {
-			return nil, b.explain(ctx, err)
+	for n := 1; !b.open; n++ {
+		err := b.explain(ctx, b.connect(ctx))
+		var p problem
+		if err != nil && (n == logins || ctx.Err() != nil || !errors.As(err, &p) || !p.silent) {
+			return nil, err
 		}
 	}
 	status, err := b.client.GetChassisStatus(ctx)

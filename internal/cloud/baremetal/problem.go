@@ -49,6 +49,8 @@ type problem struct {
 	what what
 	text string
 	err  error
+	// silent is that there was no answer in time.
+	silent bool
 }
 
 func (p problem) Error() string { return p.text }
@@ -90,7 +92,9 @@ func refusal(h host) problem {
 }
 
 func unanswered(h host) problem {
-	return newProblem(down, h, "does not answer in time: see that it has power and can be reached from the hub")
+	p := newProblem(down, h, "does not answer in time: see that it has power and can be reached from the hub")
+	p.silent = true
+	return p
 }
 
 // unreached has no port of ours in it, which would be another each time.
