@@ -22,7 +22,6 @@ func TestParseAddress(t *testing.T) {
 		"ilo5-redfish://10.0.0.5/redfish/v1/Systems/1":                             of("https", "10.0.0.5:443", "/redfish/v1/Systems/1"),
 		"ilo5-virtualmedia://10.0.0.5/redfish/v1/Systems/1":                        of("https", "10.0.0.5:443", "/redfish/v1/Systems/1"),
 		"REDFISH://10.0.0.5/redfish/v1/Systems/1":                                  of("https", "10.0.0.5:443", "/redfish/v1/Systems/1"),
-		" redfish://10.0.0.5 ":                                                     of("https", "10.0.0.5:443", ""),
 		"redfish://10.0.0.5/":                                                      of("https", "10.0.0.5:443", ""),
 		"redfish://10.0.0.5/redfish/v1/":                                           of("https", "10.0.0.5:443", ""),
 		"redfish://10.0.0.5/redfish/v1/Systems":                                    of("https", "10.0.0.5:443", ""),
@@ -36,7 +35,7 @@ func TestParseAddress(t *testing.T) {
 		"10.0.0.5":                                     {protocol: ipmi, host: "10.0.0.5:623"},
 		"bmc.example.com:6230":                         {protocol: ipmi, host: "bmc.example.com:6230"},
 	} {
-		got, err := parseAddress(text)
+		got, err := parseAddress(" " + text + "\n")
 		if err != nil || got != want {
 			t.Errorf("%s: got %+v, %v; want %+v", text, got, err, want)
 		}

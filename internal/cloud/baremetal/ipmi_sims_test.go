@@ -146,7 +146,7 @@ func (r *rack) list(cluster string, hosts ...written) {
 func (r *rack) step(t *testing.T) {
 	t.Helper()
 	r.bmcs.tell(t, map[string]any{"step": true})
-	r.clock = r.clock.Add(tick)
+	r.pass(tick)
 }
 
 func TestPowerWithIPMI(t *testing.T) {
@@ -191,16 +191,16 @@ func TestAGuestIsAskedWithIPMIAndThenPoweredOff(t *testing.T) {
 	r.bmcs.tell(t, map[string]any{"deaf": r.port[infraID+"/master-0"]})
 	r.bmcs.tell(t, map[string]any{"simple": r.port[infraID+"/worker-0"]})
 
-	r.stop(t, r.clock) // the worker's BMC cannot ask, so it is powered off
+	r.stop(t, r.time.Now()) // the worker's BMC cannot ask, so it is powered off
 	r.sees(t, "master-0 Running, worker-0 Stopping")
 	for range 3 {
 		r.step(t)
 	}
 	r.sees(t, "master-0 Running, worker-0 Stopped")
-	r.stop(t, r.clock)
+	r.stop(t, r.time.Now())
 	r.sees(t, "master-0 Stopping, worker-0 Stopped")
 	r.pass(grace)
-	r.stop(t, r.clock)
+	r.stop(t, r.time.Now())
 	for range 3 {
 		r.step(t)
 	}
@@ -242,7 +242,7 @@ func TestIpmitoolSeesTheSame(t *testing.T) {
 	}{
 		{func() {}, "Chassis Power is off", "master-0 Stopped"},
 		{func() { tool("on") }, "Chassis Power is on", "master-0 Running"},
-		{func() { r.stop(t, r.clock) }, "Chassis Power is off", "master-0 Stopped"},
+		{func() { r.stop(t, r.time.Now()) }, "Chassis Power is off", "master-0 Stopped"},
 		{func() { r.start(t) }, "Chassis Power is on", "master-0 Running"},
 		{func() { tool("soft") }, "Chassis Power is off", "master-0 Stopped"},
 	} {

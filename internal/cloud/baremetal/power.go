@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/turns"
 	"hotspare.io/hotspare/internal/fault"
@@ -23,8 +25,8 @@ type Power struct {
 	secrets cloud.Secrets
 	memory  memory
 	locked  locked
-	// now is the clock, and patience how long a BMC has for one answer.
-	now      func() time.Time
+	clock   clock.PassiveClock
+	// patience is how long a BMC has for one answer.
 	patience time.Duration
 }
 
@@ -33,7 +35,7 @@ var _ cloud.Power = (*Power)(nil)
 // New makes the bare metal platform. secrets reads the Secrets of the hub.
 func New(secrets cloud.Secrets) *Power {
 	return &Power{
-		secrets: secrets, now: time.Now, patience: turns.Patience,
+		secrets: secrets, clock: clock.RealClock{}, patience: turns.Patience,
 		memory: memory{told: map[string]told{}}, locked: locked{until: map[string]time.Time{}},
 	}
 }
@@ -48,7 +50,7 @@ func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, err
 	var ms cloud.Machines
 	var errs []error
 	for _, s := range all {
-		ms = append(ms, s.machine(p.now()))
+		ms = append(ms, s.machine(p.clock.Now()))
 		if s.err != nil {
 			errs = append(errs, s.err)
 		}
@@ -68,7 +70,7 @@ func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 	}
 	var ms cloud.Machines
 	for _, s := range all {
-		ms = append(ms, s.machine(p.now()))
+		ms = append(ms, s.machine(p.clock.Now()))
 	}
 	done := p.tell(ctx, inv, pick(all, turns.ToStart(ms)), told.starting)
 	return errors.Join(failures(all, "starting"), failures(done, "starting"))
@@ -83,7 +85,7 @@ func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	}
 	age := time.Duration(0)
 	if !ref.Since.IsZero() {
-		age = p.now().Sub(ref.Since)
+		age = p.clock.Now().Sub(ref.Since)
 	}
 	patience := patienceAt(age)
 	next := func(t told, power power, now time.Time) order { return t.stopping(power, now, patience) }
@@ -193,12 +195,12 @@ func (p *Power) look(ctx context.Context, ref cloud.Ref) (inventory, []sight, er
 // tell gives hosts the order that next says, by what their BMCs tell just now.
 func (p *Power) tell(ctx context.Context, inv inventory, hosts []host, next func(told, power, time.Time) order) []sight {
 	return p.visit(ctx, inv.roots, hosts, func(ctx context.Context, n node, t told) error {
-		o := next(t, n.power(), p.now())
+		o := next(t, n.power(), p.clock.Now())
 		switch o {
 		case nothing:
 			return nil
 		case wait:
-			p.memory.note(n.id(), o, p.now())
+			p.memory.note(n.id(), o, p.clock.Now())
 			return nil
 		}
 		err := n.tell(ctx, o)
@@ -207,7 +209,7 @@ func (p *Power) tell(ctx context.Context, inv inventory, hosts []host, next func
 			err = n.tell(ctx, o)
 		}
 		if err == nil {
-			p.memory.note(n.id(), o, p.now())
+			p.memory.note(n.id(), o, p.clock.Now())
 		}
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
@@ -31,7 +32,7 @@ const (
 type lab struct {
 	*Power
 	bmc     *redfishtest.Server
-	clock   time.Time
+	time    *testclock.FakePassiveClock
 	hosts   map[string][]written // by cluster
 	secrets map[types.NamespacedName]map[string]string
 }
@@ -47,7 +48,7 @@ func labOf(bmc *redfishtest.Server) *lab {
 		bmc.Grant(user, password)
 	}
 	l := &lab{
-		bmc: bmc, clock: time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC),
+		bmc: bmc, time: testclock.NewFakePassiveClock(now),
 		hosts: map[string][]written{}, secrets: map[types.NamespacedName]map[string]string{},
 	}
 	l.restart()
@@ -57,7 +58,7 @@ func labOf(bmc *redfishtest.Server) *lab {
 // restart is another process, which remembers nothing.
 func (l *lab) restart() {
 	l.Power = New(l.secret)
-	l.now = func() time.Time { return l.clock }
+	l.clock = l.time
 }
 
 func (l *lab) secret(_ context.Context, name types.NamespacedName) (map[string][]byte, error) {
@@ -74,10 +75,10 @@ func (l *lab) secret(_ context.Context, name types.NamespacedName) (map[string][
 
 func (l *lab) step() {
 	l.bmc.Step()
-	l.clock = l.clock.Add(tick)
+	l.pass(tick)
 }
 
-func (l *lab) pass(d time.Duration) { l.clock = l.clock.Add(d) }
+func (l *lab) pass(d time.Duration) { l.time.SetTime(l.time.Now().Add(d)) }
 
 func named(cluster string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "ns", Name: cluster}

@@ -139,18 +139,18 @@ func statusProblem(h host, status int, said string) problem {
 	if said == "" {
 		said = "status " + strconv.Itoa(status) + ", " + http.StatusText(status)
 	}
-	switch {
-	case status == http.StatusUnauthorized:
+	switch status {
+	case http.StatusUnauthorized:
 		return refusal(h)
-	case status == http.StatusForbidden:
+	case http.StatusForbidden:
 		return newProblem(forbidden, h, "forbids it to the account in %s: %s (give it the role Operator)", h.where, said)
-	case status == http.StatusNotFound:
+	case http.StatusNotFound:
 		return newProblem(missing, h, "has nothing at %s: correct bmc.address in %s", h.path, h.where)
-	case status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
+	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		p := newProblem(unable, h, "cannot do it: %s", said)
 		p.err = errUnable
 		return p
-	case status == http.StatusConflict, status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
+	case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return newProblem(early, h, "cannot do it now: %s", said)
 	}
 	return newProblem(other, h, "fails: %s", said)

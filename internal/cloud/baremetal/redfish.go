@@ -125,21 +125,11 @@ func (b *redfishBMC) system(h host) (*system, error) {
 // only finds the path of the only system. The library's own way reads all systems, and
 // goes round for ever if a page's next one is itself.
 func (b *redfishBMC) only(h host) (string, error) {
-	resp, err := b.client.Get(schemas.DefaultServiceRoot)
+	next, err := b.systems()
 	if err != nil {
 		return "", err
 	}
-	defer schemas.DeferredCleanupHTTPResponse(resp)
-	var root struct {
-		Systems struct {
-			ID string `json:"@odata.id"`
-		}
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&root); err != nil {
-		return "", err
-	}
 	var found []string
-	next := root.Systems.ID
 	for n := 0; n < pages && next != "" && len(found) < 2; n++ {
 		page, err := schemas.GetCollection(b.client, next)
 		if err != nil {
@@ -154,6 +144,22 @@ func (b *redfishBMC) only(h host) (string, error) {
 		return found[0], nil
 	}
 	return "", newProblem(missing, h, "has several systems, %s and others: add the path of one to bmc.address in %s", found[0], h.where)
+}
+
+// systems is the path of the list of systems.
+func (b *redfishBMC) systems() (string, error) {
+	resp, err := b.client.Get(schemas.DefaultServiceRoot) //nolint:bodyclose // the next line but two does
+	if err != nil {
+		return "", err
+	}
+	defer schemas.DeferredCleanupHTTPResponse(resp)
+	var root struct {
+		Systems struct {
+			ID string `json:"@odata.id"`
+		}
+	}
+	err = json.NewDecoder(resp.Body).Decode(&root)
+	return root.Systems.ID, err
 }
 
 func (b *redfishBMC) close(ctx context.Context) {
@@ -227,6 +233,7 @@ type guard struct {
 	basic atomic.Bool
 }
 
+// RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != g.scheme || req.URL.Host != g.host || req.URL.User != nil {
 		return nil, errStray

@@ -81,11 +81,11 @@ func TestTheStateRightAfterAResetIsNotBelieved(t *testing.T) {
 	l.start(t)
 	l.sees(t, "master-0 Starting")
 	// Whoever changes his mind now must not take it for stopped.
-	l.stop(t, l.clock)
+	l.stop(t, l.time.Now())
 	l.sees(t, "master-0 Starting")
 	l.settle()
 	l.sees(t, "master-0 Running")
-	l.stop(t, l.clock)
+	l.stop(t, l.time.Now())
 	l.sees(t, "master-0 Stopping")
 	l.settle()
 	l.sees(t, "master-0 Stopped")
@@ -107,7 +107,7 @@ func TestAStartThatComesToNothingIsRepeated(t *testing.T) {
 func TestAStartWaitsForAShutdownThatGoesOn(t *testing.T) {
 	l := newLab(t)
 	l.add(infraID, "master-0", "master", running)
-	l.stop(t, l.clock)
+	l.stop(t, l.time.Now())
 	l.start(t)
 	l.sees(t, "master-0 Stopping")
 	l.settle()
@@ -120,7 +120,7 @@ func TestAStartWaitsForAShutdownThatGoesOn(t *testing.T) {
 func TestAGuestThatDoesNotShutDownIsPoweredOffAfterTheGrace(t *testing.T) {
 	l := newLab(t)
 	l.one(running, redfishtest.System{State: redfishtest.On, Deaf: true})
-	began := l.clock
+	began := l.time.Now()
 	l.stop(t, began)
 	l.pass(grace - time.Second)
 	l.stop(t, began)
@@ -138,7 +138,7 @@ func TestAGuestThatDoesNotShutDownIsPoweredOffAfterTheGrace(t *testing.T) {
 func TestARestartAsksAgainAndForgetsNoPatienceForEver(t *testing.T) {
 	l := newLab(t)
 	l.add(infraID, "master-0", "master", redfishtest.System{State: redfishtest.On, Deaf: true})
-	began := l.clock
+	began := l.time.Now()
 	const life = grace - time.Minute // too short for the grace
 	for range late/life - 1 {
 		l.stop(t, began)
@@ -157,10 +157,10 @@ func TestARestartAsksAgainAndForgetsNoPatienceForEver(t *testing.T) {
 func TestAHostStuckBetweenTwoStatesIsPoweredOff(t *testing.T) {
 	l := newLab(t)
 	l.add(infraID, "master-0", "master", redfishtest.System{State: redfishtest.PoweringOff})
-	l.stop(t, l.clock)
+	l.stop(t, l.time.Now())
 	l.pass(grace)
 	l.resets(t)
-	l.stop(t, l.clock)
+	l.stop(t, l.time.Now())
 	l.resets(t, "ForceOff c-12345-master-0")
 }
 
@@ -235,7 +235,7 @@ func TestABMCThatIsDownHoldsUpNobody(t *testing.T) {
 			}
 			// It might be on, so the control plane waits for it, but not for ever.
 			ref := refOf(infraID)
-			ref.Since = l.clock
+			ref.Since = l.time.Now()
 			wantFault(t, l.Stop(t.Context(), ref), fault.Unknown, "stopping worker-1")
 			l.settle()
 			wantFault(t, l.Stop(t.Context(), ref), fault.Unknown, "stopping worker-1")
@@ -323,7 +323,7 @@ func TestABMCThatWantsSessionsKeepsNone(t *testing.T) {
 	for range 2 * redfishtest.Sessions {
 		l.sees(t, "master-0 Running, worker-0 Running")
 	}
-	l.stop(t, l.clock)
+	l.stop(t, l.time.Now())
 	if l.bmc.Open() != 0 || l.bmc.Made() == 0 {
 		t.Errorf("%d sessions of %d are left", l.bmc.Open(), l.bmc.Made())
 	}

@@ -64,7 +64,7 @@ func (p *Power) visit(ctx context.Context, roots []byte, hosts []host, do func(c
 // visitOne visits the hosts of one BMC, those of out that group tells.
 func (p *Power) visitOne(ctx context.Context, roots []byte, id string, group []int, out []sight, do func(context.Context, node, told) error) {
 	first := out[group[0]].host
-	deaf := p.locked.refusal(id, first, p.now())
+	deaf := p.locked.refusal(id, first, p.clock.Now())
 	var b bmc
 	if deaf == nil {
 		b = p.open(first, roots)
@@ -82,7 +82,7 @@ func (p *Power) visitOne(ctx context.Context, roots []byte, id string, group []i
 				deaf = s.err
 			}
 			if found.what == refused {
-				p.locked.add(id, p.now())
+				p.locked.add(id, p.clock.Now())
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func (p *Power) one(ctx context.Context, b bmc, s *sight, do func(context.Contex
 		return err
 	}
 	s.power, s.word = n.power(), n.word()
-	s.told = p.memory.of(n.id(), s.power, p.now())
+	s.told = p.memory.of(n.id(), s.power, p.clock.Now())
 	return do(ctx, n, s.told)
 }
 

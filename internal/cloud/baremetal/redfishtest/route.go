@@ -91,7 +91,10 @@ func (s *Server) postSession(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("X-Auth-Token", token)
 	w.Header().Set("Location", path)
-	reply(w, http.StatusCreated, object{"@odata.id": path, "@odata.type": "#Session.v1_7_0.Session", "Id": path[strings.LastIndex(path, "/")+1:], "Name": "Session", "UserName": who.UserName})
+	reply(w, http.StatusCreated, object{
+		"@odata.id": path, "@odata.type": "#Session.v1_7_0.Session", "Id": strings.TrimPrefix(path, sessionsPath+"/"),
+		"Name": "Session", "UserName": who.UserName,
+	})
 }
 
 func (s *Server) deleteSession(w http.ResponseWriter, path string) {
