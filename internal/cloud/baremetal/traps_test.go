@@ -395,7 +395,9 @@ func TestWhatIsNotRedfishIsSaid(t *testing.T) {
 // An order that was redirected would become a request to read, which succeeds.
 func TestAnOrderIsNotRedirected(t *testing.T) {
 	l := newLab(t)
-	l.add(infraID, "master-0", "master", redfishtest.System{Refusal: &redfishtest.Error{Status: http.StatusMovedPermanently, Message: "over there"}})
+	l.add(infraID, "master-0", "master", redfishtest.System{
+		Refusal: &redfishtest.Error{Status: http.StatusMovedPermanently, Message: "over there", Location: "/redfish/v1/"},
+	})
 	wantFault(t, l.Start(t.Context(), refOf(infraID)), fault.Unknown, "starting master-0", "over there")
 }
 

@@ -191,6 +191,9 @@ func (s *Server) reset(w http.ResponseWriter, r *http.Request, sys *System) {
 	case want.ResetType == "":
 		status, message = http.StatusBadRequest, "The action Reset requires the parameter ResetType to be present in the request body."
 	case sys.Refusal != nil:
+		if sys.Refusal.Location != "" {
+			w.Header().Set("Location", sys.Refusal.Location)
+		}
 		status, message = sys.Refusal.Status, sys.Refusal.Message
 	case match != "" && match != sys.etag():
 		status, message = http.StatusPreconditionFailed, "The ETag supplied did not match the current ETag of the resource."

@@ -61,6 +61,8 @@ type System struct {
 type Error struct {
 	Status  int
 	Message string
+	// Location is where to, if it is a redirection.
+	Location string
 }
 
 // A Server is one BMC.
@@ -280,10 +282,10 @@ func (s *Server) knows(user, password string) bool {
 
 func (s *Server) login(user, password string) (token, path string, err *Error) {
 	if !s.knows(user, password) {
-		return "", "", &Error{http.StatusUnauthorized, "The account cannot be used."}
+		return "", "", &Error{Status: http.StatusUnauthorized, Message: "The account cannot be used."}
 	}
 	if len(s.sessions) >= Sessions {
-		return "", "", &Error{http.StatusServiceUnavailable, "The session establishment failed due to the number of simultaneous sessions exceeding the limit of the implementation."}
+		return "", "", &Error{Status: http.StatusServiceUnavailable, Message: "The session establishment failed due to the number of simultaneous sessions exceeding the limit."}
 	}
 	s.made++
 	token, path = fmt.Sprintf("token-%d", s.made), fmt.Sprintf("/redfish/v1/SessionService/Sessions/%d", s.made)
