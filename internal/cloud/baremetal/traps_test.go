@@ -271,12 +271,35 @@ func silent(t *testing.T) string {
 }
 
 func TestABMCThatIsDownIsAskedOnceForAllItsHosts(t *testing.T) {
-	l := newLab(t)
-	at := closed(t)
-	for i := range 6 {
-		l.list(infraID, entry(fmt.Sprintf("host-%d", i), "master", fmt.Sprintf("%s/redfish/v1/Systems/%d", at, i)))
+	c, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	l.fails(t, fault.Unknown, "observing host-0, host-1, host-2, 3 more: its BMC", "connection refused")
+	calls := make(chan struct{}, 100)
+	go func() {
+		defer close(calls)
+		for {
+			conn, err := c.Accept()
+			if err != nil {
+				return
+			}
+			calls <- struct{}{}
+			conn.Close()
+		}
+	}()
+	l := newLab(t)
+	for i := range 6 {
+		l.list(infraID, entry(fmt.Sprintf("host-%d", i), "master", fmt.Sprintf("redfish+http://%s/redfish/v1/Systems/%d", c.Addr(), i)))
+	}
+	l.fails(t, fault.Unknown, "observing host-0, host-1, host-2, 3 more: its BMC", "cannot be reached")
+	c.Close()
+	n := 0
+	for range calls {
+		n++
+	}
+	if n != 1 {
+		t.Errorf("it was called %d times", n)
+	}
 }
 
 func TestAWorkerThatAPersonMustSeeToHoldsUpNobody(t *testing.T) {
