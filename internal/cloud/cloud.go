@@ -33,6 +33,9 @@ type Ref struct {
 	InstallConfig string
 	// Since is when the hub began to hibernate the cluster, while it does; zero if it does not, or has just begun.
 	Since time.Time
+	// Shelve asks for machines to be given back to the platform while they are stopped,
+	// where it knows the difference.
+	Shelve bool
 }
 
 // State is what a machine is doing, as far as its platform tells.

@@ -17,6 +17,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud/azure"
 	"hotspare.io/hotspare/internal/cloud/baremetal"
 	"hotspare.io/hotspare/internal/cloud/gcp"
+	"hotspare.io/hotspare/internal/cloud/openstack"
 	"hotspare.io/hotspare/internal/cloud/vsphere"
 	"hotspare.io/hotspare/internal/fault"
 )
@@ -31,6 +32,7 @@ func addClouds(to cloud.Registry, cfg *rest.Config) (tend crmanager.RunnableFunc
 	vcenters := vsphere.New(secrets)
 	to["aws"], to["azure"], to["gcp"], to["vsphere"] = aws.New(secrets), azure.New(secrets, nil), gcp.New(secrets, gcp.Options{}), vcenters
 	to["baremetal"] = baremetal.New(secrets)
+	to["openstack"] = openstack.New(secrets)
 	return vcenters.Run, nil
 }
 

@@ -62,6 +62,8 @@ const (
 	AnnotationPowerPause = "hive.openshift.io/powerstate-pause"
 	// AnnotationLeaveRequests makes hotspare approve no certificate requests of the cluster's nodes.
 	AnnotationLeaveRequests = "hotspare.io/leave-certificate-requests"
+	// AnnotationShelve makes hibernating shelve servers of OpenStack, which gives their hosts back, instead of stopping them.
+	AnnotationShelve = "hotspare.io/shelve"
 	// AnnotationProtectedDelete makes a ClusterDeployment refuse to be deleted.
 	AnnotationProtectedDelete = "hive.openshift.io/protected-delete"
 	// AnnotationTryInstallOnce limits a ClusterDeployment to one install attempt.

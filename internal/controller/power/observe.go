@@ -160,6 +160,7 @@ func refOf(cd *hivev1.ClusterDeployment) cloud.Ref {
 		Cluster:  client.ObjectKeyFromObject(cd),
 		Platform: cd.Spec.Platform,
 		Metadata: cd.Spec.ClusterMetadata,
+		Shelve:   annotated(cd, hivev1.AnnotationShelve),
 	}
 	if ref.Metadata != nil {
 		ref.InfraID = ref.Metadata.InfraID

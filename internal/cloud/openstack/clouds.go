@@ -1,0 +1,262 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// secretKey is where Hive and the installer look for credentials.
+const secretKey = "clouds.yaml"
+
+// section is what this package reads of spec.platform.openstack.
+type section struct {
+	Cloud                 string `json:"cloud"`
+	CredentialsSecretRef  named  `json:"credentialsSecretRef"`
+	CertificatesSecretRef named  `json:"certificatesSecretRef"`
+}
+
+type named struct {
+	Name string `json:"name"`
+}
+
+// entry is one cloud of a clouds.yaml, as openstackclient understands it. Files that it
+// may name (cacert, cert, key, a profile) are on some other computer.
+type entry struct {
+	AuthType     string `json:"auth_type"`
+	Auth         auth   `json:"auth"`
+	Region       string `json:"region_name"`
+	Interface    string `json:"interface"`
+	EndpointType string `json:"endpoint_type"`
+	Verify       *bool  `json:"verify"`
+}
+
+type auth struct {
+	URL               string `json:"auth_url"`
+	Username          string `json:"username"`
+	UserID            string `json:"user_id"`
+	Password          string `json:"password"`
+	UserDomain        string `json:"user_domain_name"`
+	UserDomainID      string `json:"user_domain_id"`
+	Project           string `json:"project_name"`
+	ProjectID         string `json:"project_id"`
+	ProjectDomain     string `json:"project_domain_name"`
+	ProjectDomainID   string `json:"project_domain_id"`
+	Domain            string `json:"domain_name"`
+	DomainID          string `json:"domain_id"`
+	Credential        string `json:"application_credential_name"`
+	CredentialID      string `json:"application_credential_id"`
+	CredentialsSecret string `json:"application_credential_secret"`
+}
+
+// identity is who logs in, and where.
+type identity struct {
+	entry
+	cloud           string
+	cluster, secret types.NamespacedName
+	roots           *x509.CertPool // nil is the system's
+}
+
+// identify reads the credentials of a cluster.
+func (p Power) identify(ctx context.Context, ref cloud.Ref) (*identity, error) {
+	var set section
+	if ref.Platform.OpenStack != nil {
+		if err := json.Unmarshal(ref.Platform.OpenStack.Raw, &set); err != nil {
+			return nil, fault.Denying("reading spec.platform.openstack of ClusterDeployment %s: %w", ref.Cluster, err)
+		}
+	}
+	if set.CredentialsSecretRef.Name == "" {
+		return nil, fault.Denying("ClusterDeployment %s names no credentials: set spec.platform.openstack.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
+	}
+	who := &identity{cloud: set.Cloud, cluster: ref.Cluster}
+	who.secret = types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CredentialsSecretRef.Name}
+	data, err := p.secrets(ctx, who.secret)
+	if err != nil {
+		return nil, fmt.Errorf("reading credentials: %w", err)
+	}
+	if err := who.read(data[secretKey]); err != nil {
+		return nil, err
+	}
+	if set.CertificatesSecretRef.Name == "" {
+		return who, nil
+	}
+	who.roots, err = p.certificates(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CertificatesSecretRef.Name})
+	return who, err
+}
+
+// certificates are the system's and those in all keys of a Secret; the installer takes any key.
+func (p Power) certificates(ctx context.Context, name types.NamespacedName) (*x509.CertPool, error) {
+	data, err := p.secrets(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the cloud's certificates: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool() // a system without certificates trusts nobody else
+	}
+	some := false
+	for _, raw := range data {
+		some = pool.AppendCertsFromPEM(raw) || some
+	}
+	if !some {
+		return nil, fault.Denying("Secret %s, named by spec.platform.openstack.certificatesSecretRef, has no PEM certificate in any key: add the CA of the cloud", name)
+	}
+	return pool, nil
+}
+
+// read finds the cluster's cloud in a clouds.yaml. What stands there is in no error:
+// the parser's own words would quote it.
+func (who *identity) read(raw []byte) error {
+	if len(raw) == 0 {
+		return who.denied("the key is missing or empty")
+	}
+	var file struct {
+		Clouds map[string]entry `json:"clouds"`
+	}
+	if err := yaml.Unmarshal(raw, &file); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) && wrong.Field != "" {
+			return who.denied(fmt.Sprintf("%s is a %s, where a %s should be", wrong.Field, wrong.Value, wrong.Type.Kind()))
+		}
+		return who.denied("that is not a clouds.yaml")
+	}
+	there := strings.Join(slices.Sorted(maps.Keys(file.Clouds)), ", ")
+	if who.cloud == "" {
+		return fault.Denying("spec.platform.openstack.cloud of ClusterDeployment %s is empty: set it to a cloud of key %s of Secret %s, which has: %s", who.cluster, secretKey, who.secret, there)
+	}
+	one, ok := file.Clouds[who.cloud]
+	if !ok {
+		return who.denied(fmt.Sprintf("there is no cloud %q, as spec.platform.openstack.cloud of ClusterDeployment %s says, but: %s", who.cloud, who.cluster, there))
+	}
+	who.entry = one
+	if why := one.wrong(); why != "" {
+		return who.denied(fmt.Sprintf("cloud %q %s", who.cloud, why))
+	}
+	return nil
+}
+
+// denied says where the credentials are, what is wrong, and what to do.
+func (who *identity) denied(why string) error {
+	return fault.Denying("credentials in Secret %s, key %s: %s: put a clouds.yaml there with an application credential, or a user's password, "+
+		"for the project of the cluster's servers", who.secret, secretKey, why)
+}
+
+// wrong is what an entry lacks, or has too much.
+func (e entry) wrong() string {
+	a := e.Auth
+	u, err := url.Parse(a.URL)
+	switch {
+	case a.URL == "":
+		return "has no auth.auth_url: hotspare reads no profiles of well-known clouds"
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return "has an auth.auth_url that is no URL of a web server"
+	case !slices.Contains([]string{"", "password", "v3password", "v3applicationcredential"}, e.AuthType):
+		return "has an auth_type that hotspare does not know: it knows password and v3applicationcredential"
+	case !slices.Contains([]string{"public", "internal", "admin"}, e.availability()):
+		return "has an interface that is not public, internal or admin"
+	case e.byCredential():
+		return a.credentialWrong()
+	default:
+		return a.passwordWrong()
+	}
+}
+
+func (a auth) credentialWrong() string {
+	switch {
+	case a.CredentialsSecret == "":
+		return "has no auth.application_credential_secret"
+	case a.CredentialID == "" && a.Credential == "":
+		return "has no auth.application_credential_id"
+	case a.CredentialID == "" && a.UserID == "" && (a.Username == "" || a.userDomain() == domain{}):
+		return "has an auth.application_credential_name, and does not say whose: set auth.application_credential_id, or auth.username and auth.user_domain_name"
+	}
+	return ""
+}
+
+func (a auth) passwordWrong() string {
+	switch {
+	case a.Password == "":
+		return "has neither auth.password nor auth.application_credential_secret"
+	case a.Username == "" && a.UserID == "":
+		return "has no auth.username"
+	case a.UserID == "" && a.userDomain() == domain{}:
+		return "has no auth.user_domain_name"
+	case a.ProjectID == "" && a.Project == "":
+		return "has no auth.project_id or auth.project_name"
+	case a.ProjectID == "" && a.projectDomain() == domain{}:
+		return "has no auth.project_domain_name"
+	}
+	return ""
+}
+
+func (e entry) byCredential() bool {
+	return e.AuthType == "v3applicationcredential" || e.AuthType == "" && e.Auth.CredentialsSecret != ""
+}
+
+// availability is which of a service's endpoints to use.
+func (e entry) availability() string {
+	return strings.TrimSuffix(cmp.Or(e.Interface, e.EndpointType, "public"), "URL") // publicURL is an older spelling
+}
+
+// domain is one of Keystone's, by ID or by name.
+type domain struct{ id, name string }
+
+func (a auth) userDomain() domain {
+	return domainOf(a.UserDomainID, a.UserDomain, a.DomainID, a.Domain)
+}
+
+func (a auth) projectDomain() domain {
+	return domainOf(a.ProjectDomainID, a.ProjectDomain, a.DomainID, a.Domain)
+}
+
+func domainOf(id, name, otherID, otherName string) domain {
+	switch {
+	case id != "":
+		return domain{id: id}
+	case name != "":
+		return domain{name: name}
+	case otherID != "":
+		return domain{id: otherID}
+	}
+	return domain{name: otherName}
+}
+
+// login is the entry in the SDK's words.
+func (e entry) login() *gophercloud.AuthOptions {
+	a := e.Auth
+	out := &gophercloud.AuthOptions{IdentityEndpoint: a.URL, AllowReauth: true}
+	if a.UserID != "" {
+		out.UserID = a.UserID
+	} else {
+		out.Username, out.DomainID, out.DomainName = a.Username, a.userDomain().id, a.userDomain().name
+	}
+	if e.byCredential() {
+		out.ApplicationCredentialID, out.ApplicationCredentialSecret = a.CredentialID, a.CredentialsSecret
+		if a.CredentialID == "" {
+			out.ApplicationCredentialName = a.Credential
+		} else {
+			out.UserID, out.Username, out.DomainID, out.DomainName = "", "", "", "" // the ID says whose it is
+		}
+		return out
+	}
+	out.Password = a.Password
+	out.Scope = &gophercloud.AuthScope{ProjectID: a.ProjectID}
+	if a.ProjectID == "" {
+		out.Scope = &gophercloud.AuthScope{ProjectName: a.Project, DomainID: a.projectDomain().id, DomainName: a.projectDomain().name}
+	}
+	return out
+}

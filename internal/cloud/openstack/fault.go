@@ -1,0 +1,206 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install/scrub"
+)
+
+// How long to wait before the next try: busy for a cloud with too much to do, full for a
+// quota that somebody must leave.
+const (
+	busy = 30 * time.Second
+	full = 3 * time.Minute
+)
+
+// longest bounds the wait that a cloud may ask for.
+const longest = 10 * time.Minute
+
+// kinds is what to do about an error, by its status. What is not there is Unknown.
+var kinds = map[int]fault.Kind{
+	http.StatusBadRequest:            fault.Denied,
+	http.StatusUnauthorized:          fault.Denied,
+	http.StatusForbidden:             fault.Denied, // but for quotas: see explain
+	http.StatusNotFound:              fault.Denied, // of a whole API; for a server see outcome
+	http.StatusNotAcceptable:         fault.Denied,
+	http.StatusConflict:              fault.Wait,
+	http.StatusRequestEntityTooLarge: fault.Wait, // how older clouds say that there are too many requests
+	http.StatusTooManyRequests:       fault.Wait,
+	498:                              fault.Wait, // the same, of some proxies
+	http.StatusInternalServerError:   fault.Wait,
+	http.StatusBadGateway:            fault.Wait,
+	http.StatusServiceUnavailable:    fault.Wait,
+	http.StatusGatewayTimeout:        fault.Wait,
+	http.StatusMovedPermanently:      fault.Denied,
+	http.StatusFound:                 fault.Denied,
+	http.StatusMultipleChoices:       fault.Denied,
+	http.StatusTemporaryRedirect:     fault.Denied,
+	http.StatusPermanentRedirect:     fault.Denied,
+}
+
+// answer is what a cloud said instead of doing what it was asked.
+type answer struct {
+	status int
+	words  string
+	after  time.Duration
+	err    error
+}
+
+func (a answer) Error() string { return a.words }
+func (a answer) Unwrap() error { return a.err }
+
+// answerOf reads an error of the SDK. Its own words have the whole body of the answer.
+func (s *session) answerOf(err error) (answer, bool) {
+	var said gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &said) {
+		return answer{}, false
+	}
+	a := answer{status: said.Actual, words: s.scrub(wordsOf(said)), after: busy}
+	if n, err := strconv.Atoi(said.ResponseHeader.Get("Retry-After")); err == nil && n > 0 {
+		a.after = min(time.Duration(n)*time.Second, longest)
+	}
+	return a, true
+}
+
+// wordsOf is the message within an answer: {"conflictingRequest": {"message": …}} of
+// Nova, {"error": {"message": …}} of Keystone.
+func wordsOf(said gophercloud.ErrUnexpectedResponseCode) string {
+	var body map[string]struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(said.Body, &body) == nil {
+		for _, inner := range body {
+			if inner.Message != "" {
+				return strings.Join(strings.Fields(inner.Message), " ")
+			}
+		}
+	}
+	return strings.TrimSpace(fmt.Sprintf("status %d %s", said.Actual, http.StatusText(said.Actual)))
+}
+
+// scrub takes the credentials out of a cloud's words.
+func (s *session) scrub(words string) string {
+	return scrub.Text(words, s.Auth.Password, s.Auth.CredentialsSecret, s.provider.Token())
+}
+
+// refusal explains why logging in has failed.
+func (s *session) refusal(err error) error {
+	doing := fmt.Sprintf("logging in to Keystone at %s", s.Auth.URL)
+	a, ok := s.answerOf(err)
+	switch {
+	case !ok:
+		return s.unanswered(doing, err)
+	case kinds[a.status] == fault.Wait:
+		return fault.Waiting(a.after, "%s: it asks to try again later: %w", doing, a)
+	case a.status == http.StatusUnauthorized:
+		return fmt.Errorf("%s: %w", doing, s.denied(fmt.Sprintf("Keystone refuses what cloud %q has: %s", s.cloud, a.words)))
+	case kinds[a.status] == fault.Denied:
+		return fmt.Errorf("%s: %w", doing, s.denied(fmt.Sprintf("auth.auth_url of cloud %q is not that of a Keystone with API version 3, or it does not take what is there: %s", s.cloud, a.words)))
+	}
+	return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, a))
+}
+
+// explain translates an error of Nova.
+func (s *session) explain(doing string, err error) error {
+	var lapsed *gophercloud.ErrUnableToReauthenticate
+	if errors.As(err, &lapsed) {
+		return fmt.Errorf("%s: %w", doing, s.refusal(lapsed.ErrReauth))
+	}
+	a, ok := s.answerOf(err)
+	switch {
+	case !ok:
+		return s.unanswered(doing, err)
+	case a.status == http.StatusUnauthorized:
+		return fmt.Errorf("%s: %w", doing, s.denied("Nova refuses the token that Keystone gave for it"))
+	case a.status == http.StatusForbidden && strings.Contains(strings.ToLower(a.words), "quota"):
+		return fault.NoCapacity(full, "%s: Nova says: %w: free some of the project's quota, or have it raised", doing, a)
+	case a.status == http.StatusForbidden:
+		return fault.Denying("%s: Nova says: %w: give the user or application credential of Secret %s, key %s, a role of the project that may (member)", doing, a, s.secret, secretKey)
+	case a.status == http.StatusNotAcceptable:
+		return fault.Denying("%s: Nova says: %w: hotspare needs its API in version %s, that of OpenStack Stein, or newer", doing, a, microversion)
+	case a.status == http.StatusBadRequest && strings.Contains(a.words, "marker"):
+		return fault.Waiting(busy, "%s: a server has gone while they were listed: %w", doing, a)
+	case kinds[a.status] == fault.Wait:
+		return fault.Waiting(a.after, "%s: Nova asks to try again later: %w", doing, a)
+	}
+	return fault.New(kinds[a.status], fmt.Errorf("%s: Nova says: %w", doing, a))
+}
+
+// unanswered tells of a request that nobody has answered.
+func (s *session) unanswered(doing string, err error) error {
+	var sent *url.Error
+	if errors.As(err, &sent) {
+		err = sent.Err // what is around it is the URL
+	}
+	var untrusted *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &untrusted):
+		return fault.Denying("%s: %w: put the CA of the cloud into the Secret named by spec.platform.openstack.certificatesSecretRef of ClusterDeployment %s", doing, err, s.cluster)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fault.New(fault.Unknown, fmt.Errorf("%s: no answer in time: %w", doing, err))
+	}
+	return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, hidden{err, s.scrub(err.Error())}))
+}
+
+// hidden is an error whose words may have been changed.
+type hidden struct {
+	error
+	words string
+}
+
+func (h hidden) Error() string { return h.words }
+func (h hidden) Unwrap() error { return h.error }
+
+// request is something that a server was asked for.
+type request struct {
+	doing          string
+	srv            *server
+	becoming, want cloud.State
+}
+
+// outcome is what came of it. A server that is gone, or is already as it should be, is
+// success. Nova says 409 for all that it does not do now, be it done already, be there
+// something else to do first, or has somebody locked the server; so the server is
+// looked at again.
+func (s *session) outcome(ctx context.Context, r request, err error) error {
+	if err == nil || gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		return nil
+	}
+	doing := r.doing + " server " + r.srv.Name
+	if !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
+		return s.explain(doing, err)
+	}
+	var now server
+	switch got := servers.Get(ctx, s.nova, r.srv.ID).ExtractInto(&now); {
+	case gophercloud.ResponseCodeIs(got, http.StatusNotFound):
+		return nil
+	case got != nil:
+		return s.explain(doing, errors.Join(err, got))
+	}
+	said, _ := s.answerOf(err)
+	switch state, _ := now.state(); {
+	case state == r.want, state == r.becoming:
+		return nil
+	case now.Locked:
+		return fault.Denying("%s: somebody has locked it: openstack server unlock %s", doing, now.ID)
+	case state == cloud.Failed:
+		return nil // Observe says so, and what to do
+	default:
+		return fault.Waiting(busy, "%s: Nova has something else to do first: %s", doing, cmp.Or(said.words, now.Status))
+	}
+}

@@ -1,0 +1,119 @@
+// Package openstack starts and stops the machines of clusters on OpenStack.
+//
+// Machines are the servers of the project that the installer has marked with the
+// cluster's infraID: by metadata openshiftClusterID, or by a tag of that name. A name
+// alone makes nothing the cluster's. Those named <infraID>-master-… are the control
+// plane.
+package openstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/turns"
+)
+
+// Power is Nova, of any cloud: which one, the cluster's clouds.yaml says.
+type Power struct {
+	secrets cloud.Secrets
+}
+
+var _ cloud.Power = Power{}
+
+// New makes an actuator that finds credentials by way of secrets. It reads no
+// environment and no files, but for the proxy that Go programs use and the CAs that
+// the system trusts.
+func New(secrets cloud.Secrets) Power { return Power{secrets: secrets} }
+
+// Observe returns the servers of the cluster. If a part of the cloud is down, that is
+// an error: the servers there are unknown, not gone.
+func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
+	s, seen, err := p.look(ctx, ref)
+	if err == nil {
+		defer s.close()
+		err = seen.hidden
+	}
+	if err != nil {
+		return nil, fmt.Errorf("observing servers of %s: %w", ref.InfraID, err)
+	}
+	return seen.machines(), nil
+}
+
+// Start starts the control plane and, once most of it runs, the workers. What is
+// shelved is unshelved, and what somebody has paused or suspended goes on.
+func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
+	s, seen, err := p.look(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("starting servers of %s: %w", ref.InfraID, err)
+	}
+	defer s.close()
+	return errors.Join(seen.hidden, turns.Each(ctx, turns.ToStart(seen.machines()), func(ctx context.Context, name string) error {
+		return s.start(ctx, seen.servers[name])
+	}))
+}
+
+// Stop stops the workers and, once none of them runs, the control plane; or shelves
+// them, if the cluster asks for it. A server that is starting is left for a later call:
+// Nova refuses to stop it.
+func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
+	s, seen, err := p.look(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("stopping servers of %s: %w", ref.InfraID, err)
+	}
+	defer s.close()
+	return errors.Join(seen.hidden, turns.Each(ctx, turns.ToStop(seen.machines(), seen.hidden == nil), func(ctx context.Context, name string) error {
+		return s.stop(ctx, seen.servers[name], ref.Shelve)
+	}))
+}
+
+// look logs in and lists the cluster's servers. Unless that is an error, the session is
+// the caller's to close.
+func (p Power) look(ctx context.Context, ref cloud.Ref) (*session, *sight, error) {
+	who, err := p.identify(ctx, ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := who.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen, err := s.list(ctx, ref.InfraID)
+	if err != nil {
+		s.close()
+	}
+	return s, seen, err
+}
+
+func (s *session) start(ctx context.Context, srv *server) error {
+	var err error
+	switch srv.Status {
+	case "SHUTOFF":
+		err = servers.Start(ctx, s.nova, srv.ID).ExtractErr()
+	case "SHELVED", "SHELVED_OFFLOADED":
+		err = servers.Unshelve(ctx, s.nova, srv.ID, servers.UnshelveOpts{}).ExtractErr()
+	case "PAUSED":
+		err = servers.Unpause(ctx, s.nova, srv.ID).ExtractErr()
+	case "SUSPENDED":
+		err = servers.Resume(ctx, s.nova, srv.ID).ExtractErr()
+	default:
+		return nil // it has failed: Nova starts none of those, and Observe says what to do
+	}
+	return s.outcome(ctx, request{doing: "starting", srv: srv, becoming: cloud.Starting, want: cloud.Running}, err)
+}
+
+func (s *session) stop(ctx context.Context, srv *server, shelve bool) error {
+	state, _ := srv.state()
+	switch {
+	case state == cloud.Starting, state == cloud.Failed && srv.Status != "ERROR":
+		return nil // Nova would refuse; the former is stopped when it runs, of the latter Observe tells
+	case shelve && state == cloud.Running:
+		err := servers.Shelve(ctx, s.nova, srv.ID).ExtractErr()
+		return s.outcome(ctx, request{doing: "shelving", srv: srv, becoming: cloud.Stopping, want: cloud.Stopped}, err)
+	}
+	err := servers.Stop(ctx, s.nova, srv.ID).ExtractErr()
+	return s.outcome(ctx, request{doing: "stopping", srv: srv, becoming: cloud.Stopping, want: cloud.Stopped}, err)
+}

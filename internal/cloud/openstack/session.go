@@ -1,0 +1,104 @@
+package openstack
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+
+	"github.com/gophercloud/gophercloud/v2"
+	sdk "github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+
+	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// microversion is the first of Nova's API that lists servers of a cell that is down, as
+// far as they are known, rather than leaving them out: that of OpenStack Stein. It has
+// tags and locks, too.
+const microversion = "2.69"
+
+// session is a cloud in the name of one cluster, for one call of Power. A call gets a
+// token of its own, so credentials that are taken away work no longer than that.
+type session struct {
+	*identity
+	provider *gophercloud.ProviderClient
+	nova     *gophercloud.ServiceClient
+}
+
+// open logs in. The session is the caller's to close.
+func (who *identity) open(ctx context.Context) (*session, error) {
+	provider, err := sdk.NewClient(who.Auth.URL)
+	if err != nil {
+		return nil, who.denied("auth.auth_url cannot be used")
+	}
+	provider.HTTPClient = *who.client()
+	s := &session{identity: who, provider: provider}
+	if err := s.login(ctx); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *session) login(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, turns.Patience)
+	defer cancel()
+	if err := sdk.AuthenticateV3(ctx, s.provider, s.entry.login(), gophercloud.EndpointOpts{}); err != nil {
+		return s.refusal(err)
+	}
+	// The SDK's own way to an endpoint asks servers, without a deadline.
+	at := s.endpoint()
+	if at == "" {
+		return fault.Denying("Keystone at %s knows no %s endpoint of type compute in region %q: correct region_name and interface of cloud %q in key %s of Secret %s",
+			s.Auth.URL, s.availability(), s.Region, s.cloud, secretKey, s.secret)
+	}
+	s.nova = &gophercloud.ServiceClient{ProviderClient: s.provider, Endpoint: gophercloud.NormalizeURL(at), Type: "compute", Microversion: microversion}
+	return nil
+}
+
+// endpoint is where the cloud has Nova; "" if it has none.
+func (s *session) endpoint() string {
+	got, ok := s.provider.GetAuthResult().(tokens.CreateResult)
+	if !ok {
+		return ""
+	}
+	catalog, err := got.ExtractServiceCatalog()
+	if err != nil {
+		return ""
+	}
+	for _, service := range catalog.Entries {
+		for _, e := range service.Endpoints {
+			if service.Type == "compute" && e.Interface == s.availability() && (s.Region == "" || s.Region == e.Region || s.Region == e.RegionID) {
+				return e.URL
+			}
+		}
+	}
+	return ""
+}
+
+// project names the project for users.
+func (s *session) project() string {
+	if got, ok := s.provider.GetAuthResult().(tokens.CreateResult); ok {
+		if project, err := got.ExtractProject(); err == nil && project != nil {
+			return project.Name
+		}
+	}
+	return "of cloud " + s.cloud
+}
+
+// client makes connections of its own, and follows no redirects: those would take
+// passwords and tokens along to whatever host they name.
+func (who *identity) client() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is what the standard library says
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: who.roots}
+	if who.Verify != nil && !*who.Verify {
+		t.TLSClientConfig.InsecureSkipVerify = true // whoever wrote the password into clouds.yaml wrote that, too
+	}
+	return &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func (s *session) close() { s.provider.HTTPClient.CloseIdleConnections() }

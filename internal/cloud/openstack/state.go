@@ -1,0 +1,129 @@
+package openstack
+
+import (
+	"cmp"
+	"fmt"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/install/scrub"
+)
+
+// server is what counts here of a server of Nova.
+type server struct {
+	ID       string            `json:"id"`
+	Name     string            `json:"name"`
+	Status   string            `json:"status"`
+	Task     string            `json:"OS-EXT-STS:task_state"`
+	Metadata map[string]string `json:"metadata"`
+	Tags     []string          `json:"tags"`
+	Locked   bool              `json:"locked"`
+	Fault    struct {
+		Message string `json:"message"`
+	} `json:"fault"`
+}
+
+// states is every status of a server that Nova's API has, but those of deleted servers.
+var states = map[string]cloud.State{
+	"ACTIVE":            cloud.Running,
+	"PASSWORD":          cloud.Running, // it gets another password, and runs
+	"MIGRATING":         cloud.Running, // to another host, and runs
+	"BUILD":             cloud.Starting,
+	"REBUILD":           cloud.Starting,
+	"REBOOT":            cloud.Starting,
+	"HARD_REBOOT":       cloud.Starting,
+	"RESIZE":            cloud.Starting,
+	"REVERT_RESIZE":     cloud.Starting,
+	"SHUTOFF":           cloud.Stopped,
+	"SHELVED":           cloud.Stopped,
+	"SHELVED_OFFLOADED": cloud.Stopped,
+	"PAUSED":            cloud.Stopped,
+	"SUSPENDED":         cloud.Stopped,
+	"ERROR":             cloud.Failed,
+	"RESCUE":            cloud.Failed,
+	"VERIFY_RESIZE":     cloud.Failed,
+}
+
+// gone are the statuses of servers that are deleted. Some clouds keep them for a while,
+// so that they can be restored; the cluster has lost them.
+var gone = map[string]bool{"DELETED": true, "SOFT_DELETED": true}
+
+// tasks is every task that Nova can be at with a server. One without a state leaves
+// the server as its status tells: it runs, or does not, while Nova copies its disk.
+var tasks = map[string]cloud.State{
+	"scheduling":           cloud.Starting,
+	"block_device_mapping": cloud.Starting,
+	"networking":           cloud.Starting,
+	"spawning":             cloud.Starting,
+	"powering-on":          cloud.Starting,
+	"unpausing":            cloud.Starting,
+	"resuming":             cloud.Starting,
+	"restoring":            cloud.Starting,
+	"unshelving":           cloud.Starting,
+	"unrescuing":           cloud.Starting,
+	"rebooting":            cloud.Starting,
+	"reboot_pending":       cloud.Starting,
+	"reboot_started":       cloud.Starting,
+	"rebooting_hard":       cloud.Starting,
+	"reboot_pending_hard":  cloud.Starting,
+	"reboot_started_hard":  cloud.Starting,
+	"rebuilding":           cloud.Starting,
+
+	"rebuild_block_device_mapping": cloud.Starting,
+	"rebuild_spawning":             cloud.Starting,
+
+	"powering-off":                  cloud.Stopping,
+	"pausing":                       cloud.Stopping,
+	"suspending":                    cloud.Stopping,
+	"shelving":                      cloud.Stopping,
+	"shelving_image_pending_upload": cloud.Stopping,
+	"shelving_image_uploading":      cloud.Stopping,
+	"shelving_offloading":           cloud.Stopping,
+	"deleting":                      cloud.Stopping,
+	"soft-deleting":                 cloud.Stopping,
+
+	"image_snapshot":         "",
+	"image_snapshot_pending": "",
+	"image_pending_upload":   "",
+	"image_uploading":        "",
+	"image_backup":           "",
+	"updating_password":      "",
+	"migrating":              "",
+	"rescuing":               "",
+	"resize_prep":            "",
+	"resize_migrating":       "",
+	"resize_migrated":        "",
+	"resize_finish":          "",
+	"resize_reverting":       "",
+	"resize_confirming":      "",
+}
+
+// state is what the server is doing, and for Failed and Unknown why.
+func (s *server) state() (cloud.State, string) {
+	byTask, known := tasks[s.Task]
+	if s.Task != "" && !known {
+		return cloud.Unknown, fmt.Sprintf("Nova is at task %q with it, which hotspare does not know", s.Task)
+	}
+	if byTask != "" {
+		return byTask, ""
+	}
+	state := states[s.Status]
+	switch {
+	case state == "":
+		return cloud.Unknown, fmt.Sprintf("Nova says %q, a status that hotspare does not know", s.Status)
+	case state == cloud.Failed:
+		return state, s.trouble()
+	}
+	return state, ""
+}
+
+// trouble tells what to do about a status that is neither running nor stopped.
+func (s *server) trouble() string {
+	switch s.Status {
+	case "RESCUE":
+		return "RESCUE: somebody has booted it from another image: openstack server unrescue " + s.ID
+	case "VERIFY_RESIZE":
+		return "VERIFY_RESIZE: somebody has resized it: openstack server resize confirm " + s.ID + ", or revert"
+	}
+	why := cmp.Or(scrub.Text(s.Fault.Message), "Nova gives no reason")
+	return "ERROR: " + why + ": when that is put right, openstack server reboot --hard " + s.ID
+}
