@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,6 +70,7 @@ type identity struct {
 	cloud           string
 	cluster, secret types.NamespacedName
 	roots           *x509.CertPool // nil is the system's
+	patience        time.Duration
 }
 
 // identify reads the credentials of a cluster.
@@ -82,7 +84,7 @@ func (p Power) identify(ctx context.Context, ref cloud.Ref) (*identity, error) {
 	if set.CredentialsSecretRef.Name == "" {
 		return nil, fault.Denying("ClusterDeployment %s names no credentials: set spec.platform.openstack.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
 	}
-	who := &identity{cloud: set.Cloud, cluster: ref.Cluster}
+	who := &identity{cloud: set.Cloud, cluster: ref.Cluster, patience: p.patience}
 	who.secret = types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CredentialsSecretRef.Name}
 	data, err := p.secrets(ctx, who.secret)
 	if err != nil {

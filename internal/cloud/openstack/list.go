@@ -10,7 +10,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"hotspare.io/hotspare/internal/cloud"
-	"hotspare.io/hotspare/internal/cloud/turns"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -62,7 +61,7 @@ func (s *session) list(ctx context.Context, infraID string) (*sight, error) {
 // page gets the servers behind the one with ID marker. Nova's own links to the next page
 // are not followed: behind a proxy they often lead elsewhere, and without TLS.
 func (s *session) page(ctx context.Context, marker string) (page, error) {
-	ctx, cancel := context.WithTimeout(ctx, turns.Patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	if marker != "" {

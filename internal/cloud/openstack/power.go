@@ -10,16 +10,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/turns"
+	"hotspare.io/hotspare/internal/fault"
 )
 
 // Power is Nova, of any cloud: which one, the cluster's clouds.yaml says.
 type Power struct {
-	secrets cloud.Secrets
+	secrets  cloud.Secrets
+	patience time.Duration // for one request
 }
 
 var _ cloud.Power = Power{}
@@ -27,7 +32,7 @@ var _ cloud.Power = Power{}
 // New makes an actuator that finds credentials by way of secrets. It reads no
 // environment and no files, but for the proxy that Go programs use and the CAs that
 // the system trusts.
-func New(secrets cloud.Secrets) Power { return Power{secrets: secrets} }
+func New(secrets cloud.Secrets) Power { return Power{secrets: secrets, patience: turns.Patience} }
 
 // Observe returns the servers of the cluster. If a part of the cloud is down, that is
 // an error: the servers there are unknown, not gone.
@@ -58,17 +63,42 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 
 // Stop stops the workers and, once none of them runs, the control plane; or shelves
 // them, if the cluster asks for it. A server that is starting is left for a later call:
-// Nova refuses to stop it.
+// Nova refuses to stop it. Workers that we may not stop, today or later, hold up nobody.
 func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	s, seen, err := p.look(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping servers of %s: %w", ref.InfraID, err)
 	}
 	defer s.close()
-	return errors.Join(seen.hidden, turns.Each(ctx, turns.ToStop(seen.machines(), seen.hidden == nil), func(ctx context.Context, name string) error {
-		return s.stop(ctx, seen.servers[name], ref.Shelve)
-	}))
+	var denied names
+	stop := func(ctx context.Context, name string) error {
+		err := s.stop(ctx, seen.servers[name], ref.Shelve)
+		if fault.Of(err) == fault.Denied {
+			denied.add(name)
+		}
+		return err
+	}
+	ms := seen.machines()
+	first := turns.ToStop(ms, seen.hidden == nil)
+	errs := []error{seen.hidden, turns.Each(ctx, first, stop)}
+	rest := slices.DeleteFunc(ms, func(m cloud.Machine) bool { return denied.has(m.Name) })
+	then := slices.DeleteFunc(turns.ToStop(rest, seen.hidden == nil), func(name string) bool { return slices.Contains(first, name) })
+	return errors.Join(append(errs, turns.Each(ctx, then, stop))...)
 }
+
+// names may be added to by several at once.
+type names struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (n *names) add(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, name)
+}
+
+func (n *names) has(name string) bool { return slices.Contains(n.list, name) }
 
 // look logs in and lists the cluster's servers. Unless that is an error, the session is
 // the caller's to close.

@@ -9,7 +9,6 @@ import (
 	sdk "github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
-	"hotspare.io/hotspare/internal/cloud/turns"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -42,7 +41,7 @@ func (who *identity) open(ctx context.Context) (*session, error) {
 }
 
 func (s *session) login(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, turns.Patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	if err := sdk.AuthenticateV3(ctx, s.provider, s.entry.login(), gophercloud.EndpointOpts{}); err != nil {
 		return s.refusal(err)

@@ -1,0 +1,234 @@
+package openstack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/cloudtest"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+const infraID = "c-12345"
+
+// lab is the platform with a cloud to play in.
+type lab struct {
+	Power
+	*sim
+	// secrets are those of namespace clusters of the hub.
+	secrets map[string]map[string][]byte
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{sim: newSim(t), secrets: map[string]map[string][]byte{}}
+	l.secrets["os-creds"] = map[string][]byte{secretKey: l.clouds(nil)}
+	l.Power = New(l.secret)
+	return l
+}
+
+func (l *lab) secret(_ context.Context, name types.NamespacedName) (map[string][]byte, error) {
+	data, ok := l.secrets[name.Name]
+	if !ok || name.Namespace != "clusters" {
+		return nil, fault.Denying("no Secret %s", name)
+	}
+	return data, nil
+}
+
+// clouds is a clouds.yaml with the cloud "lab", after a change.
+func (l *lab) clouds(change func(cloud, auth map[string]any)) []byte {
+	auth := map[string]any{
+		"auth_url": l.URL + "/identity", "username": user, "password": password, "user_domain_name": "Default",
+		"project_name": project, "project_domain_name": "Default",
+	}
+	one := map[string]any{"auth": auth, "region_name": "one", "identity_api_version": 3, "cacert": "/etc/some/ca.crt"}
+	if change != nil {
+		change(one, auth)
+	}
+	raw, err := json.Marshal(map[string]any{"clouds": map[string]any{"lab": one}}) // JSON is YAML
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// refTo is a cluster whose spec.platform.openstack is platform, and what is below.
+func refTo(infraID string, platform map[string]any) cloud.Ref {
+	all := map[string]any{"cloud": "lab", "credentialsSecretRef": map[string]any{"name": "os-creds"}}
+	for k, v := range platform {
+		all[k] = v
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		panic(err)
+	}
+	return cloud.Ref{
+		Cluster:  types.NamespacedName{Namespace: "clusters", Name: "mine"},
+		InfraID:  infraID,
+		Platform: hivev1.Platform{OpenStack: &runtime.RawExtension{Raw: raw}},
+	}
+}
+
+// member is a server of cluster infraID.
+func member(infraID, name string) vm {
+	return vm{server: server{Name: infraID + "-" + name, Metadata: map[string]string{"Name": name, clusterKey: infraID}, Tags: []string{clusterKey + "=" + infraID}}}
+}
+
+func (l *lab) workers(infraID string, n int) {
+	for i := range n {
+		l.add(member(infraID, fmt.Sprintf("worker-0-%05d", len(l.servers)+i)))
+	}
+}
+
+// cluster is one of a master and some workers, all off.
+func (l *lab) cluster(workers int) cloud.Ref {
+	l.add(member(infraID, "master-0"))
+	for i := range workers {
+		l.add(member(infraID, fmt.Sprintf("worker-%d", i)))
+	}
+	return refTo(infraID, nil)
+}
+
+// named finds a server by its name.
+func (l *lab) named(name string) *vm {
+	i := slices.IndexFunc(l.servers, func(v *vm) bool { return v.Name == name })
+	return l.servers[i]
+}
+
+// set puts a server into a status.
+func (l *lab) set(name, status, task string) *vm {
+	v := l.named(infraID + "-" + name)
+	l.do(func() { v.Status, v.Task, v.next = status, task, "" })
+	return v
+}
+
+func (l *lab) observe(t *testing.T, ref cloud.Ref) cloud.Machines {
+	t.Helper()
+	ms, err := l.Observe(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ms
+}
+
+func (l *lab) sees(t *testing.T, ref cloud.Ref, want string) {
+	t.Helper()
+	if diff := cmp.Diff(want, strings.ReplaceAll(l.observe(t, ref).String(), infraID+"-", "")); diff != "" {
+		t.Errorf("machines (-want +got):\n%s", diff)
+	}
+}
+
+// told are the actions that servers were asked for, in order: "master-0 os-stop".
+func (l *lab) told() []string {
+	var out []string
+	for _, call := range l.calls {
+		_, rest, ok := strings.Cut(call, "/servers/")
+		id, action, isAction := strings.Cut(rest, "/action ")
+		if !ok || !isAction {
+			continue
+		}
+		for _, v := range l.servers {
+			if v.ID == id {
+				out = append(out, strings.TrimPrefix(v.Name, infraID+"-")+" "+strings.Split(action, `"`)[1])
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (l *lab) wantTold(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, l.told()); diff != "" {
+		t.Errorf("servers were asked (-want +got):\n%s", diff)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustSay checks an error's kind, that it names things, and that it tells no secret.
+func mustSay(t *testing.T, err error, kind fault.Kind, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if got := fault.Of(err); got != kind {
+		t.Errorf("%s, want %s: %v", got, kind, err)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q is not in: %v", w, err)
+		}
+	}
+	for _, secret := range []string{password, bogus} {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("a secret is told: %v", err)
+		}
+	}
+}
+
+// all makes the three calls.
+func (l *lab) all(ctx context.Context, ref cloud.Ref) []error {
+	_, err := l.Observe(ctx, ref)
+	return []error{err, l.Start(ctx, ref), l.Stop(ctx, ref)}
+}
+
+func TestPower(t *testing.T)        { cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud { return newCloud(t, false) }) }
+func TestPowerShelves(t *testing.T) { cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud { return newCloud(t, true) }) }
+
+func newCloud(t *testing.T, shelve bool) cloudtest.Cloud {
+	t.Helper()
+	l := newLab(t)
+	change := func(name string, f func(*vm)) {
+		v := l.named(name)
+		l.do(func() { f(v) })
+	}
+	return cloudtest.Cloud{
+		Power: l.Power,
+		Create: func(_ *testing.T, infraID string, workers int) cloud.Ref {
+			l.add(member(infraID, "master-0"))
+			l.workers(infraID, workers)
+			if shelve {
+				l.do(func() {
+					for _, v := range l.servers {
+						v.Status = "SHELVED_OFFLOADED"
+					}
+				})
+			}
+			ref := refTo(infraID, nil)
+			ref.Shelve = shelve
+			return ref
+		},
+		Vanish: func(_ *testing.T, _ cloud.Ref, name string) { change(name, func(v *vm) { l.remove(v.ID) }) },
+		Break:  func(_ *testing.T, _ cloud.Ref, name string) { change(name, func(v *vm) { v.broken = true }) },
+		Step:   l.Step,
+		Faults: cloudtest.Faults{
+			Many:     func(_ *testing.T, ref cloud.Ref, n int) { l.workers(ref.InfraID, n) },
+			Throttle: func(_ *testing.T, n int) { l.do(func() { l.throttled = n }) },
+			Expire:   func(*testing.T) { l.do(func() { l.expired = true; clear(l.tokens) }) },
+			Refuse: func(_ *testing.T, _ cloud.Ref, name string) {
+				change(name, func(v *vm) { v.refuse = "Policy doesn't allow it to " + password })
+			},
+			Odd: func(_ *testing.T, _ cloud.Ref, name string) { change(name, func(v *vm) { v.Status = "MOTHBALLED" }) },
+			Hang: func(*testing.T) <-chan struct{} {
+				l.do(func() { l.hang = make(chan struct{}, 100) })
+				return l.hang
+			},
+			Planted: []string{password, bogus},
+		},
+	}
+}
