@@ -138,7 +138,8 @@ func (who *identity) read(raw []byte) error {
 	}
 	there := strings.Join(slices.Sorted(maps.Keys(file.Clouds)), ", ")
 	if who.cloud == "" {
-		return fault.Denying("spec.platform.openstack.cloud of ClusterDeployment %s is empty: set it to a cloud of key %s of Secret %s, which has: %s", who.cluster, secretKey, who.secret, there)
+		return fault.Denying("spec.platform.openstack.cloud of ClusterDeployment %s is empty: "+
+			"set it to a cloud of key %s of Secret %s, which has: %s", who.cluster, secretKey, who.secret, there)
 	}
 	one, ok := file.Clouds[who.cloud]
 	if !ok {

@@ -110,7 +110,8 @@ func (s *session) refusal(err error) error {
 	case a.status == http.StatusUnauthorized:
 		return fmt.Errorf("%s: %w", doing, s.denied(fmt.Sprintf("Keystone refuses what cloud %q has: %s", s.cloud, a.words)))
 	case kinds[a.status] == fault.Denied:
-		return fmt.Errorf("%s: %w", doing, s.denied(fmt.Sprintf("auth.auth_url of cloud %q is not that of a Keystone with API version 3, or it does not take what is there: %s", s.cloud, a.words)))
+		return fmt.Errorf("%s: %w", doing, s.denied(fmt.Sprintf("auth.auth_url of cloud %q is not that of a Keystone with API version 3, "+
+			"or it does not take what is there: %s", s.cloud, a.words)))
 	}
 	return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, a))
 }

@@ -68,7 +68,7 @@ func (s *session) page(ctx context.Context, marker string) (page, error) {
 		query.Set("marker", marker)
 	}
 	var got page
-	_, err := s.nova.Get(ctx, s.nova.ServiceURL("servers", "detail")+"?"+query.Encode(), &got, nil)
+	_, err := s.nova.Get(ctx, s.nova.ServiceURL("servers", "detail")+"?"+query.Encode(), &got, nil) //nolint:bodyclose // the SDK has read and closed it
 	return got, err
 }
 
@@ -96,7 +96,8 @@ func sightOf(infraID string, all map[string]*server) *sight {
 		seen.servers[name] = srv
 	}
 	if hidden > 0 {
-		seen.hidden = fault.Waiting(busy, "listing servers of %s: a part of the cloud is down, and servers of the project are in it: whether they are the cluster's, Nova cannot tell now", infraID)
+		seen.hidden = fault.Waiting(busy, "listing servers of %s: a part of the cloud is down, and servers of the project are in it: "+
+			"whether they are the cluster's, Nova cannot tell now", infraID)
 	}
 	return seen
 }

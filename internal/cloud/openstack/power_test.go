@@ -187,8 +187,13 @@ func (l *lab) all(ctx context.Context, ref cloud.Ref) []error {
 	return []error{err, l.Start(ctx, ref), l.Stop(ctx, ref)}
 }
 
-func TestPower(t *testing.T)        { cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud { return newCloud(t, false) }) }
-func TestPowerShelves(t *testing.T) { cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud { return newCloud(t, true) }) }
+func TestPower(t *testing.T) {
+	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud { return newCloud(t, false) })
+}
+
+func TestPowerShelves(t *testing.T) {
+	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud { return newCloud(t, true) })
+}
 
 func newCloud(t *testing.T, shelve bool) cloudtest.Cloud {
 	t.Helper()

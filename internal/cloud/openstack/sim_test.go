@@ -158,6 +158,9 @@ func (s *sim) answer(r *http.Request, raw []byte) (int, map[string]string, any) 
 	if path == "/identity/v3/auth/tokens" {
 		return s.login(raw)
 	}
+	if !strings.HasPrefix(path, "/compute/v2.1/servers/") {
+		return 404, nil, said("error", 404, "The resource could not be found.")
+	}
 	if !s.tokens[r.Header.Get("X-Auth-Token")] {
 		return 401, nil, said("error", 401, "The request you have made requires authentication.")
 	}

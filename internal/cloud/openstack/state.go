@@ -107,13 +107,14 @@ func (s *server) state() (cloud.State, string) {
 		return byTask, ""
 	}
 	state := states[s.Status]
-	switch {
-	case state == "":
+	switch state {
+	case "":
 		return cloud.Unknown, fmt.Sprintf("Nova says %q, a status that hotspare does not know", s.Status)
-	case state == cloud.Failed:
+	case cloud.Failed:
 		return state, s.trouble()
+	default:
+		return state, ""
 	}
-	return state, ""
 }
 
 // trouble tells what to do about a status that is neither running nor stopped.
