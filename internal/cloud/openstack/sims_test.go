@@ -1,0 +1,372 @@
+//go:build sims
+
+package openstack
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2"
+	sdk "github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/quotasets"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/applicationcredentials"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/projects"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/roles"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/users"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/cloud/cloudtest"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// image is one that Nova's Glance has.
+const image = "155d900f-4e14-4e4c-a73d-069cbf4541e6"
+
+// real is a Keystone and a Nova of Debian.
+type real struct {
+	AuthURL  string   `json:"auth_url"`
+	Region   string   `json:"region"`
+	Password string   `json:"password"`
+	Statuses []string `json:"statuses"`
+	Tasks    []string `json:"tasks"`
+
+	keystone, nova *gophercloud.ServiceClient // of the administrator
+	member         string                     // ID of the role
+	in             io.Writer
+	out            *bufio.Scanner
+	made           int
+}
+
+func startReal(t *testing.T) *real {
+	t.Helper()
+	script, err := filepath.Abs("../../../test/sims/keystone-and-nova.py")
+	must(t, err)
+	dir := t.TempDir()
+	cmd := exec.Command("/usr/bin/python3", "-W", "ignore", script, dir) // its packages are those of Debian's own Python
+	r := &real{}
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	var words strings.Builder
+	cmd.Stderr = &words
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		in.Close() //nolint:errcheck // it ends by that
+		err := cmd.Wait()
+		if t.Failed() {
+			t.Logf("Nova and Keystone ended with %v: %s", err, words.String())
+		}
+	})
+	r.in, r.out = in, bufio.NewScanner(out)
+	if !r.out.Scan() {
+		t.Fatal("Nova and Keystone do not come up: is all of test/sims/packages.txt installed?")
+	}
+	must(t, json.Unmarshal(r.out.Bytes(), r))
+	r.keystone, r.nova = r.clients(t, gophercloud.AuthOptions{
+		IdentityEndpoint: r.AuthURL, Username: "admin", Password: r.Password, DomainID: "default",
+		Scope: &gophercloud.AuthScope{ProjectName: "admin", DomainID: "default"},
+	})
+	all, err := roles.List(r.keystone, roles.ListOpts{Name: "member"}).AllPages(t.Context())
+	must(t, err)
+	found, err := roles.ExtractRoles(all)
+	must(t, err)
+	r.member = found[0].ID
+	return r
+}
+
+func (r *real) clients(t *testing.T, as gophercloud.AuthOptions) (keystone, nova *gophercloud.ServiceClient) {
+	t.Helper()
+	as.AllowReauth = true
+	p, err := sdk.AuthenticatedClient(t.Context(), as)
+	must(t, err)
+	keystone, err = sdk.NewIdentityV3(p, gophercloud.EndpointOpts{Region: r.Region})
+	must(t, err)
+	nova, err = sdk.NewComputeV2(p, gophercloud.EndpointOpts{Region: r.Region})
+	must(t, err)
+	nova.Microversion = microversion
+	return keystone, nova
+}
+
+// tenant is a project of its own with a user.
+type tenant struct {
+	*real
+	*lab
+	project, user  string
+	keystone, nova *gophercloud.ServiceClient // of the user
+	off            string                     // how its servers are when they are created: SHUTOFF
+}
+
+func (r *real) tenant(t *testing.T) *tenant {
+	t.Helper()
+	r.made++
+	name := fmt.Sprintf("t%d", r.made)
+	p, err := projects.Create(t.Context(), r.keystone, projects.CreateOpts{Name: name, DomainID: "default"}).Extract()
+	must(t, err)
+	u, err := users.Create(t.Context(), r.keystone, users.CreateOpts{Name: name, DomainID: "default", Password: password}).Extract()
+	must(t, err)
+	must(t, roles.Assign(t.Context(), r.keystone, r.member, roles.AssignOpts{UserID: u.ID, ProjectID: p.ID}).ExtractErr())
+	te := &tenant{real: r, lab: &lab{secrets: map[string]map[string][]byte{}}, project: p.ID, user: u.ID, off: "SHUTOFF"}
+	te.keystone, te.nova = r.clients(t, gophercloud.AuthOptions{
+		IdentityEndpoint: r.AuthURL, UserID: u.ID, Password: password, Scope: &gophercloud.AuthScope{ProjectID: p.ID},
+	})
+	te.logIn(map[string]any{
+		"username": name, "password": password, "user_domain_name": "Default", "project_name": name, "project_domain_name": "Default",
+	})
+	te.Power = New(te.secret)
+	return te
+}
+
+// logIn makes that what hotspare logs in with.
+func (te *tenant) logIn(auth map[string]any) {
+	auth["auth_url"] = te.AuthURL
+	raw, err := json.Marshal(map[string]any{"clouds": map[string]any{"lab": map[string]any{"auth": auth, "region_name": te.Region}}})
+	if err != nil {
+		panic(err)
+	}
+	te.secrets["os-creds"] = map[string][]byte{secretKey: raw}
+}
+
+// boot makes servers that are off; n more than one have numbers behind their name.
+func (te *tenant) boot(t *testing.T, infraID, name string, n int) {
+	t.Helper()
+	_, err := servers.Create(t.Context(), te.nova, servers.CreateOpts{
+		Name: infraID + "-" + name, ImageRef: image, FlavorRef: "1", Networks: "none", Min: n, Max: n,
+		Metadata: map[string]string{clusterKey: infraID},
+	}, nil).Extract()
+	must(t, err)
+	var ids []string
+	te.until(t, "servers are made", func() bool {
+		ids = nil
+		for _, s := range te.list(t) {
+			if s.Status == "BUILD" || s.Task != "" {
+				return false
+			}
+			if s.Status == "ACTIVE" {
+				ids = append(ids, s.ID)
+			}
+		}
+		return true
+	})
+	must(t, each(t.Context(), ids, func(ctx context.Context, id string) error {
+		if te.off == "SHUTOFF" {
+			return servers.Stop(ctx, te.nova, id).ExtractErr()
+		}
+		return servers.Shelve(ctx, te.nova, id).ExtractErr()
+	}))
+	te.until(t, "servers are off", func() bool {
+		for _, s := range te.list(t) {
+			if s.Status != te.off {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func each(ctx context.Context, ids []string, do func(context.Context, string) error) error {
+	var errs []error
+	for _, id := range ids {
+		errs = append(errs, do(ctx, id))
+	}
+	return errors.Join(errs...)
+}
+
+func (te *tenant) list(t *testing.T) []server {
+	t.Helper()
+	all, err := servers.List(te.nova, servers.ListOpts{}).AllPages(t.Context())
+	must(t, err)
+	var out []server
+	must(t, servers.ExtractServersInto(all, &out))
+	return out
+}
+
+func (te *tenant) id(t *testing.T, name string) string {
+	t.Helper()
+	for _, s := range te.list(t) {
+		if s.Name == name {
+			return s.ID
+		}
+	}
+	t.Fatalf("no server %s", name)
+	return ""
+}
+
+func (te *tenant) status(t *testing.T, id, want string) {
+	t.Helper()
+	te.until(t, id+" is "+want, func() bool {
+		var s server
+		must(t, servers.Get(t.Context(), te.nova, id).ExtractInto(&s))
+		return s.Status == want && s.Task == ""
+	})
+}
+
+func (te *tenant) until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s: %+v", what, te.list(t))
+		}
+		time.Sleep(20 * time.Millisecond) // a real cloud has no other clock
+	}
+}
+
+// clear deletes the project's servers: they have their places on one and the same host.
+func (te *tenant) clear(t *testing.T) {
+	t.Helper()
+	all, err := servers.List(te.real.nova, servers.ListOpts{AllTenants: true, TenantID: te.project}).AllPages(context.WithoutCancel(t.Context()))
+	must(t, err)
+	var left []server
+	must(t, servers.ExtractServersInto(all, &left))
+	for _, s := range left {
+		_ = servers.ForceDelete(context.WithoutCancel(t.Context()), te.real.nova, s.ID).ExtractErr() // it may be gone
+	}
+}
+
+func (te *tenant) cloud(t *testing.T) cloudtest.Cloud {
+	t.Helper()
+	t.Cleanup(func() { te.clear(t) })
+	return cloudtest.Cloud{
+		Power: te.Power,
+		Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
+			te.boot(t, infraID, "master-0", 1)
+			te.boot(t, infraID, "worker-0", workers)
+			ref := refTo(infraID, nil)
+			ref.Shelve = te.off != "SHUTOFF"
+			return ref
+		},
+		Vanish: func(t *testing.T, _ cloud.Ref, name string) {
+			id := te.id(t, name)
+			must(t, servers.Delete(t.Context(), te.nova, id).ExtractErr())
+			te.until(t, name+" is gone", func() bool {
+				return gophercloud.ResponseCodeIs(servers.Get(t.Context(), te.nova, id).Err, http.StatusNotFound)
+			})
+		},
+		Break: func(t *testing.T, _ cloud.Ref, name string) {
+			must(t, servers.ResetState(t.Context(), te.real.nova, te.id(t, name), servers.StateError).ExtractErr())
+		},
+		Faults: cloudtest.Faults{
+			Many: func(t *testing.T, ref cloud.Ref, n int) { te.boot(t, ref.InfraID, "more", n) },
+			Expire: func(t *testing.T) {
+				no := false
+				must(t, users.Update(t.Context(), te.real.keystone, te.user, users.UpdateOpts{Enabled: &no}).Err)
+			},
+			Refuse: func(t *testing.T, _ cloud.Ref, name string) {
+				must(t, servers.Lock(t.Context(), te.real.nova, te.id(t, name)).ExtractErr())
+			},
+			Odd: func(t *testing.T, _ cloud.Ref, name string) {
+				fmt.Fprintln(te.in, te.id(t, name))
+				if !te.out.Scan() {
+					t.Fatal("Nova has ended")
+				}
+			},
+			Planted: []string{password},
+		},
+	}
+}
+
+func TestRealNova(t *testing.T) {
+	r := startReal(t)
+	t.Run("stop", func(t *testing.T) {
+		cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud { return r.tenant(t).cloud(t) })
+	})
+	t.Run("shelve", func(t *testing.T) {
+		cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
+			te := r.tenant(t)
+			te.off = "SHELVED_OFFLOADED"
+			c := te.cloud(t)
+			c.Many = nil // it is as with stop, and takes minutes
+			return c
+		})
+	})
+	t.Run("every status and task that it has is known", func(t *testing.T) {
+		for _, s := range r.Statuses {
+			if states[s] == "" && !gone[s] {
+				t.Errorf("status %s is not known", s)
+			}
+		}
+		for _, task := range r.Tasks {
+			if _, ok := tasks[task]; !ok {
+				t.Errorf("task %s is not known", task)
+			}
+		}
+		if len(r.Statuses) < 15 || len(r.Tasks) < 30 {
+			t.Errorf("only %d statuses and %d tasks", len(r.Statuses), len(r.Tasks))
+		}
+	})
+	t.Run("what is paused or suspended goes on", r.goesOn)
+	t.Run("a quota that is used up is waited for", r.quota)
+	t.Run("an application credential logs in", r.credential)
+	t.Run("a marker that is gone", r.marker)
+}
+
+func (r *real) goesOn(t *testing.T) {
+	te := r.tenant(t)
+	defer te.clear(t)
+	te.boot(t, infraID, "master-0", 1)
+	ref, id := refTo(infraID, nil), te.id(t, infraID+"-master-0")
+	must(t, te.Start(t.Context(), ref))
+	te.status(t, id, "ACTIVE")
+	must(t, servers.Pause(t.Context(), te.nova, id).ExtractErr())
+	te.status(t, id, "PAUSED")
+	te.sees(t, ref, "master-0 Stopped")
+	must(t, te.Start(t.Context(), ref))
+	te.status(t, id, "ACTIVE")
+	must(t, servers.Suspend(t.Context(), te.nova, id).ExtractErr())
+	te.status(t, id, "SUSPENDED")
+	must(t, te.Start(t.Context(), ref))
+	te.status(t, id, "ACTIVE")
+	te.sees(t, ref, "master-0 Running")
+}
+
+func (r *real) quota(t *testing.T) {
+	te := r.tenant(t)
+	te.off = "SHELVED_OFFLOADED"
+	defer te.clear(t)
+	te.boot(t, infraID, "master-0", 1)
+	none := 0
+	must(t, quotasets.Update(t.Context(), te.real.nova, te.project, quotasets.UpdateOpts{Cores: &none, Force: true}).Err)
+	err := te.Start(t.Context(), refTo(infraID, nil))
+	// A Nova that counts shelved servers, too, as it does by default, has room for what it has counted already.
+	if err != nil {
+		mustSay(t, err, fault.Capacity, infraID+"-master-0", "uota")
+		return
+	}
+	te.status(t, te.id(t, infraID+"-master-0"), "ACTIVE")
+}
+
+func (r *real) credential(t *testing.T) {
+	te := r.tenant(t)
+	c, err := applicationcredentials.Create(t.Context(), te.keystone, te.user, applicationcredentials.CreateOpts{Name: "hotspare"}).Extract()
+	must(t, err)
+	te.logIn(map[string]any{"application_credential_id": c.ID, "application_credential_secret": c.Secret})
+	te.sees(t, refTo(infraID, nil), "")
+	must(t, applicationcredentials.Delete(t.Context(), te.keystone, te.user, c.ID).ExtractErr())
+	_, err = te.Observe(t.Context(), refTo(infraID, nil))
+	mustSay(t, err, fault.Denied, where...)
+	if strings.Contains(err.Error(), c.Secret) {
+		t.Errorf("a secret is told: %v", err)
+	}
+}
+
+func (r *real) marker(t *testing.T) {
+	te := r.tenant(t)
+	who, err := te.identify(t.Context(), refTo(infraID, nil))
+	must(t, err)
+	s, err := who.open(t.Context())
+	must(t, err)
+	defer s.close()
+	_, err = s.page(t.Context(), "00000000-0000-4000-8000-000000000000")
+	mustSay(t, s.explain("listing", err), fault.Wait, "has gone while they were listed")
+}

@@ -1,0 +1,210 @@
+#!/usr/bin/python3
+"""A real Keystone and a real Nova, for the tests of internal/cloud/openstack.
+
+Both are Debian's: Keystone on SQLite, by its own program; Nova's API, scheduler,
+conductor and compute in this process, as Nova's functional tests put them together,
+with the driver that only pretends to have machines. Nova asks Keystone about tokens and
+applies its real policy. Placement, Neutron, Glance and Cinder are Nova's own fixtures.
+
+Prints one line of JSON when both listen, and ends when its standard input does.
+Needs the packages of test/sims/packages.txt, and a folder to work in as argument.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import traceback
+import urllib.error
+import urllib.request
+
+HERE = sys.argv[1]
+PASSWORD = "admin-of-the-lab"
+REGION = "one"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+# With a port as argument this is the child, which is Keystone and nothing else.
+KEYSTONE = int(sys.argv[2]) if len(sys.argv) > 2 else free_port()
+NOVA = free_port()
+AUTH_URL = f"http://127.0.0.1:{KEYSTONE}/v3"
+
+
+def start_keystone():
+    conf = os.path.join(HERE, "keystone.conf")
+    with open(conf, "w", encoding="utf-8") as f:
+        f.write(f"""[DEFAULT]
+log_file = {HERE}/keystone.log
+use_stderr = false
+[database]
+connection = sqlite:///{HERE}/keystone.db
+[token]
+provider = fernet
+[fernet_tokens]
+key_repository = {HERE}/fernet
+[fernet_receipts]
+key_repository = {HERE}/fernet
+[credential]
+key_repository = {HERE}/credential
+[identity]
+password_hash_rounds = 4
+[cache]
+enabled = false
+""")
+    def manage(*args):
+        subprocess.run(["keystone-manage", "--config-file", conf, *args], check=True, stdout=sys.stderr)
+    manage("db_sync")
+    me = str(os.getuid()), str(os.getgid())
+    manage("fernet_setup", "--keystone-user", me[0], "--keystone-group", me[1])
+    manage("bootstrap", "--bootstrap-password", PASSWORD, "--bootstrap-region-id", REGION,
+           "--bootstrap-public-url", AUTH_URL, "--bootstrap-internal-url", AUTH_URL)
+    env = dict(os.environ, OS_KEYSTONE_CONFIG_FILES=conf)
+    log = open(os.path.join(HERE, "keystone.out"), "w", encoding="utf-8")  # it is the child's
+    child = subprocess.Popen([sys.executable, "-W", "ignore", __file__, HERE, str(KEYSTONE)], env=env,
+                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            urllib.request.urlopen(AUTH_URL, timeout=5).read()
+            return child
+        except (urllib.error.URLError, OSError):
+            if child.poll() is not None or time.monotonic() > deadline:
+                sys.exit("Keystone does not come up: see keystone.out and keystone.log in " + HERE)
+            time.sleep(0.05)
+
+
+def serve_keystone():
+    """Serves Keystone with threads: keystone-wsgi-public has one, and a client's spare connection blocks it."""
+    import socketserver
+    import wsgiref.simple_server
+    from keystone.server.wsgi import initialize_public_application
+
+    class Server(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):
+        daemon_threads = True
+        request_queue_size = 100
+
+    sys.argv = sys.argv[:1]  # Keystone reads it
+    wsgiref.simple_server.make_server("127.0.0.1", KEYSTONE, initialize_public_application(), server_class=Server).serve_forever()
+
+
+def register_nova():
+    """Puts Nova into Keystone's catalog."""
+    def post(path, body, token=None):
+        headers = {"Content-Type": "application/json"}
+        if token:
+            headers["X-Auth-Token"] = token
+        request = urllib.request.Request(AUTH_URL + path, json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.headers, json.load(answer)
+    headers, _ = post("/auth/tokens", {"auth": {
+        "identity": {"methods": ["password"], "password": {"user": {"name": "admin", "domain": {"id": "default"}, "password": PASSWORD}}},
+        "scope": {"project": {"name": "admin", "domain": {"id": "default"}}}}})
+    token = headers["X-Subject-Token"]
+    _, service = post("/services", {"service": {"type": "compute", "name": "nova"}}, token)
+    post("/endpoints", {"endpoint": {"service_id": service["service"]["id"], "interface": "public", "region_id": REGION,
+                                     "url": f"http://127.0.0.1:{NOVA}/v2.1"}}, token)
+
+
+def paste():
+    """Writes how Nova's API is put together: as Debian does, with Keystone at hand."""
+    with open("/usr/share/nova-common/api-paste.ini", encoding="utf-8") as f:
+        lines = f.read()
+    mark = "[filter:authtoken]\n"
+    if mark not in lines:
+        sys.exit("api-paste.ini of Nova has no " + mark)
+    out = os.path.join(HERE, "api-paste.ini")
+    with open(out, "w", encoding="utf-8") as f:
+        f.write(lines.replace(mark, mark + f"""auth_type = password
+auth_url = {AUTH_URL}
+www_authenticate_uri = {AUTH_URL}
+username = admin
+password = {PASSWORD}
+project_name = admin
+user_domain_id = default
+project_domain_id = default
+"""))
+    return out
+
+
+def main():
+    keystone = start_keystone()
+    try:
+        register_nova()
+        serve_nova()
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())  # Nova's fixtures capture sys.stderr
+        raise
+    finally:
+        keystone.terminate()
+
+
+def serve_nova():
+    import nova.tests.functional  # noqa: F401  monkey-patches first
+    import eventlet
+    import eventlet.wsgi
+    from nova.tests import fixtures as nova_fixtures
+    from nova.tests.functional import integrated_helpers
+    from nova import context
+    from nova import objects
+    from nova.api import wsgi
+    from nova.api.openstack import common
+    from nova.compute import task_states
+    import fixtures
+
+    class AsItIs(fixtures.Fixture):
+        """Casts stay casts: states change after the answer, as in a cloud."""
+        def __init__(self, _test):
+            super().__init__()
+
+    nova_fixtures.CastAsCallFixture = AsItIs
+
+    class Cloud(integrated_helpers._IntegratedTestBase):
+        STUB_KEYSTONE = False
+        api_major_version = "v2.1"
+
+        def _setup_compute_service(self):
+            self.flags(api_paste_config=paste(), group="wsgi")
+            self.flags(auth_strategy="keystone", max_limit=50, group="api")
+            self.flags(instances=-1, cores=-1, ram=-1, group="quota")
+            self.flags(shelved_offload_time=0)
+            return super()._setup_compute_service()
+
+        def runTest(self):
+            self.app = wsgi.Loader().load_app("osapi_compute")
+
+    cloud = Cloud()
+    cloud.setUp()
+    cloud.runTest()
+    listener = eventlet.listen(("127.0.0.1", NOVA))
+    eventlet.spawn(eventlet.wsgi.server, listener, cloud.app, log=open(os.path.join(HERE, "nova-api.log"), "w"), debug=False)
+    # Nova's fixtures capture sys.stdout, and have patched sys.stdin away from threads.
+    os.write(1, json.dumps({
+        "auth_url": AUTH_URL, "region": REGION, "password": PASSWORD,
+        "statuses": sorted({status for tasks in common._STATE_MAP.values() for status in tasks.values()}),
+        "tasks": sorted(v for k, v in vars(task_states).items() if k.isupper() and isinstance(v, str)),
+    }).encode() + b"\n")
+    # Each line has the ID of a server, to be put into a state that Nova does not know.
+    while line := eventlet.tpool.execute(os.read, 0, 100):
+        everywhere = context.get_admin_context()
+        at = objects.InstanceMapping.get_by_instance_uuid(everywhere, line.decode().strip()).cell_mapping
+        with context.target_cell(everywhere, at) as cell:
+            server = objects.Instance.get_by_uuid(cell, line.decode().strip())
+            server.vm_state = "mothballed"
+            server.save()
+        os.write(1, b"{}\n")
+    with open(os.path.join(HERE, "nova.log"), "w", encoding="utf-8") as f:
+        f.write(cloud.stdlog.logger.output)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        serve_keystone()
+    else:
+        main()
