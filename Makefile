@@ -32,6 +32,15 @@ up: build ## Build, then start everything on this machine; Ctrl-C stops it.
 test: build ## Run all tests.
 	go test $(RACE) -shuffle=on -timeout 15m ./...
 
+.PHONY: test-sims
+test-sims: ## Run the tests of clouds against simulators from Debian; as root it installs them.
+	@missing=$$(sed 's/ *#.*//; /^$$/d' test/sims/packages.txt | while read -r p; do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
+	if [ -n "$$missing" ]; then \
+		[ "$$(id -u)" = 0 ] || { echo "make test-sims needs root to install these Debian packages, or install them yourself:" $$missing; exit 1; }; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends $$missing; \
+	fi
+	go test -tags sims -timeout 15m ./internal/cloud/...
+
 HISTORY_STEPS ?= 1000000
 
 .PHONY: nightly

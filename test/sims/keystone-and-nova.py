@@ -83,6 +83,7 @@ enabled = false
 def serve_keystone():
     """Serves Keystone with threads: keystone-wsgi-public has one, and a client's spare connection blocks it."""
     import socketserver
+    import threading
     import wsgiref.simple_server
     from keystone.server.wsgi import initialize_public_application
 
@@ -91,7 +92,14 @@ def serve_keystone():
         request_queue_size = 100
 
     sys.argv = sys.argv[:1]  # Keystone reads it
-    wsgiref.simple_server.make_server("127.0.0.1", KEYSTONE, initialize_public_application(), server_class=Server).serve_forever()
+    keystone = initialize_public_application()
+    turn = threading.Lock()  # SQLite lets only one write, and Keystone does not try again
+
+    def one_at_a_time(environ, start_response):
+        with turn:
+            return list(keystone(environ, start_response))
+
+    wsgiref.simple_server.make_server("127.0.0.1", KEYSTONE, one_at_a_time, server_class=Server).serve_forever()
 
 
 def register_nova():
