@@ -82,8 +82,8 @@ enabled = false
 
 def serve_keystone():
     """Serves Keystone with threads: keystone-wsgi-public has one, and a client's spare connection blocks it."""
+    import concurrent.futures
     import socketserver
-    import threading
     import wsgiref.simple_server
     from keystone.server.wsgi import initialize_public_application
 
@@ -93,11 +93,11 @@ def serve_keystone():
 
     sys.argv = sys.argv[:1]  # Keystone reads it
     keystone = initialize_public_application()
-    turn = threading.Lock()  # SQLite lets only one write, and Keystone does not try again
+    # All of it in one thread: each has a connection of its own to SQLite, which may lock out the others.
+    worker = concurrent.futures.ThreadPoolExecutor(max_workers=1)
 
     def one_at_a_time(environ, start_response):
-        with turn:
-            return list(keystone(environ, start_response))
+        return worker.submit(lambda: list(keystone(environ, start_response))).result()
 
     wsgiref.simple_server.make_server("127.0.0.1", KEYSTONE, one_at_a_time, server_class=Server).serve_forever()
 
