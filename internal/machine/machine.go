@@ -8,6 +8,8 @@
 //	DIR/disk/               the machine's disk; filled by the installer, then the machine's own
 //	DIR/disk/pki/           control plane: ca.crt ca.key sa.key (service accounts) front-proxy-ca.{crt,key}
 //	DIR/disk/bootstrap.kubeconfig   worker: how it joins, as a kubelet does
+//	DIR/disk/pki/kubelet-client.pem   a node's client certificate with its key; its own, but a worker
+//	                        that comes later finds its first one there
 //	DIR/disk/installed    control plane: there from the end of the installation on; written by the installer
 //	DIR/machine.log         what the process prints
 //	DIR/lock                held (flock) by the process for as long as it lives; contains its pid
@@ -58,6 +60,8 @@ type Config struct {
 	// OpenShiftVersion is the version of the release image when that is an OpenShift
 	// release, as in "4.18.20"; empty for a plain Kubernetes cluster.
 	OpenShiftVersion string `json:"openShiftVersion,omitempty"`
+	// Taints are what a worker's node registers with.
+	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
 // Address is where all machines are.
@@ -77,6 +81,9 @@ func ConfigPath(dir string) string    { return filepath.Join(dir, "machine.json"
 func DiskPath(dir string) string      { return filepath.Join(dir, "disk") }
 func PKIPath(dir string) string       { return filepath.Join(dir, "disk", "pki") }
 func BootstrapPath(dir string) string { return filepath.Join(dir, "disk", "bootstrap.kubeconfig") }
+func NodeCertificatePath(dir string) string {
+	return filepath.Join(PKIPath(dir), "kubelet-client.pem")
+}
 func InstalledPath(dir string) string { return filepath.Join(dir, "disk", "installed") }
 func LogPath(dir string) string       { return filepath.Join(dir, "machine.log") }
 func LockPath(dir string) string      { return filepath.Join(dir, "lock") }

@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -57,4 +58,17 @@ func WriteTokens(dir, token string) error {
 		return fmt.Errorf("encoding bootstrap token: %w", err)
 	}
 	return WriteFile(TokensPath(dir), out.Bytes())
+}
+
+// ReadToken returns the token that WriteTokens wrote below dir.
+func ReadToken(dir string) (string, error) {
+	raw, err := os.ReadFile(TokensPath(dir))
+	if err != nil {
+		return "", fmt.Errorf("reading the bootstrap token: %w", err)
+	}
+	record, err := csv.NewReader(bytes.NewReader(raw)).Read()
+	if err != nil {
+		return "", fmt.Errorf("reading the bootstrap token: %s is damaged", TokensPath(dir)) // the reader's error may quote it
+	}
+	return record[0], nil
 }

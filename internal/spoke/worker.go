@@ -30,6 +30,7 @@ func runWorker(ctx context.Context, m *self) error {
 		Name:      m.Name,
 		Dir:       machine.PKIPath(m.dir),
 		Bootstrap: bootstrap,
+		Taints:    m.Taints,
 		Alive:     m.faults.Spare(machine.NodeNeverReady),
 	})
 }

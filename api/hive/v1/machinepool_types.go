@@ -73,16 +73,94 @@ type MachinePoolAutoscaling struct {
 
 // MachinePoolStatus is what the group is.
 type MachinePoolStatus struct {
+	// Replicas is the number of machines that the cluster was told to have in the pool.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`
+	// MachineSets are the pool's MachineSets in the cluster. A local cluster has none:
+	// one entry stands for its workers.
 	// +optional
 	// +nullable
-	// +kubebuilder:pruning:PreserveUnknownFields
-	MachineSets []runtime.RawExtension `json:"machineSets,omitempty"`
+	MachineSets []MachineSetStatus `json:"machineSets,omitempty"`
+	// OwnedLabels are the keys of the node labels that this pool has set.
+	// +optional
+	// +nullable
+	OwnedLabels []string `json:"ownedLabels,omitempty"`
+	// OwnedMachineLabels are the keys of the machine labels that this pool has set.
+	// +optional
+	// +nullable
+	OwnedMachineLabels []string `json:"ownedMachineLabels,omitempty"`
+	// OwnedTaints are the taints that this pool has set.
+	// +optional
+	// +nullable
+	OwnedTaints []TaintIdentifier `json:"ownedTaints,omitempty"`
 }
+
+// MachineSetStatus is what one MachineSet is.
+type MachineSetStatus struct {
+	// Name of the MachineSet.
+	Name string `json:"name"`
+	// Replicas is how many machines it should have.
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is how many of them have a node that is ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// MinReplicas and MaxReplicas bound it; without autoscaling both are Replicas.
+	// +optional
+	MinReplicas int32 `json:"minReplicas"`
+	// +optional
+	MaxReplicas int32 `json:"maxReplicas"`
+	// ErrorReason and ErrorMessage are what the cluster says is wrong with it.
+	// +optional
+	// +nullable
+	ErrorReason *string `json:"errorReason,omitempty"`
+	// +optional
+	// +nullable
+	ErrorMessage *string `json:"errorMessage,omitempty"`
+}
+
+// TaintIdentifier names a taint: there is one of each key and effect.
+type TaintIdentifier struct {
+	// +optional
+	Key string `json:"key,omitempty"`
+	// +optional
+	Effect corev1.TaintEffect `json:"effect,omitempty"`
+}
+
+// Conditions of a MachinePool, with their reasons.
+const (
+	// MachinePoolSynced is True while the cluster has what the pool asks for. While it
+	// is False the message says what is missing.
+	MachinePoolSynced         = "Synced"
+	ReasonSynced              = "SyncSucceeded"
+	ReasonSyncing             = "Syncing"
+	ReasonSyncFailed          = "SyncFailed"
+	ReasonClusterNotFound     = "ClusterDeploymentNotFound"
+	ReasonClusterNotInstalled = "ClusterNotInstalled"
+	ReasonClusterAsleep       = "ClusterHibernating"
+	ReasonClusterUnreachable  = "ClusterUnreachable"
+	ReasonPaused              = "Paused"
+	ReasonFakeCluster         = "FakeCluster"
+
+	// MachinePoolUnsupported is True while the pool asks for something that cannot be
+	// had; nothing is changed in the cluster then.
+	MachinePoolUnsupported    = "UnsupportedConfiguration"
+	ReasonConfigSupported     = "ConfigurationSupported"
+	ReasonUnsupportedPlatform = "UnsupportedPlatform"
+	ReasonUnsupportedSetting  = "UnsupportedSetting"
+	ReasonUnsupportedName     = "UnsupportedName"
+	ReasonDuplicatePool       = "DuplicatePool"
+	ReasonNoTemplate          = "NoTemplate"
+
+	// MachinePoolNotEnough is True while the bounds of autoscaling are too low for the
+	// number of MachineSets; nothing is changed in the cluster then.
+	MachinePoolNotEnough    = "NotEnoughReplicas"
+	ReasonEnough            = "EnoughReplicas"
+	ReasonMinTooSmall       = "MinReplicasTooSmall"
+	ReasonMaxTooSmall       = "MaxReplicasTooSmall"
+)
 
 // MachinePoolList is a list of MachinePools.
 //

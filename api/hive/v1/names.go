@@ -6,6 +6,8 @@ const (
 	FinalizerPool = "hive.openshift.io/clusters"
 	// FinalizerClaim holds a ClusterClaim until its cluster is gone.
 	FinalizerClaim = "hive.openshift.io/claim"
+	// FinalizerMachinePool holds a MachinePool until its machines are gone.
+	FinalizerMachinePool = "hive.openshift.io/remotemachineset"
 	// FinalizerDeprovision holds a ClusterDeployment until its cluster is destroyed.
 	FinalizerDeprovision = "hive.openshift.io/deprovision"
 	// FinalizerLease holds a ClusterDeployment until its customization has been released,
@@ -34,6 +36,10 @@ const (
 	LabelClusterDeployment = "hive.openshift.io/cluster-deployment-name"
 	// LabelSecretType tells what a Secret holds: kubeconfig, kubeadmincreds, metadata.
 	LabelSecretType = "hive.openshift.io/secret-type"
+	// LabelManaged is on what Hive's users expect it on in a cluster: MachineSets of a MachinePool.
+	LabelManaged = "hive.openshift.io/managed"
+	// LabelMachinePool tells the MachinePool of a MachineSet, or of a local worker's Machine.
+	LabelMachinePool = "hive.openshift.io/machine-pool"
 	// LabelAccess is on Roles and RoleBindings that hotspare makes, with AccessClaimOwner or AccessPoolAdmin.
 	LabelAccess = "hive.openshift.io/access"
 )
@@ -68,6 +74,8 @@ const (
 	AnnotationProtectedDelete = "hive.openshift.io/protected-delete"
 	// AnnotationTryInstallOnce limits a ClusterDeployment to one install attempt.
 	AnnotationTryInstallOnce = "hive.openshift.io/try-install-once"
+	// AnnotationEmptySince is on a node of an autoscaled local pool, from when it runs no pods that count.
+	AnnotationEmptySince = "hotspare.io/empty-since"
 	// AnnotationClaim tells the claim, as namespace/name, whose subjects a Role or RoleBinding is for.
 	AnnotationClaim = "hive.openshift.io/cluster-claim"
 )

@@ -36,16 +36,16 @@ func (s *Store) Create(c machine.Config) (machine.Config, error) {
 	if c.APIPort, err = s.portOf(c.InfraID, c.APIPort); err != nil {
 		return machine.Config{}, err
 	}
-	if err := s.create(c); err != nil {
+	if err := s.create(c, nil); err != nil {
 		return machine.Config{}, fmt.Errorf("creating machine %s: %w", c.Name, err)
 	}
 	delete(s.endings, s.Dir(c.InfraID, c.Name)) // those of a namesake that was removed by hand
 	return c, nil
 }
 
-// create makes the machine aside and moves it to its place: it is there as a
-// whole or not at all.
-func (s *Store) create(c machine.Config) error {
+// create makes the machine aside, has it filled, if fill is not nil, and moves it to
+// its place: it is there as a whole or not at all.
+func (s *Store) create(c machine.Config, fill func(dir string) error) error {
 	aside, err := os.MkdirTemp(s.dir, newPrefix)
 	if err != nil {
 		return err
@@ -56,6 +56,11 @@ func (s *Store) create(c machine.Config) error {
 	}
 	if err := writeConfig(machine.ConfigPath(aside), c); err != nil {
 		return err
+	}
+	if fill != nil {
+		if err := fill(aside); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(filepath.Join(s.dir, c.InfraID), 0o700); err != nil {
 		return err

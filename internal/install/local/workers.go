@@ -1,0 +1,97 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"hotspare.io/hotspare/internal/cloud"
+	machines "hotspare.io/hotspare/internal/cloud/local"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// Workers adds workers to the clusters of a store, which must be running, and removes
+// them.
+type Workers struct {
+	Store *machines.Store
+}
+
+var _ install.Workers = Workers{}
+
+// List returns the workers of a cluster.
+func (w Workers) List(infraID string) ([]install.Worker, error) {
+	configs, err := w.Store.List(infraID)
+	if err != nil {
+		return nil, err
+	}
+	states, err := w.Store.Observe(infraID)
+	if err != nil {
+		return nil, err
+	}
+	var out []install.Worker
+	for _, c := range configs {
+		if c.Role != machine.Worker {
+			continue
+		}
+		info, err := os.Stat(machine.ConfigPath(w.Store.Dir(infraID, c.Name)))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed just now
+		}
+		if err != nil {
+			return nil, fmt.Errorf("looking at machine %s: %w", c.Name, err)
+		}
+		worker := install.Worker{Name: c.Name, Taints: c.Taints, Created: info.ModTime()}
+		if i := slices.IndexFunc(states, func(m cloud.Machine) bool { return m.Name == c.Name }); i >= 0 && states[i].State == cloud.Failed {
+			worker.Trouble = states[i].Reason
+		}
+		out = append(out, worker)
+	}
+	return out, nil
+}
+
+// Add makes a worker and has it join.
+func (w Workers) Add(infraID string, worker install.Worker) error {
+	return w.Store.AddWorker(machine.Config{InfraID: infraID, Name: worker.Name, Taints: worker.Taints}, w.equip)
+}
+
+// Remove stops a worker and destroys it.
+func (w Workers) Remove(ctx context.Context, infraID, name string) error {
+	return w.Store.RemoveWorker(ctx, infraID, name)
+}
+
+// equip writes what a worker needs to join a cluster that is installed. Such a cluster
+// lets no strangers in: who makes the machine vouches for it with a first certificate,
+// signed by the cluster's CA. Afterwards it is a node like any other.
+func (w Workers) equip(c, leader machine.Config, dir string) error {
+	keys := machine.PKIPath(w.Store.Dir(leader.InfraID, leader.Name))
+	ca, err := pki.LoadCA(keys, pki.ClusterCA)
+	if err != nil {
+		return err
+	}
+	token, err := pki.ReadToken(keys)
+	if err != nil {
+		return err
+	}
+	bootstrap, err := pki.BootstrapKubeconfig(pki.Cluster{Name: leader.ClusterName, Server: url(leader), CA: ca.CertPEM()}, token)
+	if err != nil {
+		return err
+	}
+	if err := pki.WriteFile(machine.BootstrapPath(dir), bootstrap); err != nil {
+		return err
+	}
+	life := c.CertificateDuration.Duration
+	if life <= 0 {
+		life = defaultCertificateDuration
+	}
+	pair, err := ca.Client(time.Now(), life, "system:node:"+c.Name, "system:nodes")
+	if err != nil {
+		return err
+	}
+	return pki.WriteFile(machine.NodeCertificatePath(dir), slices.Concat(pair.Cert, pair.Key))
+}

@@ -1,0 +1,254 @@
+package machinepool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// A platform is how the settings of a MachinePool become a providerSpec.
+type platform struct {
+	// zone is the path of the zone in a providerSpec; nil if zones cannot be chosen.
+	zone []string
+	// suffix is what ends the name of a MachineSet in a zone, as the installer makes it.
+	suffix func(region, zone string) string
+	// region is the path of the region in a providerSpec.
+	region []string
+	// settings are the fields of spec.platform.<key>, with the path to which each goes.
+	settings map[string][]string
+	// finish puts right what is not a copy of one field to one path; nil for nothing.
+	finish func(provider map[string]any, from, to string) error
+}
+
+// platforms are those whose MachineSets we know, by their key in spec.platform. A
+// segment "0" of a path is the first element of a list.
+var platforms = map[string]platform{
+	"aws": {
+		zone: []string{"placement", "availabilityZone"}, region: []string{"placement", "region"},
+		suffix: func(_, zone string) string { return "-" + zone },
+		settings: map[string][]string{
+			"type": {"instanceType"}, "amiID": {"ami", "id"},
+			"rootVolume.size": {"blockDevices", "0", "ebs", "volumeSize"},
+			"rootVolume.type": {"blockDevices", "0", "ebs", "volumeType"},
+			"rootVolume.iops": {"blockDevices", "0", "ebs", "iops"},
+			"rootVolume.kmsKeyARN": {
+				"blockDevices", "0", "ebs", "kmsKey", "arn",
+			},
+			"spotMarketOptions": {"spotMarketOptions"},
+		},
+		finish: subnets,
+	},
+	"azure": {
+		zone: []string{"zone"}, region: []string{"location"},
+		suffix: func(region, zone string) string { return "-" + region + zone },
+		settings: map[string][]string{
+			"type": {"vmSize"}, "osDisk.diskSizeGB": {"osDisk", "diskSizeGB"},
+			"osDisk.diskType": {"osDisk", "managedDisk", "storageAccountType"},
+		},
+	},
+	"gcp": {
+		zone: []string{"zone"}, region: []string{"region"},
+		suffix: func(region, zone string) string { return "-" + strings.TrimPrefix(zone, region+"-") },
+		settings: map[string][]string{
+			"type": {"machineType"}, "osDisk.diskSizeGB": {"disks", "0", "sizeGb"}, "osDisk.diskType": {"disks", "0", "type"},
+		},
+	},
+	"vsphere": {settings: map[string][]string{
+		"cpus": {"numCPUs"}, "coresPerSocket": {"numCoresPerSocket"}, "memoryMB": {"memoryMiB"},
+		"osDisk.diskSizeGB": {"diskGiB"}, "resourcePool": {"workspace", "resourcePool"},
+	}},
+	"openstack": {settings: map[string][]string{
+		"flavor": {"flavor"}, "rootVolume.size": {"rootVolume", "diskSize"}, "rootVolume.type": {"rootVolume", "volumeType"},
+	}},
+}
+
+// Platforms returns the keys of the platforms whose MachineSets are known, sorted.
+func Platforms() []string { return slices.Sorted(maps.Keys(platforms)) }
+
+// zones are those that the settings ask for; none asks for wherever workers are.
+func (p platform) zones(settings map[string]any) ([]string, *Verdict) {
+	raw, ok := settings["zones"]
+	if !ok || raw == nil {
+		return nil, nil
+	}
+	list, ok := raw.([]any)
+	var out []string
+	for _, z := range list {
+		s, text := z.(string)
+		ok = ok && text && s != "" && !slices.Contains(out, s)
+		out = append(out, s)
+	}
+	if !ok {
+		v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform: zones %v is not a list of different names: name each zone once.", raw)
+		return nil, &v
+	}
+	if len(out) > 0 && p.zone == nil {
+		v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform: zones are not supported on this platform: remove them, machines are made where the cluster's workers are.")
+		return nil, &v
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// check says which setting is not known. One that is silently left out would give
+// machines that nobody has asked for.
+func (p platform) check(key string, settings map[string]any) *Verdict {
+	for _, path := range flat("", settings, p.settings) {
+		if _, known := p.settings[path]; !known && path != "zones" {
+			v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform.%s.%s is not supported: remove it; there are %s.",
+				key, path, strings.Join(p.known(), ", "))
+			return &v
+		}
+	}
+	return nil
+}
+
+func (p platform) known() []string {
+	names := slices.Sorted(maps.Keys(p.settings))
+	if p.zone != nil {
+		names = append(names, "zones")
+	}
+	return names
+}
+
+// flat lists the paths of what is set, sorted; what is known is not looked into.
+func flat(prefix string, settings map[string]any, known map[string][]string) []string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(settings)) {
+		path := prefix + k
+		below, nested := settings[k].(map[string]any)
+		_, whole := known[path]
+		switch {
+		case settings[k] == nil:
+		case nested && !whole:
+			out = append(out, flat(path+".", below, known)...)
+		default:
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// provider is the providerSpec of a MachineSet in zone, made of another's.
+func (p platform) provider(template map[string]any, zone string, settings map[string]any) (map[string]any, error) {
+	out, _ := copied(template).(map[string]any)
+	from := text(out, p.zone)
+	if zone != "" && from != zone {
+		if err := put(out, p.zone, zone); err != nil {
+			return nil, err
+		}
+		if p.finish != nil {
+			if err := p.finish(out, from, zone); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, path := range flat("", settings, p.settings) {
+		to, known := p.settings[path]
+		if !known {
+			continue // zones: see check
+		}
+		if err := put(out, to, copied(dig(settings, strings.Split(path, ".")))); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// subnets finds the subnet in another zone: the installer has named it after its zone.
+func subnets(provider map[string]any, from, to string) error {
+	subnet, _ := provider["subnet"].(map[string]any)
+	filters, _ := subnet["filters"].([]any)
+	if subnet["id"] != nil || len(filters) == 0 {
+		return fmt.Errorf("the subnet of the workers in zone %s is given by its ID, so that in zone %s is not known", from, to)
+	}
+	for _, f := range filters {
+		filter, _ := f.(map[string]any)
+		values, _ := filter["values"].([]any)
+		for i, v := range values {
+			if s, ok := v.(string); ok && from != "" {
+				values[i] = strings.ReplaceAll(s, from, to)
+			}
+		}
+	}
+	return nil
+}
+
+// dig returns what stands at a path, nil if nothing does.
+func dig(in any, path []string) any {
+	for _, key := range path {
+		switch v := in.(type) {
+		case map[string]any:
+			in = v[key]
+		case []any:
+			if key != "0" || len(v) == 0 {
+				return nil
+			}
+			in = v[0]
+		default:
+			return nil
+		}
+	}
+	return in
+}
+
+func text(in any, path []string) string {
+	if len(path) == 0 {
+		return ""
+	}
+	s, _ := dig(in, path).(string)
+	return s
+}
+
+// put sets what stands at a path. Mappings on the way are made; lists are not, since
+// what else their elements need is not known.
+func put(in map[string]any, path []string, value any) error {
+	here := in
+	for i := 0; i < len(path)-1; i++ {
+		next := here[path[i]]
+		if path[i+1] == "0" {
+			list, _ := next.([]any)
+			first, ok := map[string]any(nil), false
+			if len(list) > 0 {
+				first, ok = list[0].(map[string]any)
+			}
+			if !ok {
+				return fmt.Errorf("the providerSpec of the cluster's workers has no %s", path[i])
+			}
+			here = first
+			i++
+			continue
+		}
+		below, ok := next.(map[string]any)
+		if !ok {
+			below = map[string]any{}
+			here[path[i]] = below
+		}
+		here = below
+	}
+	here[path[len(path)-1]] = value
+	return nil
+}
+
+// copied is a deep copy of what JSON is made of.
+func copied(in any) any {
+	switch v := in.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = copied(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = copied(e)
+		}
+		return out
+	default:
+		return in
+	}
+}

@@ -1,0 +1,419 @@
+package machinepool
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// Set is a MachineSet: what a cluster has, or what it is to have.
+type Set struct {
+	Name string
+	// Pool is the MachinePool that has marked it; "" if none has.
+	Pool string
+	// Role is that of its machines: worker.
+	Role            string
+	Replicas, Ready int64
+	// Labels and Taints are for its nodes, MachineLabels for its machines.
+	Labels, MachineLabels map[string]string
+	Taints                []corev1.Taint
+	// Provider is its providerSpec.
+	Provider map[string]any
+	// ErrorReason and ErrorMessage are what the cluster says is wrong with it.
+	ErrorReason, ErrorMessage string
+	// Going is set while it is being deleted.
+	Going bool
+}
+
+// Autoscaler is a MachineAutoscaler, by the name of its MachineSet.
+type Autoscaler struct {
+	Name  string
+	Pool  string
+	Range Range
+}
+
+// Fleet is what Sets goes by: a MachinePool, and what its cluster has.
+type Fleet struct {
+	Pool Pool
+	// InfraID begins the names of all MachineSets.
+	InfraID string
+	// Platform is the key in the cluster's spec.platform, and Settings what the
+	// MachinePool says below it. Foreign are platforms for which it has settings besides.
+	Platform string
+	Settings map[string]any
+	Foreign  []string
+	Sets     []Set
+	Scalers  []Autoscaler
+	// Autoscaling is whether the cluster has a ClusterAutoscaler.
+	Autoscaling bool
+}
+
+// worker is the role of the machines of all pools, and the name of the installer's pool.
+const worker = "worker"
+
+// Sets decides about the MachineSets of a pool.
+func Sets(f Fleet) Decision {
+	d := Decision{Unsupported: supported, NotEnough: enough}
+	mine := f.mine()
+	if v := f.Pool.refused(); v != nil {
+		d.Unsupported, d.Owned = *v, f.Pool.Owned
+		return d
+	}
+	if f.Pool.Deleted {
+		d.Steps = f.clear(mine, nil)
+		d.Owned = f.Pool.Owned
+		if len(d.Steps) == 0 && len(mine) > 0 {
+			d.Waiting = "the cluster still has " + names(mine)
+		}
+		return d
+	}
+	want, bad := f.layout(mine)
+	if bad != nil {
+		return f.object(d, mine, *bad, enough)
+	}
+	if short := f.short(len(want)); short.True {
+		return f.object(d, mine, supported, short)
+	}
+	f.share(want)
+	d.Steps = append(f.changes(want), f.scale(want)...)
+	d.Steps = append(d.Steps, f.clear(mine, want)...)
+	d.Replicas, d.Sets = f.told(want)
+	d.Owned = f.ownedOf(mine)
+	return d
+}
+
+// object changes nothing, and tells what there is.
+func (f Fleet) object(d Decision, mine []Set, unsupported, short Verdict) Decision {
+	d.Unsupported, d.NotEnough = unsupported, short
+	d.Replicas, d.Sets = f.told(mine)
+	d.Owned = f.Pool.Owned
+	return d
+}
+
+// mine are the MachineSets of the pool, sorted by name. One that no pool has marked is
+// the pool's if its name is exactly the one that the pool's would have there: so the
+// installer's workers become those of pool worker, and what users made stays theirs.
+func (f Fleet) mine() []Set {
+	var out []Set
+	for _, s := range f.Sets {
+		if s.Pool == f.Pool.Name || s.Pool == "" && s.Role == worker && f.fits(s) {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b Set) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (f Fleet) fits(s Set) bool {
+	suffix, ok := strings.CutPrefix(s.Name, f.InfraID+"-"+f.Pool.Name)
+	if !ok {
+		return false
+	}
+	p := platforms[f.Platform]
+	if p.zone == nil {
+		return suffix == "" || ordinal(strings.TrimPrefix(suffix, "-")) >= 0
+	}
+	zone, region := text(s.Provider, p.zone), text(s.Provider, p.region)
+	return suffix == p.suffix(region, zone)
+}
+
+// layout returns the MachineSets that the pool should have, sorted by name, without
+// their share of replicas.
+func (f Fleet) layout(mine []Set) ([]Set, *Verdict) {
+	p, known := platforms[f.Platform]
+	if !known {
+		v := objection(hivev1.ReasonUnsupportedPlatform, "Platform %q of the cluster is not supported for MachinePools: there are %s and local.",
+			f.Platform, strings.Join(Platforms(), ", "))
+		return nil, &v
+	}
+	if len(f.Foreign) > 0 {
+		v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform.%s is not the cluster's platform, which is %s: remove it.", f.Foreign[0], f.Platform)
+		return nil, &v
+	}
+	if v := p.check(f.Platform, f.Settings); v != nil {
+		return nil, v
+	}
+	zones, v := p.zones(f.Settings)
+	if v != nil {
+		return nil, v
+	}
+	templates := f.templates(p)
+	if len(zones) > 0 {
+		return f.inZones(p, zones, mine, templates)
+	}
+	return f.likeTemplates(p, mine, templates)
+}
+
+// template is a worker MachineSet that the providerSpec can be copied from, with what
+// its name has after the name of its pool.
+type template struct {
+	Set
+	suffix string
+}
+
+// templates are the worker MachineSets: the installer's, or where there are none left,
+// those of the first pool that has some.
+func (f Fleet) templates(p platform) []template {
+	byPool := map[string][]template{}
+	for _, s := range f.Sets {
+		pool := cmp.Or(s.Pool, worker)
+		suffix, ok := strings.CutPrefix(s.Name, f.InfraID+"-"+pool)
+		if s.Role != worker || s.Going || !ok || len(s.Provider) == 0 {
+			continue
+		}
+		if own := (Fleet{Pool: Pool{Name: pool}, InfraID: f.InfraID, Platform: f.Platform}); s.Pool == "" && !own.fits(s) {
+			continue
+		}
+		byPool[pool] = append(byPool[pool], template{s, suffix})
+	}
+	pools := slices.SortedFunc(maps.Keys(byPool), func(a, b string) int {
+		return cmp.Or(-compareBool(a == worker, b == worker), -compareBool(a == f.Pool.Name, b == f.Pool.Name), cmp.Compare(a, b))
+	})
+	if len(pools) == 0 {
+		return nil
+	}
+	out := byPool[pools[0]]
+	slices.SortFunc(out, func(a, b template) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// inZones makes one MachineSet for each zone.
+func (f Fleet) inZones(p platform, zones []string, mine []Set, templates []template) ([]Set, *Verdict) {
+	var out []Set
+	for _, zone := range zones {
+		if i := slices.IndexFunc(mine, func(s Set) bool { return text(s.Provider, p.zone) == zone }); i >= 0 {
+			out = append(out, f.kept(mine[i]))
+			continue
+		}
+		if len(templates) == 0 {
+			return nil, f.noTemplate()
+		}
+		t := templates[0]
+		for _, other := range templates {
+			if text(other.Provider, p.zone) == zone {
+				t = other
+				break
+			}
+		}
+		provider, err := p.provider(t.Provider, zone, f.Settings)
+		if err != nil {
+			v := objection(hivev1.ReasonNoTemplate, "zone %s: %s: leave the zone out, or make a MachineSet %s there by hand.", zone, err,
+				f.InfraID+"-"+f.Pool.Name+p.suffix(text(t.Provider, p.region), zone))
+			return nil, &v
+		}
+		out = append(out, f.fresh(p.suffix(text(provider, p.region), zone), provider))
+	}
+	return out, nil
+}
+
+// likeTemplates makes one MachineSet for each of the workers'. Those that the pool has
+// stay, even where there are no other workers any more: nobody has asked for less.
+func (f Fleet) likeTemplates(p platform, mine []Set, templates []template) ([]Set, *Verdict) {
+	if len(templates) == 0 && len(mine) == 0 {
+		return nil, f.noTemplate()
+	}
+	var out []Set
+	for _, s := range mine {
+		out = append(out, f.kept(s))
+	}
+	for _, t := range templates {
+		name := f.InfraID + "-" + f.Pool.Name + t.suffix
+		if slices.ContainsFunc(mine, func(s Set) bool { return s.Name == name }) {
+			continue
+		}
+		provider, err := p.provider(t.Provider, "", f.Settings)
+		if err != nil {
+			v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform.%s cannot be applied: %s.", f.Platform, err)
+			return nil, &v
+		}
+		out = append(out, f.fresh(t.suffix, provider))
+	}
+	return out, nil
+}
+
+func (f Fleet) noTemplate() *Verdict {
+	v := objection(hivev1.ReasonNoTemplate, "The cluster has no worker MachineSet to copy the providerSpec from: make %s-worker by hand, with replicas 0.", f.InfraID)
+	return &v
+}
+
+// kept is a MachineSet of the pool as it should be. Its providerSpec stays.
+func (f Fleet) kept(s Set) Set {
+	s.Pool = f.Pool.Name
+	s.Labels = merged(s.Labels, f.Pool.Labels, f.Pool.Owned.Labels)
+	s.MachineLabels = merged(s.MachineLabels, f.Pool.MachineLabels, f.Pool.Owned.MachineLabels)
+	s.Taints = tainted(s.Taints, f.Pool.Taints, f.Pool.Owned.Taints)
+	return s
+}
+
+func (f Fleet) fresh(suffix string, provider map[string]any) Set {
+	return Set{
+		Name: f.InfraID + "-" + f.Pool.Name + suffix, Pool: f.Pool.Name, Role: worker,
+		Labels: merged(nil, f.Pool.Labels, nil), MachineLabels: merged(nil, f.Pool.MachineLabels, nil), Taints: f.Pool.Taints,
+		Provider: provider,
+	}
+}
+
+// zeroAllowed are the platforms whose autoscaler can start a set that has no machine.
+var zeroAllowed = []string{"aws", "azure", "gcp", "openstack"}
+
+// short says whether the bounds of autoscaling are too low for n MachineSets.
+func (f Fleet) short(n int) Verdict {
+	r := f.Pool.Range
+	switch {
+	case r == nil:
+		return enough
+	case r.Max < int64(n):
+		return objection(hivev1.ReasonMaxTooSmall, "The pool has %d MachineSets, and spec.autoscaling.maxReplicas is %d: make it at least %d.", n, r.Max, n)
+	case r.Min < int64(n) && !slices.Contains(zeroAllowed, f.Platform):
+		return objection(hivev1.ReasonMinTooSmall, "The pool has %d MachineSets, and on %s each needs a machine: make spec.autoscaling.minReplicas at least %d.", n, f.Platform, n)
+	}
+	return enough
+}
+
+// share divides the replicas. A set that is autoscaled keeps what it has, within bounds.
+func (f Fleet) share(want []Set) {
+	slices.SortFunc(want, func(a, b Set) int { return cmp.Compare(a.Name, b.Name) })
+	if f.Pool.Range == nil {
+		for i, n := range Spread(f.Pool.Replicas, len(want)) {
+			want[i].Replicas = n
+		}
+		return
+	}
+	for i, r := range SpreadRange(*f.Pool.Range, len(want)) {
+		want[i].Replicas = r.clamp(want[i].Replicas)
+	}
+}
+
+// changes are the steps that make the MachineSets what they should be.
+func (f Fleet) changes(want []Set) []Step {
+	var steps []Step
+	for _, w := range want {
+		i := slices.IndexFunc(f.Sets, func(s Set) bool { return s.Name == w.Name })
+		if i < 0 {
+			steps = append(steps, Step{Verb: CreateSet, Name: w.Name, Set: &w, Why: fmt.Sprintf("the pool is to have %d replicas there", w.Replicas)})
+			continue
+		}
+		have := f.Sets[i]
+		if have.Going {
+			continue // it is made anew when it is gone
+		}
+		if why := differs(have, w); why != "" {
+			steps = append(steps, Step{Verb: UpdateSet, Name: w.Name, Set: &w, Why: why})
+		}
+	}
+	return steps
+}
+
+// differs says in what; "" in nothing.
+func differs(have, want Set) string {
+	switch {
+	case have.Pool != want.Pool:
+		return "it becomes the pool's"
+	case have.Replicas != want.Replicas:
+		return fmt.Sprintf("replicas from %d to %d", have.Replicas, want.Replicas)
+	case !maps.Equal(have.Labels, want.Labels), !maps.Equal(have.MachineLabels, want.MachineLabels):
+		return "its labels have changed"
+	case !sameTaints(have.Taints, want.Taints):
+		return "its taints have changed"
+	}
+	return ""
+}
+
+// scale are the steps that have the cluster scale the MachineSets.
+func (f Fleet) scale(want []Set) []Step {
+	if f.Pool.Range == nil {
+		return nil
+	}
+	var steps []Step
+	if !f.Autoscaling {
+		steps = append(steps, Step{Verb: AddAutoscaling, Name: "default", Why: "the cluster scales nothing without it"})
+	}
+	for i, r := range SpreadRange(*f.Pool.Range, len(want)) {
+		s := Step{Verb: PutAutoscaler, Name: want[i].Name, Range: r, Why: fmt.Sprintf("from %d to %d replicas", r.Min, r.Max)}
+		if !slices.ContainsFunc(f.Scalers, func(a Autoscaler) bool { return a.Name == s.Name && a.Range == r }) {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// clear are the steps that remove what the pool has and should not.
+func (f Fleet) clear(mine, want []Set) []Step {
+	wanted := func(name string) bool {
+		return slices.ContainsFunc(want, func(s Set) bool { return s.Name == name })
+	}
+	var steps []Step
+	for _, a := range f.Scalers {
+		is := a.Pool == f.Pool.Name || slices.ContainsFunc(mine, func(s Set) bool { return s.Name == a.Name })
+		if is && !(wanted(a.Name) && f.Pool.Range != nil) {
+			steps = append(steps, Step{Verb: DeleteAutoscaler, Name: a.Name, Why: "the pool does not ask for it"})
+		}
+	}
+	for _, s := range mine {
+		if !wanted(s.Name) && !s.Going {
+			steps = append(steps, Step{Verb: DeleteSet, Name: s.Name, Why: "the pool does not ask for it"})
+		}
+	}
+	return steps
+}
+
+// told is what the status says of the MachineSets.
+func (f Fleet) told(sets []Set) (int64, []hivev1.MachineSetStatus) {
+	var sum int64
+	var out []hivev1.MachineSetStatus
+	var ranges []Range
+	if f.Pool.Range != nil {
+		ranges = SpreadRange(*f.Pool.Range, len(sets))
+	}
+	for i, s := range sets {
+		sum += s.Replicas
+		st := hivev1.MachineSetStatus{
+			Name: s.Name, Replicas: int32(s.Replicas), ReadyReplicas: int32(s.Ready),
+			MinReplicas: int32(s.Replicas), MaxReplicas: int32(s.Replicas),
+		}
+		if ranges != nil {
+			st.MinReplicas, st.MaxReplicas = int32(ranges[i].Min), int32(ranges[i].Max)
+		}
+		if s.ErrorReason != "" {
+			st.ErrorReason = &s.ErrorReason
+		}
+		if s.ErrorMessage != "" {
+			st.ErrorMessage = &s.ErrorMessage
+		}
+		out = append(out, st)
+	}
+	return sum, out
+}
+
+func (f Fleet) ownedOf(mine []Set) Owned {
+	var labels, machines []map[string]string
+	var taints [][]corev1.Taint
+	for _, s := range mine {
+		labels, machines, taints = append(labels, s.Labels), append(machines, s.MachineLabels), append(taints, s.Taints)
+	}
+	return f.Pool.owned(labels, machines, taints)
+}
+
+func names(sets []Set) string {
+	var out []string
+	for _, s := range sets {
+		out = append(out, s.Name)
+	}
+	return strings.Join(out, ", ")
+}
