@@ -21,6 +21,11 @@ const (
 	JoinLimit = 10 * time.Minute
 )
 
+// Leaving is the taint of a node that is about to be removed. It keeps pods away, as a
+// cordon does; but it is ours, so that a node that stays after all can be told from one
+// that somebody has cordoned.
+var Leaving = corev1.Taint{Key: "hotspare.io/leaving", Effect: corev1.TaintEffectNoSchedule}
+
 // Machine is a worker at its platform.
 type Machine struct {
 	Name    string
@@ -73,18 +78,23 @@ type member struct {
 // Workers decides about the workers of a pool on the local platform.
 func Workers(c Crew, now time.Time) Decision {
 	d := Decision{Unsupported: supported, NotEnough: enough, Owned: c.Pool.Owned}
-	if v := c.refused(); v != nil {
+	if v := c.Pool.refused(); v != nil {
 		d.Unsupported = *v
 		return d
 	}
 	all := c.members()
 	have := slices.DeleteFunc(slices.Clone(all), func(m member) bool { return m.machine == nil })
+	want := c.wanted(have, now)
+	if v := c.unset(); v != nil && !c.Pool.Deleted {
+		d.Unsupported = *v
+		d.Replicas, d.Sets = c.told(have, int64(len(have)))
+		return d
+	}
 	for _, m := range all {
 		if m.machine == nil {
 			d.Steps = append(d.Steps, Step{Verb: ForgetNode, Name: m.name, Why: "its machine is gone"})
 		}
 	}
-	want := c.wanted(have, now)
 	gone := c.leaving(have, want, now)
 	d.Steps = append(d.Steps, gone...)
 	stay := slices.DeleteFunc(slices.Clone(have), func(m member) bool {
@@ -102,15 +112,13 @@ func Workers(c Crew, now time.Time) Decision {
 	return d
 }
 
-func (c Crew) refused() *Verdict {
-	if v := c.Pool.refused(); v != nil {
-		return v
+// unset says which settings there are, which there cannot be.
+func (c Crew) unset() *Verdict {
+	if len(c.Set) == 0 {
+		return nil
 	}
-	if len(c.Set) > 0 {
-		v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform.%s: the workers of a local cluster have no settings: remove it.", c.Set[0])
-		return &v
-	}
-	return nil
+	v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform.%s: the workers of a local cluster have no settings: remove it.", c.Set[0])
+	return &v
 }
 
 // prefix begins the names of the pool's machines. A number follows, and nothing else:
@@ -226,9 +234,13 @@ func (c Crew) leaving(have []member, want int64, now time.Time) []Step {
 	return steps
 }
 
-// pods are how many have to go elsewhere; a worker that is none yet is the first to go.
+// pods are how many have to go elsewhere. A worker that is none yet, or whose removal
+// has begun, is the first to go.
 func (m member) pods() int {
 	if m.node == nil {
+		return -1
+	}
+	if _, leaving := taintIn(m.node.Taints, idOf(Leaving)); leaving {
 		return -1
 	}
 	return m.node.Pods
@@ -278,7 +290,7 @@ func (c Crew) machineLabels() map[string]string {
 // node is a node of the pool as it should be.
 func (c Crew) node(n Node, now time.Time) Node {
 	n.Labels = merged(n.Labels, c.Pool.Labels, c.Pool.Owned.Labels)
-	n.Taints = tainted(n.Taints, c.Pool.Taints, c.Pool.Owned.Taints)
+	n.Taints = tainted(n.Taints, c.Pool.Taints, append([]hivev1.TaintIdentifier{idOf(Leaving)}, c.Pool.Owned.Taints...))
 	switch {
 	case c.Pool.Range == nil || n.Pods > 0:
 		n.EmptySince = time.Time{}

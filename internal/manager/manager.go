@@ -33,6 +33,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/clusterinstall"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/customization"
+	"hotspare.io/hotspare/internal/controller/machinepool"
 	"hotspare.io/hotspare/internal/controller/namespace"
 	"hotspare.io/hotspare/internal/controller/pooladmin"
 	"hotspare.io/hotspare/internal/controller/power"
@@ -49,6 +50,9 @@ import (
 type Platforms struct {
 	Executors install.Registry
 	Actuators cloud.Registry
+	// Workers has the platforms whose workers are added and removed by us, not by the
+	// cluster itself.
+	Workers map[string]install.Workers
 	// Room has the platforms that know how many more clusters they hold.
 	Room map[string]clusterpool.Room
 	// News brings clusters whose executor has something to tell; nil without.
@@ -156,11 +160,18 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	if err := installs.SetupWithManager(mgr); err != nil {
 		return err
 	}
+	spokes := remote.New(live)
 	powers := &power.Reconciler{
-		Client: c, Actuators: p.Actuators, Remote: remote.New(live), Clock: now,
+		Client: c, Actuators: p.Actuators, Remote: spokes, Clock: now,
 		Events: recorder("power"), Metrics: counts,
 	}
 	if err := powers.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	groups := &machinepool.Reconciler{
+		Client: c, Spokes: spokes, Workers: p.Workers, Clock: now, Events: recorder("machinepool"), Metrics: counts,
+	}
+	if err := groups.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	schedules := &powerschedule.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("powerschedule"), Metrics: counts}

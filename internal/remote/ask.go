@@ -13,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	policyv1 "k8s.io/client-go/kubernetes/typed/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/internal/power"
 )
@@ -28,6 +29,7 @@ type asker struct {
 	coor   *coordinationv1.CoordinationV1Client
 	certs  *certificatesv1.CertificatesV1Client
 	policy *policyv1.PolicyV1Client
+	kube   client.Client
 }
 
 // newAsker makes a client from a kubeconfig. Its errors are fixed phrases.
@@ -56,7 +58,11 @@ func newAsker(kubeconfig []byte) (*asker, error) {
 	if err != nil {
 		return nil, errUnreadable
 	}
-	return &asker{http: h, core: core, coor: coor, certs: certs, policy: policy}, nil
+	kube, err := client.New(config, client.Options{HTTPClient: h, Scheme: kinds(), Mapper: mapper()})
+	if err != nil {
+		return nil, errUnreadable
+	}
+	return &asker{http: h, core: core, coor: coor, certs: certs, policy: policy, kube: kube}, nil
 }
 
 func (a *asker) close() { a.http.CloseIdleConnections() }

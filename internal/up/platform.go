@@ -52,6 +52,7 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 	mgr, err := manager.New(ctx, cfg, manager.Platforms{
 		Executors: install.Registry{platform: installer},
 		Actuators: actuators,
+		Workers:   map[string]install.Workers{platform: installlocal.Workers{Store: store}},
 		Room:      map[string]clusterpool.Room{platform: room(store)},
 		News:      news,
 	}, o.scrapes)

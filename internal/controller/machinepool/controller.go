@@ -1,0 +1,237 @@
+// Package machinepool gives clusters the machines that their MachinePools ask for.
+//
+// A pass over one MachinePool is observe, decide (internal/machinepool), act, report.
+// Clusters are not watched: they are looked at now and then, and soon again while
+// something is under way. Nothing is done in a cluster that sleeps or does not answer,
+// and what a pass has not done the next one sees.
+package machinepool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/machinepool"
+	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/patch"
+)
+
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=machinepools,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=machinepools/status,verbs=patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Spokes connects to clusters.
+type Spokes interface {
+	// Client returns a client of the cluster whose admin kubeconfig is in the Secret,
+	// or trouble, which says why there can be none. An error is the hub's own.
+	Client(ctx context.Context, secret types.NamespacedName) (spoke client.Client, trouble string, err error)
+}
+
+// Reconciler keeps one MachinePool at a time.
+type Reconciler struct {
+	Client client.Client
+	Spokes Spokes
+	// Workers has the platforms that make workers themselves, by the key in
+	// spec.platform. On the others the cluster does, from MachineSets.
+	Workers map[string]install.Workers
+	Clock   clock.PassiveClock
+	Events  events.EventRecorder
+	// Metrics measure the passes; nil measures nothing.
+	Metrics *metrics.Metrics
+}
+
+// When to look again.
+const (
+	// soon is while workers join or leave, which takes seconds; later while an
+	// OpenShift cluster makes machines, which takes minutes.
+	soon  = time.Second
+	later = 15 * time.Second
+	// awake is while a pool is autoscaled here, steady while all is as it should be, and
+	// steadySets that where the cluster does the work.
+	awake      = 10 * time.Second
+	steady     = 30 * time.Second
+	steadySets = 2 * time.Minute
+	// retry is when the cluster, or this computer, could not do what was asked.
+	retry = 30 * time.Second
+)
+
+// Reconcile does one pass over the MachinePool.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var mp hivev1.MachinePool
+	if err := r.Client.Get(ctx, req.NamespacedName, &mp); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if mp.Unreadable != "" {
+		return ctrl.Result{}, nil
+	}
+	next, err := r.pass(ctx, &mp)
+	return fault.Requeue(next, err)
+}
+
+func (r *Reconciler) pass(ctx context.Context, mp *hivev1.MachinePool) (time.Duration, error) {
+	cd, err := r.cluster(ctx, mp)
+	if err != nil {
+		return 0, err
+	}
+	if mp.DeletionTimestamp != nil && nothingLeft(cd) {
+		return 0, r.release(ctx, mp)
+	}
+	if s := obstacle(cd, mp); s != nil {
+		return 0, r.report(ctx, mp, *s)
+	}
+	if mp.DeletionTimestamp == nil && controllerutil.AddFinalizer(mp, hivev1.FinalizerMachinePool) {
+		before := mp.DeepCopy()
+		controllerutil.RemoveFinalizer(before, hivev1.FinalizerMachinePool)
+		if _, err := patch.Object(ctx, r.Client, before, mp); err != nil {
+			return 0, fmt.Errorf("holding %s: %w", client.ObjectKeyFromObject(mp), err)
+		}
+	}
+	return r.tend(ctx, mp, cd)
+}
+
+// cluster returns the MachinePool's cluster, nil if there is none.
+func (r *Reconciler) cluster(ctx context.Context, mp *hivev1.MachinePool) (*hivev1.ClusterDeployment, error) {
+	var cd hivev1.ClusterDeployment
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: mp.Namespace, Name: mp.Spec.ClusterDeploymentRef.Name}, &cd)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // that there is none is a fact
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the cluster of %s: %w", client.ObjectKeyFromObject(mp), err)
+	}
+	return &cd, nil
+}
+
+// release lets go of a MachinePool of which nothing is left.
+func (r *Reconciler) release(ctx context.Context, mp *hivev1.MachinePool) error {
+	before := mp.DeepCopy()
+	if !controllerutil.RemoveFinalizer(mp, hivev1.FinalizerMachinePool) {
+		return nil
+	}
+	if _, err := patch.Object(ctx, r.Client, before, mp); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("releasing %s: %w", client.ObjectKeyFromObject(mp), err)
+	}
+	return nil
+}
+
+// tend brings the cluster nearer to what the pool asks for.
+func (r *Reconciler) tend(ctx context.Context, mp *hivev1.MachinePool, cd *hivev1.ClusterDeployment) (time.Duration, error) {
+	pool := machinepool.PoolOf(mp)
+	var err error
+	if pool.Rival, err = r.rival(ctx, mp); err != nil {
+		return 0, err
+	}
+	spoke, trouble, err := r.Spokes.Client(ctx, secretOf(cd))
+	if err != nil {
+		return 0, err
+	}
+	if trouble != "" {
+		return retry, r.report(ctx, mp, unreachable(trouble))
+	}
+	t, err := r.look(ctx, cd, mp, pool, spoke)
+	if err != nil {
+		return retry, r.report(ctx, mp, failed(err))
+	}
+	log := ctrl.LoggerFrom(ctx).V(1)
+	for _, s := range t.Steps {
+		log.Info("decided", "step", s.String())
+	}
+	if mp.DeletionTimestamp != nil && len(t.Steps) == 0 && t.Waiting == "" {
+		return 0, r.release(ctx, mp)
+	}
+	if err := r.record(ctx, mp, t.Owned); err != nil {
+		return 0, err
+	}
+	err = r.act(ctx, mp, t)
+	if kind := fault.Of(err); err != nil && (ctx.Err() != nil || kind == fault.Conflict) {
+		return 0, err
+	}
+	return t.next(err), r.report(ctx, mp, outcome(t.Decision, err))
+}
+
+// rival returns the oldest other MachinePool that is the same pool of the same cluster,
+// if that one came first.
+func (r *Reconciler) rival(ctx context.Context, mp *hivev1.MachinePool) (string, error) {
+	var list hivev1.MachinePoolList
+	if err := r.Client.List(ctx, &list, client.InNamespace(mp.Namespace)); err != nil {
+		return "", fmt.Errorf("listing MachinePools: %w", err)
+	}
+	first := mp
+	for i := range list.Items {
+		o := &list.Items[i]
+		if o.Spec.Name == mp.Spec.Name && o.Spec.ClusterDeploymentRef.Name == mp.Spec.ClusterDeploymentRef.Name && older(o, first) {
+			first = o
+		}
+	}
+	if first.Name == mp.Name {
+		return "", nil
+	}
+	return first.Name, nil
+}
+
+func older(a, b *hivev1.MachinePool) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+// Errors are the hub's own; a cluster's are told and tried again.
+const (
+	firstBackoff   = 50 * time.Millisecond
+	longestBackoff = time.Minute
+	// concurrency is how many pools are tended at a time: each may wait for a cluster.
+	concurrency = 10
+)
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("machinepool").
+		For(&hivev1.MachinePool{}, builder.WithPredicates(
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}),
+		)).
+		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(r.poolsOf)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrency,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
+		}).
+		Complete(r.Metrics.Reconciler("machinepool", r))
+}
+
+// poolsOf wakes the MachinePools of a cluster.
+func (r *Reconciler) poolsOf(ctx context.Context, cd client.Object) []reconcile.Request {
+	var list hivev1.MachinePoolList
+	if err := r.Client.List(ctx, &list, client.InNamespace(cd.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing MachinePools")
+		return nil
+	}
+	list.Items = slices.DeleteFunc(slices.Clone(list.Items), func(mp hivev1.MachinePool) bool {
+		return mp.Spec.ClusterDeploymentRef.Name != cd.GetName()
+	})
+	var out []reconcile.Request
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}

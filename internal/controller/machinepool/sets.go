@@ -1,0 +1,248 @@
+package machinepool
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/machinepool"
+	"hotspare.io/hotspare/internal/remote"
+)
+
+// Labels by which OpenShift's machine controllers tell machines apart.
+const (
+	labelCluster    = "machine.openshift.io/cluster-api-cluster"
+	labelMachineSet = "machine.openshift.io/cluster-api-machineset"
+	labelRole       = "machine.openshift.io/cluster-api-machine-role"
+	labelType       = "machine.openshift.io/cluster-api-machine-type"
+)
+
+// remotes is what was read of a cluster that makes its machines itself.
+type remotes struct {
+	sets, scalers map[string]*unstructured.Unstructured
+}
+
+// lookRemotely sees a cluster that makes its machines itself.
+func lookRemotely(ctx context.Context, spoke client.Client) (machinepool.Fleet, *remotes, error) {
+	var f machinepool.Fleet
+	r := &remotes{sets: map[string]*unstructured.Unstructured{}, scalers: map[string]*unstructured.Unstructured{}}
+	sets, err := list(ctx, spoke, remote.MachineSet)
+	if err != nil {
+		return f, r, err
+	}
+	for i := range sets {
+		s, err := setOf(&sets[i])
+		if err != nil {
+			return f, r, err
+		}
+		f.Sets, r.sets[s.Name] = append(f.Sets, s), &sets[i]
+	}
+	scalers, err := list(ctx, spoke, remote.MachineAutoscaler)
+	if err != nil {
+		return f, r, err
+	}
+	for i := range scalers {
+		a := scalerOf(&scalers[i])
+		f.Scalers, r.scalers[a.Name] = append(f.Scalers, a), &scalers[i]
+	}
+	whole := object(remote.ClusterAutoscaler, "", "default")
+	err = spoke.Get(ctx, client.ObjectKeyFromObject(whole), whole)
+	if client.IgnoreNotFound(err) != nil {
+		return f, r, fmt.Errorf("reading the ClusterAutoscaler: %w", err)
+	}
+	f.Autoscaling = err == nil
+	return f, r, nil
+}
+
+// list returns the objects of a kind in OpenShift's namespace of machines; a cluster that
+// does not know the kind has none.
+func list(ctx context.Context, spoke client.Client, kind schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
+	var l unstructured.UnstructuredList
+	l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := spoke.List(ctx, &l, client.InNamespace(machineNamespace)); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("listing %ss: %w", kind.Kind, err)
+	}
+	return l.Items, nil
+}
+
+func object(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+// machineSet is the part of a MachineSet that is read.
+type machineSet struct {
+	Spec struct {
+		Replicas *int64 `json:"replicas"`
+		Template struct {
+			Metadata struct {
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
+			Spec struct {
+				Metadata struct {
+					Labels map[string]string `json:"labels"`
+				} `json:"metadata"`
+				Taints       []corev1.Taint `json:"taints"`
+				ProviderSpec struct {
+					Value map[string]any `json:"value"`
+				} `json:"providerSpec"`
+			} `json:"spec"`
+		} `json:"template"`
+	} `json:"spec"`
+	Status struct {
+		ReadyReplicas int64  `json:"readyReplicas"`
+		ErrorReason   string `json:"errorReason"`
+		ErrorMessage  string `json:"errorMessage"`
+	} `json:"status"`
+}
+
+func setOf(u *unstructured.Unstructured) (machinepool.Set, error) {
+	var m machineSet
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
+		return machinepool.Set{}, fmt.Errorf("reading MachineSet %s: %w", u.GetName(), err)
+	}
+	template := m.Spec.Template
+	s := machinepool.Set{
+		Name: u.GetName(), Pool: u.GetLabels()[hivev1.LabelMachinePool], Role: template.Metadata.Labels[labelRole],
+		Replicas: 1, Ready: m.Status.ReadyReplicas,
+		Labels: template.Spec.Metadata.Labels, MachineLabels: template.Metadata.Labels, Taints: template.Spec.Taints,
+		Provider:    template.Spec.ProviderSpec.Value,
+		ErrorReason: m.Status.ErrorReason, ErrorMessage: m.Status.ErrorMessage,
+		Going: u.GetDeletionTimestamp() != nil,
+	}
+	if m.Spec.Replicas != nil {
+		s.Replicas = *m.Spec.Replicas
+	}
+	return s, nil
+}
+
+func scalerOf(u *unstructured.Unstructured) machinepool.Autoscaler {
+	least, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas") // of another type: it is set anew
+	most, _, _ := unstructured.NestedInt64(u.Object, "spec", "maxReplicas")
+	return machinepool.Autoscaler{
+		Name: u.GetName(), Pool: u.GetLabels()[hivev1.LabelMachinePool], Range: machinepool.Range{Min: least, Max: most},
+	}
+}
+
+// actRemotely carries out one step in a cluster that makes its machines itself.
+func (t *task) actRemotely(ctx context.Context, pool string, s machinepool.Step) error {
+	switch s.Verb {
+	case machinepool.CreateSet:
+		u, err := t.build(*s.Set)
+		if err != nil {
+			return err
+		}
+		return t.spoke.Create(ctx, u)
+	case machinepool.UpdateSet:
+		have := t.sets.sets[s.Name]
+		after := have.DeepCopy()
+		mark(after, s.Set.Pool)
+		if err := fillSet(after, *s.Set); err != nil {
+			return err
+		}
+		return t.spoke.Patch(ctx, after, client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{}))
+	case machinepool.DeleteSet:
+		return ignoreGone(t.spoke.Delete(ctx, object(remote.MachineSet, machineNamespace, s.Name)))
+	case machinepool.PutAutoscaler:
+		return t.putScaler(ctx, pool, s)
+	case machinepool.DeleteAutoscaler:
+		return ignoreGone(t.spoke.Delete(ctx, object(remote.MachineAutoscaler, machineNamespace, s.Name)))
+	case machinepool.AddAutoscaling:
+		u := object(remote.ClusterAutoscaler, "", s.Name)
+		u.Object["spec"] = map[string]any{"scaleDown": map[string]any{"enabled": true}, "balanceSimilarNodeGroups": true}
+		return t.spoke.Create(ctx, u)
+	}
+	return fmt.Errorf("no such step here: %s", s)
+}
+
+// build makes a MachineSet as the installer does.
+func (t *task) build(s machinepool.Set) (*unstructured.Unstructured, error) {
+	u := object(remote.MachineSet, machineNamespace, s.Name)
+	u.SetLabels(map[string]string{labelCluster: t.infraID})
+	mark(u, s.Pool)
+	own := map[string]string{labelCluster: t.infraID, labelMachineSet: s.Name, labelRole: s.Role, labelType: s.Role}
+	if s.MachineLabels == nil {
+		s.MachineLabels = map[string]string{}
+	}
+	for k, v := range own {
+		s.MachineLabels[k] = v
+	}
+	u.Object["spec"] = map[string]any{
+		"selector": map[string]any{"matchLabels": map[string]any{labelCluster: t.infraID, labelMachineSet: s.Name}},
+		"template": map[string]any{"spec": map[string]any{"providerSpec": map[string]any{"value": s.Provider}}},
+	}
+	return u, fillSet(u, s)
+}
+
+// mark says whose a MachineSet or MachineAutoscaler is.
+func mark(u *unstructured.Unstructured, pool string) {
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[hivev1.LabelMachinePool], labels[hivev1.LabelManaged] = pool, "true"
+	u.SetLabels(labels)
+}
+
+// fillSet writes what a pool decides about a MachineSet.
+func fillSet(u *unstructured.Unstructured, s machinepool.Set) error {
+	taints := make([]any, len(s.Taints))
+	for i := range s.Taints {
+		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.Taints[i])
+		if err != nil {
+			return fmt.Errorf("writing taint %s: %w", s.Taints[i].Key, err)
+		}
+		taints[i] = raw
+	}
+	for _, f := range []struct {
+		value any
+		path  []string
+	}{
+		{s.Replicas, []string{"spec", "replicas"}},
+		{anyOf(s.MachineLabels), []string{"spec", "template", "metadata", "labels"}},
+		{anyOf(s.Labels), []string{"spec", "template", "spec", "metadata", "labels"}},
+		{taints, []string{"spec", "template", "spec", "taints"}},
+	} {
+		if err := unstructured.SetNestedField(u.Object, f.value, f.path...); err != nil {
+			return fmt.Errorf("writing MachineSet %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+func anyOf(labels map[string]string) map[string]any {
+	out := make(map[string]any, len(labels))
+	for k, v := range labels {
+		out[k] = v
+	}
+	return out
+}
+
+// putScaler creates or changes a MachineAutoscaler.
+func (t *task) putScaler(ctx context.Context, pool string, s machinepool.Step) error {
+	have := t.sets.scalers[s.Name]
+	after := object(remote.MachineAutoscaler, machineNamespace, s.Name)
+	if have != nil {
+		after = have.DeepCopy()
+	}
+	mark(after, pool)
+	after.Object["spec"] = map[string]any{
+		"minReplicas": s.Range.Min, "maxReplicas": s.Range.Max,
+		"scaleTargetRef": map[string]any{
+			"apiVersion": remote.MachineSet.GroupVersion().String(), "kind": remote.MachineSet.Kind, "name": s.Name,
+		},
+	}
+	if have == nil {
+		return t.spoke.Create(ctx, after)
+	}
+	return t.spoke.Patch(ctx, after, client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{}))
+}

@@ -1,0 +1,64 @@
+package remote
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The kinds of OpenShift that hotspare writes in clusters. They are read and written
+// without types: a few fields do not warrant OpenShift's modules.
+var (
+	Machine           = schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "Machine"}
+	MachineSet        = schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineSet"}
+	MachineAutoscaler = schema.GroupVersionKind{Group: "autoscaling.openshift.io", Version: "v1beta1", Kind: "MachineAutoscaler"}
+	ClusterAutoscaler = schema.GroupVersionKind{Group: "autoscaling.openshift.io", Version: "v1", Kind: "ClusterAutoscaler"}
+)
+
+var kinds = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	if err := corev1.AddToScheme(s); err != nil {
+		panic(err) // two kinds of one name: a mistake in this program
+	}
+	return s
+})
+
+// mapper knows the few kinds that are asked for, so that nobody need ask a cluster for
+// all kinds that it has.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	m.Add(Machine, meta.RESTScopeNamespace)
+	m.Add(MachineSet, meta.RESTScopeNamespace)
+	m.Add(MachineAutoscaler, meta.RESTScopeNamespace)
+	m.Add(ClusterAutoscaler, meta.RESTScopeRoot)
+	return m
+}
+
+// Client returns a client of the cluster whose admin kubeconfig is in the Secret, for
+// nodes, pods and the kinds above; or trouble, which says why there can be none. An
+// error is the hub's own.
+func (c *Connector) Client(ctx context.Context, secret types.NamespacedName) (kube client.Client, trouble string, err error) {
+	a, trouble, err := c.connect(ctx, secret)
+	if err != nil || trouble != "" {
+		return nil, trouble, err
+	}
+	return a.kube, "", nil
+}
+
+// Trouble says in a few words why a call of a cluster failed. What the cluster itself
+// objects to is quoted: it names the field.
+func Trouble(err error) string {
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+		return "it answers: " + err.Error()
+	}
+	return phrase(err)
+}
