@@ -156,10 +156,10 @@ const (
 
 	// MachinePoolNotEnough is True while the bounds of autoscaling are too low for the
 	// number of MachineSets; nothing is changed in the cluster then.
-	MachinePoolNotEnough    = "NotEnoughReplicas"
-	ReasonEnough            = "EnoughReplicas"
-	ReasonMinTooSmall       = "MinReplicasTooSmall"
-	ReasonMaxTooSmall       = "MaxReplicasTooSmall"
+	MachinePoolNotEnough = "NotEnoughReplicas"
+	ReasonEnough         = "EnoughReplicas"
+	ReasonMinTooSmall    = "MinReplicasTooSmall"
+	ReasonMaxTooSmall    = "MaxReplicasTooSmall"
 )
 
 // MachinePoolList is a list of MachinePools.
