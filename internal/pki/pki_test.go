@@ -228,6 +228,12 @@ func TestWriteTokens(t *testing.T) {
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}
+	if token, err := ReadToken(dir); err != nil || token != "secret" {
+		t.Errorf("read back: %q, %v", token, err)
+	}
+	if _, err := ReadToken(t.TempDir()); err == nil {
+		t.Error("a token was read that nobody wrote")
+	}
 }
 
 func TestKubeconfig(t *testing.T) {

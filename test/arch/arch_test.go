@@ -36,7 +36,7 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import them, and should get nothing else",
 	},
 	"a decider is pure": {
-		about: []string{"internal/access", "internal/csr", "internal/inventory/...", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
+		about: []string{"internal/access", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
 		allow: []string{"net/netip"}, // addresses as values
 		deny: []string{
 			"os/...", "io/...", "net/...", "log/...", "syscall", "context", "sync/...", "math/rand/...", "crypto/rand",
@@ -45,7 +45,7 @@ var rules = map[string]rule{
 		why: "the same snapshot must give the same plan, and a test must be able to try thousands: no client, clock, logger or randomness",
 	},
 	"a decider knows values, not packages that do things": {
-		about: []string{"internal/access", "internal/csr", "internal/inventory/...", "internal/pool", "internal/power", "internal/provision", "internal/schedule"},
+		about: []string{"internal/access", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/schedule"},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/fault", "internal/cloud", "internal/csr", "internal/inventory/..."},
 		why:   "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
@@ -86,7 +86,7 @@ var rules = map[string]rule{
 	},
 	"providers do not import controllers": {
 		about: []string{"internal/cloud/...", "internal/install/..."},
-		deny:  []string{"internal/controller/...", "internal/manager", "internal/inventory/...", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule", "sigs.k8s.io/controller-runtime/..."},
+		deny:  []string{"internal/controller/...", "internal/manager", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule", "sigs.k8s.io/controller-runtime/..."},
 		why:   "a provider is usable without any Kubernetes object, as a cloud is",
 	},
 	"the machine's program does not know who manages it": {
