@@ -7,13 +7,13 @@ import (
 
 	"k8s.io/client-go/util/certificate"
 
-	"hotspare.io/hotspare/internal/machine"
+	local "hotspare.io/hotspare/internal/machine"
 	"hotspare.io/hotspare/internal/pki"
 )
 
 // Who adds a worker to a cluster that is installed lays its first certificate there.
 func TestANodeFindsTheCertificateThatItWasGiven(t *testing.T) {
-	if got, want := newStore(machine.PKIPath("m"), clientName).path, machine.NodeCertificatePath("m"); got != want {
+	if got, want := newStore(local.PKIPath("m"), clientName).path, local.NodeCertificatePath("m"); got != want {
 		t.Errorf("it looks at %s, not at %s", got, want)
 	}
 }
