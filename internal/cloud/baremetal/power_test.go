@@ -136,7 +136,8 @@ func TestPower(t *testing.T) {
 			l.bmc.Change(t, ref.Cluster.Name+"-"+name, f)
 		}
 		return cloudtest.Cloud{
-			Power: l.Power,
+			Against: "BMCs of our own that speak Redfish, which redfishtool takes for real ones; by `make test-sims` also pyghmi's, by IPMI",
+			Power:   l.Power,
 			Create: func(_ *testing.T, infraID string, workers int) cloud.Ref {
 				l.add(infraID, "master-0", "master", redfishtest.System{})
 				l.workers(infraID, 0, workers)

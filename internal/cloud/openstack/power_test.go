@@ -203,7 +203,8 @@ func newCloud(t *testing.T, shelve bool) cloudtest.Cloud {
 		l.do(func() { f(v) })
 	}
 	return cloudtest.Cloud{
-		Power: l.Power,
+		Against: "a Keystone and a Nova of our own; by `make test-sims` also Debian's real ones, Nova with its fake driver",
+		Power:   l.Power,
 		Create: func(_ *testing.T, infraID string, workers int) cloud.Ref {
 			l.add(member(infraID, "master-0"))
 			l.workers(infraID, workers)

@@ -83,13 +83,17 @@ func TestCompleteOnPlatforms(t *testing.T) {
 		"another of installers'": {`powervs: {}`, ""},
 		"vsphere, flat":          {`vsphere: {vCenter: v, datacenter: d, defaultDatastore: s, username: hunter2}`, "platform.vsphere.password" + set + login},
 		"vsphere, no zones":      {`vsphere: {vcenters: [{server: v, user: u, password: hunter2, datacenters: [d]}]}`, "platform.vsphere.failureDomains" + set + "spec.platform.vsphere.infrastructure.failureDomains"},
-		"vsphere, no account": {`vsphere: {vcenters: [{server: v, datacenters: [d]}], failureDomains: [{name: a, region: r, zone: z, server: w}]}`,
+		"vsphere, no account": {
+			`vsphere: {vcenters: [{server: v, datacenters: [d]}], failureDomains: [{name: a, region: r, zone: z, server: w}]}`,
 			"platform.vsphere.vcenters[0].user" + set + login + "; platform.vsphere.vcenters[0].password" + set + login +
 				"; platform.vsphere.failureDomains[0].topology" + set + "spec.platform.vsphere.infrastructure.failureDomains[].topology" +
-				`; platform.vsphere.failureDomains[0].server: "w" is not among the servers of platform.vsphere.vcenters, v: correct one of them`},
+				`; platform.vsphere.failureDomains[0].server: "w" is not among the servers of platform.vsphere.vcenters, v: correct one of them`,
+		},
 		"one address of two": {`openstack: {cloud: c, apiVIPs: [10.0.0.5]}`, "platform.openstack.ingressVIPs: is missing while apiVIPs is set: set both, in the install-config Secret or in a customization"},
-		"nutanix": {`nutanix: {prismCentral: {endpoint: {address: a, port: 1}, username: u, password: hunter2}, prismElements: [{uuid: u}]}`,
-			"platform.nutanix.subnetUUIDs" + set + "spec.platform.nutanix.failureDomains[].subnetUUIDs"},
+		"nutanix": {
+			`nutanix: {prismCentral: {endpoint: {address: a, port: 1}, username: u, password: hunter2}, prismElements: [{uuid: u}]}`,
+			"platform.nutanix.subnetUUIDs" + set + "spec.platform.nutanix.failureDomains[].subnetUUIDs",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := strings.Replace(whole, "{aws: {region: us-east-1}}", "{"+tt.platform+"}", 1)
@@ -162,11 +166,15 @@ func TestFillCredentials(t *testing.T) {
 			"gcp: {}", map[string]string{"osServiceAccount.json": `{"project_id":"theirs"}`}, "gcp: {projectID: mine}", "gcp: {projectID: mine}", "",
 		},
 		"no JSON": {
-			"gcp: {}", map[string]string{"osServiceAccount.json": `hunter2`}, "gcp: {}", "",
+			"gcp: {}",
+			map[string]string{"osServiceAccount.json": `hunter2`},
+			"gcp: {}", "",
 			"platform.gcp.projectID: the key osServiceAccount.json of the Secret that spec.platform.gcp.credentialsSecretRef names is not the JSON of a service account: correct it",
 		},
 		"no list": {
-			"vsphere: {}", map[string]string{"vCenters": "hunter2: x"}, "vsphere: {}", "",
+			"vsphere: {}",
+			map[string]string{"vCenters": "hunter2: x"},
+			"vsphere: {}", "",
 			"platform.vsphere: the key vCenters of the Secret that spec.platform.vsphere.credentialsSecretRef names is not a list of vCenter, username and password: correct it",
 		},
 		"an account that is written stays": {

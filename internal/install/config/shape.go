@@ -15,51 +15,65 @@ type shape struct {
 }
 
 var shapes = []shape{
-	{"sshKey additionalTrustBundle additionalTrustBundlePolicy publish credentialsMode featureSet cpuPartitioningMode " +
-		"networking.networkType networking.type networking.serviceCIDR networking.machineCIDR " +
-		"networking.clusterNetwork[].cidr networking.clusterNetworks[].cidr networking.machineNetwork[].cidr " +
-		"controlPlane.name controlPlane.architecture controlPlane.hyperthreading compute[].name compute[].architecture compute[].hyperthreading " +
-		"proxy.httpProxy proxy.httpsProxy proxy.noProxy bootstrapInPlace.installationDisk capabilities.baselineCapabilitySet " +
-		"platform.aws.region platform.aws.amiID platform.aws.hostedZone platform.azure.region platform.azure.baseDomainResourceGroupName " +
-		"platform.azure.cloudName platform.azure.resourceGroupName platform.gcp.region platform.gcp.projectID platform.gcp.network " +
-		"platform.ibmcloud.region platform.ibmcloud.resourceGroupName platform.openstack.cloud platform.openstack.externalNetwork " +
-		"platform.openstack.apiFloatingIP platform.openstack.ingressFloatingIP platform.openstack.lbFloatingIP platform.openstack.computeFlavor " +
-		"platform.vsphere.vCenter platform.vsphere.username platform.vsphere.datacenter platform.vsphere.defaultDatastore " +
-		"platform.vsphere.cluster platform.vsphere.network platform.vsphere.folder platform.vsphere.resourcePool platform.vsphere.diskType " +
-		"platform.vsphere.vcenters[].server platform.vsphere.vcenters[].user platform.vsphere.failureDomains[].name " +
-		"platform.vsphere.failureDomains[].region platform.vsphere.failureDomains[].zone platform.vsphere.failureDomains[].server " +
-		"platform.nutanix.prismCentral.username platform.nutanix.prismCentral.endpoint.address " +
-		"platform.baremetal.libvirtURI platform.baremetal.provisioningNetwork platform.baremetal.provisioningNetworkCIDR " +
-		"platform.baremetal.hosts[].name platform.baremetal.hosts[].role platform.baremetal.hosts[].bootMACAddress " +
-		"platform.baremetal.hosts[].bmc.address platform.baremetal.hosts[].bmc.username " +
-		"platform.vsphere.apiVIP platform.vsphere.ingressVIP platform.baremetal.apiVIP platform.baremetal.ingressVIP " +
-		"platform.openstack.apiVIP platform.openstack.ingressVIP platform.nutanix.apiVIP platform.nutanix.ingressVIP",
-		"a text", isText},
-	{"platform.vsphere.password platform.vsphere.vcenters[].password platform.nutanix.prismCentral.password platform.baremetal.hosts[].bmc.password",
-		"a text", isText},
-	{"fips platform.aws.propagateUserTags platform.aws.experimentalPropagateUserTags platform.baremetal.hosts[].bmc.disableCertificateVerification",
-		"true or false, without quotes", isBool},
-	{"networking proxy capabilities bootstrapInPlace metadata.labels metadata.annotations controlPlane.platform compute[].platform " +
-		"networking.clusterNetwork[] networking.clusterNetworks[] networking.machineNetwork[] " +
-		"platform.aws.defaultMachinePlatform platform.azure.defaultMachinePlatform platform.gcp.defaultMachinePlatform " +
-		"platform.openstack.defaultMachinePlatform platform.nutanix.prismCentral platform.nutanix.prismCentral.endpoint " +
-		"platform.vsphere.vcenters[] platform.vsphere.failureDomains[] platform.vsphere.failureDomains[].topology platform.vsphere.loadBalancer " +
-		"platform.baremetal.hosts[] platform.baremetal.hosts[].bmc platform.nutanix.prismElements[]",
-		"a mapping", isMapping},
-	{"networking.clusterNetwork networking.clusterNetworks networking.machineNetwork imageContentSources imageDigestSources " +
-		"platform.vsphere.vcenters platform.vsphere.failureDomains platform.baremetal.hosts platform.nutanix.prismElements " +
-		"platform.nutanix.failureDomains platform.aws.serviceEndpoints",
-		"a list", isList},
-	{"networking.serviceNetwork platform.aws.subnets platform.openstack.externalDNS platform.nutanix.subnetUUIDs " +
-		"platform.vsphere.vcenters[].datacenters platform.vsphere.failureDomains[].topology.networks " +
-		"platform.vsphere.apiVIPs platform.vsphere.ingressVIPs platform.baremetal.apiVIPs platform.baremetal.ingressVIPs " +
-		"platform.openstack.apiVIPs platform.openstack.ingressVIPs platform.nutanix.apiVIPs platform.nutanix.ingressVIPs " +
-		"capabilities.additionalEnabledCapabilities",
-		"a list of texts", isTexts},
+	{
+		"sshKey additionalTrustBundle additionalTrustBundlePolicy publish credentialsMode featureSet cpuPartitioningMode " +
+			"networking.networkType networking.type networking.serviceCIDR networking.machineCIDR " +
+			"networking.clusterNetwork[].cidr networking.clusterNetworks[].cidr networking.machineNetwork[].cidr " +
+			"controlPlane.name controlPlane.architecture controlPlane.hyperthreading compute[].name compute[].architecture compute[].hyperthreading " +
+			"proxy.httpProxy proxy.httpsProxy proxy.noProxy bootstrapInPlace.installationDisk capabilities.baselineCapabilitySet " +
+			"platform.aws.region platform.aws.amiID platform.aws.hostedZone platform.azure.region platform.azure.baseDomainResourceGroupName " +
+			"platform.azure.cloudName platform.azure.resourceGroupName platform.gcp.region platform.gcp.projectID platform.gcp.network " +
+			"platform.ibmcloud.region platform.ibmcloud.resourceGroupName platform.openstack.cloud platform.openstack.externalNetwork " +
+			"platform.openstack.apiFloatingIP platform.openstack.ingressFloatingIP platform.openstack.lbFloatingIP platform.openstack.computeFlavor " +
+			"platform.vsphere.vCenter platform.vsphere.username platform.vsphere.datacenter platform.vsphere.defaultDatastore " +
+			"platform.vsphere.cluster platform.vsphere.network platform.vsphere.folder platform.vsphere.resourcePool platform.vsphere.diskType " +
+			"platform.vsphere.vcenters[].server platform.vsphere.vcenters[].user platform.vsphere.failureDomains[].name " +
+			"platform.vsphere.failureDomains[].region platform.vsphere.failureDomains[].zone platform.vsphere.failureDomains[].server " +
+			"platform.nutanix.prismCentral.username platform.nutanix.prismCentral.endpoint.address " +
+			"platform.baremetal.libvirtURI platform.baremetal.provisioningNetwork platform.baremetal.provisioningNetworkCIDR " +
+			"platform.baremetal.hosts[].name platform.baremetal.hosts[].role platform.baremetal.hosts[].bootMACAddress " +
+			"platform.baremetal.hosts[].bmc.address platform.baremetal.hosts[].bmc.username " +
+			"platform.vsphere.apiVIP platform.vsphere.ingressVIP platform.baremetal.apiVIP platform.baremetal.ingressVIP " +
+			"platform.openstack.apiVIP platform.openstack.ingressVIP platform.nutanix.apiVIP platform.nutanix.ingressVIP",
+		"a text", isText,
+	},
+	{
+		"platform.vsphere.password platform.vsphere.vcenters[].password platform.nutanix.prismCentral.password platform.baremetal.hosts[].bmc.password",
+		"a text", isText,
+	},
+	{
+		"fips platform.aws.propagateUserTags platform.aws.experimentalPropagateUserTags platform.baremetal.hosts[].bmc.disableCertificateVerification",
+		"true or false, without quotes", isBool,
+	},
+	{
+		"networking proxy capabilities bootstrapInPlace metadata.labels metadata.annotations controlPlane.platform compute[].platform " +
+			"networking.clusterNetwork[] networking.clusterNetworks[] networking.machineNetwork[] " +
+			"platform.aws.defaultMachinePlatform platform.azure.defaultMachinePlatform platform.gcp.defaultMachinePlatform " +
+			"platform.openstack.defaultMachinePlatform platform.nutanix.prismCentral platform.nutanix.prismCentral.endpoint " +
+			"platform.vsphere.vcenters[] platform.vsphere.failureDomains[] platform.vsphere.failureDomains[].topology platform.vsphere.loadBalancer " +
+			"platform.baremetal.hosts[] platform.baremetal.hosts[].bmc platform.nutanix.prismElements[]",
+		"a mapping", isMapping,
+	},
+	{
+		"networking.clusterNetwork networking.clusterNetworks networking.machineNetwork imageContentSources imageDigestSources " +
+			"platform.vsphere.vcenters platform.vsphere.failureDomains platform.baremetal.hosts platform.nutanix.prismElements " +
+			"platform.nutanix.failureDomains platform.aws.serviceEndpoints",
+		"a list", isList,
+	},
+	{
+		"networking.serviceNetwork platform.aws.subnets platform.openstack.externalDNS platform.nutanix.subnetUUIDs " +
+			"platform.vsphere.vcenters[].datacenters platform.vsphere.failureDomains[].topology.networks " +
+			"platform.vsphere.apiVIPs platform.vsphere.ingressVIPs platform.baremetal.apiVIPs platform.baremetal.ingressVIPs " +
+			"platform.openstack.apiVIPs platform.openstack.ingressVIPs platform.nutanix.apiVIPs platform.nutanix.ingressVIPs " +
+			"capabilities.additionalEnabledCapabilities",
+		"a list of texts", isTexts,
+	},
 	{"platform.aws.userTags platform.azure.userTags", "a mapping of texts", isTags},
-	{"networking.clusterNetwork[].hostPrefix networking.clusterNetworks[].hostPrefix networking.clusterNetworks[].hostSubnetLength " +
-		"platform.vsphere.vcenters[].port platform.nutanix.prismCentral.endpoint.port",
-		"a whole number, without quotes", isWhole},
+	{
+		"networking.clusterNetwork[].hostPrefix networking.clusterNetworks[].hostPrefix networking.clusterNetworks[].hostSubnetLength " +
+			"platform.vsphere.vcenters[].port platform.nutanix.prismCentral.endpoint.port",
+		"a whole number, without quotes", isWhole,
+	},
 }
 
 // choices are the keys that have a fixed set of texts.
