@@ -54,7 +54,8 @@ func (p Pool) refused() *Verdict {
 	case p.Name == reserved:
 		v = objection(hivev1.ReasonUnsupportedName, "spec.name %s is the control plane's: make a MachinePool with another spec.name.", p.Name)
 	case len(validation.IsDNS1123Label(p.Name)) > 0:
-		v = objection(hivev1.ReasonUnsupportedName, "spec.name %q cannot be part of a machine's name: make a MachinePool whose spec.name has lower-case letters, digits and dashes only.", p.Name)
+		v = objection(hivev1.ReasonUnsupportedName, "spec.name %q cannot be part of a machine's name: "+
+			"make a MachinePool whose spec.name has lower-case letters, digits and dashes only.", p.Name)
 	default:
 		for _, k := range slices.Sorted(maps.Keys(p.MachineLabels)) {
 			if strings.HasPrefix(k, systemLabels) {

@@ -143,7 +143,7 @@ func (f Fleet) layout(mine []Set) ([]Set, *Verdict) {
 	if v != nil {
 		return nil, v
 	}
-	templates := f.templates(p)
+	templates := f.templates()
 	if len(zones) > 0 {
 		return f.inZones(p, zones, mine, templates)
 	}
@@ -159,7 +159,7 @@ type template struct {
 
 // templates are the worker MachineSets: the installer's, or where there are none left,
 // those of the first pool that has some.
-func (f Fleet) templates(p platform) []template {
+func (f Fleet) templates() []template {
 	byPool := map[string][]template{}
 	for _, s := range f.Sets {
 		pool := cmp.Or(s.Pool, worker)

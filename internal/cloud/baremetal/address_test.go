@@ -22,11 +22,13 @@ func TestParseAddress(t *testing.T) {
 		"ilo5-redfish://10.0.0.5/redfish/v1/Systems/1":                             of("https", "10.0.0.5:443", "/redfish/v1/Systems/1"),
 		"ilo5-virtualmedia://10.0.0.5/redfish/v1/Systems/1":                        of("https", "10.0.0.5:443", "/redfish/v1/Systems/1"),
 		"REDFISH://10.0.0.5/redfish/v1/Systems/1":                                  of("https", "10.0.0.5:443", "/redfish/v1/Systems/1"),
-		"redfish://10.0.0.5/":                                                      of("https", "10.0.0.5:443", ""),
-		"redfish://10.0.0.5/redfish/v1/":                                           of("https", "10.0.0.5:443", ""),
-		"redfish://10.0.0.5/redfish/v1/Systems":                                    of("https", "10.0.0.5:443", ""),
-		"redfish://[2001:db8::5]/redfish/v1/Systems/1":                             of("https", "[2001:db8::5]:443", "/redfish/v1/Systems/1"),
-		"redfish://10.0.0.5/redfish/v1/Systems/a%2Fb":                              of("https", "10.0.0.5:443", "/redfish/v1/Systems/a%2Fb"),
+
+		"redfish://10.0.0.5/":                          of("https", "10.0.0.5:443", ""),
+		"redfish://10.0.0.5/redfish/v1/":               of("https", "10.0.0.5:443", ""),
+		"redfish://10.0.0.5/redfish/v1/Systems":        of("https", "10.0.0.5:443", ""),
+		"redfish://[2001:db8::5]/redfish/v1/Systems/1": of("https", "[2001:db8::5]:443", "/redfish/v1/Systems/1"),
+		"redfish://10.0.0.5/redfish/v1/Systems/a%2Fb":  of("https", "10.0.0.5:443", "/redfish/v1/Systems/a%2Fb"),
+
 		"ipmi://10.0.0.5":                              {protocol: ipmi, host: "10.0.0.5:623"},
 		"ipmi://10.0.0.5:6230":                         {protocol: ipmi, host: "10.0.0.5:6230"},
 		"ipmi://[2001:db8::5]:6230":                    {protocol: ipmi, host: "[2001:db8::5]:6230"},

@@ -11,7 +11,6 @@ import (
 )
 
 func TestSelection(t *testing.T) {
-	t.Parallel()
 	v := newCenter(t)
 	p := newPower(t, newHub(v))
 	v.cluster("tagged-12345", 1)

@@ -81,7 +81,7 @@ func TestASessionThatAnotherClusterNeedsOutlivesAChange(t *testing.T) {
 	}
 }
 
-func TestAnExpiredSessionIsMadeAnew(t *testing.T) {
+func TestAnExpiredSessionIsMadeAnew(t *testing.T) { //nolint:tparallel // newRig calls it
 	for name, expire := range map[string]func(*rig){
 		"of the machines' API": func(r *rig) {
 			r.must(soapsession.NewManager(r.admin.Client).TerminateSession(r.Context(), r.sessionKeys()))
@@ -154,7 +154,7 @@ func TestTendingEndsTheOtherHalfOfASessionThatHasExpired(t *testing.T) {
 	r.observe()
 }
 
-func TestARefusedLoginNamesTheSecretAndNoCredential(t *testing.T) {
+func TestARefusedLoginNamesTheSecretAndNoCredential(t *testing.T) { //nolint:tparallel // newRig calls it
 	r := newRig(t)
 	const planted = "planted-pass\"word"
 	for name, data := range map[string]map[string]string{

@@ -120,13 +120,13 @@ func TestLocalWorkersComeAndGo(t *testing.T) {
 	})
 	t.Run("labels that are not asked for any more go", func(t *testing.T) {
 		g.edit(func(mp *hivev1.MachinePool) { mp.Spec.Labels, mp.Spec.Taints = map[string]string{"a": "b"}, nil })
-		mp := g.settle()
+		g.settle()
 		for _, n := range g.nodes() {
 			if n.Name == "c-x-p-1" && (n.Labels["team"] != "" || n.Labels["a"] != "b" || len(n.Spec.Taints) > 0) {
 				t.Errorf("labels %v, taints %v", n.Labels, n.Spec.Taints)
 			}
 		}
-		if mp, _, _ = g.pass(); !slices.Equal(mp.Status.OwnedLabels, []string{"a"}) || len(mp.Status.OwnedTaints) > 0 {
+		if mp, _, _ := g.pass(); !slices.Equal(mp.Status.OwnedLabels, []string{"a"}) || len(mp.Status.OwnedTaints) > 0 {
 			t.Errorf("%+v", mp.Status)
 		}
 	})
