@@ -76,7 +76,7 @@ func TestSets(t *testing.T) {
 		"another pool's stays that pool's":            {aws(pool("p", 2), has(owned(awsSet("p-q", "us-east-1a", 1), "p-q"))), "create MachineSet c-p-us-east-1a; create MachineSet c-p-us-east-1b"},
 		"others' layout is no reason to shrink":       {Fleet{Pool: pool("p", 2), InfraID: "c", Platform: "aws", Sets: []Set{awsSet("worker", "us-east-1a", 1), owned(awsSet("p", "us-east-1a", 1), "p"), owned(awsSet("p", "us-east-1b", 1), "p")}}, ""},
 		"half a pool is completed":                    {aws(pool("p", 2), has(owned(awsSet("p", "us-east-1a", 1), "p"))), "create MachineSet c-p-us-east-1b"},
-		"one that is going is waited for":             {aws(pool("p", 2), has(owned(awsSet("p", "us-east-1b", 1), "p"), func() Set { s := owned(awsSet("p", "us-east-1a", 1), "p"); s.Going = true; return s }())), ""},
+		"one that is going is waited for":             {aws(pool("p", 3), has(owned(awsSet("p", "us-east-1b", 1), "p"), func() Set { s := owned(awsSet("p", "us-east-1a", 1), "p"); s.Going = true; return s }())), ""},
 		"a pool can be copied when no worker is left": {Fleet{Pool: pool("p", 1), InfraID: "c", Platform: "aws", Sets: []Set{owned(awsSet("q", "us-east-1a", 1), "q")}}, "create MachineSet c-p-us-east-1a"},
 		"deleted: all go":                             {aws(Pool{Name: "p", Deleted: true}, has(owned(awsSet("p", "us-east-1a", 1), "p"))), "delete MachineSet c-p-us-east-1a"},
 		"deleted: the workers, too":                   {aws(Pool{Name: "worker", Deleted: true}), "delete MachineSet c-worker-us-east-1a; delete MachineSet c-worker-us-east-1b"},

@@ -110,17 +110,34 @@ func TestLocalWorkersComeAndGo(t *testing.T) {
 			}
 		}
 		g.edit(func(mp *hivev1.MachinePool) { mp.Spec.Replicas = ptr.To[int64](1) })
+		g.hook = func(what string) {
+			i := slices.IndexFunc(g.nodes(), func(n corev1.Node) bool { return n.Name == "c-x-p-0" })
+			if what == "delete Pod there" && len(g.nodes()[i].Spec.Taints) != 2 {
+				t.Error("new pods may come while the old ones are deleted")
+			}
+		}
+		if _, _, err := g.pass(); err != nil {
+			t.Fatal(err)
+		}
+		g.hook = nil
+		want := []string{"patch Node c-x-p-0", "delete Pod there", "stop c-x-p-0", "delete Node c-x-p-0", "delete Machine c-x-p-0"}
+		if diff := cmp.Diff(want, g.log); diff != "" {
+			t.Error(diff)
+		}
 		if mp := g.settle(); mp.Status.Replicas != 1 {
 			t.Errorf("%+v", mp.Status)
-		}
-		want := []string{"patch Node c-x-p-0", "delete Pod there", "stop c-x-p-0", "delete Node c-x-p-0", "delete Machine c-x-p-0"}
-		if diff := cmp.Diff(want, g.log[:len(want)]); diff != "" {
-			t.Error(diff)
 		}
 	})
 	t.Run("labels that are not asked for any more go", func(t *testing.T) {
 		g.edit(func(mp *hivev1.MachinePool) { mp.Spec.Labels, mp.Spec.Taints = map[string]string{"a": "b"}, nil })
+		g.hook = func(what string) {
+			var mp hivev1.MachinePool
+			if err := g.hub.Get(t.Context(), key, &mp); err != nil || !slices.Equal(mp.Status.OwnedLabels, []string{"a", "team"}) {
+				t.Errorf("%s before it is recorded: %v, %v", what, mp.Status.OwnedLabels, err)
+			}
+		}
 		g.settle()
+		g.hook = nil
 		for _, n := range g.nodes() {
 			if n.Name == "c-x-p-1" && (n.Labels["team"] != "" || n.Labels["a"] != "b" || len(n.Spec.Taints) > 0) {
 				t.Errorf("labels %v, taints %v", n.Labels, n.Spec.Taints)
@@ -177,9 +194,18 @@ func TestADeletedPoolOfAClusterThatGoesIsReleased(t *testing.T) {
 }
 
 func TestTheOlderOfTwoPoolsOfOneNameHasIt(t *testing.T) {
-	younger := pool(3, func(mp *hivev1.MachinePool) {
-		mp.Name, mp.CreationTimestamp = "a-younger", metav1.NewTime(start.Add(time.Minute))
+	t.Run("by time", func(t *testing.T) {
+		older(t, pool(3, func(mp *hivev1.MachinePool) {
+			mp.Name, mp.CreationTimestamp = "a-younger", metav1.NewTime(start.Add(time.Minute))
+		}))
 	})
+	t.Run("or by name", func(t *testing.T) {
+		older(t, pool(3, func(mp *hivev1.MachinePool) { mp.Name = "z" }))
+	})
+}
+
+func older(t *testing.T, younger *hivev1.MachinePool) {
+	t.Helper()
 	g := newRig(t, cluster(local), pool(1), younger)
 	if mp := g.settle(); mp.Status.Replicas != 1 {
 		t.Errorf("%+v", mp.Status)

@@ -78,6 +78,8 @@ type rig struct {
 	// succeeds, nor one on the hub.
 	log  []string
 	fuse int
+	// hook is called before each write.
+	hook func(what string)
 }
 
 var errFuse = errors.New("power cut")
@@ -121,6 +123,9 @@ func (g *rig) write(what string) error {
 		return errFuse
 	}
 	if what != "" {
+		if g.hook != nil {
+			g.hook(what)
+		}
 		g.log = append(g.log, what)
 	}
 	return nil
