@@ -56,7 +56,8 @@ key_repository = {HERE}/credential
 [identity]
 password_hash_rounds = 4
 [cache]
-enabled = false
+enabled = true
+backend = oslo_cache.dict
 """)
     def manage(*args):
         subprocess.run(["keystone-manage", "--config-file", conf, *args], check=True, stdout=sys.stderr)
