@@ -180,7 +180,7 @@ def serve_nova():
 
         def _setup_compute_service(self):
             self.flags(api_paste_config=paste(), group="wsgi")
-            self.flags(auth_strategy="keystone", max_limit=50, group="api")
+            self.flags(auth_strategy="keystone", max_limit=5, group="api")
             self.flags(instances=-1, cores=-1, ram=-1, group="quota")
             self.flags(shelved_offload_time=0)
             return super()._setup_compute_service()
