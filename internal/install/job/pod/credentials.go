@@ -1,0 +1,147 @@
+package pod
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// accounts are the platforms whose metadata.json repeats the account, in these fields.
+var (
+	accounts      = []string{"vsphere", "nutanix"}
+	accountFields = []string{"username", "password"}
+)
+
+// withoutCredentials is a metadata.json without accounts.
+func withoutCredentials(raw []byte) ([]byte, error) {
+	return editMetadata(raw, func(section map[string]any) {
+		for _, field := range accountFields {
+			delete(section, field)
+		}
+	})
+}
+
+// withCredentials is a metadata.json with the account in dir. Where there is none
+// it stays as it is.
+func withCredentials(raw []byte, dir string) ([]byte, error) {
+	account := map[string]string{}
+	for _, field := range accountFields {
+		value, err := os.ReadFile(filepath.Join(dir, field))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the credentials: %w", err)
+		}
+		account[field] = strings.TrimSpace(string(value))
+	}
+	return editMetadata(raw, func(section map[string]any) {
+		for field, value := range account {
+			if _, there := section[field]; !there {
+				section[field] = value
+			}
+		}
+	})
+}
+
+// editMetadata changes the sections of the platforms that have an account, and the
+// vCenters in them; the rest stays byte for byte.
+func editMetadata(raw []byte, edit func(section map[string]any)) ([]byte, error) {
+	var doc map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, fmt.Errorf("reading metadata.json: %w", err)
+	}
+	changed := false
+	for _, platform := range accounts {
+		var section map[string]any
+		if json.Unmarshal(doc[platform], &section) != nil || section == nil {
+			continue
+		}
+		edit(section)
+		servers, _ := section["vcenters"].([]any)
+		for _, server := range servers {
+			if one, ok := server.(map[string]any); ok {
+				edit(one)
+			}
+		}
+		text, err := json.Marshal(section)
+		if err != nil {
+			return nil, fmt.Errorf("writing metadata.json: %w", err)
+		}
+		doc[platform], changed = text, true
+	}
+	if !changed {
+		return raw, nil
+	}
+	return json.Marshal(doc)
+}
+
+// telling are names of what holds a secret.
+var telling = regexp.MustCompile(`(?i)secret|password|token|key|credential`)
+
+// secretsOf are the secrets that the installer is given, to be kept out of its log.
+func secretsOf(env []string, dir string) ([]string, error) {
+	var found []string
+	for _, e := range env {
+		if name, value, _ := strings.Cut(e, "="); telling.MatchString(name) {
+			found = append(found, value)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if dir == "" || errors.Is(err, fs.ErrNotExist) {
+		return found, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the credentials: %w", err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("reading the credentials: %w", err)
+		}
+		found = append(found, leaves(e.Name(), raw)...)
+	}
+	return found, nil
+}
+
+// leaves are the secrets in a file: what its keys call so, or all of one that has none.
+func leaves(name string, raw []byte) []string {
+	var doc map[string]any
+	if yaml.Unmarshal(raw, &doc) != nil || len(doc) == 0 {
+		if slices.Contains([]string{"username", "user", "region"}, name) {
+			return nil
+		}
+		return []string{strings.TrimSpace(string(raw))}
+	}
+	var found []string
+	var walk func(v any)
+	walk = func(v any) {
+		switch node := v.(type) {
+		case []any:
+			for _, one := range node {
+				walk(one)
+			}
+		case map[string]any:
+			for key, one := range node {
+				if text, ok := one.(string); ok && telling.MatchString(key) {
+					found = append(found, text)
+				} else {
+					walk(one)
+				}
+			}
+		}
+	}
+	walk(doc)
+	return found
+}

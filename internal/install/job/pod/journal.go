@@ -1,0 +1,202 @@
+package pod
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"hotspare.io/hotspare/internal/install/config"
+	"hotspare.io/hotspare/internal/install/scrub"
+)
+
+const (
+	// kept is how many of the last lines become the excerpt, maxLine how long each may be.
+	kept    = 50
+	maxLine = 2000
+)
+
+// journal takes the installer's log, line by line: scrubbed, it goes on to the pod's
+// own output and its end is kept. Nobody sees it any other way.
+type journal struct {
+	mu      sync.Mutex
+	out     io.Writer
+	secrets []string
+	config  []byte
+	pending []byte
+	lines   []string
+	// inKey: a private key is being printed.
+	inKey bool
+	// initializing is closed when the installer has said that it waits for the cluster.
+	initializing chan struct{}
+	// why is the reason that the log tells, if any.
+	why   string
+	finds map[*regexp.Regexp]string
+}
+
+func newJournal(out io.Writer, secrets []string) *journal {
+	return &journal{out: out, secrets: secrets, finds: map[*regexp.Regexp]string{}, initializing: make(chan struct{})}
+}
+
+// hide keeps the secrets of an install-config out of the log.
+func (j *journal) hide(installConfig []byte) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.config = installConfig
+}
+
+func (j *journal) secret(s string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.secrets = append(j.secrets, strings.TrimSpace(s))
+}
+
+// Write takes a part of the log.
+func (j *journal) Write(part []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pending = append(j.pending, part...)
+	for {
+		end := bytes.IndexByte(j.pending, '\n')
+		if end < 0 {
+			return len(part), nil
+		}
+		line := string(j.pending[:end])
+		j.pending = j.pending[end+1:]
+		j.take(line)
+	}
+}
+
+// flush takes the last line, if it has no end.
+func (j *journal) flush() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.pending) > 0 {
+		j.take(string(j.pending))
+	}
+	j.pending = nil
+}
+
+// take takes one line. j.mu is held.
+func (j *journal) take(line string) {
+	line, show := j.pem(line)
+	if !show {
+		return
+	}
+	line = j.scrub(line)
+	j.look(line)
+	if len(line) > maxLine {
+		line = strings.ToValidUTF8(line[:maxLine], "") + "…"
+	}
+	_, _ = io.WriteString(j.out, line+"\n") // the state is what counts
+	j.lines = append(j.lines, line)
+	if len(j.lines) > kept {
+		j.lines = j.lines[1:]
+	}
+}
+
+func (j *journal) scrub(line string) string {
+	if len(j.config) > 0 {
+		line = config.Redact(line, j.config)
+	}
+	return scrub.Text(line, j.secrets...)
+}
+
+// pem leaves out the lines of a private key, of which package scrub sees only one
+// at a time here.
+func (j *journal) pem(line string) (string, bool) {
+	begins := strings.Contains(line, "PRIVATE KEY-----") && strings.Contains(line, "-----BEGIN")
+	ends := strings.Contains(line, "PRIVATE KEY-----") && strings.Contains(line, "-----END")
+	switch {
+	case begins && !ends:
+		j.inKey = true
+		return scrub.Redacted, true
+	case j.inKey:
+		j.inKey = !ends
+		return "", false
+	}
+	return line, true
+}
+
+// initializes is what the installer says when the bootstrap machine is gone and the
+// cluster comes up by itself.
+var initializes = regexp.MustCompile(`Waiting up to .* for the cluster at \S+ to initialize`)
+
+// causes are reasons by what the log says, the last that is found counts. The names
+// are Hive's where it has one.
+var causes = []struct {
+	said   *regexp.Regexp
+	reason string
+}{
+	{regexp.MustCompile(`(?i)quota|limit ?exceeded`), "QuotaExceeded"},
+	{regexp.MustCompile(`AuthFailure|InvalidClientTokenId|SignatureDoesNotMatch|ExpiredToken|invalid_client|invalid_grant`), "InvalidCredentials"},
+	{regexp.MustCompile(`(?i)InsufficientInstanceCapacity|ZONE_RESOURCE_POOL_EXHAUSTED|SkuNotAvailable`), "InsufficientCapacity"},
+	{regexp.MustCompile(`(?i)failed waiting for Kubernetes API`), "KubeAPIWaitTimeout"},
+	{regexp.MustCompile(`(?i)bootstrap failed to complete|failed to wait for bootstrapping`), "BootstrapFailed"},
+	{regexp.MustCompile(`(?i)failed to initialize the cluster`), "ClusterInitializationFailed"},
+}
+
+// fails says which lines tell why.
+var fails = regexp.MustCompile(`level=(?:fatal|error)|(?i)error`)
+
+// look notes what a line tells. j.mu is held.
+func (j *journal) look(line string) {
+	if initializes.MatchString(line) && !isClosed(j.initializing) {
+		close(j.initializing)
+	}
+	for _, wanted := range []*regexp.Regexp{console, refused} {
+		if found := wanted.FindStringSubmatch(line); found != nil {
+			j.finds[wanted] = found[len(found)-1]
+		}
+	}
+	if !fails.MatchString(line) {
+		return
+	}
+	for _, c := range causes {
+		if c.said.MatchString(line) {
+			j.why = c.reason
+		}
+	}
+}
+
+func (j *journal) find(wanted *regexp.Regexp) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.finds[wanted]
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// reason is one word for why the installer failed.
+func (j *journal) reason() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.why == "" {
+		return "InstallFailed"
+	}
+	return j.why
+}
+
+// excerpt is the end of the log; with err, unless that only says that the installer
+// has failed, which the log says better.
+func (j *journal) excerpt(err error) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	lines := j.lines
+	var exit *exec.ExitError
+	if err != nil && (len(lines) == 0 || !errors.As(err, &exit)) {
+		lines = append(slices.Clone(lines), j.scrub(err.Error()))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

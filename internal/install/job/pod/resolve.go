@@ -1,0 +1,58 @@
+package pod
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"hotspare.io/hotspare/internal/install/job/state"
+)
+
+// References is where a release image names the images of the release.
+const References = "/release-manifests/image-references"
+
+// Resolve stores the images that the references in a file name. It runs in the
+// release image.
+func Resolve(ctx context.Context, o Options, file string) error {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("reading the release's images: %w", err)
+	}
+	images, err := references(raw)
+	if err != nil {
+		return fmt.Errorf("reading the release's images in %s: %w", file, err)
+	}
+	_, err = o.Store.Edit(ctx, func(s *state.State) error {
+		s.InstallerImage, s.CLIImage = images["installer"], images["cli"]
+		return nil
+	})
+	return err
+}
+
+// references are the images of an ImageStream by their tags.
+func references(raw []byte) (map[string]string, error) {
+	var stream struct {
+		Spec struct {
+			Tags []struct {
+				Name string `json:"name"`
+				From struct {
+					Name string `json:"name"`
+				} `json:"from"`
+			} `json:"tags"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &stream); err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for _, tag := range stream.Spec.Tags {
+		found[tag.Name] = tag.From.Name
+	}
+	for _, need := range []string{"installer", "cli"} {
+		if found[need] == "" {
+			return nil, fmt.Errorf("no tag %q: is the release image one of OpenShift's?", need)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,319 @@
+// Package standin is an openshift-install that makes its clusters in a folder, for
+// tests. It keeps the contract of the command line: create manifests,
+// ignition-configs and cluster, wait-for install-complete, destroy cluster,
+// version; all with --dir.
+//
+// The cloud is a folder, named by Env: a file for each thing that was made, in
+// clusters/<infraID>/. It outlives processes, so leaks can be counted, and it
+// writes down what must never happen (Violations). Each run prints secrets, as
+// installers do.
+//
+// A test binary plays it by calling Main first in its TestMain, under the name that
+// Path gives it.
+package standin
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// Env names the folder that is the cloud.
+	Env = "STANDIN_CLOUD"
+	// program is the name under which it is an installer.
+	program = "openshift-install"
+)
+
+// Main returns if this process is no stand-in. Otherwise it plays one and exits.
+func Main() {
+	if filepath.Base(os.Args[0]) != program {
+		return
+	}
+	if err := play(os.Args[1:]); err != nil {
+		say("fatal", "%v", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Path makes this test binary an installer in dir, and returns how it is called.
+func Path(dir string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, program)
+	return path, os.Symlink(self, path)
+}
+
+func say(level, format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "level=%s msg=%q\n", level, fmt.Sprintf(format, args...))
+}
+
+type run struct {
+	cloud Cloud
+	dir   string
+	md    metadata
+}
+
+type metadata struct {
+	ClusterName string         `json:"clusterName"`
+	ClusterID   string         `json:"clusterID"`
+	InfraID     string         `json:"infraID"`
+	VSphere     map[string]any `json:"vsphere,omitempty"`
+}
+
+func play(args []string) error {
+	if len(args) > 0 && args[0] == "version" {
+		fmt.Println(program + " 4.18.20\nbuilt from commit 0000\nrelease image quay.io/x@sha256:0")
+		return nil
+	}
+	i := slices.Index(args, "--dir")
+	if i < 0 || i+1 >= len(args) {
+		return errors.New("--dir is missing")
+	}
+	r := &run{cloud: Cloud(os.Getenv(Env)), dir: args[i+1]}
+	if r.cloud == "" {
+		return errors.New(Env + " is empty")
+	}
+	r.chatter()
+	switch verb := strings.Join(args[:i], " "); verb {
+	case "create manifests":
+		return r.manifests()
+	case "create ignition-configs":
+		return r.ignition()
+	case "create cluster":
+		return r.create()
+	case "wait-for install-complete":
+		return r.complete()
+	case "destroy cluster":
+		return r.destroy()
+	default:
+		return fmt.Errorf("unknown command %q", verb)
+	}
+}
+
+// PlantedKey stands between the lines of a private key that each run prints.
+const PlantedKey = "TUlJRXBsYW50ZWQta2V5LWJvZHk"
+
+// chatter prints what installers print and nobody should read.
+func (r *run) chatter() {
+	for _, e := range os.Environ() {
+		if strings.HasPrefix(e, "AWS_SECRET") || strings.HasPrefix(e, "AWS_ACCESS") {
+			_, value, _ := strings.Cut(e, "=")
+			say("debug", "signing with %s", value)
+		}
+	}
+	if raw, err := os.ReadFile(os.Getenv("GOOGLE_CREDENTIALS")); err == nil {
+		say("debug", "service account %s", raw)
+	}
+	if raw, err := os.ReadFile(filepath.Join(r.dir, "install-config.yaml")); err == nil {
+		for line := range strings.Lines(string(raw)) {
+			say("debug", "config: %s", strings.TrimSpace(line))
+		}
+	}
+	if raw, err := os.ReadFile(filepath.Join(r.dir, "auth", "kubeadmin-password")); err == nil {
+		say("info", "Login to the console with user: %q, and password: %q", "kubeadmin", raw)
+		fmt.Fprintf(os.Stderr, "and again: %s\n", raw)
+	}
+	fmt.Fprintf(os.Stderr, "-----BEGIN RSA PRIVATE KEY-----\n%s\n-----END RSA PRIVATE KEY-----\n", PlantedKey)
+}
+
+func (r *run) path(name string) string { return filepath.Join(r.dir, name) }
+
+func (r *run) write(name, content string) error {
+	if err := os.MkdirAll(filepath.Dir(r.path(name)), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(r.path(name), []byte(content), 0o600)
+}
+
+const stateFile = ".openshift_install_state.json"
+
+// manifests turns install-config.yaml into manifests, and takes it away.
+func (r *run) manifests() error {
+	raw, err := os.ReadFile(r.path("install-config.yaml"))
+	if err != nil {
+		return err
+	}
+	var config struct {
+		Metadata struct{ Name string }
+		Platform map[string]any
+	}
+	if err := yaml.Unmarshal(raw, &config); err != nil || config.Metadata.Name == "" || r.cloud.strikes("invalid") {
+		return errors.New(`failed to fetch Master Machines: failed to load asset "Install Config": failed to create install config: invalid "install-config.yaml" file: platform.aws.region: Invalid value: "mars-1": no such region`)
+	}
+	if r.cloud.strikes("expired") {
+		return errors.New(`failed to fetch Master Machines: failed to load asset "Install Config": failed to create install config: platform credentials: ExpiredToken: the token has expired`)
+	}
+	r.cloud.pause("prepare")
+	_, vsphere := config.Platform["vsphere"]
+	state, err := json.Marshal(map[string]any{"name": config.Metadata.Name, "vsphere": vsphere})
+	return errors.Join(err,
+		r.write(stateFile, string(state)), r.write("manifests/cluster-config.yaml", "kind: ConfigMap\n"),
+		r.write("openshift/99_kubeadmin.yaml", "kind: Secret\n"), os.Remove(r.path("install-config.yaml")))
+}
+
+// ignition turns manifests into Ignition files, and names the cluster.
+func (r *run) ignition() error {
+	raw, err := os.ReadFile(r.path(stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = r.manifests(); err == nil {
+			raw, err = os.ReadFile(r.path(stateFile))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	var state struct {
+		Name    string
+		VSphere bool
+	}
+	if err := json.Unmarshal(raw, &state); err != nil {
+		return err
+	}
+	found, err := filepath.Glob(r.path("manifests/*"))
+	if err != nil {
+		return err
+	}
+	var ign bytes.Buffer
+	for _, name := range found {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&ign, "%s: %s\n", filepath.Base(name), content)
+	}
+	if r.cloud.strikes("no-metadata") {
+		return nil
+	}
+	sum := sha256.Sum256(fmt.Append(nil, time.Now().UnixNano(), os.Getpid()))
+	id := hex.EncodeToString(sum[:])
+	md := metadata{ClusterName: state.Name, ClusterID: "id-" + id[:12], InfraID: state.Name + "-" + id[:5]}
+	if state.VSphere {
+		md.VSphere = map[string]any{"vCenter": "vc.example", "username": "planted-user", "password": "planted-password-of-vcenter"}
+	}
+	text, err := json.Marshal(md)
+	return errors.Join(err, r.write("bootstrap.ign", ign.String()), r.write("metadata.json", string(text)),
+		r.write("auth/kubeconfig", kubeconfig(state.Name)), r.write("auth/kubeadmin-password", "plant-ed0pw-aaaaa-bbbbb"),
+		os.RemoveAll(r.path("manifests")), os.RemoveAll(r.path("openshift")))
+}
+
+func kubeconfig(name string) string {
+	return "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://api." + name + ".example.com:6443\"}}]\n" +
+		"users: [{name: admin, user: {token: planted-token}}]\ncontexts: [{name: admin, context: {cluster: c, user: admin}}]\ncurrent-context: admin\n"
+}
+
+func (r *run) load() error {
+	raw, err := os.ReadFile(r.path("metadata.json"))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, &r.md)
+}
+
+// stages of create cluster, in their order; each makes one thing.
+var stages = []string{"network", "bootstrap", "masters"}
+
+func (r *run) create() error {
+	if err := r.load(); err != nil {
+		return err
+	}
+	if r.cloud.strikes("deaf") {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	free, err := r.cloud.lock(r.md.InfraID)
+	if err != nil {
+		r.cloud.violate("two installers at once for %s", r.md.InfraID)
+		return err
+	}
+	defer free()
+	r.cloud.begin(r.md)
+	for _, stage := range stages {
+		say("info", "Creating %s...", stage)
+		if err := r.cloud.make(r.md.InfraID, stage); err != nil {
+			return err
+		}
+		if r.cloud.strikes("fail-" + stage) {
+			say("error", "Error: creating %s: quota exceeded", stage)
+			return fmt.Errorf("failed to create cluster: failed to create %s", stage)
+		}
+		r.cloud.pause(stage)
+	}
+	say("info", "It is now safe to remove the bootstrap resources")
+	if err := os.Remove(r.cloud.thing(r.md.InfraID, "bootstrap")); err != nil {
+		return err
+	}
+	return r.initialize()
+}
+
+// complete waits for the end of what create has begun.
+func (r *run) complete() error {
+	if err := r.load(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(r.path("auth/kubeconfig")); err != nil {
+		return err
+	}
+	if !r.cloud.has(r.md.InfraID, "masters") {
+		return errors.New("failed waiting for Kubernetes API: connection refused")
+	}
+	r.cloud.note("waited")
+	return r.initialize()
+}
+
+func (r *run) initialize() error {
+	say("info", "Waiting up to 40m0s (until 10:00AM UTC) for the cluster at https://api.%s.example.com:6443 to initialize...", r.md.ClusterName)
+	r.cloud.pause("late")
+	if r.cloud.strikes("fail-late") {
+		return errors.New("failed to initialize the cluster: Cluster operator console is degraded")
+	}
+	if err := r.cloud.make(r.md.InfraID, "workers"); err != nil {
+		return err
+	}
+	say("info", "Install complete!")
+	say("info", "Access the OpenShift web-console here: https://console.apps.%s.example.com", r.md.ClusterName)
+	r.chatter()
+	return nil
+}
+
+var named = regexp.MustCompile(`^[a-z0-9-]+$`)
+
+func (r *run) destroy() error {
+	if err := r.load(); err != nil {
+		return err
+	}
+	if !named.MatchString(r.md.InfraID) {
+		return fmt.Errorf("infraID %q is no name", r.md.InfraID)
+	}
+	if r.md.VSphere != nil && r.md.VSphere["password"] == nil {
+		return errors.New("cannot login to vCenter: no password")
+	}
+	r.cloud.note("destroy")
+	r.cloud.pause("destroy")
+	if r.cloud.strikes("fail-destroy") {
+		return errors.New("a disk is in use")
+	}
+	free, err := r.cloud.lock(r.md.InfraID)
+	if err != nil {
+		r.cloud.violate("%s is destroyed while it is created", r.md.InfraID)
+		return err
+	}
+	defer free()
+	return os.RemoveAll(r.cloud.thing(r.md.InfraID, ""))
+}

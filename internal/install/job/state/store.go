@@ -1,0 +1,161 @@
+package state
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// API is as much of the hub's API as a pod may use: read and patch the Secrets of
+// its attempt.
+type API interface {
+	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
+	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
+}
+
+// Store reads and writes one State.
+type Store struct {
+	API API
+	Key types.NamespacedName
+}
+
+// Read returns the State as stored. The error is that of the API if there is none.
+func (s Store) Read(ctx context.Context) (State, error) {
+	_, st, err := s.read(ctx)
+	return st, err
+}
+
+func (s Store) read(ctx context.Context) (*corev1.Secret, State, error) {
+	var secret corev1.Secret
+	if err := s.API.Get(ctx, s.Key, &secret); err != nil {
+		return nil, State{}, fmt.Errorf("reading the state in Secret %s: %w", s.Key.Name, err)
+	}
+	st, err := Decode(secret.Data)
+	if err != nil {
+		return nil, State{}, fmt.Errorf("reading the state in Secret %s: %w", s.Key.Name, err)
+	}
+	return &secret, st, nil
+}
+
+// conflicts is how often an edit is made again because somebody else wrote first.
+const conflicts = 10
+
+// ErrNoChange, returned by an edit, leaves the State as it is. It is no error.
+var ErrNoChange = errors.New("no change")
+
+// Edit reads the State, changes it and writes it, on the version that it read. If
+// somebody else wrote first, edit is called again with what they wrote. It returns
+// the State as stored.
+func (s Store) Edit(ctx context.Context, edit func(*State) error) (State, error) {
+	for try := 0; ; try++ {
+		secret, st, err := s.read(ctx)
+		if err != nil {
+			return st, err
+		}
+		before := secret.DeepCopy()
+		switch err := edit(&st); {
+		case errors.Is(err, ErrNoChange):
+			return Decode(before.Data)
+		case err != nil:
+			return st, err
+		}
+		secret.Data = st.Encode()
+		err = s.API.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) && try < conflicts {
+			continue
+		}
+		if err != nil {
+			return st, fmt.Errorf("writing the state to Secret %s: %w", s.Key.Name, err)
+		}
+		return st, nil
+	}
+}
+
+const (
+	// MaxParts and PartSize bound a packed folder: a Secret holds a megabyte.
+	MaxParts = 4
+	PartSize = 900_000
+)
+
+// keyPart is the key of a part's content.
+const keyPart = "part"
+
+// PartName names the Secret of a part; they exist, empty, before the pod runs,
+// because a pod may not create Secrets.
+func PartName(state string, part int) string { return fmt.Sprintf("%s-part-%d", state, part) }
+
+// Save stores a packed folder and returns how to find it again.
+func (s Store) Save(ctx context.Context, packed []byte) (parts int, digest string, err error) {
+	if len(packed) > MaxParts*PartSize {
+		return 0, "", fmt.Errorf("the installer's folder takes %d bytes packed, and no more than %d fit: are there large files among the manifests?", len(packed), MaxParts*PartSize)
+	}
+	sum := sha256.Sum256(packed)
+	for len(packed) > 0 {
+		n := min(PartSize, len(packed))
+		if err := s.writePart(ctx, parts, packed[:n]); err != nil {
+			return 0, "", err
+		}
+		packed = packed[n:]
+		parts++
+	}
+	return parts, hex.EncodeToString(sum[:]), nil
+}
+
+func (s Store) writePart(ctx context.Context, part int, content []byte) error {
+	var secret corev1.Secret
+	key := types.NamespacedName{Namespace: s.Key.Namespace, Name: PartName(s.Key.Name, part)}
+	if err := s.API.Get(ctx, key, &secret); err != nil {
+		return fmt.Errorf("reading Secret %s: %w", key.Name, err)
+	}
+	before := secret.DeepCopy()
+	secret.Data = nil
+	if len(content) > 0 {
+		secret.Data = map[string][]byte{keyPart: content}
+	}
+	if err := s.API.Patch(ctx, &secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing Secret %s: %w", key.Name, err)
+	}
+	return nil
+}
+
+// ErrDamaged: the parts are not those that were saved.
+var ErrDamaged = errors.New("what is stored of the installer's folder is not what was stored there")
+
+// Load returns the packed folder of st.
+func (s Store) Load(ctx context.Context, st State) ([]byte, error) {
+	var packed []byte
+	for part := range st.Parts {
+		var secret corev1.Secret
+		key := types.NamespacedName{Namespace: s.Key.Namespace, Name: PartName(s.Key.Name, part)}
+		err := s.API.Get(ctx, key, &secret)
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("%w: Secret %s is gone", ErrDamaged, key.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading Secret %s: %w", key.Name, err)
+		}
+		packed = append(packed, secret.Data[keyPart]...)
+	}
+	if sum := sha256.Sum256(packed); st.Parts == 0 || hex.EncodeToString(sum[:]) != st.Digest {
+		return nil, ErrDamaged
+	}
+	return packed, nil
+}
+
+// Discard empties the parts: they hold the keys of a cluster.
+func (s Store) Discard(ctx context.Context, parts int) error {
+	var errs []error
+	for part := range parts {
+		if err := s.writePart(ctx, part, nil); !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
