@@ -90,7 +90,7 @@ func (p *pod) take(ctx context.Context, seen state.State) error {
 	return err
 }
 
-func stamp() string { return time.Now().UTC().Format(time.RFC3339) }
+func stamp() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
 func (p *pod) giveUp(ctx context.Context, seen state.State) error {
 	return p.record(ctx, func(s *state.State) error {

@@ -159,7 +159,7 @@ func (r *run) manifests() error {
 		return errors.New(`failed to fetch Master Machines: failed to load asset "Install Config": failed to create install config: invalid "install-config.yaml" file: platform.aws.region: Invalid value: "mars-1": no such region`)
 	}
 	if r.cloud.strikes("expired") {
-		return errors.New(`failed to fetch Master Machines: failed to load asset "Install Config": failed to create install config: platform credentials: ExpiredToken: the token has expired`)
+		return errors.New(`failed to fetch Master Machines: failed to load asset "Install Config": failed to create install config: cannot call AWS (ExpiredToken)`)
 	}
 	r.cloud.pause("prepare")
 	_, vsphere := config.Platform["vsphere"]
