@@ -12,20 +12,34 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
+// Place is what does not change from one attempt at a cluster to the next, and what
+// its destruction needs as well.
+type Place struct {
+	// Cluster is the ClusterDeployment.
+	Cluster types.NamespacedName
+	UID     types.UID
+	// Platform is where the cluster is, and names the credentials for it.
+	Platform hivev1.Platform
+	// Provisioning is spec.provisioning; zero for a cluster that was not made here.
+	Provisioning hivev1.Provisioning
+	// PullSecret names the Secret that images are pulled with; empty if there is none.
+	PullSecret string
+	// ReleaseImage is that of the image set; empty when it is not known any more.
+	ReleaseImage string
+	// InstallerImage holds the installer of the release; empty when it is not known yet.
+	InstallerImage string
+}
+
 // Request asks for one attempt at making a cluster. An equal Attempt of the
 // same cluster is the same attempt, however often it is asked for.
 type Request struct {
-	// Cluster is the ClusterDeployment.
-	Cluster types.NamespacedName
+	Place
 	// Attempt counts from 0.
 	Attempt int
 	// Config is the install-config.yaml, complete and valid. It holds secrets.
 	Config []byte
-	// ReleaseImage and Version are those of the image set; Version may be empty.
-	ReleaseImage string
-	Version      string
-	// Env is added to the installer's environment.
-	Env map[string]string
+	// Version is that of the image set, or empty.
+	Version string
 }
 
 // Metadata names what an attempt makes, as metadata.json does. Raw is that file.
@@ -53,6 +67,9 @@ type Result struct {
 	// Reason is one word for a condition, set when Failed.
 	Reason string
 
+	// InstallerImage and CLIImage are set as soon as an executor that uses them knows them.
+	InstallerImage, CLIImage string
+
 	// The rest is set when Succeeded.
 	Kubeconfig    []byte
 	Password      string
@@ -66,7 +83,7 @@ type Result struct {
 // restart of hotspare without making a second cluster.
 type Executor interface {
 	// Prepare validates the install-config and names what Install will make. It
-	// makes nothing that could leak. Repeated for an attempt whose metadata was
+	// makes nothing that could leak. It is fault.Wait while that is not known yet. Repeated for an attempt whose metadata was
 	// not recorded it may return other names. An invalid config is fault.Denied
 	// and its message names the path.
 	Prepare(ctx context.Context, req Request) (Metadata, error)
@@ -74,8 +91,8 @@ type Executor interface {
 	Install(ctx context.Context, req Request, md Metadata) (Result, error)
 	// Destroy begins to undo whatever carries md's infraID, or tells how far
 	// that is: Running, Succeeded (nothing is left), or Failed with a Log.
-	// It needs neither the request nor the attempt.
-	Destroy(ctx context.Context, platform hivev1.Platform, md Metadata) (Result, error)
+	// It needs neither the request nor what the attempt has left on the hub.
+	Destroy(ctx context.Context, place Place, md Metadata) (Result, error)
 }
 
 // Registry finds the executor for a platform by its key in spec.platform.

@@ -83,7 +83,7 @@ func (s Snapshot) calm(since time.Time) time.Duration {
 // judge weighs the answers to destroying: the first failure, in the order of
 // the infraIDs, is the one reported.
 func judge(p *Plan, s Snapshot, ids []string, since time.Time) bool {
-	gone := true
+	gone, message := true, "Destroying goes on, or is done."
 	for _, id := range ids {
 		a := s.Destroy[id]
 		switch a.Outcome {
@@ -95,12 +95,13 @@ func judge(p *Plan, s Snapshot, ids []string, since time.Time) bool {
 			return false
 		case Waiting:
 			p.Next = a.After
+			message = fmt.Sprintf("Destroying %s waits: %s", id, a.Message)
 		default:
 			p.Next = poll
 		}
 		gone = false
 	}
-	p.report(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionFalse, hivev1.ReasonDeprovisioning, "Destroying goes on, or is done.")
+	p.report(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionFalse, hivev1.ReasonDeprovisioning, message)
 	return gone
 }
 

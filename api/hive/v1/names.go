@@ -40,6 +40,10 @@ const (
 	LabelManaged = "hive.openshift.io/managed"
 	// LabelMachinePool tells the MachinePool of a MachineSet, or of a local worker's Machine.
 	LabelMachinePool = "hive.openshift.io/machine-pool"
+	// LabelInstaller is on the Jobs that run an installer and on their pods, and tells what it does.
+	LabelInstaller = "hotspare.io/installer"
+	// LabelInfraID is on those that make what an infraID marks.
+	LabelInfraID = "hotspare.io/infra-id"
 	// LabelAccess is on Roles and RoleBindings that hotspare makes, with AccessClaimOwner or AccessPoolAdmin.
 	LabelAccess = "hive.openshift.io/access"
 )
@@ -48,6 +52,12 @@ const (
 const (
 	AccessClaimOwner = "claim-owner"
 	AccessPoolAdmin  = "pool-admin"
+)
+
+// Values of LabelSecretType for what an installer's pods and hotspare tell each other.
+const (
+	SecretTypeInstall = "install-state"
+	SecretTypeDestroy = "destroy-state"
 )
 
 // Annotations.

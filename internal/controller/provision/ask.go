@@ -31,7 +31,7 @@ func (p *pass) askInstall(ctx context.Context, s provision.Step) error {
 	}
 	p.result, err = p.executor().Install(ctx, p.requestFor(s.Attempt), md)
 	answer, err := p.answer(p.result, err)
-	p.install = &answer
+	p.install = waiting(answer)
 	return err
 }
 
@@ -41,12 +41,26 @@ func (p *pass) askDestroy(ctx context.Context, s provision.Step) error {
 	if err != nil {
 		return err
 	}
-	result, err := p.executor().Destroy(ctx, p.cluster.Spec.Platform, md)
+	if err := p.observeLeftRelease(ctx); err != nil {
+		return err
+	}
+	result, err := p.executor().Destroy(ctx, p.request.Place, md)
 	if fault.Of(err) == fault.Gone {
 		result, err = install.Result{Phase: install.Succeeded}, nil
 	}
 	p.destroy[s.InfraID], err = p.answer(result, err)
 	return err
+}
+
+// theInstallWaits begins what is said of one.
+const theInstallWaits = "The install waits: "
+
+// waiting says of an answer that it is the install which waits.
+func waiting(a provision.Answer) *provision.Answer {
+	if a.Outcome == provision.Waiting {
+		a.Message = theInstallWaits + a.Message
+	}
+	return &a
 }
 
 func (p *pass) requestFor(attempt int) install.Request {
@@ -62,7 +76,7 @@ func (p *pass) answer(res install.Result, err error) (provision.Answer, error) {
 	case fault.Wait, fault.Capacity:
 		return provision.Answer{
 			Outcome: provision.Waiting,
-			Message: p.redact("The install waits: " + err.Error()),
+			Message: p.redact(err.Error()),
 			After:   cmp.Or(fault.After(err), askLater),
 		}, nil
 	case fault.Denied:

@@ -148,7 +148,7 @@ func TestWithoutInstallConfigOneIsGenerated(t *testing.T) {
 	if !strings.Contains(string(req.Config), "region: us-east-1") {
 		t.Errorf("not generated for the platform:\n%s", req.Config)
 	}
-	wantEqual(t, map[string]string{"A": "b"}, req.Env)
+	wantEqual(t, []corev1.EnvVar{{Name: "A", Value: "b"}, {Name: "C", ValueFrom: &corev1.EnvVarSource{}}}, req.Provisioning.InstallerEnv)
 }
 
 func TestAMissingNeedIsNamedAndAwaited(t *testing.T) {

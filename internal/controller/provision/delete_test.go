@@ -137,7 +137,7 @@ func TestDeletionWithoutDestruction(t *testing.T) {
 	t.Run("of a cluster that was never begun nothing has to go", func(t *testing.T) {
 		w := newWorld(t, request(unknownPlatform)...)
 		w.mustPass()
-		wantEqual(t, "False/UnsupportedPlatform: spec.platform is gcp, and no installer for it is set up here; there is one for: aws. Use such a platform, or the annotation hive.openshift.io/fake-cluster for a cluster without any.",
+		wantEqual(t, "False/UnsupportedPlatform: spec.platform is gcp, and no installer for it is set up here; there is one for: aws. Use such a platform, give hotspare up an installer (--installer), or use the annotation hive.openshift.io/fake-cluster for a cluster without any.",
 			w.says(hivev1.ClusterRequirementsMet))
 		w.delete()
 		w.mustPass()

@@ -30,7 +30,7 @@ func (p *pass) record(ctx context.Context, s provision.Step) error {
 	md, err := p.executor().Prepare(ctx, p.requestFor(s.Attempt))
 	if err != nil {
 		answer, err := p.answer(install.Result{}, err)
-		p.prepare = &answer
+		p.prepare = waiting(answer)
 		return err
 	}
 	cp := p.newAttempt(s, md)

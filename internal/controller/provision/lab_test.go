@@ -28,6 +28,7 @@ type lab struct {
 	alive    map[string]bool
 	dead     map[string]bool
 	destroys []install.Metadata
+	places   []install.Place
 }
 
 func newLab(w *world) *lab {
@@ -57,7 +58,7 @@ func (l *lab) Install(_ context.Context, req install.Request, md install.Metadat
 	l.asked["install "+id]++
 	switch {
 	case l.asked["install "+id] <= l.polls:
-		return install.Result{Phase: install.Running}, nil
+		return install.Result{Phase: install.Running, InstallerImage: "q/installer", CLIImage: "q/cli"}, nil
 	case req.Attempt < l.failures:
 		return install.Result{Phase: install.Failed, Reason: "QuotaExceeded", Log: "pulling with hunter2\nno room for " + id + " with hunter2\n"}, nil
 	}
@@ -82,11 +83,11 @@ func (l *lab) begin(id string) {
 	l.alive[id] = true
 }
 
-func (l *lab) Destroy(_ context.Context, _ hivev1.Platform, md install.Metadata) (install.Result, error) {
+func (l *lab) Destroy(_ context.Context, at install.Place, md install.Metadata) (install.Result, error) {
 	if l.destroyErr != nil {
 		return install.Result{}, l.destroyErr
 	}
-	l.destroys = append(l.destroys, md)
+	l.destroys, l.places = append(l.destroys, md), append(l.places, at)
 	id := md.InfraID
 	l.spare(id)
 	l.asked["destroy "+id]++

@@ -24,12 +24,9 @@ func (p *pass) observeNeeds(ctx context.Context) error {
 		Platform:  p.cluster.Spec.Platform.Name(),
 		Platforms: slices.Sorted(maps.Keys(p.Executors)),
 	}
+	p.request = install.Request{Place: place(p.cluster)}
 	if !p.installing() {
 		return nil
-	}
-	p.request = install.Request{
-		Cluster: client.ObjectKeyFromObject(p.cluster),
-		Env:     env(p.cluster),
 	}
 	if err := p.observeRelease(ctx); err != nil {
 		return err
@@ -50,6 +47,33 @@ func (p *pass) installing() bool {
 	return slices.ContainsFunc(p.attempts, func(cp *hivev1.ClusterProvision) bool {
 		return cp.Spec.Stage != hivev1.StageComplete && cp.Spec.Stage != hivev1.StageFailed
 	})
+}
+
+// place is where an executor works for a cluster.
+func place(cd *hivev1.ClusterDeployment) install.Place {
+	at := install.Place{
+		Cluster:      client.ObjectKeyFromObject(cd),
+		UID:          cd.UID,
+		Platform:     cd.Spec.Platform,
+		PullSecret:   pullSecretName(cd),
+		ReleaseImage: releaseImage(cd),
+	}
+	if p := cd.Spec.Provisioning; p != nil {
+		at.Provisioning = *p
+	}
+	if image := cd.Status.InstallerImage; image != nil {
+		at.InstallerImage = *image
+	}
+	return at
+}
+
+// observeLeftRelease finds out what a cluster was installed from that is to be
+// destroyed. The image set may be gone by now; an executor does without, or says so.
+func (p *pass) observeLeftRelease(ctx context.Context) error {
+	if p.request.InstallerImage != "" || p.request.ReleaseImage != "" || imageSetName(p.cluster) == "" {
+		return nil
+	}
+	return p.observeRelease(ctx)
 }
 
 func (p *pass) observeRelease(ctx context.Context) error {
@@ -151,19 +175,4 @@ func releaseImage(cd *hivev1.ClusterDeployment) string {
 		return p.ReleaseImage
 	}
 	return ""
-}
-
-// env is the installer's environment. Values that refer to other objects are
-// left out: an executor runs in places where these cannot be read.
-func env(cd *hivev1.ClusterDeployment) map[string]string {
-	if cd.Spec.Provisioning == nil {
-		return nil
-	}
-	out := map[string]string{}
-	for _, v := range cd.Spec.Provisioning.InstallerEnv {
-		if v.ValueFrom == nil {
-			out[v.Name] = v.Value
-		}
-	}
-	return out
 }

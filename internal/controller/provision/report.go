@@ -21,6 +21,7 @@ func (p *pass) report(ctx context.Context, plan provision.Plan) error {
 	before := p.cluster.DeepCopy()
 	p.reportConditions(plan)
 	p.reportAttempts()
+	p.reportImages()
 	p.reportInstalled()
 	_, err := patch.Status(ctx, p.Client, before, p.cluster)
 	if err == nil {
@@ -53,6 +54,16 @@ func (p *pass) reportAttempts() {
 	status.InstallRestarts = last.Spec.Attempt
 	if status.InstallStartedTimestamp == nil {
 		status.InstallStartedTimestamp = p.timestamp()
+	}
+}
+
+// reportImages tells which installer is used: also to the one who destroys the cluster.
+func (p *pass) reportImages() {
+	if image := p.result.InstallerImage; image != "" {
+		p.cluster.Status.InstallerImage = &image
+	}
+	if image := p.result.CLIImage; image != "" {
+		p.cluster.Status.CLIImage = &image
 	}
 }
 

@@ -19,8 +19,15 @@ func (r *Reconciler) awaitingImageSet(ctx context.Context, imageSet client.Objec
 	})
 }
 
-// awaitingSecret finds the clusters whose install reads a Secret.
+// awaitingSecret finds the clusters whose install reads a Secret, and the one of which
+// an installer's pod tells in it.
 func (r *Reconciler) awaitingSecret(ctx context.Context, secret client.Object) []ctrl.Request {
+	switch labels := secret.GetLabels(); labels[hivev1.LabelSecretType] {
+	case hivev1.SecretTypeInstall, hivev1.SecretTypeDestroy:
+		return []ctrl.Request{{NamespacedName: types.NamespacedName{
+			Namespace: secret.GetNamespace(), Name: labels[hivev1.LabelClusterDeployment],
+		}}}
+	}
 	return r.awaiting(ctx, func(cd *hivev1.ClusterDeployment) bool {
 		return slices.Contains([]string{installConfigName(cd), pullSecretName(cd), sshKeyName(cd), credentialsName(cd)}, secret.GetName())
 	}, client.InNamespace(secret.GetNamespace()))

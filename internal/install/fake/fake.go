@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/install"
 )
 
@@ -60,7 +59,7 @@ func (Executor) Install(_ context.Context, req install.Request, md install.Metad
 }
 
 // Destroy has succeeded.
-func (Executor) Destroy(context.Context, hivev1.Platform, install.Metadata) (install.Result, error) {
+func (Executor) Destroy(context.Context, install.Place, install.Metadata) (install.Result, error) {
 	return install.Result{Phase: install.Succeeded}, nil
 }
 

@@ -8,12 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 
-	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/install"
 )
 
 func request(name string, attempt int) install.Request {
-	return install.Request{Cluster: types.NamespacedName{Namespace: name, Name: name}, Attempt: attempt, Version: "4.18.20"}
+	return install.Request{Place: install.Place{Cluster: types.NamespacedName{Namespace: name, Name: name}}, Attempt: attempt, Version: "4.18.20"}
 }
 
 func prepare(t *testing.T, name string, attempt int) install.Metadata {
@@ -57,7 +56,7 @@ func TestInstall(t *testing.T) {
 }
 
 func TestDestroy(t *testing.T) {
-	got, err := Executor{}.Destroy(t.Context(), hivev1.Platform{}, install.Metadata{})
+	got, err := Executor{}.Destroy(t.Context(), install.Place{}, install.Metadata{})
 	if err != nil || got.Phase != install.Succeeded {
 		t.Errorf("%v, %v", got, err)
 	}

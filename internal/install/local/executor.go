@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	machines "hotspare.io/hotspare/internal/cloud/local"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
@@ -166,7 +165,7 @@ func failure(f folder, why error) (install.Result, error) {
 
 // Destroy ends the installation with md's infraID, removes the cluster's machines
 // and the installation's folder, or tells how far that is.
-func (e *Executor) Destroy(_ context.Context, _ hivev1.Platform, md install.Metadata) (install.Result, error) {
+func (e *Executor) Destroy(_ context.Context, _ install.Place, md install.Metadata) (install.Result, error) {
 	f, err := e.folder(md.InfraID)
 	if err != nil {
 		return install.Result{}, err

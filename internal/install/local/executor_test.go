@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 
-	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud/local/standin"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
@@ -37,7 +36,7 @@ func (l *lab) office(t *testing.T, o Options) office {
 
 func request(name, installConfig string) install.Request {
 	return install.Request{
-		Cluster: types.NamespacedName{Namespace: "ns", Name: name}, Config: []byte(installConfig), Version: "4.18.20",
+		Place: install.Place{Cluster: types.NamespacedName{Namespace: "ns", Name: name}}, Config: []byte(installConfig), Version: "4.18.20",
 	}
 }
 
@@ -78,7 +77,7 @@ func (o office) install(t *testing.T, req install.Request, md install.Metadata) 
 
 func (o office) destroy(t *testing.T, md install.Metadata) install.Result {
 	t.Helper()
-	return o.settle(t, func() (install.Result, error) { return o.Destroy(t.Context(), hivev1.Platform{}, md) })
+	return o.settle(t, func() (install.Result, error) { return o.Destroy(t.Context(), install.Place{}, md) })
 }
 
 func TestExecutor(t *testing.T) {
@@ -126,7 +125,7 @@ func TestExecutorDestroysWhatNeverWas(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for _, bad := range []string{"", ".", "..", "a/b", "../a"} {
-		if _, err := o.Destroy(t.Context(), hivev1.Platform{}, install.Metadata{InfraID: bad}); fault.Of(err) != fault.Denied {
+		if _, err := o.Destroy(t.Context(), install.Place{}, install.Metadata{InfraID: bad}); fault.Of(err) != fault.Denied {
 			t.Errorf("destroying %q: %v", bad, err)
 		}
 	}
@@ -174,7 +173,7 @@ func TestDestroyEndsAnInstallation(t *testing.T) {
 	if got, err := o.Install(t.Context(), req, md); err != nil || got.Phase != install.Running {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if got, err := o.Destroy(t.Context(), hivev1.Platform{}, md); err != nil || got.Phase != install.Running {
+	if got, err := o.Destroy(t.Context(), install.Place{}, md); err != nil || got.Phase != install.Running {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if _, err := o.Install(t.Context(), req, md); fault.Of(err) != fault.Wait {

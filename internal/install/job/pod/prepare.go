@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,7 +42,8 @@ func Prepare(ctx context.Context, o Options) error {
 		return err // nothing is known yet; the next pod begins again
 	}
 	return p.record(ctx, func(s *state.State) error {
-		if s.Phase != state.New {
+		// Of another install-config another pod tells.
+		if s.Phase != state.New || !bytes.Equal(s.InstallConfig, seen.InstallConfig) {
 			return state.ErrNoChange
 		}
 		if err != nil {

@@ -1,0 +1,202 @@
+package job
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/install/job/state"
+)
+
+// verb is what a Job has the installer do.
+type verb string
+
+const (
+	resolve verb = "resolve"
+	prepare verb = "prepare"
+	create  verb = "create"
+	destroy verb = "destroy"
+)
+
+// work is an attempt or a destruction: a state, and Jobs that are named after it.
+type work struct {
+	state.Store
+	hub   client.Client
+	place install.Place
+}
+
+func (e *Executor) work(p install.Place, name string) work {
+	key := types.NamespacedName{Namespace: p.Cluster.Namespace, Name: name}
+	return work{Store: state.Store{API: e.hub, Key: key}, hub: e.hub, place: p}
+}
+
+func (e *Executor) attempt(p install.Place, number int) work {
+	return e.work(p, name(p, fmt.Sprintf("install-%d", number), ""))
+}
+
+func (e *Executor) destruction(p install.Place, infraID string) work {
+	return e.work(p, name(p, "destroy", infraID))
+}
+
+// maxPrefix leaves room for the rest of a name in the 63 characters of a Job's.
+const maxPrefix = 30
+
+// name is one for what, which follows from the cluster: not only from its name, under
+// which there may be another one later.
+func name(p install.Place, what, which string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s", p.UID, what, which))
+	prefix := p.Cluster.Name
+	if len(prefix) > maxPrefix {
+		prefix = prefix[:maxPrefix] + "x" // a name may not end at a dot
+	}
+	return fmt.Sprintf("%s-%s-%s", prefix, what, hex.EncodeToString(sum[:])[:8])
+}
+
+func (w work) job(v verb) string { return w.Key.Name + "-" + string(v) }
+
+// labels are those of everything that is made for a cluster.
+func (w work) labels() map[string]string {
+	return map[string]string{hivev1.LabelClusterDeployment: w.place.Cluster.Name}
+}
+
+// labelValue is an infraID as a label. Installers choose good ones.
+func labelValue(infraID string) string {
+	if len(validation.IsValidLabelValue(infraID)) == 0 {
+		return infraID
+	}
+	sum := sha256.Sum256([]byte(infraID))
+	return hex.EncodeToString(sum[:])[:32]
+}
+
+func (w work) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: w.Key.Namespace, Name: name, Labels: w.labels()}
+}
+
+// begin stores a State, unless there is one. The cluster owns it, and it owns what
+// else is made: who deletes it, by hand too, ends its Jobs.
+func (w work) begin(ctx context.Context, st state.State) error {
+	secret := &corev1.Secret{ObjectMeta: w.meta(w.Key.Name), Data: st.Encode()}
+	secret.Labels[hivev1.LabelSecretType] = hivev1.SecretTypeInstall
+	if len(st.Metadata) > 0 {
+		secret.Labels[hivev1.LabelSecretType] = hivev1.SecretTypeDestroy
+	}
+	secret.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: hivev1.GroupVersion.String(), Kind: "ClusterDeployment",
+		Name: w.place.Cluster.Name, UID: w.place.UID, Controller: ptr.To(true),
+	}}
+	if err := w.hub.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating Secret %s: %w", w.Key.Name, err)
+	}
+	return nil
+}
+
+// equip makes what a pod needs to read and write its state, and no more than that.
+func (w work) equip(ctx context.Context, parts int) (owner []metav1.OwnerReference, err error) {
+	var secret corev1.Secret
+	if err := w.hub.Get(ctx, w.Key, &secret); err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", w.Key.Name, err)
+	}
+	owner = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID, Controller: ptr.To(true)}}
+	names := []string{w.Key.Name}
+	var objects []client.Object
+	for part := range parts {
+		names = append(names, state.PartName(w.Key.Name, part))
+		objects = append(objects, &corev1.Secret{ObjectMeta: w.meta(state.PartName(w.Key.Name, part))})
+	}
+	objects = append(objects,
+		&corev1.ServiceAccount{ObjectMeta: w.meta(w.Key.Name), AutomountServiceAccountToken: ptr.To(false)},
+		&rbacv1.Role{ObjectMeta: w.meta(w.Key.Name), Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: names, Verbs: []string{"get", "patch"},
+		}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: w.meta(w.Key.Name),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: w.Key.Name},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.Key.Namespace, Name: w.Key.Name}},
+		})
+	for _, o := range objects {
+		o.SetOwnerReferences(owner)
+		if err := w.hub.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return owner, nil
+}
+
+// run makes a Job, with all it needs. That there is one is fine.
+func (e *Executor) run(ctx context.Context, w work, v verb, image, infraID string) error {
+	parts := 0
+	if v == prepare || v == create {
+		parts = state.MaxParts
+	}
+	owner, err := w.equip(ctx, parts)
+	if err != nil {
+		return refusedByNamespace(w.place, infraID, err)
+	}
+	b := e.build(w, v, image, infraID)
+	b.OwnerReferences = owner
+	err = w.hub.Create(ctx, b)
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return refusedByNamespace(w.place, infraID, fmt.Errorf("creating Job %s: %w", b.Name, err))
+}
+
+func refusedByNamespace(p install.Place, infraID string, err error) error {
+	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return err
+	}
+	if infraID == "" {
+		infraID = "the cluster"
+	}
+	return terminating(p, infraID)
+}
+
+// image is the one with the installer. While it is looked up the error is fault.Wait.
+func (e *Executor) image(ctx context.Context, w work, st state.State) (string, error) {
+	for _, known := range []string{e.InstallerImage, w.place.Provisioning.InstallerImageOverride, st.InstallerImage, w.place.InstallerImage} {
+		if known != "" {
+			return known, nil
+		}
+	}
+	if w.place.ReleaseImage == "" {
+		return "", fault.Denying("nobody knows the installer of ClusterDeployment %s: name its image in spec.provisioning.installerImageOverride, "+
+			"or create the ClusterImageSet again that spec.provisioning.imageSetRef names", w.place.Cluster.Name)
+	}
+	seen, err := w.look(ctx, resolve)
+	switch {
+	case err != nil:
+		return "", err
+	case !seen.exists && seen.living == 0:
+		if err := e.run(ctx, w, resolve, w.place.ReleaseImage, ""); err != nil {
+			return "", err
+		}
+		return "", seen.wait("looks up the installer in release image " + w.place.ReleaseImage)
+	case !seen.ended:
+		return "", seen.wait("looks up the installer in release image " + w.place.ReleaseImage)
+	}
+	left := e.Retry - e.Clock.Since(seen.endedAt)
+	if left <= 0 {
+		return "", errorOr(w.drop(ctx, resolve), fault.Waiting(poll, "release image %s is asked again", w.place.ReleaseImage))
+	}
+	return "", fault.Waiting(left, "release image %s does not tell its installer: %s", w.place.ReleaseImage, seen.why())
+}
+
+func errorOr(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
