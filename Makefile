@@ -67,7 +67,7 @@ bin/golangci-lint: tools/golangci-lint/go.mod
 generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, and the pages of power states and platforms.
 	@bin/controller-gen object paths=./api/...
 	@bin/controller-gen crd:maxDescLen=300 paths=./api/... output:crd:dir=config/crd
-	@bin/controller-gen rbac:roleName=hotspare-manager paths=./internal/controller/... output:rbac:dir=config/rbac
+	@bin/controller-gen rbac:roleName=hotspare-manager paths="./internal/controller/...;./internal/install/job/..." output:rbac:dir=config/rbac
 	@go test ./internal/power -run TestThePageOfStates -update
 	@go test ./internal/cloud/cloudtest -run TestThePageOfPlatforms -update
 

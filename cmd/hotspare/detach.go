@@ -28,6 +28,9 @@ func upDetached(cmd *cobra.Command, o up.Options) error {
 	}
 	defer os.Remove(said.Name()) //nolint:errcheck // a temporary file
 	args := []string{"up", "--data-dir", o.Dir, "--port", strconv.Itoa(o.Port), "--metrics-address", o.MetricsAddress}
+	if o.Installer != "" {
+		args = append(args, "--installer", o.Installer)
+	}
 	child := exec.Command(self, args...) //nolint:noctx // it outlives this command
 	child.Stdout, child.Stderr = said, said
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C in this terminal is not for it

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/install/job/pod"
 	"hotspare.io/hotspare/internal/version"
 )
 
@@ -18,7 +19,7 @@ func main() {
 	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError)
 	cmd := cli.New(cli.Options{
 		Version:  version.Get(),
-		Commands: []*cobra.Command{upCommand(), downCommand(), machineCommand()},
+		Commands: []*cobra.Command{upCommand(), downCommand(), machineCommand(), pod.Command(pod.Here())},
 	})
 	os.Exit(cli.Execute(context.Background(), cmd))
 }

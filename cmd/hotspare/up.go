@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -34,6 +35,10 @@ func upCommand() *cobra.Command {
 			if err := metrics.CheckAddress(o.MetricsAddress); err != nil {
 				return cli.Usage(err)
 			}
+			var err error
+			if o.Installer, err = program(o.Installer); err != nil {
+				return cli.Usage(err)
+			}
 			o.Dir = cli.DataDir(cmd)
 			if detach {
 				return upDetached(cmd, o)
@@ -44,8 +49,22 @@ func upCommand() *cobra.Command {
 	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API on 127.0.0.1 (default: the one it had last time, else any that is free)")
 	cmd.Flags().StringVar(&o.MetricsAddress, "metrics-address", "127.0.0.1:0",
 		"loopback `address` that serves /metrics; port 0 is the one it had last time, else any that is free; 0 serves none")
+	cmd.Flags().StringVar(&o.Installer, "installer", "",
+		"`path` of an openshift-install that makes clusters on clouds, as processes on this machine (default: only local clusters are made)")
 	cmd.Flags().BoolVar(&detach, "detach", false, "return when it is ready, and let it run in the background")
 	return cmd
+}
+
+// program is the absolute path of a program that can be run, or empty.
+func program(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return "", fmt.Errorf("--installer: %w: give the path of an openshift-install", err)
+	}
+	return filepath.Abs(found)
 }
 
 // upHere runs hotspare in this process.

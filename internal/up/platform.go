@@ -49,8 +49,12 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 	if err != nil {
 		return err
 	}
+	installers := install.Registry{platform: installer}
+	if err := addInstallers(installers, cfg, o); err != nil {
+		return err
+	}
 	mgr, err := manager.New(ctx, cfg, manager.Platforms{
-		Executors: install.Registry{platform: installer},
+		Executors: installers,
 		Actuators: actuators,
 		Workers:   map[string]install.Workers{platform: installlocal.Workers{Store: store}},
 		Room:      map[string]clusterpool.Room{platform: room(store)},

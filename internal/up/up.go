@@ -9,6 +9,7 @@
 //	DIR/hub/            the hub's data
 //	DIR/machines/       the machines of local clusters
 //	DIR/installs/       what the installer made of each
+//	DIR/pods/           logs of the pods that ran openshift-install, if there is one
 package up
 
 import (
@@ -46,6 +47,9 @@ type Options struct {
 	MetricsAddress string
 	// Machine is the command that runs a machine, to which machine run --dir DIR is added.
 	Machine []string
+	// Installer is an openshift-install that makes clusters of other platforms, with
+	// hotspare as the program of its pods. Empty: only local clusters are made.
+	Installer string
 	// Progress is told of each step; nil is nobody.
 	Progress func(step string)
 
@@ -157,6 +161,7 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 			return runManager(ctx, o, h, store, func() { announce(o.Dir, h, ready) })
 		},
 		func(ctx context.Context) error { return watch(ctx, h) },
+		func(ctx context.Context) error { return runInstallers(ctx, o, h) },
 	)
 }
 

@@ -1,0 +1,203 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"hotspare.io/hotspare/internal/controlplane/flock"
+	"hotspare.io/hotspare/internal/install/job/state"
+)
+
+// Host is what a pod finds where it runs.
+type Host struct {
+	// Connect reaches the hub with what is in a folder.
+	Connect func(dir string) (state.API, error)
+	// Env is the environment.
+	Env []string
+	// ParentPipe ends the run when it ends; nil: nothing does.
+	ParentPipe io.Reader
+	// Grace, Beat and Lapse are those of Options.
+	Grace, Beat, Lapse time.Duration
+}
+
+// parentPipe in its environment tells a pod that is a process of hotspare up to end
+// when its standard input does.
+const parentPipe = "HOTSPARE_PARENT_PIPE=1"
+
+// Here is the Host of this process.
+func Here() Host {
+	h := Host{Connect: Connect, Env: os.Environ()}
+	for _, e := range h.Env {
+		if e == parentPipe {
+			h.ParentPipe = os.Stdin
+		}
+	}
+	return h
+}
+
+// Command is `hotspare install-manager`. Jobs run it, not people.
+func Command(h Host) *cobra.Command {
+	cmd := &cobra.Command{Use: "install-manager", Short: "Run an installer in a pod of the hub", Hidden: true}
+	cmd.AddCommand(
+		h.verb("prepare", "Have the installer say what it will make", Prepare),
+		h.verb("create", "Have the installer make it", Create),
+		h.verb("destroy", "Have the installer destroy it", Destroy),
+		h.resolve(), copyCommand(),
+	)
+	return cmd
+}
+
+// flags of all verbs.
+type flags struct {
+	Options
+	hub string
+}
+
+func (h Host) add(cmd *cobra.Command, f *flags) {
+	set := cmd.Flags()
+	set.StringVar(&f.Store.Key.Namespace, "namespace", "", "the cluster's namespace")
+	set.StringVar(&f.Store.Key.Name, "state", "", "the Secret with the state")
+	set.StringVar(&f.hub, "hub", "", "the folder with what reaches the hub")
+	set.StringVar(&f.Work, "work", "", "an empty folder to work in")
+	set.StringVar(&f.Installer, "installer", "", "openshift-install; default: from the search path")
+	set.StringVar(&f.Credentials, "credentials", "", "the folder with the platform's credentials")
+	set.StringArrayVar(&f.Manifests, "manifests", nil, "a folder with manifests to add")
+	set.StringVar(&f.SSHKey, "ssh-key", "", "the private key for the bootstrap machine")
+	set.DurationVar(&f.Limit, "limit", 0, "how long the installer may take")
+}
+
+// open completes the options.
+func (h Host) open(f *flags, out io.Writer) error {
+	for name, value := range map[string]string{"namespace": f.Store.Key.Namespace, "state": f.Store.Key.Name, "hub": f.hub, "work": f.Work} {
+		if value == "" {
+			return fmt.Errorf("--%s is missing", name)
+		}
+	}
+	api, err := h.Connect(f.hub)
+	f.Store.API, f.Out = api, out
+	f.Grace, f.Beat, f.Lapse = h.Grace, h.Beat, h.Lapse
+	for _, e := range h.Env {
+		switch {
+		case strings.HasPrefix(e, "HOTSPARE_POD="):
+			f.Pod = strings.TrimPrefix(e, "HOTSPARE_POD=")
+		case strings.HasPrefix(e, "HOTSPARE_"), strings.HasPrefix(e, "KUBERNETES_"):
+			// The installer has no business with the hub.
+		default:
+			f.Env = append(f.Env, e)
+		}
+	}
+	return err
+}
+
+func (h Host) verb(name, short string, do func(context.Context, Options) error) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, SilenceUsage: true}
+	h.add(cmd, &f)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return h.run(cmd, &f, func(ctx context.Context) error { return do(ctx, f.Options) })
+	}
+	return cmd
+}
+
+func (h Host) resolve() *cobra.Command {
+	var f flags
+	var from string
+	cmd := &cobra.Command{Use: "resolve", Short: "Look up the installer in the release image", Args: cobra.NoArgs, SilenceUsage: true}
+	h.add(cmd, &f)
+	cmd.Flags().StringVar(&from, "from", References, "the file that names the release's images")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return h.run(cmd, &f, func(ctx context.Context) error { return Resolve(ctx, f.Options, from) })
+	}
+	return cmd
+}
+
+func (h Host) run(cmd *cobra.Command, f *flags, do func(context.Context) error) (err error) {
+	if err := h.open(f, cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	if h.ParentPipe != nil {
+		lock, err := flock.Acquire(LockPath(f.Work))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, lock.Release()) }()
+		go func() {
+			_, _ = io.Copy(io.Discard, h.ParentPipe) // however it ends, the parent is gone
+			cancel()
+		}()
+	}
+	return do(ctx)
+}
+
+// LockPath is held, in the work folder, while a pod that is a process runs.
+func LockPath(work string) string { return filepath.Join(work, "lock") }
+
+// copyCommand brings this program into a pod of another image.
+func copyCommand() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{Use: "copy", Short: "Copy this program", Args: cobra.NoArgs, SilenceUsage: true}
+	cmd.Flags().StringVar(&to, "to", "", "where to")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("finding this program: %w", err)
+		}
+		from, err := os.Open(self)
+		if err != nil {
+			return fmt.Errorf("copying this program: %w", err)
+		}
+		defer from.Close()                                                     //nolint:errcheck // it was only read
+		out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // a program that another user runs
+		if err != nil {
+			return fmt.Errorf("copying this program: %w", err)
+		}
+		_, err = io.Copy(out, from)
+		if err := errors.Join(err, out.Close()); err != nil {
+			return fmt.Errorf("copying this program: %w", err)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// Connect reaches the hub of a pod, with the token and the CA in a folder.
+func Connect(dir string) (state.API, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return nil, errors.New("KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is empty: this program runs in a pod of the hub")
+	}
+	config := &rest.Config{
+		Host:            "https://" + net.JoinHostPort(host, port),
+		BearerTokenFile: filepath.Join(dir, "token"),
+		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "ca.crt")},
+	}
+	s := runtime.NewScheme()
+	if err := corev1.AddToScheme(s); err != nil {
+		return nil, err
+	}
+	// Only Secrets are asked for: what else the hub has need not be found out.
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	c, err := client.New(config, client.Options{Scheme: s, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	return c, nil
+}

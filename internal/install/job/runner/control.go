@@ -1,0 +1,142 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// verdict is what is to be done about a Job.
+type verdict string
+
+const (
+	leave   verdict = "leave"
+	another verdict = "another pod"
+	succeed verdict = "complete"
+	failing verdict = "fail"
+	late    verdict = "fail: too late"
+)
+
+// judge decides about a Job by its pods. A failed pod is followed by another, at once:
+// those of installers fail when they are interrupted.
+func judge(job *batchv1.Job, pods []corev1.Pod, now time.Time) verdict {
+	finished := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
+	})
+	if finished || job.DeletionTimestamp != nil {
+		return leave
+	}
+	active, failed := 0, 0
+	for _, p := range pods {
+		switch p.Status.Phase {
+		case corev1.PodSucceeded:
+			return succeed
+		case corev1.PodFailed:
+			failed++
+		default:
+			active++
+		}
+	}
+	start, limit := job.Status.StartTime, job.Spec.ActiveDeadlineSeconds
+	switch {
+	case start != nil && limit != nil && now.Sub(start.Time) > time.Duration(*limit)*time.Second:
+		return late
+	case failed > int(ptr.Deref(job.Spec.BackoffLimit, 6)):
+		return failing
+	case active > 0:
+		return leave
+	default:
+		return another
+	}
+}
+
+// control does what a Job controller does for a Job.
+func (r *Runner) control(ctx context.Context, job *batchv1.Job, all []corev1.Pod) error {
+	var pods []corev1.Pod
+	for _, p := range all {
+		if metav1.IsControlledBy(&p, job) {
+			pods = append(pods, p)
+		}
+	}
+	switch judge(job, pods, r.Clock.Now()) {
+	case another:
+		return r.create(ctx, job)
+	case succeed:
+		return r.finish(ctx, job, "", "")
+	case failing:
+		return r.finish(ctx, job, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit")
+	case late:
+		var errs []error
+		alive := false
+		for i := range pods {
+			if over(&pods[i]) {
+				continue
+			}
+			alive = true
+			errs = append(errs, ignore(r.Hub.Delete(ctx, &pods[i])))
+		}
+		if alive {
+			return errors.Join(errs...) // a Job has failed when its pods have ended
+		}
+		return r.finish(ctx, job, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
+	}
+	return nil
+}
+
+// create gives a Job a pod.
+func (r *Runner) create(ctx context.Context, job *batchv1.Job) error {
+	if job.Status.StartTime == nil {
+		before := job.DeepCopy()
+		job.Status.StartTime = ptr.To(metav1.NewTime(r.Clock.Now()))
+		if err := r.Hub.Status().Patch(ctx, job, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("telling that Job %s has begun: %w", job.Name, err)
+		}
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: job.Namespace, Name: job.Name + "-" + utilrand.String(5), Labels: map[string]string{},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
+		},
+		Spec: *job.Spec.Template.Spec.DeepCopy(),
+	}
+	for key, value := range job.Spec.Template.Labels {
+		pod.Labels[key] = value
+	}
+	pod.Labels[batchv1.JobNameLabel], pod.Labels[hivev1.LabelInstaller] = job.Name, job.Labels[hivev1.LabelInstaller]
+	pod.Spec.NodeName = node
+	if err := r.Hub.Create(ctx, pod); err != nil {
+		return fmt.Errorf("creating a pod of Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// finish ends a Job; without a reason, well.
+func (r *Runner) finish(ctx context.Context, job *batchv1.Job, reason, message string) error {
+	before := job.DeepCopy()
+	now := metav1.NewTime(r.Clock.Now())
+	first, second := batchv1.JobFailureTarget, batchv1.JobFailed
+	if reason == "" {
+		first, second = batchv1.JobSuccessCriteriaMet, batchv1.JobComplete
+		job.Status.CompletionTime, job.Status.Succeeded = &now, 1
+	}
+	for _, typ := range []batchv1.JobConditionType{first, second} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+			Type: typ, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: now, LastProbeTime: now,
+		})
+	}
+	if err := r.Hub.Status().Patch(ctx, job, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("telling how Job %s ended: %w", job.Name, err)
+	}
+	return nil
+}

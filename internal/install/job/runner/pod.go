@@ -1,0 +1,192 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"hotspare.io/hotspare/internal/install/job"
+)
+
+// Pod is a pod as a process: paths in it are on this computer.
+type Pod struct {
+	// Dir has what it mounts, and its log.
+	Dir       string
+	Args, Env []string
+}
+
+// Path is where a path of a pod is on this computer.
+func (p Pod) path(in string) string {
+	return strings.ReplaceAll(in, job.Root, p.Dir)
+}
+
+// Clean removes what a pod has mounted and made, which holds secrets; its log stays.
+func Clean(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("cleaning up after a pod: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() != logName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// materialise makes the folder of a pod and says how it is started.
+func (r *Runner) materialise(ctx context.Context, pod *corev1.Pod) (Pod, error) {
+	p := Pod{Dir: r.dir(pod)}
+	c := pod.Spec.Containers[0]
+	at := map[string]string{}
+	for _, m := range c.VolumeMounts {
+		at[m.Name] = p.path(m.MountPath)
+	}
+	for _, v := range pod.Spec.Volumes {
+		if dir, ok := at[v.Name]; ok && strings.HasPrefix(dir, p.Dir) {
+			if err := r.fill(ctx, pod, v, dir); err != nil {
+				return p, fmt.Errorf("mounting volume %s: %w", v.Name, err)
+			}
+		}
+	}
+	for _, arg := range c.Args {
+		p.Args = append(p.Args, p.path(arg))
+	}
+	for _, e := range c.Env {
+		value, ok, err := r.value(ctx, pod, e)
+		if err != nil {
+			return p, fmt.Errorf("variable %s: %w", e.Name, err)
+		}
+		if ok {
+			p.Env = append(p.Env, e.Name+"="+p.path(value))
+		}
+	}
+	return p, nil
+}
+
+// fill puts what a volume has into a folder.
+func (r *Runner) fill(ctx context.Context, pod *corev1.Pod, v corev1.Volume, dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	switch {
+	case v.Secret != nil:
+		data, err := r.secret(ctx, pod.Namespace, v.Secret.SecretName)
+		return errors.Join(err, write(dir, data))
+	case v.ConfigMap != nil:
+		data, err := r.configMap(ctx, pod.Namespace, v.ConfigMap.Name)
+		return errors.Join(err, write(dir, data))
+	case v.Projected != nil:
+		for _, source := range v.Projected.Sources {
+			if err := r.project(ctx, pod, source, dir); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Runner) project(ctx context.Context, pod *corev1.Pod, source corev1.VolumeProjection, dir string) error {
+	switch {
+	case source.ServiceAccountToken != nil:
+		token, err := r.token(ctx, pod)
+		return errors.Join(err, write(dir, map[string][]byte{source.ServiceAccountToken.Path: []byte(token)}))
+	case source.ConfigMap != nil:
+		data, err := r.configMap(ctx, pod.Namespace, source.ConfigMap.Name)
+		out := map[string][]byte{}
+		for _, item := range source.ConfigMap.Items {
+			out[item.Path] = data[item.Key]
+		}
+		return errors.Join(err, write(dir, out))
+	}
+	return nil
+}
+
+// tokenFor is how long a token is valid: a process gets no other one.
+const tokenFor = 24 * 3600
+
+func (r *Runner) token(ctx context.Context, pod *corev1.Pod) (string, error) {
+	account := &corev1.ServiceAccount{}
+	account.Namespace, account.Name = pod.Namespace, pod.Spec.ServiceAccountName
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64(tokenFor)),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+	}}
+	if err := r.Hub.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("getting a token of service account %s: %w", account.Name, err)
+	}
+	return request.Status.Token, nil
+}
+
+func (r *Runner) secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	var s corev1.Secret
+	err := r.Hub.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &s)
+	return s.Data, err
+}
+
+func (r *Runner) configMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	var m corev1.ConfigMap
+	err := r.Hub.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &m)
+	data := map[string][]byte{}
+	for key, value := range m.Data {
+		data[key] = []byte(value)
+	}
+	for key, value := range m.BinaryData {
+		data[key] = value
+	}
+	return data, err
+}
+
+func write(dir string, data map[string][]byte) error {
+	for name, content := range data {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value is what a variable has; false if it is optional and has none.
+func (r *Runner) value(ctx context.Context, pod *corev1.Pod, e corev1.EnvVar) (string, bool, error) {
+	from := e.ValueFrom
+	switch {
+	case from == nil:
+		return e.Value, true, nil
+	case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.name":
+		return pod.Name, true, nil
+	case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
+		return pod.Namespace, true, nil
+	case from.SecretKeyRef != nil:
+		data, err := r.secret(ctx, pod.Namespace, from.SecretKeyRef.Name)
+		return pick(data, err, from.SecretKeyRef.Key, from.SecretKeyRef.Optional)
+	case from.ConfigMapKeyRef != nil:
+		data, err := r.configMap(ctx, pod.Namespace, from.ConfigMapKeyRef.Name)
+		return pick(data, err, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional)
+	}
+	return "", false, errors.New("it refers to something that there is not without a node: give it a value")
+}
+
+func pick(data map[string][]byte, err error, key string, optional *bool) (string, bool, error) {
+	value, ok := data[key]
+	switch {
+	case ok:
+		return string(value), true, nil
+	case ptr.Deref(optional, false) && (err == nil || apierrors.IsNotFound(err)):
+		return "", false, nil
+	case err != nil:
+		return "", false, err
+	}
+	return "", false, fmt.Errorf("there is no key %s", key)
+}

@@ -1,0 +1,163 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"hotspare.io/hotspare/internal/controlplane/flock"
+	"hotspare.io/hotspare/internal/install/job/pod"
+	"hotspare.io/hotspare/internal/install/scrub"
+)
+
+const (
+	// logName is a pod's log in its folder, workName what it works in.
+	logName  = "log"
+	workName = "work"
+	// patience is what a pod gets to end before it is killed.
+	patience = 60 * time.Second
+)
+
+// passed are the variables that a pod gets from this process. Credentials are not
+// among them: those of a cluster are its own.
+var passed = []string{"PATH", "TZ", "LANG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "GORACE"}
+
+// Programs are what a pod runs.
+type Programs struct {
+	// Hotspare is this program, Installer is openshift-install.
+	Hotspare, Installer string
+	// Hub is the URL of the API.
+	Hub string
+}
+
+// Launch starts a pod as a process.
+func (g Programs) Launch(_ context.Context, p Pod) (Process, error) {
+	hub, err := url.Parse(g.Hub)
+	if err != nil {
+		return nil, fmt.Errorf("reading the hub's URL: %w", err)
+	}
+	log, err := os.OpenFile(filepath.Join(p.Dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of a pod: %w", err)
+	}
+	args := p.Args
+	if len(args) > 1 && args[1] != "copy" {
+		args = append(args, "--installer", g.Installer)
+	}
+	cmd := exec.Command(g.Hotspare, args...) //nolint:noctx // it is told to end, and given time: see Stop
+	for _, name := range passed {
+		if value, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	cmd.Env = append(cmd.Env, p.Env...)
+	cmd.Env = append(cmd.Env, "KUBERNETES_SERVICE_HOST="+hub.Hostname(), "KUBERNETES_SERVICE_PORT="+hub.Port(), "HOTSPARE_PARENT_PIPE=1")
+	cmd.Stdout, cmd.Stderr = log, log
+	// Ctrl-C in the terminal is for hotspare up, which ends its pods in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// The pipe ends with this process, however that ends, and the pod with it.
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting a pod: %w", err), log.Close())
+	}
+	l := &life{cmd: cmd, dir: p.Dir, stop: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		l.wait()
+		_, _ = pipe.Close(), log.Close() // nobody reads or writes them any more
+	}()
+	return l, nil
+}
+
+// life is a pod that is a process.
+type life struct {
+	cmd  *exec.Cmd
+	dir  string
+	stop chan struct{}
+	done chan struct{}
+	err  error
+}
+
+func (l *life) Stop() {
+	select {
+	case <-l.stop:
+	default:
+		close(l.stop)
+	}
+}
+
+func (l *life) Done() <-chan struct{} { return l.done }
+
+func (l *life) Err() error { return l.err }
+
+// wait waits for the end, hastens it when it is told to, and leaves nothing behind.
+func (l *life) wait() {
+	ended := make(chan error, 1)
+	go func() { ended <- l.cmd.Wait() }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-l.stop:
+		_ = l.cmd.Process.Signal(syscall.SIGTERM) // it may just have ended
+		select {
+		case err = <-ended:
+		case <-time.After(patience):
+			_ = syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL) // so it may
+			err = <-ended
+		}
+	}
+	if err != nil {
+		if tail, noLog := scrub.Tail(filepath.Join(l.dir, logName), 1); noLog == nil && tail != "" {
+			err = errors.New(strings.TrimSpace(scrub.Text(tail)))
+		}
+	}
+	l.err = errors.Join(err, killInstaller(l.dir))
+}
+
+// killInstaller ends the installer of a pod that has ended without it.
+func killInstaller(dir string) error {
+	raw, err := os.ReadFile(filepath.Join(dir, workName, pod.PIDFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("finding the installer of a pod: %w", err)
+	}
+	group, err := strconv.Atoi(string(raw))
+	if err != nil || group < 2 {
+		return fmt.Errorf("finding the installer of a pod: %q is no process", raw)
+	}
+	if err := syscall.Kill(-group, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("ending the installer of a pod: %w", err)
+	}
+	return os.Remove(filepath.Join(dir, workName, pod.PIDFile))
+}
+
+// Orphan reports whether a pod of an earlier process has ended, in its folder. What
+// it has left running is ended.
+func Orphan(dir string) (bool, error) {
+	work := filepath.Join(dir, workName)
+	if _, err := os.Stat(work); errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	lock, err := flock.Acquire(pod.LockPath(work))
+	var held *flock.HeldError
+	if errors.As(err, &held) {
+		return false, nil // it has seen its pipe end and is about to
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, errors.Join(killInstaller(dir), lock.Release())
+}

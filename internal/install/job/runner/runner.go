@@ -1,0 +1,257 @@
+// Package runner runs the Jobs of installers as processes on this computer: for a hub
+// that has no nodes. It does what a Job controller and a kubelet do, for Jobs with
+// hotspare's label and no others.
+//
+// A pod of it is a folder, DIR/<pod>: what it mounts, and its log. Images count for
+// nothing: the program is this one, and the installer the one it is given. When the
+// pod has ended, its log is left.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// node is the name of the node that this computer would be.
+const node = "hotspare-up"
+
+// Runner runs the Jobs of a hub.
+type Runner struct {
+	// Hub is read and written as a node and a Job controller may.
+	Hub client.Client
+	// Dir has the folders of the pods.
+	Dir string
+	// Launch starts a pod.
+	Launch func(ctx context.Context, p Pod) (Process, error)
+	// Period is how often the Jobs are looked at; 0: a second.
+	Period time.Duration
+	Clock  clock.PassiveClock
+
+	running map[types.UID]Process
+}
+
+// Process is a pod that runs.
+type Process interface {
+	// Stop has it end, soon.
+	Stop()
+	// Done is closed when it has ended, with all that it started.
+	Done() <-chan struct{}
+	// Err is how it has ended.
+	Err() error
+}
+
+// Run runs Jobs until ctx ends, then ends the pods and waits for them.
+func (r *Runner) Run(ctx context.Context) error {
+	if r.Period == 0 {
+		r.Period = time.Second
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	r.running = map[types.UID]Process{}
+	log := logr.FromContextOrDiscard(ctx)
+	ticker := time.NewTicker(r.Period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			r.end(context.WithoutCancel(ctx))
+			return nil
+		case <-ticker.C:
+			if err := r.Step(ctx); err != nil && ctx.Err() == nil {
+				log.Error(err, "running the Jobs of installers") // the next step tries again
+			}
+		}
+	}
+}
+
+// farewell bounds what is written after the end.
+const farewell = 5 * time.Second
+
+// end ends all pods and notes how they ended.
+func (r *Runner) end(ctx context.Context) {
+	for _, p := range r.running {
+		p.Stop()
+	}
+	for _, p := range r.running {
+		<-p.Done()
+	}
+	ctx, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	if pods, err := r.pods(ctx); err == nil {
+		for i := range pods {
+			_ = r.tend(ctx, &pods[i], nil) // the next start finds it
+		}
+	}
+}
+
+// Step looks at all Jobs and pods once and does what is to be done.
+func (r *Runner) Step(ctx context.Context) error {
+	if r.running == nil {
+		r.running = map[types.UID]Process{}
+	}
+	pods, err := r.pods(ctx)
+	if err != nil {
+		return err
+	}
+	var jobs batchv1.JobList
+	if err := r.Hub.List(ctx, &jobs, client.HasLabels{hivev1.LabelInstaller}); err != nil {
+		return fmt.Errorf("listing Jobs: %w", err)
+	}
+	owners := map[types.UID]*batchv1.Job{}
+	for i := range jobs.Items {
+		owners[jobs.Items[i].UID] = &jobs.Items[i]
+	}
+	var errs []error
+	for i := range pods {
+		errs = append(errs, ignore(r.tend(ctx, &pods[i], owners)))
+	}
+	r.bury(pods)
+	for i := range jobs.Items {
+		errs = append(errs, ignore(r.control(ctx, &jobs.Items[i], pods)))
+	}
+	return errors.Join(errs...)
+}
+
+// ignore forgets what the next step sees better: somebody wrote first, or deleted.
+func ignore(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func (r *Runner) pods(ctx context.Context) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.Hub.List(ctx, &list, client.HasLabels{hivev1.LabelInstaller}); err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.Spec.NodeName != node }), nil
+}
+
+// bury stops processes whose pods are gone: somebody has deleted them by force.
+func (r *Runner) bury(pods []corev1.Pod) {
+	for uid, p := range r.running {
+		if slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return pod.UID == uid }) {
+			continue
+		}
+		p.Stop()
+		select {
+		case <-p.Done():
+			delete(r.running, uid)
+		default:
+		}
+	}
+}
+
+func over(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// tend does what a kubelet does for a pod. owners are the Jobs; nil: begin nothing.
+func (r *Runner) tend(ctx context.Context, pod *corev1.Pod, owners map[types.UID]*batchv1.Job) error {
+	p, known := r.running[pod.UID]
+	if known {
+		if pod.DeletionTimestamp != nil {
+			p.Stop()
+		}
+		select {
+		case <-p.Done():
+		default:
+			return nil
+		}
+		if err := r.settle(ctx, pod, p.Err()); err != nil {
+			return err
+		}
+		delete(r.running, pod.UID)
+		return r.remove(ctx, pod)
+	}
+	switch {
+	case over(pod):
+		return r.remove(ctx, pod)
+	case pod.Status.Phase == corev1.PodRunning:
+		ended, err := Orphan(r.dir(pod))
+		if err != nil || !ended {
+			return err
+		}
+		return errors.Join(r.settle(ctx, pod, errors.New("hotspare ended while it ran")), r.remove(ctx, pod))
+	case pod.DeletionTimestamp != nil:
+		return r.remove(ctx, pod)
+	case owners == nil || owners[owner(pod)] == nil:
+		return nil
+	}
+	return r.start(ctx, pod)
+}
+
+func owner(pod *corev1.Pod) types.UID {
+	if c := metav1.GetControllerOf(pod); c != nil {
+		return c.UID
+	}
+	return ""
+}
+
+func (r *Runner) dir(pod *corev1.Pod) string { return filepath.Join(r.Dir, pod.Name) }
+
+// start says that a pod runs, then starts it: were it the other way round, one that
+// was started just before a crash would be started again.
+func (r *Runner) start(ctx context.Context, pod *corev1.Pod) error {
+	spec, err := r.materialise(ctx, pod)
+	if err != nil {
+		return r.settle(ctx, pod, err)
+	}
+	before := pod.DeepCopy()
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.StartTime = ptr.To(metav1.NewTime(r.Clock.Now()))
+	if err := r.Hub.Status().Patch(ctx, pod, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	p, err := r.Launch(ctx, spec)
+	if err != nil {
+		return r.settle(ctx, pod, err)
+	}
+	r.running[pod.UID] = p
+	return nil
+}
+
+// settle notes how a pod ended.
+func (r *Runner) settle(ctx context.Context, pod *corev1.Pod, how error) error {
+	before := pod.DeepCopy()
+	end := corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(r.Clock.Now()), Reason: "Completed"}
+	pod.Status.Phase = corev1.PodSucceeded
+	if how != nil {
+		pod.Status.Phase = corev1.PodFailed
+		end.ExitCode, end.Reason, end.Message = 1, "Error", how.Error()
+	}
+	container := pod.Spec.Containers[0]
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: container.Name, Image: container.Image, State: corev1.ContainerState{Terminated: &end},
+	}}
+	if err := r.Hub.Status().Patch(ctx, pod, client.MergeFrom(before)); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("telling how pod %s ended: %w", pod.Name, err)
+	}
+	return Clean(r.dir(pod))
+}
+
+// remove lets a pod go that is to be deleted.
+func (r *Runner) remove(ctx context.Context, pod *corev1.Pod) error {
+	if pod.DeletionTimestamp == nil {
+		return nil
+	}
+	return r.Hub.Delete(ctx, pod, client.GracePeriodSeconds(0))
+}
