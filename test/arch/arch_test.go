@@ -86,8 +86,14 @@ var rules = map[string]rule{
 	},
 	"providers do not import controllers": {
 		about: []string{"internal/cloud/...", "internal/install/..."},
-		deny:  []string{"internal/controller/...", "internal/manager", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule", "sigs.k8s.io/controller-runtime/..."},
-		why:   "a provider is usable without any Kubernetes object, as a cloud is",
+		deny:  []string{"internal/controller/...", "internal/manager", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
+		why:   "a provider does what it is told, and does not know who decides",
+	},
+	"providers know no hub": {
+		about:  []string{"internal/cloud/...", "internal/install/..."},
+		except: []string{"internal/install/job/..."}, // its machines are the hub's Jobs
+		deny:   []string{"sigs.k8s.io/controller-runtime/..."},
+		why:    "a provider is usable without any Kubernetes object, as a cloud is",
 	},
 	"the machine's program does not know who manages it": {
 		about: []string{"internal/spoke/...", "internal/controlplane/...", "internal/machine"},

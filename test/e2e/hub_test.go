@@ -29,7 +29,9 @@ type hub struct {
 	client.WithWatch
 	dir string // the data folder
 	url string
-	up  *exec.Cmd
+	// flags are those of hotspare up beside its own.
+	flags []string
+	up    *exec.Cmd
 	// ended is closed when the process has.
 	ended chan struct{}
 	// said is what it has printed.
@@ -37,9 +39,9 @@ type hub struct {
 }
 
 // own starts a hub for one test that does not run in parallel with others.
-func own(t *testing.T) *hub {
+func own(t *testing.T, flags ...string) *hub {
 	t.Helper()
-	h, err := start(filepath.Join(t.TempDir(), "data"))
+	h, err := start(filepath.Join(t.TempDir(), "data"), flags...)
 	if err != nil {
 		t.Fatalf("starting a hub: %v", err)
 	}
@@ -54,8 +56,8 @@ func own(t *testing.T) *hub {
 	return h
 }
 
-func start(dir string) (*hub, error) {
-	h := &hub{dir: dir}
+func start(dir string, flags ...string) (*hub, error) {
+	h := &hub{dir: dir, flags: flags}
 	if err := h.start(); err != nil {
 		return nil, err
 	}
@@ -94,7 +96,7 @@ var readyLine = regexp.MustCompile(`(?m)^ready in .*: (https://\S+)$`)
 // start runs hotspare up until it says that it is ready.
 func (h *hub) start() error {
 	h.said = &transcript{news: make(chan struct{}, 1)}
-	up, ended := exec.Command(binary, "up", "--data-dir", h.dir), make(chan struct{})
+	up, ended := exec.Command(binary, append([]string{"up", "--data-dir", h.dir}, h.flags...)...), make(chan struct{})
 	up.Env = environment()
 	up.Stdout, up.Stderr = h.said, h.said
 	if err := up.Start(); err != nil {

@@ -15,7 +15,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -231,7 +234,7 @@ func (e *Executor) create(ctx context.Context, w work, md install.Metadata, st s
 		}
 		return st, e.run(ctx, w, create, image, md.InfraID)
 	case seen.exists && !seen.ended:
-		return st, seen.trouble
+		return st, errors.Join(release(ctx, w, st, seen), seen.trouble)
 	}
 	why, reason := seen.why(), state.ReasonInterrupted
 	switch {
@@ -249,6 +252,23 @@ func (e *Executor) create(ctx context.Context, w work, md install.Metadata, st s
 		s.Fail(reason, why)
 		return nil
 	})
+}
+
+// release tells the pods of an attempt that its holder has ended, if that is known:
+// they would have to wait for its silence.
+func release(ctx context.Context, w work, st state.State, s seen) error {
+	pod, _, _ := strings.Cut(st.Holder, "/")
+	if pod == "" || slices.Contains(s.alive, pod) {
+		return nil
+	}
+	_, err := w.Edit(ctx, func(now *state.State) error {
+		if now.Holder != st.Holder {
+			return state.ErrNoChange
+		}
+		now.Holder = ""
+		return nil
+	})
+	return err
 }
 
 // result is a State as the controller wants to hear it.

@@ -31,8 +31,9 @@ type seen struct {
 	late    bool
 	// message is what the Job says of a failure, last what its last pod said.
 	message, last string
-	// living is how many pods have not ended, also of a Job that is gone.
+	// living is how many pods have not ended, also of a Job that is gone, alive their names.
 	living int
+	alive  []string
 	// trouble is what keeps a pod from beginning, as fault.Wait.
 	trouble error
 }
@@ -65,6 +66,7 @@ func (w work) look(ctx context.Context, v verb) (seen, error) {
 			continue
 		}
 		s.living++
+		s.alive = append(s.alive, pod.Name)
 		if why := hindrance(pod); why != "" {
 			s.trouble = fault.Waiting(poll, "%s", why)
 		}

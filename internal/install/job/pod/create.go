@@ -38,7 +38,7 @@ func Create(ctx context.Context, o Options) error {
 			return nil
 		case watch:
 			fmt.Fprintf(p.Out, "pod %s has begun the install: waiting whether it lives\n", seen.Holder)
-			err = pause(ctx, p.Beat)
+			err = pause(ctx, min(p.Beat, glance))
 		case claim:
 			err = p.create(ctx, seen)
 		case adopt:
@@ -63,6 +63,10 @@ func Create(ctx context.Context, o Options) error {
 		seen, silent = now, time.Since(heard) >= p.Lapse
 	}
 }
+
+// glance is how often a pod that watches another one looks: hotspare may tell it that
+// the other has ended.
+const glance = 5 * time.Second
 
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
