@@ -141,7 +141,10 @@ func (e *Executor) again(ctx context.Context, w work, req install.Request, st st
 	if err != nil {
 		return err
 	}
-	left := e.Retry - e.Clock.Since(seen.endedAt)
+	left := e.Retry
+	if seen.ended { // a pod that has told how it went may take a moment to end
+		left -= e.Clock.Since(seen.endedAt)
+	}
 	if !seen.exists || left <= 0 || !bytes.Equal(st.InstallConfig, req.Config) {
 		return e.restart(ctx, w, req)
 	}

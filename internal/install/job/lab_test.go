@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +47,7 @@ import (
 
 func TestMain(m *testing.M) {
 	standin.Main()
+	ctrl.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
 
@@ -121,7 +123,6 @@ pullSecret: '{"auths":{"quay.io":{"auth":"planted-pull-secret"}}}'
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	exe, err := standin.Path(t.TempDir())
 	must(t, err)
 	l := &lab{

@@ -1,0 +1,158 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/install/job/state"
+)
+
+func placeOn(platform hivev1.Platform) install.Place {
+	return install.Place{Cluster: types.NamespacedName{Namespace: "ns", Name: "c1"}, UID: "uid", Platform: platform}
+}
+
+func section(raw string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(raw)} }
+
+const named1 = `{"credentialsSecretRef":{"name":"creds"}}`
+
+func TestEachPlatformGetsItsCredentialsTheWayItsInstallerReadsThem(t *testing.T) {
+	for name, c := range map[string]struct {
+		platform hivev1.Platform
+		want     string
+	}{
+		"aws":       {hivev1.Platform{AWS: section(named1)}, "AWS_ACCESS_KEY_ID=creds/aws_access_key_id AWS_SECRET_ACCESS_KEY=creds/aws_secret_access_key AWS_SESSION_TOKEN=creds/aws_session_token?"},
+		"azure":     {hivev1.Platform{Azure: section(named1)}, "AZURE_AUTH_LOCATION=/run/hotspare/credentials/osServicePrincipal.json"},
+		"gcp":       {hivev1.Platform{GCP: section(named1)}, "GOOGLE_CREDENTIALS=/run/hotspare/credentials/osServiceAccount.json"},
+		"ibmcloud":  {hivev1.Platform{IBMCloud: section(named1)}, "IC_API_KEY=creds/ibmcloud_api_key"},
+		"openstack": {hivev1.Platform{OpenStack: section(named1)}, "OS_CLIENT_CONFIG_FILE=/run/hotspare/credentials/clouds.yaml"},
+		"vsphere": {hivev1.Platform{VSphere: section(`{"credentialsSecretRef":{"name":"creds"},"certificatesSecretRef":{"name":"ca"}}`)},
+			"SSL_CERT_DIR=/run/hotspare/certificates:/etc/pki/tls/certs:/etc/ssl/certs"},
+		"nutanix":   {hivev1.Platform{Nutanix: section(named1)}, ""},
+		"none":      {hivev1.Platform{None: section(`{}`)}, ""},
+		"baremetal": {hivev1.Platform{BareMetal: section(`{}`)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(nil, Options{Image: "q/hotspare"})
+			pod := e.build(e.attempt(placeOn(c.platform), 0), create, "q/installer", "c1-x").Spec.Template.Spec
+			var got []string
+			for _, v := range pod.Containers[0].Env {
+				text := v.Name + "=" + v.Value
+				if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
+					ref := v.ValueFrom.SecretKeyRef
+					text += ref.Name + "/" + ref.Key
+					if ref.Optional != nil {
+						text += "?"
+					}
+				}
+				if v.Name != "HOTSPARE_POD" {
+					got = append(got, text)
+				}
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
+				t.Error(diff)
+			}
+			mounted := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "credentials" && v.Secret.SecretName == "creds" })
+			if wants := credentialsName(placeOn(c.platform)) != ""; mounted != wants {
+				t.Errorf("credentials are mounted: %t, want %t", mounted, wants)
+			}
+			if !slices.Contains(Platforms(), name) {
+				t.Errorf("%s is not among the platforms", name)
+			}
+		})
+	}
+}
+
+func TestAPodMayDoLittle(t *testing.T) {
+	e := New(nil, Options{Image: "q/hotspare"})
+	place := placeOn(hivev1.Platform{AWS: section(named1)})
+	place.PullSecret = "pull"
+	place.Provisioning = hivev1.Provisioning{
+		ManifestsConfigMapRef: &corev1.LocalObjectReference{Name: "m"}, ManifestsSecretRef: &corev1.LocalObjectReference{Name: "s"},
+		SSHPrivateKeySecretRef: &corev1.LocalObjectReference{Name: "ssh"},
+	}
+	for _, v := range []verb{resolve, prepare, create, destroy} {
+		job := e.build(e.attempt(place, 0), v, "q/installer", "c1-x")
+		pod := job.Spec.Template.Spec
+		if *pod.AutomountServiceAccountToken || !*pod.SecurityContext.RunAsNonRoot || pod.RestartPolicy != corev1.RestartPolicyNever {
+			t.Errorf("%s: a token, root, or restarts in place", v)
+		}
+		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+			if s := c.SecurityContext; *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || s.Capabilities.Drop[0] != "ALL" {
+				t.Errorf("%s: container %s may too much", v, c.Name)
+			}
+			for _, m := range c.VolumeMounts {
+				if m.Name == "credentials" && v == resolve {
+					t.Errorf("%s is given credentials, and runs in an image that needs none", v)
+				}
+			}
+		}
+		if pod.ImagePullSecrets[0].Name != "pull" || job.Labels[hivev1.LabelInfraID] != "c1-x" || job.Spec.Template.Labels[hivev1.LabelInfraID] != "c1-x" {
+			t.Errorf("%s: labels %v", v, job.Labels)
+		}
+		args := strings.Join(pod.Containers[0].Args, " ")
+		for text, only := range map[string]verb{"--manifests /run/hotspare/manifests/configmap --manifests /run/hotspare/manifests/secret": prepare, "--ssh-key /run/hotspare/ssh/ssh-privatekey": create} {
+			if strings.Contains(args, text) != (v == only) {
+				t.Errorf("%s has arguments %s", v, args)
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	e := New(nil, Options{})
+	long := placeOn(hivev1.Platform{})
+	long.Cluster.Name = strings.Repeat("a", 29) + "." + strings.Repeat("b", 33)
+	seen := map[string]bool{}
+	for _, uid := range []types.UID{"1", "2"} {
+		long.UID = uid
+		for n := range 3 {
+			seen[e.attempt(long, 100+n).job(prepare)] = true
+		}
+		for _, id := range []string{"x-1", "x-2"} {
+			seen[e.destruction(long, id).job(destroy)] = true
+		}
+	}
+	if len(seen) != 10 {
+		t.Errorf("%d names, want 10: %v", len(seen), seen)
+	}
+	for name := range seen {
+		if bad := validation.IsDNS1123Subdomain(name); len(name) > 63 || len(bad) > 0 {
+			t.Errorf("%s is no name of a Job: %v", name, bad)
+		}
+	}
+	if l := labelValue(strings.Repeat("x", 70)); len(validation.IsValidLabelValue(l)) > 0 {
+		t.Errorf("%s is no label", l)
+	}
+}
+
+func TestWithoutAnyImageTheDenialSaysWhatToDo(t *testing.T) {
+	e := New(nil, Options{})
+	_, err := e.image(t.Context(), e.attempt(placeOn(hivev1.Platform{}), 0), state.State{})
+	if fault.Of(err) != fault.Denied || !strings.Contains(fmt.Sprint(err), "spec.provisioning.installerImageOverride") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSaid(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\nlevel=fatal msg=\"no \\\"x\\\" here\"\n": `no "x" here`,
+		"plain\n": "plain",
+		"":        "",
+		"time=\"now\" level=error msg=\"password: abc\"": "password: REDACTED",
+	} {
+		if got := said(in); got != want {
+			t.Errorf("said(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
