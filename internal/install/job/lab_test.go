@@ -455,11 +455,12 @@ func (l *lab) step() {
 // until drives until something is so.
 func (l *lab) until(what string, so func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
 		if so() {
 			return
 		}
 		l.step()
+		<-time.After(2 * time.Millisecond)
 	}
 	l.t.Fatalf("never: %s\n%s", what, l.story())
 }

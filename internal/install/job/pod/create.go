@@ -29,7 +29,7 @@ func Create(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	heard, silent := time.Now(), false
+	heard, silent := p.Clock.Now(), false
 	for {
 		step := next(seen, silent)
 		switch step {
@@ -58,9 +58,9 @@ func Create(ctx context.Context, o Options) error {
 		}
 		// What counts is our clock: that of another computer may be wrong.
 		if now.Beat != seen.Beat || now.Holder != seen.Holder {
-			heard = time.Now()
+			heard = p.Clock.Now()
 		}
-		seen, silent = now, time.Since(heard) >= p.Lapse
+		seen, silent = now, p.Clock.Since(heard) >= p.Lapse
 	}
 }
 
@@ -88,13 +88,13 @@ func (p *pod) take(ctx context.Context, seen state.State) error {
 		if s.Phase != seen.Phase || s.Holder != seen.Holder || s.Beat != seen.Beat {
 			return errOvertaken
 		}
-		s.Phase, s.Holder, s.Beat = state.Creating, p.holder, stamp()
+		s.Phase, s.Holder, s.Beat = state.Creating, p.holder, p.stamp()
 		return nil
 	})
 	return err
 }
 
-func stamp() string { return time.Now().UTC().Format(time.RFC3339Nano) }
+func (p *pod) stamp() string { return p.Clock.Now().UTC().Format(time.RFC3339Nano) }
 
 func (p *pod) giveUp(ctx context.Context, seen state.State) error {
 	return p.record(ctx, func(s *state.State) error {
@@ -232,7 +232,7 @@ func (p *pod) beat(ctx context.Context, stop context.CancelCauseFunc) {
 			if s.Phase != state.Creating || s.Holder != p.holder {
 				return errOvertaken
 			}
-			s.Beat, s.Bootstrapped = stamp(), s.Bootstrapped || initializing
+			s.Beat, s.Bootstrapped = p.stamp(), s.Bootstrapped || initializing
 			return nil
 		})
 		switch {

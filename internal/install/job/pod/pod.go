@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
@@ -46,6 +48,8 @@ type Options struct {
 	// Beat is how often a pod that works says so; Lapse is after how much silence
 	// another is taken for dead.
 	Beat, Lapse time.Duration
+	// Clock is that of this computer, unless a test has another.
+	Clock clock.PassiveClock
 }
 
 // Times of a pod that is told none.
@@ -74,6 +78,9 @@ func start(o Options) (*pod, error) {
 	}
 	if o.Lapse == 0 {
 		o.Lapse = DefaultLapse
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
 	if o.Installer == "" {
 		o.Installer = "openshift-install"

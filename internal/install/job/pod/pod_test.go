@@ -225,10 +225,11 @@ func (l *life) kill() {
 
 func (b *bench) until(what string, done func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 		if done() {
 			return
 		}
+		<-time.After(5 * time.Millisecond)
 	}
 	b.t.Fatalf("never: %s; state %+v", what, b.state().Phase)
 }

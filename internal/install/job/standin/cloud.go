@@ -110,7 +110,7 @@ func (c Cloud) pause(place string) {
 		if !c.Hung(place) {
 			_ = c.put("", "hung", place) // the test that waits for it tells
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 }
 

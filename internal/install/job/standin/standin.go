@@ -14,8 +14,7 @@ package standin
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +26,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -80,7 +78,7 @@ type metadata struct {
 
 func play(args []string) error {
 	if len(args) > 0 && args[0] == "version" {
-		fmt.Println(program + " 4.18.20\nbuilt from commit 0000\nrelease image quay.io/x@sha256:0")
+		fmt.Fprintln(os.Stdout, program+" 4.18.20\nbuilt from commit 0000\nrelease image quay.io/x@sha256:0")
 		return nil
 	}
 	i := slices.Index(args, "--dir")
@@ -202,8 +200,7 @@ func (r *run) ignition() error {
 	if r.cloud.strikes("no-metadata") {
 		return nil
 	}
-	sum := sha256.Sum256(fmt.Append(nil, time.Now().UnixNano(), os.Getpid()))
-	id := hex.EncodeToString(sum[:])
+	id := strings.ToLower(rand.Text())
 	md := metadata{ClusterName: state.Name, ClusterID: "id-" + id[:12], InfraID: state.Name + "-" + id[:5]}
 	if state.VSphere {
 		md.VSphere = map[string]any{"vCenter": "vc.example", "username": "planted-user", "password": "planted-password-of-vcenter"}
