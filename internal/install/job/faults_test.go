@@ -49,9 +49,9 @@ func TestFaultsOfAnInstall(t *testing.T) {
 		"the pod dies right after its mark":          {func(l *lab) { l.dies["create"] = afterWriting }, interrupted},
 		"the pod dies while it creates":              {at("masters", killed), interrupted},
 		"the pod dies while the cluster comes up":    {at("late", killed), "complete"},
-		"the pod is evicted while it creates":        {at("masters", func(l *lab) { l.delete(l.podOf("create")) }), interrupted},
+		"the pod is evicted while it creates":        {at("masters", (*lab).evict), interrupted},
 		"the pod is evicted while it comes up":       {at("late", func(l *lab) { l.delete(l.podOf("create")) }), "complete"},
-		"the Job is deleted while it creates":        {at("masters", func(l *lab) { l.delete(l.job("create")) }), interrupted},
+		"the Job is deleted while it creates":        {at("masters", func(l *lab) { l.delete(l.job("create")); l.interrupted() }), interrupted},
 		"the Job is deleted while it comes up":       {at("late", func(l *lab) { l.delete(l.job("create")) }), "complete"},
 		"the manager restarts while it creates":      {at("masters", (*lab).restart), "complete"},
 		"the node is lost while it creates":          {at("masters", func(l *lab) { killed(l); l.reboot() }), interrupted},
@@ -59,7 +59,7 @@ func TestFaultsOfAnInstall(t *testing.T) {
 		"the state is deleted while it creates":      {at("masters", func(l *lab) { l.delete(l.stateSecret(hivev1.SecretTypeInstall)) }), state.ReasonLost + " complete"},
 		"the installer ends well without metadata":   {fails("no-metadata"), "complete"},
 		"the credentials have expired for a moment":  {fails("expired"), "complete"},
-		"the installer does not hear SIGTERM":        {func(l *lab) { fails("deaf")(l); at("masters", (*lab).evictDeaf)(l) }, interrupted},
+		"the installer does not hear SIGTERM":        {func(l *lab) { fails("deaf")(l); at("masters", (*lab).evict)(l) }, interrupted},
 		"the prepare Job is deleted while it runs":   {at("prepare", func(l *lab) { l.delete(l.job("prepare")) }), "complete"},
 		"the manager restarts after it has prepared": {at("network", (*lab).restart), "complete"},
 	} {
@@ -80,11 +80,16 @@ func TestFaultsOfAnInstall(t *testing.T) {
 	}
 }
 
-// evictDeaf deletes the pod of an installer that does not listen, and waits until that
-// has been killed.
-func (l *lab) evictDeaf() {
+// evict deletes the pod of an installer, and waits until that has ended: one that is
+// quick could finish before it hears.
+func (l *lab) evict() {
 	l.t.Helper()
 	l.delete(l.podOf("create"))
+	l.interrupted()
+}
+
+func (l *lab) interrupted() {
+	l.t.Helper()
 	l.until("the attempt has failed", func() bool { return l.attempts() == state.ReasonInterrupted })
 }
 
@@ -213,7 +218,7 @@ func TestAPodIsToldThatTheOneBeforeHasEnded(t *testing.T) {
 	l.until("the installer makes masters", l.hangs("masters"))
 	l.pod("create").kill()
 	must(t, l.cloud.Free("masters"))
-	l.until("the attempt has failed", func() bool { return l.attempts() == state.ReasonInterrupted })
+	l.interrupted()
 	l.remove()
 }
 
