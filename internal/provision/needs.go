@@ -61,7 +61,8 @@ func (n Needs) noExecutor() string {
 	if n.Platform == "" {
 		return "spec.platform names no platform: delete the ClusterDeployment and make it again with one."
 	}
-	return fmt.Sprintf("spec.platform is %s, and no installer for it is set up here; there is one for: %s. Use such a platform, give hotspare up an installer (--installer), or use the annotation %s for a cluster without any.",
+	return fmt.Sprintf("spec.platform is %s, and no installer for it is set up here; there is one for: %s. "+
+		"Use such a platform, give hotspare up an installer (--installer), or use the annotation %s for a cluster without any.",
 		n.Platform, strings.Join(n.Platforms, ", "), hivev1.AnnotationFake)
 }
 

@@ -55,8 +55,10 @@ func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 // build is the Job of a verb. infraID is that of what it makes, if it makes something.
 func (e *Executor) build(w work, v verb, image, infraID string) *batchv1.Job {
-	b := &builder{w: w, args: []string{"install-manager", string(v),
-		"--namespace", w.Key.Namespace, "--state", w.Key.Name, "--hub", hubDir, "--work", workDir}}
+	b := &builder{w: w, args: []string{
+		"install-manager", string(v),
+		"--namespace", w.Key.Namespace, "--state", w.Key.Name, "--hub", hubDir, "--work", workDir,
+	}}
 	b.empty("bin", binDir)
 	b.empty("work", workDir)
 	b.empty("tmp", "/tmp")

@@ -36,8 +36,10 @@ func TestEachPlatformGetsItsCredentialsTheWayItsInstallerReadsThem(t *testing.T)
 		"gcp":       {hivev1.Platform{GCP: section(named1)}, "GOOGLE_CREDENTIALS=/run/hotspare/credentials/osServiceAccount.json"},
 		"ibmcloud":  {hivev1.Platform{IBMCloud: section(named1)}, "IC_API_KEY=creds/ibmcloud_api_key"},
 		"openstack": {hivev1.Platform{OpenStack: section(named1)}, "OS_CLIENT_CONFIG_FILE=/run/hotspare/credentials/clouds.yaml"},
-		"vsphere": {hivev1.Platform{VSphere: section(`{"credentialsSecretRef":{"name":"creds"},"certificatesSecretRef":{"name":"ca"}}`)},
-			"SSL_CERT_DIR=/run/hotspare/certificates:/etc/pki/tls/certs:/etc/ssl/certs"},
+		"vsphere": {
+			hivev1.Platform{VSphere: section(`{"credentialsSecretRef":{"name":"creds"},"certificatesSecretRef":{"name":"ca"}}`)},
+			"SSL_CERT_DIR=/run/hotspare/certificates:/etc/pki/tls/certs:/etc/ssl/certs",
+		},
 		"nutanix":   {hivev1.Platform{Nutanix: section(named1)}, ""},
 		"none":      {hivev1.Platform{None: section(`{}`)}, ""},
 		"baremetal": {hivev1.Platform{BareMetal: section(`{}`)}, ""},

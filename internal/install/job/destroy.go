@@ -88,10 +88,11 @@ func (e *Executor) failed(ctx context.Context, w work, st state.State) (install.
 func (e *Executor) beginDestruction(ctx context.Context, w work, md install.Metadata) (state.State, error) {
 	if len(md.Raw) == 0 {
 		return state.State{}, fault.Denying("the metadata.json of %s is nowhere, and the installer cannot destroy it without: "+
-			"put it into the Secret that spec.clusterMetadata.metadataJSONSecretRef names, key %s, or destroy it by hand and set spec.preserveOnDelete", md.InfraID, hivev1.SecretKeyMetadata)
+			"put it into the Secret that spec.clusterMetadata.metadataJSONSecretRef names, key %s, "+
+			"or destroy it by hand and set spec.preserveOnDelete", md.InfraID, hivev1.SecretKeyMetadata)
 	}
-	if have, err := named(md.Raw); err != nil || have.InfraID != md.InfraID {
-		return state.State{}, errors.Join(fault.Denying("the metadata.json of %s names %q: nothing is destroyed by it", md.InfraID, have.InfraID), err)
+	if have := infraIDOf(md.Raw); have != md.InfraID {
+		return state.State{}, fault.Denying("the metadata.json of %s names %q: nothing is destroyed by it", md.InfraID, have)
 	}
 	if err := e.checkCredentials(ctx, w.place); err != nil {
 		return state.State{}, err
@@ -150,8 +151,7 @@ func (e *Executor) attempts(ctx context.Context, place install.Place, infraID st
 	}
 	var found []work
 	for _, secret := range list.Items {
-		md, err := named(secret.Data["metadata.json"])
-		if err == nil && md.InfraID == infraID {
+		if infraIDOf(secret.Data["metadata.json"]) == infraID {
 			found = append(found, e.work(place, secret.Name))
 		}
 	}

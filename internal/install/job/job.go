@@ -208,9 +208,9 @@ func (e *Executor) Install(ctx context.Context, req install.Request, md install.
 	if err != nil {
 		return install.Result{}, err
 	}
-	if have, err := named(st.Metadata); err != nil || have.InfraID != md.InfraID {
+	if have := infraIDOf(st.Metadata); have != md.InfraID {
 		return lost(fmt.Sprintf("Secret %s, the state of the attempt, names %q and not %s: what that made is destroyed, and another attempt follows.",
-			w.Key.Name, have.InfraID, md.InfraID)), nil
+			w.Key.Name, have, md.InfraID)), nil
 	}
 	if !st.Phase.Over() {
 		st, err = e.create(ctx, w, md, st)
@@ -292,6 +292,15 @@ func result(st state.State, version string) install.Result {
 		}
 	}
 	return r
+}
+
+// infraIDOf is the infraID that a metadata.json names; "" if it names none.
+func infraIDOf(raw []byte) string {
+	md, err := named(raw)
+	if err != nil {
+		return ""
+	}
+	return md.InfraID
 }
 
 // named reads the names out of a metadata.json.

@@ -303,14 +303,13 @@ func (l *lab) reboot() {
 
 // life is a pod that runs in this process.
 type life struct {
-	verb    string
-	dir     string
-	api     *mortal
-	cancel  context.CancelFunc
-	done    chan struct{}
-	once    sync.Once
-	err     error
-	started bool
+	verb   string
+	dir    string
+	api    *mortal
+	cancel context.CancelFunc
+	done   chan struct{}
+	once   sync.Once
+	err    error
 }
 
 func (p *life) Stop()                 { p.cancel() }
@@ -468,7 +467,7 @@ func (l *lab) until(what string, so func() bool) {
 func (l *lab) cd() *hivev1.ClusterDeployment {
 	l.t.Helper()
 	var cd hivev1.ClusterDeployment
-	err := l.hub.Get(context.Background(), key, &cd) //nolint:usetesting // also after the test's end
+	err := l.hub.Get(context.Background(), key, &cd) // also after the test's end
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -590,7 +589,7 @@ func (l *lab) check() {
 
 // story is everything that people can read of the cluster, and secret only if told.
 func (l *lab) story() string {
-	ctx := context.Background() //nolint:usetesting // also after the test's end
+	ctx := context.Background() // also after the test's end
 	var out strings.Builder
 	for _, list := range []client.ObjectList{
 		&hivev1.ClusterDeploymentList{}, &hivev1.ClusterProvisionList{}, &hivev1.ClusterDeprovisionList{}, &batchv1.JobList{}, &corev1.PodList{},

@@ -32,24 +32,8 @@ func Create(ctx context.Context, o Options) error {
 	heard, silent := p.Clock.Now(), false
 	for {
 		step := next(seen, silent)
-		switch step {
-		case leave:
-			fmt.Fprintf(p.Out, "the attempt is %s: nothing is left to do\n", seen.Phase)
-			return nil
-		case watch:
-			fmt.Fprintf(p.Out, "pod %s has begun the install: waiting whether it lives\n", seen.Holder)
-			err = pause(ctx, min(p.Beat, glance))
-		case claim:
-			err = p.create(ctx, seen)
-		case adopt:
-			err = p.adopt(ctx, seen)
-		case giveUp:
-			err = p.giveUp(ctx, seen)
-		}
-		if step != watch && !errors.Is(err, errOvertaken) {
-			return err
-		}
-		if err != nil && !errors.Is(err, errOvertaken) {
+		err := p.do(ctx, step, seen)
+		if !errors.Is(err, errOvertaken) && (err != nil || step != watch) {
 			return err
 		}
 		now, err := p.Store.Read(ctx)
@@ -61,6 +45,24 @@ func Create(ctx context.Context, o Options) error {
 			heard = p.Clock.Now()
 		}
 		seen, silent = now, p.Clock.Since(heard) >= p.Lapse
+	}
+}
+
+// do does one step. The error is errOvertaken if the attempt is no longer as seen.
+func (p *pod) do(ctx context.Context, s step, seen state.State) error {
+	switch s {
+	case claim:
+		return p.create(ctx, seen)
+	case adopt:
+		return p.adopt(ctx, seen)
+	case giveUp:
+		return p.giveUp(ctx, seen)
+	case watch:
+		fmt.Fprintf(p.Out, "pod %s has begun the install: waiting whether it lives\n", seen.Holder)
+		return pause(ctx, min(p.Beat, glance))
+	default:
+		fmt.Fprintf(p.Out, "the attempt is %s: nothing is left to do\n", seen.Phase)
+		return nil
 	}
 }
 

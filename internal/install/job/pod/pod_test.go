@@ -114,7 +114,7 @@ func (b *bench) check() {
 func (b *bench) store() state.Store { return state.Store{API: b.api, Key: key} }
 
 func (b *bench) state() state.State {
-	s, err := b.store().Read(context.Background()) //nolint:usetesting // also after the test's end
+	s, err := b.store().Read(context.Background()) // also after the test's end
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func Prepare(ctx context.Context, o Options) error {
 		}
 		if err != nil {
 			s.Phase, s.Reason, s.Log = state.Failed, p.prepareReason(), p.log.excerpt(err)
-			return nil
+			return nil //nolint:nilerr // what went wrong is the outcome
 		}
 		s.Phase, s.Metadata, s.Version = state.Prepared, made.Metadata, made.Version
 		s.Parts, s.Digest = made.Parts, made.Digest
@@ -143,7 +143,7 @@ func (p *pod) metadata() ([]byte, error) {
 func (p *pod) version(ctx context.Context) string {
 	cmd := exec.CommandContext(ctx, p.Installer, "version")
 	cmd.Env = p.environment()
-	out, err := cmd.Output()
+	out, err := cmd.Output() // if it fails it is asked for more below, and tells then what is wrong
 	if err != nil {
 		return "" // it is asked for more below, and tells then what is wrong
 	}

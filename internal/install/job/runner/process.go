@@ -89,6 +89,7 @@ type life struct {
 	err  error
 }
 
+// Stop is SIGTERM, and SIGKILL when that does not help.
 func (l *life) Stop() {
 	select {
 	case <-l.stop:
@@ -97,8 +98,10 @@ func (l *life) Stop() {
 	}
 }
 
+// Done is closed when the process has ended, and its installer.
 func (l *life) Done() <-chan struct{} { return l.done }
 
+// Err is nil, or the last line of the log.
 func (l *life) Err() error { return l.err }
 
 // wait waits for the end, hastens it when it is told to, and leaves nothing behind.

@@ -116,7 +116,7 @@ func TestWhatAnEarlierHotspareHasLeft(t *testing.T) {
 	if err := lock.Release(); err != nil {
 		t.Fatal(err)
 	}
-	left := exec.Command("sleep", "600") //nolint:noctx // it is killed below
+	left := exec.Command("sleep", "600")
 	left.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := left.Start(); err != nil {
 		t.Fatal(err)

@@ -154,7 +154,8 @@ func (r *run) manifests() error {
 		Platform map[string]any
 	}
 	if err := yaml.Unmarshal(raw, &config); err != nil || config.Metadata.Name == "" || r.cloud.strikes("invalid") {
-		return errors.New(`failed to fetch Master Machines: failed to load asset "Install Config": failed to create install config: invalid "install-config.yaml" file: platform.aws.region: Invalid value: "mars-1": no such region`)
+		return errors.New(`failed to fetch Master Machines: failed to load asset "Install Config": failed to create install config: ` +
+			`invalid "install-config.yaml" file: platform.aws.region: Invalid value: "mars-1": no such region`)
 	}
 	if r.cloud.strikes("expired") {
 		return errors.New(`failed to fetch Master Machines: failed to load asset "Install Config": failed to create install config: cannot call AWS (ExpiredToken)`)

@@ -47,7 +47,7 @@ func (s Store) read(ctx context.Context) (*corev1.Secret, State, error) {
 // conflicts is how often an edit is made again because somebody else wrote first.
 const conflicts = 10
 
-// ErrNoChange, returned by an edit, leaves the State as it is. It is no error.
+// ErrNoChange is what an edit returns to leave the State as it is. It is no failure.
 var ErrNoChange = errors.New("no change")
 
 // Edit reads the State, changes it and writes it, on the version that it read. If
@@ -79,8 +79,9 @@ func (s Store) Edit(ctx context.Context, edit func(*State) error) (State, error)
 }
 
 const (
-	// MaxParts and PartSize bound a packed folder: a Secret holds a megabyte.
+	// MaxParts bounds a packed folder.
 	MaxParts = 4
+	// PartSize is how much of it goes into a Secret, which holds a megabyte.
 	PartSize = 900_000
 )
 
@@ -125,7 +126,7 @@ func (s Store) writePart(ctx context.Context, part int, content []byte) error {
 	return nil
 }
 
-// ErrDamaged: the parts are not those that were saved.
+// ErrDamaged says that the parts are not those that were saved.
 var ErrDamaged = errors.New("what is stored of the installer's folder is not what was stored there")
 
 // Load returns the packed folder of st.
