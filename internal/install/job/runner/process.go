@@ -28,7 +28,7 @@ const (
 
 // passed are the variables that a pod gets from this process. Credentials are not
 // among them: those of a cluster are its own.
-var passed = []string{"PATH", "TZ", "LANG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "GORACE"}
+var passed = []string{"PATH", "TZ", "LANG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
 // Programs are what a pod runs.
 type Programs struct {
