@@ -448,7 +448,7 @@ func (l *lab) step() {
 	if _, err := l.rec.Reconcile(l.t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
 		l.t.Logf("pass: %v", err)
 	}
-	l.clock.Step(time.Second)
+	l.clock.Step(2 * time.Second)
 }
 
 // until drives until something is so.
@@ -459,7 +459,7 @@ func (l *lab) until(what string, so func() bool) {
 			return
 		}
 		l.step()
-		<-time.After(2 * time.Millisecond)
+		<-time.After(4 * time.Millisecond)
 	}
 	l.t.Fatalf("never: %s\n%s", what, l.story())
 }
