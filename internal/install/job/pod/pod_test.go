@@ -462,3 +462,19 @@ func TestAPreparedFolderThatIsDamagedFailsTheAttempt(t *testing.T) {
 	want(t, "Failed "+state.ReasonDamaged, string(b.state().Phase)+" "+b.state().Reason)
 	want(t, []string(nil), b.cloud.Clusters())
 }
+
+// Both have seen the attempt prepared; the second one's write is of what it read again.
+func TestOnlyOneProcessCanClaim(t *testing.T) {
+	b := newBench(t)
+	b.prepare()
+	seen := b.state()
+	one, err := start(b.options())
+	must(t, err)
+	two, err := start(b.options())
+	must(t, err)
+	must(t, one.take(t.Context(), seen))
+	if err := two.take(t.Context(), seen); !errors.Is(err, errOvertaken) {
+		t.Errorf("a second process has claimed it: %v", err)
+	}
+	want(t, one.holder, b.state().Holder)
+}
