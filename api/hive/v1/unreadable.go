@@ -32,8 +32,9 @@ func (r Reading) Whole() error {
 	return errors.New(r.Unreadable)
 }
 
-// read reads data as far as it fits into T; a status that does not fit is left out. An error is data that is no object.
-func read[T any](data []byte) (into T, r Reading, err error) {
+// Read reads data as far as it fits into T, a kind without its UnmarshalJSON; a status
+// that does not fit is left out. An error is data that is no object.
+func Read[T any](data []byte) (into T, r Reading, err error) {
 	if err = json.Unmarshal(data, &into); err == nil {
 		return into, r, nil
 	}
@@ -107,7 +108,7 @@ func wanted(t reflect.Type) string {
 // UnmarshalJSON reads as much as can be read, see Reading.
 func (o *ClusterPool) UnmarshalJSON(data []byte) error {
 	type plain ClusterPool
-	p, r, err := read[plain](listed(data))
+	p, r, err := Read[plain](listed(data))
 	p.Reading = r
 	*o = ClusterPool(p)
 	return err
@@ -116,7 +117,7 @@ func (o *ClusterPool) UnmarshalJSON(data []byte) error {
 // UnmarshalJSON reads as much as can be read, see Reading.
 func (o *ClusterClaim) UnmarshalJSON(data []byte) error {
 	type plain ClusterClaim
-	p, r, err := read[plain](data)
+	p, r, err := Read[plain](data)
 	p.Reading = r
 	*o = ClusterClaim(p)
 	return err
@@ -125,7 +126,7 @@ func (o *ClusterClaim) UnmarshalJSON(data []byte) error {
 // UnmarshalJSON reads as much as can be read, see Reading.
 func (o *ClusterDeployment) UnmarshalJSON(data []byte) error {
 	type plain ClusterDeployment
-	p, r, err := read[plain](data)
+	p, r, err := Read[plain](data)
 	p.Reading = r
 	*o = ClusterDeployment(p)
 	return err
@@ -134,7 +135,7 @@ func (o *ClusterDeployment) UnmarshalJSON(data []byte) error {
 // UnmarshalJSON reads as much as can be read, see Reading.
 func (o *ClusterDeploymentCustomization) UnmarshalJSON(data []byte) error {
 	type plain ClusterDeploymentCustomization
-	p, r, err := read[plain](data)
+	p, r, err := Read[plain](data)
 	p.Reading = r
 	*o = ClusterDeploymentCustomization(p)
 	return err
@@ -143,7 +144,7 @@ func (o *ClusterDeploymentCustomization) UnmarshalJSON(data []byte) error {
 // UnmarshalJSON reads as much as can be read, see Reading.
 func (o *ClusterImageSet) UnmarshalJSON(data []byte) error {
 	type plain ClusterImageSet
-	p, r, err := read[plain](data)
+	p, r, err := Read[plain](data)
 	p.Reading = r
 	*o = ClusterImageSet(p)
 	return err
@@ -152,7 +153,7 @@ func (o *ClusterImageSet) UnmarshalJSON(data []byte) error {
 // UnmarshalJSON reads as much as can be read, see Reading.
 func (o *ClusterProvision) UnmarshalJSON(data []byte) error {
 	type plain ClusterProvision
-	p, r, err := read[plain](data)
+	p, r, err := Read[plain](data)
 	p.Reading = r
 	*o = ClusterProvision(p)
 	return err
@@ -161,7 +162,7 @@ func (o *ClusterProvision) UnmarshalJSON(data []byte) error {
 // UnmarshalJSON reads as much as can be read, see Reading.
 func (o *ClusterDeprovision) UnmarshalJSON(data []byte) error {
 	type plain ClusterDeprovision
-	p, r, err := read[plain](data)
+	p, r, err := Read[plain](data)
 	p.Reading = r
 	*o = ClusterDeprovision(p)
 	return err
@@ -170,7 +171,7 @@ func (o *ClusterDeprovision) UnmarshalJSON(data []byte) error {
 // UnmarshalJSON reads as much as can be read, see Reading.
 func (o *MachinePool) UnmarshalJSON(data []byte) error {
 	type plain MachinePool
-	p, r, err := read[plain](data)
+	p, r, err := Read[plain](data)
 	p.Reading = r
 	*o = MachinePool(p)
 	return err

@@ -13,6 +13,10 @@ var GroupVersion = schema.GroupVersion{Group: "hotspare.io", Version: "v1alpha1"
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&PowerSchedule{}, &PowerScheduleList{},
+		&InstanceType{}, &InstanceTypeList{},
+		&FleetRegion{}, &FleetRegionList{},
+		&DataPlane{}, &DataPlaneList{},
+		&ServiceInstance{}, &ServiceInstanceList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -1,0 +1,356 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// FleetRegion keeps enough data planes in one region of one provider: a new one before
+// it runs out of room, none that is empty and not needed.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=fr
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`
+// +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.spec.region`
+// +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.conditions[?(@.type=='CapacityAvailable')].status`
+// +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.conditions[?(@.type=='CapacityAvailable')].reason`
+// +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.status.plan`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type FleetRegion struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	hivev1.Reading    `json:"-"`
+
+	Spec FleetRegionSpec `json:"spec"`
+	// +optional
+	Status FleetRegionStatus `json:"status,omitempty"`
+}
+
+// FleetRegionSpec is what the region should have.
+type FleetRegionSpec struct {
+	// Provider is whose region it is: aws, or local.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.provider cannot be changed, since the data planes are where they are: make another FleetRegion"
+	Provider string `json:"provider"`
+	// Region is the provider's name of it: us-east-1.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.region cannot be changed, since the data planes are where they are: make another FleetRegion"
+	Region string `json:"region"`
+	// InstanceTypes are what can be ordered here. Data planes that only have types that
+	// are not listed are removed when they are empty.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	InstanceTypes []RegionType `json:"instanceTypes,omitempty"`
+	// ClusterSource is where the clusters of new data planes come from.
+	ClusterSource ClusterSource `json:"clusterSource"`
+	// DefaultNodePool are the nodes of each data plane that are for no type.
+	// +optional
+	// +kubebuilder:default={minNodes: 6, maxNodes: 18}
+	DefaultNodePool DefaultNodePool `json:"defaultNodePool,omitempty"`
+	// ScaleUp is how data planes are made.
+	// +optional
+	// +kubebuilder:default={}
+	ScaleUp ScaleUp `json:"scaleUp,omitempty"`
+	// ScaleDown is how they are removed.
+	// +optional
+	// +kubebuilder:default={}
+	ScaleDown ScaleDown `json:"scaleDown,omitempty"`
+}
+
+// RegionType is what a region should have of one type.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.limit) || self.slackUnits <= self.limit",messageExpression="'slackUnits ' + string(self.slackUnits) + ' is above limit ' + string(self.limit) + ': more than the limit can never be used, so lower slackUnits or raise limit'"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxDataPlanes) || self.minDataPlanes <= self.maxDataPlanes",messageExpression="'minDataPlanes ' + string(self.minDataPlanes) + ' is above maxDataPlanes ' + string(self.maxDataPlanes) + ': raise maxDataPlanes, or lower minDataPlanes'"
+type RegionType struct {
+	// Name is that of an InstanceType.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	Name string `json:"name"`
+	// Limit is how many streaming units may be used here. Absent: any number; 0: none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Limit *int32 `json:"limit,omitempty"`
+	// SlackUnits are kept free: a data plane is made when so many or fewer are.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	SlackUnits int32 `json:"slackUnits"`
+	// Reserved are instances for which each data plane keeps nodes up.
+	// +optional
+	Reserved *Reserved `json:"reserved,omitempty"`
+	// MinDataPlanes is how many data planes there are at least, needed or not.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	MinDataPlanes int32 `json:"minDataPlanes"`
+	// MaxDataPlanes is how many there are at most. Absent: as many as are needed.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxDataPlanes *int32 `json:"maxDataPlanes,omitempty"`
+}
+
+// Reserved are instances that are not there, but could be at once.
+type Reserved struct {
+	// Count is how many; 0 is none.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Count int32 `json:"count"`
+	// Size is that of each.
+	// +optional
+	// +kubebuilder:default=x1
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Size string `json:"size,omitempty"`
+}
+
+// ClusterSource is where clusters come from.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.claim) != has(self.deployment)",message="name one of claim and deployment: warm clusters from ClusterPools, or cold installs"
+type ClusterSource struct {
+	// Claim takes spare clusters out of ClusterPools.
+	// +optional
+	Claim *ClaimSource `json:"claim,omitempty"`
+	// Deployment installs a cluster for each data plane.
+	// +optional
+	Deployment *DeploymentSource `json:"deployment,omitempty"`
+}
+
+// ClaimSource are pools.
+type ClaimSource struct {
+	// Pools are claimed from in this order: from the first with the right zones, and
+	// after a failure from the next.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Pools []PoolSource `json:"pools"`
+}
+
+// PoolSource is one pool.
+type PoolSource struct {
+	// PoolRef names a ClusterPool of the region's namespace. Its clusters must be for
+	// good: one with claimLifetime or hibernateAfter is refused.
+	PoolRef PoolReference `json:"poolRef"`
+	// MultiZone says whether its clusters span several availability zones.
+	// +optional
+	// +kubebuilder:default=false
+	MultiZone bool `json:"multiZone"`
+}
+
+// PoolReference names a pool.
+type PoolReference struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+}
+
+// DeploymentSource is a cold install.
+type DeploymentSource struct {
+	// Template is the spec of the ClusterDeployment that is made, without clusterName.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Template runtime.RawExtension `json:"template"`
+	// MultiZone says whether its clusters span several availability zones.
+	// +optional
+	// +kubebuilder:default=false
+	MultiZone bool `json:"multiZone"`
+}
+
+// DefaultNodePool are the nodes that are for no type.
+//
+// +kubebuilder:validation:XValidation:rule="self.minNodes <= self.maxNodes",message="minNodes is above maxNodes: raise maxNodes, or lower minNodes"
+type DefaultNodePool struct {
+	// MachineType is the platform's name of the nodes' size. Absent: as the cluster has it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	MachineType string `json:"machineType,omitempty"`
+	// MinNodes and MaxNodes bound their number.
+	// +optional
+	// +kubebuilder:default=6
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MinNodes int32 `json:"minNodes,omitempty"`
+	// +optional
+	// +kubebuilder:default=18
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxNodes int32 `json:"maxNodes,omitempty"`
+}
+
+// ScalingMode is whether decisions are carried out.
+//
+// +kubebuilder:validation:Enum=Auto;DryRun;Off
+type ScalingMode string
+
+// The modes.
+const (
+	// ScalingAuto: they are.
+	ScalingAuto ScalingMode = "Auto"
+	// ScalingDryRun: they are made and told, and that is all.
+	ScalingDryRun ScalingMode = "DryRun"
+	// ScalingOff: none is made.
+	ScalingOff ScalingMode = "Off"
+)
+
+// ScaleUp is how data planes are made.
+type ScaleUp struct {
+	// Mode is Auto, DryRun (decide and tell, make nothing) or Off.
+	// +optional
+	// +kubebuilder:default=Auto
+	Mode ScalingMode `json:"mode,omitempty"`
+	// MaxInFlight is how many data planes of a type may be on their way at a time.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MaxInFlight int32 `json:"maxInFlight,omitempty"`
+	// ProvisionTimeout is how long one may take until its agent's first report. Then it
+	// has failed, and its cluster is given back.
+	// +optional
+	// +kubebuilder:default="2h"
+	ProvisionTimeout hivev1.Duration `json:"provisionTimeout,omitempty"`
+	// Backoff is how long after a failure the next is made; twice as long after the
+	// second in a row, and so on, up to sixteen times.
+	// +optional
+	// +kubebuilder:default="10m"
+	Backoff hivev1.Duration `json:"backoff,omitempty"`
+}
+
+// ScaleDown is how data planes are removed.
+type ScaleDown struct {
+	// Mode is Auto, DryRun (decide and tell, remove nothing) or Off.
+	// +optional
+	// +kubebuilder:default=Auto
+	Mode ScalingMode `json:"mode,omitempty"`
+	// EmptyFor is how long a data plane is left alone after its last instance has gone.
+	// +optional
+	// +kubebuilder:default="0s"
+	EmptyFor hivev1.Duration `json:"emptyFor,omitempty"`
+	// CooldownAfterScaleUp is how long no data plane is removed after one that has a type
+	// in common with it was made.
+	// +optional
+	// +kubebuilder:default="0s"
+	CooldownAfterScaleUp hivev1.Duration `json:"cooldownAfterScaleUp,omitempty"`
+	// MaxConcurrent is how many may be on their way out at a time. Absent: any number.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
+}
+
+// FleetRegionStatus is what the region has.
+type FleetRegionStatus struct {
+	// ObservedGeneration is the generation of the specification that the status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Plan says in words what the region is about to do.
+	// +optional
+	Plan string `json:"plan,omitempty"`
+	// InstanceTypes tells of each type.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	InstanceTypes []RegionTypeStatus `json:"instanceTypes,omitempty"`
+	// Pending are data planes that it has decided to make and has not yet seen. They
+	// are recorded before they are made, so that neither a crash nor a stale cache makes
+	// one twice.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Pending []PendingDataPlane `json:"pending,omitempty"`
+	// Conditions: CapacityAvailable, PoolSuitable, Valid.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PendingDataPlane is one that is about to be made.
+type PendingDataPlane struct {
+	Name string `json:"name"`
+	// InstanceType is what it is for.
+	InstanceType string `json:"instanceType"`
+}
+
+// RegionTypeStatus is what a region has of one type. Units are streaming units of
+// Managed data planes that accept instances, or will.
+type RegionTypeStatus struct {
+	Name string `json:"name"`
+	// DataPlanes is how many there are, on their way or ready.
+	// +optional
+	DataPlanes int32 `json:"dataPlanes"`
+	// MaxUnits is how many units they have, those on their way as far as it is known.
+	// +optional
+	MaxUnits int32 `json:"maxUnits"`
+	// UsedUnits is how many of these are used.
+	// +optional
+	UsedUnits int32 `json:"usedUnits"`
+	// FreeUnits is how many are left; those of a data plane whose agent is silent are not.
+	// +optional
+	FreeUnits int32 `json:"freeUnits"`
+	// PendingUnits is what instances take that have no data plane yet.
+	// +optional
+	PendingUnits int32 `json:"pendingUnits"`
+	// InFlight is how many data planes are on their way.
+	// +optional
+	InFlight int32 `json:"inFlight"`
+	// BiggestFits says whether one data plane has room for the biggest size.
+	// +optional
+	BiggestFits bool `json:"biggestFits"`
+	// Decision is the last one about making a data plane.
+	// +optional
+	Decision *ScalingDecision `json:"decision,omitempty"`
+}
+
+// ScalingDecision is what was decided, and why.
+type ScalingDecision struct {
+	// Action is Create or None.
+	Action string `json:"action"`
+	// Reason is a word: LimitReached, InFlight, BiggestDoesNotFit, BelowSlack, Sufficient
+	// and others; docs/fleet.md lists them.
+	Reason string `json:"reason"`
+	// Message is the reason in a sentence, with the figures.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// At is when action or reason changed last.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	At metav1.Time `json:"at"`
+}
+
+// Conditions of a FleetRegion, with their reasons.
+const (
+	// RegionCapacityAvailable is False while an instance of some type and size would find no room.
+	RegionCapacityAvailable = "CapacityAvailable"
+	ReasonEnough            = "Sufficient"
+	ReasonNotEnough         = "Insufficient"
+
+	// RegionPoolSuitable is False while clusters of its pools would not last.
+	RegionPoolSuitable   = "PoolSuitable"
+	ReasonPoolSuitable   = "PoolSuitable"
+	ReasonPoolUnsuitable = "PoolUnsuitable"
+	ReasonPoolMissing    = "PoolNotFound"
+
+	// RegionValid is False while the specification names types or sizes that do not
+	// exist, or another FleetRegion has the same provider and region.
+	RegionValid        = "Valid"
+	ReasonRegionValid  = "Valid"
+	ReasonUnknownType  = "UnknownType"
+	ReasonUnknownSize  = "UnknownSize"
+	ReasonRegionDouble = "Duplicate"
+)
+
+// FleetRegionList is a list of FleetRegions.
+//
+// +kubebuilder:object:root=true
+type FleetRegionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []FleetRegion `json:"items"`
+}

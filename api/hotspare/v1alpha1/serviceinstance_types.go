@@ -1,0 +1,149 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// ServiceInstance is one instance of the service, such as a Kafka. It is placed on a
+// data plane with room for it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=si
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.spec.size`
+// +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.spec.region`
+// +kubebuilder:printcolumn:name="Units",type=integer,JSONPath=`.status.units`
+// +kubebuilder:printcolumn:name="DataPlane",type=string,JSONPath=`.status.dataPlaneName`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.conditions[?(@.type=='Placed')].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=='Placed')].message`,priority=1
+type ServiceInstance struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	hivev1.Reading    `json:"-"`
+
+	Spec ServiceInstanceSpec `json:"spec"`
+	// +optional
+	Status ServiceInstanceStatus `json:"status,omitempty"`
+}
+
+// ServiceInstanceSpec is what is ordered. Where it goes cannot be changed afterwards.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.dataPlaneName) == has(oldSelf.dataPlaneName) && (!has(self.dataPlaneName) || self.dataPlaneName == oldSelf.dataPlaneName)",message="spec.dataPlaneName cannot be changed: an instance stays where it was placed, so make another one"
+type ServiceInstanceSpec struct {
+	// Type names an InstanceType.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.type cannot be changed: make another ServiceInstance"
+	Type string `json:"type"`
+	// Size names one of its sizes.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.size cannot be changed, since its units were taken from a data plane: make another ServiceInstance"
+	Size string `json:"size"`
+	// Provider and Region are where it is to be, as in a FleetRegion.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.provider cannot be changed: make another ServiceInstance"
+	Provider string `json:"provider"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.region cannot be changed: make another ServiceInstance"
+	Region string `json:"region"`
+	// DataPlaneName has it placed on this data plane of the region, or nowhere.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	DataPlaneName string `json:"dataPlaneName,omitempty"`
+	// Parameters are for the service; hotspare hands them on as they are.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Parameters *runtime.RawExtension `json:"parameters,omitempty"`
+}
+
+// InstancePhase is how far an instance is.
+//
+// +kubebuilder:validation:Enum=Pending;Provisioning;Ready;Failed;Deleting
+type InstancePhase string
+
+// The phases.
+const (
+	// InstancePending: it has no data plane yet; condition Placed says why.
+	InstancePending InstancePhase = "Pending"
+	// InstanceProvisioning: it has one, and is being made there.
+	InstanceProvisioning InstancePhase = "Provisioning"
+	// InstanceReady: it can be used.
+	InstanceReady InstancePhase = "Ready"
+	// InstanceFailed: its data plane says that it cannot be made.
+	InstanceFailed InstancePhase = "Failed"
+	// InstanceDeleting: it is being taken away. It takes its units until it is gone.
+	InstanceDeleting InstancePhase = "Deleting"
+)
+
+// ServiceInstanceStatus is what the instance is.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.dataPlaneName) || !has(self.dataPlaneName) || self.dataPlaneName == oldSelf.dataPlaneName",message="status.dataPlaneName cannot be changed: an instance that its data plane refuses loses it first"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.units) || has(self.units) && self.units == oldSelf.units",message="status.units is frozen when it was first known: hub and data plane count the same number"
+type ServiceInstanceStatus struct {
+	// ObservedGeneration is the generation of the specification that the status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// DataPlaneName is where it was placed, in the namespace of its FleetRegion.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	DataPlaneName string `json:"dataPlaneName,omitempty"`
+	// Units is how many streaming units it takes, from its type and size when it was
+	// first seen. It stays so.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Units int32 `json:"units,omitempty"`
+	// Phase is how far it is.
+	// +optional
+	Phase InstancePhase `json:"phase,omitempty"`
+	// Refusals are data planes that would not have it; none is asked again before its time.
+	// +optional
+	// +listType=map
+	// +listMapKey=dataPlaneName
+	// +kubebuilder:validation:MaxItems=32
+	Refusals []Refusal `json:"refusals,omitempty"`
+	// Conditions: Placed, Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Refusal is a data plane that would not have the instance.
+type Refusal struct {
+	// +kubebuilder:validation:MaxLength=63
+	DataPlaneName string `json:"dataPlaneName"`
+	// Until is when it may be asked again.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	Until metav1.Time `json:"until"`
+	// Message is what it said.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Conditions of a ServiceInstance. The reasons of Placed are those of package capacity.
+const (
+	// InstancePlaced is True once it has a data plane.
+	InstancePlaced = "Placed"
+	// InstanceIsReady is True while it can be used.
+	InstanceIsReady = "Ready"
+)
+
+// ServiceInstanceList is a list of ServiceInstances.
+//
+// +kubebuilder:object:root=true
+type ServiceInstanceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ServiceInstance `json:"items"`
+}

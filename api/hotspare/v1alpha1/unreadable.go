@@ -1,0 +1,39 @@
+package v1alpha1
+
+import hivev1 "hotspare.io/hotspare/api/hive/v1"
+
+// UnmarshalJSON reads as much as can be read, see hivev1.Reading.
+func (o *InstanceType) UnmarshalJSON(data []byte) error {
+	type plain InstanceType
+	p, r, err := hivev1.Read[plain](data)
+	p.Reading = r
+	*o = InstanceType(p)
+	return err
+}
+
+// UnmarshalJSON reads as much as can be read, see hivev1.Reading.
+func (o *FleetRegion) UnmarshalJSON(data []byte) error {
+	type plain FleetRegion
+	p, r, err := hivev1.Read[plain](data)
+	p.Reading = r
+	*o = FleetRegion(p)
+	return err
+}
+
+// UnmarshalJSON reads as much as can be read, see hivev1.Reading.
+func (o *DataPlane) UnmarshalJSON(data []byte) error {
+	type plain DataPlane
+	p, r, err := hivev1.Read[plain](data)
+	p.Reading = r
+	*o = DataPlane(p)
+	return err
+}
+
+// UnmarshalJSON reads as much as can be read, see hivev1.Reading.
+func (o *ServiceInstance) UnmarshalJSON(data []byte) error {
+	type plain ServiceInstance
+	p, r, err := hivev1.Read[plain](data)
+	p.Reading = r
+	*o = ServiceInstance(p)
+	return err
+}

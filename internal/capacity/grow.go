@@ -1,0 +1,65 @@
+package capacity
+
+import (
+	"fmt"
+	"time"
+)
+
+// grow decides for each type whether a data plane is made.
+func (d *draft) grow() {
+	for _, a := range d.types {
+		r := d.reports[a]
+		r.PendingUnits = a.pendingUnits
+		r.Decision = d.growth(a)
+		first := r.Decision
+		for made := first; made.Action == Create; made = d.growth(a) {
+			a.arrive()
+			if !made.DryRun {
+				d.step(Step{Verb: Create, Type: a.Name, MultiZone: a.MultiZone, Reason: made.Reason, Message: made.Message})
+			}
+		}
+		d.reports[a] = r
+	}
+}
+
+// growth decides whether one more data plane of the type is made.
+func (d *draft) growth(a *account) Decision {
+	no := func(r Reason, words string) Decision { return Decision{Action: None, Reason: r, Message: words} }
+	up, s := d.Region.Up, a.outlook()
+	reason, short := a.shortage(s)
+	words := a.words(reason, s)
+	if reason == BelowMinimum {
+		words = fmt.Sprintf("minDataPlanes is %d, and there are %d", a.MinPlanes, s.planes)
+	}
+	switch {
+	case up.Mode == Off:
+		return no(SwitchedOff, "spec.scaleUp.mode is Off")
+	case a.Unknown != "":
+		return no(Undecided, a.Unknown)
+	case reason == LimitReached:
+		return no(reason, words)
+	case len(a.coming) >= max(1, up.MaxInFlight):
+		return no(InFlight, fmt.Sprintf("%s on the way, and there may be %d", isAre(len(a.coming)), max(1, up.MaxInFlight)))
+	case !short:
+		return no(reason, words)
+	case a.MaxPlanes != nil && s.planes >= *a.MaxPlanes:
+		return no(AtMaximum, fmt.Sprintf("maxDataPlanes is %d, though %s", *a.MaxPlanes, words))
+	case a.Blocked != "":
+		return no(Blocked, fmt.Sprintf("%s, though %s", a.Blocked, words))
+	case a.unitless != "":
+		return no(NoUnits, fmt.Sprintf("data plane %s is Ready and has no units, so another would not help: see its condition ReportValid, or set its spec.schedulable to false", a.unitless))
+	}
+	if at := a.backoff(up); d.Now.Before(at) {
+		d.wake(at)
+		return no(BackingOff, fmt.Sprintf("%s failed in a row; the next is made at %s, or as soon as those are deleted",
+			count(len(a.failures), "data plane"), at.UTC().Format(time.RFC3339)))
+	}
+	return Decision{Action: Create, Reason: reason, Message: words, DryRun: up.Mode == DryRun}
+}
+
+func isAre(planes int) string {
+	if planes == 1 {
+		return "1 data plane is"
+	}
+	return fmt.Sprintf("%d data planes are", planes)
+}

@@ -1,0 +1,200 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// place finds a data plane for each instance that has none: the one that was booked for
+// it, or the oldest with room.
+func (d *draft) place() {
+	waiting := d.waiting()
+	held := d.bookings(waiting)
+	for _, i := range waiting {
+		if p := held[i.Name]; p != nil {
+			d.finish(i, p)
+		}
+	}
+	for _, i := range waiting {
+		if held[i.Name] == nil && !i.Deleting {
+			d.find(i)
+		}
+	}
+	slices.SortStableFunc(d.placements, func(a, b Placement) int { return d.rank[a.Instance] - d.rank[b.Instance] })
+}
+
+// waiting are the instances without a data plane, oldest first.
+func (d *draft) waiting() []*Instance {
+	var out []*Instance
+	for i := range d.Instances {
+		if d.Instances[i].Plane == "" {
+			out = append(out, &d.Instances[i])
+		}
+	}
+	slices.SortFunc(out, func(a, b *Instance) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name)) })
+	d.rank = make(map[string]int, len(out))
+	for n, i := range out {
+		d.rank[i.Name] = n
+	}
+	return out
+}
+
+// bookings counts what is booked, and tells which data plane each instance has. A booking
+// is over when its instance is gone, or has been told of a data plane, or has an older
+// booking; or when the data plane is lost to it.
+func (d *draft) bookings(waiting []*Instance) map[string]*plane {
+	held := map[string]*plane{}
+	byName := make(map[string]*Instance, len(waiting))
+	for _, i := range waiting {
+		byName[i.Name] = i
+	}
+	for _, p := range d.all {
+		for _, b := range p.Bookings {
+			i := byName[b.Instance]
+			if i == nil || i.UID != b.UID || held[b.Instance] != nil || p.stage == leaving || p.stage == failed {
+				d.step(Step{Verb: Unbook, DataPlane: p.Name, Instance: b.Instance, Reason: Settled, Message: "the booking is over"})
+				continue
+			}
+			held[b.Instance] = p
+			p.take(b.Type, b.Units)
+			if a := d.accounts[b.Type]; a != nil && p.Managed {
+				a.committed += b.Units
+			}
+		}
+	}
+	return held
+}
+
+// finish tells an instance of the data plane that was booked for it.
+func (d *draft) finish(i *Instance, p *plane) {
+	if i.Deleting {
+		return // it holds its place until it is gone
+	}
+	if p.stage != ready {
+		d.wait(i, PlaneIsLeaving, fmt.Sprintf("data plane %s, which was booked for it, is not Ready and is being looked at again", p.Name))
+		return
+	}
+	d.put(i, p, Booked, "it was booked for it before")
+}
+
+func (d *draft) put(i *Instance, p *plane, reason Reason, words string) {
+	d.step(Step{Verb: Place, Instance: i.Name, DataPlane: p.Name, Type: i.Type, Units: i.Units, Reason: reason, Message: words})
+	d.placements = append(d.placements, Placement{Instance: i.Name, DataPlane: p.Name, Decision: Decision{Action: Place, Reason: reason, Message: words}})
+}
+
+func (d *draft) wait(i *Instance, reason Reason, words string) {
+	d.placements = append(d.placements, Placement{Instance: i.Name, Decision: Decision{Action: Wait, Reason: reason, Message: words}})
+}
+
+// find looks for a data plane with room, or says why there is none.
+func (d *draft) find(i *Instance) {
+	a := d.accounts[i.Type]
+	switch {
+	case i.Fault != "":
+		d.wait(i, i.Reason, i.Fault)
+		return
+	case a == nil:
+		d.wait(i, NotOffered, fmt.Sprintf("the region does not have type %q: add it to spec.instanceTypes of its FleetRegion, or order another", i.Type))
+		return
+	}
+	a.pendingUnits += i.Units
+	s, reason, words := d.choose(a, i)
+	if s == nil {
+		if reason == NoCapacity && i.Pin == "" {
+			a.waiting = append(a.waiting, i.Units)
+		}
+		d.wait(i, reason, words)
+		return
+	}
+	a.pendingUnits -= i.Units
+	s.plane.take(i.Type, i.Units)
+	if s.plane.Managed {
+		a.committed += i.Units
+	}
+	d.put(i, s.plane, Fits, "the oldest data plane with "+count(i.Units, "unit")+" free")
+}
+
+// choose is the seat that an instance gets; or why it gets none.
+func (d *draft) choose(a *account, i *Instance) (*seat, Reason, string) {
+	if i.Pin != "" {
+		return d.pinned(a, i)
+	}
+	if a.Limit != nil && a.committed+i.Units > *a.Limit {
+		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are used in the region: raise the limit of its FleetRegion, or delete instances",
+			a.committed, count(*a.Limit, "unit"), a.Name)
+	}
+	var refusals []string
+	at := a.from[i.Units]
+	for at < len(a.open) && a.open[at].free() < i.Units {
+		at++
+	}
+	a.from[i.Units] = at
+	for ; at < len(a.open); at++ {
+		s := a.open[at]
+		if s.free() < i.Units {
+			continue
+		}
+		if r := i.refusal(s.plane.Name); r != nil && d.Now.Before(r.Until) {
+			d.wake(r.Until)
+			refusals = append(refusals, r.Plane)
+			continue
+		}
+		return s, "", ""
+	}
+	if len(refusals) > 0 {
+		return nil, Refused, "it was refused by " + strings.Join(refusals, ", ") + ", which will be asked again, and no other data plane has room"
+	}
+	if most := a.largest(); most > 0 && i.Units > most {
+		return nil, TooBig, fmt.Sprintf("it takes %s, and a data plane of %s has at most %d: order a smaller size", count(i.Units, "unit"), a.Name, most)
+	}
+	return nil, NoCapacity, fmt.Sprintf("no data plane of %s has %s free", a.Name, count(i.Units, "unit"))
+}
+
+func (i *Instance) refusal(plane string) *Refusal {
+	for n := range i.Refusals {
+		if i.Refusals[n].Plane == plane {
+			return &i.Refusals[n]
+		}
+	}
+	return nil
+}
+
+// largest is how many units a data plane of the type can have; 0 when nobody knows.
+func (a *account) largest() int {
+	most := a.Expected
+	if most == 0 {
+		return 0
+	}
+	for _, s := range a.open {
+		most = max(most, s.max)
+	}
+	return most
+}
+
+// pinned is the seat on the data plane that the instance names.
+func (d *draft) pinned(a *account, i *Instance) (*seat, Reason, string) {
+	p := d.byName[i.Pin]
+	if p == nil {
+		return nil, PinNotThere, fmt.Sprintf("the region has no data plane %q", i.Pin)
+	}
+	n := slices.IndexFunc(p.Rooms, func(r Room) bool { return r.Type == i.Type })
+	r := i.refusal(p.Name)
+	switch {
+	case n < 0:
+		return nil, PinUnsuitable, fmt.Sprintf("data plane %s does not take %s", p.Name, i.Type)
+	case p.MultiZone != a.MultiZone:
+		return nil, PinUnsuitable, fmt.Sprintf("data plane %s has other zones than %s needs: spec.multiZone of the one is %t, of the other %t", p.Name, i.Type, p.MultiZone, a.MultiZone)
+	case !p.seats[n].open():
+		return nil, PinUnsuitable, fmt.Sprintf("data plane %s takes no instances now: see its conditions, and spec.schedulable", p.Name)
+	case p.Managed && a.Limit != nil && a.committed+i.Units > *a.Limit:
+		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are used in the region", a.committed, count(*a.Limit, "unit"), a.Name)
+	case r != nil && d.Now.Before(r.Until):
+		d.wake(r.Until)
+		return nil, Refused, fmt.Sprintf("it was refused by %s, which will be asked again", p.Name)
+	case p.seats[n].free() < i.Units:
+		return nil, NoCapacity, fmt.Sprintf("data plane %s has not %s free", p.Name, count(i.Units, "unit"))
+	}
+	return &p.seats[n], "", ""
+}

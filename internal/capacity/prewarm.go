@@ -1,0 +1,161 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Reserved is how many instances of which size a data plane keeps nodes for.
+type Reserved struct {
+	Count int
+	Size  string
+	// Units is what the size takes; 0 when the type has no such size.
+	Units int
+}
+
+// Version is what a data plane can run.
+type Version struct {
+	Strimzi string
+	Ready   bool
+	// Kafka and KafkaIBP are in no order.
+	Kafka, KafkaIBP []string
+}
+
+// Reserve is one reserved instance.
+type Reserve struct {
+	// Name is that of its namespace, too.
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Size  string `json:"size"`
+	Units int    `json:"units"`
+	// Strimzi, Kafka and KafkaIBP are the versions that it stands for.
+	Strimzi  string `json:"strimzi"`
+	Kafka    string `json:"kafka"`
+	KafkaIBP string `json:"kafkaIbp"`
+}
+
+// Why there are reserved instances on a data plane, or are not.
+const (
+	Warm         Reason = "Reserved"
+	NoneReserved Reason = "NoneReserved"
+	NotReady     Reason = "NotReady"
+	NoVersion    Reason = "NoVersion"
+)
+
+// Prewarm is which reserved instances should be on a data plane.
+type Prewarm struct {
+	// Want are all that should be there; any other is to go.
+	Want []Reserve
+	// Blocked is set when some should be there and cannot. Instances of users are not
+	// affected (fleet I: there they were).
+	Blocked bool
+	Reason  Reason
+	// Message is the reason in words.
+	Message string
+}
+
+// Reserve says which reserved instances should be on p: for each of its types as many as
+// the region says, in the newest versions that the data plane reports ready.
+func (r Region) Reserve(p Plane) Prewarm {
+	wanted := r.reserving(p)
+	switch {
+	case p.stage() != ready:
+		return Prewarm{Reason: NotReady, Message: "a data plane that is not Ready keeps nothing warm"}
+	case len(wanted) == 0:
+		return Prewarm{Reason: NoneReserved, Message: "the region reserves nothing of its types"}
+	}
+	v, ok := latest(p.Versions)
+	if !ok {
+		return Prewarm{Blocked: true, Reason: NoVersion, Message: "the data plane reports no version that is ready, so nobody knows what to keep nodes for"}
+	}
+	out := Prewarm{Reason: Warm}
+	var words []string
+	for _, t := range wanted {
+		if t.Reserved.Units == 0 {
+			out.Blocked, out.Reason = true, UnknownSize
+			words = append(words, fmt.Sprintf("type %s has no size %q: correct reserved.size of its FleetRegion", t.Name, t.Reserved.Size))
+			continue
+		}
+		for n := range t.Reserved.Count {
+			out.Want = append(out.Want, Reserve{
+				Name: fmt.Sprintf("reserved-kafka-%s-%d", t.Name, n+1), Type: t.Name, Size: t.Reserved.Size, Units: t.Reserved.Units,
+				Strimzi: v.Strimzi, Kafka: slices.MaxFunc(v.Kafka, versions), KafkaIBP: slices.MaxFunc(v.KafkaIBP, versions),
+			})
+		}
+		words = append(words, fmt.Sprintf("%d of %s in size %s", t.Reserved.Count, t.Name, t.Reserved.Size))
+	}
+	out.Message = strings.Join(words, "; ")
+	return out
+}
+
+// reserving are the types of p of which the region reserves some, by name.
+func (r Region) reserving(p Plane) []Type {
+	var out []Type
+	for _, t := range r.Types {
+		if t.Reserved.Count > 0 && slices.ContainsFunc(p.Rooms, func(m Room) bool { return m.Type == t.Name }) {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b Type) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// latest is the newest version that is ready and runs something.
+func latest(all []Version) (Version, bool) {
+	var out Version
+	found := false
+	for _, v := range all {
+		if v.Ready && len(v.Kafka) > 0 && len(v.KafkaIBP) > 0 && (!found || versions(v.Strimzi, out.Strimzi) > 0) {
+			out, found = v, true
+		}
+	}
+	return out, found
+}
+
+// versions compares two versions: digits by their number, all else as text. What has a
+// word behind it comes before what has not: 3.0.0-rc1 before 3.0.0.
+func versions(a, b string) int {
+	for a != "" && b != "" {
+		x, restA := chunk(a)
+		y, restB := chunk(b)
+		if c := chunks(x, y); c != 0 {
+			return c
+		}
+		a, b = restA, restB
+	}
+	switch {
+	case wordy(a):
+		return -1
+	case wordy(b):
+		return 1
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+func wordy(rest string) bool {
+	rest, dash := strings.CutPrefix(rest, "-")
+	return dash && rest != "" && !digit(rest[0])
+}
+
+// chunk cuts the leading digits off, or what precedes the next ones.
+func chunk(s string) (string, string) {
+	n := 1
+	for n < len(s) && digit(s[n]) == digit(s[0]) {
+		n++
+	}
+	return s[:n], s[n:]
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
+func chunks(x, y string) int {
+	i, errX := strconv.ParseUint(x, 10, 64)
+	j, errY := strconv.ParseUint(y, 10, 64)
+	if errX == nil && errY == nil {
+		return cmp.Compare(i, j)
+	}
+	return cmp.Compare(x, y)
+}
