@@ -38,8 +38,9 @@ type account struct {
 	lastMade, proven time.Time
 	// failures are the failed data planes, newest failure first.
 	failures []*plane
-	// unitless names the newest Ready data plane if it has no units.
-	unitless string
+	// samples are the open seats of managed data planes, oldest first: the newest shows
+	// what the next one is likely to be.
+	samples []*seat
 }
 
 // stock is what a number of data planes have together.
@@ -94,24 +95,43 @@ func (a *account) count(s *seat) {
 	if p.Created.After(a.lastMade) {
 		a.lastMade = p.Created
 	}
+	if (p.stage == ready || p.stage == doubted) && p.Created.After(a.proven) {
+		a.proven = p.Created
+	}
 	switch p.stage {
 	case ready:
-		a.ready = a.ready.plus(a.holding(s))
-		if p.Created.After(a.proven) {
-			a.proven = p.Created
-		}
-		if s.open() {
-			a.unitless = ""
-		}
-		if s.open() && s.max <= 0 {
-			a.unitless = p.Name
-		}
+		a.join(s)
 	case coming:
 		a.coming = append(a.coming, s.max)
 		a.comingMax += s.max
 	case failed:
 		a.failures = append(a.failures, p)
 	}
+}
+
+// join adds a seat of a Ready data plane.
+func (a *account) join(s *seat) {
+	a.ready = a.ready.plus(a.holding(s))
+	if s.open() {
+		at, _ := slices.BinarySearchFunc(a.samples, s, func(x, y *seat) int { return oldestFirst(x.plane, y.plane) })
+		a.samples = slices.Insert(a.samples, at, s)
+	}
+}
+
+// part takes away a seat of a data plane that is to go, which is the newest or not.
+func (a *account) part(s *seat) {
+	a.ready = a.ready.minus(a.holding(s))
+	a.samples = slices.DeleteFunc(a.samples, func(x *seat) bool { return x == s })
+}
+
+// newest is the newest sample but for one data plane; nil if there is none.
+func (a *account) newest(but *plane) *seat {
+	for _, s := range slices.Backward(a.samples) {
+		if s.plane != but {
+			return s
+		}
+	}
+	return nil
 }
 
 // settle ends the counting: failures before a success are over, and what waits is given
@@ -183,9 +203,9 @@ func (a *account) report() TypeReport {
 	return r
 }
 
-// shortage judges whether so much is too little. It is the one judgement for making and
-// for removing, so that the two cannot undo each other.
-func (a *account) shortage(s stock) (Reason, bool) {
+// shortage judges whether so much is too little, with the newest data plane as a sample. It
+// is the one judgement for making and for removing, so that the two cannot undo each other.
+func (a *account) shortage(s stock, newest *seat) (Reason, bool) {
 	switch {
 	case a.Limit != nil && a.left == 0:
 		return LimitReached, false
@@ -193,7 +213,7 @@ func (a *account) shortage(s stock) (Reason, bool) {
 		return BelowMinimum, true
 	case a.covered(s):
 		return LimitCovered, false
-	case s.fits == 0 && !a.hopeless():
+	case s.fits == 0 && !a.hopeless(newest):
 		return BiggestDoesNotFit, true
 	case s.free <= a.Slack:
 		return BelowSlack, true
@@ -211,8 +231,11 @@ func (a *account) covered(s stock) bool {
 }
 
 // hopeless reports whether a new data plane would have no room for the biggest size
-// either, so that making one after the other would never end.
-func (a *account) hopeless() bool { return a.Expected > 0 && a.Expected < a.biggest }
+// either, as far as is known or as the newest shows, which is empty and too small. Making
+// one after the other would never end.
+func (a *account) hopeless(newest *seat) bool {
+	return a.Expected > 0 && a.Expected < a.biggest || newest != nil && newest.used == 0 && newest.max < a.biggest
+}
 
 // backoff is when the next data plane may be made after the failures that there were.
 func (a *account) backoff(up Up) time.Time {
@@ -237,8 +260,8 @@ func (a *account) words(r Reason, s stock) string {
 	case BelowSlack:
 		return fmt.Sprintf("%s free, and there should be more than %d", are(s.free), a.Slack)
 	case BiggestFitsNowhere:
-		return fmt.Sprintf("the biggest size takes %s, and a new data plane has %d: raise maxNodes of the type's node pool, or take the size away",
-			count(a.biggest, "unit"), a.Expected)
+		return fmt.Sprintf("the biggest size takes %s, more than a new data plane has: raise maxNodes of the type's node pool, or take the size away",
+			count(a.biggest, "unit"))
 	default:
 		return fmt.Sprintf("%s free, more than the slack of %d, and the biggest size, %s, has room", are(s.free), a.Slack, count(a.biggest, "unit"))
 	}

@@ -26,7 +26,8 @@ func (d *draft) grow() {
 func (d *draft) growth(a *account) Decision {
 	no := func(r Reason, words string) Decision { return Decision{Action: None, Reason: r, Message: words} }
 	up, s := d.Region.Up, a.outlook()
-	reason, short := a.shortage(s)
+	newest := a.newest(nil)
+	reason, short := a.shortage(s, newest)
 	words := a.words(reason, s)
 	if reason == BelowMinimum {
 		words = fmt.Sprintf("minDataPlanes is %d, and there are %d", a.MinPlanes, s.planes)
@@ -46,8 +47,8 @@ func (d *draft) growth(a *account) Decision {
 		return no(AtMaximum, fmt.Sprintf("maxDataPlanes is %d, though %s", *a.MaxPlanes, words))
 	case a.Blocked != "":
 		return no(Blocked, fmt.Sprintf("%s, though %s", a.Blocked, words))
-	case a.unitless != "":
-		return no(NoUnits, fmt.Sprintf("data plane %s is Ready and has no units, so another would not help: see its condition ReportValid, or set its spec.schedulable to false", a.unitless))
+	case newest != nil && newest.max <= 0:
+		return no(NoUnits, fmt.Sprintf("data plane %s is Ready and has no units, so another would not help: see its condition ReportValid, or set its spec.schedulable to false", newest.plane.Name))
 	}
 	if at := a.backoff(up); d.Now.Before(at) {
 		d.wake(at)

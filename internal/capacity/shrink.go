@@ -55,7 +55,7 @@ func (d *draft) restore(p *plane, reason Reason, words string) {
 	d.onTheWayOut--
 	for i := range p.seats {
 		if a := p.seats[i].of; a != nil {
-			a.ready = a.ready.plus(a.holding(&p.seats[i]))
+			a.join(&p.seats[i])
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (d *draft) need(p *plane) (Reason, string) {
 		if rest.planes < a.MinPlanes {
 			return Needed, fmt.Sprintf("without it, of %s: %s", a.Name, a.words(BelowMinimum, rest))
 		}
-		if reason, short := a.shortage(rest); short {
+		if reason, short := a.shortage(rest, a.newest(p)); short {
 			return Needed, fmt.Sprintf("without it, of %s: %s", a.Name, a.words(reason, rest))
 		}
 	}
@@ -102,7 +102,7 @@ func (d *draft) shrink() {
 		}
 		for i := range p.seats {
 			if a := p.seats[i].of; a != nil {
-				a.ready = a.ready.minus(a.holding(&p.seats[i]))
+				a.part(&p.seats[i])
 			}
 		}
 		p.stage = doubted

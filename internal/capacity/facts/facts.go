@@ -1,0 +1,300 @@
+// Package facts translates between the objects of the fleet and what package capacity
+// decides on: a FleetRegion, its InstanceTypes, DataPlanes and ServiceInstances become a
+// capacity.Snapshot, and a capacity.Plan becomes their status. It also judges what the
+// agents of data planes report.
+//
+// It is pure, as a decider is. The controllers read and write the objects; hotspare fleet
+// evaluate takes them from files. One object that cannot be read is told of, and stops
+// no other.
+package facts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+// Objects are a region and what it has to do with, as read. Nothing here changes them.
+type Objects struct {
+	Region *v1alpha1.FleetRegion
+	// Types are all InstanceTypes, by name.
+	Types map[string]*v1alpha1.InstanceType
+	// Planes are all DataPlanes of the region's namespace, Instances all ServiceInstances
+	// of any. Those of other regions may be among them.
+	Planes    []*v1alpha1.DataPlane
+	Instances []*v1alpha1.ServiceInstance
+	// Pools are the ClusterPools of the region's namespace, by name. PoolsAssumed takes
+	// one that is not among them to be there, and to be as it should.
+	Pools        map[string]*hivev1.ClusterPool
+	PoolsAssumed bool
+}
+
+// Snapshot is what the region's next steps depend on; its lists are in no order. An error
+// is a region that cannot be read.
+func (o Objects) Snapshot(now time.Time) (capacity.Snapshot, error) {
+	if err := o.Region.Whole(); err != nil {
+		return capacity.Snapshot{}, fmt.Errorf("reading FleetRegion %s: %w", o.Region.Name, err)
+	}
+	spec := o.Region.Spec
+	s := capacity.Snapshot{Now: now, Region: capacity.Region{
+		Up: capacity.Up{
+			Mode: mode(spec.ScaleUp.Mode), MaxInFlight: max(1, int(spec.ScaleUp.MaxInFlight)),
+			Timeout: span(spec.ScaleUp.ProvisionTimeout, 2*time.Hour), Backoff: span(spec.ScaleUp.Backoff, 10*time.Minute),
+		},
+		Down: capacity.Down{
+			Mode: mode(spec.ScaleDown.Mode), EmptyFor: span(spec.ScaleDown.EmptyFor, 0), Cooldown: span(spec.ScaleDown.CooldownAfterScaleUp, 0),
+			MaxConcurrent: number(spec.ScaleDown.MaxConcurrent),
+		},
+	}}
+	byName := map[string]capacity.Type{}
+	for _, rt := range spec.InstanceTypes {
+		t := o.kind(rt)
+		byName[t.Name] = t
+		s.Region.Types = append(s.Region.Types, t)
+	}
+	here := map[string]bool{}
+	for _, dp := range o.Planes {
+		if dp.Namespace == o.Region.Namespace && dp.Spec.Provider == spec.Provider && dp.Spec.Region == spec.Region {
+			here[dp.Name] = true
+			s.Planes = append(s.Planes, o.plane(dp, byName))
+		}
+	}
+	for _, p := range o.Region.Status.Pending {
+		if !here[p.Name] {
+			t := byName[p.InstanceType]
+			s.Planes = append(s.Planes, capacity.Plane{
+				Name: p.Name, Created: now, Managed: true, MultiZone: t.MultiZone, Rooms: []capacity.Room{{Type: p.InstanceType, Max: t.Expected}},
+			})
+		}
+	}
+	for _, i := range o.Instances {
+		if i.Spec.Provider == spec.Provider && i.Spec.Region == spec.Region || here[i.Status.DataPlaneName] {
+			s.Instances = append(s.Instances, o.instance(i))
+		}
+	}
+	return s, nil
+}
+
+func mode(m v1alpha1.ScalingMode) capacity.Mode {
+	return cmp.Or(capacity.Mode(m), capacity.Auto)
+}
+
+// span is a duration of the API; what cannot be parsed is what it would be by default.
+// The schema refuses such a value, so it was stored before.
+func span(d hivev1.Duration, otherwise time.Duration) time.Duration {
+	if d == "" {
+		return otherwise
+	}
+	parsed, err := d.Parse()
+	if err != nil {
+		return otherwise
+	}
+	return parsed
+}
+
+func number(n *int32) *int {
+	if n == nil {
+		return nil
+	}
+	i := int(*n)
+	return &i
+}
+
+// kind is one type of the region.
+func (o Objects) kind(rt v1alpha1.RegionType) capacity.Type {
+	t := capacity.Type{
+		Name: rt.Name, Limit: number(rt.Limit), Slack: int(rt.SlackUnits), MinPlanes: int(rt.MinDataPlanes), MaxPlanes: number(rt.MaxDataPlanes),
+	}
+	it := o.Types[rt.Name]
+	switch {
+	case it == nil:
+		t.Unknown = fmt.Sprintf("there is no InstanceType %q: make one, or take it from spec.instanceTypes", rt.Name)
+		return t
+	case it.Unreadable != "":
+		t.Unknown = fmt.Sprintf("InstanceType %s is left alone until it can be read: %s", rt.Name, it.Unreadable)
+		return t
+	}
+	for _, z := range it.Spec.Sizes {
+		t.Sizes = append(t.Sizes, int(z.Units))
+	}
+	t.MultiZone = it.Spec.MultiZone
+	if _, most, ok := it.Spec.Nodes(o.Region.Spec.Provider); ok {
+		t.Expected = int(it.Spec.UnitsOn(most))
+		t.Blocked = o.sourceless(it.Spec.MultiZone)
+	} else {
+		t.Blocked = fmt.Sprintf("InstanceType %s has no spec.nodePools entry for platform %s", rt.Name, o.Region.Spec.Provider)
+	}
+	if rt.Reserved != nil {
+		size, _ := it.Spec.Size(cmp.Or(rt.Reserved.Size, "x1"))
+		t.Reserved = capacity.Reserved{Count: int(rt.Reserved.Count), Size: cmp.Or(rt.Reserved.Size, "x1"), Units: int(size.Units)}
+	}
+	return t
+}
+
+// sourceless says why there are no clusters of that layout; "" when there are some.
+func (o Objects) sourceless(multiZone bool) string {
+	source := o.Region.Spec.ClusterSource
+	if d := source.Deployment; d != nil && d.MultiZone == multiZone {
+		return ""
+	}
+	why := fmt.Sprintf("spec.clusterSource has none with multiZone %t", multiZone)
+	if source.Claim == nil {
+		return why
+	}
+	first := ""
+	for _, p := range source.Claim.Pools {
+		if p.MultiZone != multiZone {
+			continue
+		}
+		words := ""
+		switch pool := o.Pools[p.PoolRef.Name]; {
+		case pool != nil:
+			words = Unsuitable(pool)
+		case !o.PoolsAssumed:
+			words = fmt.Sprintf("there is no ClusterPool %s in namespace %s", p.PoolRef.Name, o.Region.Namespace)
+		}
+		if words == "" {
+			return ""
+		}
+		first = cmp.Or(first, words)
+	}
+	return cmp.Or(first, why)
+}
+
+// Unsuitable says why the clusters of a pool are not for data planes: they would be put
+// to sleep, or destroyed, while instances run on them. "" when they are.
+func Unsuitable(p *hivev1.ClusterPool) string {
+	switch l := p.Spec.ClaimLifetime; {
+	case p.DeletionTimestamp != nil:
+		return fmt.Sprintf("ClusterPool %s is being deleted", p.Name)
+	case l != nil && (set(l.Default) || set(l.Maximum)):
+		return fmt.Sprintf("ClusterPool %s has spec.claimLifetime, which would end data planes: leave it out, or name another pool", p.Name)
+	case set(p.Spec.HibernateAfter):
+		return fmt.Sprintf("ClusterPool %s has spec.hibernateAfter, which would put data planes to sleep: leave it out, or name another pool", p.Name)
+	}
+	return ""
+}
+
+func set(d *hivev1.Duration) bool { return d != nil && *d != "" }
+
+// plane reads what a plan depends on from a data plane.
+func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) capacity.Plane {
+	st := dp.Status
+	p := capacity.Plane{
+		Name: dp.Name, Created: dp.CreationTimestamp.Time, Phase: capacity.Phase(st.Phase), MultiZone: dp.Spec.MultiZone,
+		Managed:   dp.Spec.Ownership != v1alpha1.Registered,
+		Protected: dp.Spec.Protected, Cordoned: dp.Spec.Schedulable != nil && !*dp.Spec.Schedulable,
+		Silent:   meta.IsStatusConditionFalse(st.Conditions, v1alpha1.DataPlaneAgentLive),
+		Released: st.ReleasedAt != nil, Deleting: dp.DeletionTimestamp != nil, Unreadable: dp.Unreadable,
+	}
+	p.Since = p.Created
+	if st.PhaseSince != nil {
+		p.Since = st.PhaseSince.Time
+	}
+	if st.EmptySince != nil {
+		p.EmptySince = st.EmptySince.Time
+	}
+	for _, name := range dp.Spec.InstanceTypes {
+		p.Rooms = append(p.Rooms, capacity.Room{Type: name, Max: o.units(dp, name, region[name])})
+	}
+	for _, b := range st.Bookings {
+		p.Bookings = append(p.Bookings, capacity.Booking{
+			Instance: types.NamespacedName{Namespace: b.Namespace, Name: b.Name}.String(), UID: b.UID, Type: b.Type, Units: int(b.Units),
+		})
+	}
+	for _, v := range st.Versions {
+		p.Versions = append(p.Versions, capacity.Version{Strimzi: v.Strimzi, Ready: v.Ready, Kafka: v.Kafka, KafkaIBP: v.KafkaIBP})
+	}
+	return p
+}
+
+// arrived are the phases in which what a data plane has is known, or does not matter.
+var arrived = []v1alpha1.DataPlanePhase{v1alpha1.PhaseReady, v1alpha1.PhaseDeprovisioning, v1alpha1.PhaseCleanup, v1alpha1.PhaseFailed}
+
+// units is what a data plane has of a type; of one on its way, what it will have.
+func (o Objects) units(dp *v1alpha1.DataPlane, name string, t capacity.Type) int {
+	c := dp.Status.Capacity[name]
+	it := o.Types[name]
+	switch {
+	case c.MaxUnits > 0 || slices.Contains(arrived, dp.Status.Phase):
+		return int(c.MaxUnits)
+	case c.MaxNodes > 0 && it != nil:
+		return int(it.Spec.UnitsOn(c.MaxNodes))
+	default:
+		return t.Expected
+	}
+}
+
+// instance reads what a plan depends on from an instance.
+func (o Objects) instance(i *v1alpha1.ServiceInstance) capacity.Instance {
+	out := capacity.Instance{
+		Name: types.NamespacedName{Namespace: i.Namespace, Name: i.Name}.String(), UID: string(i.UID), Created: i.CreationTimestamp.Time,
+		Type: i.Spec.Type, Units: int(i.Status.Units), Plane: i.Status.DataPlaneName, Pin: i.Spec.DataPlaneName, Deleting: i.DeletionTimestamp != nil,
+	}
+	for _, r := range i.Status.Refusals {
+		out.Refusals = append(out.Refusals, capacity.Refusal{Plane: r.DataPlaneName, Until: r.Until.Time})
+	}
+	if i.Unreadable != "" {
+		out.Reason, out.Fault = capacity.Unreadable, "it is left alone until it can be read: "+i.Unreadable
+	}
+	if out.Units > 0 {
+		return out
+	}
+	units, reason, fault := o.Units(i)
+	out.Units = units
+	if out.Fault == "" {
+		out.Reason, out.Fault = reason, fault
+	}
+	return out
+}
+
+// Units are how many an instance takes by its type and size, for the first time; later
+// its status has them. Without any it says why, in a word and in words.
+func (o Objects) Units(i *v1alpha1.ServiceInstance) (units int, reason capacity.Reason, fault string) {
+	it := o.Types[i.Spec.Type]
+	switch {
+	case it == nil:
+		return 0, capacity.UnknownType, fmt.Sprintf("there is no InstanceType %q: order another in spec.type", i.Spec.Type)
+	case it.Unreadable != "":
+		return 0, capacity.UnknownType, fmt.Sprintf("InstanceType %s cannot be read: %s", i.Spec.Type, it.Unreadable)
+	}
+	size, ok := it.Spec.Size(i.Spec.Size)
+	if !ok {
+		return 0, capacity.UnknownSize, fmt.Sprintf("InstanceType %s has no size %q: order one of %s in spec.size", i.Spec.Type, i.Spec.Size, sizes(it))
+	}
+	return int(size.Units), "", ""
+}
+
+func sizes(it *v1alpha1.InstanceType) string {
+	words := ""
+	for n, z := range it.Spec.Sizes {
+		if n > 0 {
+			words += ", "
+		}
+		words += z.Name
+	}
+	return words
+}
+
+// Duplicate says which older FleetRegion of the list has the same provider and region: two
+// would both make data planes, and place the same instances. "" when none has.
+func Duplicate(r *v1alpha1.FleetRegion, all []*v1alpha1.FleetRegion) string {
+	for _, other := range all {
+		if other.Spec.Provider == r.Spec.Provider && other.Spec.Region == r.Spec.Region && older(other, r) {
+			return fmt.Sprintf("FleetRegion %s/%s has the same provider and region, and is older: delete one of the two", other.Namespace, other.Name)
+		}
+	}
+	return ""
+}
+
+func older(a, b *v1alpha1.FleetRegion) bool {
+	return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
+}

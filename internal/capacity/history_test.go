@@ -1,0 +1,710 @@
+package capacity_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+var (
+	seed  = flag.Uint64("capacity.seed", 0, "seed of the random histories; 0 takes one from the clock")
+	steps = flag.Int("capacity.steps", 20000, "how many passes the random histories have in all")
+)
+
+// fleet is a region as it would be if its controllers did what they are told: its users,
+// its clusters and its agents are its random events. Data planes have versions, as in the API.
+type fleet struct {
+	*testing.T
+	rand *rand.Rand
+	capacity.Snapshot
+	version map[string]int
+	serial  int
+	log     []string
+	// meagre lets data planes come with less than was expected.
+	meagre bool
+}
+
+func newFleet(t *testing.T, r *rand.Rand) *fleet {
+	t.Helper()
+	f := &fleet{T: t, rand: r, version: map[string]int{}, meagre: r.IntN(4) == 0}
+	f.Now = noon
+	f.Region.Up = capacity.Up{
+		Mode: capacity.Auto, MaxInFlight: 1 + r.IntN(3)*r.IntN(2), Timeout: time.Duration(r.IntN(3)) * time.Hour, Backoff: time.Duration(r.IntN(3)) * 10 * time.Minute,
+	}
+	f.Region.Down = capacity.Down{
+		Mode: capacity.Auto, EmptyFor: time.Duration(r.IntN(2)*r.IntN(60)) * time.Minute, Cooldown: time.Duration(r.IntN(2)*r.IntN(60)) * time.Minute,
+	}
+	if f.one(3) {
+		f.Region.Down.MaxConcurrent = ptr(1 + r.IntN(2))
+	}
+	for _, name := range []string{"std", "dev", "big"}[:1+r.IntN(3)] {
+		f.Region.Types = append(f.Region.Types, f.kind(name))
+	}
+	return f
+}
+
+func (f *fleet) kind(name string) capacity.Type {
+	t := capacity.Type{Name: name, Slack: f.rand.IntN(8), Expected: f.rand.IntN(10), MultiZone: f.one(4)}
+	for range 1 + f.rand.IntN(3) {
+		t.Sizes = append(t.Sizes, 1+f.rand.IntN(5))
+	}
+	if f.one(3) {
+		t.Limit = ptr(t.Slack + f.rand.IntN(30))
+	}
+	if f.one(4) {
+		t.MinPlanes = f.rand.IntN(3)
+	}
+	if f.one(4) {
+		t.MaxPlanes = ptr(t.MinPlanes + f.rand.IntN(5))
+	}
+	return t
+}
+
+// one reports true once in n times.
+func (f *fleet) one(n int) bool { return f.rand.IntN(n) == 0 }
+
+func (f *fleet) say(format string, args ...any) { f.log = append(f.log, fmt.Sprintf(format, args...)) }
+
+func (f *fleet) story() string { return strings.Join(f.log[max(0, len(f.log)-60):], "\n") }
+
+func (f *fleet) fatalf(format string, args ...any) {
+	f.Helper()
+	f.Fatalf("%s\nlast:\n%s", fmt.Sprintf(format, args...), f.story())
+}
+
+func (f *fleet) plane(name string) *capacity.Plane {
+	i := slices.IndexFunc(f.Planes, func(p capacity.Plane) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &f.Planes[i]
+}
+
+// happen is one random event that is not the region's doing.
+func (f *fleet) happen() {
+	f.Now = f.Now.Add(time.Duration(f.rand.IntN(600)) * time.Second)
+	switch f.rand.IntN(12) {
+	case 0, 1, 2:
+		f.order()
+	case 3:
+		if n := len(f.Instances); n > 0 {
+			f.Instances[f.rand.IntN(n)].Deleting = true
+		}
+	case 4:
+		f.Instances = slices.DeleteFunc(f.Instances, func(i capacity.Instance) bool { return i.Deleting })
+	case 5:
+		f.whim()
+	case 6:
+		t := &f.Region.Types[f.rand.IntN(len(f.Region.Types))]
+		*t = f.kind(t.Name)
+	case 7:
+		f.refuse()
+	default:
+		for range 3 {
+			f.progress(f.one(8))
+		}
+	}
+}
+
+// order is a new instance.
+func (f *fleet) order() {
+	f.serial++
+	t := f.Region.Types[f.rand.IntN(len(f.Region.Types))]
+	i := capacity.Instance{Name: fmt.Sprintf("t/i%d", f.serial), UID: fmt.Sprint(f.serial), Created: f.Now, Type: t.Name, Units: t.Sizes[f.rand.IntN(len(t.Sizes))]}
+	if f.one(12) && len(f.Planes) > 0 {
+		i.Pin = f.Planes[f.rand.IntN(len(f.Planes))].Name
+	}
+	f.Instances = append(f.Instances, i)
+}
+
+// whim is what an administrator, or an agent, does to a data plane.
+func (f *fleet) whim() {
+	if len(f.Planes) == 0 {
+		return
+	}
+	p := &f.Planes[f.rand.IntN(len(f.Planes))]
+	f.version[p.Name]++
+	switch f.rand.IntN(6) {
+	case 0:
+		p.Silent = !p.Silent
+	case 1:
+		p.Cordoned = !p.Cordoned
+	case 2:
+		p.Protected = !p.Protected
+	case 3:
+		p.Unreadable = map[bool]string{true: "x"}[p.Unreadable == ""]
+	case 4:
+		p.Deleting = f.one(4) || p.Deleting
+	case 5:
+		f.serial++
+		name := fmt.Sprintf("hand%d", f.serial)
+		made := capacity.Plane{Name: name, Created: f.Now, Since: f.Now, Phase: capacity.Ready, Managed: f.one(2), MultiZone: f.one(3)}
+		for _, t := range f.Region.Types {
+			if f.one(2) {
+				made.Rooms = append(made.Rooms, capacity.Room{Type: t.Name, Max: f.rand.IntN(10)})
+			}
+		}
+		f.Planes = append(f.Planes, made)
+	}
+}
+
+// refuse has a data plane send an instance away.
+func (f *fleet) refuse() {
+	for n := range f.Instances {
+		i := &f.Instances[n]
+		if i.Plane == "" || i.Deleting {
+			continue
+		}
+		i.Refusals = append(i.Refusals, capacity.Refusal{Plane: i.Plane, Until: f.Now.Add(10 * time.Minute)})
+		f.say("%s refuses %s", i.Plane, i.Name)
+		i.Plane = ""
+		return
+	}
+}
+
+// progress moves one data plane on.
+func (f *fleet) progress(bad bool) {
+	if len(f.Planes) == 0 {
+		return
+	}
+	n := f.rand.IntN(len(f.Planes))
+	p := &f.Planes[n]
+	f.version[p.Name]++
+	switch {
+	case p.Released || p.Deleting || p.Phase == capacity.Cleanup:
+		f.gone(n)
+	case p.Phase == capacity.Ready, p.Phase == capacity.Deprovisioning, p.Phase == capacity.Failed:
+	case bad:
+		p.Phase, p.Since = capacity.Failed, f.Now
+	default:
+		f.come(p)
+	}
+}
+
+func (f *fleet) come(p *capacity.Plane) {
+	p.Phase, p.Since = capacity.Ready, f.Now
+	for i := range p.Rooms {
+		switch r := &p.Rooms[i]; {
+		case f.meagre:
+			r.Max = f.rand.IntN(4)
+		case r.Max == 0:
+			r.Max = 1 + f.rand.IntN(9)
+		}
+	}
+	f.say("%s is Ready: %v", p.Name, p.Rooms)
+}
+
+// gone takes a data plane away, with all on it: only who deleted it by hand loses any.
+func (f *fleet) gone(n int) {
+	p := f.Planes[n]
+	for i := range f.Instances {
+		if f.Instances[i].Plane == p.Name && !p.Deleting {
+			f.fatalf("%s goes, and %s is on it", p.Name, f.Instances[i].Name)
+		}
+	}
+	f.Instances = slices.DeleteFunc(f.Instances, func(i capacity.Instance) bool { return i.Plane == p.Name })
+	f.Planes = slices.Delete(f.Planes, n, n+1)
+	f.say("%s is gone", p.Name)
+}
+
+// do carries a plan out that was made when the data planes had these versions. A step is
+// lost now and then, as a crash would; one on a data plane that has changed is refused.
+func (f *fleet) do(p capacity.Plan, seen map[string]int, lossy bool) {
+	for _, s := range p.Steps {
+		switch {
+		case lossy && f.one(15):
+			f.say("lost: %s", s)
+		case s.DataPlane != "" && f.version[s.DataPlane] != seen[s.DataPlane]:
+			f.say("refused: %s", s)
+		default:
+			f.say("%s", s)
+			f.step(s, lossy)
+			if s.DataPlane != "" {
+				f.version[s.DataPlane]++
+				seen[s.DataPlane] = f.version[s.DataPlane]
+			}
+		}
+	}
+}
+
+func (f *fleet) step(s capacity.Step, lossy bool) {
+	p := f.plane(s.DataPlane)
+	if s.Verb != capacity.Create && p == nil {
+		f.fatalf("%s: there is no such data plane", s)
+	}
+	switch s.Verb {
+	case capacity.Create:
+		f.serial++
+		name := fmt.Sprintf("dp%d", f.serial)
+		room := capacity.Room{Type: s.Type, Max: f.typed(s.Type).Expected}
+		f.Planes = append(f.Planes, capacity.Plane{Name: name, Created: f.Now, Managed: true, MultiZone: s.MultiZone, Rooms: []capacity.Room{room}})
+	case capacity.Fail:
+		p.Phase, p.Since = capacity.Failed, f.Now
+	case capacity.Forget:
+		f.Planes = slices.DeleteFunc(f.Planes, func(p capacity.Plane) bool { return p.Name == s.DataPlane })
+	case capacity.Remove:
+		p.Phase, p.Since = capacity.Deprovisioning, f.Now
+	case capacity.Restore:
+		p.Phase = capacity.Ready
+	case capacity.Release:
+		if used := f.used(p.Name, ""); used > 0 {
+			f.fatalf("%s, and %d units of it are used", s, used)
+		}
+		p.Released = true
+	case capacity.Unbook:
+		p.Bookings = slices.DeleteFunc(p.Bookings, func(b capacity.Booking) bool { return b.Instance == s.Instance })
+	case capacity.Place:
+		f.bind(s, p, lossy)
+	}
+}
+
+func (f *fleet) typed(name string) capacity.Type {
+	return f.Region.Types[slices.IndexFunc(f.Region.Types, func(t capacity.Type) bool { return t.Name == name })]
+}
+
+// bind books, then tells the instance.
+func (f *fleet) bind(s capacity.Step, p *capacity.Plane, lossy bool) {
+	n := slices.IndexFunc(f.Instances, func(i capacity.Instance) bool { return i.Name == s.Instance })
+	if n < 0 {
+		return // it went meanwhile, and the write is refused
+	}
+	i := &f.Instances[n]
+	if p.Phase != capacity.Ready || p.Released || p.Deleting {
+		f.fatalf("%s: it is %s", s, p.Phase)
+	}
+	if !slices.ContainsFunc(p.Bookings, func(b capacity.Booking) bool { return b.UID == i.UID }) {
+		p.Bookings = append(p.Bookings, capacity.Booking{Instance: i.Name, UID: i.UID, Type: s.Type, Units: s.Units})
+		r := slices.IndexFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == s.Type })
+		if r < 0 || f.used(p.Name, s.Type) > p.Rooms[r].Max {
+			f.fatalf("%s: that makes %d units of %v", s, f.used(p.Name, s.Type), p.Rooms)
+		}
+	}
+	if lossy && f.one(8) || i.Plane != "" {
+		return // cut off between the two writes, or somebody else was faster
+	}
+	i.Plane = p.Name
+}
+
+// used is how many units of a data plane are bound or booked; of any type if it is "".
+func (f *fleet) used(name, kind string) int {
+	sum := 0
+	for _, i := range f.Instances {
+		if i.Plane == name && (kind == "" || i.Type == kind) {
+			sum += i.Units
+		}
+	}
+	for _, b := range f.plane(name).Bookings {
+		alive := slices.ContainsFunc(f.Instances, func(i capacity.Instance) bool { return i.UID == b.UID && i.Plane == "" })
+		if alive && (kind == "" || b.Type == kind) {
+			sum += b.Units
+		}
+	}
+	return sum
+}
+
+func TestHistories(t *testing.T) {
+	s := *seed
+	if s == 0 {
+		s = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-capacity.seed=%d", s)
+	r := rand.New(rand.NewPCG(s, 1))
+	for done := 0; done < *steps && !t.Failed(); {
+		f := newFleet(t, r)
+		for range 80 {
+			done++
+			f.happen()
+			f.pass(true)
+		}
+		f.converge()
+	}
+}
+
+// pass decides and acts; now and then a second process has decided at the same time.
+func (f *fleet) pass(lossy bool) capacity.Plan {
+	plan := capacity.Decide(f.Snapshot)
+	f.check(plan)
+	seen := map[string]int{}
+	for _, p := range f.Planes {
+		seen[p.Name] = f.version[p.Name]
+	}
+	stale := map[string]int{}
+	for k, v := range seen {
+		stale[k] = v
+	}
+	f.do(plan, seen, lossy)
+	if lossy && f.one(5) {
+		f.say("a second process:")
+		second := plan
+		// What is made or deleted is recorded in the FleetRegion first, which refuses the second.
+		second.Steps = slices.DeleteFunc(slices.Clone(plan.Steps), func(s capacity.Step) bool {
+			return s.Verb == capacity.Create || s.Verb == capacity.Forget
+		})
+		f.do(second, stale, lossy)
+	}
+	f.noteEmpty()
+	return plan
+}
+
+// noteEmpty keeps since when each data plane is empty, as its controller does.
+func (f *fleet) noteEmpty() {
+	for n := range f.Planes {
+		p := &f.Planes[n]
+		switch {
+		case f.used(p.Name, "") > 0:
+			p.EmptySince = time.Time{}
+		case p.EmptySince.IsZero():
+			p.EmptySince = f.Now
+		}
+	}
+}
+
+// converge lets everything succeed from here on, and nothing happen but what the region
+// does. It settles, and what it removes it does not make again.
+func (f *fleet) converge() {
+	f.say("from here on all goes well")
+	removed := map[string]string{}
+	quiet := 0
+	for range 400 {
+		f.Now = f.Now.Add(30 * time.Minute)
+		for n := range f.Planes {
+			f.Planes[n].Unreadable, f.Planes[n].Silent = "", false
+		}
+		for n := len(f.Planes) - 1; n >= 0; n-- {
+			p := &f.Planes[n]
+			f.version[p.Name]++
+			switch {
+			case p.Released || p.Deleting || p.Phase == capacity.Cleanup:
+				f.gone(n)
+			case slices.Contains([]capacity.Phase{"", capacity.Accepted, capacity.Provisioning, capacity.WaitingForAgent}, p.Phase):
+				f.come(p)
+			}
+		}
+		plan := f.pass(false)
+		for _, s := range plan.Steps {
+			switch s.Verb {
+			case capacity.Remove:
+				for _, r := range f.plane(s.DataPlane).Rooms {
+					removed[r.Type] = s.DataPlane
+				}
+			case capacity.Place, capacity.Fail, capacity.Restore:
+				clear(removed) // something else has changed
+			case capacity.Create:
+				if dp := removed[s.Type]; dp != "" {
+					f.fatalf("%s, and %s was removed before", s, dp)
+				}
+			}
+		}
+		if len(plan.Steps) > 0 || f.waiting() {
+			quiet = 0
+			continue
+		}
+		if quiet++; quiet > 8 { // longer than any back-off, emptyFor or cool-down
+			return
+		}
+	}
+	f.fatalf("it never settles: %d data planes, %+v", len(f.Planes), capacity.Decide(f.Snapshot).Types)
+}
+
+// waiting reports whether a data plane is on its way in or out.
+func (f *fleet) waiting() bool {
+	return slices.ContainsFunc(f.Planes, func(p capacity.Plane) bool {
+		return p.Released || p.Deleting || !slices.Contains([]capacity.Phase{capacity.Ready, capacity.Failed}, p.Phase)
+	})
+}
+
+// check is what must hold of every plan.
+func (f *fleet) check(p capacity.Plan) {
+	f.checkOrder(p)
+	f.checkExplained(p)
+	f.checkLimits(p)
+	f.checkFlight(p)
+	f.checkRest(p)
+	f.checkFlapping(p)
+}
+
+func (f *fleet) checkOrder(p capacity.Plan) {
+	s := f.Snapshot
+	s.Planes, s.Instances, s.Region.Types = slices.Clone(s.Planes), slices.Clone(s.Instances), slices.Clone(s.Region.Types)
+	f.rand.Shuffle(len(s.Planes), func(i, j int) { s.Planes[i], s.Planes[j] = s.Planes[j], s.Planes[i] })
+	f.rand.Shuffle(len(s.Instances), func(i, j int) { s.Instances[i], s.Instances[j] = s.Instances[j], s.Instances[i] })
+	f.rand.Shuffle(len(s.Region.Types), func(i, j int) { s.Region.Types[i], s.Region.Types[j] = s.Region.Types[j], s.Region.Types[i] })
+	if again := capacity.Decide(s); !reflect.DeepEqual(p, again) {
+		f.fatalf("the order of the lists matters:\n%+v\n%+v", p, again)
+	}
+}
+
+// checkExplained: everything that something was to be decided of has one decision, with a reason in words.
+func (f *fleet) checkExplained(p capacity.Plan) {
+	if len(p.Types) != len(f.Region.Types) {
+		f.fatalf("%d types have a decision, of %d", len(p.Types), len(f.Region.Types))
+	}
+	told := map[string]capacity.Decision{}
+	tell := func(what string, d capacity.Decision) {
+		if _, twice := told[what]; twice || d.Action == "" || d.Reason == "" || d.Message == "" {
+			f.fatalf("%s is not told of once and in full: %+v", what, d)
+		}
+		told[what] = d
+	}
+	for _, t := range p.Types {
+		tell("type "+t.Name, t.Decision)
+	}
+	for _, r := range p.Planes {
+		tell(r.Name, r.Decision)
+	}
+	for _, l := range p.Placements {
+		tell(l.Instance, l.Decision)
+	}
+	for _, dp := range f.Planes {
+		judged := dp.Managed && !dp.Deleting && !dp.Released && dp.Unreadable == "" && (dp.Phase == capacity.Ready || dp.Phase == capacity.Deprovisioning)
+		if _, is := told[dp.Name]; is != judged {
+			f.fatalf("%s is told of: %t, want %t", dp.Name, is, judged)
+		}
+	}
+	for _, i := range f.Instances {
+		if _, is := told[i.Name]; is != (i.Plane == "" && !i.Deleting) {
+			f.fatalf("%+v is told of: %t", i, is)
+		}
+	}
+	for _, s := range p.Steps {
+		if s.Reason == "" || s.Message == "" {
+			f.fatalf("%+v does not say why", s)
+		}
+		if d, is := told[s.DataPlane]; is && slices.Contains([]capacity.Verb{capacity.Remove, capacity.Restore, capacity.Release}, s.Verb) && d.Action != s.Verb {
+			f.fatalf("%s, and what is told of it is %+v", s, d)
+		}
+	}
+}
+
+// checkLimits: what a plan places stays below the limit and within each data plane.
+func (f *fleet) checkLimits(p capacity.Plan) {
+	committed, more := map[string]int{}, map[string]int{}
+	free := map[string]int{}
+	counted := map[string]bool{}
+	for _, dp := range f.Planes {
+		for _, r := range dp.Rooms {
+			free[dp.Name+" "+r.Type] = r.Max - f.used(dp.Name, r.Type)
+		}
+		for _, b := range dp.Bookings {
+			if dp.Managed && !dp.Deleting && !dp.Released && dp.Phase != capacity.Failed {
+				counted[b.UID] = true
+			}
+		}
+	}
+	for _, i := range f.Instances {
+		at := f.plane(i.Plane)
+		if i.Plane != "" && (at == nil || at.Managed) || i.Plane == "" && counted[i.UID] {
+			committed[i.Type] += i.Units
+		}
+	}
+	for _, s := range p.Of(capacity.Place) {
+		if s.Reason == capacity.Booked {
+			continue
+		}
+		if free[s.DataPlane+" "+s.Type] -= s.Units; free[s.DataPlane+" "+s.Type] < 0 {
+			f.fatalf("%s: it is overfilled", s)
+		}
+		if f.plane(s.DataPlane).Managed {
+			more[s.Type] += s.Units
+		}
+	}
+	for _, t := range f.Region.Types {
+		if t.Limit != nil && more[t.Name] > 0 && committed[t.Name]+more[t.Name] > *t.Limit {
+			f.fatalf("%s: %d units are used, %d more are placed, and the limit is %d", t.Name, committed[t.Name], more[t.Name], *t.Limit)
+		}
+	}
+}
+
+// checkFlight: no more are on their way than may be, and none is made while failures say not to.
+func (f *fleet) checkFlight(p capacity.Plan) {
+	made := map[string]int{}
+	for _, s := range p.Of(capacity.Create) {
+		made[s.Type]++
+	}
+	for name, n := range made {
+		t := f.typed(name)
+		var onWay, all int
+		for _, dp := range f.Planes {
+			if !dp.Managed || dp.Deleting || dp.Released || dp.Unreadable != "" || !takes(dp, name) {
+				continue
+			}
+			late := f.Region.Up.Timeout > 0 && !f.Now.Before(dp.Created.Add(f.Region.Up.Timeout))
+			switch dp.Phase {
+			case "", capacity.Accepted, capacity.Provisioning, capacity.Provisioned, capacity.WaitingForAgent:
+				if !late {
+					onWay, all = onWay+1, all+1
+				}
+			case capacity.Ready:
+				all++
+			}
+		}
+		if onWay+n > f.Region.Up.MaxInFlight {
+			f.fatalf("%d of %s are on their way, %d are made, and there may be %d", onWay, name, n, f.Region.Up.MaxInFlight)
+		}
+		if t.MaxPlanes != nil && all+n > *t.MaxPlanes {
+			f.fatalf("%d of %s are there, %d are made, and there may be %d", all, name, n, *t.MaxPlanes)
+		}
+		f.checkBackoff(name)
+	}
+}
+
+func takes(p capacity.Plane, kind string) bool {
+	return slices.ContainsFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == kind })
+}
+
+func (f *fleet) checkBackoff(kind string) {
+	var success time.Time
+	for _, dp := range f.Planes {
+		if dp.Managed && takes(dp, kind) && dp.Phase == capacity.Ready && !dp.Deleting && !dp.Released && dp.Unreadable == "" && dp.Created.After(success) {
+			success = dp.Created
+		}
+	}
+	wait := f.Region.Up.Backoff
+	for _, dp := range f.Planes {
+		if !dp.Managed || !takes(dp, kind) || !dp.Created.After(success) || dp.Deleting || dp.Released || dp.Unreadable != "" {
+			continue
+		}
+		late := f.Region.Up.Timeout > 0 && !f.Now.Before(dp.Created.Add(f.Region.Up.Timeout))
+		if dp.Phase == capacity.Failed && f.Now.Before(dp.Since.Add(wait)) || late && dp.Phase != capacity.Failed && dp.Phase != capacity.Deprovisioning && wait > 0 {
+			f.fatalf("one more of %s is made, though %s failed at %s", kind, dp.Name, dp.Since)
+		}
+	}
+}
+
+// checkRest: without what goes, the region has what the page asks for. This is the
+// page's text once more, from the start: slow, and on its own.
+func (f *fleet) checkRest(p capacity.Plan) {
+	going := map[string]bool{}
+	for _, s := range append(p.Of(capacity.Remove), p.Of(capacity.Release)...) {
+		going[s.DataPlane] = true
+	}
+	if len(going) == 0 {
+		return
+	}
+	placed := map[string]int{}
+	for _, s := range p.Of(capacity.Place) {
+		if s.Reason != capacity.Booked {
+			placed[s.DataPlane+" "+s.Type] += s.Units
+		}
+		if going[s.DataPlane] {
+			f.fatalf("%s, and it goes", s)
+		}
+	}
+	restored := map[string]bool{}
+	for _, s := range p.Of(capacity.Restore) {
+		restored[s.DataPlane] = true
+	}
+	for _, t := range f.Region.Types {
+		if !slices.ContainsFunc(f.Planes, func(dp capacity.Plane) bool { return going[dp.Name] && takes(dp, t.Name) }) {
+			continue
+		}
+		var planes, free, most, committed int
+		var newest time.Time
+		var last string
+		dwarf := false
+		biggest := slices.Max(t.Sizes)
+		for _, dp := range f.Planes {
+			here := dp.Phase == capacity.Ready || restored[dp.Name]
+			if going[dp.Name] || !dp.Managed || !here || dp.Deleting || dp.Released || dp.Unreadable != "" || !takes(dp, t.Name) {
+				continue
+			}
+			planes++
+			if dp.Silent || dp.Cordoned || dp.MultiZone != t.MultiZone {
+				continue
+			}
+			has := dp.Rooms[slices.IndexFunc(dp.Rooms, func(r capacity.Room) bool { return r.Type == t.Name })].Max
+			used := f.used(dp.Name, t.Name) + placed[dp.Name+" "+t.Name]
+			free, most = free+has-used, max(most, has-used)
+			if !dp.Created.Before(newest) && (dp.Created.After(newest) || dp.Name > last) {
+				newest, last, dwarf = dp.Created, dp.Name, used == 0 && has < biggest
+			}
+		}
+		for _, i := range f.Instances {
+			if at := f.plane(i.Plane); i.Type == t.Name && i.Plane != "" && (at == nil || at.Managed) {
+				committed += i.Units
+			}
+		}
+		for key, units := range placed {
+			if name, kind, _ := strings.Cut(key, " "); kind == t.Name && f.plane(name).Managed {
+				committed += units
+			}
+		}
+		if planes < t.MinPlanes {
+			f.fatalf("%d of %s are left, and minDataPlanes is %d: %s", planes, t.Name, t.MinPlanes, p)
+		}
+		if t.Limit != nil && committed >= *t.Limit {
+			continue
+		}
+		left := 1 << 30
+		if t.Limit != nil {
+			left = *t.Limit - committed
+		}
+		admitted := 0
+		for _, units := range t.Sizes {
+			if units <= left {
+				admitted = max(admitted, units)
+			}
+		}
+		tooBig := t.Expected > 0 && t.Expected < biggest || dwarf
+		switch {
+		case admitted == 0, most >= admitted && free >= left:
+		case most < biggest && !tooBig, free <= t.Slack:
+			// Bookings of instances that nobody has told count, too; those are rare enough to be let through.
+			if !f.booked(t.Name) {
+				f.fatalf("of %s %d units would be free, %d in one, the slack is %d and the biggest size %d: %s", t.Name, free, most, t.Slack, biggest, p)
+			}
+		}
+	}
+}
+
+func (f *fleet) booked(kind string) bool {
+	return slices.ContainsFunc(f.Planes, func(p capacity.Plane) bool {
+		return slices.ContainsFunc(p.Bookings, func(b capacity.Booking) bool { return b.Type == kind })
+	})
+}
+
+// checkFlapping: were all that goes gone at once, nothing would be made that is not made now.
+func (f *fleet) checkFlapping(p capacity.Plan) {
+	made := map[string]bool{}
+	for _, s := range p.Of(capacity.Create) {
+		made[s.Type] = true
+	}
+	after := f.Snapshot
+	after.Planes, after.Instances = slices.Clone(f.Planes), slices.Clone(f.Instances)
+	for _, s := range p.Of(capacity.Place) {
+		n := slices.IndexFunc(after.Instances, func(i capacity.Instance) bool { return i.Name == s.Instance })
+		after.Instances[n].Plane = s.DataPlane
+	}
+	for _, s := range append(p.Of(capacity.Remove), p.Of(capacity.Release)...) {
+		dp := *f.plane(s.DataPlane)
+		for _, r := range dp.Rooms {
+			if made[r.Type] && s.Verb == capacity.Remove {
+				f.fatalf("one of %s is made, and %s removed", r.Type, dp.Name)
+			}
+		}
+		after.Planes = slices.DeleteFunc(after.Planes, func(p capacity.Plane) bool { return p.Name == dp.Name })
+	}
+	for _, s := range p.Of(capacity.Restore) {
+		after.Planes[slices.IndexFunc(after.Planes, func(p capacity.Plane) bool { return p.Name == s.DataPlane })].Phase = capacity.Ready
+	}
+	if len(p.Of(capacity.Remove))+len(p.Of(capacity.Release)) == 0 {
+		return
+	}
+	was := map[string]capacity.Decision{}
+	for _, t := range p.Types {
+		was[t.Name] = t.Decision
+	}
+	for _, s := range capacity.Decide(after).Of(capacity.Create) {
+		enough := []capacity.Reason{capacity.Sufficient, capacity.LimitReached, capacity.LimitCovered, capacity.BiggestFitsNowhere}
+		if slices.Contains(enough, was[s.Type].Reason) {
+			f.fatalf("%s, which was not needed before %s", s, p)
+		}
+	}
+}
