@@ -45,7 +45,10 @@ func mapper() meta.RESTMapper {
 	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization"} {
 		m.Add(hivev1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	m.Add(v1alpha1.GroupVersion.WithKind("PowerSchedule"), meta.RESTScopeNamespace)
+	for _, kind := range []string{"PowerSchedule", "FleetRegion", "DataPlane", "ServiceInstance"} {
+		m.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	m.Add(v1alpha1.GroupVersion.WithKind("InstanceType"), meta.RESTScopeRoot)
 	m.Add(hivev1.GroupVersion.WithKind("ClusterImageSet"), meta.RESTScopeRoot)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)

@@ -110,7 +110,7 @@ Exit codes:
 
 func (a *app) root() *cobra.Command {
 	cmd := a.group("hotspare", "Hot spare Kubernetes clusters",
-		a.statusCommand(), a.poolCommand(), a.claimCommand(), a.clusterCommand(), a.inventoryCommand(), a.scheduleCommand(),
+		a.statusCommand(), a.poolCommand(), a.claimCommand(), a.clusterCommand(), a.inventoryCommand(), a.scheduleCommand(), a.fleetCommand(),
 		a.localCommand(), a.kubectlCommand())
 	cmd.AddCommand(a.Commands...)
 	cmd.Long = rootLong

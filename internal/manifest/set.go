@@ -70,7 +70,7 @@ type Defaults struct {
 // that it is being deleted. Other kinds are left out with a note. The error tells
 // of every object that cannot be decoded.
 func Load(ctx context.Context, docs []Document, d Defaults) (*Set, error) {
-	l := &loader{Defaults: d, schemas: map[string]*crd.Schema{}, at: map[string]int{}, strange: map[string]int{}}
+	l := &loader{Defaults: d, kinds: poolKinds, schemas: map[string]*crd.Schema{}, at: map[string]int{}, strange: map[string]int{}}
 	var errs []error
 	for _, doc := range docs {
 		errs = append(errs, l.sort(doc))
@@ -111,6 +111,8 @@ func (o object) String() string {
 
 type loader struct {
 	Defaults
+	// kinds are those that are taken.
+	kinds   map[string]kind
 	schemas map[string]*crd.Schema
 	objects []object
 	// at is where an object is in the list, strange how many there are of another kind.
@@ -119,24 +121,33 @@ type loader struct {
 	replaced []string
 }
 
-// known are the kinds of hivev1 that a plan depends on, with whether they are in a namespace.
-var known = map[string]bool{
-	"ClusterPool": true, "ClusterDeployment": true, "ClusterClaim": true,
-	"ClusterDeploymentCustomization": true, "ClusterImageSet": false,
+// kind is where objects of a kind are.
+type kind struct {
+	version    string
+	namespaced bool
+}
+
+// poolKinds are the kinds that a plan of a pool depends on.
+var poolKinds = map[string]kind{
+	"ClusterPool":                    {hivev1.GroupVersion.String(), true},
+	"ClusterDeployment":              {hivev1.GroupVersion.String(), true},
+	"ClusterClaim":                   {hivev1.GroupVersion.String(), true},
+	"ClusterDeploymentCustomization": {hivev1.GroupVersion.String(), true},
+	"ClusterImageSet":                {hivev1.GroupVersion.String(), false},
+	"Secret":                         {"v1", true},
 }
 
 // sort puts a document among the objects, or counts it as a stranger.
 func (l *loader) sort(doc Document) error {
-	kind, _ := doc.Object["kind"].(string)
+	name, _ := doc.Object["kind"].(string)
 	version, _ := doc.Object["apiVersion"].(string)
-	namespaced, ours := known[kind]
-	secret := kind == "Secret" && version == "v1"
-	if !secret && !(ours && version == hivev1.GroupVersion.String()) {
-		l.strange[kind+" ("+version+")"]++
+	known, ours := l.kinds[name]
+	if !ours || version != known.version {
+		l.strange[name+" ("+version+")"]++
 		return nil
 	}
-	o := object{Document: doc, kind: kind}
-	if err := o.name(l.Namespace, namespaced || secret); err != nil {
+	o := object{Document: doc, kind: name}
+	if err := o.name(l.Namespace, known.namespaced); err != nil {
 		return err
 	}
 	if i, again := l.at[o.String()]; again {

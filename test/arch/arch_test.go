@@ -36,7 +36,7 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import them, and should get nothing else",
 	},
 	"a decider is pure": {
-		about: []string{"internal/access", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
+		about: []string{"internal/access", "internal/capacity/...", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
 		allow: []string{"net/netip"}, // addresses as values
 		deny: []string{
 			"os/...", "io/...", "net/...", "log/...", "syscall", "context", "sync/...", "math/rand/...", "crypto/rand",
@@ -45,19 +45,19 @@ var rules = map[string]rule{
 		why: "the same snapshot must give the same plan, and a test must be able to try thousands: no client, clock, logger or randomness",
 	},
 	"a decider knows values, not packages that do things": {
-		about: []string{"internal/access", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/schedule"},
+		about: []string{"internal/access", "internal/capacity", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/schedule"},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/fault", "internal/cloud", "internal/csr", "internal/inventory/..."},
 		why:   "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
 	},
 	"facts know objects and the decider, not who reads or writes them": {
-		about: []string{"internal/pool/facts"},
+		about: []string{"internal/pool/facts", "internal/capacity/facts"},
 		deny:  []string{"internal/..."},
-		allow: []string{"internal/pool", "internal/inventory/...", "internal/condition", "internal/install/config"},
+		allow: []string{"internal/pool", "internal/capacity", "internal/inventory/...", "internal/condition", "internal/install/config"},
 		why:   "the controller and hotspare pool plan must say the same of the same objects, wherever those come from",
 	},
 	"manifests are read without a hub": {
-		about: []string{"internal/manifest", "internal/crd"},
+		about: []string{"internal/manifest", "internal/crd", "internal/kas"},
 		deny:  []string{"internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
 		allow: []string{"internal/crd"},
 		why:   "they are files, and what the API server would make of them; a client there would ask instead",
@@ -86,7 +86,7 @@ var rules = map[string]rule{
 	},
 	"providers do not import controllers": {
 		about: []string{"internal/cloud/...", "internal/install/..."},
-		deny:  []string{"internal/controller/...", "internal/manager", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
+		deny:  []string{"internal/controller/...", "internal/manager", "internal/capacity/...", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
 		why:   "a provider does what it is told, and does not know who decides",
 	},
 	"providers know no hub": {

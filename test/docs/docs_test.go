@@ -251,6 +251,10 @@ var kinds = map[string]any{
 	"clusterdeployment":              hivev1.ClusterDeployment{},
 	"clusterimageset":                hivev1.ClusterImageSet{},
 	"powerschedule":                  v1alpha1.PowerSchedule{},
+	"instancetype":                   v1alpha1.InstanceType{},
+	"fleetregion":                    v1alpha1.FleetRegion{},
+	"dataplane":                      v1alpha1.DataPlane{},
+	"serviceinstance":                v1alpha1.ServiceInstance{},
 	"clusterdeploymentcustomization": hivev1.ClusterDeploymentCustomization{},
 }
 

@@ -1,0 +1,379 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/manifest"
+)
+
+func (a *app) fleetCommand() *cobra.Command {
+	return a.group("fleet", "Data planes that grow in number before they are full", a.fleetEvaluateCommand(), a.fleetImportCommand())
+}
+
+// inquiry is what fleet evaluate is asked.
+type inquiry struct {
+	files     []string
+	recursive bool
+	// region is the name of the one to evaluate; all when empty.
+	region string
+	now    time.Time
+	// complete says that pools that the files do not hold do not exist.
+	complete bool
+	// detailed asks for an exit code of its own when there is something to do.
+	detailed bool
+}
+
+const evaluateLong = `Print what the controllers would decide next about the regions in these manifests:
+whether a data plane is made for each type, which ones are removed, where each
+instance goes, which reserved instances there should be, and why. It decides with the
+same code as the controllers, and needs no hub: it reads FleetRegions, InstanceTypes,
+DataPlanes and ServiceInstances, with their status, and writes nothing.
+
+The objects are read as the API server reads them: with its defaults, and with a
+warning for what it would refuse. ClusterPools are looked at if they are in the
+files, and otherwise taken to be there. With --complete they are missing.
+
+With -o json or -o yaml the output is for programs; docs/fleet.md describes its fields.`
+
+const evaluateExample = `  hotspare fleet evaluate -f fleet.yaml
+  hotspare fleet evaluate -f fleet/ -R --now 2026-03-01T12:00:00Z -o json
+  hotspare kubectl get fleetregions,instancetypes,dataplanes,serviceinstances -A -o yaml | hotspare fleet evaluate -f - -f edited.yaml`
+
+func (a *app) fleetEvaluateCommand() *cobra.Command {
+	q := &inquiry{}
+	var now string
+	cmd := &cobra.Command{
+		Use:               "evaluate -f FILE...",
+		Short:             "Print what would be decided about the regions in manifests",
+		Long:              evaluateLong,
+		Example:           evaluateExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&q.files, "filename", "f", nil, "file, folder or - (standard input) of YAML or JSON; may be given again")
+	f.BoolVarP(&q.recursive, "recursive", "R", false, "look into the folders of folders too")
+	f.StringVar(&q.region, "region", "", "evaluate the FleetRegions of this name only (with -n: of that namespace)")
+	f.StringVar(&now, "now", "", "time to decide at, such as 2026-03-01T12:00:00Z; objects without an age are made then (default: the clock's)")
+	f.BoolVar(&q.complete, "complete", false, "ClusterPools that the files do not hold do not exist")
+	f.BoolVar(&q.detailed, "detailed-exitcode", false, fmt.Sprintf("exit with %d when there are steps to take", exitSteps))
+	must(cmd.RegisterFlagCompletionFunc("region", cobra.NoFileCompletions))
+	must(cmd.RegisterFlagCompletionFunc("now", cobra.NoFileCompletions))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if len(q.files) == 0 {
+			return usage(errors.New("name the manifests to read: -f FILE, a folder, or - for standard input"), cmd)
+		}
+		var err error
+		if q.now, err = a.moment(now); err != nil {
+			return usage(err, cmd)
+		}
+		return a.fleetEvaluate(cmd.Context(), q)
+	}
+	return cmd
+}
+
+func (a *app) fleetEvaluate(ctx context.Context, q *inquiry) error {
+	docs, err := manifest.Reader{Stdin: a.Stdin, Recursive: q.recursive}.Read(q.files)
+	if err != nil {
+		return err
+	}
+	namespace := a.flags.namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	set, err := manifest.LoadFleet(ctx, docs, manifest.Defaults{Namespace: namespace, Created: q.now})
+	if err != nil {
+		return err
+	}
+	all, err := a.evaluations(q, set)
+	if err != nil {
+		return err
+	}
+	for _, w := range set.Warnings {
+		fmt.Fprintf(a.Stderr, "warning: %s\n", w)
+	}
+	for _, n := range append(set.Notes, strays(set)...) {
+		fmt.Fprintf(a.Stderr, "note: %s\n", n)
+	}
+	if err := a.showEvaluations(all, set.Warnings, q.now); err != nil {
+		return err
+	}
+	if q.detailed && slices.ContainsFunc(all, func(e evaluation) bool { return len(e.plan.Steps) > 0 }) {
+		return &exit{code: exitSteps}
+	}
+	return nil
+}
+
+// evaluation is what would be decided about one region.
+type evaluation struct {
+	facts.Objects
+	plan capacity.Plan
+	// duplicate says why nothing is decided; empty when something is.
+	duplicate string
+	reserved  []reserve
+}
+
+// reserve is which reserved instances there should be on one data plane.
+type reserve struct {
+	name string
+	capacity.Prewarm
+}
+
+func (a *app) evaluations(q *inquiry, set *manifest.Fleet) ([]evaluation, error) {
+	if len(set.Regions) == 0 {
+		return nil, advise(errors.New("the files hold no FleetRegion"), "add the region to evaluate; data planes and instances alone have no decisions")
+	}
+	var out []evaluation
+	for _, key := range sortedKeys(set.Regions) {
+		asked := q.region == "" || key.Name == bare(q.region) && (a.flags.namespace == "" || a.flags.namespace == key.Namespace)
+		if !asked {
+			continue
+		}
+		e, err := q.evaluate(set, key)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	if len(out) == 0 {
+		var names []string
+		for _, key := range sortedKeys(set.Regions) {
+			names = append(names, key.String())
+		}
+		return nil, advise(fmt.Errorf("the files hold no FleetRegion %q", q.region), "they hold "+few(names))
+	}
+	return out, nil
+}
+
+func (q *inquiry) evaluate(set *manifest.Fleet, key types.NamespacedName) (evaluation, error) {
+	e := evaluation{Objects: objectsOf(set, key)}
+	e.PoolsAssumed = !q.complete
+	if e.duplicate = facts.Duplicate(e.Region, sortedValues(set.Regions)); e.duplicate != "" {
+		return e, nil
+	}
+	s, err := e.Snapshot(q.now)
+	if err != nil {
+		return e, err
+	}
+	e.plan = capacity.Decide(s)
+	for _, p := range s.Planes {
+		if w := s.Region.Reserve(p); w.Blocked || len(w.Want) > 0 {
+			e.reserved = append(e.reserved, reserve{p.Name, w})
+		}
+	}
+	slices.SortFunc(e.reserved, func(a, b reserve) int { return strings.Compare(a.name, b.name) })
+	return e, nil
+}
+
+// objectsOf are a region and all that may have to do with it.
+func objectsOf(set *manifest.Fleet, key types.NamespacedName) facts.Objects {
+	o := facts.Objects{Region: set.Regions[key], Types: map[string]*v1alpha1.InstanceType{}, Pools: map[string]*hivev1.ClusterPool{}}
+	for at, it := range set.Types {
+		o.Types[at.Name] = it
+	}
+	for at, p := range set.Pools {
+		if at.Namespace == key.Namespace {
+			o.Pools[at.Name] = p
+		}
+	}
+	for _, at := range sortedKeys(set.Planes) {
+		if at.Namespace == key.Namespace {
+			o.Planes = append(o.Planes, set.Planes[at])
+		}
+	}
+	o.Instances = sortedValues(set.Instances)
+	return o
+}
+
+func sortedValues[T any](m map[types.NamespacedName]T) []T {
+	var out []T
+	for _, key := range sortedKeys(m) {
+		out = append(out, m[key])
+	}
+	return out
+}
+
+// strays tell of objects that belong to no region of the files.
+func strays(set *manifest.Fleet) []string {
+	var planes, instances []string
+	for _, key := range sortedKeys(set.Planes) {
+		dp := set.Planes[key]
+		if !slices.ContainsFunc(sortedValues(set.Regions), func(r *v1alpha1.FleetRegion) bool {
+			return r.Namespace == dp.Namespace && r.Spec.Provider == dp.Spec.Provider && r.Spec.Region == dp.Spec.Region
+		}) {
+			planes = append(planes, fmt.Sprintf("%s (%s %s)", key, dp.Spec.Provider, dp.Spec.Region))
+		}
+	}
+	for _, key := range sortedKeys(set.Instances) {
+		i := set.Instances[key]
+		if !slices.ContainsFunc(sortedValues(set.Regions), func(r *v1alpha1.FleetRegion) bool {
+			return r.Spec.Provider == i.Spec.Provider && r.Spec.Region == i.Spec.Region
+		}) {
+			instances = append(instances, fmt.Sprintf("%s (%s %s)", key, i.Spec.Provider, i.Spec.Region))
+		}
+	}
+	var out []string
+	if len(planes) > 0 {
+		out = append(out, "data planes of no FleetRegion of their namespace in the files, left out: "+few(planes))
+	}
+	if len(instances) > 0 {
+		out = append(out, "instances of no FleetRegion in the files, left out: "+few(instances))
+	}
+	return out
+}
+
+func (a *app) showEvaluations(all []evaluation, warnings []manifest.Warning, now time.Time) error {
+	switch a.flags.output {
+	case asJSON, asYAML:
+		return a.encode(evaluationReport(all, warnings, now))
+	case asName:
+		for _, e := range all {
+			if err := a.names(e.Region); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for n, e := range all {
+		if n > 0 {
+			fmt.Fprint(a.Stdout, "\n\n")
+		}
+		if err := a.writeEvaluation(a.Stdout, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeEvaluation prints the decisions about a region for people.
+func (a *app) writeEvaluation(w io.Writer, e evaluation) error {
+	about := newTable()
+	about.add("Region", fmt.Sprintf("%s/%s, %s %s", e.Region.Namespace, e.Region.Name, e.Region.Spec.Provider, e.Region.Spec.Region))
+	if e.duplicate != "" {
+		about.add("Plan", "nothing is decided: "+e.duplicate)
+		return a.writeSections(w, about)
+	}
+	about.add("Plan", e.plan.Words())
+	if e.plan.Next > 0 {
+		about.add("Looks again", "in "+e.plan.Next.String())
+	}
+	return a.writeSections(w, about, e.stepTable(), e.typeTable(), e.planeTable(), e.placementTable(), e.reserveTable())
+}
+
+func (e evaluation) stepTable() *table {
+	t := newTable("STEPS")
+	for _, st := range e.plan.Steps {
+		t.add(st.String())
+	}
+	return t
+}
+
+func (e evaluation) typeTable() *table {
+	t := newTable("TYPE", "DATA PLANES", "ON THE WAY", "USED", "FREE", "PENDING", "SCALE UP", "REASON", "MESSAGE")
+	for _, r := range e.plan.Types {
+		t.add(r.Name, number(r.DataPlanes), number(r.InFlight), fmt.Sprintf("%d/%d", r.UsedUnits, r.MaxUnits), number(r.FreeUnits),
+			number(r.PendingUnits), action(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+	}
+	return t
+}
+
+// action is what is done, or would be.
+func action(d capacity.Decision) string {
+	if d.DryRun {
+		return "would " + string(d.Action)
+	}
+	return string(d.Action)
+}
+
+func (e evaluation) planeTable() *table {
+	t := newTable("DATA PLANE", "INSTANCES", "SCALE DOWN", "REASON", "MESSAGE")
+	for _, r := range e.plan.Planes {
+		t.add(r.Name, number(r.Instances), action(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+	}
+	return t
+}
+
+func (e evaluation) placementTable() *table {
+	t := newTable("INSTANCE", "DATA PLANE", "REASON", "MESSAGE")
+	for _, l := range e.plan.Placements {
+		t.add(l.Instance, orNone(l.DataPlane), string(l.Decision.Reason), l.Decision.Message)
+	}
+	return t
+}
+
+func (e evaluation) reserveTable() *table {
+	t := newTable("KEPT WARM ON", "INSTANCES", "REASON", "MESSAGE")
+	for _, r := range e.reserved {
+		t.add(r.name, number(len(r.Want)), string(r.Reason), r.Message)
+	}
+	return t
+}
+
+// evaluated is what -o json prints. It is an interface: docs/fleet.md describes it, and
+// fields are only ever added.
+type evaluated struct {
+	Now      time.Time          `json:"now"`
+	Regions  []evaluatedRegion  `json:"regions"`
+	Warnings []manifest.Warning `json:"warnings"`
+}
+
+type evaluatedRegion struct {
+	Namespace  string                 `json:"namespace"`
+	Name       string                 `json:"name"`
+	Provider   string                 `json:"provider"`
+	Region     string                 `json:"region"`
+	Plan       string                 `json:"plan"`
+	Steps      []capacity.Step        `json:"steps"`
+	Types      []capacity.TypeReport  `json:"types"`
+	DataPlanes []capacity.PlaneReport `json:"dataPlanes"`
+	Placements []capacity.Placement   `json:"placements"`
+	Reserved   []evaluatedReserve     `json:"reserved"`
+	// Status is what the controller would write.
+	Status v1alpha1.FleetRegionStatus `json:"status"`
+	Next   string                     `json:"next,omitempty"`
+}
+
+type evaluatedReserve struct {
+	DataPlane string             `json:"dataPlane"`
+	Blocked   bool               `json:"blocked"`
+	Reason    capacity.Reason    `json:"reason"`
+	Message   string             `json:"message"`
+	Instances []capacity.Reserve `json:"instances"`
+}
+
+// evaluationReport has no null lists: programs need not tell none from null.
+func evaluationReport(all []evaluation, warnings []manifest.Warning, now time.Time) evaluated {
+	out := evaluated{Now: now, Regions: []evaluatedRegion{}, Warnings: filled(warnings)}
+	for _, e := range all {
+		r := evaluatedRegion{
+			Namespace: e.Region.Namespace, Name: e.Region.Name, Provider: e.Region.Spec.Provider, Region: e.Region.Spec.Region,
+			Steps: filled(e.plan.Steps), Types: filled(e.plan.Types), DataPlanes: filled(e.plan.Planes),
+			Placements: filled(e.plan.Placements), Reserved: []evaluatedReserve{},
+		}
+		if r.Plan = e.duplicate; r.Plan == "" {
+			r.Plan, r.Status = e.plan.Words(), e.Status(e.plan, now)
+		}
+		for _, p := range e.reserved {
+			r.Reserved = append(r.Reserved, evaluatedReserve{p.name, p.Blocked, p.Reason, p.Message, filled(p.Want)})
+		}
+		if e.plan.Next > 0 {
+			r.Next = e.plan.Next.String()
+		}
+		out.Regions = append(out.Regions, r)
+	}
+	return out
+}

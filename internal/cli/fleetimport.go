@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/kas"
+)
+
+// intake is what fleet import is asked.
+type intake struct {
+	files []string
+	dir   string
+	apply bool
+	kas.Options
+}
+
+const importLong = `Read the configuration files of kas-fleet-manager, and print the InstanceTypes and
+FleetRegions that they mean; with --apply, write them to the hub. The files are known
+by their names:
+
+  kafka-instance-types-configuration.yaml   types, sizes and their units
+  provider-configuration.yaml               regions with limit and slack
+  dynamic-scaling-configuration.yaml        nodes; whether decisions are carried out
+  node-prewarming-configuration.yaml        reserved instances
+
+The first has to be there; what comes of the others is left out without them. A key
+that is not known, a type or a size that there is not, slack above the limit, a
+negative number and a minimum above its maximum are errors. Nothing is written then.
+
+The files do not say where clusters come from: the regions claim from ClusterPools
+that are called after them, or that --pool and --multi-zone-pool name.`
+
+const importExample = `  hotspare fleet import --dir config/
+  hotspare fleet import --dir config/ --pool spares --multi-zone-pool spares-multi-zone --apply -n fleet`
+
+func (a *app) fleetImportCommand() *cobra.Command {
+	q := &intake{}
+	cmd := &cobra.Command{
+		Use:               "import -f FILE...|--dir DIR",
+		Short:             "Print or apply what configuration files of kas-fleet-manager mean",
+		Long:              importLong,
+		Example:           importExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&q.files, "filename", "f", nil, "one of the files; may be given again")
+	f.StringVar(&q.dir, "dir", "", "folder that the files are in")
+	f.BoolVar(&q.apply, "apply", false, "write them to the hub; a specification that is there is replaced")
+	f.StringVar(&q.Pool, "pool", "", "ClusterPool for data planes in a single zone (default: called as the region)")
+	f.StringVar(&q.MultiZonePool, "multi-zone-pool", "", "ClusterPool for those in several zones (default: the region's name with -multi-zone)")
+	f.StringToStringVar(&q.NodesPerUnit, "nodes-per-unit", nil, "nodes that a streaming unit takes, by type (default: standard=3,developer=0.1)")
+	for _, name := range []string{"pool", "multi-zone-pool", "nodes-per-unit"} {
+		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(q.files) == 0 && q.dir == "" {
+			return usage(errors.New("name the files to read: -f FILE, or --dir DIR for the folder that they are in"), cmd)
+		}
+		m, err := q.read(a.target())
+		if err != nil {
+			return err
+		}
+		for _, n := range m.Notes {
+			fmt.Fprintf(a.Stderr, "note: %s\n", n)
+		}
+		if !q.apply {
+			return a.showMeaning(m)
+		}
+		return a.on(func(ctx context.Context, h *hub, _ []string) error { return a.applyMeaning(ctx, h, m) })(cmd, args)
+	}
+	return cmd
+}
+
+// target is the namespace to write to: as flag and kubeconfig have it.
+func (a *app) target() string {
+	_, namespace, err := a.config()
+	if err != nil {
+		namespace = a.flags.namespace
+	}
+	if namespace == "" {
+		return metav1.NamespaceDefault
+	}
+	return namespace
+}
+
+// read finds the files by their names.
+func (q *intake) read(namespace string) (kas.Meaning, error) {
+	q.Namespace = namespace
+	paths := slices.Clone(q.files)
+	if q.dir != "" {
+		found := false
+		for _, name := range kas.Names {
+			path := filepath.Join(q.dir, name)
+			_, err := os.Stat(path)
+			switch {
+			case err == nil:
+				paths, found = append(paths, path), true
+			case !errors.Is(err, fs.ErrNotExist):
+				return kas.Meaning{}, fmt.Errorf("reading %s: %w", path, err)
+			}
+		}
+		if !found {
+			return kas.Meaning{}, advise(fmt.Errorf("folder %s has none of the files", q.dir), "it is to have "+list(kas.Names))
+		}
+	}
+	files := map[string]kas.File{}
+	for _, path := range paths {
+		name := filepath.Base(path)
+		if !slices.Contains(kas.Names, name) {
+			return kas.Meaning{}, advise(fmt.Errorf("%s is none of the files that are read", path), "those are known by their names: "+list(kas.Names))
+		}
+		if other, twice := files[name]; twice {
+			return kas.Meaning{}, fmt.Errorf("%s and %s are the same file of two places: name one", other.Name, path)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return kas.Meaning{}, err
+		}
+		files[name] = kas.File{Name: path, Text: text}
+	}
+	return kas.Read(files, q.Options)
+}
+
+// objects are all that there is to write, types first.
+func objectsIn(m kas.Meaning) []client.Object {
+	var out []client.Object
+	for _, t := range m.Types {
+		out = append(out, t)
+	}
+	for _, r := range m.Regions {
+		out = append(out, r)
+	}
+	return out
+}
+
+// showMeaning prints manifests, as YAML unless another format is asked for.
+func (a *app) showMeaning(m kas.Meaning) error {
+	items := []any{}
+	for _, o := range objectsIn(m) {
+		if a.flags.output == asName {
+			if err := a.names(o); err != nil {
+				return err
+			}
+			continue
+		}
+		fields, err := withoutStatus(o)
+		if err != nil {
+			return err
+		}
+		items = append(items, fields)
+	}
+	switch a.flags.output {
+	case asName:
+		return nil
+	case asJSON:
+		return a.encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	}
+	a.flags.output = asYAML
+	for n, fields := range items {
+		if n > 0 {
+			fmt.Fprintln(a.Stdout, "---")
+		}
+		if err := a.encode(fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withoutStatus is what is to be applied: of a status nothing is known.
+func withoutStatus(o client.Object) (map[string]any, error) {
+	if err := complete(o); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("writing JSON: %w", err)
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("reading JSON: %w", err)
+	}
+	delete(fields, "status")
+	return fields, nil
+}
+
+// applyMeaning writes what differs from what is there.
+func (a *app) applyMeaning(ctx context.Context, h *hub, m kas.Meaning) error {
+	for _, o := range objectsIn(m) {
+		what := strings.ToLower(kindOf(o)) + " " + o.GetName()
+		was := o.DeepCopyObject().(client.Object) // of the same type
+		err := h.Get(ctx, client.ObjectKeyFromObject(o), was)
+		switch {
+		case apierrors.IsNotFound(err) && !noSuchAPI(err):
+			if err := h.Create(ctx, o); err != nil {
+				return fmt.Errorf("creating %s: %w", what, err)
+			}
+			fmt.Fprintf(a.Stdout, "%s created\n", what)
+		case err != nil:
+			return fmt.Errorf("reading %s: %w", what, err)
+		default:
+			before := was.DeepCopyObject().(client.Object) // of the same type
+			replaceSpec(was, o)
+			if err := h.Patch(ctx, was, client.MergeFrom(before)); err != nil {
+				return fmt.Errorf("changing %s: %w", what, err)
+			}
+			fmt.Fprintf(a.Stdout, "%s configured\n", what)
+		}
+	}
+	return nil
+}
+
+func kindOf(o client.Object) string {
+	if _, ok := o.(*v1alpha1.InstanceType); ok {
+		return "InstanceType"
+	}
+	return "FleetRegion"
+}
+
+// replaceSpec gives an object the specification of another of its kind.
+func replaceSpec(was, next client.Object) {
+	switch was := was.(type) {
+	case *v1alpha1.InstanceType:
+		was.Spec = next.(*v1alpha1.InstanceType).Spec
+	case *v1alpha1.FleetRegion:
+		was.Spec = next.(*v1alpha1.FleetRegion).Spec
+	}
+}

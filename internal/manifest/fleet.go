@@ -1,0 +1,88 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/crd"
+)
+
+// Fleet is what documents about a fleet are about.
+type Fleet struct {
+	Regions   map[types.NamespacedName]*v1alpha1.FleetRegion
+	Types     map[types.NamespacedName]*v1alpha1.InstanceType
+	Planes    map[types.NamespacedName]*v1alpha1.DataPlane
+	Instances map[types.NamespacedName]*v1alpha1.ServiceInstance
+	Pools     map[types.NamespacedName]*hivev1.ClusterPool
+	// Warnings and Notes are as those of a Set.
+	Warnings []Warning
+	Notes    []string
+}
+
+// fleetKinds are the kinds that decisions about a fleet depend on.
+var fleetKinds = map[string]kind{
+	"InstanceType":    {version: v1alpha1.GroupVersion.String()},
+	"FleetRegion":     {version: v1alpha1.GroupVersion.String(), namespaced: true},
+	"DataPlane":       {version: v1alpha1.GroupVersion.String(), namespaced: true},
+	"ServiceInstance": {version: v1alpha1.GroupVersion.String(), namespaced: true},
+	"ClusterPool":     {version: hivev1.GroupVersion.String(), namespaced: true},
+}
+
+// LoadFleet is Load for the kinds of a fleet.
+func LoadFleet(ctx context.Context, docs []Document, d Defaults) (*Fleet, error) {
+	l := &loader{Defaults: d, kinds: fleetKinds, schemas: map[string]*crd.Schema{}, at: map[string]int{}, strange: map[string]int{}}
+	var errs []error
+	for _, doc := range docs {
+		errs = append(errs, l.sort(doc))
+	}
+	f := &Fleet{
+		Regions:   map[types.NamespacedName]*v1alpha1.FleetRegion{},
+		Types:     map[types.NamespacedName]*v1alpha1.InstanceType{},
+		Planes:    map[types.NamespacedName]*v1alpha1.DataPlane{},
+		Instances: map[types.NamespacedName]*v1alpha1.ServiceInstance{},
+		Pools:     map[types.NamespacedName]*hivev1.ClusterPool{},
+	}
+	for _, o := range l.objects {
+		if err := l.addFleet(ctx, f, o); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", o.Place, o, err))
+		}
+	}
+	f.Notes = append(f.Notes, l.replaced...)
+	if len(l.strange) > 0 {
+		f.Notes = append(f.Notes, "left out, since no decision depends on it: "+l.strangers())
+	}
+	return f, errors.Join(errs...)
+}
+
+// addFleet decodes one object into the fleet.
+func (l *loader) addFleet(ctx context.Context, f *Fleet, o object) error {
+	v, err := l.admit(ctx, o)
+	if err != nil {
+		return err
+	}
+	switch o.kind {
+	case "FleetRegion":
+		err = put(f.Regions, o, l.Created, decode[v1alpha1.FleetRegion])
+	case "InstanceType":
+		err = put(f.Types, o, l.Created, decode[v1alpha1.InstanceType])
+	case "DataPlane":
+		err = put(f.Planes, o, l.Created, decode[v1alpha1.DataPlane])
+	case "ServiceInstance":
+		err = put(f.Instances, o, l.Created, decode[v1alpha1.ServiceInstance])
+	default:
+		err = put(f.Pools, o, l.Created, decode[hivev1.ClusterPool])
+	}
+	switch {
+	case err != nil && len(v.Faults) > 0:
+		return v.Faults.ToAggregate() // they say better what cannot be decoded
+	case err != nil:
+		return err
+	}
+	f.Warnings = append(f.Warnings, o.warnings(v)...)
+	return nil
+}
