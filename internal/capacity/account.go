@@ -18,6 +18,8 @@ type account struct {
 	from map[int]int
 	// waiting are the units of instances that found no room, oldest first.
 	waiting []int
+	// hungry is set while an instance waits for room, on whichever data plane.
+	hungry bool
 	// pendingUnits is what instances take that have no data plane, whatever they wait for.
 	pendingUnits int
 
@@ -100,7 +102,10 @@ func (a *account) count(s *seat) {
 	}
 	switch p.stage {
 	case ready:
-		a.join(s)
+		a.ready = a.ready.plus(a.holding(s))
+		if s.open() {
+			a.samples = append(a.samples, s)
+		}
 	case coming:
 		a.coming = append(a.coming, s.max)
 		a.comingMax += s.max
@@ -109,19 +114,25 @@ func (a *account) count(s *seat) {
 	}
 }
 
-// join adds a seat of a Ready data plane.
+// join adds a seat of a data plane that is Ready after all.
 func (a *account) join(s *seat) {
 	a.ready = a.ready.plus(a.holding(s))
-	if s.open() {
-		at, _ := slices.BinarySearchFunc(a.samples, s, func(x, y *seat) int { return oldestFirst(x.plane, y.plane) })
+	if at, there := a.sample(s); s.open() && !there {
 		a.samples = slices.Insert(a.samples, at, s)
 	}
 }
 
-// part takes away a seat of a data plane that is to go, which is the newest or not.
+// part takes away a seat of a data plane that is to go.
 func (a *account) part(s *seat) {
 	a.ready = a.ready.minus(a.holding(s))
-	a.samples = slices.DeleteFunc(a.samples, func(x *seat) bool { return x == s })
+	if at, there := a.sample(s); there {
+		a.samples = slices.Delete(a.samples, at, at+1)
+	}
+}
+
+// sample is where a seat is among the samples, or would be.
+func (a *account) sample(s *seat) (int, bool) {
+	return slices.BinarySearchFunc(a.samples, s, func(x, y *seat) int { return oldestFirst(x.plane, y.plane) })
 }
 
 // newest is the newest sample but for one data plane; nil if there is none.

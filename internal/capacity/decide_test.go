@@ -133,6 +133,7 @@ func TestRemoval(t *testing.T) {
 		"an instance of no type of it":              {region("slack=3").planes("a:10 b:10").on("b", "odd"), "a remove NotNeeded, b keep NotEmpty"},
 		"an instance that is being deleted":         {region("slack=3").planes("a:10 b:10").dying("b"), "a remove NotNeeded, b keep NotEmpty"},
 		"an instance that was booked":               {region("slack=3").planes("a:10 b:10+booked=x").orders("x:1"), "a remove NotNeeded, b keep NotEmpty"},
+		"somebody waits who was refused":            {region("slack=3").planes("a:10-1 b:10+cordoned").orders("x:1!a=5m"), "a keep NotEmpty, b keep Needed"},
 		"protected":                                 {region("slack=3").planes("a:10 b:10+protected"), "a remove NotNeeded, b keep Protected"},
 		"switched off":                              {region("slack=3").down(func(d *capacity.Down) { d.Mode = capacity.Off }).planes("a:10 b:10"), "a keep SwitchedOff, b keep SwitchedOff"},
 		"empty for too short a time":                {region("slack=3").down(emptyFor).planes("a:10-1 b:10+empty=59m"), "a keep NotEmpty, b keep EmptyRecently"},

@@ -102,9 +102,7 @@ func (d *draft) find(i *Instance) {
 	a.pendingUnits += i.Units
 	s, reason, words := d.choose(a, i)
 	if s == nil {
-		if reason == NoCapacity && i.Pin == "" {
-			a.waiting = append(a.waiting, i.Units)
-		}
+		a.turnedAway(i, reason)
 		d.wait(i, reason, words)
 		return
 	}
@@ -114,6 +112,18 @@ func (d *draft) find(i *Instance) {
 		a.committed += i.Units
 	}
 	d.put(i, s.plane, Fits, "the oldest data plane with "+count(i.Units, "unit")+" free")
+}
+
+// turnedAway notes an instance that waits for room.
+func (a *account) turnedAway(i *Instance, reason Reason) {
+	switch {
+	case i.Pin != "":
+	case reason == NoCapacity:
+		a.waiting = append(a.waiting, i.Units)
+		a.hungry = true
+	case reason == Refused:
+		a.hungry = true
+	}
 }
 
 // choose is the seat that an instance gets; or why it gets none.

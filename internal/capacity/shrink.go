@@ -73,6 +73,9 @@ func (d *draft) need(p *plane) (Reason, string) {
 		if a.Unknown != "" {
 			return Undecided, fmt.Sprintf("%s: %s", a.Name, a.Unknown)
 		}
+		if a.hungry {
+			return Needed, fmt.Sprintf("instances of %s wait for room", a.Name)
+		}
 		out = NotNeeded
 		rest := a.ready
 		if p.stage == ready {

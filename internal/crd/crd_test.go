@@ -10,7 +10,7 @@ import (
 )
 
 func TestEveryKindHasASchema(t *testing.T) {
-	for _, kind := range []string{"ClusterPool", "ClusterDeployment", "ClusterClaim", "ClusterImageSet", "ClusterDeploymentCustomization", "PowerSchedule"} {
+	for _, kind := range []string{"ClusterPool", "ClusterDeployment", "ClusterClaim", "ClusterImageSet", "ClusterDeploymentCustomization", "PowerSchedule", "InstanceType", "FleetRegion", "DataPlane", "ServiceInstance"} {
 		if _, err := crd.Of(kind); err != nil {
 			t.Error(err)
 		}

@@ -15,10 +15,12 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
 var (
@@ -42,7 +44,7 @@ func TestWhatTheSchemaAcceptsTheTypesCanRead(t *testing.T) {
 			for range *objects {
 				g := generator{r, 20 << r.IntN(6)}
 				o := g.object(t, k)
-				o["apiVersion"], o["kind"] = hivev1.GroupVersion.String(), kind
+				o["apiVersion"], o["kind"] = versionOf(t, kind), kind
 				if v, err := k.Admit(t.Context(), o); err != nil || len(v.Faults) > 0 {
 					continue
 				}
@@ -60,20 +62,23 @@ func TestWhatTheSchemaAcceptsTheTypesCanRead(t *testing.T) {
 				}
 			}
 			t.Logf("%d of %d were accepted", accepted, *objects)
-			if accepted < *objects/20 {
+			if accepted < *objects/100 {
 				t.Error("so few were accepted that this shows nothing")
 			}
 		})
 	}
 }
 
-// kinds are all that there is a CRD of.
+// kinds are all that there is a CRD of and that are read as far as they can be.
 func kinds(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for kind, typ := range known(t).KnownTypes(hivev1.GroupVersion) {
-		if _, ours := reflect.New(typ).Interface().(metav1.Object); ours && kind != "WatchEvent" {
-			out = append(out, kind)
+	for _, group := range []apischema.GroupVersion{hivev1.GroupVersion, v1alpha1.GroupVersion} {
+		for kind, typ := range known(t).KnownTypes(group) {
+			_, readable := reflect.New(typ).Interface().(interface{ Whole() error })
+			if _, ours := reflect.New(typ).Interface().(metav1.Object); ours && readable {
+				out = append(out, kind)
+			}
 		}
 	}
 	slices.Sort(out)
@@ -83,10 +88,21 @@ func kinds(t *testing.T) []string {
 func known(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := hivev1.AddToScheme(s); err != nil {
-		t.Fatal(err)
+	for _, add := range []func(*runtime.Scheme) error{hivev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s
+}
+
+// versionOf is the apiVersion of a kind.
+func versionOf(t *testing.T, kind string) string {
+	t.Helper()
+	if _, hives := known(t).KnownTypes(hivev1.GroupVersion)[kind]; hives {
+		return hivev1.GroupVersion.String()
+	}
+	return v1alpha1.GroupVersion.String()
 }
 
 // generator makes values that a schema may accept; one in odd of them is wild.

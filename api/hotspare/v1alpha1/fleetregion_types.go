@@ -66,8 +66,8 @@ type FleetRegionSpec struct {
 
 // RegionType is what a region should have of one type.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.limit) || self.slackUnits <= self.limit",messageExpression="'slackUnits ' + string(self.slackUnits) + ' is above limit ' + string(self.limit) + ': more than the limit can never be used, so lower slackUnits or raise limit'"
-// +kubebuilder:validation:XValidation:rule="!has(self.maxDataPlanes) || self.minDataPlanes <= self.maxDataPlanes",messageExpression="'minDataPlanes ' + string(self.minDataPlanes) + ' is above maxDataPlanes ' + string(self.maxDataPlanes) + ': raise maxDataPlanes, or lower minDataPlanes'"
+// +kubebuilder:validation:XValidation:rule="!has(self.limit) || self.slackUnits <= self.limit",message="slackUnits is above limit: more than the limit can never be used, so lower slackUnits or raise limit",fieldPath=".slackUnits"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxDataPlanes) || self.minDataPlanes <= self.maxDataPlanes",message="minDataPlanes is above maxDataPlanes: raise maxDataPlanes, or lower minDataPlanes",fieldPath=".minDataPlanes"
 type RegionType struct {
 	// Name is that of an InstanceType.
 	// +kubebuilder:validation:MinLength=1

@@ -403,7 +403,7 @@ func TestUnreadableObjectsStopNoOther(t *testing.T) {
 	if got := fmt.Sprint(p); got != "place team/x on a: the oldest data plane with 2 units free" {
 		t.Errorf("got %s", got)
 	}
-	if c := facts.Placed(&half, p.Placements[1]); !strings.Contains(c.Message, "spec.size: 7 is not a string") {
+	if c := facts.Placed(&half, p.Placements[0]); !strings.Contains(c.Message, "spec.size: 7 is not a string") {
 		t.Errorf("got %+v", c)
 	}
 	o.Region.Unreadable = "spec.x: 1 is not a string"

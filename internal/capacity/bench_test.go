@@ -1,0 +1,68 @@
+package capacity_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+// crowd is a region of so many data planes with so many types each: some empty, most in
+// use, one in a hundred on its way, and so many instances that wait.
+func crowd(planes, types, waiting int) capacity.Snapshot {
+	s := capacity.Snapshot{Now: noon, Region: capacity.Region{
+		Up: capacity.Up{Mode: capacity.Auto, MaxInFlight: 1000, Timeout: 2 * time.Hour}, Down: capacity.Down{Mode: capacity.Auto},
+	}}
+	for n := range types {
+		s.Region.Types = append(s.Region.Types, capacity.Type{Name: fmt.Sprintf("t%d", n), Sizes: []int{1, 2}, Slack: 3, Expected: 6})
+	}
+	for n := range planes {
+		p := capacity.Plane{Name: fmt.Sprintf("dp-%d", n), Created: noon.Add(time.Duration(-n) * time.Second), Phase: capacity.Ready, Managed: true}
+		for m := range types {
+			p.Rooms = append(p.Rooms, capacity.Room{Type: s.Region.Types[m].Name, Max: 6})
+		}
+		if n%100 == 7 {
+			p.Phase = capacity.Provisioning
+		}
+		for m := range n % 5 {
+			s.Instances = append(s.Instances, capacity.Instance{
+				Name: fmt.Sprintf("team/i-%d-%d", n, m), Type: s.Region.Types[m%types].Name, Units: 2, Plane: p.Name, Created: p.Created,
+			})
+		}
+		s.Planes = append(s.Planes, p)
+	}
+	for n := range waiting {
+		s.Instances = append(s.Instances, capacity.Instance{Name: fmt.Sprintf("team/w-%d", n), Type: s.Region.Types[n%types].Name, Units: 1, Created: noon})
+	}
+	return s
+}
+
+// BenchmarkDecide is the figure of docs/fleet.md: 10,000 data planes of ten types, on one core.
+func BenchmarkDecide(b *testing.B) {
+	s := crowd(10_000, 10, 100)
+	b.ReportAllocs()
+	for b.Loop() {
+		if p := capacity.Decide(s); len(p.Types) != 10 {
+			b.Fatal(p)
+		}
+	}
+}
+
+// Not the figure, which depends on the machine: that nothing is quadratic.
+func TestManyDataPlanesTakeNoTimeOfTheirOwn(t *testing.T) {
+	took := func(planes int) time.Duration {
+		s := crowd(planes, 10, 100)
+		best := time.Hour
+		for range 3 {
+			began := time.Now()
+			capacity.Decide(s)
+			best = min(best, time.Since(began))
+		}
+		return best
+	}
+	small, large := took(500), took(10_000)
+	if large > 100*small {
+		t.Errorf("500 data planes took %s, twenty times as many %s", small, large)
+	}
+}
