@@ -104,7 +104,7 @@ Exit codes:
   1    failed
   2    wrong usage
   3    timed out waiting
-  4    there are steps to take (pool plan --detailed-exitcode)
+  4    there are steps to take (pool plan, fleet evaluate: --detailed-exitcode)
   130  interrupted by Ctrl-C (143 by SIGTERM, 129 by SIGHUP)
 "claim run" exits as its command does, or 127 when there is no such command.`
 

@@ -53,12 +53,25 @@ func TestTranscripts(t *testing.T) {
 		"cluster-power":    {"cluster hibernate alice", "cluster resume alice", "cluster resume dev-3cccc"},
 		"schedule-list":    {"schedule list", "schedules ls -A", "schedule list -o name", "schedule list -n empty"},
 		"kubeconfig":       {"cluster kubeconfig alice", "cluster kubeconfig dev-2bbbb", "cluster kubeconfig dev-4dddd", "cluster kubeconfig bob", "cluster kubeconfig dev-2bbbb --claim", "cluster kubeconfig dev-3cccc"},
+		"fleet-evaluate":   {evaluate("types.yaml region.yaml planes.yaml instances.yaml"), evaluate("types.yaml region.yaml"), evaluate("region.yaml"), evaluate("types.yaml region.yaml") + " --complete --detailed-exitcode"},
+		"fleet-json":       {evaluate("types.yaml region.yaml planes.yaml instances.yaml") + " -o json", evaluate("types.yaml region.yaml") + " -o name"},
+		"fleet-bad":        {evaluate("bad/slack.yaml"), evaluate("bad/word.yaml"), evaluate("types.yaml"), evaluate("types.yaml region.yaml") + " --region nope", "fleet evaluate", "fleet evaluate -f testdata/fleet/nope.yaml", "fleet evaluate -f -"},
+		"fleet-import":     {"fleet import --dir ../kas/testdata/head -n fleet", "fleet import --dir ../kas/testdata/head -o name", "fleet import --dir ../kas/testdata/head --apply -n fleet", "fleet import --dir ../kas/testdata/head --apply -n fleet --pool warm", "fleet import --dir testdata/fleet", "fleet import -f testdata/fleet/types.yaml", "fleet import", "fleet import -f ../kas/testdata/head/provider-configuration.yaml"},
 		"usage":            {"pool lst", "pol list", "pool create", "pool create a b", "pool create a --size x", "pool list -o xml", "pool create a --platform aws", "claim run dev make", "claim run -- make", "claim release", "claim create dev --timeout -1s", "--nope", "--version", "claim run dev -- no-such-program"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compare(t, name, transcript(newRig(t, interceptor.Funcs{}, world()...), lines))
 		})
 	}
+}
+
+// evaluate is a command that evaluates files of testdata/fleet, always at the same time.
+func evaluate(files string) string {
+	line := "fleet evaluate --now 2026-03-01T12:00:00Z"
+	for _, f := range strings.Fields(files) {
+		line += " -f testdata/fleet/" + f
+	}
+	return line
 }
 
 // plan is a command that plans a file of testdata/plan, always at the same time.

@@ -23,7 +23,7 @@ func main() {
 	binary := flag.String("binary", "bin/hotspare", "the program to measure")
 	clusters := flag.Int("clusters", 1000, "how many fake clusters the pool of the burst has")
 	claims := flag.Int("claims", 200, "how many claims the burst has")
-	only := flag.String("only", "up,claim,sleep,memory,burst,steady,sizes", "parts to run, in their order; there is also: fleet (100 pools of 100 clusters)")
+	only := flag.String("only", "decide,up,claim,sleep,memory,burst,steady,sizes", "parts to run, in their order; there is also: fleet (100 pools of 100 clusters)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *binary, strings.Split(*only, ","), *clusters, *claims)
@@ -47,6 +47,7 @@ func run(ctx context.Context, binary string, only []string, clusters, claims int
 		name string
 		run  func(context.Context) ([]row, error)
 	}{
+		{"decide", b.decide},
 		{"up", b.start},
 		{"local", b.local},
 		{"claim", b.claimLocal},
@@ -57,7 +58,7 @@ func run(ctx context.Context, binary string, only []string, clusters, claims int
 		{"sizes", b.sizes},
 		{"fleet", b.fleet},
 	} {
-		needed := part.name == "up" || part.name == "local" && slices.ContainsFunc(only, func(s string) bool { return s == "claim" || s == "sleep" || s == "memory" })
+		needed := part.name == "up" && !slices.Equal(only, []string{"decide"}) || part.name == "local" && slices.ContainsFunc(only, func(s string) bool { return s == "claim" || s == "sleep" || s == "memory" })
 		if !needed && !slices.Contains(only, part.name) {
 			continue
 		}
