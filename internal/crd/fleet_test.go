@@ -64,7 +64,7 @@ func TestFleetWithBadInput(t *testing.T) {
 		"no pools":                   {"FleetRegion", `{"provider":"aws","region":"a","clusterSource":{"claim":{"pools":[]}}}`, "should have at least 1 items"},
 		"a cold source":              {"FleetRegion", `{"provider":"aws","region":"a","clusterSource":{"deployment":{"template":{"baseDomain":"example.com"}}}}`, ""},
 		"limits":                     {"FleetRegion", types(`{"name":"standard","limit":5,"slackUnits":3,"reserved":{"count":2}}`), ""},
-		"slack above the limit":      {"FleetRegion", types(`{"name":"standard","limit":3,"slackUnits":4}`), "spec.instanceTypes[0].slackUnits: Invalid value: 4: slackUnits is above limit: more than the limit can never be used, so lower slackUnits or raise limit"},
+		"slack above the limit":      {"FleetRegion", types(`{"name":"standard","limit":3,"slackUnits":4}`), "spec.instanceTypes[0].slackUnits: Invalid value: slackUnits is above limit: more than the limit can never be used, so lower slackUnits or raise limit"},
 		"slack above no limit":       {"FleetRegion", types(`{"name":"standard","limit":0,"slackUnits":5}`), "slackUnits is above limit"},
 		"a negative limit":           {"FleetRegion", types(`{"name":"standard","limit":-1}`), "spec.instanceTypes[0].limit in body should be greater than or equal to 0"},
 		"a negative slack":           {"FleetRegion", types(`{"name":"standard","slackUnits":-1}`), "spec.instanceTypes[0].slackUnits in body should be greater than or equal to 0"},
