@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kubectl/pkg/cmd"
 	"sigs.k8s.io/yaml"
@@ -217,8 +218,12 @@ func TestManifestsAreValid(t *testing.T) {
 // admitted asks the schema: our own types are read leniently.
 func admitted(t *testing.T, kind, doc string) error {
 	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(doc))
+	if err != nil {
+		return err
+	}
 	var object map[string]any
-	if err := yaml.Unmarshal([]byte(doc), &object); err != nil {
+	if err := utiljson.Unmarshal(raw, &object); err != nil { // whole numbers are whole, as to the API server
 		return err
 	}
 	s, err := crd.Of(kind)

@@ -61,6 +61,7 @@ func TestCapacityInfoRoundTrips(t *testing.T) {
 	}
 }
 
+// The ratio is data, of any type (fleet Q).
 func TestUnitsOnNodes(t *testing.T) {
 	for _, tt := range []struct {
 		nodesPer, unitsPer string

@@ -310,7 +310,8 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) { // fleet J, L
+// fleet A, J, L: a report is judged, and never changes anything by itself, least of all a phase.
+func TestJudge(t *testing.T) {
 	for name, tt := range map[string]struct {
 		capacity map[string]v1alpha1.ReportedCapacity
 		versions string
