@@ -48,7 +48,8 @@ func (d *draft) growth(a *account) Decision {
 	case a.Blocked != "":
 		return no(Blocked, fmt.Sprintf("%s, though %s", a.Blocked, words))
 	case newest != nil && newest.max <= 0:
-		return no(NoUnits, fmt.Sprintf("data plane %s is Ready and has no units, so another would not help: see its condition ReportValid, or set its spec.schedulable to false", newest.plane.Name))
+		return no(NoUnits, fmt.Sprintf("data plane %s is Ready and has no units, so another would not help: %s",
+			newest.plane.Name, "see its condition ReportValid, or set its spec.schedulable to false"))
 	}
 	if at := a.backoff(up); d.Now.Before(at) {
 		d.wake(at)

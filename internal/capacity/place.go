@@ -195,7 +195,8 @@ func (d *draft) pinned(a *account, i *Instance) (*seat, Reason, string) {
 	case n < 0:
 		return nil, PinUnsuitable, fmt.Sprintf("data plane %s does not take %s", p.Name, i.Type)
 	case p.MultiZone != a.MultiZone:
-		return nil, PinUnsuitable, fmt.Sprintf("data plane %s has other zones than %s needs: spec.multiZone of the one is %t, of the other %t", p.Name, i.Type, p.MultiZone, a.MultiZone)
+		return nil, PinUnsuitable, fmt.Sprintf("data plane %s has other zones than %s needs: spec.multiZone of the one is %t, of the other %t",
+			p.Name, i.Type, p.MultiZone, a.MultiZone)
 	case !p.seats[n].open():
 		return nil, PinUnsuitable, fmt.Sprintf("data plane %s takes no instances now: see its conditions, and spec.schedulable", p.Name)
 	case p.Managed && a.Limit != nil && a.committed+i.Units > *a.Limit:

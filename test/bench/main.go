@@ -58,7 +58,8 @@ func run(ctx context.Context, binary string, only []string, clusters, claims int
 		{"sizes", b.sizes},
 		{"fleet", b.fleet},
 	} {
-		needed := part.name == "up" && !slices.Equal(only, []string{"decide"}) || part.name == "local" && slices.ContainsFunc(only, func(s string) bool { return s == "claim" || s == "sleep" || s == "memory" })
+		needed := part.name == "up" && !slices.Equal(only, []string{"decide"}) ||
+			part.name == "local" && slices.ContainsFunc(only, func(s string) bool { return s == "claim" || s == "sleep" || s == "memory" })
 		if !needed && !slices.Contains(only, part.name) {
 			continue
 		}

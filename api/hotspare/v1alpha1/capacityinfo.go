@@ -13,9 +13,9 @@ type DynamicCapacityInfo struct {
 
 // RetrieveDynamicCapacityInfo returns what status.capacity says of each type. The map is
 // the caller's: changes of it change nothing here, and it has to be asked for again.
-func (d *DataPlane) RetrieveDynamicCapacityInfo() map[string]DynamicCapacityInfo {
-	out := make(map[string]DynamicCapacityInfo, len(d.Status.Capacity))
-	for name, c := range d.Status.Capacity {
+func (o *DataPlane) RetrieveDynamicCapacityInfo() map[string]DynamicCapacityInfo {
+	out := make(map[string]DynamicCapacityInfo, len(o.Status.Capacity))
+	for name, c := range o.Status.Capacity {
 		out[name] = DynamicCapacityInfo{MaxNodes: c.MaxNodes, MaxUnits: c.MaxUnits, RemainingUnits: c.RemainingUnits}
 	}
 	return out
@@ -24,13 +24,13 @@ func (d *DataPlane) RetrieveDynamicCapacityInfo() map[string]DynamicCapacityInfo
 // SetDynamicCapacityInfo has status.capacity say this of these types, and nothing of
 // others. What a DynamicCapacityInfo does not tell of a type stays as it was; the used
 // units follow from the rest.
-func (d *DataPlane) SetDynamicCapacityInfo(info map[string]DynamicCapacityInfo) {
+func (o *DataPlane) SetDynamicCapacityInfo(info map[string]DynamicCapacityInfo) {
 	next := make(map[string]TypeCapacity, len(info))
 	for name, i := range info {
-		c := d.Status.Capacity[name]
+		c := o.Status.Capacity[name]
 		c.MaxNodes, c.MaxUnits, c.RemainingUnits = i.MaxNodes, i.MaxUnits, i.RemainingUnits
 		c.UsedUnits = i.MaxUnits - i.RemainingUnits
 		next[name] = c
 	}
-	d.Status.Capacity = next
+	o.Status.Capacity = next
 }
