@@ -17,6 +17,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&FleetRegion{}, &FleetRegionList{},
 		&DataPlane{}, &DataPlaneList{},
 		&ServiceInstance{}, &ServiceInstanceList{},
+		&DataPlaneAgent{}, &DataPlaneAgentList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
