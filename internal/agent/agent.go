@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/agent/plan"
+)
+
+const (
+	// patience bounds a pass: a hub or a data plane that takes a request and never
+	// answers must not hold it for ever.
+	patience = 30 * time.Second
+	// soon is when to look again after somebody else wrote first.
+	soon = 200 * time.Millisecond
+	// firstRetry and lastRetry are when to try again what was refused; after each
+	// refusal the time doubles.
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+	// reportEvery is how often to report when the hub does not say.
+	reportEvery = 30 * time.Second
+)
+
+// Agent makes one pass after the other. It may not be called by two goroutines at once.
+type Agent struct {
+	// Hub reads the DataPlaneAgent, and writes its status.
+	Hub client.Client
+	// Plane reads from a cache of the agent's objects, and writes them. Live asks the API.
+	Plane client.Client
+	Live  client.Reader
+	// Key is the DataPlaneAgent.
+	Key types.NamespacedName
+	// UID is the data plane's, if it is known: the agent then does nothing for another.
+	UID string
+	// StandIn says that the agent is the operator, too.
+	StandIn bool
+	// Pause is the image of placeholders; Version is the agent's own.
+	Pause, Version string
+	Clock          clock.PassiveClock
+
+	refused int       // passes in a row in which something was
+	unsent  time.Time // since when reports do not arrive; zero while they do
+}
+
+// Reconcile is a pass: it sees, decides, acts and reports. Its error is a report that
+// has not arrived; the next pass makes a newer one.
+func (a *Agent) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	log := logr.FromContextOrDiscard(ctx)
+	var to v1alpha1.DataPlaneAgent
+	if err := a.Hub.Get(ctx, a.Key, &to); err != nil {
+		if apierrors.IsNotFound(err) {
+			log.Info("the hub has no such DataPlaneAgent: nothing is changed until it has", "name", a.Key)
+			return reconcile.Result{}, nil // its watch tells when it has
+		}
+		return reconcile.Result{}, fmt.Errorf("reading DataPlaneAgent %s: %w", a.Key, err)
+	}
+	if a.UID != "" && to.Spec.DataPlaneUID != a.UID {
+		log.Info("the DataPlaneAgent is for another data plane: nothing is changed", "its", to.Spec.DataPlaneUID, "mine", a.UID)
+		return reconcile.Result{}, nil
+	}
+	report, err := a.pass(ctx, &to)
+	if err != nil {
+		log.Error(err, "not all could be done")
+		a.refused++
+	} else {
+		a.refused = 0
+	}
+	return a.report(ctx, &to, report)
+}
+
+// pass brings the data plane closer to what is listed, and returns what is to be said.
+// The error says what was refused; the report says it, too.
+func (a *Agent) pass(ctx context.Context, to *v1alpha1.DataPlaneAgent) (v1alpha1.DataPlaneReport, error) {
+	if err := to.Whole(); err != nil {
+		return unable(to, v1alpha1.ReasonSpecUnreadable, "The DataPlaneAgent cannot be read: "+err.Error()), nil
+	}
+	world, err := a.observe(ctx)
+	if err == nil {
+		err = a.look(ctx)
+	}
+	if err != nil {
+		err = scrub(err)
+		return unable(to, v1alpha1.ReasonPlaneSilent, "The agent cannot reach the data plane's API: "+err.Error()), err
+	}
+	p := plan.Decide(plan.Seen{
+		Spec: to.Spec, World: world, StandIn: a.StandIn, Pause: a.Pause, Now: metav1.NewTime(a.Clock.Now()),
+	})
+	refused := a.act(ctx, p.Steps)
+	var all []error
+	for i := range p.Report.Instances {
+		r := &p.Report.Instances[i]
+		if err := refused[r.UID]; err != nil {
+			tell(r, err)
+			all = append(all, err)
+			delete(refused, r.UID)
+		}
+	}
+	for _, err := range refused {
+		all = append(all, err)
+	}
+	all = append(all, a.confirm(ctx, p.Report.Instances, to.Status.Report))
+	return p.Report, errors.Join(all...)
+}
+
+// unable is the last report, with why there is no newer one.
+func unable(to *v1alpha1.DataPlaneAgent, reason, message string) v1alpha1.DataPlaneReport {
+	r := v1alpha1.DataPlaneReport{}
+	if last := to.Status.Report; last != nil {
+		r = *last.DeepCopy()
+	}
+	r.Ready, r.Reason, r.Message = false, reason, message
+	return r
+}
+
+// tell says of an instance why it is not as it should be.
+func tell(r *v1alpha1.InstanceReport, err error) {
+	reason := v1alpha1.ReasonNotApplied
+	var taken *takenError
+	if errors.As(err, &taken) {
+		reason = v1alpha1.ReasonNamespaceTaken
+	}
+	r.Reason, r.Message = reason, err.Error()
+	if r.Phase == v1alpha1.AgentProvisioning && final(err) {
+		r.Phase = v1alpha1.AgentFailed
+	}
+}
+
+// confirm asks the API whether what is about to be called deleted is: the hub forgets
+// it then, and the cache may be behind.
+func (a *Agent) confirm(ctx context.Context, list []v1alpha1.InstanceReport, last *v1alpha1.DataPlaneReport) error {
+	said := map[string]bool{}
+	if last != nil {
+		for _, r := range last.Instances {
+			said[r.UID+"/"+r.PlacementID] = r.Phase == v1alpha1.AgentDeleted
+		}
+	}
+	var all []error
+	for i := range list {
+		r := &list[i]
+		if r.Phase != v1alpha1.AgentDeleted || said[r.UID+"/"+r.PlacementID] {
+			continue
+		}
+		name := plan.NamespaceOf(v1alpha1.AgentInstance{UID: r.UID, Reserved: r.Reserved})
+		there, err := a.owns(ctx, name)
+		if err != nil || there {
+			r.Phase = v1alpha1.AgentDeleting
+		}
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}
+
+// backoff is when to try again what was refused; 0 if nothing was.
+func (a *Agent) backoff() time.Duration {
+	if a.refused == 0 {
+		return 0
+	}
+	return min(firstRetry<<min(a.refused-1, 10), lastRetry)
+}

@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// StandInVersion is what the stand-in says that it can run. There is no Kafka behind it.
+var StandInVersion = v1alpha1.OperatorVersion{
+	Strimzi: "hotspare-stand-in.v1.0.0", Ready: true, Kafka: []string{"3.9.0"}, KafkaIBP: []string{"3.9"},
+}
+
+// operator reports which versions there are. Without one that is ready no instance can
+// be made.
+func (d *decision) operator() {
+	r := &d.plan.Report
+	r.Versions = d.versions()
+	r.Ready, r.Reason = true, v1alpha1.ReasonAgentReady
+	if !slices.ContainsFunc(r.Versions, func(v v1alpha1.OperatorVersion) bool { return v.Ready }) {
+		r.Ready, r.Reason = false, v1alpha1.ReasonNoOperator
+		r.Message = "No ManagedKafkaAgent on the data plane tells of a Strimzi that is ready: install the operators, or look at theirs."
+	}
+}
+
+func (d *decision) versions() []v1alpha1.OperatorVersion {
+	if d.StandIn {
+		return []v1alpha1.OperatorVersion{StandInVersion}
+	}
+	byName := map[string]v1alpha1.OperatorVersion{}
+	for key, u := range d.World {
+		if key.Kind != ManagedKafkaAgent.Kind {
+			continue
+		}
+		for _, v := range operatorVersions(u) {
+			if old, there := byName[v.Strimzi]; !there || v.Ready && !old.Ready {
+				byName[v.Strimzi] = v
+			}
+		}
+	}
+	var out []v1alpha1.OperatorVersion
+	for _, v := range byName {
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.OperatorVersion) int { return strings.Compare(a.Strimzi, b.Strimzi) })
+	return out
+}
+
+// operatorVersions are those in the status of a ManagedKafkaAgent; none if it has another form.
+func operatorVersions(u *unstructured.Unstructured) []v1alpha1.OperatorVersion {
+	var a struct {
+		Status struct {
+			Strimzi []struct {
+				Version          string   `json:"version"`
+				Ready            bool     `json:"ready"`
+				KafkaVersions    []string `json:"kafkaVersions"`
+				KafkaIBPVersions []string `json:"kafkaIbpVersions"`
+			} `json:"strimzi"`
+		} `json:"status"`
+	}
+	raw, err := json.Marshal(u.Object)
+	if err != nil || json.Unmarshal(raw, &a) != nil {
+		return nil
+	}
+	var out []v1alpha1.OperatorVersion
+	for _, v := range a.Status.Strimzi {
+		if v.Version != "" {
+			out = append(out, v1alpha1.OperatorVersion{Strimzi: v.Version, Ready: v.Ready, Kafka: unique(v.KafkaVersions), KafkaIBP: unique(v.KafkaIBPVersions)})
+		}
+	}
+	return out
+}
+
+// unique keeps the order, in which the last is the newest.
+func unique(list []string) []string {
+	var out []string
+	for _, v := range list {
+		if !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// stand says of an instance what an operator would: it can be used when its pods run.
+// It returns the instance as it is then.
+func (d *decision) stand(id string, k *kafka) *kafka {
+	run, of := available(d.deployment(k.GetNamespace(), false))
+	if of > 0 && run >= of {
+		return d.tell(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Message: "Its stand-in runs. There is no Kafka behind it."})
+	}
+	return d.tell(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonInstalling, Message: "The pods of its stand-in wait for nodes."})
+}
+
+// standDown takes the pods away, and then says that all is gone.
+func (d *decision) standDown(id string, k *kafka) {
+	if u := d.deployment(k.GetNamespace(), false); u != nil {
+		if !going(u) {
+			d.do(Remove, id, u)
+		}
+		return
+	}
+	d.tell(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonDeleted})
+}
+
+// tell writes a condition if it is news.
+func (d *decision) tell(id string, k *kafka, c metav1.Condition) *kafka {
+	old := k.ready()
+	if old.Type != "" && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
+		return k
+	}
+	c.LastTransitionTime = d.Now
+	if old.Status == c.Status && !old.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	spec, _, _ := unstructured.NestedMap(k.Object, "spec") // the schema has it
+	u := k.DeepCopy()
+	u.Object["status"] = map[string]any{
+		"conditions": []any{map[string]any{
+			"type": c.Type, "status": string(c.Status), "reason": c.Reason, "message": c.Message,
+			"lastTransitionTime": c.LastTransitionTime.UTC().Format("2006-01-02T15:04:05Z"),
+		}},
+		"capacity": spec["capacity"],
+		"versions": spec["versions"],
+	}
+	d.do(Tell, id, u)
+	return readKafka(u)
+}

@@ -1,0 +1,325 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"reflect"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// PriorityClass is that of placeholders. Its value is below that of all other pods, and
+// above what the cluster autoscaler calls expendable (-10), so that it adds nodes for them.
+const (
+	PriorityClass      = "hotspare-reservation"
+	PriorityClassValue = -4
+)
+
+// NamespaceOf is where an instance lives on a data plane: kafka- and its id, as the fleet
+// manager calls it, or the name of a reserved one. It has at most 63 characters, and
+// that of another instance is another, even if that has had the same name.
+func NamespaceOf(in v1alpha1.AgentInstance) string {
+	if in.Reserved {
+		return in.UID
+	}
+	return "kafka-" + in.UID
+}
+
+// Render returns the objects of an instance: its namespace, its ManagedKafka, and the
+// Deployment of its placeholders if it is reserved, or of its stand-in if standIn says so.
+func Render(in v1alpha1.AgentInstance, pool v1alpha1.AgentPool, pause string, standIn bool) ([]*unstructured.Unstructured, error) {
+	mk, err := renderKafka(in)
+	if err != nil {
+		return nil, err
+	}
+	out := []*unstructured.Unstructured{renderNamespace(in), mk}
+	if in.Reserved || standIn {
+		out = append(out, renderDeployment(in, pool, pause))
+	}
+	return out, nil
+}
+
+func object(kind schema.GroupVersionKind, namespace, name string, labels map[string]any) *unstructured.Unstructured {
+	meta := map[string]any{"name": name, "labels": labels}
+	if namespace != "" {
+		meta["namespace"] = namespace
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
+	u.SetGroupVersionKind(kind)
+	return u
+}
+
+func marks(in v1alpha1.AgentInstance) map[string]any {
+	return map[string]any{LabelManagedBy: ManagedBy, LabelInstance: in.UID}
+}
+
+func renderNamespace(in v1alpha1.AgentInstance) *unstructured.Unstructured {
+	u := object(Namespace, "", NamespaceOf(in), marks(in))
+	if !in.Reserved {
+		u.SetAnnotations(map[string]string{annotationOwner: in.Namespace + "/" + in.Name})
+	}
+	return u
+}
+
+func renderKafka(in v1alpha1.AgentInstance) (*unstructured.Unstructured, error) {
+	labels := marks(in)
+	labels[v1alpha1.LabelInstanceType] = in.Type
+	labels[v1alpha1.LabelUnits] = strconv.Itoa(int(in.Units))
+	notes := map[string]string{v1alpha1.AnnotationID: in.UID, v1alpha1.AnnotationPlacementID: in.PlacementID}
+	if in.Reserved {
+		labels[v1alpha1.LabelDeployment] = v1alpha1.DeploymentReserved
+		// The placeholders are the agent's; a fleetshard operator would make more of them.
+		notes["managedkafka.bf2.org/pause-reconciliation"] = "true"
+	}
+	spec, err := kafkaSpec(in)
+	if err != nil {
+		return nil, err
+	}
+	u := object(ManagedKafka, NamespaceOf(in), in.Name, labels)
+	u.SetAnnotations(notes)
+	u.Object["spec"] = spec
+	return sealed(u), nil
+}
+
+// kafkaSpec is the parameters, and over them what hub and agent have to say.
+func kafkaSpec(in v1alpha1.AgentInstance) (map[string]any, error) {
+	spec := map[string]any{}
+	if p := in.Parameters; p != nil && len(p.Raw) > 0 {
+		if err := json.Unmarshal(p.Raw, &spec); err != nil || spec == nil {
+			return nil, fmt.Errorf("spec.parameters is no object of JSON: write fields of the spec of a ManagedKafka, such as owners")
+		}
+	}
+	if _, there := spec["endpoint"]; !there {
+		spec["endpoint"] = map[string]any{"bootstrapServerHost": in.UID + "-dummyhost"}
+	}
+	if _, there := spec["owners"]; !there {
+		spec["owners"] = []any{}
+	}
+	spec["capacity"] = kafkaCapacity(in.Capacity)
+	versions := map[string]any{"kafka": in.Versions.Kafka, "strimzi": in.Versions.Strimzi}
+	if in.Versions.KafkaIBP != "" {
+		versions["kafkaIbp"] = in.Versions.KafkaIBP
+	}
+	spec["versions"] = versions
+	spec["deleted"] = in.Deleted
+	return spec, nil
+}
+
+// kafkaCapacity are those figures that a ManagedKafka knows.
+func kafkaCapacity(c *v1alpha1.KafkaCapacity) map[string]any {
+	out := map[string]any{}
+	if c == nil {
+		return out
+	}
+	for name, q := range map[string]*resource.Quantity{
+		"ingressPerSec": c.IngressPerSec, "egressPerSec": c.EgressPerSec, "maxDataRetentionSize": c.MaxDataRetentionSize,
+	} {
+		if q != nil {
+			out[name] = q.String()
+		}
+	}
+	for name, n := range map[string]int32{
+		"totalMaxConnections": c.TotalMaxConnections, "maxPartitions": c.MaxPartitions,
+		"maxConnectionAttemptsPerSec": c.MaxConnectionAttemptsPerSec,
+	} {
+		if n != 0 {
+			out[name] = int64(n)
+		}
+	}
+	if c.MaxDataRetentionPeriod != "" {
+		out["maxDataRetentionPeriod"] = c.MaxDataRetentionPeriod
+	}
+	return out
+}
+
+// deploymentName is constant: an instance has a namespace of its own.
+func deploymentName(reserved bool) string {
+	if reserved {
+		return "placeholder"
+	}
+	return "stand-in"
+}
+
+// renderDeployment are pods that do nothing and take the place of an instance: below
+// all others if it is reserved, and like any other if not.
+func renderDeployment(in v1alpha1.AgentInstance, pool v1alpha1.AgentPool, pause string) *unstructured.Unstructured {
+	replicas, requests, alone := pods(in.Units, pool)
+	labels := marks(in)
+	labels[v1alpha1.LabelInstanceType] = in.Type
+	pod := map[string]any{
+		"automountServiceAccountToken":  false,
+		"enableServiceLinks":            false,
+		"terminationGracePeriodSeconds": int64(0),
+		"affinity":                      affinity(in.Type, alone),
+		"tolerations": []any{map[string]any{
+			"key": v1alpha1.LabelInstanceType, "operator": "Equal", "value": in.Type, "effect": "NoExecute",
+		}},
+		"containers": []any{map[string]any{
+			"name": "pause", "image": pause,
+			"resources":       map[string]any{"requests": requests},
+			"securityContext": map[string]any{"allowPrivilegeEscalation": false, "runAsNonRoot": true, "runAsUser": int64(65534), "capabilities": map[string]any{"drop": []any{"ALL"}}},
+		}},
+	}
+	if in.Reserved {
+		pod["priorityClassName"] = PriorityClass
+	}
+	u := object(Deployment, NamespaceOf(in), deploymentName(in.Reserved), labels)
+	u.Object["spec"] = map[string]any{
+		"replicas": replicas,
+		// A new pod has no place beside the old one.
+		"strategy": map[string]any{"type": "Recreate"},
+		"selector": map[string]any{"matchLabels": map[string]any{LabelInstance: in.UID}},
+		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod},
+	}
+	return sealed(u)
+}
+
+// affinity keeps pods on nodes of their type, and those that need a node each alone on it.
+func affinity(kind string, alone bool) map[string]any {
+	out := map[string]any{"nodeAffinity": map[string]any{
+		"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
+			"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{
+				map[string]any{"key": v1alpha1.LabelInstanceType, "operator": "In", "values": []any{kind}},
+			}}},
+		},
+	}}
+	if alone {
+		out["podAntiAffinity"] = map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{
+			"labelSelector":     map[string]any{"matchLabels": map[string]any{v1alpha1.LabelInstanceType: kind}},
+			"namespaceSelector": map[string]any{}, // all namespaces
+			"topologyKey":       corev1.LabelHostname,
+		}}}
+	}
+	return out
+}
+
+// What pods of instances ask for on one node when the pool does not say: it fits beside
+// what each node runs anyway on the smallest nodes that the fleet manager uses, with 4
+// CPUs and 32 GB.
+var (
+	nodeCPU    = resource.MustParse("2900m")
+	nodeMemory = resource.MustParse("17Gi")
+)
+
+// pods tells how many pods so many units are, what each asks for, and whether each has
+// a node alone. A unit that takes a node or more is as many pods, one that takes a
+// fraction is one pod with that fraction of what a node has for instances.
+func pods(units int32, pool v1alpha1.AgentPool) (replicas int64, requests map[string]any, alone bool) {
+	per := perUnit(pool)
+	cpu, memory := nodeCPU, nodeMemory
+	if q, ok := pool.NodeRequests[corev1.ResourceCPU]; ok {
+		cpu = q
+	}
+	if q, ok := pool.NodeRequests[corev1.ResourceMemory]; ok {
+		memory = q
+	}
+	one := big.NewRat(1, 1)
+	if per.Cmp(one) >= 0 {
+		nodes := new(big.Rat).Mul(per, new(big.Rat).SetInt64(int64(units)))
+		return up(nodes), map[string]any{"cpu": cpu.String(), "memory": memory.String()}, true
+	}
+	return int64(units), map[string]any{"cpu": share(cpu, per, resource.Milli), "memory": share(memory, per, 0)}, false
+}
+
+// share is that part of a quantity, rounded down, so that as many fit as should.
+func share(q resource.Quantity, part *big.Rat, scale resource.Scale) string {
+	whole := new(big.Rat).SetInt64(q.ScaledValue(scale))
+	x := whole.Mul(whole, part)
+	n := max(new(big.Int).Quo(x.Num(), x.Denom()).Int64(), 1)
+	return resource.NewScaledQuantity(n, scale).String()
+}
+
+func up(r *big.Rat) int64 {
+	n, rest := new(big.Int).QuoRem(r.Num(), r.Denom(), new(big.Int))
+	if rest.Sign() > 0 {
+		return n.Int64() + 1
+	}
+	return n.Int64()
+}
+
+// perUnit is how many nodes a unit takes; one if the pool does not say, which the schema refuses.
+func perUnit(p v1alpha1.AgentPool) *big.Rat {
+	if r := ratio(p.NodesPerUnit); r != nil {
+		return r
+	}
+	if r := ratio(p.UnitsPerNode); r != nil {
+		return r.Inv(r)
+	}
+	return big.NewRat(1, 1)
+}
+
+func ratio(q *resource.Quantity) *big.Rat {
+	if q == nil || q.Sign() <= 0 {
+		return nil
+	}
+	own := q.DeepCopy() // AsDec changes it
+	r, ok := new(big.Rat).SetString(own.AsDec().String())
+	if !ok {
+		return nil
+	}
+	return r
+}
+
+// sealed notes on an object what it was rendered as, so that a field which is rendered
+// no more is seen.
+func sealed(u *unstructured.Unstructured) *unstructured.Unstructured {
+	raw, err := json.Marshal(u.Object)
+	if err != nil {
+		panic(err) // it was made of JSON
+	}
+	sum := sha256.Sum256(raw)
+	notes := u.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	notes[annotationApplied] = hex.EncodeToString(sum[:8])
+	u.SetAnnotations(notes)
+	return u
+}
+
+// asRendered says whether all that is rendered is there.
+func asRendered(there, rendered *unstructured.Unstructured) bool {
+	return there != nil && covers(there.Object, rendered.Object)
+}
+
+// covers says whether have is want, but for fields that want does not name.
+func covers(have, want any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return len(w) == 0 && have == nil
+		}
+		for k, v := range w {
+			if !covers(h[k], v) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		h, ok := have.([]any)
+		if !ok || len(h) != len(w) {
+			return len(w) == 0 && have == nil
+		}
+		for i := range w {
+			if !covers(h[i], w[i]) {
+				return false
+			}
+		}
+		return true
+	case float64: // parameters are read as such, and the API's numbers as int64 if they are whole
+		if h, ok := have.(int64); ok {
+			return float64(h) == w
+		}
+	}
+	return reflect.DeepEqual(have, want)
+}

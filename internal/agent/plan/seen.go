@@ -1,0 +1,166 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// Kinds on a data plane.
+var (
+	Namespace         = corev1.SchemeGroupVersion.WithKind("Namespace")
+	Deployment        = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	ManagedKafka      = schema.GroupVersionKind{Group: "managedkafka.bf2.org", Version: "v1alpha1", Kind: "ManagedKafka"}
+	ManagedKafkaAgent = schema.GroupVersionKind{Group: "managedkafka.bf2.org", Version: "v1alpha1", Kind: "ManagedKafkaAgent"}
+)
+
+// What objects of the agent are marked with. It touches nothing that is not.
+const (
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	ManagedBy      = "hotspare-agent"
+	// LabelInstance is the id of the instance that an object is of.
+	LabelInstance = "hotspare.io/instance"
+	// annotationApplied tells which rendering an object was made from.
+	annotationApplied = "hotspare.io/applied"
+	annotationOwner   = "hotspare.io/service-instance"
+)
+
+// Key is what an object is found by.
+type Key struct{ Kind, Namespace, Name string }
+
+// World are the objects on a data plane that are marked as the agent's, and the
+// operators' ManagedKafkaAgents.
+type World map[Key]*unstructured.Unstructured
+
+// Add puts an object into the world.
+func (w World) Add(u *unstructured.Unstructured) {
+	w[Key{u.GetKind(), u.GetNamespace(), u.GetName()}] = u
+}
+
+// Seen is what there is to decide about.
+type Seen struct {
+	Spec  v1alpha1.DataPlaneAgentSpec
+	World World
+	// StandIn says that the agent is the operator, too.
+	StandIn bool
+	// Pause is the image of placeholders.
+	Pause string
+	// Now is for the times in conditions that the stand-in writes.
+	Now metav1.Time
+}
+
+func (s Seen) namespace(name string) *unstructured.Unstructured {
+	return s.World[Key{Kind: Namespace.Kind, Name: name}]
+}
+
+func (s Seen) deployment(namespace string, reserved bool) *unstructured.Unstructured {
+	return s.World[Key{Deployment.Kind, namespace, deploymentName(reserved)}]
+}
+
+func (s Seen) kafka(namespace, name string) *kafka {
+	return readKafka(s.World[Key{ManagedKafka.Kind, namespace, name}])
+}
+
+// kafka is a ManagedKafka, as far as it concerns the agent.
+type kafka struct {
+	*unstructured.Unstructured
+	form
+	// misread says what of it has another form than this one.
+	misread string
+}
+
+type form struct {
+	Spec struct {
+		Deleted bool `json:"deleted"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition        `json:"conditions"`
+		Versions   v1alpha1.InstanceVersions `json:"versions"`
+		Routes     []v1alpha1.InstanceRoute  `json:"routes"`
+	} `json:"status"`
+}
+
+// readKafka is nil for nil.
+func readKafka(u *unstructured.Unstructured) *kafka {
+	if u == nil {
+		return nil
+	}
+	k := &kafka{Unstructured: u}
+	raw, err := json.Marshal(u.Object)
+	if err == nil {
+		err = json.Unmarshal(raw, &k.form)
+	}
+	if err != nil {
+		k.misread = fmt.Sprintf("the status of its ManagedKafka cannot be read: %v", err)
+		k.Spec.Deleted, _, _ = unstructured.NestedBool(u.Object, "spec", "deleted") // as far as it goes
+	}
+	return k
+}
+
+func (k *kafka) placement() string { return k.GetAnnotations()[v1alpha1.AnnotationPlacementID] }
+
+func (k *kafka) kind() string { return k.GetLabels()[v1alpha1.LabelInstanceType] }
+
+func (k *kafka) reserved() bool {
+	return k.GetLabels()[v1alpha1.LabelDeployment] == v1alpha1.DeploymentReserved
+}
+
+// units are what it takes; one that does not say takes one, as its operator counts it.
+func (k *kafka) units() int32 {
+	n, err := strconv.ParseInt(k.GetLabels()[v1alpha1.LabelUnits], 10, 32)
+	if err != nil || n < 1 {
+		return 1
+	}
+	return int32(n)
+}
+
+// ready is the condition that says how far it is; the zero value if there is none.
+func (k *kafka) ready() metav1.Condition {
+	for _, c := range k.Status.Conditions {
+		if c.Type == "Ready" {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+// gone says whether the operator has taken it away.
+func (k *kafka) gone() bool { return k.Spec.Deleted && k.ready().Reason == reasonDeleted }
+
+// Reasons of the condition Ready of a ManagedKafka.
+const (
+	reasonInstalling = "Installing"
+	reasonDeleted    = "Deleted"
+	reasonError      = "Error"
+	reasonRejected   = "Rejected"
+)
+
+// Live says whether an object is a ManagedKafka that must not be lost: a real one that
+// nobody wants deleted.
+func Live(u *unstructured.Unstructured) bool {
+	k := readKafka(u)
+	return !k.reserved() && !k.Spec.Deleted
+}
+
+func going(u *unstructured.Unstructured) bool { return u.GetDeletionTimestamp() != nil }
+
+// available is how many pods of a Deployment run, and of how many.
+func available(u *unstructured.Unstructured) (run, of int64) {
+	if u == nil {
+		return 0, 0
+	}
+	run, _, _ = unstructured.NestedInt64(u.Object, "status", "availableReplicas") // absent while 0
+	of, _, _ = unstructured.NestedInt64(u.Object, "spec", "replicas")
+	seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	if seen < u.GetGeneration() {
+		run = 0 // of an older form
+	}
+	return run, of
+}

@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/agent/plan"
+)
+
+// Pause is the image of placeholders, if no other is named.
+const Pause = "registry.k8s.io/pause:3.10"
+
+// Operators.
+const (
+	// Fleetshard: operators on the data plane act on ManagedKafkas.
+	Fleetshard = "fleetshard"
+	// StandIn: the agent makes pods that do nothing of each, and calls it ready.
+	StandIn = "stand-in"
+)
+
+// Options say whose agent to be.
+type Options struct {
+	// Hub and Plane are how to reach the two sides.
+	Hub, Plane *rest.Config
+	// Namespace and Name are the DataPlaneAgent.
+	Namespace, Name string
+	// UID is the DataPlane's; empty if it is not known.
+	UID string
+	// Operator is Fleetshard or StandIn.
+	Operator string
+	// Pause is the image of placeholders.
+	Pause string
+	// Version is the agent's own.
+	Version string
+}
+
+// synced is how long the caches may take to fill. Then the process ends, and whoever
+// keeps it starts it again, later each time.
+const synced = time.Minute
+
+// Run is the agent until ctx ends. A hub or a data plane that falls silent is waited
+// for; at the start the wait is bounded, and its end an error.
+func Run(ctx context.Context, o Options) error {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(o.Plane, ctrl.Options{
+		Scheme:  scheme,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:   mine(),
+		Client:  client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+	})
+	if err != nil {
+		return fmt.Errorf("connecting to the data plane: %w", err)
+	}
+	hub, err := cluster.New(o.Hub, func(c *cluster.Options) {
+		c.Scheme = scheme
+		c.Cache = only(o.Namespace, o.Name)
+	})
+	if err != nil {
+		return fmt.Errorf("connecting to the hub: %w", err)
+	}
+	if err := mgr.Add(hub); err != nil {
+		return fmt.Errorf("adding the hub: %w", err)
+	}
+	a := &Agent{
+		Hub: hub.GetClient(), Plane: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Key: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, UID: o.UID,
+		StandIn: o.Operator == StandIn, Pause: o.Pause, Version: o.Version, Clock: clock.RealClock{},
+	}
+	if err := a.setUp(mgr, hub); err != nil {
+		return fmt.Errorf("setting up the watches: %w", err)
+	}
+	return mgr.Start(ctx)
+}
+
+// mine are the objects that the agent has made, and what operators tell of themselves.
+func mine() cache.Options {
+	return cache.Options{
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{plan.LabelManagedBy: plan.ManagedBy}),
+		DefaultTransform:     cache.TransformStripManagedFields(),
+		ByObject:             map[client.Object]cache.ByObject{oneOf(plan.ManagedKafkaAgent): {Label: labels.Everything()}},
+	}
+}
+
+// only is the one object that the agent may read on the hub.
+func only(namespace, name string) cache.Options {
+	return cache.Options{
+		DefaultNamespaces:    map[string]cache.Config{namespace: {}},
+		DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name),
+		DefaultTransform:     cache.TransformStripManagedFields(),
+	}
+}
+
+// setUp has whatever changes on either side wake the agent.
+func (a *Agent) setUp(mgr manager.Manager, hub cluster.Cluster) error {
+	c, err := controller.New("agent", mgr, controller.Options{
+		Reconciler:         a,
+		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		CacheSyncTimeout:   synced,
+		SkipNameValidation: ptr.To(true),
+	})
+	if err != nil {
+		return err
+	}
+	pass := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: a.Key}}
+	})
+	var all []error
+	for _, kind := range watched {
+		all = append(all, c.Watch(source.Kind[client.Object](mgr.GetCache(), oneOf(kind), pass)))
+	}
+	all = append(all, c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.DataPlaneAgent{}, pass, predicate.GenerationChangedPredicate{})))
+	return errors.Join(all...)
+}
