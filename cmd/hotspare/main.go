@@ -19,7 +19,7 @@ func main() {
 	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError)
 	cmd := cli.New(cli.Options{
 		Version:  version.Get(),
-		Commands: []*cobra.Command{upCommand(), downCommand(), machineCommand(), pod.Command(pod.Here())},
+		Commands: []*cobra.Command{upCommand(), downCommand(), machineCommand(), agentCommand(), pod.Command(pod.Here())},
 	})
 	os.Exit(cli.Execute(context.Background(), cmd))
 }

@@ -11,6 +11,7 @@
 //	DIR/disk/pki/kubelet-client.pem   a node's client certificate with its key; its own, but a worker
 //	                        that comes later finds its first one there
 //	DIR/disk/installed    control plane: there from the end of the installation on; written by the installer
+//	DIR/disk/pods/        a folder for each pod whose image the machine runs; gone with its process
 //	DIR/machine.log         what the process prints
 //	DIR/lock                held (flock) by the process for as long as it lives; contains its pid
 //	DIR/faults/             an empty file for each Fault that the machine has; made by Break, removed by Heal
@@ -85,6 +86,7 @@ func NodeCertificatePath(dir string) string {
 	return filepath.Join(PKIPath(dir), "kubelet-client.pem")
 }
 func InstalledPath(dir string) string { return filepath.Join(dir, "disk", "installed") }
+func PodsPath(dir string) string      { return filepath.Join(dir, "disk", "pods") }
 func LogPath(dir string) string       { return filepath.Join(dir, "machine.log") }
 func LockPath(dir string) string      { return filepath.Join(dir, "lock") }
 

@@ -118,7 +118,7 @@ func inhabit(ctx context.Context, cp *controlplane.ControlPlane, m *self) error 
 	})
 	work.Go(func() error {
 		return node.Run(ctx, node.Options{
-			Name: m.Name, Dir: machine.PKIPath(m.dir), Bootstrap: bootstrap, Taints: taints(m.Workers),
+			Name: m.Name, Dir: machine.PKIPath(m.dir), Pods: machine.PodsPath(m.dir), Bootstrap: bootstrap, Taints: taints(m.Workers),
 			Alive: m.faults.Spare(machine.NodeNeverReady),
 		})
 	})

@@ -29,6 +29,7 @@ func runWorker(ctx context.Context, m *self) error {
 	return node.Run(ctx, node.Options{
 		Name:      m.Name,
 		Dir:       machine.PKIPath(m.dir),
+		Pods:      machine.PodsPath(m.dir),
 		Bootstrap: bootstrap,
 		Taints:    m.Taints,
 		Alive:     m.faults.Spare(machine.NodeNeverReady),

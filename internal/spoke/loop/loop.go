@@ -28,6 +28,12 @@ type queue = workqueue.TypedRateLimitingInterface[string]
 // Run calls f for the objects that source lists, one at a time, until ctx ends. A
 // call that failed is logged and repeated. Objects that are gone are not told of.
 func Run[T runtime.Object](ctx context.Context, source cache.ListerWatcher, example T, f Func[T]) {
+	RunAll(ctx, source, example, f, nil)
+}
+
+// RunAll is Run that tells gone, too, if it is not nil, of the keys (namespace/name) of
+// objects that are gone.
+func RunAll[T runtime.Object](ctx context.Context, source cache.ListerWatcher, example T, f Func[T], gone func(key string)) {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry))
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: source,
@@ -35,6 +41,11 @@ func Run[T runtime.Object](ctx context.Context, source cache.ListerWatcher, exam
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { enqueue(q, o) },
 			UpdateFunc: func(_, o any) { enqueue(q, o) },
+			DeleteFunc: func(o any) {
+				if gone != nil {
+					enqueue(q, o)
+				}
+			},
 		},
 	})
 	go informer.RunWithContext(ctx)
@@ -44,13 +55,13 @@ func Run[T runtime.Object](ctx context.Context, source cache.ListerWatcher, exam
 		if down {
 			return
 		}
-		again, err := call(ctx, store, key, f)
+		again, err := call(ctx, store, key, f, gone)
 		settle(ctx, q, key, again, err)
 	}
 }
 
 func enqueue(q queue, object any) {
-	key, err := cache.MetaNamespaceKeyFunc(object)
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
 	if err != nil {
 		klog.ErrorS(err, "ignored an object without a name")
 		return
@@ -58,12 +69,15 @@ func enqueue(q queue, object any) {
 	q.Add(key)
 }
 
-func call[T runtime.Object](ctx context.Context, store cache.Store, key string, f Func[T]) (time.Duration, error) {
+func call[T runtime.Object](ctx context.Context, store cache.Store, key string, f Func[T], gone func(string)) (time.Duration, error) {
 	object, exists, err := store.GetByKey(key)
 	if err != nil {
 		return 0, fmt.Errorf("looking up %s: %w", key, err)
 	}
 	if !exists {
+		if gone != nil {
+			gone(key)
+		}
 		return 0, nil
 	}
 	return f(ctx, object.(T))

@@ -1,7 +1,8 @@
 // Package node is a node of a local cluster, as far as the API can tell: it joins
 // as a kubelet does, with a bootstrap credential and certificate requests; it
 // renews its certificates; it keeps its Node and Lease; and it says of its pods
-// that they run. They are not containers.
+// that they run. They are not containers. Those whose image is a command of this
+// program are processes of it.
 package node
 
 import (
@@ -28,6 +29,8 @@ type Options struct {
 	Name string
 	// Dir is where its certificates are kept from one start to the next.
 	Dir string
+	// Pods is where pods that are processes have their folders. It is emptied.
+	Pods string
 	// Bootstrap is how to ask the cluster for a first certificate.
 	Bootstrap *rest.Config
 	// Taints the node registers with.
@@ -70,7 +73,7 @@ func Run(ctx context.Context, o Options) error {
 	work.Go(func() error { return server.run(ctx) })
 	work.Go(func() error { return identity.follow(ctx) })
 	work.Go(func() error { return o.alive(ctx, r.stay) })
-	work.Go(func() error { return runPods(ctx, o.Name, identity.client) })
+	work.Go(func() error { return runPods(ctx, o, identity.client) })
 	return work.Wait()
 }
 

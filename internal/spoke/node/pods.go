@@ -15,13 +15,22 @@ import (
 	"hotspare.io/hotspare/internal/spoke/loop"
 )
 
-// runPods takes the pods that are bound to the node through their lives.
-func runPods(ctx context.Context, node string, client kubernetes.Interface) error {
+// runPods takes the pods that are bound to the node through their lives. When it
+// returns, none of their processes is left.
+func runPods(ctx context.Context, o Options, client kubernetes.Interface) error {
+	programs, err := newPrograms(o, client)
+	if err != nil {
+		return err
+	}
+	defer programs.wait()
 	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
-		fields.OneTermEqualSelector("spec.nodeName", node))
-	loop.Run(ctx, source, &corev1.Pod{}, func(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+		fields.OneTermEqualSelector("spec.nodeName", o.Name))
+	loop.RunAll(ctx, source, &corev1.Pod{}, func(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+		if isProgram(pod) {
+			return act(ctx, client, pod, programs.next(ctx, pod))
+		}
 		return act(ctx, client, pod, next(pod, metav1.Now()))
-	})
+	}, programs.gone)
 	return nil
 }
 

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"hotspare.io/hotspare/internal/agent"
+	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/spoke"
+	"hotspare.io/hotspare/internal/spoke/node"
+	"hotspare.io/hotspare/internal/version"
+)
+
+const agentLong = `Run the agent of a data plane: it makes there what the hub lists in a
+DataPlaneAgent, and reports what there is. It runs in a pod on the data plane;
+docs/agent.md says how it gets there and what it may do.
+
+Without --kubeconfig the data plane is the cluster that it runs in.`
+
+// farewell is how long the agent may take to end after whoever started it has ended.
+const farewell = 5 * time.Second
+
+type agentFlags struct {
+	hub, plane                            string
+	namespace, name, uid, operator, pause string
+}
+
+func agentCommand() *cobra.Command {
+	var f agentFlags
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run the agent of a data plane",
+		Long:  agentLong,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), f) },
+	}
+	cmd.Flags().StringVar(&f.hub, "hub-kubeconfig", "", "`file` that tells how to reach the hub; what it names is in it, no other file or program")
+	cmd.Flags().StringVar(&f.plane, "kubeconfig", "", "`file` that tells how to reach the data plane (default: the cluster that this runs in)")
+	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the DataPlaneAgent")
+	cmd.Flags().StringVar(&f.name, "name", "", "name of the DataPlaneAgent")
+	cmd.Flags().StringVar(&f.uid, "data-plane-uid", "", "uid of the DataPlane: nothing is done for another of its name")
+	cmd.Flags().StringVar(&f.operator, "operator", agent.Fleetshard,
+		"who makes instances: fleetshard, operators on the data plane; or stand-in, pods of the agent that do nothing")
+	cmd.Flags().StringVar(&f.pause, "pause-image", agent.Pause, "image of pods that do nothing")
+	return cmd
+}
+
+func (f agentFlags) check() error {
+	for flag, value := range map[string]string{"hub-kubeconfig": f.hub, "name": f.name, "namespace": f.namespace} {
+		if value == "" {
+			return fmt.Errorf("--%s is missing", flag)
+		}
+	}
+	if f.operator != agent.Fleetshard && f.operator != agent.StandIn {
+		return fmt.Errorf("--operator is %q: choose %s or %s", f.operator, agent.Fleetshard, agent.StandIn)
+	}
+	return nil
+}
+
+func runAgent(ctx context.Context, f agentFlags) error {
+	if err := f.check(); err != nil {
+		return cli.Usage(err)
+	}
+	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if os.Getenv(spoke.ParentPipe) == "1" {
+		go endWith(os.Stdin, cancel)
+	}
+	hub, err := hubConfig(f.hub)
+	if err != nil {
+		return fmt.Errorf("reading --hub-kubeconfig: %w", err)
+	}
+	plane, err := planeConfig(f.plane)
+	if err != nil {
+		return fmt.Errorf("reading how to reach the data plane: %w", err)
+	}
+	return agent.Run(ctx, agent.Options{
+		Hub: hub, Plane: plane, Namespace: f.namespace, Name: f.name, UID: f.uid,
+		Operator: f.operator, Pause: f.pause, Version: version.Get(),
+	})
+}
+
+// endWith ends this process when the pipe does, for nobody is left to do it later.
+func endWith(pipe io.Reader, cancel context.CancelFunc) {
+	_, _ = io.Copy(io.Discard, pipe) // how it ended makes no difference
+	cancel()
+	time.AfterFunc(farewell, func() { os.Exit(1) })
+}
+
+// hubConfig reads a kubeconfig that others have written. It may not name files or
+// programs of this machine: their content would go to a server of the writer's choice.
+func hubConfig(path string) (*rest.Config, error) {
+	if err := inPod(path); err != nil {
+		return nil, err
+	}
+	raw, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return nil, errors.New("it cannot be read as a kubeconfig") // the cause may quote it
+	}
+	for _, u := range raw.AuthInfos {
+		if u.Exec != nil || u.AuthProvider != nil || u.TokenFile != "" || u.ClientCertificate != "" || u.ClientKey != "" {
+			return nil, errors.New("a user in it has a program or a file: write token, or client-certificate-data and client-key-data")
+		}
+	}
+	for _, c := range raw.Clusters {
+		if c.CertificateAuthority != "" {
+			return nil, errors.New("a cluster in it has a file: write certificate-authority-data")
+		}
+	}
+	return configOf(raw)
+}
+
+func configOf(raw *clientcmdapi.Config) (*rest.Config, error) {
+	return clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
+}
+
+// planeConfig is the cluster that the agent runs in, if no other is named. On a local
+// machine that is the cluster of the pod, and there can be no other.
+func planeConfig(path string) (*rest.Config, error) {
+	if os.Getenv(node.PodDir) != "" {
+		if path != "" {
+			return nil, errors.New("--kubeconfig is of no use in a pod of a local machine: leave it out")
+		}
+		path = os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	}
+	if path == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", path)
+}
+
+// inPod is an error for a path outside the pod, if this runs in one of a local machine,
+// which nothing else keeps from reading what is there.
+func inPod(path string) error {
+	dir := os.Getenv(node.PodDir)
+	if dir == "" {
+		return nil
+	}
+	full, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("finding it: %w", err)
+	}
+	if below, err := filepath.Rel(dir, full); err != nil || below == ".." || strings.HasPrefix(below, "../") {
+		return errors.New("it is not in a volume of the pod")
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+// Package install has the manifests that bring an agent to a data plane: who it is on the
+// hub, and what runs it there. It is pure; the hub's controller applies them.
+package install
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// Where the agent is on a data plane.
+const (
+	Namespace  = "hotspare-agent"
+	Name       = "hotspare-agent"
+	SecretName = "hub"
+	// secretKey is the kubeconfig in that Secret, and mounted is where the pod finds it.
+	secretKey = "kubeconfig"
+	mounted   = "/etc/hotspare/hub"
+)
+
+// LocalImage is run by local machines: the program that they are, without a container.
+const LocalImage = "hotspare.io/local/agent"
+
+// Agent is what is to run where.
+type Agent struct {
+	// Namespace and Name are the DataPlaneAgent on the hub, UID is its DataPlane's.
+	Namespace, Name, UID string
+	// Image has hotspare in its path.
+	Image string
+	// Operator is agent.Fleetshard or agent.StandIn.
+	Operator string
+	// HubKubeconfig is how it reaches the hub, see Kubeconfig.
+	HubKubeconfig []byte
+}
+
+// Manifests are objects for a data plane.
+type Manifests struct {
+	// Absent are created if they are not there; others may have made, and keep, them.
+	Absent []client.Object
+	// Apply are brought to what they are here, in their order.
+	Apply []client.Object
+}
+
+//go:embed crd/*.yaml
+var crds embed.FS
+
+// DataPlane returns what runs the agent on its data plane. A changed kubeconfig makes a
+// new pod.
+func DataPlane(a Agent) (Manifests, error) {
+	var m Manifests
+	files, err := crds.ReadDir("crd")
+	if err != nil {
+		return m, err
+	}
+	for _, f := range files {
+		raw, err := crds.ReadFile(path.Join("crd", f.Name()))
+		if err != nil {
+			return m, err
+		}
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(raw, &u.Object); err != nil {
+			return m, fmt.Errorf("reading %s: %w", f.Name(), err)
+		}
+		m.Absent = append(m.Absent, u)
+	}
+	m.Apply = append([]client.Object{
+		&corev1.Namespace{TypeMeta: kind("v1", "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
+		&corev1.ServiceAccount{TypeMeta: kind("v1", "ServiceAccount"), ObjectMeta: here(Name)},
+		&corev1.Secret{TypeMeta: kind("v1", "Secret"), ObjectMeta: here(SecretName), Data: map[string][]byte{secretKey: a.HubKubeconfig}},
+		priorityClass(),
+	}, rights(a)...)
+	m.Apply = append(m.Apply, deployment(a))
+	return m, nil
+}
+
+func kind(apiVersion, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
+}
+
+// here is an object in the agent's namespace. It does not have the mark of what agents
+// make, or the agent would take it for its own.
+func here(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": Name}}
+}
+
+func deployment(a Agent) *appsv1.Deployment {
+	sum := sha256.Sum256(a.HubKubeconfig)
+	marks := map[string]string{"app.kubernetes.io/name": Name}
+	return &appsv1.Deployment{
+		TypeMeta:   kind("apps/v1", "Deployment"),
+		ObjectMeta: here(Name),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1),
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+			Selector: &metav1.LabelSelector{MatchLabels: marks},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels:      marks,
+					Annotations: map[string]string{"hotspare.io/hub-kubeconfig": hex.EncodeToString(sum[:8])},
+				},
+				Spec: corev1.PodSpec{
+					ServiceAccountName: Name,
+					SecurityContext:    &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+					Containers:         []corev1.Container{container(a)},
+					Volumes: []corev1.Volume{{
+						Name:         SecretName,
+						VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: SecretName}},
+					}},
+				},
+			},
+		},
+	}
+}
+
+func container(a Agent) corev1.Container {
+	args := []string{"--hub-kubeconfig=" + path.Join(mounted, secretKey), "--namespace=" + a.Namespace, "--name=" + a.Name, "--operator=" + a.Operator}
+	if a.UID != "" {
+		args = append(args, "--data-plane-uid="+a.UID)
+	}
+	return corev1.Container{
+		Name:    "agent",
+		Image:   a.Image,
+		Command: []string{"hotspare", "agent"},
+		Args:    args,
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("96Mi"),
+		}},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		VolumeMounts: []corev1.VolumeMount{{Name: SecretName, MountPath: mounted, ReadOnly: true}},
+	}
+}
+
+// Kubeconfig makes the agent's kubeconfig of the token that the hub has put into its
+// Secret (see Hub). Server is the hub's address as data planes reach it. ca is who signs
+// the server's certificate; empty: the one in the Secret.
+func Kubeconfig(server string, ca []byte, token *corev1.Secret) ([]byte, error) {
+	if len(token.Data[corev1.ServiceAccountTokenKey]) == 0 {
+		return nil, fmt.Errorf("secret %s/%s has no token yet", token.Namespace, token.Name)
+	}
+	if len(ca) == 0 {
+		ca = token.Data[corev1.ServiceAccountRootCAKey]
+	}
+	if server == "" {
+		return nil, errors.New("the hub's address is not known")
+	}
+	const name = "hub"
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthorityData: ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: string(token.Data[corev1.ServiceAccountTokenKey])}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: token.Namespace}},
+		CurrentContext: name,
+	})
+}

@@ -1,0 +1,254 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"hotspare.io/hotspare/internal/spoke/loop"
+)
+
+const (
+	// grace is what a process gets between SIGTERM and SIGKILL.
+	grace = 5 * time.Second
+	// lookAgain is when to see whether it has ended.
+	lookAgain = 100 * time.Millisecond
+	// retry is when to try again what the API did not give, or did not take.
+	retry = time.Second
+)
+
+// parentPipe has a process end with its standard input. A machine that is killed closes
+// it, whatever else it can do no more.
+const parentPipe = "HOTSPARE_PARENT_PIPE=1"
+
+// programs are the processes of a node's pods. But for wait, its methods are called by
+// one goroutine.
+type programs struct {
+	dir, self string
+	client    kubernetes.Interface
+	api       *rest.Config // where the cluster is
+	all       map[string]*program
+	live      sync.WaitGroup
+}
+
+// program is the process of one pod, from its first start to the pod's end.
+type program struct {
+	*programs
+	pod    *corev1.Pod
+	dir    string
+	stop   context.CancelFunc
+	done   chan struct{}
+	recall chan struct{} // the status is to be told again
+	said   func(*corev1.Pod) *corev1.PodStatus
+}
+
+func newPrograms(o Options, client kubernetes.Interface) (*programs, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	if err := os.RemoveAll(o.Pods); err != nil { // of processes that ended with the machine's last
+		return nil, fmt.Errorf("emptying the folder of pods: %w", err)
+	}
+	return &programs{dir: o.Pods, self: self, client: client, api: o.Bootstrap, all: map[string]*program{}}, nil
+}
+
+// next says what is to be done about a pod that is a process, and sees to the process.
+// The status is told by the program itself.
+func (p *programs) next(ctx context.Context, pod *corev1.Pod) step {
+	key := cache.MetaObjectToName(pod).String()
+	old := p.all[key]
+	if old != nil && (old.pod.UID != pod.UID || pod.DeletionTimestamp != nil) {
+		if !old.ended() {
+			return step{wait: lookAgain}
+		}
+		delete(p.all, key)
+		old = nil
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return step{remove: true}
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+	case old == nil:
+		p.all[key] = p.start(ctx, pod)
+	case !ready(pod):
+		old.again() // kube-controller-manager has called it unready while the node was away, or it is
+	}
+	return step{}
+}
+
+// gone ends the process of a pod that was deleted on the spot.
+func (p *programs) gone(key string) {
+	if old := p.all[key]; old != nil {
+		old.stop()
+		delete(p.all, key)
+	}
+}
+
+// wait returns when all processes have ended. Their context has ended before.
+func (p *programs) wait() { p.live.Wait() }
+
+// ended stops the process, and says whether it has.
+func (g *program) ended() bool {
+	g.stop()
+	select {
+	case <-g.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (g *program) again() {
+	select {
+	case g.recall <- struct{}{}:
+	default:
+	}
+}
+
+func (p *programs) start(ctx context.Context, pod *corev1.Pod) *program {
+	ctx, stop := context.WithCancel(ctx)
+	g := &program{
+		programs: p, pod: pod, dir: filepath.Join(p.dir, string(pod.UID)), stop: stop,
+		done: make(chan struct{}), recall: make(chan struct{}, 1),
+	}
+	p.live.Go(func() {
+		defer close(g.done)
+		defer stop()
+		g.run(ctx)
+		if err := os.RemoveAll(g.dir); err != nil {
+			klog.FromContext(ctx).Error(err, "left the folder of a pod", "pod", klog.KObj(pod))
+		}
+	})
+	return g
+}
+
+// run starts the process, and starts it again, until ctx ends or the pod is over.
+func (g *program) run(ctx context.Context) {
+	l := life{restarts: restartsOf(g.pod)}
+	var pause time.Duration
+	for ctx.Err() == nil {
+		cmd, err := g.prepare(ctx)
+		if err != nil {
+			g.tell(ctx, func(pod *corev1.Pod) *corev1.PodStatus {
+				return waiting(pod, l, "CreateContainerConfigError", err.Error(), metav1.Now())
+			})
+			g.sleep(ctx, retry)
+			continue
+		}
+		from := metav1.Now()
+		l = g.lead(ctx, cmd, l, from)
+		if ctx.Err() != nil {
+			return
+		}
+		if !again(g.pod.Spec.RestartPolicy, l.last.ExitCode) {
+			g.tell(ctx, func(pod *corev1.Pod) *corev1.PodStatus { return over(pod, l, metav1.Now()) })
+			return
+		}
+		pause = backoff(pause, time.Since(from.Time))
+		l.restarts++
+		back := fmt.Sprintf("back-off %s before it is started again", pause)
+		g.tell(ctx, func(pod *corev1.Pod) *corev1.PodStatus {
+			return waiting(pod, l, "CrashLoopBackOff", back, metav1.Now())
+		})
+		g.sleep(ctx, pause)
+	}
+}
+
+// lead runs the process to its end, and returns how that was.
+func (g *program) lead(ctx context.Context, cmd *exec.Cmd, l life, from metav1.Time) life {
+	exited := make(chan error, 1)
+	if _, err := cmd.StdinPipe(); err != nil { // held by cmd until the process ends
+		exited <- err
+	} else if err := cmd.Start(); err != nil {
+		exited <- err
+	} else {
+		l.pid = cmd.Process.Pid
+		go func() { exited <- cmd.Wait() }()
+		g.tell(ctx, func(pod *corev1.Pod) *corev1.PodStatus { return executing(pod, l, from) })
+	}
+	for {
+		select {
+		case err := <-exited:
+			l.last = terminated(cmd, from, metav1.Now())
+			if ctx.Err() == nil {
+				klog.FromContext(ctx).Info("process ended", "pod", klog.KObj(g.pod), "pid", l.pid, "how", fmt.Sprint(err))
+			}
+			return l
+		case <-g.recall:
+			g.tell(ctx, g.said)
+		case <-time.After(renewToken):
+			if err := g.writeToken(ctx); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "will retry", "pod", klog.KObj(g.pod))
+			}
+		}
+	}
+}
+
+// prepare writes the pod's files, and returns its process, about to be started.
+func (g *program) prepare(ctx context.Context) (*exec.Cmd, error) {
+	args, env, err := command(g.pod, g.dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.mount(ctx); err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, g.self, args...)
+	cmd.Dir = g.dir
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + g.dir}, env...)
+	// Ours come last, and so count.
+	cmd.Env = append(cmd.Env, clientcmd.RecommendedConfigPathEnvVar+"="+g.kubeconfigPath(), PodDir+"="+g.dir, parentPipe)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // the machine's log
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = grace
+	return cmd, nil
+}
+
+// tell writes a status until the API has taken it, or nobody wants it any more.
+func (g *program) tell(ctx context.Context, status func(*corev1.Pod) *corev1.PodStatus) {
+	g.said = status
+	pods := g.client.CoreV1().Pods(g.pod.Namespace)
+	_ = loop.Until(ctx, retry, func(ctx context.Context) error { // its end is ctx's
+		pod, err := pods.Get(ctx, g.pod.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && (pod.UID != g.pod.UID || pod.DeletionTimestamp != nil) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading pod %s: %w", klog.KObj(g.pod), err)
+		}
+		pod.Status = *status(pod)
+		if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("telling of pod %s: %w", klog.KObj(g.pod), err)
+		}
+		return nil
+	})
+}
+
+func (g *program) sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			return
+		case <-g.recall: // it is not ready, and has said so
+		}
+	}
+}

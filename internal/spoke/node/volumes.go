@@ -1,0 +1,100 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// The token of a pod's service account lives for tokenLife; a kubelet renews it when a
+// fifth of that is left.
+const (
+	tokenLife  = time.Hour
+	renewToken = tokenLife * 4 / 5
+)
+
+func (g *program) kubeconfigPath() string { return filepath.Join(g.dir, "kubeconfig") }
+func (g *program) tokenPath() string      { return filepath.Join(g.dir, "token") }
+
+// mount writes the files of the pod's volumes, anew at each start.
+func (g *program) mount(ctx context.Context) error {
+	if err := os.RemoveAll(g.dir); err != nil {
+		return fmt.Errorf("emptying the pod's folder: %w", err)
+	}
+	for _, v := range g.pod.Spec.Volumes {
+		dir := volumePath(g.dir, v.Name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("making the folder of volume %s: %w", v.Name, err)
+		}
+		if err := g.fill(ctx, v, dir); err != nil {
+			return fmt.Errorf("filling volume %s: %w", v.Name, err)
+		}
+	}
+	return nil
+}
+
+func (g *program) fill(ctx context.Context, v corev1.Volume, dir string) error {
+	switch {
+	case v.Secret != nil:
+		secret, err := g.client.CoreV1().Secrets(g.pod.Namespace).Get(ctx, v.Secret.SecretName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for name, content := range secret.Data {
+			if err := pki.WriteFile(filepath.Join(dir, name), content); err != nil {
+				return err
+			}
+		}
+		return nil
+	case v.Projected != nil: // the one that the API adds for the service account
+		return g.account(ctx)
+	case v.EmptyDir != nil:
+		return nil
+	}
+	return errors.New("local machines have secret, emptyDir and the service account's only")
+}
+
+// account writes a kubeconfig for the pod's service account. There is no other way to
+// it: what a client looks for inside a container is not there.
+func (g *program) account(ctx context.Context) error {
+	if err := g.writeToken(ctx); err != nil {
+		return err
+	}
+	const name = "pod"
+	raw, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: g.api.Host, CertificateAuthorityData: g.api.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {TokenFile: g.tokenPath()}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: g.pod.Namespace}},
+		CurrentContext: name,
+	})
+	if err != nil {
+		return err
+	}
+	return pki.WriteFile(g.kubeconfigPath(), raw)
+}
+
+// writeToken asks the API for a token that is good for as long as the pod is there.
+func (g *program) writeToken(ctx context.Context) error {
+	account := g.pod.Spec.ServiceAccountName
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64(tokenLife / time.Second)),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: g.pod.Name, UID: g.pod.UID},
+	}}
+	got, err := g.client.CoreV1().ServiceAccounts(g.pod.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("asking for a token of service account %s: %w", account, err)
+	}
+	return pki.WriteFile(g.tokenPath(), []byte(got.Status.Token))
+}
