@@ -36,7 +36,7 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import them, and should get nothing else",
 	},
 	"a decider is pure": {
-		about: []string{"internal/access", "internal/capacity/...", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
+		about: []string{"internal/access", "internal/agent/plan", "internal/capacity/...", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
 		allow: []string{"net/netip"}, // addresses as values
 		deny: []string{
 			"os/...", "io/...", "net/...", "log/...", "syscall", "context", "sync/...", "math/rand/...", "crypto/rand",
@@ -45,7 +45,7 @@ var rules = map[string]rule{
 		why: "the same snapshot must give the same plan, and a test must be able to try thousands: no client, clock, logger or randomness",
 	},
 	"a decider knows values, not packages that do things": {
-		about: []string{"internal/access", "internal/capacity", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/schedule"},
+		about: []string{"internal/access", "internal/agent/plan", "internal/capacity", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/schedule"},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/fault", "internal/cloud", "internal/csr", "internal/inventory/..."},
 		why:   "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
@@ -108,6 +108,12 @@ var rules = map[string]rule{
 		},
 		allow: []string{"internal/install/scrub"}, // what a secret looks like
 		why:   "it must do on any hub what it does on hotspare up",
+	},
+	"an agent does not know the hub's programs": {
+		about: []string{"internal/agent/..."},
+		deny:  []string{"internal/..."},
+		allow: []string{"internal/agent/...", "internal/patch"},
+		why:   "it runs on a data plane, and meets the hub in the API",
 	},
 	"only cmd puts everything together": {
 		about:  []string{"..."},

@@ -69,7 +69,7 @@ func hotspare(t *testing.T, args []string) error {
 	root.InitDefaultCompletionCmd()
 	found, rest, err := root.Find(args)
 	if err != nil || found == root {
-		first := slices.IndexFunc(args, func(a string) bool { return a == "up" || a == "down" })
+		first := slices.IndexFunc(args, func(a string) bool { return a == "up" || a == "down" || a == "agent" })
 		if first < 0 {
 			return parses(root, args)
 		}
