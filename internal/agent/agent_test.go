@@ -106,6 +106,13 @@ func (r *rig) planeFuncs() interceptor.Funcs {
 			if err := r.refuse("delete", o); err != nil {
 				return err
 			}
+			if o.GetObjectKind().GroupVersionKind() == plan.Namespace { // what is in it goes with it
+				for _, kind := range []*unstructured.Unstructured{oneOf(plan.ManagedKafka), oneOf(plan.Deployment)} {
+					if err := c.DeleteAllOf(ctx, kind, client.InNamespace(o.GetName())); err != nil {
+						return err
+					}
+				}
+			}
 			return c.Delete(ctx, o, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, a runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
