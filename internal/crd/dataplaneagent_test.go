@@ -34,8 +34,6 @@ func TestDataPlaneAgentsWithBadInput(t *testing.T) {
 		"a pool without ratio":         {pool(`"maxNodes":3`), "name one of nodesPerUnit and unitsPerNode"},
 		"a pool with two ratios":       {pool(`"maxNodes":3,"nodesPerUnit":3,"unitsPerNode":3`), "name one of nodesPerUnit and unitsPerNode"},
 		"a pool below nothing":         {pool(`"maxNodes":-1,"nodesPerUnit":3`), "maxNodes"},
-		"a unit on no node":            {pool(`"maxNodes":3,"nodesPerUnit":0`), "it is not a number of nodes above 0"},
-		"a request for disks":          {pool(`"maxNodes":3,"nodesPerUnit":3,"nodeRequests":{"disk":"1"}`), "nodeRequests can name cpu and memory only"},
 		"an instance":                  {instance(`"namespace":"n","name":"a","parameters":{"owners":["me"]}`), ""},
 		"an instance from nowhere":     {instance(`"name":"a"`), "namespace is missing"},
 		"a reserved one":               {`{"dataPlaneUID":"u","instances":[{"uid":"reserved-kafka-t-1","name":"reserved-kafka-t-1","reserved":true,"type":"t","size":"x1","units":1,"placementID":"p"}]}`, ""},

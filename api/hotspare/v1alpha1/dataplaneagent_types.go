@@ -58,7 +58,7 @@ type DataPlaneAgentSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=uid
-	// +kubebuilder:validation:MaxItems=5000
+	// +kubebuilder:validation:MaxItems=1000
 	Instances []AgentInstance `json:"instances,omitempty"`
 }
 
@@ -75,17 +75,14 @@ type AgentPool struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	MaxNodes int32 `json:"maxNodes"`
-	// NodesPerUnit and UnitsPerNode are as in the InstanceType.
+	// NodesPerUnit and UnitsPerNode are as in the InstanceType, whose rules they have passed.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == string ? isQuantity(self) && quantity(self).isGreaterThan(quantity('0')) && quantity(self).isLessThan(quantity('1001')) : type(self) == int && self > 0 && self <= 1000",message="it is not a number of nodes above 0 and up to 1000: write 3, or a fraction in quotes, such as \"0.1\""
 	NodesPerUnit *resource.Quantity `json:"nodesPerUnit,omitempty"`
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == string ? isQuantity(self) && quantity(self).isGreaterThan(quantity('0')) && quantity(self).isLessThan(quantity('1001')) : type(self) == int && self > 0 && self <= 1000",message="it is not a number of units above 0 and up to 1000: write 10, or a fraction in quotes, such as \"0.5\""
 	UnitsPerNode *resource.Quantity `json:"unitsPerNode,omitempty"`
 	// NodeRequests is what the pods of instances together ask for on one node of the
-	// type. Absent: 2900m of cpu and 17Gi of memory, which fit on 4 CPUs and 32 GB.
+	// type. Absent: 2900m of cpu and 17Gi of memory, which fit on 4 CPUs and 32 GB. Other names mean nothing.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory'])",message="nodeRequests can name cpu and memory only"
 	NodeRequests corev1.ResourceList `json:"nodeRequests,omitempty"`
 }
 

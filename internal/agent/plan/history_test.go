@@ -169,11 +169,11 @@ func (s *sim) removed(t *testing.T, step Step, old *unstructured.Unstructured) {
 }
 
 func TestHistories(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(16) {
 		s := &sim{Rand: rand.New(rand.NewPCG(seed, 1)), world: World{}, standIn: seed%2 == 0, lost: map[string]bool{}, ordered: map[string]bool{}}
 		s.spec.Pools = pools()
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			for range 60 {
+			for range 40 {
 				s.hub()
 				s.plane()
 				p := Decide(s.seen())

@@ -361,11 +361,12 @@ func TestHowManyPods(t *testing.T) {
 		pool  v1alpha1.AgentPool
 		want  string
 	}{
-		"three nodes a unit":  {2, v1alpha1.AgentPool{NodesPerUnit: quantity("3")}, "6 of map[cpu:2900m memory:17Gi] alone true"},
-		"one and a half":      {3, v1alpha1.AgentPool{NodesPerUnit: quantity("1500m")}, "5 of map[cpu:2900m memory:17Gi] alone true"},
-		"ten units a node":    {2, v1alpha1.AgentPool{NodesPerUnit: quantity("0.1")}, "2 of map[cpu:290m memory:1825361100] alone false"},
-		"three units a node":  {1, v1alpha1.AgentPool{UnitsPerNode: quantity("3")}, "1 of map[cpu:966m memory:6084537002] alone false"},
-		"a unit on two nodes": {1, v1alpha1.AgentPool{UnitsPerNode: quantity("0.5")}, "2 of map[cpu:2900m memory:17Gi] alone true"},
+		"three nodes a unit":                  {2, v1alpha1.AgentPool{NodesPerUnit: quantity("3")}, "6 of map[cpu:2900m memory:17Gi] alone true"},
+		"one and a half":                      {3, v1alpha1.AgentPool{NodesPerUnit: quantity("1500m")}, "5 of map[cpu:2900m memory:17Gi] alone true"},
+		"ten units a node":                    {2, v1alpha1.AgentPool{NodesPerUnit: quantity("0.1")}, "2 of map[cpu:290m memory:1825361100] alone false"},
+		"three units a node":                  {1, v1alpha1.AgentPool{UnitsPerNode: quantity("3")}, "1 of map[cpu:966m memory:6084537002] alone false"},
+		"no nodes a unit, which nobody means": {2, v1alpha1.AgentPool{NodesPerUnit: quantity("0")}, "2 of map[cpu:2900m memory:17Gi] alone true"},
+		"a unit on two nodes":                 {1, v1alpha1.AgentPool{UnitsPerNode: quantity("0.5")}, "2 of map[cpu:2900m memory:17Gi] alone true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, requests, alone := pods(c.units, c.pool)
