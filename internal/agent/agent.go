@@ -85,7 +85,7 @@ func (a *Agent) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 // The error says what was refused; the report says it, too.
 func (a *Agent) pass(ctx context.Context, to *v1alpha1.DataPlaneAgent) (v1alpha1.DataPlaneReport, error) {
 	if err := to.Whole(); err != nil {
-		return unable(to, v1alpha1.ReasonSpecUnreadable, "The DataPlaneAgent cannot be read: "+err.Error()), nil
+		return unable(to, v1alpha1.ReasonSpecUnreadable, "The DataPlaneAgent cannot be read: "+err.Error()), nil //nolint:nilerr // it is reported, and trying again is of no use
 	}
 	world, err := a.observe(ctx)
 	if err == nil {

@@ -34,7 +34,7 @@ import (
 
 // The agent of a local data plane makes what the hub lists, reports, survives kill -9,
 // ends with its machine, and can do nothing else.
-func TestAnAgentMakesAndReportsWhatIsListed(t *testing.T) {
+func TestAnAgentMakesAndReportsWhatIsListed(t *testing.T) { //nolint:tparallel // its parts are one story
 	h := shared(t)
 	ns := h.namespace(t)
 	pool := localPool(ns, "planes", 1, 1)

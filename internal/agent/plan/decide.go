@@ -80,12 +80,17 @@ func (d *decision) listed(in v1alpha1.AgentInstance) {
 		d.say(in, v1alpha1.AgentDeleting, "", "")
 	case ns != nil && going(ns):
 		d.say(in, v1alpha1.AgentProvisioning, v1alpha1.ReasonReplacing, "What was in its namespace is on its way out.")
-	case k != nil && !in.Reserved && (k.Spec.Deleted || going(k.Unstructured) || k.placement() != in.PlacementID):
+	case k != nil && !in.Reserved && k.past(in):
 		d.end(in, ns, k)
 		d.say(in, v1alpha1.AgentProvisioning, v1alpha1.ReasonReplacing, "What an earlier placement made is taken away first.")
 	default:
 		d.keep(in, ns, k)
 	}
+}
+
+// past says whether it is of a placement that is over.
+func (k *kafka) past(in v1alpha1.AgentInstance) bool {
+	return k.Spec.Deleted || going(k.Unstructured) || k.placement() != in.PlacementID
 }
 
 // keep has an instance made, or kept as it should be.
