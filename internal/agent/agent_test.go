@@ -340,6 +340,17 @@ func TestASilentDataPlaneIsTold(t *testing.T) {
 	}
 }
 
+func TestACacheDoesNotHideASilentDataPlane(t *testing.T) {
+	r := newRig(t)
+	r.settle(t)
+	r.Live = interceptor.NewClient(r.plane, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return errors.New("connection refused")
+	}})
+	if _, err := r.pass(t); err != nil || r.reported(t).Reason != v1alpha1.ReasonPlaneSilent {
+		t.Errorf("it says %+v, %v", r.reported(t), err)
+	}
+}
+
 func TestSomebodysNamespaceIsNotTouched(t *testing.T) {
 	theirs := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kafka-a"}}
 	r := newRig(t, theirs)
