@@ -44,8 +44,9 @@ test-sims: ## Run the tests of clouds against simulators from Debian; as root it
 HISTORY_STEPS ?= 1000000
 
 .PHONY: nightly
-nightly: ## Run random histories of pools and claims for HISTORY_STEPS steps, a million.
+nightly: ## Run random histories for HISTORY_STEPS steps, a million, from new seeds: pools and claims, and fleets.
 	go test -run Histories -timeout 120m -v ./internal/controller/clusterpool -history.steps=$(HISTORY_STEPS)
+	go test -run Histories -timeout 120m -v ./internal/capacity -capacity.seed=0 -capacity.steps=$(HISTORY_STEPS)
 
 FLIPS ?= 200
 
