@@ -48,21 +48,3 @@ func BenchmarkDecide(b *testing.B) {
 		}
 	}
 }
-
-// Not the figure, which depends on the machine: that nothing is quadratic.
-func TestManyDataPlanesTakeNoTimeOfTheirOwn(t *testing.T) {
-	took := func(planes int) time.Duration {
-		s := crowd(planes, 10, 100)
-		best := time.Hour
-		for range 3 {
-			began := time.Now()
-			capacity.Decide(s)
-			best = min(best, time.Since(began))
-		}
-		return best
-	}
-	small, large := took(500), took(10_000)
-	if large > 100*small {
-		t.Errorf("500 data planes took %s, twenty times as many %s", small, large)
-	}
-}
