@@ -79,6 +79,22 @@ func (r *runner) becomes(t *testing.T, want string) {
 	}
 }
 
+// says waits until the process has written all that it says at its start: it runs before.
+func (r *runner) says(t *testing.T, want string) {
+	t.Helper()
+	var got []byte
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		var err error
+		if got, err = os.ReadFile(filepath.Join(r.dir, "said")); os.IsNotExist(err) {
+			return false, nil
+		}
+		return len(got) >= len(want), err
+	})
+	if err != nil || string(got) != want {
+		t.Errorf("it was given %q, want %q (%v)", got, want, err)
+	}
+}
+
 func process(edits ...edit) *corev1.Pod {
 	return agentPod(append([]edit{func(p *corev1.Pod) { p.Namespace = "ns" }}, edits...)...)
 }
@@ -101,14 +117,8 @@ func TestAPodIsAProcess(t *testing.T) {
 		t.Errorf("to be done: %+v", s)
 	}
 	r.becomes(t, "Running, running, ready true, 0 restarts, process://")
-	said, err := os.ReadFile(filepath.Join(r.dir, "said"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	volume := filepath.Join(r.dir, "1", "volumes", "hub", "kubeconfig")
-	if want := "agent --file=" + volume + " --name=x /etc/hubs/other\nsecret\n1\n"; string(said) != want {
-		t.Errorf("it was given %q, want %q", said, want)
-	}
+	r.says(t, "agent --file="+volume+" --name=x /etc/hubs/other\nsecret\n1\n")
 	for _, f := range []string{volume, filepath.Join(r.dir, "1", "token"), filepath.Join(r.dir, "1", "kubeconfig")} {
 		if info, err := os.Stat(f); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v %v", f, info, err)
