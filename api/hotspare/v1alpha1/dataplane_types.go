@@ -265,26 +265,6 @@ type AgentStatus struct {
 	// Version is the agent's.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Report is what it last said, unjudged. What the hub believes of it is in
-	// status.capacity and status.versions.
-	// +optional
-	Report *AgentReport `json:"report,omitempty"`
-}
-
-// AgentReport is what an agent says. Nothing of it is believed before it was judged,
-// so it has no rules here: a report that is wrong has to be seen to be told of.
-type AgentReport struct {
-	// At is when it was made.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
-	At metav1.Time `json:"at"`
-	// Capacity is by type.
-	// +optional
-	Capacity map[string]ReportedCapacity `json:"capacity,omitempty"`
-	// Versions are what it can run.
-	// +optional
-	// +listType=atomic
-	Versions []OperatorVersion `json:"versions,omitempty"`
 }
 
 // ReportedCapacity is what an agent says of one type.
@@ -334,6 +314,9 @@ const (
 	AnnotationID          = "bf2.org/id"
 	AnnotationPlacementID = "bf2.org/placementId"
 )
+
+// FinalizerDataPlane keeps a DataPlane until what it holds is given back.
+const FinalizerDataPlane = "hotspare.io/data-plane"
 
 // DataPlaneList is a list of DataPlanes.
 //

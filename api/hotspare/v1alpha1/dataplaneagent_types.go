@@ -166,8 +166,20 @@ type DataPlaneAgentStatus struct {
 }
 
 // DataPlaneReport is what an agent says of its data plane. It is a heartbeat, too.
+// Nothing of it is believed before it was judged, so it has no rules here: a report that
+// is wrong has to be seen to be told of.
 type DataPlaneReport struct {
-	AgentReport `json:",inline"`
+	// At is when it was made.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	At metav1.Time `json:"at"`
+	// Capacity is by type.
+	// +optional
+	Capacity map[string]ReportedCapacity `json:"capacity,omitempty"`
+	// Versions are what it can run.
+	// +optional
+	// +listType=atomic
+	Versions []OperatorVersion `json:"versions,omitempty"`
 	// DataPlaneUID is that of the spec that it is about.
 	// +optional
 	DataPlaneUID string `json:"dataPlaneUID,omitempty"`

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -102,9 +104,20 @@ type ServiceInstanceStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Units int32 `json:"units,omitempty"`
+	// Placements is how often it was placed. It tells what one placement has brought
+	// about from what the next does.
+	// +optional
+	Placements int32 `json:"placements,omitempty"`
 	// Phase is how far it is.
 	// +optional
 	Phase InstancePhase `json:"phase,omitempty"`
+	// Versions are what it runs, as its data plane says.
+	// +optional
+	Versions InstanceVersions `json:"versions,omitempty"`
+	// Routes are how it is reached, as its data plane says.
+	// +optional
+	// +listType=atomic
+	Routes []InstanceRoute `json:"routes,omitempty"`
 	// Refusals are data planes that would not have it; none is asked again before its time.
 	// +optional
 	// +listType=map
@@ -138,6 +151,23 @@ const (
 	// InstanceIsReady is True while it can be used.
 	InstanceIsReady = "Ready"
 )
+
+// Reasons of Placed that are not of package capacity.
+const (
+	// ReasonPlaced is that of an instance that has a data plane.
+	ReasonPlaced = "Placed"
+	// ReasonNoRegion is that of one whose provider and region no FleetRegion has.
+	ReasonNoRegion = "NoRegion"
+)
+
+// FinalizerServiceInstance keeps a ServiceInstance until its data plane has nothing of
+// it. Without it none is placed.
+const FinalizerServiceInstance = "hotspare.io/service-instance"
+
+// PlacementID tells this placement of the instance from those before.
+func (i *ServiceInstance) PlacementID() string {
+	return fmt.Sprintf("%s-%d", i.UID, i.Status.Placements)
+}
 
 // ServiceInstanceList is a list of ServiceInstances.
 //

@@ -336,13 +336,13 @@ func TestJudge(t *testing.T) {
 			dp := plane("a")
 			last := v1alpha1.TypeCapacity{MaxNodes: 18, MaxUnits: 6, RemainingUnits: 5, UsedUnits: 1, ReportedAt: ago(time.Minute)}
 			dp.Status.Capacity["standard"] = last
-			r := &v1alpha1.AgentReport{At: *ago(tt.at), Capacity: tt.capacity}
+			dp.UID = "dp-1"
+			r := &v1alpha1.DataPlaneReport{DataPlaneUID: "dp-1", At: *ago(tt.at), Capacity: tt.capacity}
 			for _, v := range strings.Fields(tt.versions) {
 				r.Versions = append(r.Versions, v1alpha1.OperatorVersion{Strimzi: v})
 			}
-			dp.Status.Agent = &v1alpha1.AgentStatus{Report: r}
 			before := dp.DeepCopy()
-			j, told := facts.Judge(dp)
+			j, told := facts.Judge(dp, r)
 			if !told || j.Valid != (tt.says == "") || !strings.Contains(j.Condition.Message, tt.says) || j.Valid != (j.Condition.Status == metav1.ConditionTrue) {
 				t.Errorf("got %+v", j)
 			}
@@ -362,8 +362,13 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
-	if _, told := facts.Judge(plane("a")); told {
+	if _, told := facts.Judge(plane("a"), nil); told {
 		t.Error("an agent that has said nothing is judged")
+	}
+	dp := plane("a")
+	dp.UID = "dp-2"
+	if j, _ := facts.Judge(dp, &v1alpha1.DataPlaneReport{DataPlaneUID: "dp-1", Capacity: report(18, 6, 6)}); j.Valid || !strings.Contains(j.Condition.Message, `data plane "dp-1", and this one is "dp-2"`) {
+		t.Errorf("the report of another data plane: %+v", j)
 	}
 }
 

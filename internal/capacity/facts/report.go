@@ -32,14 +32,14 @@ type Judgement struct {
 
 // Judge looks at the last report of a data plane's agent: each type is one of the data
 // plane's, 0 ≤ remaining ≤ max, and the nodes are those that were made. A report is
-// believed as a whole or not at all. Without a report it is false.
-func Judge(dp *v1alpha1.DataPlane) (Judgement, bool) {
+// believed as a whole or not at all, and one that is about another data plane never.
+// Without a report it is false.
+func Judge(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) (Judgement, bool) {
 	j := Judgement{Capacity: dp.Status.Capacity, Versions: dp.Status.Versions}
 	j.Condition = metav1.Condition{Type: v1alpha1.DataPlaneReportValid, ObservedGeneration: dp.Generation}
-	if dp.Status.Agent == nil || dp.Status.Agent.Report == nil {
+	if r == nil {
 		return j, false
 	}
-	r := dp.Status.Agent.Report
 	faults := faultsOf(dp, r)
 	switch {
 	case len(faults) > 0:
@@ -73,7 +73,10 @@ func (j *Judgement) reject(reason, message string) {
 }
 
 // faultsOf lists all that is wrong with a report, by type.
-func faultsOf(dp *v1alpha1.DataPlane, r *v1alpha1.AgentReport) []string {
+func faultsOf(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) []string {
+	if r.DataPlaneUID != string(dp.UID) {
+		return []string{fmt.Sprintf("the report is of data plane %q, and this one is %q: install its agent anew", r.DataPlaneUID, dp.UID)}
+	}
 	var out []string
 	if len(r.Capacity) == 0 {
 		out = append(out, "the report tells of no type")
@@ -113,7 +116,7 @@ func twice(all []v1alpha1.OperatorVersion) []string {
 }
 
 // stale reports whether something later was believed already.
-func stale(dp *v1alpha1.DataPlane, r *v1alpha1.AgentReport) bool {
+func stale(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) bool {
 	for name := range r.Capacity {
 		if at := dp.Status.Capacity[name].ReportedAt; at != nil && r.At.Time.Before(at.Time) {
 			return true
