@@ -160,6 +160,31 @@ const (
 	ReasonNoRegion = "NoRegion"
 )
 
+// Reasons of Ready. Of an instance that can be used or is being made, and of one that
+// failed, it is the data plane's, if that gives one.
+const (
+	// ReasonInstanceReady: it can be used.
+	ReasonInstanceReady = "Ready"
+	// ReasonInstanceProvisioning: its data plane makes it.
+	ReasonInstanceProvisioning = "Provisioning"
+	// ReasonInstanceFailed: its data plane cannot make it.
+	ReasonInstanceFailed = "Failed"
+	// ReasonInstanceDeleting: it is being taken away.
+	ReasonInstanceDeleting = "Deleting"
+	// ReasonNotPlaced: it has no data plane; condition Placed says why.
+	ReasonNotPlaced = "NotPlaced"
+	// ReasonRejected: its data plane will not have it, after it had it already.
+	ReasonRejected = "Rejected"
+	// ReasonTakenAway: its data plane takes it away, or has, and nobody wanted that.
+	ReasonTakenAway = "TakenAway"
+	// ReasonNotReported: its data plane does not tell of it.
+	ReasonNotReported = "NotReported"
+	// ReasonAgentSilent: the agent of its data plane is not heard of. The phase is the last that was.
+	ReasonAgentSilent = "AgentSilent"
+	// ReasonDataPlaneGone: its data plane is gone, or is being given back.
+	ReasonDataPlaneGone = "DataPlaneGone"
+)
+
 // FinalizerServiceInstance keeps a ServiceInstance until its data plane has nothing of
 // it. Without it none is placed.
 const FinalizerServiceInstance = "hotspare.io/service-instance"

@@ -1,0 +1,59 @@
+package serviceinstance
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/patch"
+)
+
+// act does what was decided: one write, on the version of the instance that was read.
+func (r *Reconciler) act(ctx context.Context, before *v1alpha1.ServiceInstance, d decision) error {
+	after := before.DeepCopy()
+	if d.finalizer != "" {
+		if d.finalizer == hold {
+			controllerutil.AddFinalizer(after, v1alpha1.FinalizerServiceInstance)
+		} else {
+			controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerServiceInstance)
+		}
+		if _, err := patch.Object(ctx, r.Client, before, after); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("%s: %w", d.finalizer, err)
+		}
+		return nil
+	}
+	after.Status = d.status
+	wrote, err := patch.Status(ctx, r.Client, before, after)
+	if err != nil {
+		return fmt.Errorf("writing the status of ServiceInstance %s: %w", client.ObjectKeyFromObject(before), err)
+	}
+	if wrote && before.Status.Phase != after.Status.Phase {
+		r.announce(after)
+	}
+	return nil
+}
+
+// announce tells of a phase that the instance has come into.
+func (r *Reconciler) announce(i *v1alpha1.ServiceInstance) {
+	why := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.InstanceIsReady)
+	kind := corev1.EventTypeNormal
+	switch i.Status.Phase {
+	case v1alpha1.InstanceFailed:
+		kind = corev1.EventTypeWarning
+	case v1alpha1.InstancePending:
+		kind, why = corev1.EventTypeWarning, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.InstancePlaced)
+	}
+	if why == nil {
+		why = &metav1.Condition{Reason: string(i.Status.Phase)}
+	}
+	r.Events.Eventf(i, nil, kind, why.Reason, "Follow", "%s: %s", i.Status.Phase, cut(why.Message, maxNote))
+}
+
+// maxNote keeps an event's note within the 1,024 bytes that the API server takes.
+const maxNote = 900

@@ -1,0 +1,328 @@
+package serviceinstance
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+// situation is what an instance depends on besides itself.
+type situation struct {
+	now time.Time
+	// region is whether there is a FleetRegion of its provider and region.
+	region bool
+	// planes are those that may be the data plane that its status names, the likeliest
+	// first. Without any the data plane is gone: the API server was asked.
+	planes []plane
+	// traces are other data planes that may have something of an earlier placement, as
+	// NAMESPACE/NAME. They are known only when the instance is to be let go.
+	traces []string
+}
+
+// plane is a data plane, and what its agent says of the instance.
+type plane struct {
+	namespace, name string
+	// home is whether it is in the namespace of the FleetRegion that counts.
+	home bool
+	state
+	// traced is whether its agent knows of the instance at all.
+	traced bool
+	// deaf is whether the agent lives and its data plane does not answer it.
+	deaf bool
+	// says is what the agent said last of this placement of the instance; nil without.
+	says *v1alpha1.InstanceReport
+}
+
+// state is what matters of a data plane to all its instances. It is comparable.
+type state struct {
+	// over is whether its cluster is given back: there is no way back from that.
+	over bool
+	// silent is whether its agent is not heard of.
+	silent bool
+	// unreadable is why it cannot be read; "" when it can.
+	unreadable string
+}
+
+// Changes of our finalizer.
+const (
+	hold = "holding the instance"
+	drop = "letting the instance go"
+)
+
+// decision is what becomes of an instance.
+type decision struct {
+	// finalizer is hold, drop or nothing. With one of them the status is not written.
+	finalizer string
+	status    v1alpha1.ServiceInstanceStatus
+	// next is when to look again though nothing changed; 0 when only a change matters.
+	next time.Duration
+}
+
+// refusedFor is how long a data plane that would not have an instance is not asked again.
+const refusedFor = 10 * time.Minute
+
+// maxRefusals is how many the API keeps.
+const maxRefusals = 32
+
+// decide says what becomes of an instance. Its place it never chooses, and takes it away
+// only from one that its data plane would not have and that has never been used there.
+func decide(i *v1alpha1.ServiceInstance, s situation) decision {
+	d := &draft{i: i, situation: s, decision: decision{status: *i.Status.DeepCopy()}}
+	held := slices.Contains(i.Finalizers, v1alpha1.FinalizerServiceInstance)
+	switch {
+	case i.DeletionTimestamp != nil && !held:
+		return d.decision
+	case i.DeletionTimestamp != nil:
+		d.leave()
+	case !held:
+		d.finalizer = hold
+		return d.decision
+	case i.Status.DataPlaneName == "":
+		d.wait()
+	default:
+		d.follow()
+	}
+	d.prune()
+	return d.decision
+}
+
+// draft is a decision that is being made.
+type draft struct {
+	i *v1alpha1.ServiceInstance
+	situation
+	decision
+}
+
+// leave lets an instance go of which nothing is left, and tells of any other what it
+// waits for.
+//
+// A place that is booked for it, and that it has not been told of, does not hold it: a
+// data plane makes only what has been told. And it is told no more, since its version is
+// another from the moment of its deletion. The booking ends when the instance is gone.
+func (d *draft) leave() {
+	reason, words := d.holds()
+	if words == "" {
+		d.finalizer = drop
+		return
+	}
+	d.status.Phase = v1alpha1.InstanceDeleting
+	d.ready(metav1.ConditionFalse, reason, words)
+}
+
+// holds says what an instance that is being deleted waits for; "" when for nothing.
+func (d *draft) holds() (reason, words string) {
+	for _, p := range d.planes {
+		name := "data plane " + p.name
+		switch {
+		case p.over, p.says != nil && p.says.Phase == v1alpha1.AgentDeleted && p.unreadable == "":
+		case p.unreadable != "":
+			return hivev1.ReasonUnreadable, fmt.Sprintf("It is kept until %s can be read: %s.", name, p.unreadable)
+		case p.silent:
+			return v1alpha1.ReasonAgentSilent, fmt.Sprintf("It is kept until %s has taken it away, and the agent there is not heard of: look at its pod. "+
+				"If the cluster is lost, delete the DataPlane.", name)
+		case p.deaf:
+			return v1alpha1.ReasonPlaneSilent, fmt.Sprintf("It is kept until %s has taken it away, and the API there does not answer.", name)
+		case !p.home:
+			return v1alpha1.ReasonNoRegion, fmt.Sprintf("It is kept until %s in namespace %s has taken it away, and no FleetRegion of %s counts there any more.",
+				name, p.namespace, d.where())
+		default:
+			return v1alpha1.ReasonInstanceDeleting, fmt.Sprintf("%s takes it away.", capital(name))
+		}
+	}
+	if len(d.traces) > 0 {
+		return v1alpha1.ReasonInstanceDeleting, fmt.Sprintf("It is kept until data plane %s, which had it before, says that nothing of it is left there. "+
+			"See that DataPlane's conditions.", strings.Join(d.traces, " and "))
+	}
+	return "", ""
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+func (d *draft) where() string {
+	return fmt.Sprintf("provider %s and region %s", d.i.Spec.Provider, d.i.Spec.Region)
+}
+
+// wait is about an instance without a data plane. Package fleetregion tells of it, unless
+// there is no region that could.
+func (d *draft) wait() {
+	if !d.region {
+		d.status.Phase = v1alpha1.InstancePending
+		d.set(v1alpha1.InstancePlaced, metav1.ConditionFalse, v1alpha1.ReasonNoRegion,
+			fmt.Sprintf("No FleetRegion has %s: make one, or order where there is one.", d.where()))
+	}
+	// It says so only if it said something else: whoever is new is being placed at this
+	// very moment, and that would have to wait for another version of it.
+	if meta.FindStatusCondition(d.status.Conditions, v1alpha1.InstanceIsReady) != nil {
+		d.ready(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
+	}
+}
+
+// follow is about an instance that has a data plane.
+func (d *draft) follow() {
+	d.status.ObservedGeneration = d.i.Generation
+	if len(d.planes) == 0 {
+		d.gone(fmt.Sprintf("Data plane %s does not exist any more", d.i.Status.DataPlaneName))
+		return
+	}
+	p := d.planes[0]
+	switch {
+	case p.unreadable != "":
+		d.unknown(hivev1.ReasonUnreadable, fmt.Sprintf("What its data plane %s says cannot be read: %s.", p.name, p.unreadable))
+	case p.over:
+		d.gone(fmt.Sprintf("The cluster of data plane %s was given back", p.name))
+	case !p.home:
+		d.unknown(v1alpha1.ReasonNoRegion, fmt.Sprintf("It is on data plane %s in namespace %s, and no FleetRegion of %s counts there any more: make it again, "+
+			"or delete a younger one elsewhere that took its place.", p.name, p.namespace, d.where()))
+	default:
+		d.hear(p)
+	}
+}
+
+// gone is an instance that has lost its data plane. It is not placed anew: what it held
+// is not on any other, and whoever used it has to know.
+func (d *draft) gone(what string) {
+	d.status.Phase = v1alpha1.InstanceFailed
+	d.ready(metav1.ConditionFalse, v1alpha1.ReasonDataPlaneGone,
+		what+", and with it what was there of this instance. Delete the instance and order another; or, if the cluster is still there, make the DataPlane again.")
+}
+
+// unknown keeps what was known last.
+func (d *draft) unknown(reason, words string) {
+	d.status.Phase = cmp.Or(d.status.Phase, v1alpha1.InstanceProvisioning)
+	d.ready(metav1.ConditionUnknown, reason, words)
+}
+
+// hear makes an instance's status of what its data plane says of it.
+func (d *draft) hear(p plane) {
+	r := p.says
+	if r != nil && r.Phase == v1alpha1.AgentRejected && !d.used() {
+		d.refused(p)
+		return
+	}
+	switch {
+	case r == nil && d.used():
+		d.unknown(v1alpha1.ReasonNotReported, fmt.Sprintf("Data plane %s does not tell of it any more: see the DataPlaneAgent of that name.", p.name))
+	case r == nil:
+		d.status.Phase = v1alpha1.InstanceProvisioning
+		d.ready(metav1.ConditionFalse, v1alpha1.ReasonInstanceProvisioning, fmt.Sprintf("Data plane %s has not told of it yet.", p.name))
+	default:
+		d.told(p.name, r)
+	}
+	switch {
+	case p.silent:
+		d.unknown(v1alpha1.ReasonAgentSilent, fmt.Sprintf("The agent of data plane %s is not heard of: %s is what it said last. Look at its pod there.", p.name, d.status.Phase))
+	case p.deaf:
+		d.unknown(v1alpha1.ReasonPlaneSilent, fmt.Sprintf("The API of data plane %s does not answer its agent: %s is what was known last.", p.name, d.status.Phase))
+	}
+}
+
+// used is whether the instance has ever been there for its users, on this data plane. It
+// may hold something then.
+func (d *draft) used() bool {
+	return d.i.Status.Phase == v1alpha1.InstanceReady || d.i.Status.Versions != v1alpha1.InstanceVersions{} || len(d.i.Status.Routes) > 0
+}
+
+// told copies what a data plane tells of an instance.
+func (d *draft) told(name string, r *v1alpha1.InstanceReport) {
+	if r.Versions != (v1alpha1.InstanceVersions{}) {
+		d.status.Versions = r.Versions
+	}
+	if len(r.Routes) > 0 {
+		d.status.Routes = r.Routes[:min(len(r.Routes), maxRoutes)]
+	}
+	say := func(phase v1alpha1.InstancePhase, status metav1.ConditionStatus, reason, words string) {
+		d.status.Phase = phase
+		d.ready(status, word(r.Reason, reason), cmp.Or(cut(r.Message, maxMessage), words))
+	}
+	switch r.Phase {
+	case v1alpha1.AgentReady:
+		say(v1alpha1.InstanceReady, metav1.ConditionTrue, v1alpha1.ReasonInstanceReady, "It can be used.")
+	case v1alpha1.AgentProvisioning:
+		say(v1alpha1.InstanceProvisioning, metav1.ConditionFalse, v1alpha1.ReasonInstanceProvisioning, "Data plane "+name+" makes it.")
+	case v1alpha1.AgentFailed:
+		say(v1alpha1.InstanceFailed, metav1.ConditionFalse, v1alpha1.ReasonInstanceFailed, "Data plane "+name+" cannot make it.")
+	case v1alpha1.AgentRejected:
+		d.status.Phase = v1alpha1.InstanceFailed
+		d.ready(metav1.ConditionFalse, v1alpha1.ReasonRejected, fmt.Sprintf("Data plane %s will not have it any more, and it is not placed elsewhere, since it has been in use: %s",
+			name, cmp.Or(cut(r.Message, maxMessage), "it does not say why.")))
+	case v1alpha1.AgentDeleting, v1alpha1.AgentDeleted:
+		d.status.Phase = v1alpha1.InstanceFailed
+		d.ready(metav1.ConditionFalse, v1alpha1.ReasonTakenAway,
+			fmt.Sprintf("Data plane %s has taken it away, and here nobody has deleted it: delete it, and order another.", name))
+	default:
+		d.unknown(v1alpha1.ReasonNotReported, fmt.Sprintf("Data plane %s has it, and has not been told to: see the DataPlaneAgent of that name.", name))
+	}
+}
+
+// refused has an instance placed elsewhere that its data plane would not have. Who
+// refuses, and that it is free again, is one write: neither is lost without the other.
+func (d *draft) refused(p plane) {
+	words := cmp.Or(cut(p.says.Message, maxMessage), cut(p.says.Reason, maxReason), "it does not say why.")
+	st := &d.status
+	st.Refusals = slices.DeleteFunc(st.Refusals, func(r v1alpha1.Refusal) bool { return r.DataPlaneName == p.name || !d.now.Before(r.Until.Time) })
+	if len(st.Refusals) >= maxRefusals {
+		slices.SortStableFunc(st.Refusals, func(a, b v1alpha1.Refusal) int { return b.Until.Compare(a.Until.Time) })
+		st.Refusals = st.Refusals[:maxRefusals-1]
+	}
+	st.Refusals = append(st.Refusals, v1alpha1.Refusal{DataPlaneName: p.name, Until: metav1.NewTime(d.now.Add(refusedFor)), Message: words})
+	st.DataPlaneName, st.Phase = "", v1alpha1.InstancePending
+	d.set(v1alpha1.InstancePlaced, metav1.ConditionFalse, string(capacity.Refused), fmt.Sprintf("Data plane %s would not have it: %s", p.name, words))
+	d.ready(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
+}
+
+// prune drops refusals that are over, and says when the next is: nobody else will.
+func (d *draft) prune() {
+	d.status.Refusals = slices.DeleteFunc(d.status.Refusals, func(r v1alpha1.Refusal) bool { return !d.now.Before(r.Until.Time) })
+	for _, r := range d.status.Refusals {
+		if left := r.Until.Sub(d.now); d.next == 0 || left < d.next {
+			d.next = left
+		}
+	}
+}
+
+func (d *draft) ready(status metav1.ConditionStatus, reason, words string) {
+	d.set(v1alpha1.InstanceIsReady, status, reason, words)
+}
+
+func (d *draft) set(kind string, status metav1.ConditionStatus, reason, words string) {
+	meta.SetStatusCondition(&d.status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: words,
+		ObservedGeneration: d.i.Generation, LastTransitionTime: metav1.NewTime(d.now),
+	})
+}
+
+// What an agent says is not checked by the schema: a report that is wrong must be seen. In
+// an instance's status it would be, so it is made to fit.
+const (
+	maxReason  = 128
+	maxMessage = 1024
+	maxRoutes  = 64
+)
+
+var aWord = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+
+// word is a reason as conditions may have it, or another instead.
+func word(reason, otherwise string) string {
+	if len(reason) > maxReason || !aWord.MatchString(reason) {
+		return otherwise
+	}
+	return reason
+}
+
+// cut keeps the first bytes of a text, in whole characters.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return strings.ToValidUTF8(text, "")
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

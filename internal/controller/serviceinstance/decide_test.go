@@ -1,0 +1,224 @@
+package serviceinstance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// newInstance is one that is held and on no data plane.
+func newInstance(edit ...func(*v1alpha1.ServiceInstance)) *v1alpha1.ServiceInstance {
+	i := &v1alpha1.ServiceInstance{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "k", UID: "u", Generation: 3, Finalizers: []string{v1alpha1.FinalizerServiceInstance},
+	}}
+	i.Spec = v1alpha1.ServiceInstanceSpec{Type: "standard", Size: "x1", Provider: "aws", Region: "us-east-1"}
+	for _, e := range edit {
+		e(i)
+	}
+	return i
+}
+
+// on has it on a data plane, in a phase.
+func on(plane string, phase v1alpha1.InstancePhase) func(*v1alpha1.ServiceInstance) {
+	return func(i *v1alpha1.ServiceInstance) {
+		i.Status.DataPlaneName, i.Status.Phase, i.Status.Placements, i.Status.Units = plane, phase, 1, 1
+	}
+}
+
+func free(i *v1alpha1.ServiceInstance) { i.Finalizers = nil }
+
+func doomed(i *v1alpha1.ServiceInstance) { i.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }
+
+func reaches(i *v1alpha1.ServiceInstance) {
+	i.Status.Versions.Kafka = "3.9.0"
+}
+
+// says is a data plane p of the region whose agent tells that of the instance.
+func says(phase v1alpha1.AgentPhase, words ...string) plane {
+	p := plane{namespace: "fleet", name: "p", home: true}
+	if phase != "" {
+		p.says = &v1alpha1.InstanceReport{UID: "u", Phase: phase, Message: strings.Join(words, " ")}
+	}
+	return p
+}
+
+func with(p plane, edit func(*plane)) []plane {
+	edit(&p)
+	return []plane{p}
+}
+
+// words is a decision in short: what is done with the finalizer, or phase and Ready, and
+// Placed if it was touched.
+func words(d decision) string {
+	if d.finalizer != "" {
+		return d.finalizer
+	}
+	out := string(d.status.Phase)
+	if c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.InstanceIsReady); c != nil {
+		out += fmt.Sprintf(" Ready=%s/%s", c.Status, c.Reason)
+	}
+	if c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.InstancePlaced); c != nil {
+		out += fmt.Sprintf(" Placed=%s/%s", c.Status, c.Reason)
+	}
+	if d.status.DataPlaneName != "" {
+		out += " on " + d.status.DataPlaneName
+	}
+	for _, r := range d.status.Refusals {
+		out += " not " + r.DataPlaneName
+	}
+	return out
+}
+
+func TestDecide(t *testing.T) {
+	pending, ready := on("p", v1alpha1.InstanceProvisioning), on("p", v1alpha1.InstanceReady)
+	is := func(edit ...func(*v1alpha1.ServiceInstance)) *v1alpha1.ServiceInstance { return newInstance(edit...) }
+	silent := func(p *plane) { p.silent = true }
+	for name, tc := range map[string]struct {
+		instance *v1alpha1.ServiceInstance
+		planes   []plane
+		want     string
+	}{
+		"a new one is held before anything else":                    {is(free), nil, "holding the instance"},
+		"one without a place is left to its region":                 {is(), nil, ""},
+		"one that is placed is being made":                          {is(pending), []plane{says("")}, "Provisioning Ready=False/Provisioning on p"},
+		"one that is being made":                                    {is(pending), []plane{says(v1alpha1.AgentProvisioning)}, "Provisioning Ready=False/Provisioning on p"},
+		"one that can be used":                                      {is(pending), []plane{says(v1alpha1.AgentReady)}, "Ready Ready=True/Ready on p"},
+		"one that cannot be made":                                   {is(pending), []plane{says(v1alpha1.AgentFailed)}, "Failed Ready=False/Failed on p"},
+		"one that failed and recovers":                              {is(on("p", v1alpha1.InstanceFailed)), []plane{says(v1alpha1.AgentReady)}, "Ready Ready=True/Ready on p"},
+		"one that is not told of any more keeps its phase":          {is(ready), []plane{says("")}, "Ready Ready=Unknown/NotReported on p"},
+		"one that is told of as not listed keeps its phase":         {is(ready), []plane{says(v1alpha1.AgentUnlisted)}, "Ready Ready=Unknown/NotReported on p"},
+		"a phase that nobody knows changes none":                    {is(ready), []plane{says("Dancing")}, "Ready Ready=Unknown/NotReported on p"},
+		"one that was taken away and should not have been":          {is(ready), []plane{says(v1alpha1.AgentDeleted)}, "Failed Ready=False/TakenAway on p"},
+		"a silent agent: it keeps its phase":                        {is(ready), with(says(v1alpha1.AgentReady), silent), "Ready Ready=Unknown/AgentSilent on p"},
+		"a silent agent that has told of it first":                  {is(pending), with(says(v1alpha1.AgentFailed), silent), "Failed Ready=Unknown/AgentSilent on p"},
+		"a data plane that does not answer its agent":               {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.deaf = true }), "Ready Ready=Unknown/DataPlaneSilent on p"},
+		"a data plane that cannot be read":                          {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.unreadable = "x" }), "Ready Ready=Unknown/Unreadable on p"},
+		"a data plane that is gone: it is not placed anew":          {is(ready), nil, "Failed Ready=False/DataPlaneGone on p"},
+		"a data plane that is given back":                           {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.over = true }), "Failed Ready=False/DataPlaneGone on p"},
+		"a data plane whose region is elsewhere now":                {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.home = false }), "Ready Ready=Unknown/NoRegion on p"},
+		"one that is refused is free again, in the same write":      {is(pending), []plane{says(v1alpha1.AgentRejected, "no room")}, "Pending Ready=False/NotPlaced Placed=False/Refused not p"},
+		"one that has been in use is not placed elsewhere":          {is(ready), []plane{says(v1alpha1.AgentRejected)}, "Failed Ready=False/Rejected on p"},
+		"nor one that had versions once":                            {is(pending, reaches), []plane{says(v1alpha1.AgentRejected)}, "Failed Ready=False/Rejected on p"},
+		"never placed and deleted: it goes":                         {is(doomed), nil, "letting the instance go"},
+		"deleted, and not ours any more":                            {is(doomed, free), nil, ""},
+		"deleted: its data plane takes it away":                     {is(ready, doomed), []plane{says(v1alpha1.AgentReady)}, "Deleting Ready=False/Deleting on p"},
+		"deleted, and its data plane has not heard of it":           {is(pending, doomed), []plane{says("")}, "Deleting Ready=False/Deleting on p"},
+		"deleted, and refused: the data plane has to say so":        {is(pending, doomed), []plane{says(v1alpha1.AgentRejected)}, "Deleting Ready=False/Deleting on p"},
+		"deleted, and not listed: the data plane has it":            {is(ready, doomed), []plane{says(v1alpha1.AgentUnlisted)}, "Deleting Ready=False/Deleting on p"},
+		"deleted, and nothing is left":                              {is(ready, doomed), []plane{says(v1alpha1.AgentDeleted)}, "letting the instance go"},
+		"deleted, nothing is left, and the agent is silent by now":  {is(ready, doomed), with(says(v1alpha1.AgentDeleted), silent), "letting the instance go"},
+		"deleted, and the agent is silent":                          {is(ready, doomed), with(says(v1alpha1.AgentReady), silent), "Deleting Ready=False/AgentSilent on p"},
+		"deleted, and the data plane does not answer":               {is(ready, doomed), with(says(v1alpha1.AgentReady), func(p *plane) { p.deaf = true }), "Deleting Ready=False/DataPlaneSilent on p"},
+		"deleted, and the data plane cannot be read":                {is(ready, doomed), with(says(v1alpha1.AgentDeleted), func(p *plane) { p.unreadable = "x" }), "Deleting Ready=False/Unreadable on p"},
+		"deleted, and the data plane is gone":                       {is(ready, doomed), nil, "letting the instance go"},
+		"deleted, and the cluster is given back":                    {is(ready, doomed), with(says(v1alpha1.AgentReady), func(p *plane) { p.over = true }), "letting the instance go"},
+		"deleted, and the region is gone: the data plane is not":    {is(ready, doomed), with(says(v1alpha1.AgentReady), func(p *plane) { p.home = false }), "Deleting Ready=False/NoRegion on p"},
+		"deleted, the region is gone, and the data plane knows it":  {is(ready, doomed), with(says(v1alpha1.AgentDeleted), func(p *plane) { p.home = false }), "letting the instance go"},
+		"deleted, and two data planes of the name may have it":      {is(ready, doomed), []plane{says(v1alpha1.AgentDeleted), says(v1alpha1.AgentReady)}, "Deleting Ready=False/Deleting on p"},
+		"a reason that conditions cannot have is replaced by ours":  {is(pending), with(says(v1alpha1.AgentFailed), func(p *plane) { p.says.Reason = "no way!" }), "Failed Ready=False/Failed on p"},
+		"a reason of the operator's is kept":                        {is(pending), with(says(v1alpha1.AgentFailed), func(p *plane) { p.says.Reason = "Broken" }), "Failed Ready=False/Broken on p"},
+		"a reason that is too long is replaced, too":                {is(pending), with(says(v1alpha1.AgentFailed), func(p *plane) { p.says.Reason = strings.Repeat("a", 200) }), "Failed Ready=False/Failed on p"},
+		"one whose region is not heard of keeps what it has, if so": {is(ready), with(says(""), silent), "Ready Ready=Unknown/AgentSilent on p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := words(decide(tc.instance, situation{now: noon, region: true, planes: tc.planes})); got != tc.want {
+				t.Errorf("\ngot  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestOneWithoutARegionIsTold(t *testing.T) {
+	d := decide(newInstance(), situation{now: noon})
+	if got := words(d); got != "Pending Placed=False/NoRegion" {
+		t.Errorf("got %q", got)
+	}
+	if c := d.status.Conditions[0]; !strings.Contains(c.Message, "provider aws and region us-east-1") || c.ObservedGeneration != 3 {
+		t.Errorf("it says %+v", c)
+	}
+}
+
+// What an earlier placement has left is waited for, though the instance has no data plane.
+func TestTracesHoldADeletedInstance(t *testing.T) {
+	d := decide(newInstance(doomed), situation{now: noon, region: true, traces: []string{"fleet/old"}})
+	if got := words(d); got != "Deleting Ready=False/Deleting" {
+		t.Errorf("got %q", got)
+	}
+	if c := d.status.Conditions[0]; !strings.Contains(c.Message, "fleet/old") {
+		t.Errorf("it says %q", c.Message)
+	}
+}
+
+func refusal(plane string, until time.Duration) v1alpha1.Refusal {
+	return v1alpha1.Refusal{DataPlaneName: plane, Until: metav1.NewTime(noon.Add(until))}
+}
+
+func TestARefusalIsRemembered(t *testing.T) {
+	i := newInstance(on("p", v1alpha1.InstanceProvisioning))
+	i.Status.Refusals = []v1alpha1.Refusal{refusal("p", -time.Minute), refusal("over", 0), refusal("q", time.Minute)}
+	d := decide(i, situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentRejected, "It takes 2 units, and 1 is left.")}})
+	if got := words(d); got != "Pending Ready=False/NotPlaced Placed=False/Refused not q not p" || d.next != time.Minute {
+		t.Errorf("got %q, next in %s", got, d.next)
+	}
+	last := d.status.Refusals[1]
+	if !last.Until.Time.Equal(noon.Add(10*time.Minute)) || last.Message != "It takes 2 units, and 1 is left." {
+		t.Errorf("it is %+v", last)
+	}
+}
+
+func TestRefusalsAreDroppedWhenTheirTimeHasCome(t *testing.T) {
+	i := newInstance()
+	i.Status.Refusals = []v1alpha1.Refusal{refusal("p", 0), refusal("q", time.Second), refusal("r", time.Minute)}
+	d := decide(i, situation{now: noon, region: true})
+	if got := words(d); got != " not q not r" || d.next != time.Second {
+		t.Errorf("got %q, next in %s", got, d.next)
+	}
+}
+
+func TestTheRefusalThatEndsFirstMakesRoomForAnother(t *testing.T) {
+	i := newInstance(on("p", v1alpha1.InstanceProvisioning))
+	for n := range maxRefusals {
+		i.Status.Refusals = append(i.Status.Refusals, refusal(fmt.Sprintf("q%d", n), time.Duration(n+1)*time.Second))
+	}
+	d := decide(i, situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentRejected)}})
+	got := words(d)
+	if len(d.status.Refusals) != maxRefusals || strings.Contains(got, "not q0 ") || !strings.Contains(got, "not q1 ") && !strings.HasSuffix(got, "not q1") || !strings.Contains(got, "not p") {
+		t.Errorf("%d: %s", len(d.status.Refusals), got)
+	}
+}
+
+func TestWhatADataPlaneTellsIsCopied(t *testing.T) {
+	p := says(v1alpha1.AgentReady, strings.Repeat("é", 1000))
+	p.says.Versions = v1alpha1.InstanceVersions{Kafka: "3.9.0"}
+	p.says.Routes = make([]v1alpha1.InstanceRoute, 100)
+	d := decide(newInstance(on("p", v1alpha1.InstanceProvisioning)), situation{now: noon, region: true, planes: []plane{p}})
+	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.InstanceIsReady)
+	if d.status.Versions.Kafka != "3.9.0" || len(d.status.Routes) != maxRoutes || len(c.Message) > maxMessage+3 || d.status.ObservedGeneration != 3 {
+		t.Errorf("it is %+v", d.status)
+	}
+	i := newInstance()
+	i.Status = d.status
+	d = decide(i, situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentProvisioning)}})
+	if d.status.Versions.Kafka != "3.9.0" || len(d.status.Routes) != maxRoutes {
+		t.Errorf("what was known is lost: %+v", d.status)
+	}
+}
+
+func TestNothingIsWrittenTwice(t *testing.T) {
+	s := situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentReady)}}
+	i := newInstance(on("p", v1alpha1.InstanceProvisioning))
+	i.Status = decide(i, s).status
+	s.now = noon.Add(time.Hour)
+	if got := decide(i, s).status; fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", i.Status) {
+		t.Errorf("it was %+v, and is %+v", i.Status, got)
+	}
+}

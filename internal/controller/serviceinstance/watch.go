@@ -1,0 +1,207 @@
+package serviceinstance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// Indexes. Other controllers of the same cache have theirs.
+const (
+	// byPlace indexes FleetRegions and ServiceInstances by provider and region.
+	byPlace = "serviceinstance.place"
+	// byPlane indexes ServiceInstances by the data plane that they have.
+	byPlane = "serviceinstance.plane"
+	// byUID indexes ServiceInstances by their UID, by which agents know them.
+	byUID = "serviceinstance.uid"
+	// byName indexes DataPlanes and their agents by name.
+	byName = "serviceinstance.name"
+)
+
+// Index adds the indexes that this controller needs to a cache.
+func Index(ctx context.Context, ix client.FieldIndexer) error {
+	for _, x := range []struct {
+		kind client.Object
+		name string
+		key  func(client.Object) string
+	}{
+		{&v1alpha1.FleetRegion{}, byPlace, placeOf},
+		{&v1alpha1.ServiceInstance{}, byPlace, placeOf},
+		{&v1alpha1.ServiceInstance{}, byPlane, planeOf},
+		{&v1alpha1.ServiceInstance{}, byUID, func(o client.Object) string { return string(o.GetUID()) }},
+		{&v1alpha1.DataPlane{}, byName, client.Object.GetName},
+		{&v1alpha1.DataPlaneAgent{}, byName, client.Object.GetName},
+	} {
+		if err := ix.IndexField(ctx, x.kind, x.name, func(o client.Object) []string { return []string{x.key(o)} }); err != nil {
+			return fmt.Errorf("adding index %s to %T: %w", x.name, x.kind, err)
+		}
+	}
+	return nil
+}
+
+func placeOf(o client.Object) string {
+	switch o := o.(type) {
+	case *v1alpha1.FleetRegion:
+		return o.Spec.Provider + "/" + o.Spec.Region
+	case *v1alpha1.DataPlane:
+		return o.Spec.Provider + "/" + o.Spec.Region
+	case *v1alpha1.ServiceInstance:
+		return o.Spec.Provider + "/" + o.Spec.Region
+	}
+	return ""
+}
+
+// planeOf is a data plane by provider, region and name: that of an instance, or itself.
+func planeOf(o client.Object) string {
+	if i, ok := o.(*v1alpha1.ServiceInstance); ok {
+		return placeOf(o) + "/" + i.Status.DataPlaneName
+	}
+	return placeOf(o) + "/" + o.GetName()
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// wake adds the instances that an index has under a key.
+func (r *Reconciler) wake(ctx context.Context, q queue, index, key string) {
+	var list v1alpha1.ServiceInstanceList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing ServiceInstances", "index", index, "key", key)
+		return
+	}
+	for n := range list.Items {
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[n])})
+	}
+}
+
+// onReport wakes those instances of which an agent says something new. It tells of up to
+// a thousand, every half minute.
+func (r *Reconciler) onReport() handler.EventHandler {
+	wake := func(ctx context.Context, q queue, before, after *v1alpha1.DataPlaneAgent) {
+		for _, uid := range news(before, after) {
+			r.wake(ctx, q, byUID, uid)
+		}
+	}
+	none := &v1alpha1.DataPlaneAgent{}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			wake(ctx, q, none, e.Object.(*v1alpha1.DataPlaneAgent))
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			wake(ctx, q, e.ObjectOld.(*v1alpha1.DataPlaneAgent), e.ObjectNew.(*v1alpha1.DataPlaneAgent))
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			wake(ctx, q, e.Object.(*v1alpha1.DataPlaneAgent), none)
+		},
+	}
+}
+
+// news are the UIDs of which an agent says something else than before, or that are on its
+// list no longer.
+func news(before, after *v1alpha1.DataPlaneAgent) []string {
+	a, b := reported(before), reported(after)
+	other := before.Unreadable != after.Unreadable || about(before) != about(after) || deaf(before.Status.Report) != deaf(after.Status.Report)
+	found := map[string]bool{}
+	for uid, e := range b {
+		if old, there := a[uid]; !there || other || !same(old, e) {
+			found[uid] = true
+		}
+	}
+	for uid := range a {
+		if b[uid] == nil {
+			found[uid] = true
+		}
+	}
+	if before.Generation != after.Generation {
+		listed := map[string]bool{}
+		for _, in := range after.Spec.Instances {
+			listed[in.UID] = true
+		}
+		for _, in := range before.Spec.Instances {
+			if !listed[in.UID] && !in.Reserved {
+				found[in.UID] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func about(a *v1alpha1.DataPlaneAgent) string {
+	if a.Status.Report == nil {
+		return ""
+	}
+	return a.Status.Report.DataPlaneUID
+}
+
+func reported(a *v1alpha1.DataPlaneAgent) map[string]*v1alpha1.InstanceReport {
+	if a.Status.Report == nil {
+		return nil
+	}
+	out := make(map[string]*v1alpha1.InstanceReport, len(a.Status.Report.Instances))
+	for n := range a.Status.Report.Instances {
+		if e := &a.Status.Report.Instances[n]; !e.Reserved {
+			out[e.UID] = e
+		}
+	}
+	return out
+}
+
+func same(a, b *v1alpha1.InstanceReport) bool {
+	return a.PlacementID == b.PlacementID && a.Phase == b.Phase && a.Reason == b.Reason && a.Message == b.Message &&
+		a.Versions == b.Versions && slices.Equal(a.Routes, b.Routes)
+}
+
+// onPlane wakes the instances of a data plane that is there again, or gone, or that does
+// not do any more as it did.
+func (r *Reconciler) onPlane() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			r.wake(ctx, q, byPlane, planeOf(e.Object))
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if stateOf(e.ObjectOld.(*v1alpha1.DataPlane)) != stateOf(e.ObjectNew.(*v1alpha1.DataPlane)) {
+				r.wake(ctx, q, byPlane, planeOf(e.ObjectNew))
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			r.wake(ctx, q, byPlane, planeOf(e.Object))
+		},
+	}
+}
+
+// onRegion wakes the instances of a region that there is now, or is no longer.
+func (r *Reconciler) onRegion() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.wake(ctx, q, byPlace, placeOf(e.Object)) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if deleting(e) {
+				r.wake(ctx, q, byPlace, placeOf(e.ObjectNew))
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.wake(ctx, q, byPlace, placeOf(e.Object)) },
+	}
+}
+
+func deleting(e event.UpdateEvent) bool {
+	return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+}
+
+// instanceChanged lets those updates of an instance through that a pass depends on. What
+// it writes itself is not among them, but for the end of a placement.
+func instanceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, b := e.ObjectOld.(*v1alpha1.ServiceInstance), e.ObjectNew.(*v1alpha1.ServiceInstance)
+		return deleting(e) || a.Generation != b.Generation || a.Unreadable != b.Unreadable || len(a.Finalizers) != len(b.Finalizers) ||
+			a.Status.DataPlaneName != b.Status.DataPlaneName || a.Status.Placements != b.Status.Placements
+	}}
+}
