@@ -1,0 +1,247 @@
+package serviceinstance
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+func TestWhoIsBelieved(t *testing.T) {
+	placed := func() *v1alpha1.ServiceInstance { return newInstance(on("p", v1alpha1.InstanceProvisioning)) }
+	other := newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady))
+	other.Status.Report.DataPlaneUID = "other"
+	reserved := report("u-1", v1alpha1.AgentReady)
+	reserved.Reserved = true
+	elsewhere := newPlane("fleet", "p", func(dp *v1alpha1.DataPlane) { dp.Spec.Region = "eu-west-1" })
+	young, old := newRegion("younger", time.Hour), newRegion("fleet", 2*time.Hour)
+	const made, used = "Provisioning Ready=False/Provisioning on p", "Ready Ready=True/Ready on p"
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		want    string
+	}{
+		"the agent of its data plane": {[]client.Object{old, newPlane("fleet", "p"), newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady))}, used},
+		"not of an earlier placement": {[]client.Object{old, newPlane("fleet", "p"), newAgent("fleet", "p", report("u-0", v1alpha1.AgentReady))}, made},
+		"not of a reserved instance":  {[]client.Object{old, newPlane("fleet", "p"), newAgent("fleet", "p", reserved)}, made},
+		"not of another data plane":   {[]client.Object{old, newPlane("fleet", "p"), other}, made},
+		"nobody who has said nothing": {[]client.Object{old, newPlane("fleet", "p")}, made},
+		"not one of the name in another namespace": {[]client.Object{
+			old, newPlane("fleet", "p"), newPlane("evil", "p"), newAgent("evil", "p", report("u-1", v1alpha1.AgentReady)),
+		}, made},
+		"of two regions that of the older": {[]client.Object{
+			young, old, newPlane("fleet", "p"), newPlane("younger", "p"),
+			newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady)), newAgent("younger", "p", report("u-1", v1alpha1.AgentFailed)),
+		}, used},
+		"not one where no region is": {[]client.Object{
+			newPlane("fleet", "p"), newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady)),
+		}, "Provisioning Ready=Unknown/NoRegion on p"},
+		"not one of another region": {[]client.Object{old, elsewhere, newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady))},
+			"Failed Ready=False/DataPlaneGone on p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := how(newRig(t, append(tc.objects, placed())...).settle(t)); got != tc.want {
+				t.Errorf("\ngot  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestStatesOfADataPlane(t *testing.T) {
+	silent := func(dp *v1alpha1.DataPlane) {
+		dp.Status.Conditions = []metav1.Condition{{Type: v1alpha1.DataPlaneAgentLive, Status: metav1.ConditionFalse}}
+	}
+	phase := func(p v1alpha1.DataPlanePhase) func(*v1alpha1.DataPlane) {
+		return func(dp *v1alpha1.DataPlane) { dp.Status.Phase = p }
+	}
+	const gone = "Failed Ready=False/DataPlaneGone on p"
+	for name, tc := range map[string]struct {
+		edit func(*v1alpha1.DataPlane)
+		want string
+	}{
+		"its agent is silent":       {silent, "Ready Ready=Unknown/AgentSilent on p"},
+		"it may go":                 {phase(v1alpha1.PhaseDeprovisioning), "Ready Ready=True/Ready on p"},
+		"it is released":            {func(dp *v1alpha1.DataPlane) { dp.Status.ReleasedAt = ptr.To(metav1.NewTime(noon)) }, gone},
+		"its cluster is given back": {phase(v1alpha1.PhaseCleanup), gone},
+		"it failed":                 {phase(v1alpha1.PhaseFailed), gone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, newRegion("fleet", 0), newPlane("fleet", "p", tc.edit), newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady)),
+				newInstance(on("p", v1alpha1.InstanceReady)))
+			if got := how(r.settle(t)); got != tc.want {
+				t.Errorf("\ngot  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestADataPlaneThatDoesNotAnswerItsAgent(t *testing.T) {
+	a := newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady))
+	a.Status.Report.Ready, a.Status.Report.Reason = false, v1alpha1.ReasonPlaneSilent
+	r := newRig(t, newRegion("fleet", 0), newPlane("fleet", "p"), a, newInstance(on("p", v1alpha1.InstanceReady)))
+	if got := how(r.settle(t)); got != "Ready Ready=Unknown/DataPlaneSilent on p" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// unreadable reads objects as ones that cannot be read whole.
+func unreadable(hub client.Client, which func(client.Object) bool) client.Client {
+	return interceptor.NewClient(hub.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, k, o, opts...)
+			if i, ok := o.(*v1alpha1.ServiceInstance); ok && which(o) {
+				i.Unreadable = "it is broken"
+			}
+			return err
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, l, opts...)
+			switch l := l.(type) {
+			case *v1alpha1.DataPlaneList:
+				for n := range l.Items {
+					if which(&l.Items[n]) {
+						l.Items[n].Unreadable = "it is broken"
+					}
+				}
+			case *v1alpha1.DataPlaneAgentList:
+				for n := range l.Items {
+					if which(&l.Items[n]) {
+						l.Items[n].Unreadable = "it is broken"
+					}
+				}
+			}
+			return err
+		},
+	})
+}
+
+func TestWhatCannotBeReadIsLeftAlone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		which func(client.Object) bool
+		want  string
+	}{
+		"an instance":  {func(o client.Object) bool { _, ok := o.(*v1alpha1.ServiceInstance); return ok }, "Ready on p"},
+		"a data plane": {func(o client.Object) bool { _, ok := o.(*v1alpha1.DataPlane); return ok }, "Deleting Ready=False/Unreadable on p"},
+		"an agent":     {func(o client.Object) bool { _, ok := o.(*v1alpha1.DataPlaneAgent); return ok }, "Deleting Ready=False/Unreadable on p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plain := newHub(t, newRegion("fleet", 0), newPlane("fleet", "p", func(dp *v1alpha1.DataPlane) { dp.Status.Phase = v1alpha1.PhaseCleanup }),
+				newAgent("fleet", "p", report("u-1", v1alpha1.AgentDeleted)), newInstance(on("p", v1alpha1.InstanceReady), doomed))
+			if name == "an agent" {
+				dp := newPlane("fleet", "p")
+				if err := plain.Get(t.Context(), client.ObjectKeyFromObject(dp), dp); err != nil {
+					t.Fatal(err)
+				}
+				dp.Status.Phase = v1alpha1.PhaseReady
+				if err := plain.Update(t.Context(), dp); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := how(rigOn(unreadable(plain, tc.which)).settle(t)); got != tc.want {
+				t.Errorf("\ngot  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// A cache that does not show the data plane yet makes nothing of it.
+func TestADataPlaneIsGoneOnlyPastTheCache(t *testing.T) {
+	hub := newHub(t, newRegion("fleet", 0), newPlane("fleet", "p"), newInstance(on("p", v1alpha1.InstanceReady), doomed))
+	blind := interceptor.NewClient(hub.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := l.(*v1alpha1.DataPlaneList); ok {
+				return nil
+			}
+			return c.List(ctx, l, opts...)
+		},
+	})
+	r := rigOn(blind)
+	r.Live = hub
+	if got := how(r.settle(t)); got != "Deleting Ready=False/Deleting on p" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAnErrorOfTheAPILetsNothingGo(t *testing.T) {
+	hub := newHub(t, newRegion("fleet", 0), newInstance(on("p", v1alpha1.InstanceReady), doomed))
+	down := errors.New("the API server is away")
+	r := rigOn(hub)
+	r.Live = interceptor.NewClient(hub.(client.WithWatch), interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return down },
+	})
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); !errors.Is(err, down) {
+		t.Errorf("got %v", err)
+	}
+	if err := hub.Get(t.Context(), key, newInstance()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatEarlierPlacementsLeftIsWaitedFor(t *testing.T) {
+	twice := newInstance(on("", v1alpha1.InstancePending), doomed)
+	twice.Status.Placements = 2
+	listed := newAgent("fleet", "p")
+	listed.Spec.Instances = []v1alpha1.AgentInstance{{UID: "u"}}
+	for name, tc := range map[string]struct {
+		agent *v1alpha1.DataPlaneAgent
+		want  string
+	}{
+		"it is still listed":               {listed, "Deleting Ready=False/Deleting"},
+		"it is there, and not listed":      {newAgent("fleet", "p", report("u-1", v1alpha1.AgentUnlisted)), "Deleting Ready=False/Deleting"},
+		"it was refused, and may be there": {newAgent("fleet", "p", report("u-1", v1alpha1.AgentRejected)), "Deleting Ready=False/Deleting"},
+		"it is gone":                       {newAgent("fleet", "p", report("u-1", v1alpha1.AgentDeleted)), "gone"},
+		"nobody tells of it":               {newAgent("fleet", "p"), "gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := how(newRig(t, newRegion("fleet", 0), newPlane("fleet", "p"), tc.agent, twice.DeepCopy()).settle(t)); got != tc.want {
+				t.Errorf("\ngot  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAPhaseIsToldOnce(t *testing.T) {
+	r := newRig(t, newRegion("fleet", 0), newPlane("fleet", "p"), newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady)),
+		newInstance(on("p", v1alpha1.InstanceProvisioning)))
+	r.settle(t)
+	r.settle(t)
+	close(r.told.Events)
+	var got []string
+	for e := range r.told.Events {
+		got = append(got, e)
+	}
+	if strings.Join(got, "\n") != "Normal Ready Ready: It can be used." {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestARefusalIsToldAndWakesAgain(t *testing.T) {
+	refused := report("u-1", v1alpha1.AgentRejected)
+	refused.Message = "No room."
+	r := newRig(t, newRegion("fleet", 0), newPlane("fleet", "p"), newAgent("fleet", "p", refused), newInstance(on("p", v1alpha1.InstanceProvisioning)))
+	if got := how(r.settle(t)); got != "Pending Ready=False/NotPlaced Placed=False/Refused not p" {
+		t.Errorf("got %q", got)
+	}
+	if e := <-r.told.Events; e != "Warning Refused Pending: Data plane p would not have it: No room." {
+		t.Errorf("told %q", e)
+	}
+	if res, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil || res.RequeueAfter != refusedFor {
+		t.Errorf("again after %s, %v", res.RequeueAfter, err)
+	}
+}
+
+func TestANewInstanceIsHeldFirst(t *testing.T) {
+	r := newRig(t, newInstance(free))
+	i := r.settle(t)
+	if len(i.Finalizers) != 1 || how(i) != "Pending Placed=False/NoRegion" {
+		t.Errorf("it is %q, with %v", how(i), i.Finalizers)
+	}
+}

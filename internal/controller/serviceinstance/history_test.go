@@ -1,0 +1,332 @@
+package serviceinstance
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// cluster is a data plane in a history: what is there, what its agent was told and says,
+// and what of either the hub knows.
+type cluster struct {
+	name                 string
+	exists, over, silent bool
+	room                 bool
+	// lists is what the hub lists, told what the agent has read of it.
+	lists, told *entry
+	// has is the placement that there is something of; "" when nothing is there.
+	has string
+	// usable is whether what is there can be used.
+	usable bool
+	report *v1alpha1.InstanceReport
+}
+
+type entry struct {
+	placement string
+	deleted   bool
+}
+
+// history is one instance, and everything that it has to do with.
+type history struct {
+	rng      *rand.Rand
+	now      time.Time
+	instance *v1alpha1.ServiceInstance
+	region   bool
+	clusters []*cluster
+	// relist is whether the hub has what it lists no longer taken away first.
+	relist bool
+	// known are the clusters whose DataPlane was not deleted by force.
+	log []string
+}
+
+func newHistory(seed uint64) *history {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	h := &history{rng: rng, now: noon, instance: newInstance(free), region: true, relist: rng.IntN(2) == 0}
+	for n := range 3 {
+		h.clusters = append(h.clusters, &cluster{name: fmt.Sprintf("p%d", n), exists: true, room: rng.IntN(3) > 0})
+	}
+	return h
+}
+
+func (h *history) note(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf(format, args...))
+}
+
+// placement is that of the instance on a cluster; "" when it has none there.
+func (h *history) placement(c *cluster) string {
+	if h.instance == nil || h.instance.Status.DataPlaneName != c.name {
+		return ""
+	}
+	return h.instance.PlacementID()
+}
+
+// place does what package fleetregion does.
+func (h *history) place(c *cluster) {
+	i := h.instance
+	switch {
+	case i == nil, !h.region, len(i.Finalizers) == 0, i.DeletionTimestamp != nil, i.Status.DataPlaneName != "", !c.exists, c.over, c.silent:
+		return
+	}
+	for _, r := range i.Status.Refusals {
+		if r.DataPlaneName == c.name && h.now.Before(r.Until.Time) {
+			return
+		}
+	}
+	i.Status.DataPlaneName, i.Status.Phase = c.name, v1alpha1.InstanceProvisioning
+	i.Status.Placements++
+	h.note("placed on %s", c.name)
+}
+
+// list does what package dataplane does.
+func (h *history) list(c *cluster) {
+	p := h.placement(c)
+	switch {
+	case !c.exists || c.over:
+	case p != "":
+		c.lists = &entry{p, h.instance.DeletionTimestamp != nil}
+	case c.lists != nil && h.relist && h.instance != nil:
+		gone := c.report != nil && c.report.Phase == v1alpha1.AgentDeleted && c.report.PlacementID == c.lists.placement
+		if c.lists = (&entry{c.lists.placement, true}); gone {
+			c.lists = nil
+		}
+	default:
+		c.lists = nil
+	}
+}
+
+// work does what the agent does: it reads, acts and reports, each at its own time.
+func (h *history) work(c *cluster) {
+	if c.silent || !c.exists || c.over {
+		return
+	}
+	switch h.rng.IntN(3) {
+	case 0:
+		c.told = c.lists
+	case 1:
+		c.act()
+	default:
+		c.tell(h)
+	}
+}
+
+func (c *cluster) act() {
+	switch {
+	case c.told == nil:
+	case c.told.deleted, c.has != "" && c.has != c.told.placement:
+		c.has, c.usable = "", false
+	case c.has != "":
+		c.usable = true
+	case c.room:
+		c.has = c.told.placement
+	}
+}
+
+func (c *cluster) tell(h *history) {
+	var r *v1alpha1.InstanceReport
+	switch {
+	case c.told == nil && c.has != "":
+		r = &v1alpha1.InstanceReport{PlacementID: c.has, Phase: v1alpha1.AgentUnlisted}
+	case c.told == nil:
+	default:
+		r = &v1alpha1.InstanceReport{PlacementID: c.told.placement}
+		switch {
+		case c.told.deleted && c.has != "":
+			r.Phase = v1alpha1.AgentDeleting
+		case c.told.deleted:
+			r.Phase = v1alpha1.AgentDeleted
+		case c.has == c.told.placement && c.usable:
+			r.Phase = v1alpha1.AgentReady
+		case c.has == "" && !c.room:
+			r.Phase = v1alpha1.AgentRejected
+		default:
+			r.Phase = v1alpha1.AgentProvisioning
+		}
+	}
+	if r != nil {
+		r.UID = "u"
+		h.note("%s says %s of %s", c.name, r.Phase, r.PlacementID)
+	}
+	c.report = r
+}
+
+// agent is how the hub sees a cluster.
+func (c *cluster) agent() *v1alpha1.DataPlaneAgent {
+	a := &v1alpha1.DataPlaneAgent{ObjectMeta: metav1.ObjectMeta{Name: c.name}}
+	if c.lists != nil {
+		a.Spec.Instances = []v1alpha1.AgentInstance{{UID: "u"}}
+	}
+	if c.report != nil {
+		a.Status.Report = &v1alpha1.DataPlaneReport{Instances: []v1alpha1.InstanceReport{*c.report}}
+	}
+	return a
+}
+
+func (h *history) situation() situation {
+	s := situation{now: h.now, region: h.region}
+	for _, c := range h.clusters {
+		switch {
+		case !c.exists:
+		case c.name == h.instance.Status.DataPlaneName:
+			p := plane{namespace: "fleet", name: c.name, home: h.region, state: state{over: c.over, silent: c.silent}}
+			if c.report != nil && c.report.PlacementID == h.instance.PlacementID() {
+				p.says = c.report
+			}
+			s.planes = append(s.planes, p)
+		case !c.over && traced(c.agent(), "u") && h.instance.DeletionTimestamp != nil:
+			s.traces = append(s.traces, c.name)
+		}
+	}
+	return s
+}
+
+// pass does one pass of the controller. It is an error if it lets the instance go while
+// something of it is there, or may come to be there; or takes its place away after it has
+// been in use.
+func (h *history) pass() error {
+	i := h.instance
+	if i == nil {
+		return nil
+	}
+	d := decide(i, h.situation())
+	h.note("pass: %s", words(d))
+	switch {
+	case d.finalizer == hold:
+		i.Finalizers = []string{v1alpha1.FinalizerServiceInstance}
+		return nil
+	case d.finalizer == drop:
+		h.instance = nil
+		for _, c := range h.clusters {
+			if c.exists && !c.over && (c.has != "" || c.told != nil && !c.told.deleted) {
+				return fmt.Errorf("the instance is let go, and %s has %q of it and was told %+v", c.name, c.has, c.told)
+			}
+		}
+		return nil
+	case i.Status.Phase == v1alpha1.InstanceReady && d.status.DataPlaneName == "":
+		return fmt.Errorf("an instance in use loses its data plane: %s", words(d))
+	case len(d.status.Refusals) > maxRefusals:
+		return fmt.Errorf("%d refusals", len(d.status.Refusals))
+	}
+	i.Status = d.status
+	if i.DeletionTimestamp != nil && len(i.Finalizers) == 0 {
+		h.instance = nil
+	}
+	return nil
+}
+
+// happen lets anything happen.
+func (h *history) happen() error {
+	c := h.clusters[h.rng.IntN(len(h.clusters))]
+	switch n := h.rng.IntN(100); {
+	case n < 25:
+		return h.pass()
+	case n < 55:
+		h.work(c)
+	case n < 70:
+		h.list(c)
+	case n < 80:
+		h.place(c)
+	case n < 86:
+		c.room = !c.room
+	case n < 90:
+		c.silent = !c.silent
+	case n < 92:
+		h.region = !h.region
+	case n < 95:
+		h.now = h.now.Add(time.Duration(h.rng.IntN(8)) * time.Minute)
+	case n < 96 && h.instance != nil && h.instance.DeletionTimestamp == nil:
+		h.instance.DeletionTimestamp = ptr.To(metav1.NewTime(h.now))
+		h.note("deleted")
+	case n < 97 && !c.over && h.rng.IntN(4) == 0: // somebody deletes the DataPlane
+		c.over, c.lists, c.report = true, nil, nil
+		h.note("%s is given back", c.name)
+	case n < 98 && c.over:
+		c.exists = false
+		h.note("%s is gone", c.name)
+	}
+	return nil
+}
+
+// rest lets things take their course: every agent is heard of, and nobody does anything.
+func (h *history) rest() error {
+	h.region = true
+	for range 200 {
+		h.now = h.now.Add(time.Minute)
+		for _, c := range h.clusters {
+			c.silent, c.room = false, true
+			h.list(c)
+			h.work(c)
+			h.place(c)
+			if err := h.pass(); err != nil {
+				return err
+			}
+		}
+	}
+	i := h.instance
+	left := 0
+	for _, c := range h.clusters {
+		if c.exists && !c.over && c.has != "" && c.has != h.placement(c) {
+			left++
+		}
+	}
+	switch {
+	case left > 0 && h.relist:
+		return fmt.Errorf("%d data planes have something that is not wanted", left)
+	case i == nil:
+		return nil
+	case i.DeletionTimestamp != nil && left == 0:
+		return fmt.Errorf("it is deleted, and stays: %+v", i.Status)
+	case i.DeletionTimestamp != nil, i.Status.Phase == v1alpha1.InstanceReady:
+		return nil
+	case i.Status.Phase == v1alpha1.InstanceFailed && strings.Contains(words(decide(i, h.situation())), v1alpha1.ReasonDataPlaneGone):
+		return nil
+	case i.Status.Phase == v1alpha1.InstancePending && h.full():
+		return nil
+	}
+	return fmt.Errorf("it comes to no end: %+v", i.Status)
+}
+
+// full is whether there is no data plane left.
+func (h *history) full() bool {
+	for _, c := range h.clusters {
+		if c.exists && !c.over {
+			return false
+		}
+	}
+	return true
+}
+
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	ends := map[string]int{}
+	for seed := range uint64(3000) {
+		h := newHistory(seed)
+		var err error
+		for n := 0; n < 150 && err == nil; n++ {
+			err = h.happen()
+		}
+		if err == nil {
+			err = h.rest()
+		}
+		if err != nil {
+			t.Fatalf("seed %d, relist %t: %v\n%s", seed, h.relist, err, strings.Join(h.log, "\n"))
+		}
+		end := "gone"
+		if h.instance != nil {
+			end = string(h.instance.Status.Phase)
+		}
+		ends[end]++
+	}
+	t.Log(ends)
+	for _, end := range []string{"gone", "Ready", "Failed"} {
+		if ends[end] < 20 {
+			t.Errorf("few histories end so: %s: %d", end, ends[end])
+		}
+	}
+}

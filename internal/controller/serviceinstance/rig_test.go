@@ -1,0 +1,121 @@
+package serviceinstance
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+func newScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, errors.Join(corev1.AddToScheme(s), v1alpha1.AddToScheme(s))
+}
+
+// indexer puts indexes onto a fake client.
+type indexer struct{ *fake.ClientBuilder }
+
+func (x indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
+	x.WithIndex(o, field, keys)
+	return nil
+}
+
+func newHub(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	s, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithStatusSubresource(&v1alpha1.ServiceInstance{})
+	if err := Index(t.Context(), indexer{b}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Build()
+}
+
+func newRegion(namespace string, age time.Duration) *v1alpha1.FleetRegion {
+	return &v1alpha1.FleetRegion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "use1", CreationTimestamp: metav1.NewTime(noon.Add(-age))},
+		Spec:       v1alpha1.FleetRegionSpec{Provider: "aws", Region: "us-east-1"},
+	}
+}
+
+func newPlane(namespace, name string, edit ...func(*v1alpha1.DataPlane)) *v1alpha1.DataPlane {
+	dp := &v1alpha1.DataPlane{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "-" + name)}}
+	dp.Spec = v1alpha1.DataPlaneSpec{Provider: "aws", Region: "us-east-1", InstanceTypes: []string{"standard"}}
+	dp.Status.Phase = v1alpha1.PhaseReady
+	for _, e := range edit {
+		e(dp)
+	}
+	return dp
+}
+
+// newAgent is that of a data plane, and what it reports.
+func newAgent(namespace, name string, reports ...v1alpha1.InstanceReport) *v1alpha1.DataPlaneAgent {
+	uid := namespace + "-" + name
+	return &v1alpha1.DataPlaneAgent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1alpha1.DataPlaneAgentSpec{DataPlaneUID: uid},
+		Status:     v1alpha1.DataPlaneAgentStatus{Report: &v1alpha1.DataPlaneReport{DataPlaneUID: uid, Ready: true, Instances: reports}},
+	}
+}
+
+func report(placement string, phase v1alpha1.AgentPhase) v1alpha1.InstanceReport {
+	return v1alpha1.InstanceReport{UID: "u", PlacementID: placement, Phase: phase}
+}
+
+// rig is the controller on a hub of its own.
+type rig struct {
+	*Reconciler
+	told *events.FakeRecorder
+}
+
+func newRig(t *testing.T, objects ...client.Object) *rig {
+	t.Helper()
+	return rigOn(newHub(t, objects...))
+}
+
+func rigOn(hub client.Client) *rig {
+	told := events.NewFakeRecorder(100)
+	return &rig{&Reconciler{Client: hub, Live: hub, Clock: clocktesting.NewFakePassiveClock(noon), Events: told}, told}
+}
+
+var key = types.NamespacedName{Namespace: "team", Name: "k"}
+
+// settle does some passes, and returns the instance, nil if it is gone.
+func (r *rig) settle(t *testing.T) *v1alpha1.ServiceInstance {
+	t.Helper()
+	for range 3 {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var i v1alpha1.ServiceInstance
+	switch err := r.Client.Get(t.Context(), key, &i); {
+	case client.IgnoreNotFound(err) != nil:
+		t.Fatal(err)
+	case err != nil:
+		return nil
+	}
+	return &i
+}
+
+// how is an instance in short.
+func how(i *v1alpha1.ServiceInstance) string {
+	if i == nil {
+		return "gone"
+	}
+	return words(decision{status: i.Status})
+}
