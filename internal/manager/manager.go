@@ -39,6 +39,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/power"
 	"hotspare.io/hotspare/internal/controller/powerschedule"
 	"hotspare.io/hotspare/internal/controller/provision"
+	"hotspare.io/hotspare/internal/controller/serviceinstance"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/fake"
 	"hotspare.io/hotspare/internal/metrics"
@@ -176,6 +177,10 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	}
 	schedules := &powerschedule.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("powerschedule"), Metrics: counts}
 	if err := schedules.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	instances := &serviceinstance.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("serviceinstance"), Metrics: counts}
+	if err := instances.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
 	return (&namespace.Reconciler{Client: c, Live: live, Metrics: counts}).SetupWithManager(mgr)
