@@ -4,6 +4,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -121,7 +122,10 @@ func serve(ctx context.Context, mgr ctrl.Manager, registry *prometheus.Registry,
 	look := func() (map[types.NamespacedName]pool.Snapshot, error) {
 		return clusterpool.Snapshots(ctx, mgr.GetClient(), clock.RealClock{}.Now())
 	}
-	if err := registry.Register(metrics.NewGauges(look)); err != nil {
+	fleet := func() (map[types.NamespacedName]metrics.Fleet, error) {
+		return serviceinstance.Census(ctx, mgr.GetClient())
+	}
+	if err := errors.Join(registry.Register(metrics.NewGauges(look)), registry.Register(metrics.NewFleetGauges(fleet))); err != nil {
 		return err
 	}
 	return mgr.Add(metrics.Server(on, metrics.Handler(registry, runtimemetrics.Registry)))

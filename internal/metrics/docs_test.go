@@ -35,7 +35,7 @@ func exist(t *testing.T) []string {
 	t.Helper()
 	c := &catcher{}
 	metrics.New(c, clocktesting.NewFakePassiveClock(noon))
-	c.MustRegister(metrics.NewGauges(nil))
+	c.MustRegister(metrics.NewGauges(nil), metrics.NewFleetGauges(nil))
 	var out []string
 	for _, col := range c.caught {
 		kind := "gauge"
@@ -63,7 +63,7 @@ func exist(t *testing.T) []string {
 }
 
 // row is a row of a table of docs/metrics.md: name, type, labels. POOL stands for
-// the two labels that name a pool.
+// the two labels that name a pool, REGION for those of a FleetRegion.
 var row = regexp.MustCompile("^\\| `((?:hive|hotspare)_[a-z_]+)` \\| (gauge|counter|histogram) \\| ([^|]*) \\|")
 
 func TestDocsTellOfEveryMetric(t *testing.T) {
@@ -81,6 +81,10 @@ func TestDocsTellOfEveryMetric(t *testing.T) {
 		for _, l := range strings.Fields(strings.NewReplacer("`", "", ",", " ").Replace(m[3])) {
 			if l == "POOL" {
 				labels = append(labels, "clusterpool_namespace", "clusterpool_name")
+				continue
+			}
+			if l == "REGION" {
+				labels = append(labels, "namespace", "region")
 				continue
 			}
 			labels = append(labels, l)

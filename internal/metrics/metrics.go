@@ -1,4 +1,4 @@
-// Package metrics counts what the controllers do, and measures the pools.
+// Package metrics counts what the controllers do, and measures pools and the fleet.
 //
 // Names that begin with hive_ are Hive's, with its labels and meanings; those
 // that begin with hotspare_ tell what Hive has no name for. docs/metrics.md lists
@@ -7,8 +7,8 @@
 // (Metrics) are moved by the controllers, after the write that they count has
 // succeeded.
 //
-// A label has few values: those of a closed list, or names of pools, whose series
-// go with the pool (Forget).
+// A label has few values: those of a closed list, or names of pools and regions, whose
+// series go with them (Forget, ForgetRegion).
 package metrics
 
 import (
@@ -53,6 +53,7 @@ type Metrics struct {
 	install                  *prometheus.HistogramVec
 	terminal                 *prometheus.CounterVec
 	certificates             *prometheus.CounterVec
+	fleet                    *prometheus.CounterVec
 	passes                   *prometheus.HistogramVec
 	requests                 *prometheus.CounterVec
 	installReasons, versions *few
@@ -93,6 +94,9 @@ func New(reg prometheus.Registerer, now clock.PassiveClock) *Metrics {
 
 		certificates: counter("hotspare_cluster_certificates_approved_total",
 			"Certificate requests of nodes of resumed clusters that were approved.", "signer"),
+
+		fleet: counter("hotspare_fleet_steps_total",
+			"Steps that were taken for a FleetRegion.", fleetNamespace, fleetRegion, "verb", "reason"),
 
 		passes: histogram("hive_controller_reconcile_seconds",
 			"Duration of passes of controllers.", reconcilerBuckets, "controller", "outcome"),

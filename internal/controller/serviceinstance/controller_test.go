@@ -44,8 +44,10 @@ func TestWhoIsBelieved(t *testing.T) {
 		"not one where no region is": {[]client.Object{
 			newPlane("fleet", "p"), newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady)),
 		}, "Provisioning Ready=Unknown/NoRegion on p"},
-		"not one of another region": {[]client.Object{old, elsewhere, newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady))},
-			"Failed Ready=False/DataPlaneGone on p"},
+		"not one of another region": {
+			[]client.Object{old, elsewhere, newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady))},
+			"Failed Ready=False/DataPlaneGone on p",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := how(newRig(t, append(tc.objects, placed())...).settle(t)); got != tc.want {

@@ -80,7 +80,7 @@ func words(d decision) string {
 
 func TestDecide(t *testing.T) {
 	pending, ready := on("p", v1alpha1.InstanceProvisioning), on("p", v1alpha1.InstanceReady)
-	is := func(edit ...func(*v1alpha1.ServiceInstance)) *v1alpha1.ServiceInstance { return newInstance(edit...) }
+	is := newInstance
 	silent := func(p *plane) { p.silent = true }
 	for name, tc := range map[string]struct {
 		instance *v1alpha1.ServiceInstance

@@ -73,10 +73,12 @@ func TestAReportWakesThoseOfWhomItSaysSomethingNew(t *testing.T) {
 		"the first report":                   {edit(func(a *v1alpha1.DataPlaneAgent) { a.Status.Report = nil }), before, "a b c"},
 		"an agent that can be read no more":  {before, edit(func(a *v1alpha1.DataPlaneAgent) { a.Unreadable = "x" }), "a b c"},
 		"an agent that is there, or is gone": {nil, before, "a b c"},
-		"one that is not listed any more": {edit(func(a *v1alpha1.DataPlaneAgent) { a.Spec.Instances = []v1alpha1.AgentInstance{{UID: "a"}, {UID: "b"}} }),
+		"one that is not listed any more": {
+			edit(func(a *v1alpha1.DataPlaneAgent) { a.Spec.Instances = []v1alpha1.AgentInstance{{UID: "a"}, {UID: "b"}} }),
 			edit(func(a *v1alpha1.DataPlaneAgent) {
 				a.Generation, a.Spec.Instances = 1, []v1alpha1.AgentInstance{{UID: "a"}}
-			}), "b"},
+			}), "b",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := r.onReport()

@@ -1,0 +1,106 @@
+package metrics
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+// Names of the labels of a FleetRegion.
+const (
+	fleetNamespace = "namespace"
+	fleetRegion    = "region"
+)
+
+// Fleet is what one FleetRegion has.
+type Fleet struct {
+	// Types are its types, as its status tells of them.
+	Types []v1alpha1.RegionTypeStatus
+	// DataPlanes and Instances are how many there are in each phase.
+	DataPlanes map[v1alpha1.DataPlanePhase]int
+	Instances  map[v1alpha1.InstancePhase]int
+}
+
+// FleetGauges measures regions at each scrape.
+type FleetGauges struct {
+	look func() (map[types.NamespacedName]Fleet, error)
+}
+
+// NewFleetGauges makes gauges of the FleetRegions that look shows: all that there are,
+// with an error those that could be read.
+func NewFleetGauges(look func() (map[types.NamespacedName]Fleet, error)) *FleetGauges {
+	return &FleetGauges{look}
+}
+
+var (
+	unitsDesc = prometheus.NewDesc("hotspare_fleet_units", "Streaming units of the region's data planes that accept instances, or will.",
+		[]string{fleetNamespace, fleetRegion, "type", "state"}, nil)
+	planesDesc = prometheus.NewDesc("hotspare_fleet_data_planes", "Data planes of the region. Each is in one phase.",
+		[]string{fleetNamespace, fleetRegion, "phase"}, nil)
+	instancesDesc = prometheus.NewDesc("hotspare_fleet_instances", "ServiceInstances of the region. Each is in one phase.",
+		[]string{fleetNamespace, fleetRegion, "phase"}, nil)
+)
+
+// All phases: a gauge that is zero is told, too.
+var (
+	planePhases = []v1alpha1.DataPlanePhase{
+		v1alpha1.PhaseAccepted, v1alpha1.PhaseProvisioning, v1alpha1.PhaseProvisioned, v1alpha1.PhaseWaitingForAgent, v1alpha1.PhaseReady,
+		v1alpha1.PhaseDeprovisioning, v1alpha1.PhaseCleanup, v1alpha1.PhaseFailed,
+	}
+	instancePhases = []v1alpha1.InstancePhase{
+		v1alpha1.InstancePending, v1alpha1.InstanceProvisioning, v1alpha1.InstanceReady, v1alpha1.InstanceFailed, v1alpha1.InstanceDeleting,
+	}
+)
+
+// Describe tells of every gauge.
+func (g *FleetGauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{unitsDesc, planesDesc, instancesDesc} {
+		ch <- d
+	}
+}
+
+// Collect looks, and tells what it has seen.
+func (g *FleetGauges) Collect(ch chan<- prometheus.Metric) {
+	regions, err := g.look()
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
+	}
+	for r, f := range regions {
+		set := func(d *prometheus.Desc, value int, more ...string) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), append([]string{r.Namespace, r.Name}, more...)...)
+		}
+		for _, t := range f.Types {
+			units := map[string]int32{"max": t.MaxUnits, "used": t.UsedUnits, "free": t.FreeUnits, "pending": t.PendingUnits}
+			for _, state := range slices.Sorted(maps.Keys(units)) {
+				set(unitsDesc, int(units[state]), t.Name, state)
+			}
+		}
+		for _, phase := range planePhases {
+			set(planesDesc, f.DataPlanes[phase], string(phase))
+		}
+		for _, phase := range instancePhases {
+			set(instancesDesc, f.Instances[phase], string(phase))
+		}
+	}
+}
+
+// FleetTook counts a step that was taken for a FleetRegion.
+func (m *Metrics) FleetTook(region types.NamespacedName, st capacity.Step) {
+	if m == nil {
+		return
+	}
+	m.fleet.WithLabelValues(region.Namespace, region.Name, string(st.Verb), string(st.Reason)).Inc()
+}
+
+// ForgetRegion drops the series of a FleetRegion that is gone.
+func (m *Metrics) ForgetRegion(region types.NamespacedName) {
+	if m == nil {
+		return
+	}
+	m.fleet.DeletePartialMatch(prometheus.Labels{fleetNamespace: region.Namespace, fleetRegion: region.Name})
+}
