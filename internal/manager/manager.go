@@ -33,6 +33,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/clusterinstall"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/customization"
+	"hotspare.io/hotspare/internal/controller/fleetregion"
 	"hotspare.io/hotspare/internal/controller/machinepool"
 	"hotspare.io/hotspare/internal/controller/namespace"
 	"hotspare.io/hotspare/internal/controller/pooladmin"
@@ -178,5 +179,21 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	if err := schedules.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	return (&namespace.Reconciler{Client: c, Live: live, Metrics: counts}).SetupWithManager(mgr)
+	if err := (&namespace.Reconciler{Client: c, Live: live, Metrics: counts}).SetupWithManager(mgr); err != nil {
+		return err
+	}
+	return setUpFleet(ctx, mgr, recorder, counts)
+}
+
+// setUpFleet adds the controllers of data planes.
+func setUpFleet(ctx context.Context, mgr ctrl.Manager, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics) error {
+	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
+	regions := &fleetregion.Reconciler{
+		Client: c, Live: live, Clock: now, Events: recorder("fleetregion"), Metrics: counts,
+		Suffix: func() string { return utilrand.String(5) },
+	}
+	if err := regions.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	return (&fleetregion.Types{Client: c, Clock: now, Metrics: counts}).SetupWithManager(mgr)
 }
