@@ -16,6 +16,9 @@ type account struct {
 	// begin to look for so many units: what was too full stays so within a plan.
 	open []*seat
 	from map[int]int
+	// roomiest is how many units the biggest data plane has that instances may be placed
+	// on, now or once it is Ready, and heard of, again.
+	roomiest int
 	// waiting are the units of instances that found no room, oldest first.
 	waiting []int
 	// hungry is set while an instance waits for room, on whichever data plane.

@@ -65,9 +65,12 @@ type seat struct {
 func (s *seat) free() int { return s.max - s.used }
 
 // open reports whether instances of the type can be placed there.
-func (s *seat) open() bool {
+func (s *seat) open() bool { return s.plane.stage == ready && s.willing() }
+
+// willing reports whether they could be if its data plane were Ready.
+func (s *seat) willing() bool {
 	p := s.plane
-	return p.stage == ready && !p.Cordoned && !p.Silent && p.MultiZone == s.of.MultiZone
+	return !p.Cordoned && !p.Silent && p.MultiZone == s.of.MultiZone
 }
 
 func newDraft(s Snapshot) *draft {
@@ -100,7 +103,14 @@ func (d *draft) furnish(p *plane) {
 	p.seats = make([]seat, len(p.Rooms))
 	for i, r := range p.Rooms {
 		p.seats[i] = seat{of: d.accounts[r.Type], plane: p, max: r.Max}
-		if a := p.seats[i].of; a != nil && p.seats[i].open() {
+		a := p.seats[i].of
+		if a == nil || p.MultiZone != a.MultiZone {
+			continue
+		}
+		if p.stage == coming || p.stage == ready || p.stage == doubted {
+			a.roomiest = max(a.roomiest, r.Max)
+		}
+		if p.seats[i].open() {
 			a.open = append(a.open, &p.seats[i])
 		}
 	}
