@@ -52,6 +52,8 @@ type plane struct {
 	seats []seat
 	// load is how many instances are on it or booked.
 	load int
+	// awaited is set when one that names it will ask it again.
+	awaited bool
 }
 
 // seat is what a data plane has of one type.

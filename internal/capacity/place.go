@@ -205,6 +205,7 @@ func (d *draft) pinned(a *account, i *Instance) (*seat, Reason, string) {
 		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are used in the region", a.committed, count(*a.Limit, "unit"), a.Name)
 	case r != nil && d.Now.Before(r.Until):
 		d.wake(r.Until)
+		p.awaited = true
 		return nil, Refused, fmt.Sprintf("it was refused by %s, which will be asked again", p.Name)
 	case p.seats[n].free() < i.Units:
 		return nil, NoCapacity, fmt.Sprintf("data plane %s has not %s free", p.Name, count(i.Units, "unit"))
