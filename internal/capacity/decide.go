@@ -62,6 +62,8 @@ type seat struct {
 	of        *account
 	plane     *plane
 	max, used int
+	// gone is set once this plan removes its data plane.
+	gone bool
 }
 
 func (s *seat) free() int { return s.max - s.used }
