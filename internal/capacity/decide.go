@@ -52,6 +52,8 @@ type plane struct {
 	seats []seat
 	// load is how many instances are on it or booked.
 	load int
+	// awaited is set when one that names it will ask it again.
+	awaited bool
 }
 
 // seat is what a data plane has of one type.
@@ -60,14 +62,19 @@ type seat struct {
 	of        *account
 	plane     *plane
 	max, used int
+	// gone is set once this plan removes its data plane.
+	gone bool
 }
 
 func (s *seat) free() int { return s.max - s.used }
 
 // open reports whether instances of the type can be placed there.
-func (s *seat) open() bool {
+func (s *seat) open() bool { return s.plane.stage == ready && s.willing() }
+
+// willing reports whether they could be if its data plane were Ready.
+func (s *seat) willing() bool {
 	p := s.plane
-	return p.stage == ready && !p.Cordoned && !p.Silent && p.MultiZone == s.of.MultiZone
+	return !p.Cordoned && !p.Silent && p.MultiZone == s.of.MultiZone
 }
 
 func newDraft(s Snapshot) *draft {
@@ -100,7 +107,14 @@ func (d *draft) furnish(p *plane) {
 	p.seats = make([]seat, len(p.Rooms))
 	for i, r := range p.Rooms {
 		p.seats[i] = seat{of: d.accounts[r.Type], plane: p, max: r.Max}
-		if a := p.seats[i].of; a != nil && p.seats[i].open() {
+		a := p.seats[i].of
+		if a == nil || p.MultiZone != a.MultiZone {
+			continue
+		}
+		if p.stage == coming || p.stage == ready || p.stage == doubted {
+			a.roomiest = max(a.roomiest, r.Max)
+		}
+		if p.seats[i].open() {
 			a.open = append(a.open, &p.seats[i])
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	seed  = flag.Uint64("capacity.seed", 1, "seed of the random histories; 0 takes one from the clock")
+	seed  = flag.Uint64("capacity.seed", 0, "seed of the random histories; 0 takes one from the clock")
 	steps = flag.Int("capacity.steps", 20000, "how many passes the random histories have in all")
 )
 
@@ -559,10 +559,12 @@ func takes(p capacity.Plane, kind string) bool {
 	return slices.ContainsFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == kind })
 }
 
+// checkBackoff: one that is to be removed has been Ready, and ends a row of failures as others do.
 func (f *fleet) checkBackoff(kind string) {
 	var success time.Time
 	for _, dp := range f.Planes {
-		if dp.Managed && takes(dp, kind) && dp.Phase == capacity.Ready && !dp.Deleting && !dp.Released && dp.Unreadable == "" && dp.Created.After(success) {
+		came := dp.Phase == capacity.Ready || dp.Phase == capacity.Deprovisioning
+		if dp.Managed && takes(dp, kind) && came && !dp.Deleting && !dp.Released && dp.Unreadable == "" && dp.Created.After(success) {
 			success = dp.Created
 		}
 	}

@@ -106,11 +106,15 @@ func (d *draft) find(i *Instance) {
 		d.wait(i, reason, words)
 		return
 	}
-	a.pendingUnits -= i.Units
 	s.plane.take(i.Type, i.Units)
 	if s.plane.Managed {
 		a.committed += i.Units
 	}
+	if s.plane.stage == doubted {
+		d.wait(i, PlaneIsLeaving, fmt.Sprintf("data plane %s, which it names, was to be removed and stays for it", s.plane.Name))
+		return
+	}
+	a.pendingUnits -= i.Units
 	d.put(i, s.plane, Fits, "the oldest data plane with "+count(i.Units, "unit")+" free")
 }
 
@@ -173,17 +177,15 @@ func (i *Instance) refusal(plane string) *Refusal {
 
 // largest is how many units a data plane of the type can have; 0 when nobody knows.
 func (a *account) largest() int {
-	most := a.Expected
-	if most == 0 {
+	if a.Expected == 0 {
 		return 0
 	}
-	for _, s := range a.open {
-		most = max(most, s.max)
-	}
-	return most
+	return max(a.Expected, a.roomiest)
 }
 
-// pinned is the seat on the data plane that the instance names.
+// pinned is the seat on the data plane that the instance names. One that was to be removed
+// is not lost to it yet: the instance takes its place there, which has it restored, so that
+// what the others have left is judged with it.
 func (d *draft) pinned(a *account, i *Instance) (*seat, Reason, string) {
 	p := d.byName[i.Pin]
 	if p == nil {
@@ -197,12 +199,13 @@ func (d *draft) pinned(a *account, i *Instance) (*seat, Reason, string) {
 	case p.MultiZone != a.MultiZone:
 		return nil, PinUnsuitable, fmt.Sprintf("data plane %s has other zones than %s needs: spec.multiZone of the one is %t, of the other %t",
 			p.Name, i.Type, p.MultiZone, a.MultiZone)
-	case !p.seats[n].open():
+	case !p.seats[n].open() && !(p.stage == doubted && p.Managed && p.seats[n].willing()):
 		return nil, PinUnsuitable, fmt.Sprintf("data plane %s takes no instances now: see its conditions, and spec.schedulable", p.Name)
 	case p.Managed && a.Limit != nil && a.committed+i.Units > *a.Limit:
 		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are used in the region", a.committed, count(*a.Limit, "unit"), a.Name)
 	case r != nil && d.Now.Before(r.Until):
 		d.wake(r.Until)
+		p.awaited = true
 		return nil, Refused, fmt.Sprintf("it was refused by %s, which will be asked again", p.Name)
 	case p.seats[n].free() < i.Units:
 		return nil, NoCapacity, fmt.Sprintf("data plane %s has not %s free", p.Name, count(i.Units, "unit"))

@@ -37,6 +37,8 @@ func (d *draft) hold(p *plane) (Reason, string) {
 	switch {
 	case p.load > 0:
 		return NotEmpty, count(p.load, "instance") + " on it"
+	case p.awaited:
+		return Needed, "an instance that names it was refused, and will ask again"
 	case p.Protected:
 		return Protected, "spec.protected is true"
 	case d.Region.Down.Mode == Off:

@@ -34,6 +34,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/clusterinstall"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/customization"
+	"hotspare.io/hotspare/internal/controller/fleetregion"
 	"hotspare.io/hotspare/internal/controller/machinepool"
 	"hotspare.io/hotspare/internal/controller/namespace"
 	"hotspare.io/hotspare/internal/controller/pooladmin"
@@ -183,9 +184,25 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	if err := schedules.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	instances := &serviceinstance.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("serviceinstance"), Metrics: counts}
-	if err := instances.SetupWithManager(ctx, mgr); err != nil {
+	if err := (&namespace.Reconciler{Client: c, Live: live, Metrics: counts}).SetupWithManager(mgr); err != nil {
 		return err
 	}
-	return (&namespace.Reconciler{Client: c, Live: live, Metrics: counts}).SetupWithManager(mgr)
+	return setUpFleet(ctx, mgr, recorder, counts)
+}
+
+// setUpFleet adds the controllers of data planes.
+func setUpFleet(ctx context.Context, mgr ctrl.Manager, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics) error {
+	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
+	regions := &fleetregion.Reconciler{
+		Client: c, Live: live, Clock: now, Events: recorder("fleetregion"), Metrics: counts,
+		Suffix: func() string { return utilrand.String(5) },
+	}
+	if err := regions.SetupWithManager(ctx, mgr); err != nil {
+		return err
+	}
+	if err := (&fleetregion.Types{Client: c, Clock: now, Metrics: counts}).SetupWithManager(mgr); err != nil {
+		return err
+	}
+	instances := &serviceinstance.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("serviceinstance"), Metrics: counts}
+	return instances.SetupWithManager(ctx, mgr)
 }

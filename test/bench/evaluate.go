@@ -7,54 +7,124 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// decide measures one look at a large fleet: no hub, one core.
+const (
+	evaluations   = 20
+	instanceTypes = 10
+)
+
+// decide measures how long it takes to decide about a region, without a hub and on one
+// core: about a large one, and, of regions of several sizes, what it costs that one
+// instance arrives. That is a pass without its reads and writes.
 func (b *bench) decide(context.Context) ([]row, error) {
-	const planes, types, waiting = 10_000, 10, 100
-	s := crowd(planes, types, waiting)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	took := make([]time.Duration, 20)
+	const large = 10_000
+	o, now := crowd(large), time.Now()
+	for n := range 100 {
+		o.Instances = append(o.Instances, arrival(n, now))
+	}
+	s, err := o.Snapshot(now)
+	if err != nil {
+		return nil, err
+	}
+	took := timed(func() { capacity.Decide(s) })
+	rows := []row{{
+		fmt.Sprintf("decisions about %d data planes of %d types, one core: median, worst of %d", large, instanceTypes, len(took)),
+		millis(quantile(took, 0.5)) + ", " + millis(took[len(took)-1]), "100 ms",
+	}}
+	what := "one instance arrives in a region of %d data planes: median, worst"
+	for planes := 10; planes <= large; planes *= 10 {
+		took, err := passes(crowd(planes), now)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row{fmt.Sprintf(what, planes), micros(quantile(took, 0.5)) + ", " + micros(took[len(took)-1]), ""})
+		what = "… of %d"
+	}
+	return rows, nil
+}
+
+// passes measures what is done between reading a region and writing it when an instance
+// arrives that there is room for.
+func passes(o facts.Objects, now time.Time) ([]time.Duration, error) {
+	o.Instances = append(o.Instances, arrival(0, now))
+	var err error
+	took := timed(func() {
+		s, bad := o.Snapshot(now)
+		p := capacity.Decide(s)
+		o.Status(p, now)
+		if err = bad; len(p.Of(capacity.Place)) != 1 {
+			err = fmt.Errorf("deciding about %d data planes: the instance is not placed: %s", len(o.Planes), p.Words())
+		}
+	})
+	return took, err
+}
+
+// timed does something several times, and returns how long it took, sorted.
+func timed(do func()) []time.Duration {
+	took := make([]time.Duration, evaluations)
 	for n := range took {
 		began := time.Now()
-		if p := capacity.Decide(s); len(p.Types) != types {
-			return nil, fmt.Errorf("deciding about %d types: got %d", types, len(p.Types))
-		}
+		do()
 		took[n] = time.Since(began)
 	}
 	slices.Sort(took)
-	return []row{{
-		fmt.Sprintf("decisions about %d data planes of %d types, one core: median, worst of %d", planes, types, len(took)),
-		millis(quantile(took, 0.5)) + ", " + millis(took[len(took)-1]), "100 ms",
-	}}, nil
+	return took
 }
 
-// crowd is a region: some data planes are empty, most in use, one in a hundred on its way.
-func crowd(planes, types, waiting int) capacity.Snapshot {
-	s := capacity.Snapshot{Now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	s.Region.Up = capacity.Up{Mode: capacity.Auto, MaxInFlight: planes, Timeout: 24 * time.Hour}
-	s.Region.Down = capacity.Down{Mode: capacity.Auto}
-	for n := range types {
-		s.Region.Types = append(s.Region.Types, capacity.Type{Name: fmt.Sprintf("t%d", n), Sizes: []int{1, 2}, Slack: 3, Expected: 6})
+func micros(d time.Duration) string {
+	return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000)
+}
+
+// crowd is a region of so many data planes: one in five is empty, the others are in use,
+// one in a hundred is on its way.
+func crowd(planes int) facts.Objects {
+	at := metav1.NewTime(time.Now().Add(-time.Hour))
+	o := facts.Objects{Region: &v1alpha1.FleetRegion{}, Types: map[string]*v1alpha1.InstanceType{}, PoolsAssumed: true}
+	o.Region.Namespace, o.Region.Name, o.Region.Spec.Provider, o.Region.Spec.Region = "fleet", "east", "aws", "us-east-1"
+	o.Region.Spec.ScaleUp.MaxInFlight = 100
+	o.Region.Spec.ClusterSource.Claim = &v1alpha1.ClaimSource{Pools: []v1alpha1.PoolSource{{PoolRef: v1alpha1.PoolReference{Name: "spares"}}}}
+	var names []string
+	three := resource.MustParse("3")
+	for n := range instanceTypes {
+		it := &v1alpha1.InstanceType{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("t%d", n)}}
+		it.Spec.Sizes = []v1alpha1.InstanceSize{{Name: "x1", Units: 1}, {Name: "x2", Units: 2}}
+		it.Spec.NodesPerUnit, it.Spec.NodePools = &three, []v1alpha1.NodePool{{Platform: "aws", MaxNodes: 18}}
+		o.Types[it.Name], names = it, append(names, it.Name)
+		o.Region.Spec.InstanceTypes = append(o.Region.Spec.InstanceTypes, v1alpha1.RegionType{Name: it.Name, SlackUnits: 3})
 	}
 	for n := range planes {
-		p := capacity.Plane{Name: fmt.Sprintf("dp-%d", n), Created: s.Now.Add(time.Duration(-n) * time.Second), Phase: capacity.Ready, Managed: true}
+		dp := &v1alpha1.DataPlane{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "fleet", Name: fmt.Sprintf("dp-%d", n), CreationTimestamp: metav1.NewTime(at.Add(time.Duration(-n) * time.Second)),
+		}}
+		dp.Spec.Provider, dp.Spec.Region, dp.Spec.InstanceTypes = "aws", "us-east-1", names
+		dp.Status.Phase, dp.Status.Capacity = v1alpha1.PhaseReady, map[string]v1alpha1.TypeCapacity{}
 		if n%100 == 7 {
-			p.Phase = capacity.Provisioning
+			dp.Status.Phase, dp.CreationTimestamp = v1alpha1.PhaseProvisioning, metav1.Now()
 		}
-		for _, t := range s.Region.Types {
-			p.Rooms = append(p.Rooms, capacity.Room{Type: t.Name, Max: 6})
+		for _, name := range names {
+			dp.Status.Capacity[name] = v1alpha1.TypeCapacity{MaxNodes: 18, MaxUnits: 6}
 		}
+		o.Planes = append(o.Planes, dp)
 		for m := range n % 5 {
-			s.Instances = append(s.Instances, capacity.Instance{
-				Name: fmt.Sprintf("team/i-%d-%d", n, m), Type: s.Region.Types[m%types].Name, Units: 2, Plane: p.Name, Created: p.Created,
-			})
+			i := arrival(1000+n*5+m, at.Time)
+			i.Status.DataPlaneName, i.Status.Units = dp.Name, 2
+			o.Instances = append(o.Instances, i)
 		}
-		s.Planes = append(s.Planes, p)
 	}
-	for n := range waiting {
-		s.Instances = append(s.Instances, capacity.Instance{Name: fmt.Sprintf("team/w-%d", n), Type: s.Region.Types[n%types].Name, Units: 1, Created: s.Now})
-	}
-	return s
+	return o
+}
+
+// arrival is an instance that has no data plane yet.
+func arrival(n int, at time.Time) *v1alpha1.ServiceInstance {
+	i := &v1alpha1.ServiceInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("i-%d", n), CreationTimestamp: metav1.NewTime(at)}}
+	i.Spec.Provider, i.Spec.Region, i.Spec.Type, i.Spec.Size = "aws", "us-east-1", fmt.Sprintf("t%d", n%instanceTypes), "x1"
+	return i
 }

@@ -61,11 +61,11 @@ func (o Objects) Snapshot(now time.Time) (capacity.Snapshot, error) {
 		s.Region.Types = append(s.Region.Types, t)
 	}
 	here := map[string]bool{}
-	for _, dp := range o.Planes {
-		if dp.Namespace == o.Region.Namespace && dp.Spec.Provider == spec.Provider && dp.Spec.Region == spec.Region {
-			here[dp.Name] = true
-			s.Planes = append(s.Planes, o.plane(dp, byName))
-		}
+	planes := o.planes()
+	s.Planes = make([]capacity.Plane, 0, len(planes)+len(o.Region.Status.Pending))
+	for _, dp := range planes {
+		here[dp.Name] = true
+		s.Planes = append(s.Planes, o.plane(dp, byName))
 	}
 	for _, p := range o.Region.Status.Pending {
 		if !here[p.Name] {
@@ -75,12 +75,34 @@ func (o Objects) Snapshot(now time.Time) (capacity.Snapshot, error) {
 			})
 		}
 	}
-	for _, i := range o.Instances {
-		if i.Spec.Provider == spec.Provider && i.Spec.Region == spec.Region || here[i.Status.DataPlaneName] {
-			s.Instances = append(s.Instances, o.instance(i))
-		}
+	instances := o.instances(here)
+	s.Instances = make([]capacity.Instance, 0, len(instances))
+	for _, i := range instances {
+		s.Instances = append(s.Instances, o.instance(i))
 	}
 	return s, nil
+}
+
+// planes are the data planes of the region.
+func (o Objects) planes() []*v1alpha1.DataPlane {
+	var out []*v1alpha1.DataPlane
+	for _, dp := range o.Planes {
+		if dp.Namespace == o.Region.Namespace && dp.Spec.Provider == o.Region.Spec.Provider && dp.Spec.Region == o.Region.Spec.Region {
+			out = append(out, dp)
+		}
+	}
+	return out
+}
+
+// instances are those of the region, and any that are on one of its data planes.
+func (o Objects) instances(planes map[string]bool) []*v1alpha1.ServiceInstance {
+	var out []*v1alpha1.ServiceInstance
+	for _, i := range o.Instances {
+		if i.Spec.Provider == o.Region.Spec.Provider && i.Spec.Region == o.Region.Spec.Region || planes[i.Status.DataPlaneName] {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 func mode(m v1alpha1.ScalingMode) capacity.Mode {
@@ -202,6 +224,7 @@ func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) 
 	if st.EmptySince != nil {
 		p.EmptySince = st.EmptySince.Time
 	}
+	p.Rooms = make([]capacity.Room, 0, len(dp.Spec.InstanceTypes))
 	for _, name := range dp.Spec.InstanceTypes {
 		p.Rooms = append(p.Rooms, capacity.Room{Type: name, Max: o.units(dp, name, region[name])})
 	}

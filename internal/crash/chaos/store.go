@@ -71,7 +71,7 @@ type change struct {
 }
 
 // clusterScoped are the kinds without a namespace that controllers here use.
-var clusterScoped = []string{"Namespace", "ClusterImageSet"}
+var clusterScoped = []string{"Namespace", "ClusterImageSet", "InstanceType"}
 
 // New makes an empty store for objects of these kinds.
 func New(s *runtime.Scheme, c clock.PassiveClock, kinds ...client.Object) *Store {

@@ -1,0 +1,110 @@
+// Package fleetregion makes and removes the data planes of regions, and places instances
+// on them.
+//
+// A pass over one FleetRegion is observe, decide (internal/capacity), report, act. What
+// is to be made is recorded in the region first, with its name; so is every place that
+// an instance gets, in its DataPlane (ADR 0018). Each write carries the version of what
+// was observed: of two passes that contradict each other one is refused. How a data plane
+// comes, and goes, is the work of package dataplane.
+package fleetregion
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/fresh"
+	"hotspare.io/hotspare/internal/metrics"
+)
+
+// +kubebuilder:rbac:groups=hotspare.io,resources=fleetregions;instancetypes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hotspare.io,resources=fleetregions/status;instancetypes/status;serviceinstances/status;dataplanes/status,verbs=patch
+// +kubebuilder:rbac:groups=hotspare.io,resources=serviceinstances,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hotspare.io,resources=dataplanes,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler keeps one FleetRegion at a time.
+type Reconciler struct {
+	// Client reads from caches that Index has been called on.
+	Client client.Client
+	// Live reads from the API server: nothing is given back on a cache's word.
+	Live   client.Reader
+	Clock  clock.PassiveClock
+	Events events.EventRecorder
+	// Suffix ends the name of a data plane: five characters that no other has.
+	Suffix func() string
+	// Metrics measure the passes; nil measures nothing.
+	Metrics *metrics.Metrics
+
+	// What was written and is not in the cache yet. It saves conflicts.
+	regions   fresh.Writes[*v1alpha1.FleetRegion]
+	planes    fresh.Writes[*v1alpha1.DataPlane]
+	instances fresh.Writes[*v1alpha1.ServiceInstance]
+}
+
+// Reconcile does one pass over the FleetRegion.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	s, err := r.observe(ctx, req.NamespacedName)
+	if err != nil || s == nil {
+		return fault.Requeue(0, err)
+	}
+	if s.twin != "" {
+		return fault.Requeue(0, r.reportTwin(ctx, s))
+	}
+	snapshot, err := s.Snapshot(r.Clock.Now())
+	if err != nil {
+		return ctrl.Result{}, nil //nolint:nilerr // it cannot be read, and is looked at again when it changes
+	}
+	plan := capacity.Decide(snapshot)
+	log := ctrl.LoggerFrom(ctx).V(1)
+	for _, st := range plan.Steps {
+		log.Info("decided", "step", st.String())
+	}
+	if err := r.report(ctx, s, plan); err != nil {
+		return fault.Requeue(0, err)
+	}
+	return fault.Requeue(plan.Next, errors.Join(r.act(ctx, s, plan), r.tell(ctx, s, plan)))
+}
+
+const (
+	firstBackoff   = 50 * time.Millisecond
+	longestBackoff = time.Minute
+	// concurrency is how many regions are kept at a time.
+	concurrency = 4
+)
+
+// SetupWithManager starts the controller with mgr.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("fleetregion").
+		For(&v1alpha1.FleetRegion{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.FleetRegion{}, handler.EnqueueRequestsFromMapFunc(r.twins), builder.WithPredicates(gone())).
+		Watches(&v1alpha1.DataPlane{}, handler.EnqueueRequestsFromMapFunc(r.ofPlane), builder.WithPredicates(planeChanged())).
+		Watches(&v1alpha1.ServiceInstance{}, handler.EnqueueRequestsFromMapFunc(r.ofInstance), builder.WithPredicates(instanceChanged())).
+		Watches(&v1alpha1.InstanceType{}, handler.EnqueueRequestsFromMapFunc(r.ofType), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.ofPool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrency,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
+		}).
+		Complete(r.Metrics.Reconciler("fleetregion", r))
+}

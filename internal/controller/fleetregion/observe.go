@@ -1,0 +1,121 @@
+package fleetregion
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity/facts"
+)
+
+// seen is what one pass is about. Its objects are the cache's: they are copied before
+// they are changed.
+type seen struct {
+	facts.Objects
+	// twin says which older FleetRegion has the same place; "" when none has.
+	twin string
+	// planes and instances find them by name; by namespace and name.
+	planes    map[string]*v1alpha1.DataPlane
+	instances map[string]*v1alpha1.ServiceInstance
+}
+
+// observe reads the region and all that it depends on. It is nil for a region that
+// there is nothing to do for.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*seen, error) {
+	var region v1alpha1.FleetRegion
+	if err := r.Client.Get(ctx, key, &region); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	s := &seen{Objects: facts.Objects{
+		Region: r.regions.Newest(&region), Types: map[string]*v1alpha1.InstanceType{}, Pools: map[string]*hivev1.ClusterPool{},
+	}}
+	if s.Region.Unreadable != "" || s.Region.DeletionTimestamp != nil {
+		return nil, nil //nolint:nilnil // that nothing is to be done is a fact
+	}
+	if err := r.rivals(ctx, s); err != nil || s.twin != "" {
+		return s, err
+	}
+	for _, read := range []func(context.Context, *seen) error{r.readTypes, r.readPools, r.readPlanes, r.readInstances} {
+		if err := read(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (r *Reconciler) rivals(ctx context.Context, s *seen) error {
+	var list v1alpha1.FleetRegionList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{byPlace: place(s.Region.Spec.Provider, s.Region.Spec.Region)}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing FleetRegions: %w", err)
+	}
+	var all []*v1alpha1.FleetRegion
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			all = append(all, &list.Items[i])
+		}
+	}
+	s.twin = facts.Duplicate(s.Region, all)
+	return nil
+}
+
+func (r *Reconciler) readTypes(ctx context.Context, s *seen) error {
+	var list v1alpha1.InstanceTypeList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing InstanceTypes: %w", err)
+	}
+	for i := range list.Items {
+		s.Types[list.Items[i].Name] = &list.Items[i]
+	}
+	return nil
+}
+
+func (r *Reconciler) readPools(ctx context.Context, s *seen) error {
+	if s.Region.Spec.ClusterSource.Claim == nil {
+		return nil
+	}
+	for _, p := range s.Region.Spec.ClusterSource.Claim.Pools {
+		var pool hivev1.ClusterPool
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.Region.Namespace, Name: p.PoolRef.Name}, &pool)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading ClusterPool %s: %w", p.PoolRef.Name, err)
+		}
+		if err == nil {
+			s.Pools[pool.Name] = &pool
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) readPlanes(ctx context.Context, s *seen) error {
+	var list v1alpha1.DataPlaneList
+	here := client.MatchingFields{byPlace: place(s.Region.Spec.Provider, s.Region.Spec.Region)}
+	if err := r.Client.List(ctx, &list, client.InNamespace(s.Region.Namespace), here, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing DataPlanes: %w", err)
+	}
+	s.planes = make(map[string]*v1alpha1.DataPlane, len(list.Items))
+	for i := range list.Items {
+		dp := r.planes.Newest(&list.Items[i])
+		s.Planes = append(s.Planes, dp)
+		s.planes[dp.Name] = dp
+	}
+	return nil
+}
+
+func (r *Reconciler) readInstances(ctx context.Context, s *seen) error {
+	var list v1alpha1.ServiceInstanceList
+	here := client.MatchingFields{byPlace: place(s.Region.Spec.Provider, s.Region.Spec.Region)}
+	if err := r.Client.List(ctx, &list, here, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing ServiceInstances: %w", err)
+	}
+	s.instances = make(map[string]*v1alpha1.ServiceInstance, len(list.Items))
+	for i := range list.Items {
+		inst := r.instances.Newest(&list.Items[i])
+		s.Instances = append(s.Instances, inst)
+		s.instances[client.ObjectKeyFromObject(inst).String()] = inst
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package fleetregion
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// byPlace indexes FleetRegions, DataPlanes and ServiceInstances by provider and region.
+const byPlace = "place"
+
+func place(provider, region string) string { return provider + "/" + region }
+
+// Index adds the indexes that this controller needs to a cache.
+func Index(ctx context.Context, ix client.FieldIndexer) error {
+	for _, kind := range []client.Object{&v1alpha1.FleetRegion{}, &v1alpha1.DataPlane{}, &v1alpha1.ServiceInstance{}} {
+		if err := ix.IndexField(ctx, kind, byPlace, func(o client.Object) []string { return []string{placeOf(o)} }); err != nil {
+			return fmt.Errorf("indexing %T by provider and region: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+func placeOf(o client.Object) string {
+	switch o := o.(type) {
+	case *v1alpha1.FleetRegion:
+		return place(o.Spec.Provider, o.Spec.Region)
+	case *v1alpha1.DataPlane:
+		return place(o.Spec.Provider, o.Spec.Region)
+	case *v1alpha1.ServiceInstance:
+		return place(o.Spec.Provider, o.Spec.Region)
+	}
+	return ""
+}
+
+// regionsWith are those that mine accepts; nil accepts all.
+func (r *Reconciler) regionsWith(ctx context.Context, mine func(*v1alpha1.FleetRegion) bool, opts ...client.ListOption) []reconcile.Request {
+	var list v1alpha1.FleetRegionList
+	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing FleetRegions")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if mine == nil || mine(&list.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// ofPlane are the regions of a data plane: of its place, in its namespace.
+func (r *Reconciler) ofPlane(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.regionsWith(ctx, nil, client.InNamespace(o.GetNamespace()), client.MatchingFields{byPlace: placeOf(o)})
+}
+
+// ofInstance are the regions of an instance, in whichever namespace.
+func (r *Reconciler) ofInstance(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.regionsWith(ctx, nil, client.MatchingFields{byPlace: placeOf(o)})
+}
+
+// twins are the other regions of a place that one has left: the next of them counts now.
+func (r *Reconciler) twins(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.ofInstance(ctx, o)
+}
+
+func (r *Reconciler) ofType(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.regionsWith(ctx, func(region *v1alpha1.FleetRegion) bool {
+		return slices.ContainsFunc(region.Spec.InstanceTypes, func(t v1alpha1.RegionType) bool { return t.Name == o.GetName() })
+	})
+}
+
+func (r *Reconciler) ofPool(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.regionsWith(ctx, func(region *v1alpha1.FleetRegion) bool {
+		source := region.Spec.ClusterSource.Claim
+		return source != nil && slices.ContainsFunc(source.Pools, func(p v1alpha1.PoolSource) bool { return p.PoolRef.Name == o.GetName() })
+	}, client.InNamespace(o.GetNamespace()))
+}
+
+// gone lets the end of an object through, and that it is being deleted.
+func gone() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: deleting,
+	}
+}
+
+func deleting(e event.UpdateEvent) bool {
+	return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+}
+
+// planeChanged lets those updates of a data plane through that a plan depends on. A
+// heartbeat is none.
+func planeChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, b := e.ObjectOld.(*v1alpha1.DataPlane), e.ObjectNew.(*v1alpha1.DataPlane)
+		return deleting(e) || a.Generation != b.Generation || !equality.Semantic.DeepEqual(matters(a), matters(b))
+	}}
+}
+
+// matters is a data plane's status without what is told of it only.
+func matters(dp *v1alpha1.DataPlane) v1alpha1.DataPlaneStatus {
+	st := dp.Status
+	live := meta.IsStatusConditionFalse(st.Conditions, v1alpha1.DataPlaneAgentLive)
+	st.Agent, st.Conditions, st.ObservedGeneration = nil, nil, 0
+	if live {
+		st.ObservedGeneration = 1
+	}
+	capacity := make(map[string]v1alpha1.TypeCapacity, len(st.Capacity))
+	for name, c := range st.Capacity {
+		capacity[name] = v1alpha1.TypeCapacity{MaxNodes: c.MaxNodes, MaxUnits: c.MaxUnits}
+	}
+	st.Capacity = capacity
+	return st
+}
+
+// instanceChanged lets those updates of an instance through that a plan depends on.
+func instanceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, b := e.ObjectOld.(*v1alpha1.ServiceInstance), e.ObjectNew.(*v1alpha1.ServiceInstance)
+		return deleting(e) || a.Generation != b.Generation || len(a.Finalizers) != len(b.Finalizers) ||
+			a.Status.DataPlaneName != b.Status.DataPlaneName || a.Status.Units != b.Status.Units || !equality.Semantic.DeepEqual(a.Status.Refusals, b.Status.Refusals)
+	}}
+}
