@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/patch"
 )
 
 func TestWhoIsBelieved(t *testing.T) {
@@ -147,8 +149,12 @@ func TestWhatCannotBeReadIsLeftAlone(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := how(rigOn(unreadable(plain, tc.which)).settle(t)); got != tc.want {
+			r := rigOn(unreadable(plain, tc.which))
+			if got := how(r.settle(t)); got != tc.want {
 				t.Errorf("\ngot  %q\nwant %q", got, tc.want)
+			}
+			if len(r.told.Events) == 0 {
+				t.Error("nobody is told")
 			}
 		})
 	}
@@ -245,5 +251,79 @@ func TestANewInstanceIsHeldFirst(t *testing.T) {
 	i := r.settle(t)
 	if len(i.Finalizers) != 1 || how(i) != "Pending Placed=False/NoRegion" {
 		t.Errorf("it is %q, with %v", how(i), i.Finalizers)
+	}
+}
+
+// between does something right before the first write of the controller.
+func between(hub client.Client, do func() error) client.Client {
+	done := false
+	first := func() error {
+		if done {
+			return nil
+		}
+		done = true
+		return do()
+	}
+	return interceptor.NewClient(hub.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return errors.Join(first(), c.Patch(ctx, o, p, opts...))
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return errors.Join(first(), c.SubResource(sub).Patch(ctx, o, p, opts...))
+		},
+	})
+}
+
+// Whoever writes an instance while a pass looks at it, wins: it may have been placed.
+func TestAnInstanceThatHasChangedIsLookedAtAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		edit    func(*v1alpha1.ServiceInstance)
+		want    string
+	}{
+		"placed, before it is let go": {[]client.Object{newInstance(doomed)}, on("p", v1alpha1.InstanceProvisioning), "Deleting Ready=False/Deleting on p"},
+		"placed anew, before its refusal": {
+			[]client.Object{newInstance(on("p", v1alpha1.InstanceProvisioning)), newAgent("fleet", "p", report("u-1", v1alpha1.AgentRejected))},
+			func(i *v1alpha1.ServiceInstance) { i.Status.Placements = 2 }, "Provisioning Ready=False/Provisioning on p",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub := newHub(t, append(tc.objects, newRegion("fleet", 0), newPlane("fleet", "p"))...)
+			r := rigOn(between(hub, func() error {
+				var i v1alpha1.ServiceInstance
+				if err := hub.Get(t.Context(), key, &i); err != nil {
+					return err
+				}
+				tc.edit(&i)
+				return hub.Status().Update(t.Context(), &i)
+			}))
+			if got := how(r.settle(t)); got != tc.want {
+				t.Errorf("\ngot  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// A place that is booked is not told to an instance that is being deleted: its booking
+// does not hold it.
+func TestABookingDoesNotHoldAnInstance(t *testing.T) {
+	booked := newPlane("fleet", "p", func(dp *v1alpha1.DataPlane) {
+		dp.Status.Bookings = []v1alpha1.Booking{{Namespace: "team", Name: "k", UID: "u", Type: "standard", Units: 1}}
+	})
+	hub := newHub(t, newRegion("fleet", 0), booked, newInstance())
+	var before v1alpha1.ServiceInstance
+	if err := hub.Get(t.Context(), key, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := hub.Delete(t.Context(), newInstance()); err != nil {
+		t.Fatal(err)
+	}
+	after := before.DeepCopy()
+	on("p", v1alpha1.InstanceProvisioning)(after)
+	if _, err := patch.Status(t.Context(), hub, &before, after); !apierrors.IsConflict(err) {
+		t.Errorf("it was told of a place: %v", err)
+	}
+	if got := how(rigOn(hub).settle(t)); got != "gone" {
+		t.Errorf("it is %q", got)
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
@@ -31,7 +32,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 		return nil, client.IgnoreNotFound(err)
 	}
 	if i.Unreadable != "" {
-		ctrl.LoggerFrom(ctx).Info("left alone until it can be read", "why", i.Unreadable)
+		r.Events.Eventf(&i, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Follow", "It is left alone until it can be read: %s", cut(i.Unreadable, maxNote))
 		return nil, nil //nolint:nilnil // that nothing is to be done is a fact
 	}
 	s := &seen{instance: &i, situation: situation{now: r.Clock.Now()}}
