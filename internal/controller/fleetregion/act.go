@@ -63,10 +63,22 @@ func (r *Reconciler) make(ctx context.Context, s *seen) error {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("creating DataPlane %s: %w", p.Name, err))
 		default:
+			r.Metrics.FleetTook(client.ObjectKeyFromObject(s.Region), s.creation(p))
 			r.event(s, dp, "DataPlaneCreated", "for type %s", p.InstanceType)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// creation is the step that has a data plane made, with its reason if it is still known.
+func (s *seen) creation(p v1alpha1.PendingDataPlane) capacity.Step {
+	st := capacity.Step{Verb: capacity.Create, Type: p.InstanceType}
+	for _, t := range s.Region.Status.InstanceTypes {
+		if t.Name == p.InstanceType && t.Decision != nil && t.Decision.Action == "Create" {
+			st.Reason = capacity.Reason(t.Decision.Reason)
+		}
+	}
+	return st
 }
 
 func (s *seen) newPlane(p v1alpha1.PendingDataPlane, multiZone bool) *v1alpha1.DataPlane {
@@ -173,6 +185,7 @@ func (r *Reconciler) forget(ctx context.Context, s *seen, dp *v1alpha1.DataPlane
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting DataPlane %s: %w", dp.Name, err)
 	}
+	r.Metrics.FleetTook(client.ObjectKeyFromObject(s.Region), capacity.Step{Verb: capacity.Forget, Reason: capacity.Superseded})
 	r.event(s, dp, "DataPlaneForgotten", "it had failed, and later ones say more")
 	return nil
 }

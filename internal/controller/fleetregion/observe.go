@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +29,9 @@ type seen struct {
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*seen, error) {
 	var region v1alpha1.FleetRegion
 	if err := r.Client.Get(ctx, key, &region); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Metrics.ForgetRegion(key)
+		}
 		return nil, client.IgnoreNotFound(err)
 	}
 	s := &seen{Objects: facts.Objects{

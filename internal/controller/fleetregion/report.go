@@ -119,6 +119,7 @@ func (r *Reconciler) tell(ctx context.Context, s *seen, plan capacity.Plan) erro
 // announce tells of what was done to a data plane.
 func (r *Reconciler) announce(s *seen, dp *v1alpha1.DataPlane, steps []capacity.Step) {
 	for _, st := range steps {
+		r.Metrics.FleetTook(client.ObjectKeyFromObject(s.Region), st)
 		switch st.Verb {
 		case capacity.Fail:
 			r.event(s, dp, "DataPlaneFailed", "%s", st.Message)
