@@ -144,6 +144,9 @@ func (h *Hub) AdminConfig() *rest.Config {
 	return rest.CopyConfig(h.admin)
 }
 
+// CA returns the certificate of who signs the hub's own, in PEM.
+func (h *Hub) CA() []byte { return h.ca.CertPEM() }
+
 // Stop stops the hub and returns when its folder is free. It may be called once.
 func (h *Hub) Stop() error {
 	h.ControlPlane.Stop()

@@ -35,6 +35,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/customization"
 	"hotspare.io/hotspare/internal/controller/fleetregion"
+	"hotspare.io/hotspare/internal/controller/dataplane"
 	"hotspare.io/hotspare/internal/controller/machinepool"
 	"hotspare.io/hotspare/internal/controller/namespace"
 	"hotspare.io/hotspare/internal/controller/pooladmin"
@@ -58,6 +59,8 @@ type Platforms struct {
 	Workers map[string]install.Workers
 	// Room has the platforms that know how many more clusters they hold.
 	Room map[string]clusterpool.Room
+	// Hub is how the agents of data planes find back, and what they run.
+	Hub dataplane.Hub
 	// News brings clusters whose executor has something to tell; nil without.
 	News <-chan event.GenericEvent
 }
@@ -178,6 +181,10 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 		Client: c, Spokes: spokes, Workers: p.Workers, Clock: now, Events: recorder("machinepool"), Metrics: counts,
 	}
 	if err := groups.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	planes := &dataplane.Reconciler{Client: c, Live: live, Spokes: spokes, Hub: p.Hub, Clock: now, Events: recorder("dataplane"), Metrics: counts}
+	if err := planes.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
 	schedules := &powerschedule.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("powerschedule"), Metrics: counts}

@@ -22,6 +22,21 @@ var (
 	ClusterAutoscaler = schema.GroupVersionKind{Group: "autoscaling.openshift.io", Version: "v1", Kind: "ClusterAutoscaler"}
 )
 
+// agents are the kinds of which an agent consists in a cluster. They are written without
+// types, too.
+var agents = map[schema.GroupVersionKind]meta.RESTScope{
+	{Version: "v1", Kind: "Namespace"}:                                                               meta.RESTScopeRoot,
+	{Version: "v1", Kind: "ServiceAccount"}:                                                          meta.RESTScopeNamespace,
+	{Version: "v1", Kind: "Secret"}:                                                                  meta.RESTScopeNamespace,
+	{Group: "apps", Version: "v1", Kind: "Deployment"}:                                               meta.RESTScopeNamespace,
+	{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}:                               meta.RESTScopeRoot,
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}:                         meta.RESTScopeRoot,
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"}:                  meta.RESTScopeRoot,
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"}:        meta.RESTScopeRoot,
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"}: meta.RESTScopeRoot,
+	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}:                 meta.RESTScopeRoot,
+}
+
 var kinds = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
@@ -40,11 +55,14 @@ func mapper() meta.RESTMapper {
 	m.Add(MachineSet, meta.RESTScopeNamespace)
 	m.Add(MachineAutoscaler, meta.RESTScopeNamespace)
 	m.Add(ClusterAutoscaler, meta.RESTScopeRoot)
+	for kind, scope := range agents {
+		m.Add(kind, scope)
+	}
 	return m
 }
 
 // Client returns a client of the cluster whose admin kubeconfig is in the Secret, for
-// nodes, pods and the kinds above; or trouble, which says why there can be none. An
+// nodes, pods, what an agent consists of, and the kinds above; or trouble, which says why there can be none. An
 // error is the hub's own.
 func (c *Connector) Client(ctx context.Context, secret types.NamespacedName) (kube client.Client, trouble string, err error) {
 	a, trouble, err := c.connect(ctx, secret)

@@ -13,6 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/local"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
+	"hotspare.io/hotspare/internal/controller/dataplane"
 	"hotspare.io/hotspare/internal/hub"
 	"hotspare.io/hotspare/internal/install"
 	installlocal "hotspare.io/hotspare/internal/install/local"
@@ -59,6 +60,7 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		Workers:   map[string]install.Workers{platform: installlocal.Workers{Store: store}},
 		Room:      map[string]clusterpool.Room{platform: room(store)},
 		News:      news,
+		Hub:       dataplane.Hub{Server: h.URL(), CA: h.CA()},
 	}, o.scrapes)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import them, and should get nothing else",
 	},
 	"a decider is pure": {
-		about: []string{"internal/access", "internal/agent/plan", "internal/capacity/...", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
+		about: []string{"internal/access", "internal/agent/plan", "internal/capacity/...", "internal/csr", "internal/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
 		allow: []string{"net/netip"}, // addresses as values
 		deny: []string{
 			"os/...", "io/...", "net/...", "log/...", "syscall", "context", "sync/...", "math/rand/...", "crypto/rand",
@@ -55,6 +55,12 @@ var rules = map[string]rule{
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/pool", "internal/capacity", "internal/inventory/...", "internal/condition", "internal/install/config"},
 		why:   "the controller and hotspare pool plan must say the same of the same objects, wherever those come from",
+	},
+	"the life of a data plane is decided on objects, and on how much room they have": {
+		about: []string{"internal/dataplane"},
+		deny:  []string{"internal/..."},
+		allow: []string{"internal/capacity/...", "internal/condition"},
+		why:   "arrows run from controllers to deciders; this one also judges reports, which package facts does",
 	},
 	"manifests are read without a hub": {
 		about: []string{"internal/manifest", "internal/crd", "internal/kas"},
@@ -86,7 +92,7 @@ var rules = map[string]rule{
 	},
 	"providers do not import controllers": {
 		about: []string{"internal/cloud/...", "internal/install/..."},
-		deny:  []string{"internal/controller/...", "internal/manager", "internal/capacity/...", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
+		deny:  []string{"internal/controller/...", "internal/manager", "internal/capacity/...", "internal/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
 		why:   "a provider does what it is told, and does not know who decides",
 	},
 	"providers know no hub": {

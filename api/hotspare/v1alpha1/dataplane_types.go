@@ -257,11 +257,17 @@ type OperatorVersion struct {
 
 // AgentStatus is the agent, as it tells of itself.
 type AgentStatus struct {
-	// LastHeartbeat is when it was last heard of.
+	// LastHeartbeat is when it was last heard of, by the hub's clock.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	LastHeartbeat *metav1.Time `json:"lastHeartbeat,omitempty"`
+	// ReportAt is the time that its last report bears, by the data plane's clock. A
+	// report with another is a sign of life.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	ReportAt *metav1.Time `json:"reportAt,omitempty"`
 	// Version is the agent's.
 	// +optional
 	Version string `json:"version,omitempty"`
@@ -281,8 +287,31 @@ type ReportedCapacity struct {
 
 // Conditions of a DataPlane, with their reasons.
 const (
-	// DataPlaneReady is True while it takes instances; its reason says why not, or why no more.
+	// DataPlaneReady is True while it takes instances; its reason says why not, or why no
+	// more: the name of its phase, or one of these.
 	DataPlaneReady = "Ready"
+	// ReasonNameTaken: something that it needs a name for is there already, and is not its own.
+	ReasonNameTaken = "NameTaken"
+	// ReasonNoSource: there is nothing to get a cluster from.
+	ReasonNoSource = "NoSource"
+	// ReasonNoNodes: an instance type does not say which nodes it needs.
+	ReasonNoNodes = "NoNodes"
+	// ReasonClusterGone: its claim or its cluster is not there any more.
+	ReasonClusterGone = "ClusterGone"
+	// ReasonClusterDown: its cluster does not run.
+	ReasonClusterDown = "ClusterNotRunning"
+	// ReasonInstallFailed: its cluster cannot be installed.
+	ReasonInstallFailed = "InstallFailed"
+	// ReasonAgentNotInstalled: its cluster does not take the agent.
+	ReasonAgentNotInstalled = "AgentNotInstalled"
+	// ReasonRefused: the hub does not take what would be made for it.
+	ReasonRefused = "Refused"
+	// ReasonInstancesLeft: it is being deleted, and waits for its instances to go.
+	ReasonInstancesLeft = "InstancesLeft"
+	// ReasonAgentNotReady: the agent says that it cannot make instances.
+	ReasonAgentNotReady = "AgentNotReady"
+	// ReasonUnschedulable: spec.schedulable is false.
+	ReasonUnschedulable = "Unschedulable"
 	// DataPlaneAgentLive is False while the agent of a Ready data plane is silent. Its
 	// free units count as 0 then.
 	DataPlaneAgentLive = "AgentLive"
@@ -314,6 +343,10 @@ const (
 	AnnotationID          = "bf2.org/id"
 	AnnotationPlacementID = "bf2.org/placementId"
 )
+
+// AnnotationDataPlane, on what a data plane holds, is its UID. It is no owner reference:
+// whoever deletes a DataPlane in the foreground would have its claim destroyed first.
+const AnnotationDataPlane = "hotspare.io/data-plane-uid"
 
 // FinalizerDataPlane keeps a DataPlane until what it holds is given back.
 const FinalizerDataPlane = "hotspare.io/data-plane"

@@ -1,0 +1,126 @@
+// Package dataplane carries DataPlanes through their life: it gets them a cluster, gives
+// that nodes and an agent, tells the agent what to run, judges what it reports, and gives
+// everything back in the end.
+//
+// A pass over one DataPlane is observe, decide (internal/dataplane), act, report. What is
+// to be given back is looked at past all caches first.
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/dataplane"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/metrics"
+	"hotspare.io/hotspare/internal/patch"
+)
+
+// +kubebuilder:rbac:groups=hotspare.io,resources=dataplanes,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=hotspare.io,resources=dataplanes/status,verbs=patch
+// +kubebuilder:rbac:groups=hotspare.io,resources=fleetregions;instancetypes;serviceinstances,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hotspare.io,resources=dataplaneagents,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=machinepools,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Spokes connects to clusters.
+type Spokes interface {
+	// Client returns a client of the cluster whose admin kubeconfig is in the Secret,
+	// or trouble, which says why there can be none. An error is the hub's own.
+	Client(ctx context.Context, secret types.NamespacedName) (spoke client.Client, trouble string, err error)
+}
+
+// Hub is how agents find back to the hub, and what they run.
+type Hub struct {
+	// Server is its address as data planes reach it, CA who signed its certificate.
+	Server string
+	CA     []byte
+	// Image runs agents on clusters that are not local. Empty: there is none, and no
+	// agent is installed on them.
+	Image string
+}
+
+// Reconciler keeps one DataPlane at a time.
+type Reconciler struct {
+	// Client reads from caches that Index has been called on.
+	Client client.Client
+	// Live reads from the API server.
+	Live   client.Reader
+	Spokes Spokes
+	Hub    Hub
+	Clock  clock.PassiveClock
+	Events events.EventRecorder
+	// Metrics measure the passes; nil measures nothing.
+	Metrics *metrics.Metrics
+
+	memory memory
+}
+
+// retry is when what a person has to mend is tried again.
+const retry = 15 * time.Second
+
+// Reconcile does one pass over the DataPlane.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	s, err := r.observe(ctx, req.NamespacedName)
+	if err != nil || s == nil {
+		return fault.Requeue(0, err)
+	}
+	next, err := r.carryOut(ctx, s, dataplane.Decide(*s))
+	return fault.Requeue(next, err)
+}
+
+// carryOut does a plan's steps and says what has become of them.
+func (r *Reconciler) carryOut(ctx context.Context, s *dataplane.Seen, p dataplane.Plan) (time.Duration, error) {
+	err := r.act(ctx, s, p)
+	var told *refusal
+	switch {
+	case errors.As(err, &told):
+		return retry, r.report(ctx, s.Plane, s.Refused(p, told.reason, told.message))
+	case err != nil:
+		return 0, err
+	case released(p):
+		r.memory.forget(client.ObjectKeyFromObject(s.Plane))
+		return 0, nil
+	}
+	return p.Next, r.report(ctx, s.Plane, p.Status)
+}
+
+// report writes the status, and announces a new phase.
+func (r *Reconciler) report(ctx context.Context, dp *v1alpha1.DataPlane, st v1alpha1.DataPlaneStatus) error {
+	before := dp.DeepCopy()
+	dp.Status = st
+	if _, err := patch.Status(ctx, r.Client, before, dp); err != nil {
+		return fmt.Errorf("reporting on data plane %s: %w", client.ObjectKeyFromObject(dp), client.IgnoreNotFound(err))
+	}
+	if st.Phase == before.Status.Phase {
+		return nil
+	}
+	how := corev1.EventTypeNormal
+	if st.Phase == v1alpha1.PhaseFailed {
+		how = corev1.EventTypeWarning
+	}
+	r.Events.Eventf(dp, nil, how, string(st.Phase), "Transition", "%s", readyWords(st))
+	return nil
+}
+
+func readyWords(st v1alpha1.DataPlaneStatus) string {
+	for _, c := range st.Conditions {
+		if c.Type == v1alpha1.DataPlaneReady {
+			return c.Message
+		}
+	}
+	return ""
+}

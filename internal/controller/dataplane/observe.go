@@ -1,0 +1,260 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/dataplane"
+)
+
+// observe gathers what is seen of a data plane; nil if there is none, or it is to be left
+// alone. Before anything is given back, all is read past the caches.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*dataplane.Seen, error) {
+	var dp v1alpha1.DataPlane
+	found, err := get(ctx, r.Client, key, &dp)
+	if err != nil {
+		return nil, err
+	}
+	e := eye{Reconciler: r, past: found && dataplane.Leaving(&dp)}
+	if e.past {
+		dp = v1alpha1.DataPlane{}
+		found, err = get(ctx, r.Live, key, &dp)
+	}
+	if err != nil || !found || dp.Unreadable != "" {
+		if err == nil && !found {
+			r.memory.forget(key)
+		}
+		return nil, err
+	}
+	d := r.memory.of(key, dp.UID)
+	s := &dataplane.Seen{Now: r.Clock.Now(), Plane: &dp, Installed: d.installed, Removed: d.removed, Revoked: d.revoked}
+	for _, look := range []func(context.Context, *dataplane.Seen) error{e.region, e.cluster, e.agent, e.instances, e.types, e.pools, e.failures} {
+		if err := look(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// eye looks at what belongs to a data plane.
+type eye struct {
+	*Reconciler
+	// past has it look past the caches.
+	past bool
+}
+
+// sure gets an object: that it is not there is believed of the API server only.
+func (e eye) sure(ctx context.Context, key types.NamespacedName, into client.Object) (bool, error) {
+	if !e.past {
+		if found, err := get(ctx, e.Client, key, into); found || err != nil {
+			return found, err
+		}
+	}
+	return get(ctx, e.Live, key, into)
+}
+
+func get(ctx context.Context, c client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
+	err := c.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %s: %w", into, key, err)
+	}
+	return true, nil
+}
+
+// list lists by an index of the cache, or all past it.
+func (e eye) list(ctx context.Context, into client.ObjectList, index, value string) error {
+	var err error
+	if e.past {
+		err = e.Live.List(ctx, into)
+	} else {
+		err = e.Client.List(ctx, into, client.MatchingFields{index: value})
+	}
+	if err != nil {
+		return fmt.Errorf("listing %T: %w", into, err)
+	}
+	return nil
+}
+
+// region finds the FleetRegion of the data plane's namespace, if that one counts.
+func (e eye) region(ctx context.Context, s *dataplane.Seen) error {
+	var list v1alpha1.FleetRegionList
+	spec := s.Plane.Spec
+	if err := e.list(ctx, &list, byPlace, place(spec.Provider, spec.Region)); err != nil {
+		return err
+	}
+	var all []*v1alpha1.FleetRegion
+	for i := range list.Items {
+		if fr := &list.Items[i]; fr.Spec.Provider == spec.Provider && fr.Spec.Region == spec.Region {
+			all = append(all, fr)
+		}
+	}
+	s.NoRegion = fmt.Sprintf("there is no FleetRegion of provider %s and region %s in namespace %s", spec.Provider, spec.Region, s.Plane.Namespace)
+	for _, fr := range all {
+		switch double := facts.Duplicate(fr, all); {
+		case fr.Namespace != s.Plane.Namespace:
+		case double != "":
+			s.NoRegion = fmt.Sprintf("FleetRegion %s does not count: %s", fr.Name, double)
+		default:
+			s.Region, s.Hosts, s.NoRegion = fr, true, ""
+			return nil
+		}
+	}
+	return nil
+}
+
+// cluster finds claim, ClusterDeployment, MachinePools and kubeconfig.
+func (e eye) cluster(ctx context.Context, s *dataplane.Seen) error {
+	ref := s.Plane.Spec.ClusterRef
+	if ref == nil {
+		return nil
+	}
+	here := func(n *v1alpha1.NameReference) types.NamespacedName {
+		return types.NamespacedName{Namespace: s.Plane.Namespace, Name: n.Name}
+	}
+	switch {
+	case ref.KubeconfigSecret != nil:
+		var secret corev1.Secret
+		found, err := get(ctx, e.Live, here(ref.KubeconfigSecret), &secret)
+		s.Kubeconfig = found && len(secret.Data[hivev1.SecretKeyKubeconfig]) > 0
+		return err
+	case ref.Claim != nil:
+		var claim hivev1.ClusterClaim
+		found, err := e.sure(ctx, here(ref.Claim), &claim)
+		if err != nil || !found {
+			return err
+		}
+		s.Claim = &claim
+		if claim.Spec.Namespace == "" {
+			return nil
+		}
+		return e.deployment(ctx, s, types.NamespacedName{Namespace: claim.Spec.Namespace, Name: claim.Spec.Namespace}, claim.Name)
+	case ref.Deployment != nil:
+		return e.deployment(ctx, s, here(ref.Deployment), "")
+	}
+	return nil
+}
+
+// deployment finds the ClusterDeployment, if it is that of the claim, and its MachinePools.
+func (e eye) deployment(ctx context.Context, s *dataplane.Seen, key types.NamespacedName, claim string) error {
+	var cd hivev1.ClusterDeployment
+	found, err := e.sure(ctx, key, &cd)
+	if err != nil || !found {
+		return err
+	}
+	if of := cd.Spec.ClusterPoolRef; claim != "" && (of == nil || of.ClaimName != claim || of.Namespace != s.Plane.Namespace) {
+		return nil
+	}
+	s.Cluster = &cd
+	var list hivev1.MachinePoolList
+	if err := e.Client.List(ctx, &list, client.InNamespace(cd.Namespace)); err != nil {
+		return fmt.Errorf("listing MachinePools of cluster %s: %w", key, err)
+	}
+	for i := range list.Items {
+		if mp := &list.Items[i]; mp.Spec.ClusterDeploymentRef.Name == cd.Name && mp.Unreadable == "" {
+			s.Nodes = append(s.Nodes, mp)
+		}
+	}
+	return nil
+}
+
+func (e eye) agent(ctx context.Context, s *dataplane.Seen) error {
+	var a v1alpha1.DataPlaneAgent
+	found, err := e.sure(ctx, client.ObjectKeyFromObject(s.Plane), &a)
+	if found {
+		s.Agent = &a
+	}
+	return err
+}
+
+// instances finds those that name the data plane, its provider and its region.
+func (e eye) instances(ctx context.Context, s *dataplane.Seen) error {
+	var list v1alpha1.ServiceInstanceList
+	name := planeName(s.Plane.Spec.Provider, s.Plane.Spec.Region, s.Plane.Name)
+	if err := e.list(ctx, &list, byPlane, name); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if si := &list.Items[i]; planeName(si.Spec.Provider, si.Spec.Region, si.Status.DataPlaneName) == name {
+			s.Instances = append(s.Instances, si)
+		}
+	}
+	return nil
+}
+
+// types finds the InstanceTypes of the data plane and of what is on it.
+func (e eye) types(ctx context.Context, s *dataplane.Seen) error {
+	names := slices.Clone(s.Plane.Spec.InstanceTypes)
+	for _, i := range s.Instances {
+		names = append(names, i.Spec.Type)
+	}
+	s.Types = map[string]*v1alpha1.InstanceType{}
+	for _, name := range names {
+		if s.Types[name] != nil {
+			continue
+		}
+		var it v1alpha1.InstanceType
+		found, err := get(ctx, e.Client, types.NamespacedName{Name: name}, &it)
+		if err != nil {
+			return err
+		}
+		if found {
+			s.Types[name] = &it
+		}
+	}
+	return nil
+}
+
+// pools finds the ClusterPools from which a claim could be, or is.
+func (e eye) pools(ctx context.Context, s *dataplane.Seen) error {
+	var names []string
+	if s.Region != nil && s.Region.Spec.ClusterSource.Claim != nil {
+		for _, p := range s.Region.Spec.ClusterSource.Claim.Pools {
+			names = append(names, p.PoolRef.Name)
+		}
+	}
+	if s.Claim != nil {
+		names = append(names, s.Claim.Spec.ClusterPoolName)
+	}
+	s.Pools = map[string]*hivev1.ClusterPool{}
+	for _, name := range names {
+		var pool hivev1.ClusterPool
+		found, err := get(ctx, e.Client, types.NamespacedName{Namespace: s.Plane.Namespace, Name: name}, &pool)
+		if err != nil {
+			return err
+		}
+		if found {
+			s.Pools[name] = &pool
+		}
+	}
+	return nil
+}
+
+// failures counts the Failed data planes of its types that are remembered.
+func (e eye) failures(ctx context.Context, s *dataplane.Seen) error {
+	if s.Plane.Spec.ClusterRef != nil && s.Claim != nil {
+		return nil // it has chosen
+	}
+	var list v1alpha1.DataPlaneList
+	if err := e.Client.List(ctx, &list, client.InNamespace(s.Plane.Namespace)); err != nil {
+		return fmt.Errorf("listing data planes: %w", err)
+	}
+	for _, other := range list.Items {
+		if other.Status.Phase == v1alpha1.PhaseFailed && place(other.Spec.Provider, other.Spec.Region) == place(s.Plane.Spec.Provider, s.Plane.Spec.Region) &&
+			slices.ContainsFunc(other.Spec.InstanceTypes, func(t string) bool { return slices.Contains(s.Plane.Spec.InstanceTypes, t) }) {
+			s.Failures++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/agent/install"
+	"hotspare.io/hotspare/internal/dataplane"
+	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/patch"
+)
+
+// What is granted must be held: the last two are for that alone.
+//
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;create;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;create;patch;delete
+// +kubebuilder:rbac:groups=hotspare.io,resources=dataplaneagents,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hotspare.io,resources=dataplaneagents/status,verbs=get;patch;update
+
+// tokenSoon is when to look for a token that the hub is about to make.
+const tokenSoon = 300 * time.Millisecond
+
+// grant has the agent be somebody on the hub, with the rights to its own object, and
+// makes a kubeconfig of the token. All are read past the cache: it has no such objects.
+func (t *task) grant(ctx context.Context) error {
+	dp := t.seen.Plane
+	for _, want := range install.Hub(dp.Namespace, dp.Name) {
+		want.SetAnnotations(withOwner(want.GetAnnotations(), dp))
+		have := want.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it was one
+		found, err := get(ctx, t.Live, client.ObjectKeyFromObject(want), have)
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			if err := t.create(ctx, want); err != nil {
+				return err
+			}
+			continue
+		case !dataplane.Owned(dp, have):
+			return &refusal{v1alpha1.ReasonNameTaken, fmt.Sprintf("%T %s in namespace %s was made for something else: delete it.", have, have.GetName(), have.GetNamespace())}
+		}
+		if err := t.correct(ctx, have, want); err != nil {
+			return err
+		}
+	}
+	return t.token(ctx)
+}
+
+func withOwner(annotations map[string]string, dp *v1alpha1.DataPlane) map[string]string {
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationDataPlane] = string(dp.UID)
+	return annotations
+}
+
+// correct puts right what somebody has changed.
+func (t *task) correct(ctx context.Context, have, want client.Object) error {
+	before := have.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it was one
+	switch h := have.(type) {
+	case *rbacv1.Role:
+		h.Rules = want.(*rbacv1.Role).Rules //nolint:forcetypeassert // they are of one kind
+	case *rbacv1.RoleBinding:
+		w := want.(*rbacv1.RoleBinding) //nolint:forcetypeassert // they are of one kind
+		if !equality.Semantic.DeepEqual(h.RoleRef, w.RoleRef) {
+			return t.delete(ctx, have) // it cannot be changed, and is made again
+		}
+		h.Subjects = w.Subjects
+	default:
+		return nil
+	}
+	_, err := patch.Object(ctx, t.Client, before, have)
+	return err
+}
+
+// token makes a kubeconfig of the token that the hub has put into its Secret.
+func (t *task) token(ctx context.Context) error {
+	var secret corev1.Secret
+	key := client.ObjectKey{Namespace: t.seen.Plane.Namespace, Name: install.TokenName(t.seen.Plane.Name)}
+	found, err := get(ctx, t.Live, key, &secret)
+	if err != nil {
+		return err
+	}
+	if !found || len(secret.Data[corev1.ServiceAccountTokenKey]) == 0 {
+		return fault.Waiting(tokenSoon, "waiting for the token of Secret %s", key)
+	}
+	if secret.Type != corev1.SecretTypeServiceAccountToken || secret.Annotations[corev1.ServiceAccountNameKey] != install.HubName(t.seen.Plane.Name) {
+		return &refusal{v1alpha1.ReasonNameTaken, fmt.Sprintf("Secret %s is not the token of ServiceAccount %s: delete it.", key.Name, install.HubName(t.seen.Plane.Name))}
+	}
+	t.kubeconfig, err = install.Kubeconfig(t.Hub.Server, t.Hub.CA, &secret)
+	return err
+}
+
+// revoke takes the agent's rights, the binding first. What others have made under those
+// names stays.
+func (t *task) revoke(ctx context.Context) error {
+	dp := t.seen.Plane
+	objects := install.Hub(dp.Namespace, dp.Name)
+	for i := len(objects) - 1; i >= 0; i-- {
+		o := objects[i]
+		found, err := get(ctx, t.Live, client.ObjectKeyFromObject(o), o)
+		if err != nil {
+			return err
+		}
+		if !found || !dataplane.Owned(dp, o) {
+			continue
+		}
+		if err := t.delete(ctx, o); err != nil {
+			return err
+		}
+	}
+	t.memory.note(client.ObjectKeyFromObject(dp), dp.UID, func(d *done) { d.revoked = true })
+	return nil
+}

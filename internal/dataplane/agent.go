@@ -1,0 +1,156 @@
+package dataplane
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+// mostInstances is how many a DataPlaneAgent can list.
+const mostInstances = 1000
+
+// ours reports whether the DataPlaneAgent is this data plane's. One that an earlier data
+// plane of the name has left is not.
+func (s Seen) ours() bool { return s.Agent != nil && s.Agent.Spec.DataPlaneUID == string(s.Plane.UID) }
+
+// agent has the agent told what is to be there. It says why that cannot be.
+func (s Seen) agent(p *Plan, reserve []capacity.Reserve) (why string) {
+	pools, instances := s.agentPools(p.Status), s.agentInstances(p.Status, reserve)
+	switch {
+	case s.Agent == nil:
+		a := &v1alpha1.DataPlaneAgent{ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Plane.Namespace, Name: s.Plane.Name,
+			Annotations: map[string]string{v1alpha1.AnnotationDataPlane: string(s.Plane.UID)},
+		}}
+		a.Spec = v1alpha1.DataPlaneAgentSpec{DataPlaneUID: string(s.Plane.UID), Pools: pools, Instances: instances}
+		p.do(Step{Verb: CreateAgent, Agent: a})
+	case !s.ours():
+		return "DataPlaneAgent " + s.Agent.Name + " is that of another data plane: delete it."
+	default:
+		want := s.Agent.DeepCopy()
+		want.Spec.Pools, want.Spec.Instances = pools, instances
+		if !equality.Semantic.DeepEqual(want.Spec, s.Agent.Spec) {
+			p.do(Step{Verb: TellAgent, Agent: want})
+		}
+	}
+	return ""
+}
+
+// agentPools are the nodes of each type. Of one that is gone it stays as it was told.
+func (s Seen) agentPools(st v1alpha1.DataPlaneStatus) []v1alpha1.AgentPool {
+	var out []v1alpha1.AgentPool
+	for _, name := range slices.Sorted(slices.Values(s.Plane.Spec.InstanceTypes)) {
+		pool := v1alpha1.AgentPool{Type: name, MaxNodes: st.Capacity[name].MaxNodes}
+		if pool.MaxNodes == 0 {
+			continue
+		}
+		if it := s.Types[name]; it != nil {
+			pool.NodesPerUnit, pool.UnitsPerNode = it.Spec.NodesPerUnit, it.Spec.UnitsPerNode
+		} else if was, ok := s.told(name); ok {
+			pool.NodesPerUnit, pool.UnitsPerNode = was.NodesPerUnit, was.UnitsPerNode
+		} else {
+			continue
+		}
+		out = append(out, pool)
+	}
+	return out
+}
+
+func (s Seen) told(instanceType string) (v1alpha1.AgentPool, bool) {
+	if !s.ours() {
+		return v1alpha1.AgentPool{}, false
+	}
+	return s.Agent.Spec.Pool(instanceType)
+}
+
+// agentInstances are all that is to be on the data plane, real ones first. One whose
+// object is gone is not listed: that goes when the agent has said that it has nothing of it.
+func (s Seen) agentInstances(st v1alpha1.DataPlaneStatus, reserve []capacity.Reserve) []v1alpha1.AgentInstance {
+	var out []v1alpha1.AgentInstance
+	for _, i := range slices.SortedFunc(slices.Values(s.here()), func(a, b *v1alpha1.ServiceInstance) int { return cmp.Compare(a.UID, b.UID) }) {
+		if i.Status.Units > 0 {
+			out = append(out, s.agentInstance(st, i))
+		}
+	}
+	for _, r := range reserve {
+		out = append(out, v1alpha1.AgentInstance{
+			UID: r.Name, Name: r.Name, Type: r.Type, Size: r.Size, Units: int32(r.Units), Reserved: true, PlacementID: r.Name,
+			Capacity: s.figures(r.Type, r.Size), Versions: v1alpha1.InstanceVersions{Strimzi: r.Strimzi, Kafka: r.Kafka, KafkaIBP: r.KafkaIBP},
+		})
+	}
+	return out[:min(len(out), mostInstances)]
+}
+
+func (s Seen) agentInstance(st v1alpha1.DataPlaneStatus, i *v1alpha1.ServiceInstance) v1alpha1.AgentInstance {
+	out := v1alpha1.AgentInstance{
+		UID: string(i.UID), Namespace: i.Namespace, Name: i.Name, Type: i.Spec.Type, Size: i.Spec.Size, Units: i.Status.Units,
+		PlacementID: i.PlacementID(), Deleted: i.DeletionTimestamp != nil, Capacity: s.figures(i.Spec.Type, i.Spec.Size),
+		Parameters: i.Spec.Parameters.DeepCopy(),
+	}
+	if s.ours() {
+		for _, was := range s.Agent.Spec.Instances {
+			if was.UID == out.UID {
+				out.Versions = was.Versions // nobody upgrades an instance by listing it
+				if out.Capacity == nil {
+					out.Capacity = was.Capacity
+				}
+			}
+		}
+	}
+	if out.Versions.Strimzi == "" {
+		out.Versions = newest(st.Versions)
+	}
+	return out
+}
+
+// figures are those of a size, as its type has them.
+func (s Seen) figures(instanceType, size string) *v1alpha1.KafkaCapacity {
+	if it := s.Types[instanceType]; it != nil {
+		if z, ok := it.Spec.Size(size); ok {
+			return z.Capacity.DeepCopy()
+		}
+	}
+	return nil
+}
+
+func newest(all []v1alpha1.OperatorVersion) v1alpha1.InstanceVersions {
+	var list []capacity.Version
+	for _, v := range all {
+		list = append(list, capacity.Version{Strimzi: v.Strimzi, Ready: v.Ready, Kafka: v.Kafka, KafkaIBP: v.KafkaIBP})
+	}
+	strimzi, kafka, ibp, _ := capacity.Newest(list)
+	return v1alpha1.InstanceVersions{Strimzi: strimzi, Kafka: kafka, KafkaIBP: ibp}
+}
+
+// left are the names of all that keeps it from being given back, sorted: instances and
+// bookings of some that may not know yet.
+func (s Seen) left() []string {
+	names := map[string]bool{}
+	for _, i := range s.here() {
+		names[i.Namespace+"/"+i.Name] = true
+	}
+	for _, b := range s.Plane.Status.Bookings {
+		names[b.Namespace+"/"+b.Name] = true
+	}
+	out := make([]string, 0, len(names))
+	for n := range names {
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// some names the first few of a list.
+func some(names []string) string {
+	const few = 5
+	if len(names) > few {
+		return strings.Join(names[:few], ", ") + " and others"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,153 @@
+package dataplane
+
+import (
+	"slices"
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/condition"
+)
+
+// When to look again at what nobody tells us of.
+const (
+	// grace is how long a FleetRegion, or its pools, may come after their data plane: one
+	// file may have all of them.
+	grace = time.Minute
+	// soon is while something of that kind is waited for.
+	soon = 10 * time.Second
+	// recheck is how often the agent's manifests are looked at, silent while it is silent.
+	recheck = 5 * time.Minute
+	silent  = time.Minute
+)
+
+// Decide says what to do about a data plane, and what to say of it.
+func Decide(s Seen) Plan {
+	p := Plan{Status: *s.Plane.Status.DeepCopy()}
+	p.Status.ObservedGeneration = s.Plane.Generation
+	if Leaving(s.Plane) {
+		s.leave(&p)
+		return p
+	}
+	if !slices.Contains(s.Plane.Finalizers, v1alpha1.FinalizerDataPlane) {
+		p.do(Step{Verb: Hold})
+	}
+	switch s.phase() {
+	case v1alpha1.PhaseAccepted:
+		s.accepted(&p)
+	case v1alpha1.PhaseProvisioning:
+		s.provisioning(&p)
+	case v1alpha1.PhaseProvisioned:
+		s.provisioned(&p)
+	case v1alpha1.PhaseWaitingForAgent:
+		s.waiting(&p)
+	default:
+		s.running(&p)
+	}
+	return p
+}
+
+// provisioning waits for a cluster that runs.
+func (s Seen) provisioning(p *Plan) {
+	s.enter(p, v1alpha1.PhaseProvisioning)
+	switch ref := s.ref(); {
+	case ref.KubeconfigSecret != nil:
+		s.awaitSecret(p, ref.KubeconfigSecret.Name)
+	case ref.Claim != nil:
+		s.awaitClaim(p, ref.Claim.Name)
+	case ref.Deployment != nil:
+		s.awaitCluster(p, ref.Deployment.Name)
+	default: // nobody can take it away, but what was restored may lack it
+		s.lost(p, v1alpha1.ReasonClusterGone, "spec.clusterRef is missing, so nobody knows which cluster is its own.")
+	}
+}
+
+func (s Seen) awaitSecret(p *Plan, name string) {
+	if s.Kubeconfig {
+		s.enter(p, v1alpha1.PhaseProvisioned)
+		return
+	}
+	s.not(p, v1alpha1.ReasonClusterGone, "There is no Secret %s with key kubeconfig in namespace %s: make it, or delete this DataPlane.", name, s.Plane.Namespace)
+	p.again(soon) // Secrets are not watched
+}
+
+// hopeless are reasons of a claim that waits for nothing.
+var hopeless = []string{hivev1.ReasonPoolNotFound, hivev1.ReasonPoolDeleting, hivev1.ReasonInvalidLifetime, hivev1.ReasonConflict}
+
+func (s Seen) awaitClaim(p *Plan, name string) {
+	c := s.Claim
+	switch {
+	case c == nil:
+		s.lost(p, v1alpha1.ReasonClusterGone, "ClusterClaim %s is gone before it had a running cluster.", name)
+		return
+	case s.managed() && !Owned(s.Plane, c):
+		s.fail(p, v1alpha1.ReasonNameTaken, "ClusterClaim %s was made for something else: delete it, or make a DataPlane of another name.", name)
+		return
+	case c.DeletionTimestamp != nil:
+		s.lost(p, v1alpha1.ReasonClusterGone, "ClusterClaim %s was deleted before it had a running cluster.", name)
+		return
+	case c.Status.Lifetime != nil && *c.Status.Lifetime != "":
+		s.lost(p, v1alpha1.ReasonPoolUnsuitable, "ClusterClaim %s ends after %s: take claimLifetime from ClusterPool %s, or name another.", name, *c.Status.Lifetime, c.Spec.ClusterPoolName)
+		return
+	}
+	if pool := s.Pools[c.Spec.ClusterPoolName]; pool != nil && pool.DeletionTimestamp == nil {
+		if why := facts.Unsuitable(pool); why != "" {
+			s.lost(p, v1alpha1.ReasonPoolUnsuitable, "%s.", why)
+			return
+		}
+	}
+	pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
+	if c.Spec.Namespace == "" && pending != nil && slices.Contains(hopeless, pending.Reason) {
+		s.lost(p, pending.Reason, "ClusterClaim %s: %s.", name, pending.Message)
+		return
+	}
+	if s.Cluster != nil && s.Cluster.Spec.ClusterMetadata != nil && condition.True(c.Status.Conditions, hivev1.ClaimClusterRunning) {
+		s.enter(p, v1alpha1.PhaseProvisioned)
+		return
+	}
+	if pending != nil && c.Spec.Namespace == "" {
+		s.not(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s waits for a cluster of ClusterPool %s.", name, c.Spec.ClusterPoolName)
+		return
+	}
+	if c.Spec.Namespace != "" {
+		s.not(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s has cluster %s, which does not run yet.", name, c.Spec.Namespace)
+	}
+}
+
+func (s Seen) awaitCluster(p *Plan, name string) {
+	c := s.Cluster
+	switch {
+	case c == nil:
+		s.lost(p, v1alpha1.ReasonClusterGone, "ClusterDeployment %s is gone before it ran.", name)
+	case s.managed() && !Owned(s.Plane, c):
+		s.fail(p, v1alpha1.ReasonNameTaken, "ClusterDeployment %s was made for something else: delete it, or make a DataPlane of another name.", name)
+	case c.DeletionTimestamp != nil:
+		s.lost(p, v1alpha1.ReasonClusterGone, "ClusterDeployment %s was deleted before it ran.", name)
+	case condition.True(c.Status.Conditions, hivev1.ClusterProvisionStopped):
+		why := condition.Find(c.Status.Conditions, hivev1.ClusterProvisionStopped)
+		s.lost(p, v1alpha1.ReasonInstallFailed, "ClusterDeployment %s: %s", name, why.Message)
+	case s.up():
+		s.enter(p, v1alpha1.PhaseProvisioned)
+	case c.Spec.Installed:
+		s.not(p, string(v1alpha1.PhaseProvisioning), "ClusterDeployment %s is installed, and does not run yet.", name)
+	default:
+		s.not(p, string(v1alpha1.PhaseProvisioning), "ClusterDeployment %s is being installed.", name)
+	}
+}
+
+// up reports whether the cluster runs.
+func (s Seen) up() bool {
+	c := s.Cluster
+	return c != nil && c.DeletionTimestamp == nil && c.Spec.Installed && c.Spec.ClusterMetadata != nil && condition.True(c.Status.Conditions, hivev1.ClusterReady)
+}
+
+// lost fails a data plane whose cluster will not come. A Registered one waits: whose
+// cluster it is knows better, and nothing of it is ours to give back.
+func (s Seen) lost(p *Plan, reason, format string, args ...any) {
+	if s.managed() {
+		s.fail(p, reason, format, args...)
+		return
+	}
+	s.not(p, reason, format, args...)
+}

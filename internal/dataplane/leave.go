@@ -1,0 +1,97 @@
+package dataplane
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// leave gives back what a data plane holds, in three passes at least: when nothing is on
+// it any more, the phase is written; then all goes; and when it is gone, the object.
+// From the phase on there is no way back: nobody places anything on it, since whoever
+// does writes the DataPlane on the version that he has seen.
+func (s Seen) leave(p *Plan) {
+	if s.Plane.DeletionTimestamp != nil && !slices.Contains(s.Plane.Finalizers, v1alpha1.FinalizerDataPlane) {
+		return // others hold it
+	}
+	switch s.phase() {
+	case v1alpha1.PhaseCleanup, v1alpha1.PhaseFailed:
+		s.release(p)
+		return
+	}
+	if why := s.busy(); why != "" {
+		if s.phase() == v1alpha1.PhaseReady || s.phase() == v1alpha1.PhaseDeprovisioning {
+			s.running(p) // or nothing would ever go
+		}
+		s.not(p, v1alpha1.ReasonInstancesLeft, "%s", why)
+		return
+	}
+	s.enter(p, v1alpha1.PhaseCleanup)
+}
+
+// busy says why its cluster cannot be given back yet: instances are on it, or reserved
+// ones on a cluster that stays. What was on a cluster that is gone is gone.
+func (s Seen) busy() string {
+	if s.gone() {
+		return ""
+	}
+	if names := s.left(); len(names) > 0 {
+		return fmt.Sprintf("It is to go, and waits for %s (%d): delete these ServiceInstances, and it goes when they have gone.", some(names), len(names))
+	}
+	live := meta.IsStatusConditionTrue(s.Plane.Status.Conditions, v1alpha1.DataPlaneAgentLive)
+	if !s.stays() || !live || !s.ours() || s.Agent.Status.Report == nil {
+		return ""
+	}
+	if slices.ContainsFunc(s.Agent.Status.Report.Instances, func(i v1alpha1.InstanceReport) bool { return i.Reserved }) {
+		return "It is to go, and its cluster stays: reserved instances are taken off it first."
+	}
+	return ""
+}
+
+// release gives everything back, and then the object: what the agent may do at the hub
+// first, then the cluster, or the agent on one that stays.
+func (s Seen) release(p *Plan) {
+	if s.phase() == v1alpha1.PhaseCleanup {
+		s.enter(p, v1alpha1.PhaseCleanup)
+	}
+	if !s.Revoked {
+		p.do(Step{Verb: RevokeRights})
+	}
+	if s.ours() {
+		p.do(Step{Verb: DeleteAgent, Agent: s.Agent})
+	}
+	if s.stays() {
+		if _, ok := s.Kubeconfigs(); ok && !s.Removed {
+			p.do(Step{Verb: RemoveAgent})
+		}
+	} else if s.returning(p) {
+		return
+	}
+	switch {
+	case s.Plane.DeletionTimestamp != nil:
+		p.do(Step{Verb: Release})
+	case s.phase() == v1alpha1.PhaseCleanup:
+		p.do(Step{Verb: DeletePlane})
+	}
+}
+
+// returning gives the cluster back, and reports whether it is still there.
+func (s Seen) returning(p *Plan) bool {
+	ref := s.ref()
+	switch {
+	case ref.Claim != nil && s.Claim != nil && Owned(s.Plane, s.Claim):
+		if s.Claim.DeletionTimestamp == nil {
+			p.do(Step{Verb: DeleteClaim, Claim: s.Claim})
+		}
+		return true // it is held until its cluster is gone
+	case ref.Deployment != nil && s.Cluster != nil && Owned(s.Plane, s.Cluster):
+		if s.Cluster.DeletionTimestamp == nil {
+			p.do(Step{Verb: DeleteCluster, Cluster: s.Cluster})
+		}
+		return true
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+package dataplane
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// The default pool is what an installer calls the workers that it makes.
+const (
+	defaultPool = "worker"
+	leastNodes  = 6
+	mostNodes   = 18
+)
+
+// PoolOf is the name of the machine pool of an instance type.
+func PoolOf(instanceType string) string { return "kafka-" + instanceType }
+
+// sized notes how many nodes there can be of each type for which that is not known yet.
+// It stays so: the agent repeats it, and what is placed counts on it. It says which type
+// does not tell.
+func (s Seen) sized(p *Plan) (added bool, why string) {
+	for _, name := range s.Plane.Spec.InstanceTypes {
+		if p.Status.Capacity[name].MaxNodes > 0 {
+			continue
+		}
+		most, words := s.most(name)
+		if words != "" {
+			if why == "" {
+				why = words
+			}
+			continue
+		}
+		if p.Status.Capacity == nil {
+			p.Status.Capacity = map[string]v1alpha1.TypeCapacity{}
+		}
+		c := p.Status.Capacity[name]
+		c.MaxNodes, added = most, true
+		p.Status.Capacity[name] = c
+	}
+	return added, why
+}
+
+func (s Seen) most(name string) (int32, string) {
+	it := s.Types[name]
+	switch {
+	case it == nil:
+		return 0, fmt.Sprintf("There is no InstanceType %s: make it.", name)
+	case it.Unreadable != "":
+		return 0, fmt.Sprintf("InstanceType %s cannot be read: %s.", name, it.Unreadable)
+	}
+	_, most, ok := it.Spec.Nodes(s.Plane.Spec.Provider)
+	if !ok {
+		return 0, fmt.Sprintf("InstanceType %s has no spec.nodePools entry for platform %s: add one.", name, s.Plane.Spec.Provider)
+	}
+	return most, ""
+}
+
+// nodes brings the MachinePools of the cluster to what they should be: one for each
+// type, and the default pool of a cluster that is ours.
+func (s Seen) nodes(p *Plan) {
+	if s.Cluster == nil {
+		return
+	}
+	for _, name := range slices.Sorted(slices.Values(s.Plane.Spec.InstanceTypes)) {
+		if most := p.Status.Capacity[name].MaxNodes; most > 0 {
+			s.ensure(p, PoolOf(name), s.machineType(name), s.forType(name, most))
+		}
+	}
+	if s.managed() && s.Region != nil {
+		d := s.Region.Spec.DefaultNodePool
+		s.ensure(p, defaultPool, d.MachineType, func(mp *hivev1.MachinePool) {
+			mp.Spec.Autoscaling = between(or(d.MinNodes, leastNodes), or(d.MaxNodes, mostNodes))
+		})
+	}
+}
+
+func or(n, otherwise int32) int32 {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+func between(least, most int32) *hivev1.MachinePoolAutoscaling {
+	return &hivev1.MachinePoolAutoscaling{MinReplicas: min(least, most), MaxReplicas: most}
+}
+
+// forType makes a pool be that of a type: nodes that are marked for it, and kept from others.
+func (s Seen) forType(name string, most int32) func(*hivev1.MachinePool) {
+	return func(mp *hivev1.MachinePool) {
+		least := int32(1)
+		if it := s.Types[name]; it != nil {
+			if n, _, ok := it.Spec.Nodes(s.Plane.Spec.Provider); ok {
+				least = n
+			}
+		} else if a := mp.Spec.Autoscaling; a != nil {
+			least = a.MinReplicas // the type is gone, its nodes are not
+		}
+		mp.Spec.Autoscaling = between(least, most)
+		if mp.Spec.Labels == nil {
+			mp.Spec.Labels = map[string]string{}
+		}
+		mp.Spec.Labels[v1alpha1.LabelInstanceType] = name
+		taint := corev1.Taint{Key: v1alpha1.LabelInstanceType, Value: name, Effect: corev1.TaintEffectNoExecute}
+		if !slices.ContainsFunc(mp.Spec.Taints, func(t corev1.Taint) bool { return t == taint }) {
+			mp.Spec.Taints = append(slices.DeleteFunc(mp.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint.Key }), taint)
+		}
+	}
+}
+
+func (s Seen) machineType(name string) string {
+	it := s.Types[name]
+	if it == nil {
+		return ""
+	}
+	for _, n := range it.Spec.NodePools {
+		if n.Platform == s.Plane.Spec.Provider {
+			return n.MachineType
+		}
+	}
+	return ""
+}
+
+// ensure has a MachinePool made, or changed to what edit makes of it. The size of its
+// machines is said when it is made: it cannot be changed under those that there are.
+func (s Seen) ensure(p *Plan, name, machineType string, edit func(*hivev1.MachinePool)) {
+	for _, have := range s.Nodes {
+		if have.Spec.Name != name {
+			continue
+		}
+		want := have.DeepCopy()
+		want.Spec.Replicas = nil
+		edit(want)
+		if have.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(have.Spec, want.Spec) {
+			p.do(Step{Verb: ChangeNodes, Nodes: want})
+		}
+		return
+	}
+	mp := &hivev1.MachinePool{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.Cluster.Namespace, Name: s.Cluster.Name + "-" + name,
+		Annotations: map[string]string{v1alpha1.AnnotationDataPlane: string(s.Plane.UID)},
+	}}
+	mp.Spec.ClusterDeploymentRef.Name, mp.Spec.Name = s.Cluster.Name, name
+	mp.Spec.Platform = settings(s.Cluster.Spec.Platform.Name(), machineType)
+	edit(mp)
+	p.do(Step{Verb: CreateNodes, Nodes: mp})
+}
+
+// settings are those of a MachinePool on a platform, which name the size of its machines
+// in words of their own. Local machines have one size, and no settings.
+func settings(platform, machineType string) *runtime.RawExtension {
+	if machineType == "" || platform == local {
+		return nil
+	}
+	field := "type"
+	if platform == "openstack" {
+		field = "flavor"
+	}
+	return &runtime.RawExtension{Raw: fmt.Appendf(nil, `{%q:{%q:%q}}`, platform, field, machineType)}
+}

@@ -1,0 +1,92 @@
+package dataplane
+
+import (
+	"fmt"
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// Verb is what a step does.
+type Verb string
+
+// The steps, in the order in which a data plane sees them.
+const (
+	Hold          Verb = "hold"           // put the finalizer on
+	Name          Verb = "name"           // record which cluster will be its own
+	CreateClaim   Verb = "create claim"   // from a pool
+	CreateCluster Verb = "create cluster" // a cold install
+	CreateNodes   Verb = "create MachinePool"
+	ChangeNodes   Verb = "change MachinePool"
+	CreateAgent   Verb = "create DataPlaneAgent"
+	TellAgent     Verb = "write DataPlaneAgent"
+	GrantRights   Verb = "grant the agent's rights"
+	InstallAgent  Verb = "install the agent"
+	RemoveAgent   Verb = "remove the agent"
+	RevokeRights  Verb = "revoke the agent's rights"
+	DeleteAgent   Verb = "delete DataPlaneAgent"
+	DeleteClaim   Verb = "delete claim"
+	DeleteCluster Verb = "delete cluster"
+	DeletePlane   Verb = "delete DataPlane"
+	Release       Verb = "release" // take the finalizer off
+)
+
+// Step is one thing to do. At most one of its objects is set: the one that is made, or
+// what it becomes. An object that is deleted is the one that was seen.
+type Step struct {
+	Verb    Verb
+	Ref     *v1alpha1.ClusterReference
+	Claim   *hivev1.ClusterClaim
+	Cluster *hivev1.ClusterDeployment
+	Nodes   *hivev1.MachinePool
+	Agent   *v1alpha1.DataPlaneAgent
+}
+
+// String says what the step does, and to what.
+func (s Step) String() string {
+	switch {
+	case s.Ref != nil && s.Ref.Claim != nil:
+		return fmt.Sprintf("%s claim %s", s.Verb, s.Ref.Claim.Name)
+	case s.Ref != nil && s.Ref.Deployment != nil:
+		return fmt.Sprintf("%s cluster %s", s.Verb, s.Ref.Deployment.Name)
+	case s.Claim != nil && s.Verb == CreateClaim:
+		return fmt.Sprintf("%s %s from pool %s", s.Verb, s.Claim.Name, s.Claim.Spec.ClusterPoolName)
+	case s.Claim != nil:
+		return fmt.Sprintf("%s %s", s.Verb, s.Claim.Name)
+	case s.Cluster != nil:
+		return fmt.Sprintf("%s %s", s.Verb, s.Cluster.Name)
+	case s.Nodes != nil:
+		return fmt.Sprintf("%s %s", s.Verb, s.Nodes.Spec.Name)
+	}
+	return string(s.Verb)
+}
+
+// Plan is what to do about a data plane.
+type Plan struct {
+	// Steps are done in their order, and none after one that failed.
+	Steps []Step
+	// Status is written when all of them have succeeded.
+	Status v1alpha1.DataPlaneStatus
+	// Next is when to look again, if nothing wakes us before; 0 is not at all.
+	Next time.Duration
+}
+
+func (p *Plan) do(steps ...Step) { p.Steps = append(p.Steps, steps...) }
+
+// has reports whether a step of that verb is part of the plan.
+func (p *Plan) has(v Verb) bool {
+	for _, s := range p.Steps {
+		if s.Verb == v {
+			return true
+		}
+	}
+	return false
+}
+
+// again has it looked at no later than in d.
+func (p *Plan) again(d time.Duration) {
+	if d > 0 && (p.Next == 0 || d < p.Next) {
+		p.Next = d
+	}
+}

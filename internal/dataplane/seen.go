@@ -1,0 +1,137 @@
+// Package dataplane decides what becomes of one DataPlane next: how it gets its cluster,
+// its nodes and its agent, what its agent is told and believed, and how all that it holds
+// is given back.
+//
+// Decide is one pure function from what is Seen to a Plan: it reads no cluster and no
+// clock. One pass takes a data plane one phase further at most; its steps are done
+// first, and its status, which says so, is written when they have succeeded. So whatever
+// is killed on the way is done again, and every step bears that.
+package dataplane
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// Seen is everything that the next steps of one data plane depend on. Decide changes
+// none of it.
+type Seen struct {
+	Now   time.Time
+	Plane *v1alpha1.DataPlane
+	// Region is the FleetRegion of its namespace with its provider and region, if that
+	// counts. NoRegion says why there is none; Hosts whether instances that name a data
+	// plane of that provider and region mean one of this namespace.
+	Region   *v1alpha1.FleetRegion
+	NoRegion string
+	Hosts    bool
+	// Types are the InstanceTypes that there are, by name; Pools the ClusterPools of its
+	// namespace that its region names.
+	Types map[string]*v1alpha1.InstanceType
+	Pools map[string]*hivev1.ClusterPool
+	// Failures is how many Failed data planes of its types its region remembers.
+	Failures int
+	// Claim, Cluster and Agent are there, or nil if they are not, past all caches.
+	Claim   *hivev1.ClusterClaim
+	Cluster *hivev1.ClusterDeployment
+	Agent   *v1alpha1.DataPlaneAgent
+	// Kubeconfig is set when the Secret that spec.clusterRef.kubeconfigSecret names is there.
+	Kubeconfig bool
+	// Nodes are the MachinePools of Cluster.
+	Nodes []*hivev1.MachinePool
+	// Instances are all that name the data plane, its provider and its region.
+	Instances []*v1alpha1.ServiceInstance
+	// Installed is when this process last saw to the agent; Removed is set when it has
+	// taken the agent off a cluster that stays, Revoked when it has taken its rights.
+	Installed        time.Time
+	Removed, Revoked bool
+}
+
+// Phase is how far the data plane is; the empty one is Accepted.
+func (s Seen) phase() v1alpha1.DataPlanePhase {
+	if s.Plane.Status.Phase == "" {
+		return v1alpha1.PhaseAccepted
+	}
+	return s.Plane.Status.Phase
+}
+
+func (s Seen) managed() bool { return s.Plane.Spec.Ownership != v1alpha1.Registered }
+
+// ref is the data plane's reference to its cluster; empty if it has none yet.
+func (s Seen) ref() v1alpha1.ClusterReference {
+	if s.Plane.Spec.ClusterRef == nil {
+		return v1alpha1.ClusterReference{}
+	}
+	return *s.Plane.Spec.ClusterRef
+}
+
+// stays reports whether the cluster is left when the data plane goes.
+func (s Seen) stays() bool {
+	return !s.managed() || s.ref().KubeconfigSecret != nil || s.Plane.Spec.DeletionPolicy == v1alpha1.DeletionOrphan
+}
+
+// Leaving reports whether all that a data plane holds is to be given back. Whoever asks
+// looks past all caches then, until the phase says so too.
+func Leaving(dp *v1alpha1.DataPlane) bool {
+	return dp.DeletionTimestamp != nil || dp.Status.ReleasedAt != nil ||
+		dp.Status.Phase == v1alpha1.PhaseCleanup || dp.Status.Phase == v1alpha1.PhaseFailed
+}
+
+// Owned reports whether an object is what this data plane has made for itself.
+func Owned(dp *v1alpha1.DataPlane, o interface{ GetAnnotations() map[string]string }) bool {
+	return o.GetAnnotations()[v1alpha1.AnnotationDataPlane] == string(dp.UID)
+}
+
+// Local reports whether the cluster's machines are processes of the hub's computer.
+func (s Seen) Local() bool {
+	if s.Cluster != nil {
+		return s.Cluster.Spec.Platform.Name() == local
+	}
+	return s.Plane.Spec.Provider == local
+}
+
+// local is the local platform, as in spec.platform and as a provider.
+const local = "local"
+
+// Kubeconfigs names the Secret through which the cluster is reached; false if there is none.
+func (s Seen) Kubeconfigs() (types.NamespacedName, bool) {
+	if ref := s.ref().KubeconfigSecret; ref != nil {
+		return types.NamespacedName{Namespace: s.Plane.Namespace, Name: ref.Name}, s.Kubeconfig
+	}
+	if s.Cluster == nil || s.Cluster.Spec.ClusterMetadata == nil {
+		return types.NamespacedName{}, false
+	}
+	name := s.Cluster.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name
+	return types.NamespacedName{Namespace: s.Cluster.Namespace, Name: name}, name != ""
+}
+
+// gone reports whether the cluster that there was is not there any more.
+func (s Seen) gone() bool {
+	ref := s.ref()
+	switch {
+	case ref.KubeconfigSecret != nil:
+		return !s.Kubeconfig
+	case ref.Claim != nil:
+		return s.Claim == nil && s.Cluster == nil
+	case ref.Deployment != nil:
+		return s.Cluster == nil
+	}
+	return true
+}
+
+// here are the instances that it has to know: those that name it, and are meant to.
+// Whose FleetRegion is not there any more keeps those that it knows: nobody can be sure
+// that others are meant for it.
+func (s Seen) here() []*v1alpha1.ServiceInstance {
+	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.ServiceInstance) bool {
+		return !s.Hosts && !s.listed(string(i.UID))
+	})
+}
+
+func (s Seen) listed(uid string) bool {
+	return s.Agent != nil && slices.ContainsFunc(s.Agent.Spec.Instances, func(i v1alpha1.AgentInstance) bool { return i.UID == uid && !i.Reserved })
+}
