@@ -24,6 +24,7 @@ const (
 
 // Decide says what to do about a data plane, and what to say of it.
 func Decide(s Seen) Plan {
+	s.Now = s.Now.Truncate(time.Second) // as the API keeps times
 	p := Plan{Status: *s.Plane.Status.DeepCopy()}
 	p.Status.ObservedGeneration = s.Plane.Generation
 	if Leaving(s.Plane) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -109,12 +110,14 @@ func (s Seen) Kubeconfigs() (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: s.Cluster.Namespace, Name: name}, name != ""
 }
 
-// gone reports whether the cluster that there was is not there any more.
+// gone reports whether the cluster that there was is not there any more. Of a cluster
+// that we reach by a Secret nobody knows: if the Secret is gone and the agent silent, it
+// counts as gone.
 func (s Seen) gone() bool {
 	ref := s.ref()
 	switch {
 	case ref.KubeconfigSecret != nil:
-		return !s.Kubeconfig
+		return !s.Kubeconfig && !meta.IsStatusConditionTrue(s.Plane.Status.Conditions, v1alpha1.DataPlaneAgentLive)
 	case ref.Claim != nil:
 		return s.Claim == nil && s.Cluster == nil
 	case ref.Deployment != nil:
