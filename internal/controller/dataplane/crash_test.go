@@ -132,7 +132,7 @@ func left(phase v1alpha1.DataPlanePhase, claims, agents, rights int) act {
 		}
 		there := [4]int{len(sa.Items), len(secrets.Items), len(roles.Items), len(bindings.Items)}
 		if got != phase || len(c.Items) != claims || len(a.Items) != agents || there != [4]int{rights, rights, rights, rights} {
-			return fmt.Errorf("phase %q, %d claims, %d agents, rights %v; want %q, %d, %d, %d", got, len(c.Items), len(a.Items), there, phase, claims, agents, rights)
+			return fmt.Errorf("%v: phase %q, %d claims, %d agents, rights %v; want %q, %d, %d, %d", dps.Items, got, len(c.Items), len(a.Items), there, phase, claims, agents, rights)
 		}
 		return nil
 	}

@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -93,28 +95,20 @@ type spoke struct {
 func newSpoke(t *testing.T) *spoke {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(s), appsv1.AddToScheme(s), rbacv1.AddToScheme(s)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(s), appsv1.AddToScheme(s), rbacv1.AddToScheme(s), schedulingv1.AddToScheme(s), admissionv1.AddToScheme(s)); err != nil {
 		t.Fatal(err)
 	}
-	for group, kinds := range map[string][]string{
-		"scheduling.k8s.io": {"PriorityClass"}, "admissionregistration.k8s.io": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-		"apiextensions.k8s.io": {"CustomResourceDefinition"},
-	} {
-		for _, k := range kinds {
-			gvk := schema.GroupVersionKind{Group: group, Version: "v1", Kind: k}
-			s.AddKnownTypeWithName(gvk, &unstructured.Unstructured{})
-			s.AddKnownTypeWithName(gvk.GroupVersion().WithKind(k+"List"), &unstructured.UnstructuredList{})
-		}
-	}
+	crd := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	s.AddKnownTypeWithName(crd, &unstructured.Unstructured{})
 	p := &spoke{}
 	p.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(s).Build(), interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			u := o.(interface {
-				GetKind() *string
-				GetName() *string
+				GetKind() string
+				GetName() string
 			})
-			p.log = append(p.log, "apply "+*u.GetKind()+" "+*u.GetName())
-			if *u.GetKind() == p.refuses {
+			p.log = append(p.log, "apply "+u.GetKind()+" "+u.GetName())
+			if u.GetKind() == p.refuses {
 				return errors.New("it does not answer")
 			}
 			return c.Apply(ctx, o, opts...)
