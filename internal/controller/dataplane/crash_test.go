@@ -13,7 +13,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
@@ -57,17 +56,15 @@ func stage(t *testing.T, finally act, acts ...act) crash.Scenario {
 
 type lazy struct{ of **spoke }
 
-func (l lazy) Client(ctx context.Context, secret clientKey) (client.Client, string, error) {
+func (l lazy) Client(ctx context.Context, secret client.ObjectKey) (client.Client, string, error) {
 	return spokes{*l.of}.Client(ctx, secret)
 }
-
-type clientKey = client.ObjectKey
 
 func create(objects ...client.Object) act {
 	return func(ctx context.Context, api client.Client) error {
 		var errs []error
 		for _, o := range objects {
-			errs = append(errs, api.Create(ctx, o))
+			errs = append(errs, api.Create(ctx, o.DeepCopyObject().(client.Object)))
 		}
 		return errors.Join(errs...)
 	}
@@ -160,7 +157,7 @@ func TestCrashWhileItIsDeletedWithAnInstance(t *testing.T) {
 	})
 	waits := left(v1alpha1.PhaseReady, 1, 1, 1)
 	crash.Run(t, stage(t, left("", 0, 0, 0),
-		create2(i), place, remove(plane()), waits,
+		create(i), place, remove(plane()), waits,
 		remove(i)))
 }
 
@@ -176,16 +173,8 @@ func TestCrashWhileItsClusterStays(t *testing.T) {
 	crash.Run(t, stage(t, left("", 1, 0, 0), orphan, remove(plane())))
 }
 
-func create2(o client.Object) act {
-	return func(ctx context.Context, api client.Client) error {
-		return api.Create(ctx, o.DeepCopyObject().(client.Object))
-	}
-}
-
 func remove(o client.Object) act {
 	return func(ctx context.Context, api client.Client) error {
 		return api.Delete(ctx, o.DeepCopyObject().(client.Object))
 	}
 }
-
-var _ = controllerutil.AddFinalizer

@@ -2,6 +2,7 @@ package dataplane_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -102,7 +103,7 @@ func newSpoke(t *testing.T) *spoke {
 	s.AddKnownTypeWithName(crd, &unstructured.Unstructured{})
 	p := &spoke{}
 	p.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(s).Build(), interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 			u := o.(interface {
 				GetKind() string
 				GetName() string
@@ -111,7 +112,15 @@ func newSpoke(t *testing.T) *spoke {
 			if u.GetKind() == p.refuses {
 				return errors.New("it does not answer")
 			}
-			return c.Apply(ctx, o, opts...)
+			if u.GetKind() != "Deployment" {
+				return nil // the fake client takes long over it
+			}
+			raw, err := json.Marshal(o)
+			d := &appsv1.Deployment{}
+			if err := errors.Join(err, json.Unmarshal(raw, d), client.IgnoreNotFound(c.Delete(ctx, d.DeepCopy()))); err != nil {
+				return err
+			}
+			return c.Create(ctx, d)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			p.log = append(p.log, "create "+o.GetObjectKind().GroupVersionKind().Kind+" "+o.GetName())
@@ -129,8 +138,7 @@ func newSpoke(t *testing.T) *spoke {
 	return p
 }
 
-// Client is that of dataplane.Spokes.
-func (p *spoke) Client1(secret types.NamespacedName) (client.Client, string, error) {
+func (p *spoke) connect(secret types.NamespacedName) (client.Client, string, error) {
 	if secret.Name != "admin" && secret.Name != "k" {
 		return nil, "", fmt.Errorf("the Secret is %s", secret)
 	}
@@ -140,7 +148,7 @@ func (p *spoke) Client1(secret types.NamespacedName) (client.Client, string, err
 type spokes struct{ of *spoke }
 
 func (s spokes) Client(_ context.Context, secret types.NamespacedName) (client.Client, string, error) {
-	return s.of.Client1(secret)
+	return s.of.connect(secret)
 }
 
 func (p *spoke) installed(ctx context.Context) bool {
