@@ -259,6 +259,7 @@ var kinds = map[string]any{
 	"instancetype":                   v1alpha1.InstanceType{},
 	"fleetregion":                    v1alpha1.FleetRegion{},
 	"dataplane":                      v1alpha1.DataPlane{},
+	"dataplaneagent":                 v1alpha1.DataPlaneAgent{},
 	"serviceinstance":                v1alpha1.ServiceInstance{},
 	"clusterdeploymentcustomization": hivev1.ClusterDeploymentCustomization{},
 }
