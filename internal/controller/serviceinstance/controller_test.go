@@ -216,6 +216,33 @@ func TestWhatEarlierPlacementsLeftIsWaitedFor(t *testing.T) {
 	}
 }
 
+func TestWhoHoldsAPlacedInstance(t *testing.T) {
+	once := newInstance(on("p", v1alpha1.InstanceReady), doomed)
+	twice := once.DeepCopy()
+	twice.Status.Placements = 2
+	done, kept := v1alpha1.AgentDeleted, v1alpha1.AgentUnlisted
+	for name, tc := range map[string]struct {
+		instance *v1alpha1.ServiceInstance
+		more     []client.Object
+		want     string
+	}{
+		"nobody else":                         {once, nil, "gone"},
+		"not one where it cannot have been":   {once, []client.Object{newAgent("fleet", "q", report("u-1", kept))}, "gone"},
+		"one where it may have been":          {twice, []client.Object{newAgent("fleet", "q", report("u-1", kept))}, "Deleting Ready=False/Deleting on p"},
+		"not one of the name elsewhere":       {once, []client.Object{newPlane("other", "p"), newAgent("other", "p")}, "gone"},
+		"one of the name that has it, too":    {once, []client.Object{newPlane("other", "p"), newAgent("other", "p", report("u-1", kept))}, "Deleting Ready=False/NoRegion on p"},
+		"not one of the name that had it":     {once, []client.Object{newPlane("other", "p"), newAgent("other", "p", report("u-1", done))}, "gone"},
+		"not one of the name that is no more": {once, []client.Object{newAgent("other", "p", report("u-1", kept))}, "gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := append(tc.more, newRegion("fleet", 0), newPlane("fleet", "p"), newAgent("fleet", "p", report(tc.instance.PlacementID(), done)), tc.instance.DeepCopy())
+			if got := how(newRig(t, objects...).settle(t)); got != tc.want {
+				t.Errorf("\ngot  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestAPhaseIsToldOnce(t *testing.T) {
 	r := newRig(t, newRegion("fleet", 0), newPlane("fleet", "p"), newAgent("fleet", "p", report("u-1", v1alpha1.AgentReady)),
 		newInstance(on("p", v1alpha1.InstanceProvisioning)))
