@@ -34,8 +34,8 @@ import (
 	"hotspare.io/hotspare/internal/controller/clusterinstall"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/customization"
-	"hotspare.io/hotspare/internal/controller/fleetregion"
 	"hotspare.io/hotspare/internal/controller/dataplane"
+	"hotspare.io/hotspare/internal/controller/fleetregion"
 	"hotspare.io/hotspare/internal/controller/machinepool"
 	"hotspare.io/hotspare/internal/controller/namespace"
 	"hotspare.io/hotspare/internal/controller/pooladmin"
@@ -183,10 +183,6 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	if err := groups.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	planes := &dataplane.Reconciler{Client: c, Live: live, Spokes: spokes, Hub: p.Hub, Clock: now, Events: recorder("dataplane"), Metrics: counts}
-	if err := planes.SetupWithManager(ctx, mgr); err != nil {
-		return err
-	}
 	schedules := &powerschedule.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("powerschedule"), Metrics: counts}
 	if err := schedules.SetupWithManager(mgr); err != nil {
 		return err
@@ -194,11 +190,13 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	if err := (&namespace.Reconciler{Client: c, Live: live, Metrics: counts}).SetupWithManager(mgr); err != nil {
 		return err
 	}
-	return setUpFleet(ctx, mgr, recorder, counts)
+	return setUpFleet(ctx, mgr, p, spokes, recorder, counts)
 }
 
 // setUpFleet adds the controllers of data planes.
-func setUpFleet(ctx context.Context, mgr ctrl.Manager, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics) error {
+func setUpFleet(
+	ctx context.Context, mgr ctrl.Manager, p Platforms, spokes *remote.Connector, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics,
+) error {
 	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 	regions := &fleetregion.Reconciler{
 		Client: c, Live: live, Clock: now, Events: recorder("fleetregion"), Metrics: counts,
@@ -208,6 +206,10 @@ func setUpFleet(ctx context.Context, mgr ctrl.Manager, recorder func(controller 
 		return err
 	}
 	if err := (&fleetregion.Types{Client: c, Clock: now, Metrics: counts}).SetupWithManager(mgr); err != nil {
+		return err
+	}
+	planes := &dataplane.Reconciler{Client: c, Live: live, Spokes: spokes, Hub: p.Hub, Clock: now, Events: recorder("dataplane"), Metrics: counts}
+	if err := planes.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
 	instances := &serviceinstance.Reconciler{Client: c, Live: live, Clock: now, Events: recorder("serviceinstance"), Metrics: counts}
