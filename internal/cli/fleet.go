@@ -21,7 +21,8 @@ import (
 )
 
 func (a *app) fleetCommand() *cobra.Command {
-	return a.group("fleet", "Data planes that grow in number before they are full", a.fleetEvaluateCommand(), a.fleetImportCommand())
+	return a.group("fleet", "Data planes that grow in number before they are full",
+		a.fleetStatusCommand(), a.fleetExplainCommand(), a.fleetEvaluateCommand(), a.fleetImportCommand())
 }
 
 // inquiry is what fleet evaluate is asked.
@@ -121,7 +122,8 @@ func (a *app) fleetEvaluate(ctx context.Context, q *inquiry) error {
 // evaluation is what would be decided about one region.
 type evaluation struct {
 	facts.Objects
-	plan capacity.Plan
+	snapshot capacity.Snapshot
+	plan     capacity.Plan
 	// duplicate says why nothing is decided; empty when something is.
 	duplicate string
 	reserved  []reserve
@@ -160,18 +162,24 @@ func (a *app) evaluations(q *inquiry, set *manifest.Fleet) ([]evaluation, error)
 }
 
 func (q *inquiry) evaluate(set *manifest.Fleet, key types.NamespacedName) (evaluation, error) {
-	e := evaluation{Objects: objectsOf(set, key)}
-	e.PoolsAssumed = !q.complete
-	if e.duplicate = facts.Duplicate(e.Region, sortedValues(set.Regions)); e.duplicate != "" {
+	o := objectsOf(set, key)
+	o.PoolsAssumed = !q.complete
+	return newEvaluation(o, sortedValues(set.Regions), q.now)
+}
+
+// newEvaluation decides about a region of these.
+func newEvaluation(o facts.Objects, regions []*v1alpha1.FleetRegion, now time.Time) (evaluation, error) {
+	e := evaluation{Objects: o}
+	if e.duplicate = facts.Duplicate(e.Region, regions); e.duplicate != "" {
 		return e, nil
 	}
-	s, err := e.Snapshot(q.now)
-	if err != nil {
+	var err error
+	if e.snapshot, err = e.Snapshot(now); err != nil {
 		return e, err
 	}
-	e.plan = capacity.Decide(s)
-	for _, p := range s.Planes {
-		if w := s.Region.Reserve(p); w.Blocked || len(w.Want) > 0 {
+	e.plan = capacity.Decide(e.snapshot)
+	for _, p := range e.snapshot.Planes {
+		if w := e.snapshot.Region.Reserve(p); w.Blocked || len(w.Want) > 0 {
 			e.reserved = append(e.reserved, reserve{p.Name, w})
 		}
 	}

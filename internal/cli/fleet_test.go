@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/capacity/facts"
+)
+
+// fleets is a hub with the objects of testdata/fleet/live.
+func fleets(t *testing.T) *rig {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(testdata, "fleet", "live", "world.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []client.Object
+	docs := yaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(raw)))
+	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
+	for doc := make([]byte, 64<<10); ; {
+		n, err := docs.Read(doc)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, _, err := decoder.Decode(doc[:n], nil, nil)
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, doc[:n])
+		}
+		objects = append(objects, o.(client.Object))
+	}
+	return newRig(t, interceptor.Funcs{}, objects...)
+}
+
+func TestFleetTranscripts(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"fleet-status":  {"fleet status -n fleet", "fleet status -A", "fleet status -n team-b", "fleet status", "fleet status -A -o name", "fleet status use1"},
+		"fleet-explain": {"fleet explain use1 -n fleet", "fleet explain euc1 -n fleet", "fleet explain -n team-a", "fleet explain use1 -n team-b"},
+		"fleet-explain-not": {
+			"fleet explain nope -n fleet", "fleet explain use1", "fleet explain", "fleet explain use1 -A", "fleet explain a b", "fleet explain fleetregion.hotspare.io/use1 -n fleet -o name",
+		},
+		"fleet-view": {"fleet explain euc1 -n fleet -o json", "fleet status -n team-b -o yaml", "fleet status -n empty -o json"},
+	} {
+		t.Run(name, func(t *testing.T) { compare(t, name, transcript(fleets(t), lines)) })
+	}
+}
+
+// On a terminal there are colours and bars, and columns that do not fit are left out.
+func TestFleetStatusOnTerminals(t *testing.T) {
+	for name, width := range map[string]int{"wide": 180, "usual": 100, "narrow": 60} {
+		r := fleets(t)
+		r.terminal, r.width = true, width
+		got := transcript(r, []string{"fleet status -n fleet", "fleet status -A"})
+		compare(t, "fleet-terminal-"+name, strings.ReplaceAll(got, "\x1b", "ESC"))
+	}
+}
+
+func TestFleetStatusFitsTheTerminal(t *testing.T) {
+	r := fleets(t)
+	t.Setenv("NO_COLOR", "1")
+	for r.terminal, r.width = true, 70; r.width < 200; r.width += 7 {
+		r.run("fleet", "status", "-A")
+		tables, _, _ := strings.Cut(r.stdout.String(), "\n\n2 instances") // what follows is to be copied whole
+		tables, _, _ = strings.Cut(tables, "\n\nNothing is decided")
+		for text := range strings.Lines(tables) {
+			if n := utf8.RuneCountInString(text) - 1; n > r.width {
+				t.Errorf("%d characters on a terminal of %d: %s", n, r.width, text)
+			}
+		}
+		for _, word := range []string{"BackingOff", "Provisioning"} {
+			if !strings.Contains(tables, word) {
+				t.Errorf("no %s on a terminal of %d", word, r.width)
+			}
+		}
+	}
+}
+
+// Every reason for which an instance waits has a next step.
+func TestEveryWaitHasARemedy(t *testing.T) {
+	r := fleets(t)
+	if code := r.run("fleet", "explain", "-A", "-o", "json"); code != 0 {
+		t.Fatal(r.stderr.String())
+	}
+	var v fleetView
+	if err := json.Unmarshal(r.stdout.Bytes(), &v); err != nil {
+		t.Fatal(err)
+	}
+	waiting := 0
+	for _, region := range v.Regions {
+		for _, i := range region.Instances {
+			if i.Decision.Action == capacity.Wait {
+				waiting++
+				if i.ToDo == nil || i.ToDo.Text == "" {
+					t.Errorf("%s waits for reason %s, and nothing is said to do", i.Name, i.Decision.Reason)
+				}
+			}
+		}
+	}
+	if waiting < 6 {
+		t.Errorf("%d instances wait, want more", waiting)
+	}
+	e := evaluation{Objects: facts.Objects{Region: &v1alpha1.FleetRegion{}}}
+	for _, reason := range []capacity.Reason{
+		capacity.LimitReached, capacity.TooBig, capacity.Refused, capacity.NotOffered, capacity.UnknownType, capacity.UnknownSize, capacity.PinNotThere,
+		capacity.PinUnsuitable, capacity.PlaneIsLeaving, capacity.Unreadable,
+	} {
+		a := &app{}
+		if do := e.instanceRemedy(&v1alpha1.ServiceInstance{}, capacity.Instance{Type: "standard"}, capacity.Decision{Reason: reason}, a.nextIn); do == nil {
+			t.Errorf("nothing is said to do about %s", reason)
+		}
+	}
+}
+
+func TestBarsShowLittle(t *testing.T) {
+	for _, tt := range []struct {
+		used, most int
+		want       string
+	}{
+		{0, 0, "-"},
+		{0, 10, "░░░░░░░░░░░░"},
+		{1, 100, "█░░░░░░░░░░░"},
+		{50, 100, "██████░░░░░░"},
+		{99, 100, "███████████░"},
+		{100, 100, "████████████"},
+		{120, 100, "████████████"},
+	} {
+		if got := bar(tt.used, tt.most); got != tt.want {
+			t.Errorf("%d of %d: %s, want %s", tt.used, tt.most, got, tt.want)
+		}
+	}
+}
+
+func TestCompletionOfRegions(t *testing.T) {
+	r := fleets(t)
+	for line, want := range map[string]string{"fleet explain -n fleet ": "euc1 use1", "fleet explain -n fleet use1 ": "", "fleet status -n fleet ": ""} {
+		r.run(append([]string{"__complete"}, strings.Split(line, " ")...)...)
+		got := slices.DeleteFunc(strings.Split(strings.TrimSpace(r.stdout.String()), "\n"), func(s string) bool { return strings.HasPrefix(s, ":") })
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", line, got, want)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+const fleetStatusLong = `Show what each FleetRegion has of each type, and its data planes.
+
+FREE is what instances may still take, SLACK how much of it is kept: when FREE is not
+above SLACK a data plane is made. LIMIT is how many units may be used, PENDING what
+instances take that have no place. REASON is why a data plane is made, or why not.
+On a terminal USED is also drawn; on a narrow one columns are left out.
+
+What is shown is decided now, from what the hub has, with the code of its controllers.
+It reads the ServiceInstances of all namespaces.`
+
+func (a *app) fleetStatusCommand() *cobra.Command {
+	var everywhere bool
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Show regions, the room in them, and their data planes",
+		Long:    fleetStatusLong,
+		Example: "  hotspare fleet status -n fleet\n  hotspare fleet status -A -o json",
+		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: a.on(func(ctx context.Context, h *hub, _ []string) error {
+			f, err := h.seeFleet(ctx, scope(h, everywhere))
+			if err != nil {
+				return err
+			}
+			regions := f.in(scope(h, everywhere))
+			return a.showFleet(f, regions, func(w io.Writer, v fleetView) error {
+				if len(regions) == 0 {
+					return a.nothing("FleetRegions", h, everywhere, "kubectl apply -f fleetregion.yaml")
+				}
+				return a.writeFleet(w, f, v, everywhere)
+			})
+		}),
+	}
+	allNamespaces(cmd, &everywhere)
+	return cmd
+}
+
+// showFleet prints regions in the format asked for; text prints them for people.
+func (a *app) showFleet(f *fleet, regions []*v1alpha1.FleetRegion, text func(io.Writer, fleetView) error) error {
+	v := f.view(regions, a.Clock.Now(), a.nextIn)
+	switch a.flags.output {
+	case asJSON, asYAML:
+		return a.encode(v)
+	case asName:
+		for _, r := range regions {
+			if err := a.names(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	default:
+		return text(a.Stdout, v)
+	}
+}
+
+// fleetColours are those of reasons and phases: green is well, yellow under way, red
+// wants a person.
+var fleetColours = palette{
+	string(capacity.Sufficient):         "\x1b[32m",
+	string(capacity.LimitCovered):       "\x1b[32m",
+	string(capacity.LimitReached):       "\x1b[33m",
+	string(capacity.InFlight):           "\x1b[33m",
+	string(capacity.BelowMinimum):       "\x1b[33m",
+	string(capacity.BelowSlack):         "\x1b[33m",
+	string(capacity.BiggestDoesNotFit):  "\x1b[33m",
+	string(capacity.NoCapacity):         "\x1b[33m",
+	string(capacity.Refused):            "\x1b[33m",
+	string(capacity.AtMaximum):          "\x1b[31m",
+	string(capacity.BackingOff):         "\x1b[31m",
+	string(capacity.Blocked):            "\x1b[31m",
+	string(capacity.NoUnits):            "\x1b[31m",
+	string(capacity.BiggestFitsNowhere): "\x1b[31m",
+	string(capacity.Undecided):          "\x1b[31m",
+
+	string(v1alpha1.PhaseReady):           "\x1b[32m",
+	string(v1alpha1.PhaseAccepted):        "\x1b[33m",
+	string(v1alpha1.PhaseProvisioning):    "\x1b[33m",
+	string(v1alpha1.PhaseProvisioned):     "\x1b[33m",
+	string(v1alpha1.PhaseWaitingForAgent): "\x1b[33m",
+	string(v1alpha1.PhaseDeprovisioning):  "\x1b[2m",
+	string(v1alpha1.PhaseCleanup):         "\x1b[2m",
+	string(v1alpha1.PhaseFailed):          "\x1b[31m",
+	agentSilent:                           "\x1b[31m",
+}
+
+// What LIVE says of a data plane's agent.
+const (
+	agentLive   = "yes"
+	agentSilent = "silent"
+)
+
+func (a *app) writeFleet(w io.Writer, f *fleet, v fleetView, namespaces bool) error {
+	tables := []*table{a.roomTable(w, v, namespaces), a.dataPlaneTable(w, f, v, namespaces)}
+	if len(tables[0].rows) == 0 {
+		tables = tables[1:]
+	}
+	if err := a.writeSections(w, tables...); err != nil {
+		return err
+	}
+	return a.writeHints(w, v)
+}
+
+// roomTable has a line for each region and type. On a terminal there is a bar.
+func (a *app) roomTable(w io.Writer, v fleetView, namespaces bool) *table {
+	t := newTable("REGION", "TYPE", "DATA PLANES", "ON THE WAY", "USED", "FREE", "SLACK", "LIMIT", "PENDING", "SCALE UP", "REASON")
+	t.colours = fleetColours
+	drawn := a.IsTerminal(w)
+	if drawn {
+		t.header = append(t.header, "ROOM")
+	}
+	t.begin(namespaces)
+	for _, r := range v.Regions {
+		for _, k := range r.Types {
+			row := []string{
+				r.Name, k.Name, number(k.DataPlanes), number(k.InFlight), fmt.Sprintf("%d/%d", k.UsedUnits, k.MaxUnits), number(k.FreeUnits),
+				number(k.SlackUnits), orNoLimit(k.Limit), number(k.PendingUnits), action(k.Decision), string(k.Decision.Reason),
+			}
+			if drawn {
+				row = append(row, bar(k.UsedUnits, k.MaxUnits))
+			}
+			t.begun(namespaces, r.Namespace, row)
+		}
+	}
+	t.fit(a.Width(w), "ROOM", "DATA PLANES", "ON THE WAY", "SCALE UP", "LIMIT", "SLACK", "PENDING")
+	return t
+}
+
+// begin and begun put a column with namespaces before the others, if that is wanted.
+func (t *table) begin(namespaces bool) {
+	if namespaces {
+		t.header = append([]string{"NAMESPACE"}, t.header...)
+	}
+}
+
+func (t *table) begun(namespaces bool, namespace string, row []string) {
+	if namespaces {
+		row = append([]string{namespace}, row...)
+	}
+	t.add(row...)
+}
+
+func orNoLimit(limit *int) string {
+	if limit == nil {
+		return none
+	}
+	return number(*limit)
+}
+
+// bar draws how much of something is used. Neither a little use nor a little room is
+// rounded away.
+func bar(used, most int) string {
+	const width = 12
+	if most <= 0 {
+		return none
+	}
+	full := min(width, used*width/most)
+	if full == 0 && used > 0 {
+		full = 1
+	}
+	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
+}
+
+// dataPlaneTable has a line for each data plane, also for those about which nothing is decided.
+func (a *app) dataPlaneTable(w io.Writer, f *fleet, v fleetView, namespaces bool) *table {
+	t := newTable("DATA PLANE", "REGION", "PHASE", "AGE", "LIVE", "INSTANCES", "UNITS", "WHY")
+	t.colours = fleetColours
+	t.begin(namespaces)
+	for _, r := range v.Regions {
+		for _, p := range r.DataPlanes {
+			t.begun(namespaces, r.Namespace, []string{
+				p.Name, r.Name, p.Phase, a.age(p.Created), p.live(), number(p.Instances), p.unitsInWords(), p.Message,
+			})
+		}
+	}
+	for _, dp := range f.others(v) {
+		region, words := none, fmt.Sprintf("no FleetRegion of its namespace is of %s %s", dp.Spec.Provider, dp.Spec.Region)
+		if r := f.regionOf(dp); r != nil {
+			region, words = r.Name, cmp.Or(messageOf(dp, v1alpha1.DataPlaneReady), phaseWords[dp.Status.Phase])
+		}
+		t.begun(namespaces, dp.Namespace, []string{
+			dp.Name, region, orNone(string(dp.Status.Phase)), a.age(dp.CreationTimestamp.Time), none, none, none, words,
+		})
+	}
+	t.fit(a.Width(w), "LIVE", "AGE", "UNITS", "REGION", "INSTANCES", "WHY")
+	return t
+}
+
+func (v planeView) live() string {
+	switch {
+	case v.Live == nil:
+		return none
+	case *v.Live:
+		return agentLive
+	default:
+		return agentSilent
+	}
+}
+
+// writeHints names regions that nothing is decided about, and where to read why instances wait.
+func (a *app) writeHints(w io.Writer, v fleetView) error {
+	var lines []string
+	for _, r := range v.Regions {
+		waiting := slices.DeleteFunc(slices.Clone(r.Instances), func(i instanceView) bool { return i.DataPlane != "" })
+		switch {
+		case r.Parked != "":
+			lines = append(lines, fmt.Sprintf("Nothing is decided about %s/%s: %s", r.Namespace, r.Name, r.Parked))
+		case len(waiting) > 0:
+			lines = append(lines, fmt.Sprintf("%s no place in %s/%s. To see why, and what to do:\n  %s",
+				plural(len(waiting), "instance has", "instances have"), r.Namespace, r.Name, a.nextIn(r.Namespace, "fleet explain %s", r.Name)))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(lines, "\n"))
+	return err
+}

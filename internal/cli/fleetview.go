@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+// fleetView is what fleet status and fleet explain tell, and what their -o json prints.
+// It is an interface: docs/fleet.md describes it, and fields are only ever added.
+type fleetView struct {
+	Now     time.Time    `json:"now"`
+	Regions []regionView `json:"regions"`
+}
+
+type regionView struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Provider  string `json:"provider"`
+	Region    string `json:"region"`
+	// Plan is in words; Parked says why there is none.
+	Plan       string         `json:"plan"`
+	Parked     string         `json:"parked,omitempty"`
+	Next       string         `json:"next,omitempty"`
+	Types      []typeView     `json:"types"`
+	DataPlanes []planeView    `json:"dataPlanes"`
+	Instances  []instanceView `json:"instances"`
+}
+
+// typeView is what the region has of a type, and what it should have.
+type typeView struct {
+	capacity.TypeReport
+	BiggestUnits  int  `json:"biggestUnits"`
+	SlackUnits    int  `json:"slackUnits"`
+	Limit         *int `json:"limit,omitempty"`
+	MinDataPlanes int  `json:"minDataPlanes"`
+	MaxDataPlanes *int `json:"maxDataPlanes,omitempty"`
+	// ToDo is what a person can do; nil when nothing has to be done.
+	ToDo *remedy `json:"toDo,omitempty"`
+}
+
+type planeView struct {
+	Name      string             `json:"name"`
+	Ownership v1alpha1.Ownership `json:"ownership"`
+	Phase     string             `json:"phase"`
+	Since     time.Time          `json:"since"`
+	Created   time.Time          `json:"created"`
+	// Live is whether its agent is heard of; nil before it was.
+	Live      *bool      `json:"live,omitempty"`
+	Instances int        `json:"instances"`
+	Rooms     []roomView `json:"rooms"`
+	// GivenUp is when it will have failed, of one that is on its way.
+	GivenUp *time.Time `json:"givenUp,omitempty"`
+	// Decision is about removing it; nil when there is none to be made.
+	Decision *capacity.Decision `json:"decision,omitempty"`
+	Message  string             `json:"message"`
+	ToDo     *remedy            `json:"toDo,omitempty"`
+}
+
+type roomView struct {
+	Type      string `json:"type"`
+	MaxUnits  int    `json:"maxUnits"`
+	UsedUnits int    `json:"usedUnits"`
+}
+
+// instanceView is an instance that has no data plane yet.
+type instanceView struct {
+	// Name is with its namespace.
+	Name    string    `json:"name"`
+	Type    string    `json:"type"`
+	Size    string    `json:"size"`
+	Units   int       `json:"units"`
+	Created time.Time `json:"created"`
+	// DataPlane is where it goes; empty while it waits.
+	DataPlane string            `json:"dataPlane,omitempty"`
+	Decision  capacity.Decision `json:"decision"`
+	ToDo      *remedy           `json:"toDo,omitempty"`
+}
+
+// view tells of a region and of what is decided about it.
+func (e evaluation) view(next advice) regionView {
+	r := e.Region
+	v := regionView{
+		Namespace: r.Namespace, Name: r.Name, Provider: r.Spec.Provider, Region: r.Spec.Region,
+		Types: []typeView{}, DataPlanes: []planeView{}, Instances: []instanceView{},
+	}
+	if e.duplicate != "" {
+		v.Parked, v.Plan = e.duplicate, "nothing is decided: "+e.duplicate
+		return v
+	}
+	v.Plan = e.plan.Words()
+	if e.plan.Next > 0 {
+		v.Next = e.plan.Next.Round(time.Second).String()
+	}
+	for _, t := range e.plan.Types {
+		v.Types = append(v.Types, e.typeView(t, next))
+	}
+	v.DataPlanes = e.planeViews(next)
+	v.Instances = e.instanceViews(next)
+	return v
+}
+
+func (e evaluation) typeView(report capacity.TypeReport, next advice) typeView {
+	t := e.kindOf(report.Name)
+	return typeView{
+		TypeReport: report, BiggestUnits: slices.Max(append([]int{0}, t.Sizes...)), SlackUnits: t.Slack, Limit: t.Limit,
+		MinDataPlanes: t.MinPlanes, MaxDataPlanes: t.MaxPlanes, ToDo: e.typeRemedy(report, next),
+	}
+}
+
+func (e evaluation) kindOf(name string) capacity.Type {
+	for _, t := range e.snapshot.Region.Types {
+		if t.Name == name {
+			return t
+		}
+	}
+	return capacity.Type{}
+}
+
+// planeViews tell of each data plane of the region: first those that failed, come or go.
+func (e evaluation) planeViews(next advice) []planeView {
+	objects := map[string]*v1alpha1.DataPlane{}
+	for _, dp := range e.Planes {
+		if dp.Namespace == e.Region.Namespace {
+			objects[dp.Name] = dp
+		}
+	}
+	decisions := map[string]*capacity.Decision{}
+	for i := range e.plan.Planes {
+		decisions[e.plan.Planes[i].Name] = &e.plan.Planes[i].Decision
+	}
+	on := map[string][]capacity.Instance{}
+	for _, i := range e.snapshot.Instances {
+		on[i.Plane] = append(on[i.Plane], i)
+	}
+	out := []planeView{}
+	for _, p := range e.snapshot.Planes {
+		v := newPlaneView(p, on[p.Name])
+		v.Decision = decisions[p.Name]
+		if dp := objects[p.Name]; dp != nil {
+			v.tell(dp)
+		} else {
+			v.Message = "its name is recorded, and it is about to be made"
+		}
+		if up := e.snapshot.Region.Up; p.Managed && comes(v.Phase) && up.Timeout > 0 {
+			at := p.Created.Add(up.Timeout)
+			v.GivenUp = &at
+		}
+		v.ToDo = planeRemedy(e.Region.Namespace, p, v, next)
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b planeView) int {
+		return cmp.Or(cmp.Compare(rankOf(a.Phase), rankOf(b.Phase)), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// planePhases are in the order in which people want to know of them.
+var planePhases = []v1alpha1.DataPlanePhase{
+	v1alpha1.PhaseFailed, v1alpha1.PhaseAccepted, v1alpha1.PhaseProvisioning, v1alpha1.PhaseProvisioned, v1alpha1.PhaseWaitingForAgent,
+	v1alpha1.PhaseDeprovisioning, v1alpha1.PhaseCleanup, v1alpha1.PhaseReady,
+}
+
+func rankOf(phase string) int {
+	return slices.Index(planePhases, v1alpha1.DataPlanePhase(phase))
+}
+
+// comes reports whether a data plane in that phase is on its way.
+func comes(phase string) bool {
+	return rankOf(phase) >= rankOf(string(v1alpha1.PhaseAccepted)) && rankOf(phase) <= rankOf(string(v1alpha1.PhaseWaitingForAgent))
+}
+
+func newPlaneView(p capacity.Plane, instances []capacity.Instance) planeView {
+	v := planeView{
+		Name: p.Name, Ownership: v1alpha1.Managed, Phase: cmp.Or(string(p.Phase), string(v1alpha1.PhaseAccepted)), Since: cmp.Or(p.Since, p.Created),
+		Created: p.Created, Instances: len(instances), Rooms: []roomView{},
+	}
+	if !p.Managed {
+		v.Ownership = v1alpha1.Registered
+	}
+	for _, r := range p.Rooms {
+		room := roomView{Type: r.Type, MaxUnits: r.Max}
+		for _, i := range instances {
+			if i.Type == r.Type {
+				room.UsedUnits += i.Units
+			}
+		}
+		v.Rooms = append(v.Rooms, room)
+	}
+	return v
+}
+
+// tell says in words why the data plane is as it is: what is wrong comes first, then what
+// is decided about it, then what its controller says.
+func (v *planeView) tell(dp *v1alpha1.DataPlane) {
+	if c := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive); c != nil {
+		live := c.Status == metav1.ConditionTrue
+		v.Live = &live
+	}
+	said := messageOf(dp, v1alpha1.DataPlaneReady)
+	unschedulable := dp.Spec.Schedulable != nil && !*dp.Spec.Schedulable
+	switch {
+	case dp.Unreadable != "":
+		v.Message = "it is left alone until it can be read: " + dp.Unreadable
+	case dp.DeletionTimestamp != nil:
+		v.Message = "it is being deleted" + after(": ", said)
+	case v.Live != nil && !*v.Live:
+		v.Message = cmp.Or(messageOf(dp, v1alpha1.DataPlaneAgentLive), "its agent is silent")
+	case meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneReportValid):
+		v.Message = messageOf(dp, v1alpha1.DataPlaneReportValid)
+	case v.Decision != nil:
+		v.Message = v.Decision.Message
+		if unschedulable {
+			v.Message += "; spec.schedulable is false"
+		}
+	case unschedulable:
+		v.Message = "spec.schedulable is false: nothing more is placed on it"
+	default:
+		v.Message = cmp.Or(said, phaseWords[dp.Status.Phase])
+	}
+}
+
+func after(separator, text string) string {
+	if text == "" {
+		return ""
+	}
+	return separator + text
+}
+
+func messageOf(dp *v1alpha1.DataPlane, condition string) string {
+	if c := meta.FindStatusCondition(dp.Status.Conditions, condition); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+// phaseWords are for data planes of which their controller has said nothing yet.
+var phaseWords = map[v1alpha1.DataPlanePhase]string{
+	"":                            "it was decided on",
+	v1alpha1.PhaseAccepted:        "it was decided on",
+	v1alpha1.PhaseProvisioning:    "its claim waits for a running cluster",
+	v1alpha1.PhaseProvisioned:     "its cluster gets its nodes and the agent",
+	v1alpha1.PhaseWaitingForAgent: "its agent has not reported yet",
+	v1alpha1.PhaseReady:           "it takes instances",
+	v1alpha1.PhaseDeprovisioning:  "it is to go, and is looked at once more",
+	v1alpha1.PhaseCleanup:         "its cluster is given back",
+	v1alpha1.PhaseFailed:          "it was not Ready in time",
+}
+
+// instanceViews tell of each instance without a data plane, oldest first.
+func (e evaluation) instanceViews(next advice) []instanceView {
+	objects := map[string]*v1alpha1.ServiceInstance{}
+	for _, i := range e.Instances {
+		objects[types.NamespacedName{Namespace: i.Namespace, Name: i.Name}.String()] = i
+	}
+	facts := map[string]capacity.Instance{}
+	for _, i := range e.snapshot.Instances {
+		facts[i.Name] = i
+	}
+	out := []instanceView{}
+	for _, p := range e.plan.Placements {
+		i, o := facts[p.Instance], objects[p.Instance]
+		v := instanceView{
+			Name: p.Instance, Type: i.Type, Size: o.Spec.Size, Units: i.Units, Created: i.Created, DataPlane: p.DataPlane, Decision: p.Decision,
+		}
+		if p.Decision.Action == capacity.Wait {
+			v.ToDo = e.instanceRemedy(o, i, p.Decision, next)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// unitsInWords is "4/6", or with the types' names when there are several.
+func (v planeView) unitsInWords() string {
+	words := ""
+	for n, r := range v.Rooms {
+		if n > 0 {
+			words += ", "
+		}
+		if len(v.Rooms) > 1 {
+			words += r.Type + " "
+		}
+		words += fmt.Sprintf("%d/%d", r.UsedUnits, r.MaxUnits)
+	}
+	return orNone(words)
+}
