@@ -363,6 +363,10 @@ type evaluatedReserve struct {
 	Instances []capacity.Reserve `json:"instances"`
 }
 
+func newReserve(p reserve) evaluatedReserve {
+	return evaluatedReserve{p.name, p.Blocked, p.Reason, p.Message, filled(p.Want)}
+}
+
 // evaluationReport has no null lists: programs need not tell none from null.
 func evaluationReport(all []evaluation, warnings []manifest.Warning, now time.Time) evaluated {
 	out := evaluated{Now: now, Regions: []evaluatedRegion{}, Warnings: filled(warnings)}
@@ -376,7 +380,7 @@ func evaluationReport(all []evaluation, warnings []manifest.Warning, now time.Ti
 			r.Plan, r.Status = e.plan.Words(), e.Status(e.plan, now)
 		}
 		for _, p := range e.reserved {
-			r.Reserved = append(r.Reserved, evaluatedReserve{p.name, p.Blocked, p.Reason, p.Message, filled(p.Want)})
+			r.Reserved = append(r.Reserved, newReserve(p))
 		}
 		if e.plan.Next > 0 {
 			r.Next = e.plan.Next.String()

@@ -67,7 +67,7 @@ func TestFleetStatusOnTerminals(t *testing.T) {
 	for name, width := range map[string]int{"wide": 180, "usual": 100, "narrow": 60} {
 		r := fleets(t)
 		r.terminal, r.width = true, width
-		got := transcript(r, []string{"fleet status -n fleet", "fleet status -A"})
+		got := transcript(r, []string{"fleet status -n fleet", "fleet status -A", "fleet explain use1 -n fleet"})
 		compare(t, "fleet-terminal-"+name, strings.ReplaceAll(got, "\x1b", "ESC"))
 	}
 }

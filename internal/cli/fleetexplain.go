@@ -80,7 +80,11 @@ func (a *app) writeExplanations(w io.Writer, v fleetView) error {
 				return err
 			}
 		}
-		if err := a.writeSections(w, a.explain(r, v.Now)...); err != nil {
+		tables := a.explain(r, v.Now)
+		for _, t := range tables[:len(tables)-1] { // the last has commands, to be copied
+			t.wrap(a.Width(w), "UNITS", "SIZE", "INSTANCES", "AGE", "FOR")
+		}
+		if err := a.writeSections(w, tables...); err != nil {
 			return err
 		}
 	}
@@ -91,18 +95,18 @@ func (a *app) writeExplanations(w io.Writer, v fleetView) error {
 func (a *app) explain(r regionView, now time.Time) []*table {
 	about := newTable()
 	about.add("Region", fmt.Sprintf("%s/%s, %s %s", r.Namespace, r.Name, r.Provider, r.Region))
-	about.add("Plan", r.Plan)
-	if r.Next != "" {
-		about.add("Looks again", "in "+r.Next)
+	about.add("Plan", r.brief)
+	if r.next > 0 {
+		about.add("Looks again", "in "+duration.HumanDuration(r.next))
 	}
 	if r.Parked != "" {
-		return []*table{about}
+		return []*table{about, newTable()}
 	}
 	out := []*table{about}
 	for _, t := range r.Types {
 		out = append(out, t.explain())
 	}
-	return append(out, a.fateTable(r, now), a.waitTable(r), toDo(r))
+	return append(out, a.fateTable(r, now), warmTable(r), a.waitTable(r), toDo(r))
 }
 
 // explain tells what is decided about a type, what there is of it, and what there should be.
@@ -112,7 +116,9 @@ func (v typeView) explain() *table {
 	t.add("Type", v.Name)
 	t.add("Decision", fmt.Sprintf("%s (%s): %s", creation(v.Decision), v.Decision.Reason, v.Decision.Message))
 	t.add("Has", v.has())
-	t.add("Wants", v.wants())
+	if v.Decision.Reason != capacity.Undecided {
+		t.add("Wants", v.wants())
+	}
 	return t
 }
 
@@ -173,6 +179,9 @@ func (a *app) fateTable(r regionView, now time.Time) *table {
 			reason = string(v1alpha1.Registered)
 		}
 		words := p.Message
+		if p.Decision != nil && words != p.Decision.Message {
+			words = p.Decision.Message + ". " + words
+		}
 		if p.GivenUp != nil {
 			words += "; it is given up " + until(*p.GivenUp, now)
 		}
@@ -189,6 +198,15 @@ func until(at, now time.Time) string {
 	return "in " + duration.HumanDuration(at.Sub(now))
 }
 
+// warmTable says what is kept warm, or why nothing is.
+func warmTable(r regionView) *table {
+	t := newTable("KEPT WARM ON", "INSTANCES", "REASON", "WHY")
+	for _, p := range r.Reserved {
+		t.add(p.DataPlane, number(len(p.Instances)), string(p.Reason), p.Message)
+	}
+	return t
+}
+
 // waitTable says where each instance without a data plane goes, or why nowhere.
 func (a *app) waitTable(r regionView) *table {
 	t := newTable("INSTANCE", "TYPE", "SIZE", "UNITS", "AGE", "DATA PLANE", "REASON", "WHY")
@@ -203,23 +221,18 @@ func (a *app) waitTable(r regionView) *table {
 	return t
 }
 
-// toDo lists what a person can do, each thing once, with all that it is for.
+// toDo lists what a person can do, each thing once, with all that it is for; then what
+// needs no more than time.
 func toDo(r regionView) *table {
-	t := newTable("WHAT TO DO")
-	var order []string
-	about := map[string][]string{}
+	act, wait := remedies{}, remedies{}
 	note := func(name string, do *remedy) {
-		if do == nil {
-			return
+		switch {
+		case do == nil:
+		case do.Wait:
+			wait.add(name, *do)
+		default:
+			act.add(name, *do)
 		}
-		key := do.Text
-		if do.Command != "" {
-			key += "\n  " + do.Command
-		}
-		if about[key] == nil {
-			order = append(order, key)
-		}
-		about[key] = append(about[key], name)
 	}
 	for _, v := range r.Types {
 		note(v.Name, v.ToDo)
@@ -230,16 +243,40 @@ func toDo(r regionView) *table {
 	for _, v := range r.Instances {
 		note(v.Name, v.ToDo)
 	}
-	for _, key := range order {
-		for n, line := range strings.Split(key, "\n") {
-			if n == 0 {
-				line = few(about[key]) + ": " + line
-			}
-			t.add(line)
-		}
-	}
-	if len(order) == 0 {
+	t := newTable("WHAT TO DO")
+	act.write(t)
+	if len(act.all) == 0 {
 		t.add("Nothing.")
 	}
+	if len(wait.all) > 0 {
+		t.add("")
+		t.add("WHAT NEEDS TIME ONLY")
+		wait.write(t)
+	}
 	return t
+}
+
+// remedies are different ones in the order in which they came, with what each is for.
+type remedies struct {
+	all []remedy
+	of  map[remedy][]string
+}
+
+func (m *remedies) add(name string, do remedy) {
+	if m.of == nil {
+		m.of = map[remedy][]string{}
+	}
+	if m.of[do] == nil {
+		m.all = append(m.all, do)
+	}
+	m.of[do] = append(m.of[do], name)
+}
+
+func (m *remedies) write(t *table) {
+	for _, do := range m.all {
+		t.add(few(m.of[do]) + ": " + do.Text)
+		if do.Command != "" {
+			t.add("  " + do.Command)
+		}
+	}
 }

@@ -11,12 +11,16 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// remedy is what a person can do about something, with the command for it if there is
-// one. Without a command it may say that there is nothing to do but wait.
+// remedy is what a person can do about something, with the command for it if there is one.
 type remedy struct {
 	Text    string `json:"text"`
 	Command string `json:"command,omitempty"`
+	// Wait is set when nothing has to be done; the text says what will happen.
+	Wait bool `json:"wait,omitempty"`
 }
+
+func hint(text, command string) *remedy { return &remedy{Text: text, Command: command} }
+func patient(text string) *remedy       { return &remedy{Text: text, Wait: true} }
 
 // advice is a command to type about something in a namespace.
 type advice func(namespace, command string, args ...any) string
@@ -35,23 +39,23 @@ func (e evaluation) typeRemedy(t capacity.TypeReport, next advice) *remedy {
 	edit := next(r.Namespace, "kubectl edit fleetregion %s", r.Name)
 	switch d := t.Decision; {
 	case d.DryRun:
-		return &remedy{"To have it made, set spec.scaleUp.mode to Auto.", edit}
+		return hint("To have it made, set spec.scaleUp.mode to Auto.", edit)
 	case d.Reason == capacity.SwitchedOff && (t.PendingUnits > 0 || !t.BiggestFits):
-		return &remedy{"No data plane is made while spec.scaleUp.mode is Off: set it to Auto, or make one by hand.", edit}
+		return hint("No data plane is made while spec.scaleUp.mode is Off: set it to Auto, or make one by hand.", edit)
 	case d.Reason == capacity.AtMaximum:
-		return &remedy{fmt.Sprintf("Raise maxDataPlanes of %s, or delete instances.", t.Name), edit}
+		return hint(fmt.Sprintf("Raise maxDataPlanes of %s, or delete instances.", t.Name), edit)
 	case d.Reason == capacity.Blocked:
-		return &remedy{"See to its clusters: the pools of spec.clusterSource, and the node pools of the type.", edit}
+		return hint("See to its clusters: the pools of spec.clusterSource, and the node pools of the type.", edit)
 	case d.Reason == capacity.NoUnits:
-		return &remedy{"See why the newest data plane has no units.", next(r.Namespace, "kubectl describe dataplanes")}
+		return hint("See why the newest data plane has no units.", next(r.Namespace, "kubectl describe dataplanes"))
 	case d.Reason == capacity.BackingOff:
 		if failed := e.failed(t.Name); len(failed) > 0 {
-			return &remedy{"Wait, or try again at once by deleting those that failed.", next(r.Namespace, "kubectl delete dataplane %s", strings.Join(failed, " "))}
+			return hint("Wait, or try again at once by deleting those that failed.", next(r.Namespace, "kubectl delete dataplane %s", strings.Join(failed, " ")))
 		}
 	case d.Reason == capacity.BiggestFitsNowhere:
-		return &remedy{"Raise maxNodes of its node pool, or take the size away.", next("", "kubectl edit instancetype %s", t.Name)}
+		return hint("Raise maxNodes of its node pool, or take the size away.", next("", "kubectl edit instancetype %s", t.Name))
 	case d.Reason == capacity.Undecided:
-		return &remedy{"Make the InstanceType, or mend it, or take the type from spec.instanceTypes.", edit}
+		return hint("Make the InstanceType, or mend it, or take the type from spec.instanceTypes.", edit)
 	}
 	return nil
 }
@@ -71,14 +75,15 @@ func (e evaluation) failed(kind string) []string {
 
 // planeRemedy is what can be done about a data plane that is not as it should be. One
 // that failed is its type's business.
-func planeRemedy(namespace string, p capacity.Plane, v planeView, next advice) *remedy {
+func (e evaluation) planeRemedy(p capacity.Plane, v planeView, next advice) *remedy {
+	namespace := e.Region.Namespace
 	switch {
 	case p.Unreadable != "":
-		return &remedy{"Correct the field.", next(namespace, "kubectl edit dataplane %s", p.Name)}
+		return hint("Correct the field.", next(namespace, "kubectl edit dataplane %s", p.Name))
 	case p.Silent && !p.Deleting && !p.Released:
-		return &remedy{"Its free units count as none until its agent is heard of: see what has become of it.", next(namespace, "kubectl describe dataplane %s", p.Name)}
+		return hint("Its free units count as none until its agent is heard of: see what has become of it.", next(namespace, "kubectl describe dataplane %s", p.Name))
 	case v.Decision != nil && v.Decision.DryRun:
-		return &remedy{"To have it removed, set spec.scaleDown.mode of the region to Auto.", ""}
+		return hint("To have it removed, set spec.scaleDown.mode of the region to Auto.", next(namespace, "kubectl edit fleetregion %s", e.Region.Name))
 	}
 	return nil
 }
@@ -90,32 +95,34 @@ func (e evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i capacity.Insta
 	again := next(o.Namespace, "kubectl delete serviceinstance %s", o.Name)
 	switch d.Reason {
 	case capacity.NoCapacity:
-		return e.roomRemedy(i, again)
+		return e.roomRemedy(i, again, next)
 	case capacity.LimitReached:
-		return &remedy{fmt.Sprintf("Raise the limit of %s, or delete instances.", i.Type), edit}
-	case capacity.TooBig, capacity.UnknownSize:
-		return &remedy{"Delete it, and order another size.", again}
+		return hint(fmt.Sprintf("Raise the limit of %s, or delete instances.", i.Type), edit)
+	case capacity.TooBig:
+		return hint("Delete it, and order a smaller size; or raise maxNodes of the type's node pool.", again)
+	case capacity.UnknownSize:
+		return hint("Delete it, and order another size.", again)
 	case capacity.Refused:
-		return &remedy{"Nothing: " + e.askedAgain(i) + ".", ""}
+		return patient(e.askedAgain(i) + ".")
 	case capacity.NotOffered:
-		return &remedy{fmt.Sprintf("Add %s to spec.instanceTypes of the region, or order another type.", i.Type), edit}
+		return hint(fmt.Sprintf("Add %s to spec.instanceTypes of the region, or order another type.", i.Type), edit)
 	case capacity.UnknownType:
-		return &remedy{fmt.Sprintf("Make InstanceType %s, or delete the instance and order another.", i.Type), again}
+		return hint(fmt.Sprintf("Make InstanceType %s, or delete the instance and order another.", i.Type), again)
 	case capacity.PinNotThere, capacity.PinUnsuitable:
-		return &remedy{fmt.Sprintf("See to data plane %s, or delete the instance and order it anew without spec.dataPlaneName.", i.Pin), again}
+		return hint(fmt.Sprintf("See to data plane %s, or delete the instance and order it anew without spec.dataPlaneName.", i.Pin), again)
 	case capacity.PlaneIsLeaving:
-		return &remedy{"Nothing: it is placed with the next look.", ""}
+		return patient("It is placed with the next look.")
 	case capacity.Unreadable:
-		return &remedy{"Correct the field.", next(o.Namespace, "kubectl edit serviceinstance %s", o.Name)}
+		return hint("Correct the field.", next(o.Namespace, "kubectl edit serviceinstance %s", o.Name))
 	default:
 		return nil
 	}
 }
 
 // roomRemedy is about an instance for which there is no room: most often some is made.
-func (e evaluation) roomRemedy(i capacity.Instance, again string) *remedy {
+func (e evaluation) roomRemedy(i capacity.Instance, again string, next advice) *remedy {
 	if i.Pin != "" {
-		return &remedy{fmt.Sprintf("Wait until there is room on %s, or delete it and order it anew without spec.dataPlaneName.", i.Pin), again}
+		return hint(fmt.Sprintf("Wait until there is room on %s, or delete it and order it anew without spec.dataPlaneName.", i.Pin), again)
 	}
 	n := slices.IndexFunc(e.plan.Types, func(t capacity.TypeReport) bool { return t.Name == i.Type })
 	if n < 0 {
@@ -123,11 +130,14 @@ func (e evaluation) roomRemedy(i capacity.Instance, again string) *remedy {
 	}
 	switch t := e.plan.Types[n]; {
 	case t.Decision.Action == capacity.Create && !t.Decision.DryRun:
-		return &remedy{"Nothing: a data plane is being made.", ""}
+		return patient("A data plane is being made.")
 	case t.InFlight > 0:
-		return &remedy{fmt.Sprintf("Nothing: %s on the way: %s.", plural(t.InFlight, "data plane is", "data planes are"), few(e.coming(i.Type))), ""}
+		return patient(fmt.Sprintf("%s on the way: %s.", plural(t.InFlight, "data plane is", "data planes are"), few(e.coming(i.Type))))
 	default:
-		return &remedy{fmt.Sprintf("None is made: see what is said of %s above.", i.Type), ""}
+		if do := e.typeRemedy(t, next); do != nil {
+			return do
+		}
+		return patient(fmt.Sprintf("No data plane is made for it: %s.", t.Decision.Message))
 	}
 }
 
@@ -154,7 +164,7 @@ func (e evaluation) askedAgain(i capacity.Instance) string {
 		}
 	}
 	if plane == "" {
-		return "it is placed with the next look"
+		return "It is placed with the next look"
 	}
 	return fmt.Sprintf("%s is asked again at %s", plane, at.UTC().Format(time.RFC3339))
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,7 +17,8 @@ const fleetStatusLong = `Show what each FleetRegion has of each type, and its da
 
 FREE is what instances may still take, SLACK how much of it is kept: when FREE is not
 above SLACK a data plane is made. LIMIT is how many units may be used, PENDING what
-instances take that have no place. REASON is why a data plane is made, or why not.
+instances take that have no place. COMING are data planes on their way; what they will
+have counts. REASON is why a data plane is made, or why not.
 On a terminal USED is also drawn; on a narrow one columns are left out.
 
 What is shown is decided now, from what the hub has, with the code of its controllers.
@@ -117,7 +117,7 @@ func (a *app) writeFleet(w io.Writer, f *fleet, v fleetView, namespaces bool) er
 
 // roomTable has a line for each region and type. On a terminal there is a bar.
 func (a *app) roomTable(w io.Writer, v fleetView, namespaces bool) *table {
-	t := newTable("REGION", "TYPE", "DATA PLANES", "ON THE WAY", "USED", "FREE", "SLACK", "LIMIT", "PENDING", "SCALE UP", "REASON")
+	t := newTable("REGION", "TYPE", "DATA PLANES", "COMING", "USED", "FREE", "SLACK", "LIMIT", "PENDING", "SCALE UP", "REASON")
 	t.colours = fleetColours
 	drawn := a.IsTerminal(w)
 	if drawn {
@@ -136,7 +136,7 @@ func (a *app) roomTable(w io.Writer, v fleetView, namespaces bool) *table {
 			t.begun(namespaces, r.Namespace, row)
 		}
 	}
-	t.fit(a.Width(w), "ROOM", "DATA PLANES", "ON THE WAY", "SCALE UP", "LIMIT", "SLACK", "PENDING")
+	t.fit(a.Width(w), "SCALE UP", "DATA PLANES", "ROOM", "COMING", "LIMIT", "SLACK", "PENDING")
 	return t
 }
 
@@ -190,13 +190,13 @@ func (a *app) dataPlaneTable(w io.Writer, f *fleet, v fleetView, namespaces bool
 	for _, dp := range f.others(v) {
 		region, words := none, fmt.Sprintf("no FleetRegion of its namespace is of %s %s", dp.Spec.Provider, dp.Spec.Region)
 		if r := f.regionOf(dp); r != nil {
-			region, words = r.Name, cmp.Or(messageOf(dp, v1alpha1.DataPlaneReady), phaseWords[dp.Status.Phase])
+			region, words = r.Name, "nothing is decided about its region"
 		}
 		t.begun(namespaces, dp.Namespace, []string{
 			dp.Name, region, orNone(string(dp.Status.Phase)), a.age(dp.CreationTimestamp.Time), none, none, none, words,
 		})
 	}
-	t.fit(a.Width(w), "LIVE", "AGE", "UNITS", "REGION", "INSTANCES", "WHY")
+	t.fit(a.Width(w), "UNITS", "LIVE", "AGE", "INSTANCES", "REGION", "WHY")
 	return t
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,6 +34,12 @@ type regionView struct {
 	Types      []typeView     `json:"types"`
 	DataPlanes []planeView    `json:"dataPlanes"`
 	Instances  []instanceView `json:"instances"`
+	// Reserved are the reserved instances that there should be.
+	Reserved []evaluatedReserve `json:"reserved"`
+
+	// brief is the plan without what is said of each type, next when to look again.
+	brief string
+	next  time.Duration
 }
 
 // typeView is what the region has of a type, and what it should have.
@@ -90,14 +97,15 @@ func (e evaluation) view(next advice) regionView {
 	r := e.Region
 	v := regionView{
 		Namespace: r.Namespace, Name: r.Name, Provider: r.Spec.Provider, Region: r.Spec.Region,
-		Types: []typeView{}, DataPlanes: []planeView{}, Instances: []instanceView{},
+		Types: []typeView{}, DataPlanes: []planeView{}, Instances: []instanceView{}, Reserved: []evaluatedReserve{},
 	}
 	if e.duplicate != "" {
 		v.Parked, v.Plan = e.duplicate, "nothing is decided: "+e.duplicate
+		v.brief = v.Plan
 		return v
 	}
-	v.Plan = e.plan.Words()
-	if e.plan.Next > 0 {
+	v.Plan, v.brief = e.plan.Words(), e.brief()
+	if v.next = e.plan.Next; v.next > 0 {
 		v.Next = e.plan.Next.Round(time.Second).String()
 	}
 	for _, t := range e.plan.Types {
@@ -105,7 +113,24 @@ func (e evaluation) view(next advice) regionView {
 	}
 	v.DataPlanes = e.planeViews(next)
 	v.Instances = e.instanceViews(next)
+	for _, p := range e.reserved {
+		v.Reserved = append(v.Reserved, newReserve(p))
+	}
 	return v
+}
+
+// brief is the plan in words without the troubles of types, of which more is said elsewhere.
+func (e evaluation) brief() string {
+	p := e.plan
+	p.Types = slices.Clone(p.Types)
+	for n := range p.Types {
+		p.Types[n].Decision.Reason = ""
+	}
+	words := p.Words()
+	if words == "settled" && words != e.plan.Words() {
+		return "nothing can be done now"
+	}
+	return words
 }
 
 func (e evaluation) typeView(report capacity.TypeReport, next advice) typeView {
@@ -137,10 +162,7 @@ func (e evaluation) planeViews(next advice) []planeView {
 	for i := range e.plan.Planes {
 		decisions[e.plan.Planes[i].Name] = &e.plan.Planes[i].Decision
 	}
-	on := map[string][]capacity.Instance{}
-	for _, i := range e.snapshot.Instances {
-		on[i.Plane] = append(on[i.Plane], i)
-	}
+	on := e.occupants()
 	out := []planeView{}
 	for _, p := range e.snapshot.Planes {
 		v := newPlaneView(p, on[p.Name])
@@ -154,13 +176,28 @@ func (e evaluation) planeViews(next advice) []planeView {
 			at := p.Created.Add(up.Timeout)
 			v.GivenUp = &at
 		}
-		v.ToDo = planeRemedy(e.Region.Namespace, p, v, next)
+		v.ToDo = e.planeRemedy(p, v, next)
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b planeView) int {
 		return cmp.Or(cmp.Compare(rankOf(a.Phase), rankOf(b.Phase)), cmp.Compare(a.Name, b.Name))
 	})
 	return out
+}
+
+// occupants are the instances of each data plane, with those that are being placed.
+func (e evaluation) occupants() map[string][]capacity.Instance {
+	going := map[string]string{}
+	for _, p := range e.plan.Placements {
+		going[p.Instance] = p.DataPlane
+	}
+	on := map[string][]capacity.Instance{}
+	for _, i := range e.snapshot.Instances {
+		if at := cmp.Or(i.Plane, going[i.Name]); at != "" {
+			on[at] = append(on[at], i)
+		}
+	}
+	return on
 }
 
 // planePhases are in the order in which people want to know of them.
@@ -237,7 +274,7 @@ func after(separator, text string) string {
 
 func messageOf(dp *v1alpha1.DataPlane, condition string) string {
 	if c := meta.FindStatusCondition(dp.Status.Conditions, condition); c != nil {
-		return c.Message
+		return strings.TrimSuffix(c.Message, ".")
 	}
 	return ""
 }
@@ -281,8 +318,9 @@ func (e evaluation) instanceViews(next advice) []instanceView {
 
 // unitsInWords is "4/6", or with the types' names when there are several.
 func (v planeView) unitsInWords() string {
-	words := ""
+	words, any := "", v.Phase == string(v1alpha1.PhaseReady)
 	for n, r := range v.Rooms {
+		any = any || r.MaxUnits > 0 || r.UsedUnits > 0
 		if n > 0 {
 			words += ", "
 		}
@@ -290,6 +328,9 @@ func (v planeView) unitsInWords() string {
 			words += r.Type + " "
 		}
 		words += fmt.Sprintf("%d/%d", r.UsedUnits, r.MaxUnits)
+	}
+	if !any { // it failed or is gone before it had any
+		return none
 	}
 	return orNone(words)
 }

@@ -81,19 +81,15 @@ const (
 func (t *table) fit(width int, expendable ...string) {
 	text := t.header[len(t.header)-1]
 	for {
-		widths := widthsOf(append([][]string{t.header}, t.rows...))
-		last := len(widths) - 1
-		room := width
-		for _, w := range widths[:last] {
-			room -= w + len(gutter)
-		}
+		room, wanted := t.room(width)
+		last := len(t.header) - 1
 		switch {
 		case width == 0:
 			t.shorten(last, longest)
 			return
-		case t.header[last] != text && room >= widths[last]:
+		case t.header[last] != text && room >= wanted:
 			return
-		case t.header[last] == text && room >= min(least, widths[last]), len(expendable) == 0:
+		case t.header[last] == text && room >= min(least, wanted), len(expendable) == 0:
 			t.shorten(last, max(room, least))
 			return
 		}
@@ -102,9 +98,73 @@ func (t *table) fit(width int, expendable ...string) {
 	}
 }
 
+// legible is how much room a text has that is read easily.
+const legible = 40
+
+// wrap breaks the texts of the last column into lines, so that a table is as narrow as a
+// terminal. Expendable columns go, one after the other, until they are easily read. A
+// width of 0 is no terminal.
+func (t *table) wrap(width int, expendable ...string) {
+	if width == 0 || len(t.rows) == 0 {
+		return
+	}
+	room, wanted := t.room(width)
+	for len(expendable) > 0 && room < min(legible, wanted) {
+		t.drop(expendable[0])
+		expendable = expendable[1:]
+		room, wanted = t.room(width)
+	}
+	last := len(widthsOf(t.rows)) - 1
+	var rows [][]string
+	for _, row := range t.rows {
+		if len(row) <= last {
+			rows = append(rows, row)
+			continue
+		}
+		for n, line := range broken(row[last], max(room, least)) {
+			if n == 0 {
+				rows = append(rows, append(slices.Clone(row[:last]), line))
+				continue
+			}
+			rows = append(rows, append(make([]string, last), line))
+		}
+	}
+	t.rows = rows
+}
+
+// room is how much of a line the last column may take, and how much its longest text wants.
+func (t *table) room(width int) (room, wanted int) {
+	widths := widthsOf(append([][]string{t.header}, t.rows...))
+	last := len(widths) - 1
+	for _, w := range widths[:last] {
+		width -= w + len(gutter)
+	}
+	return width, widths[last]
+}
+
+// broken is a text in lines of so many characters; a word that is longer has its own.
+func broken(text string, room int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= room:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
+}
+
 // drop takes a column away.
 func (t *table) drop(name string) {
 	i := slices.Index(t.header, name)
+	if i < 0 {
+		return
+	}
 	t.header = slices.Delete(t.header, i, i+1)
 	for n, row := range t.rows {
 		t.rows[n] = slices.Delete(row, i, i+1)
