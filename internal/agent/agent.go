@@ -51,6 +51,7 @@ type Agent struct {
 
 	refused int       // passes in a row in which something was
 	unsent  time.Time // since when reports do not arrive; zero while they do
+	heard   bool      // whether this process has reported
 }
 
 // Reconcile is a pass: it sees, decides, acts and reports. Its error is a report that

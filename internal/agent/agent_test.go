@@ -277,6 +277,23 @@ func TestAHeartbeatComesWhenItIsDue(t *testing.T) {
 	}
 }
 
+// One that was killed says that it is back, though it has nothing else to say.
+func TestANewProcessReportsAtOnce(t *testing.T) {
+	r := newRig(t)
+	r.settle(t)
+	r.clock.SetTime(noon.Add(2 * time.Second))
+	r.Agent = &Agent{
+		Hub: r.Hub, Plane: r.Plane, Live: r.Live, Key: r.Key, StandIn: r.StandIn, Pause: r.Pause, Version: r.Version, Clock: r.clock,
+	}
+	for range 2 { // and then no more
+		r.settle(t)
+		if at := r.reported(t).At; !at.Time.Equal(noon.Add(2 * time.Second)) {
+			t.Errorf("it reported at %s", at)
+		}
+		r.clock.SetTime(noon.Add(4 * time.Second))
+	}
+}
+
 func TestNewsAreReportedAtOnce(t *testing.T) {
 	r := newRig(t)
 	r.settle(t)

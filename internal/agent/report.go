@@ -16,12 +16,12 @@ import (
 )
 
 // report writes the report if it has news, or if the last is old enough, and returns
-// when there will be another.
+// when there will be another. A new process says at once that it is there.
 func (a *Agent) report(ctx context.Context, to *v1alpha1.DataPlaneAgent, r v1alpha1.DataPlaneReport) (reconcile.Result, error) {
 	every := interval(to.Spec)
 	now := a.Clock.Now()
 	r.DataPlaneUID, r.ObservedGeneration, r.AgentVersion = to.Spec.DataPlaneUID, to.Generation, a.Version
-	if wait := due(to.Status.Report, &r, every, now); wait > 0 {
+	if wait := due(to.Status.Report, &r, every, now); wait > 0 && a.heard {
 		return a.again(wait), nil
 	}
 	r.At = metav1.NewTime(now)
@@ -37,6 +37,7 @@ func (a *Agent) report(ctx context.Context, to *v1alpha1.DataPlaneAgent, r v1alp
 		}
 		return reconcile.Result{}, fmt.Errorf("reporting to DataPlaneAgent %s: %w", a.Key, scrub(err))
 	}
+	a.heard = true
 	if !a.unsent.IsZero() {
 		logr.FromContextOrDiscard(ctx).Info("reports arrive again", "missedSince", a.unsent.UTC().Format(time.RFC3339))
 		a.unsent = time.Time{}
