@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -73,47 +74,47 @@ func (s Seen) awaitSecret(p *Plan, name string) {
 	p.again(soon) // Secrets are not watched
 }
 
-// hopeless are reasons of a claim that waits for nothing.
-var hopeless = []string{hivev1.ReasonPoolNotFound, hivev1.ReasonPoolDeleting, hivev1.ReasonInvalidLifetime, hivev1.ReasonConflict}
+// futile are reasons of a claim that waits for nothing.
+var futile = []string{hivev1.ReasonPoolNotFound, hivev1.ReasonPoolDeleting, hivev1.ReasonInvalidLifetime, hivev1.ReasonConflict}
 
 func (s Seen) awaitClaim(p *Plan, name string) {
 	c := s.Claim
+	switch reason, why := s.hopeless(name); {
+	case c != nil && s.managed() && !Owned(s.Plane, c):
+		s.fail(p, v1alpha1.ReasonNameTaken, "ClusterClaim %s was made for something else: delete it, or make a DataPlane of another name.", name)
+	case why != "":
+		s.lost(p, reason, "%s", why)
+	case s.Cluster != nil && s.Cluster.Spec.ClusterMetadata != nil && condition.True(c.Status.Conditions, hivev1.ClaimClusterRunning):
+		s.enter(p, v1alpha1.PhaseProvisioned)
+	case c.Spec.Namespace != "":
+		s.not(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s has cluster %s, which does not run yet.", name, c.Spec.Namespace)
+	default:
+		s.not(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s waits for a cluster of ClusterPool %s.", name, c.Spec.ClusterPoolName)
+	}
+}
+
+// hopeless says why the claim will bring no cluster that lasts; "" if it may.
+func (s Seen) hopeless(name string) (reason, why string) {
+	c := s.Claim
 	switch {
 	case c == nil:
-		s.lost(p, v1alpha1.ReasonClusterGone, "ClusterClaim %s is gone before it had a running cluster.", name)
-		return
-	case s.managed() && !Owned(s.Plane, c):
-		s.fail(p, v1alpha1.ReasonNameTaken, "ClusterClaim %s was made for something else: delete it, or make a DataPlane of another name.", name)
-		return
+		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s is gone before it had a running cluster.", name)
 	case c.DeletionTimestamp != nil:
-		s.lost(p, v1alpha1.ReasonClusterGone, "ClusterClaim %s was deleted before it had a running cluster.", name)
-		return
+		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s was deleted before it had a running cluster.", name)
 	case c.Status.Lifetime != nil && *c.Status.Lifetime != "":
-		s.lost(p, v1alpha1.ReasonPoolUnsuitable, "ClusterClaim %s ends after %s: take claimLifetime from ClusterPool %s, or name another.", name, *c.Status.Lifetime, c.Spec.ClusterPoolName)
-		return
+		return v1alpha1.ReasonPoolUnsuitable, fmt.Sprintf("ClusterClaim %s ends after %s: take claimLifetime from ClusterPool %s, or name another.",
+			name, *c.Status.Lifetime, c.Spec.ClusterPoolName)
 	}
 	if pool := s.Pools[c.Spec.ClusterPoolName]; pool != nil && pool.DeletionTimestamp == nil {
 		if why := facts.Unsuitable(pool); why != "" {
-			s.lost(p, v1alpha1.ReasonPoolUnsuitable, "%s.", why)
-			return
+			return v1alpha1.ReasonPoolUnsuitable, why + "."
 		}
 	}
 	pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
-	if c.Spec.Namespace == "" && pending != nil && slices.Contains(hopeless, pending.Reason) {
-		s.lost(p, pending.Reason, "ClusterClaim %s: %s.", name, pending.Message)
-		return
+	if c.Spec.Namespace == "" && pending != nil && slices.Contains(futile, pending.Reason) {
+		return pending.Reason, fmt.Sprintf("ClusterClaim %s: %s.", name, pending.Message)
 	}
-	if s.Cluster != nil && s.Cluster.Spec.ClusterMetadata != nil && condition.True(c.Status.Conditions, hivev1.ClaimClusterRunning) {
-		s.enter(p, v1alpha1.PhaseProvisioned)
-		return
-	}
-	if pending != nil && c.Spec.Namespace == "" {
-		s.not(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s waits for a cluster of ClusterPool %s.", name, c.Spec.ClusterPoolName)
-		return
-	}
-	if c.Spec.Namespace != "" {
-		s.not(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s has cluster %s, which does not run yet.", name, c.Spec.Namespace)
-	}
+	return "", ""
 }
 
 func (s Seen) awaitCluster(p *Plan, name string) {

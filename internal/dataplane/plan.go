@@ -74,16 +74,6 @@ type Plan struct {
 
 func (p *Plan) do(steps ...Step) { p.Steps = append(p.Steps, steps...) }
 
-// has reports whether a step of that verb is part of the plan.
-func (p *Plan) has(v Verb) bool {
-	for _, s := range p.Steps {
-		if s.Verb == v {
-			return true
-		}
-	}
-	return false
-}
-
 // again has it looked at no later than in d.
 func (p *Plan) again(d time.Duration) {
 	if d > 0 && (p.Next == 0 || d < p.Next) {

@@ -32,7 +32,8 @@ func (s Seen) accepted(p *Plan) {
 	if have := s.Plane.Spec.ClusterRef; have == nil {
 		p.do(Step{Verb: Name, Ref: step.Ref})
 	} else if (have.Claim == nil) != (step.Claim == nil) || named(*have) != s.Plane.Name {
-		s.fail(p, v1alpha1.ReasonNoSource, "%s of spec.clusterRef does not exist, and is not what its FleetRegion makes: leave spec.clusterRef out, or set spec.ownership to Registered.", named(*have))
+		s.fail(p, v1alpha1.ReasonNoSource,
+			"%s of spec.clusterRef does not exist, and is not what its FleetRegion makes: leave spec.clusterRef out, or set spec.ownership to Registered.", named(*have))
 		return
 	}
 	step.Ref = nil

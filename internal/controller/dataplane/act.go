@@ -56,48 +56,50 @@ type task struct {
 	kubeconfig []byte
 }
 
+// deeds are what the verbs mean.
+var deeds = map[dataplane.Verb]func(*task, context.Context, dataplane.Step) error{
+	dataplane.Hold:          (*task).edit,
+	dataplane.Name:          (*task).edit,
+	dataplane.Release:       (*task).edit,
+	dataplane.CreateClaim:   func(t *task, ctx context.Context, s dataplane.Step) error { return t.create(ctx, s.Claim) },
+	dataplane.CreateCluster: func(t *task, ctx context.Context, s dataplane.Step) error { return t.create(ctx, s.Cluster) },
+	dataplane.CreateAgent:   func(t *task, ctx context.Context, s dataplane.Step) error { return t.create(ctx, s.Agent) },
+	dataplane.TellAgent:     (*task).tell,
+	dataplane.CreateNodes:   func(t *task, ctx context.Context, s dataplane.Step) error { return t.createNodes(ctx, s.Nodes) },
+	dataplane.ChangeNodes:   func(t *task, ctx context.Context, s dataplane.Step) error { return t.changeNodes(ctx, s.Nodes) },
+	dataplane.GrantRights:   func(t *task, ctx context.Context, _ dataplane.Step) error { return t.grant(ctx) },
+	dataplane.RevokeRights:  func(t *task, ctx context.Context, _ dataplane.Step) error { return t.revoke(ctx) },
+	dataplane.InstallAgent:  func(t *task, ctx context.Context, _ dataplane.Step) error { return t.install(ctx) },
+	dataplane.RemoveAgent:   func(t *task, ctx context.Context, _ dataplane.Step) error { return t.remove(ctx) },
+	dataplane.DeleteAgent:   func(t *task, ctx context.Context, s dataplane.Step) error { return t.delete(ctx, s.Agent) },
+	dataplane.DeleteClaim:   func(t *task, ctx context.Context, s dataplane.Step) error { return t.delete(ctx, s.Claim) },
+	dataplane.DeleteCluster: func(t *task, ctx context.Context, s dataplane.Step) error { return t.delete(ctx, s.Cluster) },
+	dataplane.DeletePlane:   func(t *task, ctx context.Context, _ dataplane.Step) error { return t.deletePlane(ctx) },
+}
+
 func (t *task) do(ctx context.Context, step dataplane.Step) error {
-	dp := t.seen.Plane
-	switch step.Verb {
-	case dataplane.Hold, dataplane.Release, dataplane.Name:
-		return t.edit(ctx, step)
-	case dataplane.CreateClaim:
-		return t.create(ctx, step.Claim)
-	case dataplane.CreateCluster:
-		return t.create(ctx, step.Cluster)
-	case dataplane.CreateAgent:
-		return t.create(ctx, step.Agent)
-	case dataplane.TellAgent:
-		_, err := patch.Object(ctx, t.Client, t.seen.Agent, step.Agent)
-		return err
-	case dataplane.CreateNodes:
-		return t.createNodes(ctx, step.Nodes)
-	case dataplane.ChangeNodes:
-		return t.changeNodes(ctx, step.Nodes)
-	case dataplane.GrantRights:
-		return t.grant(ctx)
-	case dataplane.RevokeRights:
-		return t.revoke(ctx)
-	case dataplane.InstallAgent:
-		return t.install(ctx)
-	case dataplane.RemoveAgent:
-		return t.remove(ctx)
-	case dataplane.DeleteAgent:
-		return t.delete(ctx, step.Agent)
-	case dataplane.DeleteClaim:
-		return t.delete(ctx, step.Claim)
-	case dataplane.DeleteCluster:
-		return t.delete(ctx, step.Cluster)
-	case dataplane.DeletePlane:
-		if err := t.delete(ctx, dp); err != nil {
-			return err
-		}
-		if region := t.seen.Region; region != nil {
-			t.Events.Eventf(region, dp, corev1.EventTypeNormal, "DataPlaneReleased", "Release", "data plane %s is gone, and its cluster with it", dp.Name)
-		}
-		return nil
+	deed := deeds[step.Verb]
+	if deed == nil {
+		return fmt.Errorf("there is no step %q", step.Verb)
 	}
-	return fmt.Errorf("there is no step %q", step.Verb)
+	return deed(t, ctx, step)
+}
+
+func (t *task) tell(ctx context.Context, step dataplane.Step) error {
+	_, err := patch.Object(ctx, t.Client, t.seen.Agent, step.Agent)
+	return err
+}
+
+// deletePlane deletes the DataPlane, and tells its region.
+func (t *task) deletePlane(ctx context.Context) error {
+	dp := t.seen.Plane
+	if err := t.delete(ctx, dp); err != nil {
+		return err
+	}
+	if region := t.seen.Region; region != nil {
+		t.Events.Eventf(region, dp, corev1.EventTypeNormal, "DataPlaneReleased", "Release", "data plane %s is gone, and its cluster with it", dp.Name)
+	}
+	return nil
 }
 
 // edit writes the DataPlane itself, on the version that was seen.

@@ -77,7 +77,8 @@ func edit[T client.Object](o T, change func(T)) act {
 		}
 		before := o.DeepCopyObject().(client.Object)
 		change(o)
-		return errors.Join(api.Status().Patch(ctx, o.DeepCopyObject().(client.Object), client.MergeFrom(before)), api.Patch(ctx, o, client.MergeFrom(before)))
+		status := api.Status().Patch(ctx, o.DeepCopyObject().(client.Object), client.MergeFrom(before))
+		return errors.Join(client.IgnoreNotFound(status), api.Patch(ctx, o, client.MergeFrom(before))) // some have none
 	}
 }
 

@@ -1,0 +1,224 @@
+package dataplane_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/dataplane"
+)
+
+var histories = flag.Int("dataplane.histories", 2000, "how many random histories to try")
+
+// order is that of the phases: none is ever gone back, but that a region restores what
+// it was about to remove.
+var order = []v1alpha1.DataPlanePhase{"", "Accepted", "Provisioning", "Provisioned", "WaitingForAgent", "Ready", "Deprovisioning", "Failed", "Cleanup"}
+
+// life is a data plane, with all that it holds, among others who act when they like.
+type life struct {
+	*testing.T
+	r *rand.Rand
+	s dataplane.Seen
+	// rights and installed are what steps have brought about, over is set when the object is gone.
+	rights, installed, over bool
+	log                     []string
+}
+
+// A random history never goes back a phase, destroys nothing that nobody has let go or
+// that an instance is on, and in the end leaves nothing behind.
+func TestRandomHistories(t *testing.T) {
+	for seed := range uint64(*histories) {
+		l := &life{T: t, r: rand.New(rand.NewPCG(seed, 7)), s: seen(unfinished)}
+		for range 60 {
+			l.others()
+			l.pass(l.r.IntN(4) == 0)
+			if t.Failed() {
+				t.Fatalf("seed %d: %v", seed, l.log)
+			}
+		}
+		l.end()
+		if t.Failed() {
+			t.Fatalf("seed %d: %v", seed, l.log)
+		}
+	}
+}
+
+// pass decides and does; cut stops it after a random step, as a crash would.
+func (l *life) pass(cut bool) {
+	if l.over {
+		return
+	}
+	before := l.s.Plane.Status.Phase
+	p := dataplane.Decide(l.s)
+	stop := len(p.Steps) + 1
+	if cut {
+		stop = l.r.IntN(len(p.Steps) + 1)
+		l.s.Installed, l.s.Revoked, l.s.Removed = time.Time{}, false, false
+	}
+	for i, st := range p.Steps {
+		if i == stop {
+			return
+		}
+		l.log = append(l.log, st.String())
+		l.do(st)
+		if l.over {
+			return
+		}
+	}
+	if stop == len(p.Steps) {
+		return
+	}
+	l.s.Plane = l.s.Plane.DeepCopy()
+	l.s.Plane.Status = p.Status
+	if from, to := slices.Index(order, before), slices.Index(order, p.Status.Phase); to < from {
+		l.Errorf("from %s back to %s", before, p.Status.Phase)
+	} else if to != from {
+		l.log = append(l.log, "→"+string(p.Status.Phase))
+	}
+	if p.Status.Phase == v1alpha1.PhaseCleanup && before != v1alpha1.PhaseCleanup && len(l.s.Instances) > 0 && l.s.Claim != nil {
+		l.Error("it is given back with an instance on it")
+	}
+}
+
+func (l *life) do(st dataplane.Step) {
+	s := &l.s
+	s.Plane = s.Plane.DeepCopy()
+	switch st.Verb {
+	case dataplane.Hold:
+		s.Plane.Finalizers = []string{v1alpha1.FinalizerDataPlane}
+	case dataplane.Name:
+		s.Plane.Spec.ClusterRef = st.Ref
+	case dataplane.CreateClaim:
+		if s.Claim != nil || s.Plane.Spec.ClusterRef == nil || len(s.Plane.Finalizers) == 0 {
+			l.Error("a claim is made twice, or before it is recorded and held")
+		}
+		s.Claim = st.Claim.DeepCopy()
+		s.Claim.UID = "c"
+	case dataplane.CreateNodes:
+		s.Nodes = append(s.Nodes, st.Nodes)
+	case dataplane.CreateAgent, dataplane.TellAgent:
+		was := s.Agent
+		s.Agent = st.Agent.DeepCopy()
+		if was != nil {
+			s.Agent.Status = was.Status
+		}
+	case dataplane.GrantRights:
+		l.rights, s.Revoked = true, false
+	case dataplane.InstallAgent:
+		if !l.rights {
+			l.Error("the agent is installed before it has rights")
+		}
+		l.installed, s.Installed = true, s.Now
+	case dataplane.RevokeRights:
+		l.rights, s.Revoked = false, true
+	case dataplane.DeleteAgent:
+		s.Agent = nil
+	case dataplane.DeleteClaim:
+		if ph := s.Plane.Status.Phase; ph != v1alpha1.PhaseCleanup && ph != v1alpha1.PhaseFailed {
+			l.Errorf("the claim is deleted in phase %s", ph)
+		}
+		if s.Claim.Annotations == nil {
+			l.Error("another's claim is deleted")
+		}
+		s.Claim.DeletionTimestamp = ago(0)
+	case dataplane.DeletePlane:
+		s.Plane.DeletionTimestamp = ago(0)
+	case dataplane.Release:
+		l.over = true
+		if s.Claim != nil && s.Claim.Annotations != nil || s.Agent != nil || l.rights {
+			l.Errorf("it leaves behind: claim %t, agent %t, rights %t", s.Claim != nil, s.Agent != nil, l.rights)
+		}
+	}
+}
+
+// others do something, or nothing.
+func (l *life) others() {
+	s := &l.s
+	s.Plane = s.Plane.DeepCopy()
+	st := &s.Plane.Status
+	coming := slices.Index(order, st.Phase) < slices.Index(order, v1alpha1.PhaseReady)
+	switch n := l.r.IntN(100); {
+	case n < 30:
+		l.cluster()
+	case n < 45:
+		l.report()
+	case n < 55:
+		s.Now = s.Now.Add(time.Duration(l.r.IntN(200)) * time.Second)
+	case n < 60 && st.Phase == v1alpha1.PhaseReady && s.Plane.DeletionTimestamp == nil:
+		instance(fmt.Sprintf("i%d", l.r.IntN(3)))(s)
+	case n < 68 && len(s.Instances) > 0:
+		s.Instances = s.Instances[1:]
+	case n < 70 && coming: // the region's time is over
+		st.Phase = v1alpha1.PhaseFailed
+	case n < 73 && st.Phase == v1alpha1.PhaseReady && len(s.Instances) == 0:
+		st.Phase = v1alpha1.PhaseDeprovisioning
+	case n < 76 && st.Phase == v1alpha1.PhaseDeprovisioning && st.ReleasedAt == nil:
+		st.Phase = v1alpha1.PhaseReady
+	case n < 79 && st.Phase == v1alpha1.PhaseDeprovisioning:
+		st.ReleasedAt = ago(0)
+	case n < 81:
+		s.Plane.DeletionTimestamp = ago(0)
+	case n < 83 && s.Claim != nil: // somebody deletes it
+		s.Claim.DeletionTimestamp = ago(0)
+	case n < 85 && len(s.Nodes) > 0:
+		s.Nodes = s.Nodes[1:]
+	case n < 86 && s.Plane.Status.Phase == "" && s.Claim == nil && s.Plane.Spec.ClusterRef != nil: // somebody takes its name
+		s.Claim = &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	}
+}
+
+// cluster has the claim's cluster go on: it comes, runs, sleeps, or goes.
+func (l *life) cluster() {
+	s := &l.s
+	switch {
+	case s.Claim == nil:
+	case s.Claim.DeletionTimestamp != nil:
+		s.Claim, s.Cluster, s.Nodes, l.installed = nil, nil, nil, false
+	case s.Cluster == nil:
+		claim := s.Claim
+		up(s)
+		claim.Spec.Namespace, claim.Status = s.Claim.Spec.Namespace, s.Claim.Status
+		s.Claim = claim
+	case l.r.IntN(5) == 0:
+		s.Cluster = s.Cluster.DeepCopy()
+		s.Cluster.Status.Conditions[0].Status = []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[l.r.IntN(2)]
+	}
+}
+
+func (l *life) report() {
+	if s := &l.s; s.Agent != nil && l.installed {
+		s.Agent = s.Agent.DeepCopy()
+		report(s)
+		s.Agent.Status.Report.At = metav1.NewTime(s.Now)
+		if l.r.IntN(4) == 0 {
+			s.Agent.Status.Report.Capacity = nil
+		}
+	}
+}
+
+// end has everybody let go, and sees that nothing is left.
+func (l *life) end() {
+	s := &l.s
+	s.Plane = s.Plane.DeepCopy()
+	s.Plane.DeletionTimestamp, s.Instances = ago(0), nil
+	if len(s.Plane.Finalizers) == 0 {
+		return // nothing holds it, and it holds nothing
+	}
+	for range 20 {
+		l.pass(false)
+		if s.Claim != nil && s.Claim.DeletionTimestamp != nil {
+			l.cluster()
+		}
+	}
+	if !l.over {
+		l.Errorf("it does not go: %+v", dataplane.Decide(*s))
+	}
+}
