@@ -3,18 +3,21 @@
 
 It prints {"ports": [...]}, then answers each line of commands with the power
 states, and prints {"hung": port} whenever a request hangs. It ends with its
-input. Commands: {"user": .., "password": ..} for all BMCs; {"step": true};
+input, or, whatever happens, after LIFE. Commands: {"user": .., "password": ..} for all BMCs; {"step": true};
 {"set": port, "state": "on"}; {"refuse": port}; {"simple": port}, which knows no
 soft shutdown; {"deaf": port}, whose guest does not listen; {"throttle": n};
 {"hang": true}.
 """
 import json
 import os
+import signal
 import sys
 import threading
 
 import pyghmi.ipmi.bmc as bmc
 
+LIFE = 600  # seconds: longer than the tests may take
+signal.alarm(LIFE)  # nothing catches it, so this process does not outlive them
 lock = threading.Lock()
 faults = {"throttle": 0, "hang": False}
 

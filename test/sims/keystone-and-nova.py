@@ -6,35 +6,53 @@ conductor and compute in this process, as Nova's functional tests put them toget
 with the driver that only pretends to have machines. Nova asks Keystone about tokens and
 applies its real policy. Placement, Neutron, Glance and Cinder are Nova's own fixtures.
 
-Prints one line of JSON when both listen, and ends when its standard input does.
-Needs the packages of test/sims/packages.txt, and a folder to work in as argument.
+Prints one line of JSON when both listen, and ends when its standard input does, or,
+whatever happens, after LIFE. Needs the packages of packages.txt, and a folder to work in
+as argument, in which its logs are.
 """
 
+import faulthandler
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 import urllib.error
 import urllib.request
+
+LIFE = 600  # seconds: longer than the tests may take
+signal.alarm(LIFE)  # nothing catches it, so this process does not outlive them
 
 HERE = sys.argv[1]
 PASSWORD = "admin-of-the-lab"
 REGION = "one"
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def log(name):
+    """A log of that name, which a test that fails shows."""
+    return open(os.path.join(HERE, name + ".log"), "w", encoding="utf-8")
 
 
-# With a port as argument this is the child, which is Keystone and nothing else.
-KEYSTONE = int(sys.argv[2]) if len(sys.argv) > 2 else free_port()
-NOVA = free_port()
-AUTH_URL = f"http://127.0.0.1:{KEYSTONE}/v3"
+def say(what):
+    os.write(2, f"{time.strftime('%X')} {what}\n".encode())  # Nova's fixtures capture sys.stderr
+
+
+def bound():
+    """A port of ours alone: another program may take one that was only found to be free."""
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    return s
+
+
+# With a socket as argument this is the child, which is Keystone and nothing else.
+KEYSTONE = socket.socket(fileno=int(sys.argv[2])) if len(sys.argv) > 2 else bound()
+NOVA = bound()
+AUTH_URL = f"http://127.0.0.1:{KEYSTONE.getsockname()[1]}/v3"
+NOVA_URL = f"http://127.0.0.1:{NOVA.getsockname()[1]}/v2.1"
 
 
 def start_keystone():
@@ -59,25 +77,31 @@ password_hash_rounds = 4
 enabled = true
 backend = oslo_cache.dict
 """)
+
     def manage(*args):
-        subprocess.run(["keystone-manage", "--config-file", conf, *args], check=True, stdout=sys.stderr)
+        say("keystone-manage " + args[0])
+        subprocess.run(["keystone-manage", "--config-file", conf, *args], check=True, stdout=sys.stderr, timeout=90)
+
     manage("db_sync")
     me = str(os.getuid()), str(os.getgid())
     manage("fernet_setup", "--keystone-user", me[0], "--keystone-group", me[1])
     manage("bootstrap", "--bootstrap-password", PASSWORD, "--bootstrap-region-id", REGION,
            "--bootstrap-public-url", AUTH_URL, "--bootstrap-internal-url", AUTH_URL)
     env = dict(os.environ, OS_KEYSTONE_CONFIG_FILES=conf)
-    log = open(os.path.join(HERE, "keystone.out"), "w", encoding="utf-8")  # it is the child's
-    child = subprocess.Popen([sys.executable, "-W", "ignore", __file__, HERE, str(KEYSTONE)], env=env,
-                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    say("Keystone starts")
+    out = log("keystone-out")  # it is the child's
+    child = subprocess.Popen([sys.executable, "-W", "ignore", __file__, HERE, str(KEYSTONE.fileno())], env=env,
+                             pass_fds=[KEYSTONE.fileno()], stdin=subprocess.PIPE, stdout=out, stderr=out)
     deadline = time.monotonic() + 60
     while True:
         try:
             urllib.request.urlopen(AUTH_URL, timeout=5).read()
+            KEYSTONE.close()  # it is the child's
             return child
-        except (urllib.error.URLError, OSError):
+        except (urllib.error.URLError, OSError) as e:
             if child.poll() is not None or time.monotonic() > deadline:
-                sys.exit("Keystone does not come up: see keystone.out and keystone.log in " + HERE)
+                child.kill()
+                sys.exit(f"Keystone does not come up within 60 s: {e}")
             time.sleep(0.05)
 
 
@@ -92,6 +116,17 @@ def serve_keystone():
         daemon_threads = True
         request_queue_size = 100
 
+        def server_bind(self):
+            self.socket.close()
+            self.socket, self.server_address = KEYSTONE, KEYSTONE.getsockname()
+            self.server_name, self.server_port = self.server_address
+            self.setup_environ()
+
+    def end_with_the_parent():
+        sys.stdin.buffer.read()
+        os._exit(0)
+
+    threading.Thread(target=end_with_the_parent, daemon=True).start()
     sys.argv = sys.argv[:1]  # Keystone reads it
     keystone = initialize_public_application()
     # All of it in one thread: each has a connection of its own to SQLite, which may lock out the others.
@@ -100,7 +135,7 @@ def serve_keystone():
     def one_at_a_time(environ, start_response):
         return worker.submit(lambda: list(keystone(environ, start_response))).result()
 
-    wsgiref.simple_server.make_server("127.0.0.1", KEYSTONE, one_at_a_time, server_class=Server).serve_forever()
+    wsgiref.simple_server.make_server("127.0.0.1", 0, one_at_a_time, server_class=Server).serve_forever()
 
 
 def register_nova():
@@ -118,7 +153,7 @@ def register_nova():
     token = headers["X-Subject-Token"]
     _, service = post("/services", {"service": {"type": "compute", "name": "nova"}}, token)
     post("/endpoints", {"endpoint": {"service_id": service["service"]["id"], "interface": "public", "region_id": REGION,
-                                     "url": f"http://127.0.0.1:{NOVA}/v2.1"}}, token)
+                                     "url": NOVA_URL}}, token)
 
 
 def paste():
@@ -145,16 +180,21 @@ project_domain_id = default
 def main():
     keystone = start_keystone()
     try:
+        say("Nova is entered into the catalog")
         register_nova()
         serve_nova()
     except BaseException:
-        os.write(2, traceback.format_exc().encode())  # Nova's fixtures capture sys.stderr
+        say(traceback.format_exc())
         raise
     finally:
-        keystone.terminate()
+        keystone.kill()
 
 
 def serve_nova():
+    say("Nova starts")
+    # What it does if it is not done by then is seen in the log.
+    faulthandler.dump_traceback_later(60, repeat=True, file=log("nova-stack"))
+    import logging
     import nova.tests.functional  # noqa: F401  monkey-patches first
     import eventlet
     import eventlet.wsgi
@@ -190,9 +230,12 @@ def serve_nova():
 
     cloud = Cloud()
     cloud.setUp()
+    logging.getLogger().addHandler(logging.StreamHandler(log("nova")))
     cloud.runTest()
-    listener = eventlet.listen(("127.0.0.1", NOVA))
-    eventlet.spawn(eventlet.wsgi.server, listener, cloud.app, log=open(os.path.join(HERE, "nova-api.log"), "w"), debug=False)
+    NOVA.listen(100)
+    eventlet.spawn(eventlet.wsgi.server, eventlet.greenio.GreenSocket(NOVA), cloud.app, log=log("nova-api"), debug=False)
+    faulthandler.cancel_dump_traceback_later()
+    say("both listen")
     # Nova's fixtures capture sys.stdout, and have patched sys.stdin away from threads.
     os.write(1, json.dumps({
         "auth_url": AUTH_URL, "region": REGION, "password": PASSWORD,
@@ -208,8 +251,6 @@ def serve_nova():
             server.vm_state = "mothballed"
             server.save()
         os.write(1, b"{}\n")
-    with open(os.path.join(HERE, "nova.log"), "w", encoding="utf-8") as f:
-        f.write(cloud.stdlog.logger.output)
 
 
 if __name__ == "__main__":

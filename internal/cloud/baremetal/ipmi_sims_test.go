@@ -3,12 +3,8 @@
 package baremetal
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/cloudtest"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/test/sims"
 )
 
 // word is a password that IPMI takes: 20 characters at most.
@@ -24,8 +21,8 @@ const word = `planted/"+1=`
 
 // bmcs are BMCs of pyghmi, in a process of their own.
 type bmcs struct {
+	sim   *sims.Program
 	ports []int
-	in    io.WriteCloser
 	told  chan map[string]string // states by port
 	hung  chan struct{}
 }
@@ -33,50 +30,29 @@ type bmcs struct {
 // startBMCs starts the process, which ends with the test.
 func startBMCs(t *testing.T, n int) *bmcs {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/bin/python3", "../../../test/sims/bmcs.py", fmt.Sprint(n))
-	var complaints strings.Builder
-	cmd.Stderr = &complaints
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("starting BMCs (apt-get install python3-pyghmi): %v", err)
-	}
-	b := &bmcs{in: in, told: make(chan map[string]string, 1), hung: make(chan struct{}, 1)}
-	lines := bufio.NewScanner(out)
+	b := &bmcs{sim: sims.Start(t, "", "bmcs.py", fmt.Sprint(n)), told: make(chan map[string]string, 1), hung: make(chan struct{}, 1)}
 	var first struct{ Ports []int }
-	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &first) != nil || len(first.Ports) != n {
-		_ = cmd.Process.Kill() // it may have ended already
-		_ = cmd.Wait()         // what it says counts
-		t.Fatalf("BMCs do not start (apt-get install python3-pyghmi): %s", complaints.String())
+	if line := b.sim.Line(t, time.Minute, "the BMCs listen"); json.Unmarshal([]byte(line), &first) != nil || len(first.Ports) != n {
+		t.Fatalf("the BMCs listen at %s, and should be %d", line, n)
 	}
 	b.ports = first.Ports
-	read := make(chan struct{})
-	go b.read(lines, read)
+	go b.read()
 	t.Cleanup(func() {
-		in.Close()
-		<-read
-		if err := cmd.Wait(); err != nil || complaints.Len() > 0 {
-			t.Errorf("BMCs ended with %v: %s", err, complaints.String())
+		if words := b.sim.Complaints(); words != "" {
+			t.Errorf("the BMCs complain: %s", words)
 		}
 	})
 	b.tell(t, map[string]any{"user": user, "password": word})
 	return b
 }
 
-func (b *bmcs) read(lines *bufio.Scanner, done chan<- struct{}) {
-	defer close(done)
-	for lines.Scan() {
+func (b *bmcs) read() {
+	for line := range b.sim.Lines {
 		var said struct {
 			States map[string]string
 			Hung   int
 		}
-		if json.Unmarshal(lines.Bytes(), &said) != nil {
+		if json.Unmarshal([]byte(line), &said) != nil {
 			continue
 		}
 		if said.States != nil {
@@ -97,14 +73,12 @@ func (b *bmcs) tell(t *testing.T, command map[string]any) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.in.Write(append(raw, '\n')); err != nil {
-		t.Fatal(err)
-	}
+	b.sim.Say(t, string(raw))
 	select {
 	case states := <-b.told:
 		return states
 	case <-time.After(cloudtest.Patience):
-		t.Fatal("the BMCs do not obey")
+		t.Fatalf("waited for %s, and in vain, until the BMCs obey\n%s", cloudtest.Patience, b.sim.Tail())
 		return nil
 	}
 }
@@ -222,19 +196,15 @@ func TestAWrongPasswordOfIPMIIsToldWithoutTheProof(t *testing.T) {
 
 // The foreign client: ipmitool and our library see and do the same.
 func TestIpmitoolSeesTheSame(t *testing.T) {
-	program, err := exec.LookPath("ipmitool")
-	if err != nil {
-		t.Fatal("ipmitool is not installed: apt-get install ipmitool")
-	}
 	r := newRack(t, 1)
 	r.add(t, infraID, "master-0", "master", "off")
 	tool := func(args ...string) string {
 		args = append([]string{"-I", "lanplus", "-C", "3", "-L", "OPERATOR", "-H", "127.0.0.1", "-p", fmt.Sprint(r.bmcs.ports[0]), "-U", user, "-P", word, "chassis", "power"}, args...)
-		out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
+		out, content := sims.Run(t, nil, "ipmitool", args...)
+		if !content {
+			t.Fatalf("ipmitool is not content: %s", out)
 		}
-		return strings.TrimSpace(string(out))
+		return strings.TrimSpace(out)
 	}
 	for _, c := range []struct {
 		do         func()

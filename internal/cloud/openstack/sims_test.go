@@ -3,15 +3,11 @@
 package openstack
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +23,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/cloudtest"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/test/sims"
 )
 
 // image is one that Nova's Glance has.
@@ -42,37 +39,19 @@ type real struct {
 
 	keystone, nova *gophercloud.ServiceClient // of the administrator
 	member         string                     // ID of the role
-	in             io.Writer
-	out            *bufio.Scanner
+	debian         *sims.Program
 	made           int
 }
 
+// begin is how long Keystone and Nova may take to come up: 10 s on a computer with
+// nothing else to do.
+const begin = 3 * time.Minute
+
 func startReal(t *testing.T) *real {
 	t.Helper()
-	script, err := filepath.Abs("../../../test/sims/keystone-and-nova.py")
-	must(t, err)
 	dir := t.TempDir()
-	cmd := exec.Command("/usr/bin/python3", "-W", "ignore", script, dir) // its packages are those of Debian's own Python
-	r := &real{}
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	var words strings.Builder
-	cmd.Stderr = &words
-	must(t, cmd.Start())
-	t.Cleanup(func() {
-		in.Close() //nolint:errcheck // it ends by that
-		err := cmd.Wait()
-		if t.Failed() {
-			t.Logf("Nova and Keystone ended with %v: %s", err, words.String())
-		}
-	})
-	r.in, r.out = in, bufio.NewScanner(out)
-	if !r.out.Scan() {
-		t.Fatal("Nova and Keystone do not come up: is all of test/sims/packages.txt installed?")
-	}
-	must(t, json.Unmarshal(r.out.Bytes(), r))
+	r := &real{debian: sims.Start(t, dir, "keystone-and-nova.py", dir)}
+	must(t, json.Unmarshal([]byte(r.debian.Line(t, begin, "Keystone and Nova listen")), r))
 	r.keystone, r.nova = r.clients(t, gophercloud.AuthOptions{
 		IdentityEndpoint: r.AuthURL, Username: "admin", Password: r.Password, DomainID: "default",
 		Scope: &gophercloud.AuthScope{ProjectName: "admin", DomainID: "default"},
@@ -88,8 +67,10 @@ func startReal(t *testing.T) *real {
 func (r *real) clients(t *testing.T, as gophercloud.AuthOptions) (keystone, nova *gophercloud.ServiceClient) {
 	t.Helper()
 	as.AllowReauth = true
-	p, err := sdk.AuthenticatedClient(t.Context(), as)
+	p, err := sdk.NewClient(as.IdentityEndpoint)
 	must(t, err)
+	p.HTTPClient.Timeout = time.Minute
+	must(t, sdk.Authenticate(t.Context(), p, as))
 	keystone, err = sdk.NewIdentityV3(p, gophercloud.EndpointOpts{Region: r.Region})
 	must(t, err)
 	nova, err = sdk.NewComputeV2(p, gophercloud.EndpointOpts{Region: r.Region})
@@ -218,7 +199,7 @@ func (te *tenant) until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !holds(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s: %+v", what, te.list(t))
+			t.Fatalf("waited for 2 minutes, and in vain, until %s: %+v\n%s", what, te.list(t), te.debian.Tail())
 		}
 		time.Sleep(20 * time.Millisecond) // a real cloud has no other clock
 	}
@@ -267,10 +248,8 @@ func (te *tenant) cloud(t *testing.T) cloudtest.Cloud {
 				must(t, servers.Lock(t.Context(), te.real.nova, te.id(t, name)).ExtractErr())
 			},
 			Odd: func(t *testing.T, _ cloud.Ref, name string) {
-				fmt.Fprintln(te.in, te.id(t, name))
-				if !te.out.Scan() {
-					t.Fatal("Nova has ended")
-				}
+				te.debian.Say(t, te.id(t, name))
+				te.debian.Line(t, time.Minute, "Nova has put "+name+" into a state that it does not know")
 			},
 			Planted: []string{password},
 		},

@@ -2,6 +2,7 @@ package ec2test
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
+
+	"hotspare.io/hotspare/test/sims"
 )
 
 // The foreign client: awscli shares no line with the Go SDK, so what both take for
@@ -17,9 +20,8 @@ func TestAwscliTakesItForEC2(t *testing.T) {
 	if testing.Short() {
 		t.Skip("awscli takes a second to start")
 	}
-	program, err := exec.LookPath("aws")
-	if err != nil {
-		t.Skip("awscli is not installed: apt-get install awscli")
+	if _, err := exec.LookPath("aws"); err != nil {
+		t.Skip("awscli is not installed, and this is left to make test-sims")
 	}
 	s := New(t)
 	s.Grant(sdk.Credentials{AccessKeyID: "AKIATEST", SecretAccessKey: "secret"})
@@ -33,16 +35,15 @@ func TestAwscliTakesItForEC2(t *testing.T) {
 	run := func(t *testing.T, secret, query string, args ...string) string {
 		t.Helper()
 		args = append(args, "--endpoint-url", s.URL, "--region", "us-east-1", "--output", "json", "--query", query)
-		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Env = slices.DeleteFunc(cmd.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }) // nobody's own account
-		cmd.Env = append(cmd.Env, "AWS_ACCESS_KEY_ID=AKIATEST", "AWS_SECRET_ACCESS_KEY="+secret, "NO_PROXY=127.0.0.1",
+		env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }) // nobody's own account
+		env = append(env, "AWS_ACCESS_KEY_ID=AKIATEST", "AWS_SECRET_ACCESS_KEY="+secret, "NO_PROXY=127.0.0.1",
 			"AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent", "AWS_MAX_ATTEMPTS=1", "AWS_EC2_METADATA_DISABLED=true")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			return strings.TrimSpace(string(out))
+		out, content := sims.Run(t, env, "aws", args...)
+		if !content {
+			return strings.TrimSpace(out)
 		}
 		var compact any
-		if err := json.Unmarshal(out, &compact); err != nil {
+		if err := json.Unmarshal([]byte(out), &compact); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		raw, err := json.Marshal(compact)

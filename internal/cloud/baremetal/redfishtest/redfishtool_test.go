@@ -3,20 +3,16 @@
 package redfishtest
 
 import (
-	"context"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
+
+	"hotspare.io/hotspare/test/sims"
 )
 
 // The foreign client: redfishtool, of those who wrote Redfish, shares no line with the
 // Go library, so what both take for a BMC is not only our idea of one.
 func TestRedfishtoolTakesItForABMC(t *testing.T) {
-	program, err := exec.LookPath("redfishtool")
-	if err != nil {
-		t.Fatal("redfishtool is not installed: apt-get install redfishtool")
-	}
 	s := New(t)
 	s.Grant("admin", "secret")
 	for i := range 2*PageSize + 1 {
@@ -27,8 +23,7 @@ func TestRedfishtoolTakesItForABMC(t *testing.T) {
 	run := func(t *testing.T, args ...string) (string, bool) {
 		t.Helper()
 		args = append([]string{"-n", "-S", "Always", "-N", "-s", "-r", s.Host()}, args...)
-		out, err := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...).CombinedOutput()
-		return string(out), err == nil
+		return sims.Run(t, nil, "redfishtool", args...)
 	}
 	last := fmt.Sprintf("blade-%d", 2*PageSize)
 	good := []string{"-u", "admin", "-p", "secret"}
