@@ -38,6 +38,9 @@ type Request struct {
 	Attempt int
 	// Config is the install-config.yaml, complete and valid. It holds secrets.
 	Config []byte
+	// ManifestPatches are for the manifests that the installer makes, as package config
+	// encodes them; nil for none. An executor whose installer makes none ignores them.
+	ManifestPatches []byte
 	// Version is that of the image set, or empty.
 	Version string
 }

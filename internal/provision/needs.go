@@ -19,6 +19,9 @@ type Needs struct {
 	PullSecret    Source
 	// Invalid is what is wrong with the install-config; empty when nothing is.
 	Invalid string
+	// Patches is what is wrong with the patches of the manifests, as a sentence; empty
+	// when nothing is.
+	Patches string
 }
 
 // Source is an object that the cluster's specification names.
@@ -49,6 +52,8 @@ func (s Snapshot) unmet() (reason, message string, found bool) {
 		return hivev1.ReasonSecretNotFound, missingSecret(n.PullSecret, "spec.pullSecretRef", hivev1.SecretKeyPullSecret), true
 	case n.Invalid != "":
 		return hivev1.ReasonInstallConfigValidationFailed, n.invalid(), true
+	case n.Patches != "":
+		return hivev1.ReasonInstallConfigValidationFailed, n.Patches, true
 	}
 	return "", "", false
 }

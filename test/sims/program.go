@@ -56,41 +56,41 @@ var scripts embed.FS
 // Start starts one of the scripts here for a test, with Debian's own Python, whose
 // packages it needs, and ends it with the test. logs is a folder in which it leaves
 // logs, or "".
-func Start(t testing.TB, logs, script string, args ...string) *Program {
-	t.Helper()
+func Start(tb testing.TB, logs, script string, args ...string) *Program {
+	tb.Helper()
 	source, err := scripts.ReadFile(script)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), script)
+	path := filepath.Join(tb.TempDir(), script)
 	if err := os.WriteFile(path, source, 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	cmd := exec.Command("/usr/bin/python3", append([]string{"-W", "ignore", path}, args...)...) //nolint:noctx // it ends with its input, or with its group
 	cmd.Env = append(cmd.Environ(), "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
-	return start(t, logs, script, cmd)
+	return start(tb, logs, script, cmd)
 }
 
-func start(t testing.TB, logs, name string, cmd *exec.Cmd) *Program {
-	t.Helper()
+func start(tb testing.TB, logs, name string, cmd *exec.Cmd) *Program {
+	tb.Helper()
 	p := &Program{Lines: make(chan string, 1000), name: name, logs: logs, ended: make(chan struct{}), goodbye: 20 * time.Second}
 	cmd.Stderr = p
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second // a child that has its standard error must not hold us up
 	var err error
 	if p.in, err = cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("starting %s: %v", name, err)
+		tb.Fatalf("starting %s: %v", name, err)
 	}
 	p.group = cmd.Process.Pid
 	go p.read(cmd, out)
-	t.Cleanup(func() { p.stop(t) })
+	tb.Cleanup(func() { p.stop(tb) })
 	return p
 }
 
@@ -121,17 +121,17 @@ func (p *Program) Complaints() string {
 }
 
 // Say gives the program a command.
-func (p *Program) Say(t testing.TB, line string) {
-	t.Helper()
+func (p *Program) Say(tb testing.TB, line string) {
+	tb.Helper()
 	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
-		t.Fatalf("telling %s %s: %v\n%s", p.name, line, err, p.Tail())
+		tb.Fatalf("telling %s %s: %v\n%s", p.name, line, err, p.Tail())
 	}
 }
 
 // Line is the next line of the program. The test ends if there is none in time, and
 // tells what was waited for.
-func (p *Program) Line(t testing.TB, within time.Duration, what string) string {
-	t.Helper()
+func (p *Program) Line(tb testing.TB, within time.Duration, what string) string {
+	tb.Helper()
 	select {
 	case line, more := <-p.Lines:
 		if !more {
@@ -139,11 +139,11 @@ func (p *Program) Line(t testing.TB, within time.Duration, what string) string {
 			case <-p.ended: // now it has said all
 			case <-time.After(p.goodbye):
 			}
-			t.Fatalf("%s has ended, and it was waited until %s\n%s", p.name, what, p.Tail())
+			tb.Fatalf("%s has ended, and it was waited until %s\n%s", p.name, what, p.Tail())
 		}
 		return line
 	case <-time.After(within):
-		t.Fatalf("waited for %s, and in vain, until %s\n%s", within, what, p.Tail())
+		tb.Fatalf("waited for %s, and in vain, until %s\n%s", within, what, p.Tail())
 	}
 	return ""
 }
@@ -173,8 +173,8 @@ func (p *Program) Tail() string {
 }
 
 // stop ends the program, and if it does not listen, all of its group.
-func (p *Program) stop(t testing.TB) {
-	t.Helper()
+func (p *Program) stop(tb testing.TB) {
+	tb.Helper()
 	_ = p.in.Close() // it may have ended
 	lines, late := p.Lines, time.After(p.goodbye)
 	for {
@@ -186,15 +186,15 @@ func (p *Program) stop(t testing.TB) {
 			lines = nil
 		case <-late:
 			_ = syscall.Kill(-p.group, syscall.SIGKILL) // it may end just now
-			t.Errorf("%s did not end when its input did, and was killed after %s\n%s", p.name, p.goodbye, p.Tail())
+			tb.Errorf("%s did not end when its input did, and was killed after %s\n%s", p.name, p.goodbye, p.Tail())
 			late = nil
 		case <-p.ended:
 			if p.err != nil {
-				t.Errorf("%s ended with %v", p.name, p.err)
+				tb.Errorf("%s ended with %v", p.name, p.err)
 			}
 			_ = syscall.Kill(-p.group, syscall.SIGKILL) // a child that it has left behind
-			if t.Failed() {
-				t.Log(p.Tail())
+			if tb.Failed() {
+				tb.Log(p.Tail())
 			}
 			return
 		}
@@ -205,19 +205,19 @@ func (p *Program) stop(t testing.TB) {
 // content. One that is not installed fails the test.
 //
 // env is its environment, nil for that of the test.
-func Run(t testing.TB, env []string, program string, args ...string) (said string, content bool) {
-	t.Helper()
+func Run(tb testing.TB, env []string, program string, args ...string) (said string, content bool) {
+	tb.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		t.Fatalf("%s is not installed: make test-sims does that, by test/sims/install", program)
+		tb.Fatalf("%s is not installed: make test-sims does that, by test/sims/install", program)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), client)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), client)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env, cmd.WaitDelay = env, time.Second
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		t.Fatalf("%s was not done after %s; it has said:\n%s", program, client, out)
+		tb.Fatalf("%s was not done after %s; it has said:\n%s", program, client, out)
 	}
 	return string(out), err == nil
 }

@@ -25,7 +25,7 @@ func (l *listener) Failed() bool                 { return l.said.Len() > 0 }
 func (l *listener) Log(args ...any)              { fmt.Fprintln(&l.said, args...) }
 func (l *listener) Errorf(text string, a ...any) { fmt.Fprintf(&l.said, text+"\n", a...) }
 func (l *listener) Fatalf(text string, a ...any) { l.Errorf(text, a...); runtime.Goexit() }
-func (l *listener) try(do func(t testing.TB)) string {
+func (l *listener) try(do func(tb testing.TB)) string {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -66,10 +66,10 @@ func TestWhoWaitsInVainIsToldForWhat(t *testing.T) {
 			}
 			l := &listener{TB: t}
 			var p *Program
-			said := l.try(func(t testing.TB) {
-				p = start(t, logs, "odd", shell(c.script))
+			said := l.try(func(tb testing.TB) {
+				p = start(tb, logs, "odd", shell(c.script))
 				p.goodbye = 10 * time.Millisecond
-				p.Line(t, time.Second, "it listens")
+				p.Line(tb, time.Second, "it listens")
 			})
 			for _, want := range c.want {
 				if !strings.Contains(said, want) {
@@ -86,9 +86,9 @@ func TestWhoWaitsInVainIsToldForWhat(t *testing.T) {
 func TestWhatDoesNotEndIsKilled(t *testing.T) {
 	l := &listener{TB: t}
 	var p *Program
-	l.try(func(t testing.TB) {
-		p = start(t, "", "stubborn", shell("trap '' TERM; sleep 1000 & echo up; wait; sleep 1000"))
-		p.Line(t, time.Minute, "it is up")
+	l.try(func(tb testing.TB) {
+		p = start(tb, "", "stubborn", shell("trap '' TERM; sleep 1000 & echo up; wait; sleep 1000"))
+		p.Line(tb, time.Minute, "it is up")
 	})
 	p.goodbye = 10 * time.Millisecond
 	l.later[0]()

@@ -106,7 +106,10 @@ const (
 	SecretKeyUsername      = "username"
 	SecretKeyPassword      = "password"
 	SecretKeyInstallConfig = "install-config.yaml"
-	SecretKeyPullSecret    = ".dockerconfigjson"
-	SecretKeyMetadata      = "metadata.json"
-	SecretKeySSHPublic     = "ssh-publickey"
+	// SecretKeyManifestPatches stands beside it, in a cluster of a pool whose
+	// customizations patch manifests: the patches, as they were when it was made.
+	SecretKeyManifestPatches = "manifest-patches.json"
+	SecretKeyPullSecret      = ".dockerconfigjson"
+	SecretKeyMetadata        = "metadata.json"
+	SecretKeySSHPublic       = "ssh-publickey"
 )

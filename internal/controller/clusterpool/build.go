@@ -15,18 +15,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/install/config"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// maxName is what fits in a label, which a cluster's name is.
-const maxName = 63
+// labelled is what fits in a label, which a cluster's name is.
+const labelled = 63
+
+// maxName is how long names of a pool's clusters may be.
+func maxName(p *hivev1.ClusterPool) int {
+	if facts.Fake(p) || p.Spec.Platform.Local != nil {
+		return labelled
+	}
+	return config.MaxCloudName
+}
 
 // names chooses names for n new clusters.
 func (s *seen) names(n int, suffix func() string) []string {
 	var out []string
 	for len(out) < n {
-		name := clusterName(s.pool.Name, suffix())
+		name := clusterName(s.pool.Name, suffix(), maxName(s.pool))
 		if s.clusters[name] == nil && !slices.Contains(s.pool.Status.Pending, name) && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
@@ -35,13 +44,13 @@ func (s *seen) names(n int, suffix func() string) []string {
 }
 
 // clusterName is <pool>-<suffix>; a long pool name is cut and a hash of it put in between.
-func clusterName(poolName, suffix string) string {
-	if len(poolName)+1+len(suffix) <= maxName {
+func clusterName(poolName, suffix string, most int) string {
+	if len(poolName)+1+len(suffix) <= most {
 		return poolName + "-" + suffix
 	}
 	sum := sha256.Sum256([]byte(poolName))
 	tail := "-" + hex.EncodeToString(sum[:])[:6] + "-" + suffix
-	return poolName[:maxName-len(tail)] + tail
+	return poolName[:most-len(tail)] + tail
 }
 
 // material is what every new cluster of a pass is built from.
@@ -50,6 +59,9 @@ type material struct {
 	version  string
 	template []byte
 	secrets  []*corev1.Secret // copied under their own names
+	// poolwide is the customization of all clusters of the pool, of which only the patches
+	// of manifests count; nil without.
+	poolwide *hivev1.ClusterDeploymentCustomization
 }
 
 // material reads the Secrets that a pool refers to. One that is missing counts
@@ -71,6 +83,9 @@ func (r *Reconciler) material(ctx context.Context, s *seen) (material, error) {
 	if m.template, _, err = r.template(ctx, s.pool); err != nil {
 		return m, err
 	}
+	if m.poolwide, err = r.poolwide(ctx, s.pool); err != nil {
+		return m, err
+	}
 	set := s.pool.Spec.Platform.Settings()
 	for _, ref := range []*corev1.LocalObjectReference{s.pool.Spec.PullSecretRef, set.CredentialsSecretRef, set.CertificatesSecretRef} {
 		secret, err := read(ref)
@@ -82,6 +97,23 @@ func (r *Reconciler) material(ctx context.Context, s *seen) (material, error) {
 		}
 	}
 	return m, nil
+}
+
+// poolwide reads the customization that is for all clusters of a pool; nil without. One
+// that is missing is told of before, and keeps all but fake clusters from being made.
+func (r *Reconciler) poolwide(ctx context.Context, p *hivev1.ClusterPool) (*hivev1.ClusterDeploymentCustomization, error) {
+	ref := p.Spec.CustomizationRef
+	if ref == nil || ref.Name == "" || facts.Fake(p) {
+		return nil, nil
+	}
+	var c hivev1.ClusterDeploymentCustomization
+	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: p.Namespace, Name: ref.Name}, &c); err != nil {
+		return nil, fmt.Errorf("reading customization %s: %w", ref.Name, err)
+	}
+	if c.Unreadable != "" {
+		return nil, fmt.Errorf("reading customization %s: %s", ref.Name, c.Unreadable)
+	}
+	return &c, nil
 }
 
 // template reads the pool's install-config template: nil where it has none, or it does
@@ -107,9 +139,13 @@ func (r *Reconciler) template(ctx context.Context, p *hivev1.ClusterPool) (templ
 // With a customization, which must be held for it, they are as that says.
 func (m material) build(name string, c *hivev1.ClusterDeploymentCustomization) ([]client.Object, *hivev1.ClusterDeployment, error) {
 	cd := m.cluster(name)
-	raw, err := m.installConfig(cd, c)
+	made, err := m.render(cd, c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rendering the install-config of cluster %s: %w", name, err)
+	}
+	data := map[string][]byte{hivev1.SecretKeyInstallConfig: made.config}
+	if made.patches != nil {
+		data[hivev1.SecretKeyManifestPatches] = made.patches
 	}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: m.labels(map[string]string{
@@ -117,7 +153,7 @@ func (m material) build(name string, c *hivev1.ClusterDeploymentCustomization) (
 		})}},
 		&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: cd.Spec.Provisioning.InstallConfigSecretRef.Name},
-			Data:       map[string][]byte{hivev1.SecretKeyInstallConfig: raw},
+			Data:       data,
 		},
 	}
 	for _, s := range m.secrets {
@@ -129,17 +165,26 @@ func (m material) build(name string, c *hivev1.ClusterDeploymentCustomization) (
 	return objects, cd, nil
 }
 
-func (m material) installConfig(cd *hivev1.ClusterDeployment, c *hivev1.ClusterDeploymentCustomization) ([]byte, error) {
+// rendered is what an installer is given: the install-config and, encoded, the patches
+// for its manifests, as they are now: what is edited later is for later clusters.
+type rendered struct{ config, patches []byte }
+
+func (m material) render(cd *hivev1.ClusterDeployment, c *hivev1.ClusterDeploymentCustomization) (rendered, error) {
+	patches, err := config.EncodeManifestPatches(config.ManifestPatchesOf(m.poolwide, c))
+	if err != nil {
+		return rendered{}, err
+	}
 	if c == nil {
-		return facts.Render(m.template, m.pool, cd.Name)
+		raw, err := facts.Render(m.template, m.pool, cd.Name)
+		return rendered{raw, patches}, err
 	}
 	version, err := inventory.Version(c.Spec)
 	if err != nil {
-		return nil, err
+		return rendered{}, err
 	}
 	raw, spec, err := facts.Customized(m.template, m.pool, cd.Name, c)
 	if err != nil {
-		return nil, fmt.Errorf("customization %s: %w", c.Name, err)
+		return rendered{}, fmt.Errorf("customization %s: %w", c.Name, err)
 	}
 	cd.Spec = spec
 	cd.Spec.ClusterPoolRef.CustomizationRef = &corev1.LocalObjectReference{Name: c.Name}
@@ -147,9 +192,9 @@ func (m material) installConfig(cd *hivev1.ClusterDeployment, c *hivev1.ClusterD
 	cd.Finalizers = append(cd.Finalizers, hivev1.FinalizerLease)
 	// What is called after its content is never that of an earlier attempt, with another
 	// customization or before this one was edited: Secrets that exist are left as they are.
-	sum := sha256.Sum256(raw)
+	sum := sha256.Sum256(slices.Concat(raw, patches))
 	cd.Spec.Provisioning.InstallConfigSecretRef.Name += "-" + hex.EncodeToString(sum[:])[:8]
-	return raw, nil
+	return rendered{raw, patches}, nil
 }
 
 // labels are those given, and the two that the pool's clusters are found by: these

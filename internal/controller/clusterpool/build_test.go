@@ -122,16 +122,29 @@ func asYAML(t *testing.T, o any) string {
 }
 
 func TestNamesFit(t *testing.T) {
-	seen := map[string]bool{}
-	for _, n := range []int{1, 57, 58, 63, 200, 253} {
-		got := clusterName(strings.Repeat("a", n), "abcde")
-		if len(got) > maxName || seen[got] || !strings.HasSuffix(got, "-abcde") {
-			t.Errorf("a pool name of %d characters makes %q", n, got)
+	fakes := map[string]string{hivev1.AnnotationFake: "true"}
+	for platform, c := range map[string]struct {
+		platform    hivev1.Platform
+		annotations map[string]string
+		most        int
+	}{
+		"aws":         {hivev1.Platform{AWS: &runtime.RawExtension{Raw: []byte(`{}`)}}, nil, 54},
+		"none":        {hivev1.Platform{None: &runtime.RawExtension{Raw: []byte(`{}`)}}, nil, 54},
+		"fake on aws": {hivev1.Platform{AWS: &runtime.RawExtension{Raw: []byte(`{}`)}}, fakes, 63},
+		"local":       {hivev1.Platform{Local: &hivev1.LocalPlatform{}}, nil, 63},
+	} {
+		for _, n := range []int{1, 48, 49, 57, 58, 63, 200, 253} {
+			p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("a", n)}}
+			p.Spec.Platform, p.Spec.Annotations = c.platform, c.annotations
+			got := (&seen{pool: p}).names(1, func() string { return "abcde" })[0]
+			whole := p.Name + "-abcde"
+			if len(got) > c.most || (got == whole) != (len(whole) <= c.most) || !strings.HasSuffix(got, "-abcde") {
+				t.Errorf("%s: a pool name of %d characters makes %q", platform, n, got)
+			}
+			if other := clusterName(p.Name+"b", "abcde", c.most); other == got {
+				t.Errorf("%s: two pools make %q", platform, got)
+			}
 		}
-		seen[got] = true
-	}
-	if got := clusterName("demo", "abcde"); got != "demo-abcde" {
-		t.Errorf("a short name is kept: got %q", got)
 	}
 }
 

@@ -75,6 +75,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeprovisions,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeprovisions/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeploymentcustomizations,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -91,6 +92,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Owns(&hivev1.ClusterProvision{}).
 		Owns(&hivev1.ClusterDeprovision{}).
 		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.awaitingImageSet)).
+		Watches(&hivev1.ClusterDeploymentCustomization{}, handler.EnqueueRequestsFromMapFunc(r.awaitingCustomization)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.awaitingSecret), builder.OnlyMetadata).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency})
 	if r.Wake != nil {

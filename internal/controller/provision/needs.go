@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,7 +33,10 @@ func (p *pass) observeNeeds(ctx context.Context) error {
 	if err := p.observeRelease(ctx); err != nil {
 		return err
 	}
-	return p.observeConfig(ctx)
+	if err := p.observeConfig(ctx); err != nil {
+		return err
+	}
+	return p.observePatches(ctx)
 }
 
 // installing reports whether an executor may have to be asked to install:
@@ -124,6 +129,57 @@ func (p *pass) observeConfig(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// observePatches reads the patches of manifests: those that the pool has recorded with
+// the install-config, or those of the customization that the cluster names, beside it.
+func (p *pass) observePatches(ctx context.Context) error {
+	recorded, err := p.readKey(ctx, &provision.Source{}, installConfigName(p.cluster), hivev1.SecretKeyManifestPatches)
+	if err != nil {
+		return err
+	}
+	list, err := config.DecodeManifestPatches(recorded)
+	if err == nil && customizationName(p.cluster) != "" {
+		var c *hivev1.ClusterDeploymentCustomization
+		if c, err = p.customization(ctx); err == nil {
+			list = append(list, config.ManifestPatchesOf(c)...)
+		}
+	}
+	if err == nil {
+		p.request.ManifestPatches, err = config.EncodeManifestPatches(list)
+	}
+	if err == nil {
+		_, err = config.DecodeManifestPatches(p.request.ManifestPatches)
+	}
+	if fault.Of(err) == fault.Denied {
+		p.needs.Patches = sentence(err)
+		return nil
+	}
+	return err
+}
+
+// sentence begins with a capital and ends with a full stop.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// customization is the one that the cluster names, in its namespace; fault.Denied if
+// there is none, or it cannot be read.
+func (p *pass) customization(ctx context.Context) (*hivev1.ClusterDeploymentCustomization, error) {
+	name := customizationName(p.cluster)
+	var c hivev1.ClusterDeploymentCustomization
+	err := p.Client.Get(ctx, types.NamespacedName{Namespace: p.cluster.Namespace, Name: name}, &c)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fault.Denying("ClusterDeploymentCustomization %q, named by spec.provisioning.customizationRef, does not exist: "+
+			"create it in the cluster's namespace, or take the field out", name)
+	case err != nil:
+		return nil, fmt.Errorf("reading ClusterDeploymentCustomization %s: %w", name, err)
+	case c.Unreadable != "":
+		return nil, fault.Denying("ClusterDeploymentCustomization %q, named by spec.provisioning.customizationRef, cannot be read: %s: correct it", name, c.Unreadable)
+	}
+	return &c, nil
 }
 
 // params are what the cluster says of its install-config, and what its Secrets

@@ -1,15 +1,18 @@
 package provision
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/yaml"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/install/config"
 )
 
 // onGoogleCloud has no install-config of its own, and Secrets that tell the rest of it.
@@ -62,4 +65,76 @@ func TestSecretsTellTheRestOfTheInstallConfig(t *testing.T) {
 func TestAFakeClusterMissesNothing(t *testing.T) {
 	w := newWorld(t, request(onGoogleCloud, fakeCluster)...)
 	w.drive("installed", w.installed)
+}
+
+// manifestPatches are those of one customization that select what the installer of c1 makes.
+func manifestPatches(glob string) []hivev1.InstallerManifestPatch {
+	return []hivev1.InstallerManifestPatch{{
+		ManifestSelector: hivev1.ManifestSelector{Glob: glob}, Patches: []hivev1.PatchEntity{{Op: "remove", Path: "/spec"}},
+	}}
+}
+
+func TestPatchesOfManifestsReachTheInstaller(t *testing.T) {
+	recorded := func(glob string) string {
+		raw, err := config.EncodeManifestPatches([]config.ManifestPatches{{Customization: "pools", Patches: manifestPatches(glob)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	own := &hivev1.ClusterDeploymentCustomization{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own"}}
+	own.Spec.InstallerManifestPatches = manifestPatches("openshift/b.yaml")
+	broken := own.DeepCopy()
+	broken.Spec.InstallerManifestPatches[0].ManifestSelector.Glob = "b.yaml"
+	for name, c := range map[string]struct {
+		recorded string
+		own      *hivev1.ClusterDeploymentCustomization
+		names    string
+		want     string // the customizations in their order, or what is said
+	}{
+		"none":                         {"", nil, "", ""},
+		"those that its pool recorded": {recorded("openshift/a.yaml"), nil, "", "pools"},
+		"those that it names":          {"", own, "own", "own"},
+		"both":                         {recorded("openshift/a.yaml"), own, "own", "pools own"},
+		"none that it does not name":   {"", own, "", ""},
+		"those that are not there": {
+			"", nil, "own", `False/InstallConfigValidationFailed: ClusterDeploymentCustomization "own", named by spec.provisioning.customizationRef, does not exist: ` +
+				"create it in the cluster's namespace, or take the field out.",
+		},
+		"those that are not well formed": {
+			"", broken, "own", "False/InstallConfigValidationFailed: Customization own: installerManifestPatches[0].manifestSelector.glob: " +
+				`"b.yaml" selects no manifests: begin with their folder, as in openshift/99_*.yaml.`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := request(func(cd *hivev1.ClusterDeployment) {
+				if c.names != "" {
+					cd.Spec.Provisioning.CustomizationRef = &corev1.LocalObjectReference{Name: c.names}
+				}
+			})
+			if c.recorded != "" {
+				objects[3].(*corev1.Secret).Data[hivev1.SecretKeyManifestPatches] = []byte(c.recorded)
+			}
+			if c.own != nil {
+				objects = append(objects, c.own.DeepCopy())
+			}
+			w := newWorld(t, objects...)
+			w.mustPass()
+			if strings.HasPrefix(c.want, "False") {
+				wantEqual(t, c.want, w.says(hivev1.ClusterRequirementsMet))
+				wantEqual(t, 0, w.lab.prepared)
+				wantEqual(t, []ctrl.Request{{NamespacedName: key}}, w.reconciler().awaitingCustomization(t.Context(), own))
+				return
+			}
+			list, err := config.DecodeManifestPatches(w.lab.requests[0].ManifestPatches)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, m := range list {
+				names = append(names, m.Customization)
+			}
+			wantEqual(t, c.want, strings.Join(names, " "))
+		})
+	}
 }

@@ -29,8 +29,15 @@ func (r *Reconciler) awaitingSecret(ctx context.Context, secret client.Object) [
 		}}}
 	}
 	return r.awaiting(ctx, func(cd *hivev1.ClusterDeployment) bool {
-		return slices.Contains([]string{installConfigName(cd), pullSecretName(cd), sshKeyName(cd), credentialsName(cd)}, secret.GetName())
+		return slices.Contains([]string{installConfigName(cd), pullSecretName(cd), sshKeyName(cd), credentialsName(cd), certificatesName(cd)}, secret.GetName())
 	}, client.InNamespace(secret.GetNamespace()))
+}
+
+// awaitingCustomization finds the clusters that name a customization for their manifests.
+func (r *Reconciler) awaitingCustomization(ctx context.Context, c client.Object) []ctrl.Request {
+	return r.awaiting(ctx, func(cd *hivev1.ClusterDeployment) bool {
+		return customizationName(cd) == c.GetName()
+	}, client.InNamespace(c.GetNamespace()))
 }
 
 // awaiting finds the clusters that are not installed yet and need something.
@@ -81,6 +88,20 @@ func sshKeyName(cd *hivev1.ClusterDeployment) string {
 func credentialsName(cd *hivev1.ClusterDeployment) string {
 	if ref := cd.Spec.Platform.Settings().CredentialsSecretRef; ref != nil {
 		return ref.Name
+	}
+	return ""
+}
+
+func certificatesName(cd *hivev1.ClusterDeployment) string {
+	if ref := cd.Spec.Platform.Settings().CertificatesSecretRef; ref != nil {
+		return ref.Name
+	}
+	return ""
+}
+
+func customizationName(cd *hivev1.ClusterDeployment) string {
+	if p := cd.Spec.Provisioning; p != nil && p.CustomizationRef != nil {
+		return p.CustomizationRef.Name
 	}
 	return ""
 }

@@ -178,7 +178,7 @@ func (w *world) drive(what string, done func() bool) {
 func cached() []client.ObjectList {
 	return []client.ObjectList{
 		&hivev1.ClusterDeploymentList{}, &hivev1.ClusterProvisionList{},
-		&hivev1.ClusterDeprovisionList{}, &hivev1.ClusterImageSetList{},
+		&hivev1.ClusterDeprovisionList{}, &hivev1.ClusterImageSetList{}, &hivev1.ClusterDeploymentCustomizationList{},
 	}
 }
 

@@ -62,18 +62,22 @@ func (ps *problems) checkVersion(v any) {
 	}
 }
 
-// maxCloudName leaves room for what the installer puts before a name in DNS.
-const maxCloudName = 54
+// MaxCloudName is how long openshift-install lets the name of a cluster be: it leaves room
+// for what it puts before a name in DNS.
+const MaxCloudName = 54
 
 func (ps *problems) checkCloudName(doc document, platform string) {
 	name, _ := doc.at("metadata.name").(string)
-	if len(name) > maxCloudName {
-		ps.add("metadata.name", "%q has %d characters, and openshift-install takes %d: use a shorter name, in a pool a shorter one of the pool", name, len(name), maxCloudName)
+	if len(name) > MaxCloudName {
+		ps.add("metadata.name", "%q has %d characters, and openshift-install takes %d: use a shorter name", name, len(name), MaxCloudName)
 	}
-	if (platform == "gcp" || platform == "azure") && name != "" && (name[0] < 'a' || name[0] > 'z') {
+	if name != "" && WantsLetter(platform) && (name[0] < 'a' || name[0] > 'z') {
 		ps.add("metadata.name", "%q does not begin with a letter, as %s wants it: use another name", name, platform)
 	}
 }
+
+// WantsLetter reports whether the name of a cluster begins with a letter on a platform.
+func WantsLetter(platform string) bool { return platform == "gcp" || platform == "azure" }
 
 // checkGroups: machines are of the cluster's platform, and have a name.
 func (ps *problems) checkGroups(doc document, platform string) {

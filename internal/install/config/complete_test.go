@@ -37,7 +37,7 @@ func TestComplete(t *testing.T) {
 		"no version":            {"apiVersion: v1", "", "apiVersion: is missing: set it to v1"},
 		"a name that just fits": {old: "name: c1", new: "name: " + strings.Repeat("x", 54)},
 		"a name that is too long": {"name: c1", "name: " + strings.Repeat("x", 55), `metadata.name: "` + strings.Repeat("x", 55) +
-			`" has 55 characters, and openshift-install takes 54: use a shorter name, in a pool a shorter one of the pool`},
+			`" has 55 characters, and openshift-install takes 54: use a shorter name`},
 		"no region":             {"{region: us-east-1}", "{}", "platform.aws.region: is missing: set it in the install-config Secret, or set spec.platform.aws.region"},
 		"another region":        {"us-east-1", "us-east-2", `platform.aws.region: "us-east-2" is not the region of the cluster, whose spec.platform.aws.region is "us-east-1": correct one of them`},
 		"another platform":      {"{aws: {region: us-east-1}}", "{none: {}}", "platform.none: is not the platform of the cluster, whose spec.platform is aws: correct one of them"},

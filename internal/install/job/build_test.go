@@ -31,7 +31,7 @@ func TestEachPlatformGetsItsCredentialsTheWayItsInstallerReadsThem(t *testing.T)
 		platform hivev1.Platform
 		want     string
 	}{
-		"aws":       {hivev1.Platform{AWS: section(named1)}, "AWS_ACCESS_KEY_ID=creds/aws_access_key_id AWS_SECRET_ACCESS_KEY=creds/aws_secret_access_key AWS_SESSION_TOKEN=creds/aws_session_token?"},
+		"aws":       {hivev1.Platform{AWS: section(named1)}, "AWS_ACCESS_KEY_ID=creds/aws_access_key_id? AWS_SECRET_ACCESS_KEY=creds/aws_secret_access_key? AWS_SESSION_TOKEN=creds/aws_session_token?"},
 		"azure":     {hivev1.Platform{Azure: section(named1)}, "AZURE_AUTH_LOCATION=/run/hotspare/credentials/osServicePrincipal.json"},
 		"gcp":       {hivev1.Platform{GCP: section(named1)}, "GOOGLE_CREDENTIALS=/run/hotspare/credentials/osServiceAccount.json"},
 		"ibmcloud":  {hivev1.Platform{IBMCloud: section(named1)}, "IC_API_KEY=creds/ibmcloud_api_key"},

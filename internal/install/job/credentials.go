@@ -2,16 +2,21 @@ package job
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"path"
+	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/install/job/pod"
 )
 
 // access is how openshift-install is given the credentials of a platform.
@@ -24,6 +29,8 @@ type access struct {
 	files map[string]string
 	// optional are those variables that may be without a value.
 	optional []string
+	// instead is a key that does for all others; "" if there is none.
+	instead string
 }
 
 // accesses are by platform. The accounts of vSphere and Nutanix stand in the
@@ -35,7 +42,9 @@ var accesses = map[string]access{
 		env: map[string]string{
 			"AWS_ACCESS_KEY_ID": "aws_access_key_id", "AWS_SECRET_ACCESS_KEY": "aws_secret_access_key", "AWS_SESSION_TOKEN": "aws_session_token",
 		},
-		optional: []string{"AWS_SESSION_TOKEN"},
+		// With a configuration file none of them counts: package pod sees to it.
+		optional: []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"},
+		instead:  pod.AWSConfig,
 	},
 	"azure":     {keys: []string{"osServicePrincipal.json"}, files: map[string]string{"AZURE_AUTH_LOCATION": "osServicePrincipal.json"}},
 	"gcp":       {keys: []string{"osServiceAccount.json"}, files: map[string]string{"GOOGLE_CREDENTIALS": "osServiceAccount.json"}},
@@ -59,6 +68,57 @@ func certificatesName(p install.Place) string {
 	return ""
 }
 
+// checkSecrets is fault.Denied, and says what to do, unless the Secrets that the platform
+// names are there, and are such as the installer can work with. A pod without would
+// never begin.
+func (e *Executor) checkSecrets(ctx context.Context, p install.Place) error {
+	if err := unsupported(p.Platform); err != nil {
+		return err
+	}
+	if err := e.checkCredentials(ctx, p); err != nil {
+		return err
+	}
+	return e.checkCertificates(ctx, p)
+}
+
+// unsupported is fault.Denied for ways to log in that Jobs do not have.
+func unsupported(p hivev1.Platform) error {
+	var aws struct{ CredentialsAssumeRole *struct{ RoleARN string } }
+	if p.AWS != nil && json.Unmarshal(p.AWS.Raw, &aws) == nil && aws.CredentialsAssumeRole != nil && aws.CredentialsAssumeRole.RoleARN != "" {
+		return fault.Denying("spec.platform.aws.credentialsAssumeRole is not for installs: name a Secret in credentialsSecretRef instead; "+
+			"its key %s can have role_arn with a source_profile", pod.AWSConfig)
+	}
+	var metal struct{ LibvirtSSHPrivateKeySecretRef *corev1.LocalObjectReference }
+	if p.BareMetal != nil && json.Unmarshal(p.BareMetal.Raw, &metal) == nil && metal.LibvirtSSHPrivateKeySecretRef != nil && metal.LibvirtSSHPrivateKeySecretRef.Name != "" {
+		return fault.Denying("spec.platform.baremetal.libvirtSSHPrivateKeySecretRef is not supported: the installer's pod logs in to no host by SSH; " +
+			"use a libvirtURI that needs none, such as qemu+tls, and take the field out")
+	}
+	return nil
+}
+
+// checkCertificates: Go, in which the installer and its providers are written, reads all
+// files of the Secret, and overlooks those without a certificate.
+func (e *Executor) checkCertificates(ctx context.Context, p install.Place) error {
+	name, field := certificatesName(p), "spec.platform."+p.Platform.Name()+".certificatesSecretRef"
+	if name == "" {
+		return nil
+	}
+	var secret corev1.Secret
+	err := e.hub.Get(ctx, types.NamespacedName{Namespace: p.Cluster.Namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return fault.Denying("Secret %q, named by %s, does not exist: create it in namespace %s", name, field, p.Cluster.Namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("reading Secret %s: %w", name, err)
+	}
+	for _, raw := range secret.Data {
+		if x509.NewCertPool().AppendCertsFromPEM(raw) {
+			return nil
+		}
+	}
+	return fault.Denying("Secret %q, named by %s, has no PEM certificate in any key: add the CA of the platform", name, field)
+}
+
 // checkCredentials is fault.Denied, and says what to do, unless the Secret with the
 // platform's credentials is there and whole. A pod without would never begin.
 func (e *Executor) checkCredentials(ctx context.Context, p install.Place) error {
@@ -79,6 +139,13 @@ func (e *Executor) checkCredentials(ctx context.Context, p install.Place) error 
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", name, err)
 	}
+	if file := secret.Data[need.instead]; need.instead != "" && len(file) > 0 {
+		if setting := foreign.FindSubmatch(file); setting != nil {
+			return fault.Denying("Secret %q, named by spec.platform.%s.credentialsSecretRef, has %s in key %s, which is not allowed: "+
+				"give aws_access_key_id and aws_secret_access_key, or role_arn with a source_profile that has them", name, platform, setting[1], need.instead)
+		}
+		return nil
+	}
 	for _, key := range need.keys {
 		if len(secret.Data[key]) == 0 {
 			return fault.Denying("Secret %q, named by spec.platform.%s.credentialsSecretRef, has no key %s: add it", name, platform, key)
@@ -86,6 +153,10 @@ func (e *Executor) checkCredentials(ctx context.Context, p install.Place) error 
 	}
 	return nil
 }
+
+// foreign are settings of AWS that run programs in the pod, or read what is not in it.
+var foreign = regexp.MustCompile(`(?mi)^[ \t]*(credential_process|credential_source|login_session|mfa_serial|` +
+	`sso_account_id|sso_session|sso_start_url|web_identity_token_file)[ \t]*=`)
 
 // env is the part of the installer's environment that has the credentials, or names
 // their files below dir.

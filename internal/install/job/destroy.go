@@ -45,7 +45,7 @@ func (e *Executor) Destroy(ctx context.Context, place install.Place, md install.
 		if err := e.fence(ctx, place, md.InfraID); err != nil {
 			return install.Result{}, err
 		}
-		if err := e.checkCredentials(ctx, place); err != nil {
+		if err := e.checkSecrets(ctx, place); err != nil {
 			return install.Result{}, err
 		}
 		return install.Result{Phase: install.Running}, e.run(ctx, w, destroy, image, "")
@@ -94,7 +94,7 @@ func (e *Executor) beginDestruction(ctx context.Context, w work, md install.Meta
 	if have := infraIDOf(md.Raw); have != md.InfraID {
 		return state.State{}, fault.Denying("the metadata.json of %s names %q: nothing is destroyed by it", md.InfraID, have)
 	}
-	if err := e.checkCredentials(ctx, w.place); err != nil {
+	if err := e.checkSecrets(ctx, w.place); err != nil {
 		return state.State{}, err
 	}
 	if err := e.fence(ctx, w.place, md.InfraID); err != nil {

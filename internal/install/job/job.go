@@ -113,7 +113,7 @@ func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Me
 	if st.Phase != state.New {
 		return install.Metadata{}, e.again(ctx, w, req, st)
 	}
-	if !bytes.Equal(st.InstallConfig, req.Config) {
+	if !current(st, req) {
 		return install.Metadata{}, e.restart(ctx, w, req)
 	}
 	image, err := e.image(ctx, w, st)
@@ -125,13 +125,18 @@ func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Me
 
 // beginAttempt makes the state of an attempt, if its cluster has what it needs.
 func (e *Executor) beginAttempt(ctx context.Context, w work, req install.Request) (state.State, error) {
-	if err := e.checkCredentials(ctx, w.place); err != nil {
+	if err := e.checkSecrets(ctx, w.place); err != nil {
 		return state.State{}, err
 	}
-	if err := w.begin(ctx, state.State{InstallConfig: req.Config}); err != nil {
+	if err := w.begin(ctx, state.State{InstallConfig: req.Config, ManifestPatches: req.ManifestPatches}); err != nil {
 		return state.State{}, err
 	}
 	return w.Read(ctx)
+}
+
+// current reports whether an attempt is of what is asked for.
+func current(st state.State, req install.Request) bool {
+	return bytes.Equal(st.InstallConfig, req.Config) && bytes.Equal(st.ManifestPatches, req.ManifestPatches)
 }
 
 // again tells why an attempt could not be prepared, and after a while, or with
@@ -145,7 +150,7 @@ func (e *Executor) again(ctx context.Context, w work, req install.Request, st st
 	if seen.ended { // a pod that has told how it went may take a moment to end
 		left -= e.Clock.Since(seen.endedAt)
 	}
-	if !seen.exists || left <= 0 || !bytes.Equal(st.InstallConfig, req.Config) {
+	if !seen.exists || left <= 0 || !current(st, req) {
 		return e.restart(ctx, w, req)
 	}
 	if st.Reason == state.ReasonInvalid {
@@ -160,7 +165,7 @@ func (e *Executor) restart(ctx context.Context, w work, req install.Request) err
 		if len(s.Metadata) > 0 {
 			return state.ErrNoChange
 		}
-		*s = state.State{InstallConfig: req.Config, InstallerImage: s.InstallerImage, CLIImage: s.CLIImage}
+		*s = state.State{InstallConfig: req.Config, ManifestPatches: req.ManifestPatches, InstallerImage: s.InstallerImage, CLIImage: s.CLIImage}
 		return nil
 	})
 	if err == nil {

@@ -132,7 +132,8 @@ func Customized(template []byte, p *hivev1.ClusterPool, cluster string, c *hivev
 	if spec, err = config.PatchSpec(spec, c.Spec.ClusterDeploymentSpecPatches); err != nil {
 		return nil, spec, err
 	}
-	return raw, spec, nil
+	// Whether they apply only the installer's manifests tell.
+	return raw, spec, config.CheckManifestPatches(c.Spec.InstallerManifestPatches)
 }
 
 func entry(e hivev1.InventoryEntryStatus) inventory.Entry {

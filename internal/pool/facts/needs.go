@@ -123,8 +123,10 @@ func Missing(p *hivev1.ClusterPool, installers []string, look func(Need) (string
 		return nil, nil
 	}
 	var out []string
-	if words := noInstaller(p, installers); words != "" {
-		out = append(out, words)
+	for _, words := range []string{noInstaller(p, installers), unfitName(p)} {
+		if words != "" {
+			out = append(out, words)
+		}
 	}
 	for _, n := range Needs(p) {
 		words, err := look(n)
@@ -147,6 +149,17 @@ func noInstaller(p *hivev1.ClusterPool, installers []string) string {
 	}
 	return fmt.Sprintf("platform: no installer for spec.platform.%s is set up here, only for %s: use such a platform, or the annotation %s in spec.annotations",
 		platform, strings.Join(installers, ", "), hivev1.AnnotationFake)
+}
+
+// unfitName says that clusters cannot be named after the pool; "" when they can. A name
+// that is only too long is cut.
+func unfitName(p *hivev1.ClusterPool) string {
+	platform := p.Spec.Platform.Name()
+	if Fake(p) || !config.WantsLetter(platform) || p.Name != "" && p.Name[0] >= 'a' && p.Name[0] <= 'z' {
+		return ""
+	}
+	return fmt.Sprintf("metadata.name: names of clusters begin as the pool's, %q, and on spec.platform.%s with a letter: "+
+		"make the pool anew with such a name", p.Name, platform)
 }
 
 // inWords joins problems as Hive does: one as it is, several in brackets.

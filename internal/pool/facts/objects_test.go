@@ -193,3 +193,29 @@ func TestADyingPoolNeedsNothing(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+func TestAPoolWhoseClustersCannotBeNamedAfterItSaysSo(t *testing.T) {
+	raw := &runtime.RawExtension{Raw: []byte(`{}`)}
+	fakes := map[string]string{hivev1.AnnotationFake: "true"}
+	for name, c := range map[string]struct {
+		pool        string
+		platform    hivev1.Platform
+		annotations map[string]string
+		want        string
+	}{
+		"a digit, on Azure":        {"4-20", hivev1.Platform{Azure: raw}, nil, `metadata.name: names of clusters begin as the pool's, "4-20", and on spec.platform.azure with a letter: make the pool anew with such a name`},
+		"a digit, on Google Cloud": {"4-20", hivev1.Platform{GCP: raw}, nil, `metadata.name: names of clusters begin as the pool's, "4-20", and on spec.platform.gcp with a letter: make the pool anew with such a name`},
+		"a letter":                 {"p4-20", hivev1.Platform{Azure: raw}, nil, ""},
+		"a digit, elsewhere":       {"4-20", hivev1.Platform{AWS: raw}, nil, ""},
+		"a digit, and fakes":       {"4-20", hivev1.Platform{Azure: raw}, fakes, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &hivev1.ClusterPool{}
+			p.Name, p.Spec.Platform, p.Spec.Annotations = c.pool, c.platform, c.annotations
+			got, err := Missing(p, nil, func(Need) (string, error) { return "", nil })
+			if text := strings.Join(got, "\n"); err != nil || text != c.want {
+				t.Errorf("got %q, %v", text, err)
+			}
+		})
+	}
+}

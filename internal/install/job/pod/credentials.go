@@ -84,6 +84,30 @@ func editMetadata(raw []byte, edit func(section map[string]any)) ([]byte, error)
 	return json.Marshal(doc)
 }
 
+// AWSConfig is the key of a Secret that has a whole configuration file of AWS.
+const AWSConfig = "aws_config"
+
+// configured is the environment of an installer: if the credentials are a configuration
+// file of AWS, with that and no others. What the SDK finds in the environment would win.
+func configured(env []string, credentials string) ([]string, error) {
+	if credentials == "" {
+		return env, nil
+	}
+	file := filepath.Join(credentials, AWSConfig)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return env, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the credentials: %w", err)
+	}
+	keys := []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
+	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return slices.Contains(keys, name)
+	})
+	// Profiles may stand in either file. Without the last the older SDK reads only the other one.
+	return append(env, "AWS_CONFIG_FILE="+file, "AWS_SHARED_CREDENTIALS_FILE="+file, "AWS_SDK_LOAD_CONFIG=1"), nil
+}
+
 // telling are names of what holds a secret.
 var telling = regexp.MustCompile(`(?i)secret|password|token|key|credential`)
 
@@ -110,9 +134,24 @@ func secretsOf(env []string, dir string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the credentials: %w", err)
 		}
+		if e.Name() == AWSConfig {
+			found = append(found, settings(raw)...)
+			continue
+		}
 		found = append(found, leaves(e.Name(), raw)...)
 	}
 	return found, nil
+}
+
+// settings are the secrets in a configuration file of AWS.
+func settings(raw []byte) []string {
+	var found []string
+	for line := range strings.Lines(string(raw)) {
+		if name, value, _ := strings.Cut(line, "="); telling.MatchString(name) {
+			found = append(found, strings.TrimSpace(value))
+		}
+	}
+	return found
 }
 
 // leaves are the secrets in a file: what its keys call so, or all of one that has none.

@@ -107,3 +107,21 @@ func TestPackingAndUnpacking(t *testing.T) {
 		t.Error("too much was stored")
 	}
 }
+
+func TestAConfigurationFileOfAWSStandsForTheKeys(t *testing.T) {
+	b := newBench(t)
+	o := b.options()
+	o.Credentials = t.TempDir()
+	file := filepath.Join(o.Credentials, AWSConfig)
+	must(t, os.WriteFile(file, []byte("[default]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = keys\n[keys]\naws_access_key_id = hush-1-hush\naws_secret_access_key=hush-2-hush\n"), 0o600))
+	o.Env = []string{"AWS_ACCESS_KEY_ID=old", "AWS_SESSION_TOKEN=old", "KEPT=1"}
+	p, err := start(o)
+	must(t, err)
+	got := slices.DeleteFunc(p.environment(), func(e string) bool { return !strings.HasPrefix(e, "AWS_") && e != "KEPT=1" })
+	want(t, []string{"KEPT=1", "AWS_CONFIG_FILE=" + file, "AWS_SHARED_CREDENTIALS_FILE=" + file, "AWS_SDK_LOAD_CONFIG=1"}, got)
+	_, err = p.log.Write([]byte("with hush-1-hush and hush-2-hush\n"))
+	must(t, err)
+	if told := b.out.text(); strings.Contains(told, "hush") {
+		t.Errorf("it tells %s", told)
+	}
+}

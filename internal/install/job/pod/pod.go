@@ -96,7 +96,8 @@ func start(o Options) (*pod, error) {
 		return nil, err
 	}
 	p.log = newJournal(o.Out, secrets)
-	return p, nil
+	p.Env, err = configured(o.Env, o.Credentials)
+	return p, err
 }
 
 // dir is the installer's folder.

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 
+	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
@@ -43,11 +44,11 @@ func Prepare(ctx context.Context, o Options) error {
 	}
 	return p.record(ctx, func(s *state.State) error {
 		// Of another install-config another pod tells.
-		if s.Phase != state.New || !bytes.Equal(s.InstallConfig, seen.InstallConfig) {
+		if s.Phase != state.New || !bytes.Equal(s.InstallConfig, seen.InstallConfig) || !bytes.Equal(s.ManifestPatches, seen.ManifestPatches) {
 			return state.ErrNoChange
 		}
 		if err != nil {
-			s.Phase, s.Reason, s.Log = state.Failed, p.prepareReason(), p.log.excerpt(err)
+			s.Phase, s.Reason, s.Log = state.Failed, p.prepareReason(err), p.log.excerpt(err)
 			return nil //nolint:nilerr // what went wrong is the outcome
 		}
 		s.Phase, s.Metadata, s.Version = state.Prepared, made.Metadata, made.Version
@@ -60,8 +61,8 @@ func Prepare(ctx context.Context, o Options) error {
 // keeps it from preparing, credentials for instance, may pass.
 var refused = regexp.MustCompile(`invalid \\*"?install-config|failed to unmarshal install-config|failed to parse .*\.ya?ml`)
 
-func (p *pod) prepareReason() string {
-	if p.log.find(refused) != "" {
+func (p *pod) prepareReason(err error) string {
+	if p.log.find(refused) != "" || fault.Of(err) == fault.Denied {
 		return state.ReasonInvalid
 	}
 	return state.ReasonPrepare
@@ -79,6 +80,9 @@ func (p *pod) prepare(ctx context.Context, seen state.State) (made state.State, 
 		if err := p.add(dir); err != nil {
 			return made, err
 		}
+	}
+	if err := p.patch(seen.ManifestPatches); err != nil {
+		return made, err
 	}
 	if err := p.run(ctx, "create", "ignition-configs"); err != nil {
 		return made, err

@@ -42,6 +42,9 @@ func (c Cloud) Clusters() []string { return c.names("clusters") }
 // Has are the things of a cluster, sorted.
 func (c Cloud) Has(infraID string) []string { return c.names("clusters", infraID) }
 
+// Ignition is what the bootstrap machine of a cluster was given: its manifests.
+func (c Cloud) Ignition(infraID string) string { return c.text(filepath.Join("ignition", infraID)) }
+
 // Violations are what must never happen, and has.
 func (c Cloud) Violations() string { return c.text("violations") }
 

@@ -164,8 +164,8 @@ func (r *run) manifests() error {
 	_, vsphere := config.Platform["vsphere"]
 	state, err := json.Marshal(map[string]any{"name": config.Metadata.Name, "vsphere": vsphere})
 	return errors.Join(err,
-		r.write(stateFile, string(state)), r.write("manifests/cluster-config.yaml", "kind: ConfigMap\n"),
-		r.write("openshift/99_kubeadmin.yaml", "kind: Secret\n"), os.Remove(r.path("install-config.yaml")))
+		r.write(stateFile, string(state)), r.write("manifests/cluster-config.yaml", "kind: ConfigMap\nmetadata: {name: cluster-config}\n"),
+		r.write("openshift/99_kubeadmin.yaml", "kind: Secret\nmetadata: {name: kubeadmin}\n"), os.MkdirAll(r.path("openshift/more"), 0o700), os.Remove(r.path("install-config.yaml")))
 }
 
 // ignition turns manifests into Ignition files, and names the cluster.
@@ -186,12 +186,16 @@ func (r *run) ignition() error {
 	if err := json.Unmarshal(raw, &state); err != nil {
 		return err
 	}
-	found, err := filepath.Glob(r.path("manifests/*"))
+	manifests, err := filepath.Glob(r.path("manifests/*"))
+	if err != nil {
+		return err
+	}
+	openshift, err := filepath.Glob(r.path("openshift/*.yaml"))
 	if err != nil {
 		return err
 	}
 	var ign bytes.Buffer
-	for _, name := range found {
+	for _, name := range slices.Concat(manifests, openshift) {
 		content, err := os.ReadFile(name)
 		if err != nil {
 			return err
@@ -242,6 +246,13 @@ func (r *run) create() error {
 	}
 	defer free()
 	r.cloud.begin(r.md)
+	ign, err := os.ReadFile(r.path("bootstrap.ign"))
+	if err == nil {
+		err = r.cloud.put(string(ign), "ignition", r.md.InfraID)
+	}
+	if err != nil {
+		return err
+	}
 	for _, stage := range stages {
 		say("info", "Creating %s...", stage)
 		if err := r.cloud.make(r.md.InfraID, stage); err != nil {

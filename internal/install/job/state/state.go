@@ -63,6 +63,8 @@ type State struct {
 
 	// InstallConfig is what is to be installed; it goes when the attempt is over.
 	InstallConfig []byte
+	// ManifestPatches are to be applied to the installer's manifests; they go with it.
+	ManifestPatches []byte
 	// Metadata is metadata.json, without credentials.
 	Metadata []byte
 	// Parts and Digest are those of the packed folder.
@@ -85,7 +87,7 @@ type State struct {
 
 // End ends an attempt, and lets go of what nobody needs afterwards: secrets first.
 func (s *State) End(p Phase) {
-	s.Phase, s.Holder, s.Beat, s.InstallConfig = p, "", "", nil
+	s.Phase, s.Holder, s.Beat, s.InstallConfig, s.ManifestPatches = p, "", "", nil, nil
 }
 
 // Fail ends the work with a reason and the end of a log.
@@ -115,9 +117,10 @@ func (s *State) texts() map[string]*string {
 // files are the fields that are files, by their keys.
 func (s *State) files() map[string]*[]byte {
 	return map[string]*[]byte{
-		"install-config.yaml": &s.InstallConfig,
-		"metadata.json":       &s.Metadata,
-		"kubeconfig":          &s.Kubeconfig,
+		"install-config.yaml":   &s.InstallConfig,
+		"manifest-patches.json": &s.ManifestPatches,
+		"metadata.json":         &s.Metadata,
+		"kubeconfig":            &s.Kubeconfig,
 	}
 }
 

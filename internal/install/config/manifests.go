@@ -1,0 +1,171 @@
+package config
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// ManifestPatches are those that one customization has for the manifests that the
+// installer of a cluster makes.
+type ManifestPatches struct {
+	Customization string                          `json:"customization"`
+	Patches       []hivev1.InstallerManifestPatch `json:"patches"`
+}
+
+// ManifestPatchesOf are those of customizations, in their order: a nil one, and one
+// that has none, is left out.
+func ManifestPatchesOf(customizations ...*hivev1.ClusterDeploymentCustomization) []ManifestPatches {
+	var out []ManifestPatches
+	for _, c := range customizations {
+		if c != nil && len(c.Spec.InstallerManifestPatches) > 0 {
+			out = append(out, ManifestPatches{Customization: c.Name, Patches: c.Spec.InstallerManifestPatches})
+		}
+	}
+	return out
+}
+
+// EncodeManifestPatches is what a Secret holds of them; nil for none.
+func EncodeManifestPatches(list []ManifestPatches) ([]byte, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("encoding patches of manifests: %w", err)
+	}
+	return raw, nil
+}
+
+// DecodeManifestPatches reads what EncodeManifestPatches has written. Patches that are
+// not well formed, and globs that can select no manifest, are fault.Denied.
+func DecodeManifestPatches(raw []byte) ([]ManifestPatches, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var list []ManifestPatches
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, fault.Denying("key %s is not what hotspare wrote there: delete the cluster, and its pool makes another", hivev1.SecretKeyManifestPatches)
+	}
+	for _, m := range list {
+		if err := CheckManifestPatches(m.Patches); err != nil {
+			return nil, fault.Denying("customization %s: %w", m.Customization, err)
+		}
+	}
+	return list, nil
+}
+
+// CheckManifestPatches is fault.Denied, and names the patch and the remedy, if one of
+// them is not well formed, or can select no manifest. It quotes no values.
+func CheckManifestPatches(list []hivev1.InstallerManifestPatch) error {
+	for i, p := range list {
+		if err := checkGlob(p.ManifestSelector.Glob); err != nil {
+			return fault.Denying("installerManifestPatches[%d].manifestSelector.glob: %w", i, err)
+		}
+		for j, patch := range p.Patches {
+			if _, err := parsePatch(patch); err != nil {
+				return fault.Denying("installerManifestPatches[%d].patches[%d]: %w", i, j, err)
+			}
+		}
+	}
+	return nil
+}
+
+// field is where a user finds the patches with that index.
+func (m ManifestPatches) field(i int) string {
+	return fmt.Sprintf("customization %s: installerManifestPatches[%d]", m.Customization, i)
+}
+
+// apart are the folders of an installer that have no manifests: they have the keys of
+// the cluster, and patching them would break it.
+var apart = []string{"auth", "tls"}
+
+// checkGlob: a glob is below the installer's folder, and selects in one of its folders.
+func checkGlob(glob string) error {
+	if _, err := path.Match(glob, ""); err != nil {
+		return fmt.Errorf("%q has a [ without ], or ends with a backslash: correct it", glob)
+	}
+	first, rest, below := strings.Cut(glob, "/")
+	switch {
+	case !filepath.IsLocal(glob) || path.Clean(glob) != glob || !below || rest == "":
+		return fmt.Errorf("%q selects no manifests: begin with their folder, as in openshift/99_*.yaml", glob)
+	case slices.ContainsFunc(apart, func(dir string) bool { found, _ := path.Match(first, dir); return found }): // the pattern is a good one
+		return fmt.Errorf("%q selects in %s, where no manifests are: name the folder of manifests, such as openshift or manifests", glob, strings.Join(apart, " or "))
+	}
+	return nil
+}
+
+// Unselected says that a glob selects nothing.
+func (m ManifestPatches) Unselected(i int) error {
+	return fault.Denying("%s.manifestSelector.glob: %q selects none of the manifests that the installer has made: correct it, or take the patch out",
+		m.field(i), m.Patches[i].ManifestSelector.Glob)
+}
+
+// Apply applies the patches with that index to a manifest, which is a file of that name.
+// The error is fault.Denied, names customization, patch and manifest, and quotes neither
+// the manifest nor values of the patches.
+func (m ManifestPatches) Apply(i int, name string, manifest []byte) ([]byte, error) {
+	doc, err := parseManifest(manifest)
+	if err != nil {
+		return nil, fault.Denying("%s: manifest %s %w", m.field(i), name, err)
+	}
+	p := patcher{field: m.field(i) + ": manifest " + name + ": patches", doc: doc}
+	if err := p.apply(m.Patches[i].Patches); err != nil {
+		return nil, err
+	}
+	out, ok := p.doc.written()
+	if !ok {
+		return nil, errUnwritten(m.field(i) + ": manifest " + name)
+	}
+	return out, nil
+}
+
+// parseManifest reads a file that has one document, which is a mapping. The error
+// follows its name.
+func parseManifest(raw []byte) (document, error) {
+	docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw)))
+	var found []document
+	for {
+		part, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, errors.New("cannot be read: select others")
+		}
+		if blank(part) {
+			continue
+		}
+		doc, err := parse(part)
+		if err != nil {
+			return nil, errors.New("cannot be read as a YAML mapping: select others")
+		}
+		found = append(found, doc)
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("has %d documents, and only one with one can be patched: select others", len(found))
+	}
+	return found[0], nil
+}
+
+// blank reports whether a document has nothing but comments.
+func blank(part []byte) bool {
+	for line := range bytes.Lines(part) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}

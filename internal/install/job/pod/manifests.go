@@ -1,0 +1,86 @@
+package pod
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/install/config"
+)
+
+// patch applies a cluster's patches to the manifests in the installer's folder, those
+// that were added too. What is wrong with the patches is fault.Denied.
+func (p *pod) patch(encoded []byte) error {
+	list, err := config.DecodeManifestPatches(encoded)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		for i, patches := range m.Patches {
+			p.hide(patches.Patches)
+			if err := p.patchSelected(m, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pod) patchSelected(m config.ManifestPatches, i int) error {
+	names, err := p.selected(m.Patches[i].ManifestSelector.Glob)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return m.Unselected(i)
+	}
+	for _, name := range names {
+		before, err := os.ReadFile(p.file(name))
+		if err != nil {
+			return fmt.Errorf("reading manifest %s: %w", name, err)
+		}
+		after, err := m.Apply(i, name, before)
+		if err != nil {
+			return err
+		}
+		if err := p.write(name, after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selected are the files in the installer's folder that a glob selects. It selects
+// folders, too, which are no manifests.
+func (p *pod) selected(glob string) ([]string, error) {
+	folder := os.DirFS(p.dir())
+	names, err := fs.Glob(folder, glob)
+	if err != nil {
+		return nil, fmt.Errorf("looking for manifests: %w", err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		info, err := fs.Stat(folder, name)
+		return err == nil && info.IsDir()
+	}), nil
+}
+
+// hide keeps values out of the log that their places call secret.
+func (p *pod) hide(patches []hivev1.PatchEntity) {
+	for _, patch := range patches {
+		value := json.RawMessage(patch.ValueJSON)
+		if len(value) == 0 && patch.Value != nil {
+			value = patch.Value.Raw
+		}
+		raw, err := json.Marshal(map[string]json.RawMessage{patch.Path[strings.LastIndex(patch.Path, "/")+1:]: value})
+		if err != nil {
+			continue // it is no JSON, and nothing is made of it
+		}
+		for _, secret := range leaves("", raw) {
+			p.log.secret(secret)
+		}
+	}
+}
