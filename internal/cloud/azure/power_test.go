@@ -14,6 +14,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/cloudtest"
+	"hotspare.io/hotspare/internal/cloud/turns"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -308,5 +309,31 @@ func TestAMachineThatCannotBeLookedAtIsNotTakenForStopped(t *testing.T) {
 	}
 	if got := l.states(); got != "master-0 running, worker-eastus0-0000 running, worker-eastus1-0001 deallocated" {
 		t.Error(got)
+	}
+}
+
+// Requests for tokens, lists, views and changes: none may take for ever, whatever time
+// whoever calls has.
+func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 2)
+	timed := cloudtest.NewTimed(t, l.sim, turns.Patience)
+	l.Power = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
+		return l.secrets[key.Name], nil
+	}, timed)
+	l.observe(t, ref)
+	for range 2 { // workers, then the control plane
+		if err := l.Stop(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			l.step()
+		}
+	}
+	if err := l.Start(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	if n := timed.Seen(); n < 12 {
+		t.Errorf("only %d requests were looked at", n)
 	}
 }

@@ -3,6 +3,7 @@ package gcp
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/cloudtest"
+	"hotspare.io/hotspare/internal/cloud/turns"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -314,5 +316,30 @@ func TestWhileAZoneIsHiddenOtherWorkersStopAndTheControlPlaneStays(t *testing.T)
 	}
 	if got := l.states(); got != "master-0 RUNNING, worker-b TERMINATED, worker-c RUNNING" {
 		t.Error(got)
+	}
+}
+
+// Requests for tokens, lists and changes: none may take for ever, whatever time whoever
+// calls has.
+func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
+	l := newLab(t)
+	ref := l.cluster(t, 2)
+	timed := cloudtest.NewTimed(t, http.DefaultTransport, turns.Patience)
+	l.Power = New(func(context.Context, types.NamespacedName) (map[string][]byte, error) { return l.secret, nil },
+		Options{Endpoint: l.URL + "/compute/v1/", Transport: timed})
+	l.observe(t, ref)
+	for range 2 { // workers, then the control plane
+		if err := l.Stop(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			l.step()
+		}
+	}
+	if err := l.Start(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	if n := timed.Seen(); n < 8 {
+		t.Errorf("only %d requests were looked at", n)
 	}
 }

@@ -1,6 +1,7 @@
 package power
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 // What an actuator counts its patience from must be of this hibernation: that of an
@@ -38,5 +40,24 @@ func TestARefNamesTheInstallConfig(t *testing.T) {
 	cd.Spec.Provisioning = &hivev1.Provisioning{InstallConfigSecretRef: &corev1.LocalObjectReference{Name: "install"}}
 	if got := refOf(cd).InstallConfig; got != "install" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Hive dereferences what an adopted cluster may lack, and all its controllers end.
+func TestAClusterThatNamesNoInfraIDIsToldAndItsMachinesAreNotAskedFor(t *testing.T) {
+	for name, md := range map[string]*hivev1.ClusterMetadata{"no metadata": nil, "empty metadata": {}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			h.edit(func(cd *hivev1.ClusterDeployment) {
+				cd.Spec.ClusterMetadata = md
+				cd.Spec.PowerState = hivev1.PowerHibernating
+			})
+			for range 3 {
+				h.pass()
+			}
+			if c := condition.Find(h.get().Status.Conditions, hivev1.ClusterHibernating); c == nil || !strings.Contains(c.Message, "spec.clusterMetadata has no infraID") {
+				t.Errorf("condition Hibernating says %+v", c)
+			}
+		})
 	}
 }
