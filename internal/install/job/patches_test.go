@@ -3,6 +3,7 @@ package job_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,8 @@ import (
 func TestACustomizationPatchesTheManifests(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
+	l.options.Retry = 24 * time.Hour // what is corrected is tried at once
+	l.restart()
 	cd := l.cd()
 	cd.Spec.Provisioning.CustomizationRef = &corev1.LocalObjectReference{Name: "mine"}
 	must(t, l.hub.Update(t.Context(), cd))
