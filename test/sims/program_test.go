@@ -67,6 +67,7 @@ func TestWhoWaitsInVainIsToldForWhat(t *testing.T) {
 			l := &listener{TB: t}
 			var p *Program
 			said := l.try(func(tb testing.TB) {
+				tb.Helper()
 				p = start(tb, logs, "odd", shell(c.script))
 				p.goodbye = 10 * time.Millisecond
 				p.Line(tb, time.Second, "it listens")
@@ -87,6 +88,7 @@ func TestWhatDoesNotEndIsKilled(t *testing.T) {
 	l := &listener{TB: t}
 	var p *Program
 	l.try(func(tb testing.TB) {
+		tb.Helper()
 		p = start(tb, "", "stubborn", shell("trap '' TERM; sleep 1000 & echo up; wait; sleep 1000"))
 		p.Line(tb, time.Minute, "it is up")
 	})
