@@ -92,6 +92,24 @@ func TestFleetStatusFitsTheTerminal(t *testing.T) {
 	}
 }
 
+// Explanations are broken into lines, and nothing of them is lost.
+func TestFleetExplainIsBrokenIntoLines(t *testing.T) {
+	r := fleets(t)
+	t.Setenv("NO_COLOR", "1")
+	for r.terminal, r.width = true, 90; r.width < 200; r.width += 11 {
+		r.run("fleet", "explain", "use1", "-n", "fleet")
+		tables, _, _ := strings.Cut(r.stdout.String(), "WHAT TO DO") // commands are to be copied whole
+		for text := range strings.Lines(tables) {
+			if n := utf8.RuneCountInString(text) - 1; n > r.width {
+				t.Errorf("%d characters on a terminal of %d: %s", n, r.width, text)
+			}
+		}
+		if strings.Contains(tables, "…") || !strings.Contains(tables, "spec.schedulable") {
+			t.Errorf("something is lost on a terminal of %d:\n%s", r.width, tables)
+		}
+	}
+}
+
 // Every reason for which an instance waits has a next step.
 func TestEveryWaitHasARemedy(t *testing.T) {
 	r := fleets(t)

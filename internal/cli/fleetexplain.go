@@ -139,7 +139,10 @@ func (v typeView) has() string {
 		return "no data plane" + v.pending()
 	}
 	words := count(v.DataPlanes, "data plane")
-	if v.InFlight > 0 {
+	switch {
+	case v.InFlight == v.DataPlanes:
+		words += " on the way"
+	case v.InFlight > 0:
 		words += fmt.Sprintf(", %d of them on the way", v.InFlight)
 	}
 	return fmt.Sprintf("%s; %d of %s used, %d free", words, v.UsedUnits, count(v.MaxUnits, "unit"), v.FreeUnits) + v.pending()

@@ -44,6 +44,9 @@ func (e evaluation) typeRemedy(t capacity.TypeReport, next advice) *remedy {
 		return hint("No data plane is made while spec.scaleUp.mode is Off: set it to Auto, or make one by hand.", edit)
 	case d.Reason == capacity.AtMaximum:
 		return hint(fmt.Sprintf("Raise maxDataPlanes of %s, or delete instances.", t.Name), edit)
+	case d.Reason == capacity.Blocked && e.missing(t.Name) != "":
+		pool := e.missing(t.Name)
+		return hint(fmt.Sprintf("Make ClusterPool %s, or name another in spec.clusterSource.", pool), next(r.Namespace, "pool create %s --size 2", pool))
 	case d.Reason == capacity.Blocked:
 		return hint("See to its clusters: the pools of spec.clusterSource, and the node pools of the type.", edit)
 	case d.Reason == capacity.NoUnits:
@@ -58,6 +61,19 @@ func (e evaluation) typeRemedy(t capacity.TypeReport, next advice) *remedy {
 		return hint("Make the InstanceType, or mend it, or take the type from spec.instanceTypes.", edit)
 	}
 	return nil
+}
+
+// missing is a pool that is to be claimed from for a type, and is not there; "" if all are.
+func (e evaluation) missing(kind string) string {
+	if e.Region.Spec.ClusterSource.Claim == nil {
+		return ""
+	}
+	for _, p := range e.Region.Spec.ClusterSource.Claim.Pools {
+		if p.MultiZone == e.kindOf(kind).MultiZone && e.Pools[p.PoolRef.Name] == nil {
+			return p.PoolRef.Name
+		}
+	}
+	return ""
 }
 
 // failed are the data planes of a type that failed.
@@ -80,7 +96,7 @@ func (e evaluation) planeRemedy(p capacity.Plane, v planeView, next advice) *rem
 	switch {
 	case p.Unreadable != "":
 		return hint("Correct the field.", next(namespace, "kubectl edit dataplane %s", p.Name))
-	case p.Silent && !p.Deleting && !p.Released:
+	case p.Silent && p.Phase == capacity.Ready && !p.Deleting:
 		return hint("Its free units count as none until its agent is heard of: see what has become of it.", next(namespace, "kubectl describe dataplane %s", p.Name))
 	case v.Decision != nil && v.Decision.DryRun:
 		return hint("To have it removed, set spec.scaleDown.mode of the region to Auto.", next(namespace, "kubectl edit fleetregion %s", e.Region.Name))

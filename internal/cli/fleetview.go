@@ -243,15 +243,16 @@ func (v *planeView) tell(dp *v1alpha1.DataPlane) {
 		v.Live = &live
 	}
 	said := messageOf(dp, v1alpha1.DataPlaneReady)
+	up := dp.Status.Phase == v1alpha1.PhaseReady || dp.Status.Phase == v1alpha1.PhaseDeprovisioning
 	unschedulable := dp.Spec.Schedulable != nil && !*dp.Spec.Schedulable
 	switch {
 	case dp.Unreadable != "":
 		v.Message = "it is left alone until it can be read: " + dp.Unreadable
 	case dp.DeletionTimestamp != nil:
 		v.Message = "it is being deleted" + after(": ", said)
-	case v.Live != nil && !*v.Live:
+	case up && v.Live != nil && !*v.Live:
 		v.Message = cmp.Or(messageOf(dp, v1alpha1.DataPlaneAgentLive), "its agent is silent")
-	case meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneReportValid):
+	case up && meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneReportValid):
 		v.Message = messageOf(dp, v1alpha1.DataPlaneReportValid)
 	case v.Decision != nil:
 		v.Message = v.Decision.Message
