@@ -3,6 +3,7 @@ package dataplane
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -78,6 +79,7 @@ func (s Seen) agentInstances(st v1alpha1.DataPlaneStatus, reserve []capacity.Res
 			out = append(out, s.agentInstance(st, i))
 		}
 	}
+	out = append(out, s.refused()...)
 	for _, r := range reserve {
 		out = append(out, v1alpha1.AgentInstance{
 			UID: r.Name, Name: r.Name, Type: r.Type, Size: r.Size, Units: int32(r.Units), Reserved: true, PlacementID: r.Name,
@@ -85,6 +87,35 @@ func (s Seen) agentInstances(st v1alpha1.DataPlaneStatus, reserve []capacity.Res
 		})
 	}
 	return out[:min(len(out), mostInstances)]
+}
+
+// refused are those that have lost their place here, and of which something may be left:
+// between its refusal and now the agent may have found room, and an operator that refuses
+// one may have made some of it. Who counts fewer placements than the agent was told of is
+// seen as it was before, and stays as it is.
+func (s Seen) refused() []v1alpha1.AgentInstance {
+	var out []v1alpha1.AgentInstance
+	if !s.ours() {
+		return nil
+	}
+	for _, was := range s.Agent.Spec.Instances {
+		n := slices.IndexFunc(s.Moved, func(i *v1alpha1.ServiceInstance) bool { return string(i.UID) == was.UID })
+		if n < 0 || was.Reserved || s.takenAway(was) {
+			continue
+		}
+		told, err := strconv.Atoi(strings.TrimPrefix(was.PlacementID, was.UID+"-"))
+		was.Deleted = was.Deleted || err == nil && told <= int(s.Moved[n].Status.Placements)
+		out = append(out, was)
+	}
+	return out
+}
+
+// takenAway reports whether the agent has said that nothing is left of an instance.
+func (s Seen) takenAway(was v1alpha1.AgentInstance) bool {
+	r := s.Agent.Status.Report
+	return r != nil && r.DataPlaneUID == string(s.Plane.UID) && slices.ContainsFunc(r.Instances, func(i v1alpha1.InstanceReport) bool {
+		return i.UID == was.UID && i.PlacementID == was.PlacementID && i.Phase == v1alpha1.AgentDeleted
+	})
 }
 
 func (s Seen) agentInstance(st v1alpha1.DataPlaneStatus, i *v1alpha1.ServiceInstance) v1alpha1.AgentInstance {

@@ -56,6 +56,11 @@ func TestWhatTheAgentIsTold(t *testing.T) {
 		"nobody upgrades an instance by listing": {edits(ready, known, func(s *dataplane.Seen) { s.Plane.Status.Versions[0].Strimzi = "s2"; s.Agent.Status.Report = nil }), "nothing new"},
 		"placed anew":                            {edits(ready, known, func(s *dataplane.Seen) { s.Instances[0].Status.Placements = 2 }), "team/i uid-i-2 s1"},
 		"one whose object is gone":               {edits(ready, known, func(s *dataplane.Seen) { s.Instances = nil }), ""},
+		"one that it refused":                    {edits(ready, known, moved(1)), "team/i uid-i-1 s1 deleted"},
+		"one that it refused, and is elsewhere":  {edits(ready, known, moved(2)), "team/i uid-i-1 s1 deleted"},
+		"one that it refused, and has no more":   {edits(ready, known, moved(1), says("Deleted")), ""},
+		"one that another placement has no more": {edits(ready, known, moved(1), says("Deleted"), otherPlacement), "team/i uid-i-1 s1 deleted"},
+		"one of which an older version is seen":  {edits(ready, known, moved(0)), "nothing new"},
 		"its region is gone: it keeps its own":   {edits(ready, known, noRegion, instance("thief")), "nothing new"},
 		"its type is gone: it keeps its figures": {edits(ready, known, func(s *dataplane.Seen) { s.Types = nil }), "nothing new"},
 		"reserved ones":                          {edits(ready, reserve(2)), "/reserved-kafka-developer-1 reserved-kafka-developer-1 s1, /reserved-kafka-developer-2 reserved-kafka-developer-2 s1"},
@@ -69,6 +74,24 @@ func TestWhatTheAgentIsTold(t *testing.T) {
 		})
 	}
 }
+
+// moved has the instance lose its place, after so many placements.
+func moved(placements int32) edit {
+	return func(s *dataplane.Seen) {
+		s.Moved, s.Instances = s.Instances, nil
+		s.Moved[0].Status.DataPlaneName, s.Moved[0].Status.Placements = "", placements
+	}
+}
+
+func says(phase v1alpha1.AgentPhase) edit {
+	return func(s *dataplane.Seen) {
+		s.Agent.Status.Report = &v1alpha1.DataPlaneReport{
+			DataPlaneUID: string(s.Plane.UID), Instances: []v1alpha1.InstanceReport{{UID: "uid-i", PlacementID: "uid-i-1", Phase: phase}},
+		}
+	}
+}
+
+func otherPlacement(s *dataplane.Seen) { s.Agent.Status.Report.Instances[0].PlacementID = "uid-i-0" }
 
 func reserve(n int32) edit {
 	return func(s *dataplane.Seen) {

@@ -46,6 +46,8 @@ type Seen struct {
 	Nodes []*hivev1.MachinePool
 	// Instances are all that name the data plane, its provider and its region.
 	Instances []*v1alpha1.ServiceInstance
+	// Moved are those that the agent is told of and that name another data plane, or none.
+	Moved []*v1alpha1.ServiceInstance
 	// Installed is when this process last saw to the agent; Removed is set when it has
 	// taken the agent off a cluster that stays, Revoked when it has taken its rights.
 	Installed        time.Time

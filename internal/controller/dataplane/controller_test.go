@@ -315,3 +315,38 @@ func TestTheRegionIsTold(t *testing.T) {
 	}
 	g.do(func(ctx context.Context, api client.Client) error { return left("", 0, 0, 0)(ctx, api) })
 }
+
+// An instance that the data plane would not have is listed until nothing of it is left
+// there, though it names the data plane no more.
+func TestARefusedInstanceIsTakenAway(t *testing.T) {
+	i := &v1alpha1.ServiceInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "i", UID: "i"}}
+	i.Spec = v1alpha1.ServiceInstanceSpec{Type: "developer", Size: "x1", Provider: "local", Region: "laptop"}
+	i.Status = v1alpha1.ServiceInstanceStatus{DataPlaneName: "p", Units: 1, Placements: 1}
+	g := newRig(t, i.DeepCopy(), registered(), kubeconfig())
+	g.settle()
+	g.do(edit(i.DeepCopy(), func(i *v1alpha1.ServiceInstance) { i.Status.DataPlaneName = "" }))
+	g.settle()
+	var a v1alpha1.DataPlaneAgent
+	listed := func() string {
+		if err := g.Get(t.Context(), key, &a); err != nil {
+			t.Fatal(err)
+		}
+		out := ""
+		for _, in := range a.Spec.Instances {
+			if !in.Reserved {
+				out += fmt.Sprintf("%s deleted %t", in.UID, in.Deleted)
+			}
+		}
+		return out
+	}
+	if got := listed(); got != "i deleted true" {
+		t.Errorf("listed: %s", got)
+	}
+	g.do(edit(a.DeepCopy(), func(a *v1alpha1.DataPlaneAgent) {
+		a.Status.Report.Instances = []v1alpha1.InstanceReport{{UID: "i", PlacementID: "i-1", Phase: v1alpha1.AgentDeleted}}
+	}))
+	g.pass()
+	if got := listed(); got != "" {
+		t.Errorf("nothing of it is left, and it is listed: %s", got)
+	}
+}

@@ -37,7 +37,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*da
 	}
 	d := r.memory.of(key, dp.UID)
 	s := &dataplane.Seen{Now: r.Clock.Now(), Plane: &dp, Installed: d.installed, Removed: d.removed, Revoked: d.revoked}
-	for _, look := range []func(context.Context, *dataplane.Seen) error{e.region, e.cluster, e.agent, e.instances, e.types, e.pools, e.failures} {
+	for _, look := range []func(context.Context, *dataplane.Seen) error{e.region, e.cluster, e.agent, e.instances, e.moved, e.types, e.pools, e.failures} {
 		if err := look(ctx, s); err != nil {
 			return nil, err
 		}
@@ -188,6 +188,28 @@ func (e eye) instances(ctx context.Context, s *dataplane.Seen) error {
 	for i := range list.Items {
 		if si := &list.Items[i]; planeName(si.Spec.Provider, si.Spec.Region, si.Status.DataPlaneName) == name {
 			s.Instances = append(s.Instances, si)
+		}
+	}
+	return nil
+}
+
+// moved finds those that the agent is told of and that name another data plane, or none.
+func (e eye) moved(ctx context.Context, s *dataplane.Seen) error {
+	if s.Agent == nil {
+		return nil
+	}
+	for _, told := range s.Agent.Spec.Instances {
+		here := slices.ContainsFunc(s.Instances, func(i *v1alpha1.ServiceInstance) bool { return string(i.UID) == told.UID })
+		if told.Reserved || here {
+			continue
+		}
+		var si v1alpha1.ServiceInstance
+		found, err := get(ctx, e.Client, types.NamespacedName{Namespace: told.Namespace, Name: told.Name}, &si)
+		if err != nil {
+			return err
+		}
+		if found && string(si.UID) == told.UID && si.Unreadable == "" {
+			s.Moved = append(s.Moved, &si)
 		}
 	}
 	return nil
