@@ -3,6 +3,7 @@ package serviceinstance
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,7 +236,7 @@ func TestWhoHoldsAPlacedInstance(t *testing.T) {
 		"not one of the name that is no more": {once, []client.Object{newAgent("other", "p", report("u-1", kept))}, "gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := append(tc.more, newRegion("fleet", 0), newPlane("fleet", "p"), newAgent("fleet", "p", report(tc.instance.PlacementID(), done)), tc.instance.DeepCopy())
+			objects := append(slices.Clone(tc.more), newRegion("fleet", 0), newPlane("fleet", "p"), newAgent("fleet", "p", report(tc.instance.PlacementID(), done)), tc.instance.DeepCopy())
 			if got := how(newRig(t, objects...).settle(t)); got != tc.want {
 				t.Errorf("\ngot  %q\nwant %q", got, tc.want)
 			}
