@@ -4,7 +4,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -24,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -46,7 +43,6 @@ import (
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/fake"
 	"hotspare.io/hotspare/internal/metrics"
-	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/remote"
 )
 
@@ -83,15 +79,21 @@ const (
 	burst = 4000
 )
 
-// New makes a manager with all controllers on the hub that cfg reaches. It is
-// started with Start. It serves metrics on scrapes, to whoever asks; nil serves none.
+// New makes a manager with all controllers on the hub that cfg reaches, the only one
+// there. It is started with Start. It serves metrics on scrapes, to whoever asks; nil
+// serves none.
 func New(ctx context.Context, cfg *rest.Config, p Platforms, scrapes net.Listener) (ctrl.Manager, error) {
+	return NewReplica(ctx, cfg, p, Replica{Scrapes: scrapes})
+}
+
+// NewReplica makes a manager as New does, which may have others beside it.
+func NewReplica(ctx context.Context, cfg *rest.Config, p Platforms, one Replica) (ctrl.Manager, error) {
 	registry := prometheus.NewRegistry()
 	counts := metrics.New(registry, clock.RealClock{})
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = qps, burst
 	cfg.Wrap(counts.Transport)
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+	mgr, err := ctrl.NewManager(cfg, one.elect(ctrl.Options{
 		Scheme:  Scheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"}, // see serve
 		Cache:   kept(),
@@ -99,7 +101,7 @@ func New(ctx context.Context, cfg *rest.Config, p Platforms, scrapes net.Listene
 			DisableFor: []client.Object{&corev1.Secret{}},
 		}},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-	})
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
@@ -110,29 +112,10 @@ func New(ctx context.Context, cfg *rest.Config, p Platforms, scrapes net.Listene
 	if err := setUp(ctx, mgr, p, recorder, counts); err != nil {
 		return nil, fmt.Errorf("setting up the controllers: %w", err)
 	}
-	if err := serve(ctx, mgr, registry, scrapes); err != nil {
+	if err := one.serve(ctx, mgr, registry); err != nil {
 		return nil, fmt.Errorf("setting up the metrics: %w", err)
 	}
 	return mgr, nil
-}
-
-// serve has the metrics of this manager served, with those that controller-runtime
-// gathers from all of its process. controller-runtime's own server knows only
-// those, and does not tell its port.
-func serve(ctx context.Context, mgr ctrl.Manager, registry *prometheus.Registry, on net.Listener) error {
-	if on == nil {
-		return nil
-	}
-	look := func() (map[types.NamespacedName]pool.Snapshot, error) {
-		return clusterpool.Snapshots(ctx, mgr.GetClient(), clock.RealClock{}.Now())
-	}
-	fleet := func() (map[types.NamespacedName]metrics.Fleet, error) {
-		return serviceinstance.Census(ctx, mgr.GetClient())
-	}
-	if err := errors.Join(registry.Register(metrics.NewGauges(look)), registry.Register(metrics.NewFleetGauges(fleet))); err != nil {
-		return err
-	}
-	return mgr.Add(metrics.Server(on, metrics.Handler(registry, runtimemetrics.Registry)))
 }
 
 // setUp adds every controller. They meet in the API only.

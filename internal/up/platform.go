@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/local"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/dataplane"
@@ -18,10 +18,11 @@ import (
 	"hotspare.io/hotspare/internal/install"
 	installlocal "hotspare.io/hotspare/internal/install/local"
 	"hotspare.io/hotspare/internal/manager"
+	"hotspare.io/hotspare/internal/platform"
 )
 
-// platform is the key of the local platform in spec.platform.
-const platform = "local"
+// here is the key of the local platform in spec.platform.
+const here = "local"
 
 // newsBuffer is how many ended installs may wait for the controllers to start.
 const newsBuffer = 1024
@@ -45,27 +46,24 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		},
 	})
 	defer installer.Wait()
-	actuators := cloud.Registry{platform: local.Power{Store: store}}
-	tend, err := addClouds(actuators, cfg)
+	others, err := platform.New(cfg, platform.Options{Jobs: o.jobs()})
 	if err != nil {
 		return err
 	}
-	installers := install.Registry{platform: installer}
-	if err := addInstallers(installers, cfg, o); err != nil {
-		return err
-	}
+	others.Actuators[here] = local.Power{Store: store}
+	others.Executors[here] = installer
 	mgr, err := manager.New(ctx, cfg, manager.Platforms{
-		Executors: installers,
-		Actuators: actuators,
-		Workers:   map[string]install.Workers{platform: installlocal.Workers{Store: store}},
-		Room:      map[string]clusterpool.Room{platform: room(store)},
+		Executors: others.Executors,
+		Actuators: others.Actuators,
+		Workers:   map[string]install.Workers{here: installlocal.Workers{Store: store}},
+		Room:      map[string]clusterpool.Room{here: room(store)},
 		News:      news,
 		Hub:       dataplane.Hub{Server: h.URL(), CA: h.CA()},
 	}, o.scrapes)
 	if err != nil {
 		return err
 	}
-	if err := mgr.Add(tend); err != nil {
+	if err := mgr.Add(crmanager.RunnableFunc(others.Tend)); err != nil {
 		return err
 	}
 	go func() {

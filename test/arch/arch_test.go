@@ -124,7 +124,7 @@ var rules = map[string]rule{
 	"only cmd puts everything together": {
 		about:  []string{"..."},
 		except: []string{"cmd/...", "internal/up", "test/..."},
-		deny:   []string{"internal/up", "internal/manager", "cmd/..."},
+		deny:   []string{"internal/up", "internal/manager", "internal/platform", "cmd/..."},
 		why:    "a package that knows all others can be used by none of them",
 	},
 }

@@ -112,7 +112,7 @@ func (e *Executor) podSpec(b *builder, image string) corev1.PodSpec {
 		// The installer's image has no hotspare, and hotspare's no installer.
 		InitContainers: []corev1.Container{{
 			Name: "hotspare", Image: e.Image, SecurityContext: confined(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-			Command:      []string{"/hotspare", "install-manager", "copy", "--to", path.Join(binDir, "hotspare")},
+			Command:      []string{e.Program, "install-manager", "copy", "--to", path.Join(binDir, "hotspare")},
 			VolumeMounts: []corev1.VolumeMount{{Name: "bin", MountPath: binDir}},
 		}},
 		Containers: []corev1.Container{{

@@ -75,6 +75,16 @@ func TestEachPlatformGetsItsCredentialsTheWayItsInstallerReadsThem(t *testing.T)
 	}
 }
 
+func TestAPodTakesTheProgramFromWhereTheImageHasIt(t *testing.T) {
+	for program, want := range map[string]string{"": "/hotspare", "/hotspare-manager": "/hotspare-manager"} {
+		e := New(nil, Options{Image: "q/hotspare", Program: program})
+		pod := e.build(e.attempt(placeOn(hivev1.Platform{None: section(`{}`)}), 0), prepare, "q/installer", "").Spec.Template.Spec
+		if got := pod.InitContainers[0].Command; got[0] != want || got[1] != "install-manager" {
+			t.Errorf("of %q it runs %v", program, got)
+		}
+	}
+}
+
 func TestAPodMayDoLittle(t *testing.T) {
 	e := New(nil, Options{Image: "q/hotspare"})
 	place := placeOn(hivev1.Platform{AWS: section(named1)})

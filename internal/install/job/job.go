@@ -38,8 +38,9 @@ func Platforms() []string {
 
 // Options say how an Executor works.
 type Options struct {
-	// Image is hotspare's own: the Jobs take its program from there.
-	Image string
+	// Image is hotspare's own: the Jobs take its program from there, which is at
+	// Program, and has the command install-manager. Empty: /hotspare.
+	Image, Program string
 	// InstallerImage has the installer of all clusters. Empty: each is made with that
 	// of its release.
 	InstallerImage string
@@ -84,6 +85,9 @@ func New(c client.Client, o Options) *Executor {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Program == "" {
+		o.Program = "/hotspare"
 	}
 	return &Executor{Options: o, hub: c}
 }

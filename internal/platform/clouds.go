@@ -1,4 +1,4 @@
-package up
+package platform
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/aws"
@@ -22,18 +21,18 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// addClouds adds the actuators of those platforms whose machines are somewhere else. It
-// returns what runs as long as they are used: it keeps their sessions, and logs them out.
-func addClouds(to cloud.Registry, cfg *rest.Config) (tend crmanager.RunnableFunc, err error) {
-	secrets, err := secretsOf(cfg)
-	if err != nil {
-		return nil, err
-	}
+// clouds returns the actuators of all platforms whose machines can be moved, and what
+// keeps their sessions.
+func clouds(secrets cloud.Secrets) (cloud.Registry, func(context.Context) error) {
 	vcenters := vsphere.New(secrets)
-	to["aws"], to["azure"], to["gcp"], to["vsphere"] = aws.New(secrets), azure.New(secrets, nil), gcp.New(secrets, gcp.Options{}), vcenters
-	to["baremetal"] = baremetal.New(secrets)
-	to["openstack"] = openstack.New(secrets)
-	return vcenters.Run, nil
+	return cloud.Registry{
+		"aws":       aws.New(secrets),
+		"azure":     azure.New(secrets, nil),
+		"baremetal": baremetal.New(secrets),
+		"gcp":       gcp.New(secrets, gcp.Options{}),
+		"openstack": openstack.New(secrets),
+		"vsphere":   vcenters,
+	}, vcenters.Run
 }
 
 // secretsOf reads Secrets from the API server, each time anew: a cache would hold every

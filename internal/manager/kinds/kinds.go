@@ -1,0 +1,129 @@
+// Package kinds tells which of hotspare's kinds a hub does not serve.
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/yaml"
+
+	"hotspare.io/hotspare/config"
+)
+
+// Hub tells what it serves, as a discovery client does.
+type Hub interface {
+	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// kind is a CustomResourceDefinition, as far as it matters here.
+type kind struct {
+	Metadata struct{ Name string }
+	Spec     struct {
+		Group    string
+		Names    struct{ Plural string }
+		Versions []struct {
+			Name   string
+			Served bool
+		}
+	}
+}
+
+// Missing returns the names of the CustomResourceDefinitions that the controllers need
+// and h does not serve, sorted. A version that is not served is named, too.
+func Missing(h Hub) ([]string, error) {
+	all, err := wanted()
+	if err != nil {
+		return nil, err
+	}
+	served := map[string]map[string]bool{}
+	var out []string
+	for _, k := range all {
+		for _, v := range k.Spec.Versions {
+			if !v.Served {
+				continue
+			}
+			gv := k.Spec.Group + "/" + v.Name
+			if served[gv] == nil {
+				if served[gv], err = resources(h, gv); err != nil {
+					return nil, err
+				}
+			}
+			if !served[gv][k.Spec.Names.Plural] {
+				out = append(out, fmt.Sprintf("%s (%s)", k.Metadata.Name, v.Name))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// resources are the names of what h serves of a group in a version.
+func resources(h Hub, gv string) (map[string]bool, error) {
+	out := map[string]bool{}
+	list, err := h.ServerResourcesForGroupVersion(gv)
+	if apierrors.IsNotFound(err) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking the hub for the kinds of %s: %w", gv, err)
+	}
+	for _, r := range list.APIResources {
+		out[r.Name] = true
+	}
+	return out, nil
+}
+
+// wanted reads the kinds that this program was built with.
+func wanted() ([]kind, error) {
+	files, err := fs.Glob(config.Manifests, "crd/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]kind, len(files))
+	for i, name := range files {
+		raw, err := config.Manifests.ReadFile(name)
+		if err == nil {
+			err = yaml.Unmarshal(raw, &out[i])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+// every is how often Await looks.
+const every = 2 * time.Second
+
+// Await returns when h serves all kinds, or with an error when ctx ends. Whenever that
+// changes, it tells why it still waits.
+func Await(ctx context.Context, h Hub, tell func(why string)) error {
+	var told string
+	return wait.PollUntilContextCancel(ctx, every, true, func(context.Context) (bool, error) {
+		why := waiting(Missing(h))
+		if why != "" && why != told {
+			tell(why)
+			told = why
+		}
+		return why == "", nil
+	})
+}
+
+func waiting(missing []string, err error) string {
+	switch {
+	case err != nil:
+		return err.Error()
+	case len(missing) > 0:
+		return "CustomResourceDefinitions are missing: " + strings.Join(missing, ", ") +
+			": apply config/crd of this version, or install its chart with crds.enabled=true"
+	default:
+		return ""
+	}
+}

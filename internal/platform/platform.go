@@ -1,0 +1,107 @@
+// Package platform puts together what hotspare can do on the platforms whose machines
+// are somewhere else: start and stop them, and make clusters of them in Jobs on the hub.
+package platform
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/install/job"
+)
+
+// Options say which platforms there are to be.
+type Options struct {
+	// Only are their keys in spec.platform, of those in Names. None: all of them.
+	Only []string
+	// Jobs say how clusters are made; nil: none are.
+	Jobs *job.Options
+}
+
+// Set is what can be done, by the key in spec.platform. Its registries are the
+// caller's to add to.
+type Set struct {
+	Actuators cloud.Registry
+	Executors install.Registry
+	// Tend is to run as long as the others are used: it keeps their sessions, and logs
+	// them out when its context ends.
+	Tend func(context.Context) error
+}
+
+// Names are all platforms that there can be, sorted.
+func Names() []string {
+	actuators, _ := clouds(nil)
+	names := append(slices.Collect(maps.Keys(actuators)), job.Platforms()...)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Check says what is wrong with a choice of platforms.
+func Check(only []string) error {
+	for _, name := range only {
+		if !slices.Contains(Names(), name) {
+			return fmt.Errorf("there is no platform %q: choose of %s", name, strings.Join(Names(), ", "))
+		}
+	}
+	return nil
+}
+
+// New returns what can be done from the hub that cfg reaches. It asks the hub nothing.
+func New(cfg *rest.Config, o Options) (Set, error) {
+	if err := Check(o.Only); err != nil {
+		return Set{}, err
+	}
+	secrets, err := secretsOf(cfg)
+	if err != nil {
+		return Set{}, err
+	}
+	s := Set{Executors: install.Registry{}}
+	s.Actuators, s.Tend = clouds(secrets)
+	if o.Jobs != nil {
+		if err := s.install(cfg, *o.Jobs); err != nil {
+			return Set{}, err
+		}
+	}
+	if len(o.Only) > 0 {
+		unwanted := func(name string) bool { return !slices.Contains(o.Only, name) }
+		maps.DeleteFunc(s.Actuators, func(name string, _ cloud.Power) bool { return unwanted(name) })
+		maps.DeleteFunc(s.Executors, func(name string, _ install.Executor) bool { return unwanted(name) })
+	}
+	return s, nil
+}
+
+// install adds an executor to each platform that openshift-install makes clusters on.
+func (s Set) install(cfg *rest.Config, o job.Options) error {
+	c, err := client.New(cfg, client.Options{Scheme: Scheme()})
+	if err != nil {
+		return fmt.Errorf("making a client for Jobs: %w", err)
+	}
+	executor := job.New(c, o)
+	for _, name := range job.Platforms() {
+		s.Executors[name] = executor
+	}
+	return nil
+}
+
+// Scheme has the kinds that Jobs of installers are made of.
+func Scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, batchv1.AddToScheme, authenticationv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // two kinds of one name: a mistake in this program
+		}
+	}
+	return s
+}
