@@ -21,8 +21,9 @@ help: ## Print this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 .PHONY: build
-build: ## Build bin/hotspare.
+build: ## Build bin/hotspare and bin/hotspare-manager.
 	@$(BUILD) -o bin/hotspare ./cmd/hotspare
+	@$(BUILD) -o bin/hotspare-manager ./cmd/hotspare-manager
 
 .PHONY: up
 up: build ## Build, then start everything on this machine; Ctrl-C stops it.
@@ -66,11 +67,29 @@ bin/controller-gen: tools/controller-gen/go.mod
 bin/golangci-lint: tools/golangci-lint/go.mod
 	@cd tools/golangci-lint && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+bin/helm: tools/helm/go.mod
+	@cd tools/helm && go build -ldflags '-s -w' -o ../../bin/helm helm.sh/helm/v3/cmd/helm
+
+# What of the chart is not in other files of config already.
+RENDERED := account metrics manager limits
+
+.PHONY: chart
+chart: bin/helm ## Bring the generated manifests into the chart, and what it renders into config/manager.
+	@rm -rf charts/hotspare/files
+	@mkdir -p charts/hotspare/files/rbac
+	@cp -R config/crd config/admission charts/hotspare/files/
+	@cp config/rbac/role.yaml config/rbac/pool-admin.yaml charts/hotspare/files/rbac/
+	@bin/helm lint --strict --quiet charts/hotspare
+	@{ echo '# Rendered from charts/hotspare: see make chart.'; \
+		bin/helm template hotspare charts/hotspare --namespace hotspare-system $(RENDERED:%=--show-only templates/%.yaml); \
+	} > config/manager/manager.yaml
+
 .PHONY: generate
-generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, and the pages of power states and platforms.
+generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, the chart, and the pages of power states and platforms.
 	@bin/controller-gen object paths=./api/...
 	@bin/controller-gen crd:maxDescLen=300 paths=./api/... output:crd:dir=config/crd
 	@bin/controller-gen rbac:roleName=hotspare-manager paths="./internal/controller/...;./internal/install/job/..." output:rbac:dir=config/rbac
+	@$(MAKE) --no-print-directory chart
 	@go test ./internal/power -run TestThePageOfStates -update
 	@go test ./internal/cloud/cloudtest -run TestThePageOfPlatforms -update
 
@@ -86,7 +105,7 @@ lint: bin/golangci-lint ## Lint the code.
 verify: generate lint ## Check generated files, formatting, lint and module files.
 	@bin/golangci-lint fmt --diff
 	@go mod tidy -diff
-	@git diff --exit-code -- api config docs/power-states.md docs/platforms/README.md || { echo "generated files are stale: run 'make generate' and commit the result"; exit 1; }
+	@git diff --exit-code -- api config charts docs/power-states.md docs/platforms/README.md || { echo "generated files are stale: run 'make generate' and commit the result"; exit 1; }
 
 .PHONY: clean
 clean: ## Remove what was built.

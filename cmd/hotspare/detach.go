@@ -31,6 +31,9 @@ func upDetached(cmd *cobra.Command, o up.Options) error {
 	if o.Installer != "" {
 		args = append(args, "--installer", o.Installer)
 	}
+	if o.HubOnly {
+		args = append(args, "--hub-only")
+	}
 	child := exec.Command(self, args...) //nolint:noctx // it outlives this command
 	child.Stdout, child.Stderr = said, said
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C in this terminal is not for it

@@ -51,6 +51,7 @@ func upCommand() *cobra.Command {
 		"loopback `address` that serves /metrics; port 0 is the one it had last time, else any that is free; 0 serves none")
 	cmd.Flags().StringVar(&o.Installer, "installer", "",
 		"`path` of an openshift-install that makes clusters on clouds, as processes on this machine (default: only local clusters are made)")
+	cmd.Flags().BoolVar(&o.HubOnly, "hub-only", false, "start the API alone, without controllers and local clusters: for hotspare-manager, or to look at the data")
 	cmd.Flags().BoolVar(&detach, "detach", false, "return when it is ready, and let it run in the background")
 	return cmd
 }

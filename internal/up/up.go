@@ -50,6 +50,9 @@ type Options struct {
 	// Installer is an openshift-install that makes clusters of other platforms, with
 	// hotspare as the program of its pods. Empty: only local clusters are made.
 	Installer string
+	// HubOnly leaves out the controllers and the local platform: hotspare-manager is to
+	// run beside it.
+	HubOnly bool
 	// Progress is told of each step; nil is nobody.
 	Progress func(step string)
 
@@ -84,6 +87,9 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 
+	if o.HubOnly {
+		o.MetricsAddress = "0" // they are of the controllers
+	}
 	if o.scrapes, err = metrics.Listen(metricsPath(o.Dir), o.MetricsAddress); err != nil {
 		return err
 	}
@@ -149,6 +155,13 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 	}
 	if err := defaults(ctx, admin); err != nil {
 		return err
+	}
+	if o.HubOnly {
+		announce(o.Dir, h, ready)
+		return together(ctx,
+			func(ctx context.Context) error { return watch(ctx, h) },
+			func(ctx context.Context) error { return runInstallers(ctx, o, h) },
+		)
 	}
 	o.Progress("starting the local platform and the controllers")
 	store, err := local.Open(filepath.Join(o.Dir, "machines"), o.Machine)

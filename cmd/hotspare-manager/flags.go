@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/internal/platform"
+)
+
+// flags are those of the command. What a pod knows of itself is in its environment.
+type flags struct {
+	kubeconfig string
+
+	elect     bool
+	namespace string
+
+	health, metrics, certificates string
+
+	platforms     []string
+	image         string
+	installer     string
+	installerUser int64
+
+	format    string
+	verbosity int
+}
+
+// The environment of a pod: see the chart.
+const (
+	podNamespace = "POD_NAMESPACE"
+	podName      = "POD_NAME"
+)
+
+// off, as an address, is nowhere.
+const off = "0"
+
+// anyUser leaves the user of installers' pods to the hub and the image.
+const anyUser = -1
+
+func (f *flags) add(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that tells how to reach the hub (default: $KUBECONFIG, else the cluster that this runs in)")
+	set.BoolVar(&f.elect, "leader-elect", true, "let replicas agree on one that acts; without it this one acts, whoever else does")
+	set.StringVar(&f.namespace, "leader-elect-namespace", cmp.Or(os.Getenv(podNamespace), "hotspare-system"), "`namespace` of the Lease hotspare-manager")
+	set.StringVar(&f.health, "health-bind-address", ":8081", "`address` that serves /healthz and /readyz; 0 serves none")
+	set.StringVar(&f.metrics, "metrics-bind-address", ":8443",
+		"`address` that serves /metrics by https, to whoever the hub lets get it; 0 serves none")
+	set.StringVar(&f.certificates, "metrics-cert-dir", "", "`folder` with tls.crt and tls.key for metrics, read again when they change (default: one made at start, signed by nobody)")
+	set.StringSliceVar(&f.platforms, "platforms", nil, "platforms to work with (default: all): "+strings.Join(platform.Names(), ","))
+	set.StringVar(&f.image, "image", "", "`image` with this program, for Jobs that make clusters (default: that of container manager of the pod $POD_NAME; none: no clusters are made)")
+	set.StringVar(&f.installer, "installer-image", "", "`image` with the openshift-install of all clusters (default: that of each cluster's release)")
+	set.Int64Var(&f.installerUser, "installer-user", anyUser, "`uid` of installers' pods (default: what the hub or the image chooses)")
+	set.StringVar(&f.format, "log-format", "text", "text or json")
+	set.IntVarP(&f.verbosity, "verbosity", "v", 0, "how much to log: 0 what has happened, 1 decisions, 2 details")
+}
+
+// check says what is wrong with the flags.
+func (f *flags) check() error {
+	var errs []error
+	if err := platform.Check(f.platforms); err != nil {
+		errs = append(errs, fmt.Errorf("--platforms: %w", err))
+	}
+	for flag, address := range map[string]string{"health": f.health, "metrics": f.metrics} {
+		if _, _, err := net.SplitHostPort(address); err != nil && address != off {
+			errs = append(errs, fmt.Errorf("--%s-bind-address %q is no address: give one with a port, such as 127.0.0.1:8081, or 0 for none", flag, address))
+		}
+	}
+	if f.elect && f.namespace == "" {
+		errs = append(errs, errors.New("--leader-elect-namespace is empty: name the namespace of the Lease"))
+	}
+	if f.installerUser < anyUser || f.installerUser == 0 {
+		errs = append(errs, fmt.Errorf("--installer-user is %d: give the uid of a user other than root", f.installerUser))
+	}
+	if f.format != "text" && f.format != "json" {
+		errs = append(errs, fmt.Errorf("--log-format is %q: choose text or json", f.format))
+	}
+	if f.verbosity < 0 {
+		errs = append(errs, fmt.Errorf("--verbosity is %d: give 0 or more", f.verbosity))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,83 @@
+// Command hotspare-manager is hotspare's controllers on a hub that is there already.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/internal/install/job/pod"
+	"hotspare.io/hotspare/internal/version"
+)
+
+const long = `Run hotspare's controllers on a hub that is there already.
+
+The hub is found by --kubeconfig, else by $KUBECONFIG, else it is the cluster that
+this runs in. It needs hotspare's CustomResourceDefinitions: without them the manager
+is not ready, and says at /readyz which are missing.
+
+Several may run: one leads, the others wait for its Lease and serve probes and the
+metrics of their own process. docs/operate/install.md tells more.
+
+Exit codes: 0 when told to stop, 1 failed (the Lease lost, among others), 2 wrong usage.`
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	err := command().ExecuteContext(ctx)
+	var wrong *usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &wrong):
+		fmt.Fprintf(os.Stderr, "error: %v\n  see: hotspare-manager --help\n", err)
+		return 2
+	default:
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+		return 1
+	}
+}
+
+// usageError is a mistake in how the program was called.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func command() *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:           "hotspare-manager",
+		Short:         "Run hotspare's controllers on a hub",
+		Long:          long,
+		Version:       version.Get(),
+		Args:          noArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return &usageError{err}
+			}
+			return f.run(cmd.Context(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.SetVersionTemplate("hotspare-manager {{.Version}}\n")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	f.add(cmd)
+	cmd.AddCommand(pod.Command(pod.Here()))
+	return cmd
+}
+
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return &usageError{fmt.Errorf("there is no command %q", args[0])}
+	}
+	return nil
+}

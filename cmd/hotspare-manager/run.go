@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"hotspare.io/hotspare/internal/manager"
+	"hotspare.io/hotspare/internal/manager/kinds"
+	"hotspare.io/hotspare/internal/manager/probe"
+	"hotspare.io/hotspare/internal/platform"
+	"hotspare.io/hotspare/internal/version"
+)
+
+// answerLimit is how long the hub may take to say what kinds it has.
+const answerLimit = 10 * time.Second
+
+// run serves probes, and runs the controllers when the hub has their kinds. It returns
+// nil when ctx has ended and all has stopped.
+func (f *flags) run(ctx context.Context, out io.Writer) error {
+	log := f.logger(out)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+	log.Info("started", "version", version.Get())
+
+	cfg, err := f.connect()
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var p probe.Probe
+	probes := make(chan error, 1)
+	l, err := listen(log, "probes", f.health)
+	if err != nil {
+		return err
+	}
+	go func() {
+		probes <- answer(ctx, &p, l)
+		stop() // nobody would know how this is
+	}()
+	err = f.control(ctx, log, cfg, &p)
+	stop()
+	return errors.Join(err, <-probes)
+}
+
+// answer serves probes until ctx ends; nobody asks without a listener.
+func answer(ctx context.Context, p *probe.Probe, l net.Listener) error {
+	if l == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return p.Serve(ctx, l)
+}
+
+// control runs the controllers until ctx ends, or the Lease is lost.
+func (f *flags) control(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) error {
+	if err := awaitKinds(ctx, log, cfg, p); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop before it began
+		}
+		return err
+	}
+	p.Unready("reading what there is on the hub")
+	mgr, err := f.build(ctx, log, cfg)
+	if err != nil {
+		return err
+	}
+	go func() {
+		if mgr.GetCache().WaitForCacheSync(ctx) {
+			p.Ready()
+		}
+		<-ctx.Done()
+		p.Unready("stopping")
+	}()
+	go func() {
+		select {
+		case <-mgr.Elected():
+			log.Info("leads")
+		case <-ctx.Done():
+		}
+	}()
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the controllers: %w", err)
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// awaitKinds waits until the hub has the kinds that the controllers work with.
+func awaitKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) error {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = answerLimit
+	hub, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("making a client of the hub: %w", err)
+	}
+	p.Unready("asking the hub for its kinds")
+	return kinds.Await(ctx, hub, func(why string) {
+		log.Info("waiting for the hub", "why", why)
+		p.Unready(why)
+	})
+}
+
+// build makes the manager.
+func (f *flags) build(ctx context.Context, log logr.Logger, cfg *rest.Config) (ctrl.Manager, error) {
+	jobs, err := f.jobs(ctx, log, cfg)
+	if err != nil {
+		return nil, err
+	}
+	set, err := platform.New(cfg, platform.Options{Only: f.platforms, Jobs: jobs})
+	if err != nil {
+		return nil, err
+	}
+	one := manager.Replica{}
+	if f.elect {
+		one.LeaseNamespace = f.namespace
+	}
+	watcher, err := f.watched(log, cfg, &one)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := manager.NewReplica(ctx, cfg, manager.Platforms{Executors: set.Executors, Actuators: set.Actuators}, one)
+	if err != nil {
+		return nil, err
+	}
+	if watcher != nil {
+		if err := mgr.Add(watcher); err != nil {
+			return nil, err
+		}
+	}
+	return mgr, mgr.Add(crmanager.RunnableFunc(set.Tend))
+}
+
+// connect finds the hub.
+func (f *flags) connect() (*rest.Config, error) {
+	path := f.kubeconfig
+	if path == "" {
+		path = os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	}
+	var cfg *rest.Config
+	var err error
+	if path == "" {
+		cfg, err = rest.InClusterConfig()
+	} else {
+		cfg, err = clientcmd.BuildConfigFromFlags("", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the hub (see --kubeconfig): %w", err)
+	}
+	cfg.UserAgent = "hotspare-manager/" + version.Get()
+	return cfg, nil
+}
+
+// listen listens on an address, and tells where that is; nil if that is nowhere.
+func listen(log logr.Logger, what, address string) (net.Listener, error) {
+	if address == off {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening for %s: %w", what, err)
+	}
+	log.Info("serving", "what", what, "address", l.Addr().String())
+	return l, nil
+}
+
+func (f *flags) logger(out io.Writer) logr.Logger {
+	o := &slog.HandlerOptions{Level: slog.Level(-f.verbosity)}
+	if f.format == "json" {
+		return logr.FromSlogHandler(slog.NewJSONHandler(out, o))
+	}
+	return logr.FromSlogHandler(slog.NewTextHandler(out, o))
+}
