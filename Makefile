@@ -79,9 +79,9 @@ chart: bin/helm ## Bring the generated manifests into the chart, and what it ren
 	@mkdir -p charts/hotspare/files/rbac
 	@cp -R config/crd config/admission charts/hotspare/files/
 	@cp config/rbac/role.yaml config/rbac/pool-admin.yaml charts/hotspare/files/rbac/
-	@bin/helm lint --strict --quiet charts/hotspare
+	@bin/helm lint --strict --quiet --kube-version $(KUBE_VERSION) charts/hotspare
 	@{ echo '# Rendered from charts/hotspare: see make chart.'; \
-		bin/helm template hotspare charts/hotspare --namespace hotspare-system $(RENDERED:%=--show-only templates/%.yaml); \
+		bin/helm template hotspare charts/hotspare --namespace hotspare-system --kube-version $(KUBE_VERSION) $(RENDERED:%=--show-only templates/%.yaml); \
 	} > config/manager/manager.yaml
 
 .PHONY: generate
