@@ -117,7 +117,7 @@ func (h *hub) metricsAreGuarded(t *testing.T, leader, other *replica, pool strin
 	t.Helper()
 	url := leader.metrics(t) + "/metrics"
 	leader.answers(t, url, "", http.StatusUnauthorized, "Unauthorized")
-	leader.answers(t, url, "made-up", http.StatusUnauthorized, "Unauthorized")
+	leader.answers(t, url, "made-up", http.StatusInternalServerError, "Authentication failed") // as controller-runtime has it
 	leader.answers(t, url, h.token(t, account), http.StatusForbidden, "denied")
 	h.kubectl(t, "create", "serviceaccount", "scraper", "-n", system)
 	h.kubectl(t, "create", "clusterrolebinding", "scraper", "--clusterrole", "hotspare-metrics-reader", "--serviceaccount", system+":scraper")
