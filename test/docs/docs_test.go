@@ -28,7 +28,7 @@ import (
 )
 
 // elsewhere are programs that are not ours to check.
-var elsewhere = []string{"cat", "cd", "export", "git", "go", "b", "grep", "tail", "ls", "sh", "source", "curl"}
+var elsewhere = []string{"cat", "cd", "export", "git", "go", "b", "grep", "tail", "ls", "sh", "source", "curl", "helm", "podman"}
 
 func TestCommandsExist(t *testing.T) {
 	targets := makeTargets(t)
@@ -41,6 +41,8 @@ func TestCommandsExist(t *testing.T) {
 				switch {
 				case name == "hotspare":
 					err = hotspare(t, args)
+				case name == "hotspare-manager":
+					err = helped(t, name, args)
 				case name == "kubectl":
 					err = parses(cmd.NewDefaultKubectlCommand(), args)
 				case name == "make":
@@ -73,7 +75,7 @@ func hotspare(t *testing.T, args []string) error {
 		if first < 0 {
 			return parses(root, args)
 		}
-		return helped(t, args[first], slices.Delete(slices.Clone(args), first, first+1))
+		return helped(t, "hotspare", slices.Delete(slices.Clone(args), first, first+1), args[first])
 	}
 	if found.Name() == "kubectl" {
 		return parses(cmd.NewDefaultKubectlCommand(), rest)
@@ -96,11 +98,11 @@ func parses(root *cobra.Command, args []string) error {
 	return found.ValidateArgs(found.Flags().Args())
 }
 
-// helped checks flags against what the program's own help lists.
-func helped(t *testing.T, command string, args []string) error {
+// helped checks flags against what the help of a built program lists, or of its command.
+func helped(t *testing.T, program string, args []string, command ...string) error {
 	t.Helper()
-	binary := filepath.Join(top, "bin", "hotspare")
-	help, err := exec.CommandContext(t.Context(), binary, command, "--help").CombinedOutput()
+	binary := filepath.Join(top, "bin", program)
+	help, err := exec.CommandContext(t.Context(), binary, append(command, "--help")...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("running %s: %v: build it with make build", binary, err)
 	}
