@@ -107,6 +107,31 @@ verify: generate lint ## Check generated files, formatting, lint and module file
 	@go mod tidy -diff
 	@git diff --exit-code -- api config charts docs/power-states.md docs/platforms/README.md || { echo "generated files are stale: run 'make generate' and commit the result"; exit 1; }
 
+SYSTEMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+
+.PHONY: release
+release: bin/helm ## Build dist: static programs for SYSTEMS, what each is made of, the chart, checksums.
+	@rm -rf dist && mkdir -p dist
+	@set -e; for system in $(SYSTEMS); do for program in hotspare hotspare-manager; do \
+		to=dist/$$program-$${system/\//-}; echo "building $$to"; \
+		GOOS=$${system%/*} GOARCH=$${system#*/} $(BUILD) -trimpath -o $$to ./cmd/$$program; \
+		go run ./tools/sbom $$to $(VERSION) > $$to.cdx.json; \
+	done; done
+	@bin/helm package charts/hotspare --app-version $(VERSION) --destination dist >/dev/null
+	@cd dist && sha256sum * > SHA256SUMS
+	@cd dist && du -h -L --apparent-size *
+
+IMAGE          ?= hotspare.io/hotspare-manager:$(VERSION)
+ARCH           ?= $(shell go env GOARCH)
+CONTAINER_TOOL ?= podman
+CERTIFICATES   ?= /etc/ssl/certs/ca-certificates.crt
+
+.PHONY: image
+image: ## Build the image of hotspare-manager, IMAGE, with CONTAINER_TOOL.
+	@mkdir -p dist && cp $(CERTIFICATES) dist/ca-certificates.crt
+	@GOOS=linux GOARCH=$(ARCH) $(BUILD) -trimpath -o dist/hotspare-manager-linux-$(ARCH) ./cmd/hotspare-manager
+	@$(CONTAINER_TOOL) build -f Containerfile --build-arg TARGETARCH=$(ARCH) -t $(IMAGE) .
+
 .PHONY: clean
 clean: ## Remove what was built.
 	@rm -rf bin dist

@@ -32,15 +32,20 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	err := command().ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "error: %v\n", err)
+	}
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
 	var wrong *usageError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &wrong):
-		fmt.Fprintf(os.Stderr, "error: %v\n  see: hotspare-manager --help\n", err)
 		return 2
 	default:
-		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 		return 1
 	}
 }
@@ -48,6 +53,7 @@ func run() int {
 // usageError is a mistake in how the program was called.
 type usageError struct{ error }
 
+func (e *usageError) Error() string { return e.error.Error() + "\n  see: hotspare-manager --help" }
 func (e *usageError) Unwrap() error { return e.error }
 
 func command() *cobra.Command {

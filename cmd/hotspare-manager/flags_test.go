@@ -1,0 +1,79 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"hotspare.io/hotspare/internal/platform"
+)
+
+func TestWrongFlagsAreNamedWithARemedy(t *testing.T) {
+	for name, c := range map[string]struct{ args, want string }{
+		"a platform that there is not": {"--platforms=aws,local", `there is no platform "local": choose of aws,`},
+		"an address without a port":    {"--health-bind-address=8081", `--health-bind-address "8081" is no address`},
+		"metrics on no address":        {"--metrics-bind-address=x", `--metrics-bind-address "x" is no address`},
+		"no namespace for the Lease":   {"--leader-elect-namespace=", "name the namespace of the Lease"},
+		"installers as root":           {"--installer-user=0", "a user other than root"},
+		"a log of another format":      {"--log-format=xml", "choose text or json"},
+		"less than no log":             {"--verbosity=-1", "give 0 or more"},
+		"a flag that there is not":     {"--leader", "unknown flag: --leader"},
+		"a command that there is not":  {"start", `"start"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := command()
+			cmd.SetArgs([]string{c.args})
+			cmd.SetOut(io.Discard)
+			cmd.SetErr(io.Discard)
+			err := cmd.ExecuteContext(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if code := exitCode(err); code != 2 {
+				t.Errorf("exit code %d, want 2", code)
+			}
+		})
+	}
+}
+
+func TestFlagsThatAreRightAreAccepted(t *testing.T) {
+	for _, args := range []string{
+		"", "--platforms=aws,none", "--health-bind-address=0 --metrics-bind-address=0", "--leader-elect=false --leader-elect-namespace=",
+		"--installer-user=1000620000 --log-format=json -v 2",
+	} {
+		var f flags
+		cmd := command()
+		cmd.ResetFlags()
+		f.add(cmd)
+		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.check(); err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+func TestTheImageIsThatOfOurContainer(t *testing.T) {
+	pod := func(name string, containers ...corev1.Container) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{Containers: containers}}
+	}
+	c := fake.NewClientBuilder().WithScheme(platform.Scheme()).WithObjects(
+		pod("with-a-sidecar", corev1.Container{Name: "proxy", Image: "p"}, corev1.Container{Name: "manager", Image: "q/m:v1"}),
+		pod("of-another", corev1.Container{Name: "proxy", Image: "p"}),
+	).Build()
+	for name, want := range map[string]string{"with-a-sidecar": "q/m:v1", "of-another": "", "gone": ""} {
+		got, err := imageOf(t.Context(), c, types.NamespacedName{Namespace: "ns", Name: name})
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: image %q, %v; want %q", name, got, err, want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "set --image") {
+			t.Errorf("%s: %v tells no remedy", name, err)
+		}
+	}
+}
