@@ -51,9 +51,11 @@ func (f *flags) add(cmd *cobra.Command) {
 	set.StringVar(&f.health, "health-bind-address", ":8081", "`address` that serves /healthz and /readyz; 0 serves none")
 	set.StringVar(&f.metrics, "metrics-bind-address", ":8443",
 		"`address` that serves /metrics by https, to whoever the hub lets get it; 0 serves none")
-	set.StringVar(&f.certificates, "metrics-cert-dir", "", "`folder` with tls.crt and tls.key for metrics, read again when they change (default: one made at start, signed by nobody)")
+	set.StringVar(&f.certificates, "metrics-cert-dir", "",
+		"`folder` with tls.crt and tls.key for metrics, read again when they change (default: made at start, signed by nobody)")
 	set.StringSliceVar(&f.platforms, "platforms", nil, "platforms to work with (default: all): "+strings.Join(platform.Names(), ","))
-	set.StringVar(&f.image, "image", "", "`image` with this program, for Jobs that make clusters (default: that of container manager of the pod $POD_NAME; none: no clusters are made)")
+	set.StringVar(&f.image, "image", "",
+		"`image` with this program, for Jobs that make clusters (default: that of container manager of pod $POD_NAME; none: no clusters are made)")
 	set.StringVar(&f.installer, "installer-image", "", "`image` with the openshift-install of all clusters (default: that of each cluster's release)")
 	set.Int64Var(&f.installerUser, "installer-user", anyUser, "`uid` of installers' pods (default: what the hub or the image chooses)")
 	set.StringVar(&f.format, "log-format", "text", "text or json")

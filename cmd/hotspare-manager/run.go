@@ -68,10 +68,11 @@ func answer(ctx context.Context, p *probe.Probe, l net.Listener) error {
 
 // control runs the controllers until ctx ends, or the Lease is lost.
 func (f *flags) control(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) error {
-	if err := awaitKinds(ctx, log, cfg, p); err != nil {
-		if ctx.Err() != nil {
-			return nil // told to stop before it began
-		}
+	err := awaitKinds(ctx, log, cfg, p)
+	if ctx.Err() != nil {
+		return nil // told to stop before it began
+	}
+	if err != nil {
 		return err
 	}
 	p.Unready("reading what there is on the hub")

@@ -46,7 +46,7 @@ func upDetached(cmd *cobra.Command, o up.Options) error {
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "hotspare %s runs in the background (pid %d), ready in %.1fs\n", version.Get(), child.Process.Pid, time.Since(began).Seconds())
-	next(out, o.Dir)
+	next(out, o)
 	fmt.Fprintf(out, "\nhotspare down stops it; the data stays.\n")
 	return child.Process.Release()
 }

@@ -81,7 +81,7 @@ func upHere(cmd *cobra.Command, o up.Options) error {
 	o.Progress = func(step string) { fmt.Fprintf(out, "  %s\n", step) }
 	err = up.Run(cmd.Context(), o, func(url string) {
 		fmt.Fprintf(out, "ready in %.1fs: %s\n", time.Since(began).Seconds(), url)
-		next(out, o.Dir)
+		next(out, o)
 		fmt.Fprintln(out, "\nCtrl-C stops everything; the data stays.")
 	})
 	if cmd.Context().Err() != nil && err == nil {
@@ -91,8 +91,12 @@ func upHere(cmd *cobra.Command, o up.Options) error {
 }
 
 // next tells what to type next: this program, as it was called, on this hub.
-func next(out io.Writer, dir string) {
-	self := os.Args[0]
+func next(out io.Writer, o up.Options) {
+	self, dir := os.Args[0], o.Dir
+	if o.HubOnly {
+		fmt.Fprintf(out, "kubeconfig: %[1]s\n\nNext, in another terminal:\n  hotspare-manager --kubeconfig %[1]s\n", absolute(up.KubeconfigPath(dir)))
+		return
+	}
 	fmt.Fprintf(out, `kubeconfig: %s
 
 Next, in another terminal:
