@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 
@@ -26,6 +27,8 @@ type flags struct {
 	image         string
 	installer     string
 	installerUser int64
+
+	agent, server, authority string
 
 	format    string
 	verbosity int
@@ -58,6 +61,9 @@ func (f *flags) add(cmd *cobra.Command) {
 		"`image` with this program, for Jobs that make clusters (default: that of container manager of pod $POD_NAME; none: no clusters are made)")
 	set.StringVar(&f.installer, "installer-image", "", "`image` with the openshift-install of all clusters (default: that of each cluster's release)")
 	set.Int64Var(&f.installerUser, "installer-user", anyUser, "`uid` of installers' pods (default: what the hub or the image chooses)")
+	set.StringVar(&f.agent, "agent-image", "", "`image` with hotspare in its path, for agents on data planes (default: none are installed)")
+	set.StringVar(&f.server, "hub-server", "", "`URL` of the hub as data planes reach it; needed with --agent-image")
+	set.StringVar(&f.authority, "hub-ca", "", "`file` with the certificate that signed that of --hub-server (default: that by which this program knows the hub)")
 	set.StringVar(&f.format, "log-format", "text", "text or json")
 	set.IntVarP(&f.verbosity, "verbosity", "v", 0, "how much to log: 0 what has happened, 1 decisions, 2 details")
 }
@@ -72,6 +78,12 @@ func (f *flags) check() error {
 		if _, _, err := net.SplitHostPort(address); err != nil && address != off {
 			errs = append(errs, fmt.Errorf("--%s-bind-address %q is no address: give one with a port, such as 127.0.0.1:8081, or 0 for none", flag, address))
 		}
+	}
+	if u, err := url.Parse(f.server); f.server != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
+		errs = append(errs, fmt.Errorf("--hub-server %q is no address of an API: give one such as https://hub.example.com:6443", f.server))
+	}
+	if f.agent != "" && f.server == "" {
+		errs = append(errs, errors.New("--agent-image without --hub-server: tell agents where the hub is, as data planes reach it"))
 	}
 	if f.elect && f.namespace == "" {
 		errs = append(errs, errors.New("--leader-elect-namespace is empty: name the namespace of the Lease"))

@@ -2,12 +2,15 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"hotspare.io/hotspare/internal/platform"
@@ -22,6 +25,8 @@ func TestWrongFlagsAreNamedWithARemedy(t *testing.T) {
 		"installers as root":           {"--installer-user=0", "a user other than root"},
 		"a log of another format":      {"--log-format=xml", "choose text or json"},
 		"less than no log":             {"--verbosity=-1", "give 0 or more"},
+		"agents that find no way":      {"--agent-image=q/hotspare", "tell agents where the hub is"},
+		"a way that is none":           {"--hub-server=hub.example.com", `--hub-server "hub.example.com" is no address`},
 		"a flag that there is not":     {"--leader", "unknown flag: --leader"},
 		"a command that there is not":  {"start", `"start"`},
 	} {
@@ -45,6 +50,7 @@ func TestFlagsThatAreRightAreAccepted(t *testing.T) {
 	for _, args := range []string{
 		"", "--platforms=aws,none", "--health-bind-address=0 --metrics-bind-address=0", "--leader-elect=false --leader-elect-namespace=",
 		"--installer-user=1000620000 --log-format=json -v 2",
+		"--agent-image=q/hotspare --hub-server=https://hub.example.com:6443",
 	} {
 		var f flags
 		cmd := command()
@@ -56,6 +62,35 @@ func TestFlagsThatAreRightAreAccepted(t *testing.T) {
 		if err := f.check(); err != nil {
 			t.Errorf("%s: %v", args, err)
 		}
+	}
+}
+
+func TestAgentsKnowTheHubByTheCertificateThatWasNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(file, []byte("named"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := &rest.Config{Host: "https://here", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("own")}}
+	kept := &rest.Config{Host: "https://here", TLSClientConfig: rest.TLSClientConfig{CAFile: file}}
+	for name, c := range map[string]struct {
+		f          flags
+		cfg        *rest.Config
+		server, ca string
+	}{
+		"a file that was named":     {flags{server: "https://there", authority: file}, own, "https://there", "named"},
+		"else our own":              {flags{server: "https://there"}, own, "https://there", "own"},
+		"also that of a file":       {flags{server: "https://there"}, kept, "https://there", "named"},
+		"and our own way, if alone": {flags{}, own, "https://here", "own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub, err := c.f.hub(c.cfg)
+			if err != nil || hub.Server != c.server || string(hub.CA) != c.ca {
+				t.Errorf("got %s, %s, %v", hub.Server, hub.CA, err)
+			}
+		})
+	}
+	if _, err := (&flags{authority: file + ".gone"}).hub(own); err == nil {
+		t.Error("a file that is not there was accepted")
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"hotspare.io/hotspare/internal/controller/dataplane"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/manager/kinds"
 	"hotspare.io/hotspare/internal/manager/probe"
@@ -134,7 +136,11 @@ func (f *flags) build(ctx context.Context, log logr.Logger, cfg *rest.Config) (c
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := manager.NewReplica(ctx, cfg, manager.Platforms{Executors: set.Executors, Actuators: set.Actuators}, one)
+	hub, err := f.hub(cfg)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := manager.NewReplica(ctx, cfg, manager.Platforms{Executors: set.Executors, Actuators: set.Actuators, Hub: hub}, one)
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +150,23 @@ func (f *flags) build(ctx context.Context, log logr.Logger, cfg *rest.Config) (c
 		}
 	}
 	return mgr, mgr.Add(crmanager.RunnableFunc(set.Tend))
+}
+
+// hub says how agents of data planes find back, and what they run.
+func (f *flags) hub(cfg *rest.Config) (dataplane.Hub, error) {
+	hub := dataplane.Hub{Server: cmp.Or(f.server, cfg.Host), CA: cfg.CAData, Image: f.agent}
+	path := f.authority
+	if path == "" && len(hub.CA) == 0 {
+		path = cfg.CAFile
+	}
+	if path == "" {
+		return hub, nil
+	}
+	var err error
+	if hub.CA, err = os.ReadFile(path); err != nil {
+		return hub, fmt.Errorf("reading the certificate for agents (see --hub-ca): %w", err)
+	}
+	return hub, nil
 }
 
 // connect finds the hub.
