@@ -74,17 +74,7 @@ func (f *flags) check() error {
 	if err := platform.Check(f.platforms); err != nil {
 		errs = append(errs, fmt.Errorf("--platforms: %w", err))
 	}
-	for flag, address := range map[string]string{"health": f.health, "metrics": f.metrics} {
-		if _, _, err := net.SplitHostPort(address); err != nil && address != off {
-			errs = append(errs, fmt.Errorf("--%s-bind-address %q is no address: give one with a port, such as 127.0.0.1:8081, or 0 for none", flag, address))
-		}
-	}
-	if u, err := url.Parse(f.server); f.server != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
-		errs = append(errs, fmt.Errorf("--hub-server %q is no address of an API: give one such as https://hub.example.com:6443", f.server))
-	}
-	if f.agent != "" && f.server == "" {
-		errs = append(errs, errors.New("--agent-image without --hub-server: tell agents where the hub is, as data planes reach it"))
-	}
+	errs = append(errs, f.checkWhere(), f.checkAgents())
 	if f.elect && f.namespace == "" {
 		errs = append(errs, errors.New("--leader-elect-namespace is empty: name the namespace of the Lease"))
 	}
@@ -96,6 +86,29 @@ func (f *flags) check() error {
 	}
 	if f.verbosity < 0 {
 		errs = append(errs, fmt.Errorf("--verbosity is %d: give 0 or more", f.verbosity))
+	}
+	return errors.Join(errs...)
+}
+
+// checkWhere says what is wrong with the addresses to serve on.
+func (f *flags) checkWhere() error {
+	var errs []error
+	for flag, address := range map[string]string{"health": f.health, "metrics": f.metrics} {
+		if _, _, err := net.SplitHostPort(address); err != nil && address != off {
+			errs = append(errs, fmt.Errorf("--%s-bind-address %q is no address: give one with a port, such as 127.0.0.1:8081, or 0 for none", flag, address))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkAgents says what is wrong with what agents of data planes are told.
+func (f *flags) checkAgents() error {
+	var errs []error
+	if u, err := url.Parse(f.server); f.server != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
+		errs = append(errs, fmt.Errorf("--hub-server %q is no address of an API: give one such as https://hub.example.com:6443", f.server))
+	}
+	if f.agent != "" && f.server == "" {
+		errs = append(errs, errors.New("--agent-image without --hub-server: tell agents where the hub is, as data planes reach it"))
 	}
 	return errors.Join(errs...)
 }

@@ -70,11 +70,7 @@ func answer(ctx context.Context, p *probe.Probe, l net.Listener) error {
 
 // control runs the controllers until ctx ends, or the Lease is lost.
 func (f *flags) control(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) error {
-	err := awaitKinds(ctx, log, cfg, p)
-	if ctx.Err() != nil {
-		return nil // told to stop before it began
-	}
-	if err != nil {
+	if ready, err := awaitKinds(ctx, log, cfg, p); !ready || err != nil {
 		return err
 	}
 	p.Unready("reading what there is on the hub")
@@ -103,19 +99,20 @@ func (f *flags) control(ctx context.Context, log logr.Logger, cfg *rest.Config, 
 	return nil
 }
 
-// awaitKinds waits until the hub has the kinds that the controllers work with.
-func awaitKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) error {
+// awaitKinds waits until the hub has the kinds that the controllers work with; false: it
+// was told to stop before.
+func awaitKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe.Probe) (bool, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = answerLimit
 	hub, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
-		return fmt.Errorf("making a client of the hub: %w", err)
+		return false, fmt.Errorf("making a client of the hub: %w", err)
 	}
 	p.Unready("asking the hub for its kinds")
 	return kinds.Await(ctx, hub, func(why string) {
 		log.Info("waiting for the hub", "why", why)
 		p.Unready(why)
-	})
+	}), nil
 }
 
 // build makes the manager.

@@ -102,11 +102,11 @@ func wanted() ([]kind, error) {
 // every is how often Await looks.
 const every = 2 * time.Second
 
-// Await returns when h serves all kinds, or with an error when ctx ends. Whenever that
-// changes, it tells why it still waits.
-func Await(ctx context.Context, h Hub, tell func(why string)) error {
+// Await returns true when h serves all kinds, and false when ctx ends before. Whenever
+// that changes, it tells why it still waits.
+func Await(ctx context.Context, h Hub, tell func(why string)) bool {
 	var told string
-	return wait.PollUntilContextCancel(ctx, every, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, every, true, func(context.Context) (bool, error) {
 		why := waiting(Missing(h))
 		if why != "" && why != told {
 			tell(why)
@@ -114,6 +114,7 @@ func Await(ctx context.Context, h Hub, tell func(why string)) error {
 		}
 		return why == "", nil
 	})
+	return err == nil
 }
 
 func waiting(missing []string, err error) string {
