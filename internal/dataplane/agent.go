@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,11 +75,15 @@ func (s Seen) told(instanceType string) (v1alpha1.AgentPool, bool) {
 // object is gone is not listed: that goes when the agent has said that it has nothing of it.
 func (s Seen) agentInstances(st v1alpha1.DataPlaneStatus, reserve []capacity.Reserve) []v1alpha1.AgentInstance {
 	var out []v1alpha1.AgentInstance
-	for _, i := range slices.SortedFunc(slices.Values(s.here()), func(a, b *v1alpha1.ServiceInstance) int { return cmp.Compare(a.UID, b.UID) }) {
+	all := slices.SortedFunc(slices.Values(s.here()), func(a, b *v1alpha1.ServiceInstance) int { return cmp.Compare(a.UID, b.UID) })
+	// Who is listed stays so, if there are more than can be.
+	slices.SortStableFunc(all, func(a, b *v1alpha1.ServiceInstance) int { return s.rank(a) - s.rank(b) })
+	for _, i := range all {
 		if i.Status.Units > 0 {
 			out = append(out, s.agentInstance(st, i))
 		}
 	}
+	slices.SortFunc(out[:min(len(out), mostInstances)], func(a, b v1alpha1.AgentInstance) int { return cmp.Compare(a.UID, b.UID) })
 	out = append(out, s.refused()...)
 	for _, r := range reserve {
 		out = append(out, v1alpha1.AgentInstance{
@@ -87,6 +92,23 @@ func (s Seen) agentInstances(st v1alpha1.DataPlaneStatus, reserve []capacity.Res
 		})
 	}
 	return out[:min(len(out), mostInstances)]
+}
+
+// rank is what an instance is sorted by: those that the agent knows come first.
+func (s Seen) rank(i *v1alpha1.ServiceInstance) int {
+	if s.listed(string(i.UID)) {
+		return 0
+	}
+	return 1
+}
+
+// crowd tells of instances for which the agent's list has no room.
+func (s Seen) crowd() string {
+	over := len(s.here()) - mostInstances
+	if over <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Its agent can be told of %d instances, and it has %d more: delete some, and set spec.schedulable to false.", mostInstances, over)
 }
 
 // refused are those that have lost their place here, and of which something may be left:

@@ -211,6 +211,15 @@ func TestAListIsBounded(t *testing.T) {
 	if n := len(a.Spec.Instances); n != 1000 || a.Spec.Instances[999].UID != string(types.UID("uid-i0999")) {
 		t.Errorf("%d are listed", n)
 	}
+	late := seen(append(all, instance("a-late-one"))...)
+	late.Agent = a
+	p := dataplane.Decide(late)
+	if again := told(p); again != nil {
+		t.Error("one that came late has taken the place of another")
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.DataPlaneReady); !strings.Contains(c.Message, "told of 1000 instances, and it has 4 more") {
+		t.Errorf("it says %s", c.Message)
+	}
 }
 
 func TestWhatARefusedStepLeaves(t *testing.T) {

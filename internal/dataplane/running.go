@@ -231,7 +231,7 @@ func (s Seen) tell(p *Plan, but string) {
 	case s.Plane.Spec.Schedulable != nil && !*s.Plane.Spec.Schedulable:
 		s.not(p, v1alpha1.ReasonUnschedulable, "spec.schedulable is false: it gets no more instances.")
 	default:
-		s.ready(&p.Status, metav1.ConditionTrue, string(v1alpha1.PhaseReady), strings.TrimSpace(words[v1alpha1.PhaseReady]+s.unlisted()+" "+but))
+		s.ready(&p.Status, metav1.ConditionTrue, string(v1alpha1.PhaseReady), strings.TrimSpace(words[v1alpha1.PhaseReady]+s.crowd()+s.unlisted()+" "+but))
 	}
 }
 
