@@ -12,7 +12,10 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
 	"sigs.k8s.io/yaml"
 
 	"hotspare.io/hotspare/config"
@@ -85,6 +88,7 @@ func (p policy) judge(t *testing.T, object, old map[string]any) []string {
 	variables := map[string]any{}
 	given := map[string]any{
 		"object": object, "oldObject": nil, "variables": variables, "request": map[string]any{"userInfo": map[string]any{"username": "somebody"}},
+		"authorizer": library.NewAuthorizerVal(&user.DefaultInfo{Name: "somebody"}, authorizerfactory.NewAlwaysDenyAuthorizer()),
 	}
 	if old != nil {
 		given["oldObject"] = old
@@ -163,6 +167,7 @@ var expressions = sync.OnceValues(func() (*cel.Env, error) {
 		EnvOptions: []cel.EnvOption{
 			cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
 			cel.Variable("variables", cel.DynType), cel.Variable("request", cel.DynType),
+			cel.Variable("authorizer", library.AuthorizerType),
 		},
 	})
 	if err != nil {
