@@ -77,7 +77,14 @@ func (r Replica) serve(ctx context.Context, mgr ctrl.Manager, registry *promethe
 		}
 		return serviceinstance.Census(ctx, mgr.GetClient())
 	}
-	if err := errors.Join(registry.Register(metrics.NewGauges(look)), registry.Register(metrics.NewFleetGauges(fleet))); err != nil {
+	inventories := func() (map[types.NamespacedName]metrics.Inventory, error) {
+		if !leads(mgr) {
+			return nil, nil
+		}
+		return clusterpool.Inventories(ctx, mgr.GetClient())
+	}
+	if err := errors.Join(registry.Register(metrics.NewGauges(look)), registry.Register(metrics.NewFleetGauges(fleet)),
+		registry.Register(metrics.NewInventoryGauges(inventories))); err != nil {
 		return err
 	}
 	handler := metrics.Handler(registry, runtimemetrics.Registry)

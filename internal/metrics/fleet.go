@@ -24,6 +24,8 @@ type Fleet struct {
 	// DataPlanes and Instances are how many there are in each phase.
 	DataPlanes map[v1alpha1.DataPlanePhase]int
 	Instances  map[v1alpha1.InstancePhase]int
+	// Silent is how many of the data planes have an agent that has fallen silent.
+	Silent int
 }
 
 // FleetGauges measures regions at each scrape.
@@ -44,6 +46,10 @@ var (
 		[]string{fleetNamespace, fleetRegion, "phase"}, nil)
 	instancesDesc = prometheus.NewDesc("hotspare_fleet_instances", "ServiceInstances of the region. Each is in one phase.",
 		[]string{fleetNamespace, fleetRegion, "phase"}, nil)
+	silentDesc = prometheus.NewDesc("hotspare_fleet_silent_data_planes", "Data planes of the region whose agent has fallen silent.",
+		[]string{fleetNamespace, fleetRegion}, nil)
+	decisionDesc = prometheus.NewDesc("hotspare_fleet_decision", "1 for what was decided last about making a data plane of the type, and why.",
+		[]string{fleetNamespace, fleetRegion, "type", "action", "reason"}, nil)
 )
 
 // All phases: a gauge that is zero is told, too.
@@ -59,7 +65,7 @@ var (
 
 // Describe tells of every gauge.
 func (g *FleetGauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{unitsDesc, planesDesc, instancesDesc} {
+	for _, d := range []*prometheus.Desc{unitsDesc, planesDesc, instancesDesc, silentDesc, decisionDesc} {
 		ch <- d
 	}
 }
@@ -79,7 +85,11 @@ func (g *FleetGauges) Collect(ch chan<- prometheus.Metric) {
 			for _, state := range slices.Sorted(maps.Keys(units)) {
 				set(unitsDesc, int(units[state]), t.Name, state)
 			}
+			if d := t.Decision; d != nil {
+				set(decisionDesc, 1, t.Name, d.Action, d.Reason)
+			}
 		}
+		set(silentDesc, f.Silent)
 		for _, phase := range planePhases {
 			set(planesDesc, f.DataPlanes[phase], string(phase))
 		}

@@ -18,9 +18,10 @@ var use1 = types.NamespacedName{Namespace: "fleet", Name: "use1"}
 
 func lively() metrics.Fleet {
 	return metrics.Fleet{
-		Types:      []v1alpha1.RegionTypeStatus{{Name: "standard", MaxUnits: 12, UsedUnits: 7, FreeUnits: 5, PendingUnits: 2}},
+		Types:      []v1alpha1.RegionTypeStatus{{Name: "standard", MaxUnits: 12, UsedUnits: 7, FreeUnits: 5, PendingUnits: 2, Decision: &v1alpha1.ScalingDecision{Action: "Create", Reason: "BelowSlack"}}},
 		DataPlanes: map[v1alpha1.DataPlanePhase]int{v1alpha1.PhaseReady: 2, v1alpha1.PhaseFailed: 1},
 		Instances:  map[v1alpha1.InstancePhase]int{v1alpha1.InstanceReady: 6, v1alpha1.InstancePending: 1},
+		Silent:     1,
 	}
 }
 
@@ -29,6 +30,8 @@ hotspare_fleet_units{namespace="fleet",region="use1",state="max",type="standard"
 hotspare_fleet_units{namespace="fleet",region="use1",state="used",type="standard"} 7
 hotspare_fleet_units{namespace="fleet",region="use1",state="free",type="standard"} 5
 hotspare_fleet_units{namespace="fleet",region="use1",state="pending",type="standard"} 2
+hotspare_fleet_decision{action="Create",namespace="fleet",reason="BelowSlack",region="use1",type="standard"} 1
+hotspare_fleet_silent_data_planes{namespace="fleet",region="use1"} 1
 hotspare_fleet_data_planes{namespace="fleet",phase="Accepted",region="use1"} 0
 hotspare_fleet_data_planes{namespace="fleet",phase="Provisioning",region="use1"} 0
 hotspare_fleet_data_planes{namespace="fleet",phase="Provisioned",region="use1"} 0
@@ -61,7 +64,7 @@ func TestRegionsThatCannotBeReadDoNotHideOthers(t *testing.T) {
 		return map[types.NamespacedName]metrics.Fleet{use1: lively()}, errors.New("reading FleetRegion fleet/odd: no such thing")
 	}))
 	families, err := reg.Gather()
-	if err == nil || !strings.Contains(err.Error(), "fleet/odd") || len(families) != 3 {
+	if err == nil || !strings.Contains(err.Error(), "fleet/odd") || len(families) != 5 {
 		t.Errorf("%d metrics, %v", len(families), err)
 	}
 }

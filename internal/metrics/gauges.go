@@ -43,6 +43,7 @@ var (
 
 	membersDesc = describe("hotspare_pool_members", "Clusters of the pool. Each is in one phase.", "phase")
 	claimsDesc  = describe("hotspare_pool_claims", "Claims on the pool. Each is in one state.", "state")
+	powerDesc   = describe("hotspare_pool_clusters", "Installed clusters of the pool, claimed ones too, by their power.", "power")
 	oldestDesc  = describe("hotspare_pool_oldest_waiting_claim_seconds", "How long the oldest waiting claim has waited; 0 when none waits.")
 
 	sizeDesc          = describe("hotspare_pool_size", "The pool's spec.size.")
@@ -54,13 +55,15 @@ var (
 // phases are all of them: a gauge that is zero is told, too.
 var phases = []pool.Phase{pool.Deleting, pool.Removed, pool.Claimed, pool.Broken, pool.Installing, pool.Standby, pool.Assignable, pool.Unreadable}
 
+var powers = []pool.Powered{pool.PowerUp, pool.PowerStarting, pool.PowerDown, pool.PowerFailing}
+
 // Describe tells of every gauge.
 func (g *Gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range ofPhase {
 		ch <- d
 	}
 	for _, d := range []*prometheus.Desc{
-		claimedDesc, unclaimedDesc, staleDesc, membersDesc, claimsDesc, oldestDesc,
+		claimedDesc, unclaimedDesc, staleDesc, membersDesc, powerDesc, claimsDesc, oldestDesc,
 		sizeDesc, runningDesc, maxSizeDesc, maxConcurrentDesc,
 	} {
 		ch <- d
@@ -90,6 +93,10 @@ func tell(s pool.Snapshot, set func(d *prometheus.Desc, value float64, more ...s
 	set(staleDesc, float64(c.Stale))
 	for _, phase := range phases {
 		set(membersDesc, float64(c.Members[phase]), string(phase))
+	}
+	power := s.Powers()
+	for _, p := range powers {
+		set(powerDesc, float64(power[p]), string(p))
 	}
 	set(claimsDesc, float64(c.Waiting), "waiting")
 	set(claimsDesc, float64(c.Served), "served")

@@ -66,6 +66,10 @@ hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="i
 hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="marked"} 1
 hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="standby"} 2
 hotspare_pool_members{clusterpool_name="dev",clusterpool_namespace="ci",phase="unreadable"} 0
+hotspare_pool_clusters{clusterpool_name="dev",clusterpool_namespace="ci",power="failing"} 0
+hotspare_pool_clusters{clusterpool_name="dev",clusterpool_namespace="ci",power="hibernating"} 0
+hotspare_pool_clusters{clusterpool_name="dev",clusterpool_namespace="ci",power="running"} 4
+hotspare_pool_clusters{clusterpool_name="dev",clusterpool_namespace="ci",power="starting"} 2
 hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="deleting"} 1
 hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="served"} 1
 hotspare_pool_claims{clusterpool_name="dev",clusterpool_namespace="ci",state="waiting"} 2
@@ -91,8 +95,8 @@ func TestGaugesOfAPool(t *testing.T) {
 				t.Errorf("%s, but the pool is empty", line)
 			}
 		}
-		if len(series(t, reg)) != 22 {
-			t.Errorf("an empty pool has %d series, want 22: zero is a value", len(series(t, reg)))
+		if len(series(t, reg)) != 26 {
+			t.Errorf("an empty pool has %d series, want 26: zero is a value", len(series(t, reg)))
 		}
 	})
 	t.Run("B25: a pool that is gone has no gauges", func(t *testing.T) {
@@ -112,7 +116,7 @@ func TestPoolsThatCannotBeReadDoNotHideOthers(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "ci/odd") {
 		t.Errorf("the error is %v, want the pool's", err)
 	}
-	if len(families) != 14 {
-		t.Errorf("%d metrics, want the 14 of the other pool", len(families))
+	if len(families) != 15 {
+		t.Errorf("%d metrics, want the 15 of the other pool", len(families))
 	}
 }

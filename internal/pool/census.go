@@ -49,3 +49,40 @@ func (s Snapshot) Census() Census {
 	}
 	return c
 }
+
+// Powered is what power an installed member has, in one word of a closed list.
+type Powered string
+
+// What members' power may be: usable, on the way there, told to hibernate, or failing
+// to do either.
+const (
+	PowerUp       Powered = "running"
+	PowerStarting Powered = "starting"
+	PowerDown     Powered = "hibernating"
+	PowerFailing  Powered = "failing"
+)
+
+// Powers counts the installed members by their power, claimed ones too. Dying members
+// are left out, for nobody starts or stops them any more, and unreadable ones.
+func (s Snapshot) Powers() map[Powered]int {
+	out := map[Powered]int{}
+	for _, m := range s.Members {
+		if m.Installed && !m.Deleting && m.Unreadable == "" {
+			out[m.powered()]++
+		}
+	}
+	return out
+}
+
+func (m Member) powered() Powered {
+	switch {
+	case m.Running:
+		return PowerUp
+	case m.PowerFailed || m.MachinesFailed:
+		return PowerFailing
+	case m.Wanted == Hibernating:
+		return PowerDown
+	default:
+		return PowerStarting
+	}
+}

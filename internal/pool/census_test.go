@@ -113,3 +113,26 @@ func TestCausesOfReplacement(t *testing.T) {
 		})
 	}
 }
+
+func TestPowersCountWhatIsInstalledAndStays(t *testing.T) {
+	member := func(change func(*pool.Member)) pool.Member {
+		m := pool.Member{Installed: true, Wanted: pool.Running}
+		change(&m)
+		return m
+	}
+	s := pool.Snapshot{Now: noon, Members: []pool.Member{
+		member(func(m *pool.Member) { m.Running = true }),
+		member(func(m *pool.Member) { m.Running, m.Claim = true, "x" }),
+		member(func(m *pool.Member) { m.Wanted = pool.Hibernating }),
+		member(func(m *pool.Member) { m.Wanted, m.PowerFailed = pool.Hibernating, true }),
+		member(func(m *pool.Member) { m.MachinesFailed = true }),
+		member(func(*pool.Member) {}),
+		member(func(m *pool.Member) { m.Installed = false }),
+		member(func(m *pool.Member) { m.Running, m.Deleting = true, true }),
+		member(func(m *pool.Member) { m.Running, m.Unreadable = true, "spec" }),
+	}}
+	want := map[pool.Powered]int{pool.PowerUp: 2, pool.PowerStarting: 1, pool.PowerDown: 1, pool.PowerFailing: 2}
+	if diff := cmp.Diff(want, s.Powers()); diff != "" {
+		t.Error(diff)
+	}
+}

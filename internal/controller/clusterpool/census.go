@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
@@ -66,4 +67,26 @@ func snapshotOf(ctx context.Context, c client.Reader, p *hivev1.ClusterPool, now
 		return pool.Snapshot{}, err
 	}
 	return o.Snapshot(books, now)
+}
+
+// Inventories counts the entries of the inventory of every pool that has one, as the
+// pool's status tells of them.
+func Inventories(ctx context.Context, c client.Reader) (map[types.NamespacedName]metrics.Inventory, error) {
+	var pools hivev1.ClusterPoolList
+	if err := c.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing pools: %w", err)
+	}
+	out := map[types.NamespacedName]metrics.Inventory{}
+	for i := range pools.Items {
+		p := &pools.Items[i]
+		if len(p.Status.Inventory) == 0 {
+			continue
+		}
+		inventory := metrics.Inventory{}
+		for _, entry := range p.Status.Inventory {
+			inventory[entry.Status]++
+		}
+		out[client.ObjectKeyFromObject(p)] = inventory
+	}
+	return out, nil
 }

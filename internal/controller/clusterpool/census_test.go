@@ -13,6 +13,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
+	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/pool"
 )
 
@@ -62,6 +63,24 @@ func TestSnapshotsAreThoseOfEachPool(t *testing.T) {
 		{Namespace: "pools", Name: "q"}: {1, 0, 1, map[pool.Phase]int{pool.Standby: 1}},
 	}
 	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestInventoriesAreThoseOfPoolsThatHaveOne(t *testing.T) {
+	p, q := newPool(3, 1), newPool(1, 0)
+	q.Name = "q"
+	p.Status.Inventory = map[string]hivev1.InventoryEntryStatus{
+		"a": {Status: hivev1.InventoryReserved}, "b": {Status: hivev1.InventoryMissing}, "c": {Status: hivev1.InventoryMissing},
+	}
+	got, err := clusterpool.Inventories(t.Context(), cacheOf(t, p, q))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[types.NamespacedName]metrics.Inventory{
+		{Namespace: "pools", Name: "p"}: {hivev1.InventoryReserved: 1, hivev1.InventoryMissing: 2},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }

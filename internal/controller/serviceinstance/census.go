@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,6 +52,9 @@ func Census(ctx context.Context, c client.Reader) (map[types.NamespacedName]metr
 		for n := range planes.Items {
 			if dp := &planes.Items[n]; dp.Namespace == r.Namespace && placeOf(dp) == placeOf(r) {
 				f.DataPlanes[cmp.Or(dp.Status.Phase, v1alpha1.PhaseAccepted)]++
+				if meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive) {
+					f.Silent++
+				}
 			}
 		}
 		out[client.ObjectKeyFromObject(r)] = f

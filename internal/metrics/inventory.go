@@ -1,0 +1,46 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// Inventory is how many entries of a pool's inventory have each status.
+type Inventory map[hivev1.InventoryStatus]int
+
+// InventoryGauges measures inventories at each scrape.
+type InventoryGauges struct {
+	look func() (map[types.NamespacedName]Inventory, error)
+}
+
+// NewInventoryGauges makes gauges of the inventories that look shows: those of all pools
+// that have one.
+func NewInventoryGauges(look func() (map[types.NamespacedName]Inventory, error)) *InventoryGauges {
+	return &InventoryGauges{look}
+}
+
+// All statuses: a gauge that is zero is told, too.
+var inventoryStatuses = []hivev1.InventoryStatus{
+	hivev1.InventoryAvailable, hivev1.InventoryReserved, hivev1.InventoryBrokenByConfiguration, hivev1.InventoryBrokenByCloud,
+	hivev1.InventoryMissing, hivev1.InventoryUnavailable, hivev1.InventoryToBeDeleted, hivev1.InventoryToBeUpdated,
+}
+
+var inventoryDesc = describe("hotspare_pool_inventory", "Entries of the pool's inventory. Each has one status.", "status")
+
+// Describe tells of every gauge.
+func (g *InventoryGauges) Describe(ch chan<- *prometheus.Desc) { ch <- inventoryDesc }
+
+// Collect looks, and tells what it has seen.
+func (g *InventoryGauges) Collect(ch chan<- prometheus.Metric) {
+	pools, err := g.look()
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
+	}
+	for p, inventory := range pools {
+		for _, status := range inventoryStatuses {
+			ch <- prometheus.MustNewConstMetric(inventoryDesc, prometheus.GaugeValue, float64(inventory[status]), p.Namespace, p.Name, string(status))
+		}
+	}
+}
