@@ -80,6 +80,7 @@ chart: bin/helm ## Bring the generated manifests into the chart, and what it ren
 	@cp -R config/crd config/admission charts/hotspare/files/
 	@cp config/rbac/role.yaml config/rbac/pool-admin.yaml charts/hotspare/files/rbac/
 	@bin/helm lint --strict --quiet --kube-version $(KUBE_VERSION) charts/hotspare
+	@bin/helm lint --strict --quiet --kube-version $(KUBE_VERSION) --set dashboards.enabled=true,alerts.enabled=true charts/hotspare
 	@{ echo '# Rendered from charts/hotspare: see make chart.'; \
 		bin/helm template hotspare charts/hotspare --namespace hotspare-system --kube-version $(KUBE_VERSION) $(RENDERED:%=--show-only templates/%.yaml); \
 	} > config/manager/manager.yaml
