@@ -9,10 +9,10 @@ import (
 )
 
 // vector is what is known of the value of a PromQL expression: its labels, the type of
-// the metric that it is nothing but, or that it is a number.
+// the metric that it is a range of, or that it is a number.
 type vector struct {
 	labels map[string]bool
-	kind   string
+	ranges string
 	number bool
 }
 
@@ -31,7 +31,7 @@ type promql struct {
 
 var promToken = regexp.MustCompile(`\$?[a-zA-Z_][a-zA-Z0-9_:]*|[0-9.]+[a-z]*|"[^"]*"|[=!<>]=|=~|!~|\[[^\]]+\]|\S`)
 
-// functions keep the labels of their vector; of those with a type, that is what they are for.
+// functions keep the labels of their vector; those with a type take a range of that type.
 var functions = map[string]string{
 	"rate": "counter", "increase": "counter", "avg_over_time": "gauge", "sum_over_time": "gauge", "max_over_time": "gauge",
 	"clamp_min": "", "clamp_max": "",
@@ -49,7 +49,7 @@ func (q *promql) check(expr string) (labels map[string]bool, err error) {
 			err = fmt.Errorf("%s in %q", string(fault), expr)
 		}
 	}()
-	v := q.expression()
+	v := q.instant()
 	if len(q.rest) > 0 {
 		fail("%q is not understood", q.rest[0])
 	}
@@ -91,6 +91,9 @@ var operators = []string{"+", "-", "*", "/", "==", "!=", ">", "<", ">=", "<=", "
 // expression takes operators from left to right: for labels their precedence does not matter.
 func (q *promql) expression() vector {
 	left := q.operand()
+	if left.ranges != "" {
+		return left
+	}
 	for slices.Contains(operators, q.peek()) {
 		op := q.next()
 		var on []string
@@ -99,9 +102,21 @@ func (q *promql) expression() vector {
 			on = q.names()
 		}
 		right := q.operand()
+		if right.ranges != "" {
+			fail("a range stands right of %s", op)
+		}
 		left = combine(op, left, right, on)
 	}
 	return left
+}
+
+// instant is an expression that is no range.
+func (q *promql) instant() vector {
+	v := q.expression()
+	if v.ranges != "" {
+		fail("a range of %s stands where values should", v.ranges)
+	}
+	return v
 }
 
 // combine refuses sides that never match: then there is no result, and no error either.
@@ -143,9 +158,9 @@ func (q *promql) operand() vector {
 	_, keeps := functions[t]
 	switch {
 	case t == "(":
-		v := q.expression()
+		v := q.instant()
 		q.want(")")
-		return v
+		return q.subquery(v)
 	case t[0] >= '0' && t[0] <= '9':
 		return vector{number: true}
 	case slices.Contains([]string{"sum", "max", "min", "avg", "count"}, t):
@@ -165,7 +180,7 @@ func (q *promql) aggregate(op string) vector {
 		by = q.names()
 	}
 	q.want("(")
-	in := q.expression()
+	in := q.instant()
 	q.want(")")
 	for _, l := range by {
 		if !in.labels[l] {
@@ -173,7 +188,18 @@ func (q *promql) aggregate(op string) vector {
 		}
 		out.labels[l] = true
 	}
-	return out
+	return q.subquery(out)
+}
+
+// subquery looks at the values of an expression over a time, as at a gauge.
+func (q *promql) subquery(v vector) vector {
+	if strings.HasPrefix(q.peek(), "[") {
+		if !strings.Contains(q.next(), ":") {
+			fail("the range of an expression needs a step")
+		}
+		v.ranges = "gauge"
+	}
+	return v
 }
 
 func (q *promql) call(name string) vector {
@@ -186,8 +212,8 @@ func (q *promql) call(name string) vector {
 		}
 	}
 	q.want(")")
-	if kind := functions[name]; kind != "" && kind != in.kind {
-		fail("%s is for a %s, and not for a %s", name, kind, in.kind)
+	if kind := functions[name]; kind != in.ranges {
+		fail("%s takes a range of %q, and not of %q", name, kind, in.ranges)
 	}
 	out := maps.Clone(in.labels)
 	switch name {
@@ -213,10 +239,12 @@ func (q *promql) selector(name string) vector {
 	}
 	if strings.HasPrefix(q.peek(), "[") {
 		q.next()
-	} else if kind == "counter" {
+		return vector{labels: q.labels[name], ranges: kind}
+	}
+	if kind == "counter" {
 		fail("%s is a counter: its rate or increase tells something, and its value nothing", name)
 	}
-	return vector{labels: q.labels[name], kind: kind}
+	return vector{labels: q.labels[name]}
 }
 
 func (q *promql) matchers(name string) {
