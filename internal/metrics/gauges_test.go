@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -118,5 +120,17 @@ func TestPoolsThatCannotBeReadDoNotHideOthers(t *testing.T) {
 	}
 	if len(families) != 15 {
 		t.Errorf("%d metrics, want the 15 of the other pool", len(families))
+	}
+}
+
+func TestGaugesOfAnInventory(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(metrics.NewInventoryGauges(func() (map[types.NamespacedName]metrics.Inventory, error) {
+		return map[types.NamespacedName]metrics.Inventory{dev: {hivev1.InventoryMissing: 2}}, nil
+	}))
+	const labels = `hotspare_pool_inventory{clusterpool_name="dev",clusterpool_namespace="ci",status=`
+	got := series(t, reg)
+	if len(got) != 8 || !slices.Contains(got, labels+`"Missing"} 2`) || !slices.Contains(got, labels+`"Available"} 0`) {
+		t.Errorf("got %v, want each of the 8 statuses once", got)
 	}
 }
