@@ -31,7 +31,7 @@ up: build ## Build, then start everything on this machine; Ctrl-C stops it.
 
 .PHONY: test
 test: build ## Run all tests.
-	go test $(RACE) -shuffle=on -timeout 15m ./...
+	go test $(RACE) -shuffle=on -timeout 20m ./...
 
 SIMS := ./internal/cloud/openstack ./internal/cloud/baremetal/... ./internal/cloud/aws/ec2test ./test/sims
 # How long the tests may take, each package and all: two minutes and a half are usual.

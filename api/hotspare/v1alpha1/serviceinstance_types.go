@@ -190,8 +190,8 @@ const (
 const FinalizerServiceInstance = "hotspare.io/service-instance"
 
 // PlacementID tells this placement of the instance from those before.
-func (i *ServiceInstance) PlacementID() string {
-	return fmt.Sprintf("%s-%d", i.UID, i.Status.Placements)
+func (o *ServiceInstance) PlacementID() string {
+	return fmt.Sprintf("%s-%d", o.UID, o.Status.Placements)
 }
 
 // ServiceInstanceList is a list of ServiceInstances.
