@@ -267,7 +267,7 @@ func (d *draft) shortage() string {
 
 func (d *draft) replaceBroken() {
 	for _, m := range d.buckets[Broken] {
-		d.replace(m, m.defect(d.Settings, d.Now), cmp.Or(m.Displaced, "it is broken"))
+		d.replace(m, m.Defect(d.Settings, d.Now), cmp.Or(m.Displaced, "it is broken"))
 	}
 }
 
@@ -307,12 +307,17 @@ func (d *draft) renew() {
 	}
 }
 
-// complete reports whether there are as many clusters as there should be, or as the
-// inventory has customizations for: a pool whose inventory is too small would keep what is
-// stale for ever.
+// complete reports whether there are as many clusters as there should be, or as many
+// spares as there ever will be: as the inventory has customizations for, or as maxSize
+// allows where that is below the size. Such a pool would keep what is stale for ever. One
+// that is short for the clusters which claims have waits until they are released.
 func (d *draft) complete() bool {
 	missing := d.demand() - d.have()
-	return missing == 0 || missing > 0 && d.room <= 0 && d.by == ByInventory && len(d.planned(Create)) == 0
+	if missing <= 0 {
+		return missing == 0
+	}
+	ever := d.by == ByInventory || d.have() >= limit(d.Settings.MaxSize)
+	return ever && d.room <= 0 && len(d.planned(Create)) == 0
 }
 
 // unclaimed returns the members of these buckets, oldest first.

@@ -94,6 +94,10 @@ type Report struct {
 	Full   bool
 	By     Limit
 	NoRoom string
+	// Short is how many clusters are wanted that this plan does not create, and Hindrance
+	// says why, in words. A pool that is being deleted wants none.
+	Short     int
+	Hindrance string
 	// Stale and Unversioned name unclaimed members that differ from the pool, or do not say; sorted.
 	Stale, Unversioned []string
 	// Left names the members that keep a deleted pool from going; sorted. Empty while the pool is not being deleted.

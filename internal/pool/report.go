@@ -25,8 +25,11 @@ func (d *draft) report() Report {
 	if r.Full {
 		r.NoRoom, r.By = d.full, d.by
 	}
+	if short := d.short(); short > 0 && !d.Settings.Deleting {
+		r.Short, r.Hindrance = short, d.hindrance()
+	}
 	r.Queue = d.queue()
-	r.Words = d.words()
+	r.Words = d.words(r)
 	return r
 }
 
@@ -45,7 +48,7 @@ func (r *Report) mark(m *Member, p Phase, s Settings) {
 }
 
 // words tells what the pool is about, what it does about it, and what hinders it.
-func (d *draft) words() string {
+func (d *draft) words(r Report) string {
 	parts := []string{d.doing()}
 	if n := len(d.waiting); n > 0 {
 		parts = append(parts, count(n, "claim")+" waiting")
@@ -53,8 +56,8 @@ func (d *draft) words() string {
 	if d.Settings.RunningCount > d.Settings.Size {
 		parts = append(parts, fmt.Sprintf("runningCount %d is above size: no more than %d will run", d.Settings.RunningCount, d.Settings.Size))
 	}
-	if short := d.short(); short > 0 && !d.Settings.Deleting {
-		parts = append(parts, fmt.Sprintf("%d short: %s", short, d.hindrance()))
+	if r.Short > 0 {
+		parts = append(parts, fmt.Sprintf("%d short: %s", r.Short, r.Hindrance))
 	}
 	return strings.Join(append(parts, d.unreadable()...), "; ")
 }

@@ -144,7 +144,7 @@ func (m Member) Phase(s Settings, now time.Time) Phase {
 	}
 }
 
-func (m Member) broken(s Settings, now time.Time) bool { return m.defect(s, now) != "" }
+func (m Member) broken(s Settings, now time.Time) bool { return m.Defect(s, now) != "" }
 
 // impatience is how long a resume may take before the next stand-by is woken
 // beside it, when the pool has no resume timeout. Resumes take three to five

@@ -274,6 +274,9 @@ func (r *Reconciler) create(ctx context.Context, s *seen, names []string) error 
 	if err := r.sure(ctx, s); err != nil {
 		return err
 	}
+	if err := r.stillSo(ctx, s); err != nil {
+		return err
+	}
 	from, err := r.material(ctx, s)
 	if err != nil {
 		return err

@@ -84,13 +84,26 @@ func (h *history) restOfBooks(p *hivev1.ClusterPool) {
 			wrong = "is it free?"
 		case !listed && e.Status != hivev1.InventoryToBeDeleted:
 			wrong = "it is not listed"
-		case e.Status == hivev1.InventoryToBeUpdated && cd != nil && cd.Spec.ClusterPoolRef.ClaimName == "" && p.Spec.MaxConcurrent == nil && len(h.lacking(p)) == 0:
+		case e.Status == hivev1.InventoryToBeUpdated && cd != nil && cd.Spec.ClusterPoolRef.ClaimName == "" && h.renews(p):
 			wrong = "it is not updated"
 		}
 		if wrong != "" {
 			h.judge.broke("in the end pool %s says of customization %s, held by %q: %+v of %q: %s", p.Name, name, holder, e, cluster, wrong)
 		}
 	}
+}
+
+// renews reports whether nothing keeps a pool from replacing what is stale: it can make
+// clusters, and is not short of spares because claims have used up its maxSize.
+func (h *history) renews(p *hivev1.ClusterPool) bool {
+	claimed := 0
+	for _, cd := range h.judge.members(p) {
+		if cd.Spec.ClusterPoolRef.ClaimName != "" {
+			claimed++
+		}
+	}
+	crowded := claimed > 0 && p.Spec.MaxSize != nil && int(*p.Spec.MaxSize) < int(p.Spec.Size)+claimed
+	return p.Spec.MaxConcurrent == nil && !crowded && len(h.lacking(p)) == 0
 }
 
 // displaced is the other cluster that has an unclaimed cluster's customization, if there is one.

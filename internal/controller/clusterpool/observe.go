@@ -24,6 +24,9 @@ type seen struct {
 	// sure is set when there is certainly no cluster of the pool beside clusters and
 	// those that the pool has recorded.
 	sure bool
+	// current is set when the API server has confirmed, in this pass, that the pool is as
+	// it was seen: by taking a write of it, or when it was asked.
+	current bool
 	// missing are the pool's dependencies that do not exist, in words.
 	missing []string
 	// customizations are those that exist of the ones that the pool has to do with, by

@@ -46,6 +46,7 @@ func (v *versions) note(p *hivev1.ClusterPool) {
 
 // wrotePool remembers the pool as it was just written.
 func (r *Reconciler) wrotePool(s *seen) {
+	s.current = true
 	r.pools.Note(s.pool.DeepCopy(), r.Clock.Now())
 	if s.sure {
 		r.newest.note(s.pool)
@@ -72,16 +73,37 @@ func (r *Reconciler) sure(ctx context.Context, s *seen) error {
 	}); err != nil {
 		return fmt.Errorf("looking for clusters of pool %s: %w", p.Name, err)
 	}
+	s.current = true
 	recorded := map[string]bool{}
 	for _, name := range p.Status.Pending {
 		recorded[name] = true
 	}
 	for _, cd := range list.Items {
-		if s.clusters[cd.Name] == nil && !recorded[cd.Name] {
+		switch seen := s.clusters[cd.Name]; {
+		case seen == nil && !recorded[cd.Name]:
 			return fault.New(fault.Conflict, fmt.Errorf("cluster %s of pool %s has not been seen yet", cd.Name, p.Name))
+		case seen != nil && seen.DeletionTimestamp == nil && cd.DeletionTimestamp != nil: // it counts against maxConcurrent
+			return fault.New(fault.Conflict, fmt.Errorf("cluster %s of pool %s has not been seen going yet", cd.Name, p.Name))
 		}
 	}
 	s.sure = true
+	return nil
+}
+
+// stillSo makes certain that the pool is as the pass has seen it. To make what was recorded
+// before, it is not enough what this process remembers: another may have led since, and
+// let the pool go.
+func (r *Reconciler) stillSo(ctx context.Context, s *seen) error {
+	if s.current {
+		return nil
+	}
+	var p hivev1.ClusterPool
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.pool), &p); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading pool %s: %w", s.pool.Name, err)
+	}
+	if p.UID != s.pool.UID || p.ResourceVersion != s.pool.ResourceVersion {
+		return fault.New(fault.Conflict, fmt.Errorf("pool %s has changed since it was seen, or is gone", s.pool.Name))
+	}
 	return nil
 }
 

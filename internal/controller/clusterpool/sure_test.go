@@ -2,6 +2,7 @@ package clusterpool_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,9 +77,13 @@ func (l *lab) restart() {
 	}
 }
 
+func (l *lab) request() ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(l.pool)}
+}
+
 func (l *lab) pass() {
 	l.t.Helper()
-	if _, err := l.pools.Reconcile(l.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(l.pool)}); err != nil {
+	if _, err := l.pools.Reconcile(l.t.Context(), l.request()); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -87,6 +93,17 @@ func (l *lab) clusters() int { return len(l.store.All(&hivev1.ClusterDeployment{
 func (l *lab) stored() *hivev1.ClusterPool {
 	p, _ := l.store.Peek(l.pool, client.ObjectKeyFromObject(l.pool)).(*hivev1.ClusterPool)
 	return p
+}
+
+// edit changes the pool as a user does; no cache shows it yet.
+func (l *lab) edit(change func(*hivev1.ClusterPoolSpec)) {
+	l.t.Helper()
+	before := l.stored().DeepCopy()
+	after := before.DeepCopy()
+	change(&after.Spec)
+	if err := l.store.Client().Patch(l.t.Context(), after, client.MergeFrom(before)); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 // counter counts lists.
@@ -102,12 +119,7 @@ func (c *counter) List(ctx context.Context, into client.ObjectList, opts ...clie
 
 func TestAProcessAsksOnceForAPoolsClusters(t *testing.T) {
 	l := newLab(t)
-	before := l.stored().DeepCopy()
-	edit := before.DeepCopy()
-	edit.Spec.Size = 40 // in batches, which the cache does not show
-	if err := l.store.Client().Patch(t.Context(), edit, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 40 }) // in batches, which the cache does not show
 	l.restart()
 	live := &counter{Reader: l.store.Client()}
 	l.pools.Live = live
@@ -147,12 +159,7 @@ func TestANewProcessThatDoesNotSeeAClusterYetMakesNoOther(t *testing.T) {
 
 func TestAClusterThatTheCacheDoesNotShowForLongIsNotMadeAgain(t *testing.T) {
 	l := newLab(t)
-	before := l.stored().DeepCopy()
-	edit := before.DeepCopy()
-	edit.Spec.Size = 2
-	if err := l.store.Client().Patch(t.Context(), edit, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 2 })
 	for range 5 {
 		l.view.Show(l.pool, 99) // the watch of clusters hangs
 		l.pass()
@@ -222,5 +229,108 @@ func TestAClaimIsNotToldOfAClusterThatIsGone(t *testing.T) {
 	got := l.store.Peek(again, client.ObjectKeyFromObject(again)).(*hivev1.ClusterClaim)
 	if got.Spec.Namespace != "" {
 		t.Errorf("it was told of %s", got.Spec.Namespace)
+	}
+}
+
+// A cluster was given away, and its claim told, by a process that is no leader any more.
+// The next one's cache shows the cluster, and not yet the claim.
+func TestAClusterIsNotTakenFromAClaimThatTheCacheDoesNotShow(t *testing.T) {
+	l := newLab(t)
+	given := l.given("x")
+	c := claim("x").(*hivev1.ClusterClaim)
+	c.Spec.Namespace = given.Name
+	if err := l.store.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	l.restart()
+	l.view.Show(l.pool, 99)
+	l.view.Show(given, 99)
+	l.pass()
+	if l.store.Peek(given, client.ObjectKeyFromObject(given)) == nil {
+		t.Fatal("the cluster is gone, and its claim is not")
+	}
+}
+
+// A pool is made smaller. Before the next process sees it, the cluster that is now one
+// too many was given away.
+func TestAClusterIsDestroyedOnlyAsItWasSeen(t *testing.T) {
+	l := newLab(t)
+	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 0 })
+	l.restart()
+	l.view.ShowAll()
+	given := l.given("x") // which the cache does not show
+	l.pass()
+	if l.store.Peek(given, client.ObjectKeyFromObject(given)) == nil {
+		t.Fatal("the cluster is gone, and had been given to a claim")
+	}
+}
+
+// given is the lab's cluster, given to a claim.
+func (l *lab) given(name string) *hivev1.ClusterDeployment {
+	l.t.Helper()
+	cd := l.store.All(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
+	l.store.Edit(l.t.Context(), cd, func() { cd.Spec.ClusterPoolRef.ClaimName = name })
+	return cd
+}
+
+// A process has recorded a name and made nothing of it yet. Another leads, lets the pool
+// go, and stops. What the first one's cache shows of the pool is its own last write.
+func TestNothingIsMadeForAPoolThatAnotherProcessLetGo(t *testing.T) {
+	l := newLab(t)
+	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 2 })
+	l.view.ShowAll()
+	whole := l.pools.Client
+	l.pools.Client = barren{whole}
+	if _, err := l.pools.Reconcile(t.Context(), l.request()); err == nil {
+		t.Fatal("a cluster was made")
+	}
+	l.view.Show(l.pool, 99)
+	first, view := l.pools, l.view
+	if err := l.store.Delete(t.Context(), l.pool, nil); err != nil {
+		t.Fatal(err)
+	}
+	l.restart()
+	for range 3 {
+		l.view.ShowAll()
+		l.pass()
+	}
+	if l.stored() != nil || l.clusters() > 0 {
+		t.Fatalf("%d clusters, pool %+v", l.clusters(), l.stored())
+	}
+	l.pools, l.view = first, view
+	l.pools.Client = whole
+	l.pass()
+	if n := l.clusters(); n > 0 {
+		t.Errorf("%d clusters of a pool that is gone", n)
+	}
+}
+
+// barren makes no clusters.
+type barren struct{ client.Client }
+
+func (b barren) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	if _, ok := o.(*hivev1.ClusterDeployment); ok {
+		return errors.New("the API server is not there")
+	}
+	return b.Client.Create(ctx, o, opts...)
+}
+
+// Somebody deletes a cluster. The next process's cache still shows it as it was, and the
+// list by which that process makes sure of the pool's clusters shows it going.
+func TestAClusterThatGoesUnseenCountsAgainstMaxConcurrent(t *testing.T) {
+	l := newLab(t)
+	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size, p.MaxConcurrent = 2, ptr.To[int32](1) })
+	cd := l.store.All(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
+	l.store.Edit(t.Context(), cd, func() {
+		cd.Spec.Installed, cd.Status.PowerState, cd.Finalizers = true, hivev1.StatusRunning, []string{hivev1.FinalizerDeprovision}
+	})
+	l.restart()
+	l.view.ShowAll()
+	if err := l.store.Delete(t.Context(), cd, nil); err != nil {
+		t.Fatal(err)
+	}
+	l.pass()
+	if n := l.clusters(); n != 1 {
+		t.Errorf("%d clusters: one goes and another is made, maxConcurrent is 1", n)
 	}
 }
