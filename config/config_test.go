@@ -78,18 +78,7 @@ func rules(t *testing.T, files ...string) []rbacv1.PolicyRule {
 	t.Helper()
 	var out []rbacv1.PolicyRule
 	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		for dec := yaml.NewYAMLOrJSONDecoder(f, 4096); ; {
-			var role rbacv1.ClusterRole
-			if err := dec.Decode(&role); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+		for _, role := range roles(t, name) {
 			if role.Name != "hotspare-metrics-reader" {
 				out = append(out, role.Rules...)
 			}
@@ -99,6 +88,27 @@ func rules(t *testing.T, files ...string) []rbacv1.PolicyRule {
 		t.Fatalf("found %d rules: this test looks in the wrong place", len(out))
 	}
 	return out
+}
+
+// roles are those in a file, whatever else is in it.
+func roles(t *testing.T, name string) (out []rbacv1.ClusterRole) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for dec := yaml.NewYAMLOrJSONDecoder(f, 4096); ; {
+		var role rbacv1.ClusterRole
+		if err := dec.Decode(&role); errors.Is(err, io.EOF) {
+			return out
+		} else if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if len(role.Rules) > 0 {
+			out = append(out, role)
+		}
+	}
 }
 
 var (

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -87,6 +88,9 @@ func TestSubjectsOfAClaimReadItsSecretsAndNoOthers(t *testing.T) { // B33, B34
 	steal := fmt.Sprintf(`{"spec":{"clusterMetadata":{"adminPasswordSecretRef":{"name":%q}}}}`, install)
 	refused(t, alice.kubectl(t, "patch", "clusterdeployment", cd.Name, "-n", cd.Namespace, "--type=merge", "-p", steal), install, "which its owner could then read")
 
+	t.Log("nor so as to use the credentials of the pool")
+	alice.keepsToHerCluster(t, cd)
+
 	t.Log("what somebody deletes is made again")
 	h.delete(t, &rbacv1.RoleBinding{ObjectMeta: ownerOf(cd)})
 	h.delete(t, &rbacv1.Role{ObjectMeta: ownerOf(cd)})
@@ -98,6 +102,54 @@ func TestSubjectsOfAClaimReadItsSecretsAndNoOthers(t *testing.T) { // B33, B34
 	alice.mayNoMore(t, "get", "secret", md.AdminKubeconfigSecretRef.Name, "-n", cd.Namespace)
 	alice.mayNoMore(t, "get", "clusterdeployment", cd.Name, "-n", cd.Namespace)
 	h.gone(t, &rbacv1.Role{ObjectMeta: ownerOf(cd)})
+}
+
+// keepsToHerCluster checks that the owner of a claim can use her cluster, and cannot have
+// the credentials beside it used for something else.
+func (p person) keepsToHerCluster(t *testing.T, cd *hivev1.ClusterDeployment) {
+	t.Helper()
+	for _, change := range []string{
+		`{"spec":{"powerState":"Running"},"metadata":{"labels":{"mine":"yes"},"annotations":{"hotspare.io/note":"mine"}}}`,
+		`{"spec":{"provisioning":{"sshPrivateKeySecretRef":null}}}`, // as it was
+	} {
+		p.may(t, "patch", "clusterdeployment", cd.Name, "-n", cd.Namespace, "--type=merge", "-p", change)
+	}
+	for field, change := range map[string]string{
+		"spec.provisioning":             `{"spec":{"provisioning":{"installerImageOverride":"evil.example/installer"}}}`,
+		"spec.platform":                 `{"spec":{"platform":{"aws":{"region":"elsewhere"}}}}`,
+		"spec.clusterMetadata.infraID":  `{"spec":{"clusterMetadata":{"infraID":"somebody-elses"}}}`,
+		"spec.clusterMetadata.platform": `{"spec":{"clusterMetadata":{"platform":{"aws":{"hostedZoneRole":"x"}}}}}`,
+	} {
+		r := p.kubectl(t, "patch", "clusterdeployment", cd.Name, "-n", cd.Namespace, "--type=merge", "-p", change)
+		refused(t, r, field+" says what is done with the credentials of the pool")
+	}
+	mine := cd.DeepCopy()
+	mine.ObjectMeta, mine.Status = metav1.ObjectMeta{Namespace: cd.Namespace, Name: "mine"}, hivev1.ClusterDeploymentStatus{}
+	mine.Spec.ClusterPoolRef, mine.Spec.ClusterMetadata, mine.Spec.Installed = nil, nil, false
+	mine.Spec.Provisioning.InstallerImageOverride = "evil.example/installer"
+	mine.TypeMeta = metav1.TypeMeta{APIVersion: hivev1.GroupVersion.String(), Kind: "ClusterDeployment"}
+	pool := fakePool(cd.Namespace, "mine", 1, 1)
+	pool.TypeMeta = metav1.TypeMeta{APIVersion: hivev1.GroupVersion.String(), Kind: "ClusterPool"}
+	for _, o := range []client.Object{mine, pool} {
+		raw, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused(t, p.apply(t, string(raw), "--as", p.name), "with the credentials of its pool", "in a namespace of yours")
+		if r := p.apply(t, string(raw), "--dry-run=server"); r.code != 0 {
+			t.Errorf("an administrator may not, either: %s", r.all())
+		}
+	}
+	more := machinePool(cd.Namespace, cd.Name+"-more", "more", 1)
+	more.TypeMeta = metav1.TypeMeta{APIVersion: hivev1.GroupVersion.String(), Kind: "MachinePool"}
+	more.Spec.ClusterDeploymentRef.Name = cd.Name
+	machines, err := json.Marshal(more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := p.apply(t, string(machines), "--as", p.name, "--dry-run=server"); r.code != 0 {
+		t.Errorf("the owner may not have more machines: %s", r.all())
+	}
 }
 
 func ownerOf(cd *hivev1.ClusterDeployment) metav1.ObjectMeta {
