@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -83,9 +82,13 @@ func (r Replica) serve(ctx context.Context, mgr ctrl.Manager, registry *promethe
 		}
 		return clusterpool.Inventories(ctx, mgr.GetClient())
 	}
-	if err := errors.Join(registry.Register(metrics.NewGauges(look)), registry.Register(metrics.NewFleetGauges(fleet)),
-		registry.Register(metrics.NewInventoryGauges(inventories))); err != nil {
-		return err
+	for _, gauges := range []prometheus.Collector{
+		metrics.NewLeads(func() bool { return leads(mgr) }),
+		metrics.NewGauges(look), metrics.NewFleetGauges(fleet), metrics.NewInventoryGauges(inventories),
+	} {
+		if err := registry.Register(gauges); err != nil {
+			return err
+		}
 	}
 	handler := metrics.Handler(registry, runtimemetrics.Registry)
 	if r.Guard != nil {

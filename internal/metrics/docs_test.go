@@ -35,7 +35,7 @@ func exist(t *testing.T) []string {
 	t.Helper()
 	c := &catcher{}
 	metrics.New(c, clocktesting.NewFakePassiveClock(noon))
-	c.MustRegister(metrics.NewGauges(nil), metrics.NewFleetGauges(nil), metrics.NewInventoryGauges(nil))
+	c.MustRegister(metrics.NewLeads(nil), metrics.NewGauges(nil), metrics.NewFleetGauges(nil), metrics.NewInventoryGauges(nil))
 	var out []string
 	for _, col := range c.caught {
 		kind := "gauge"
@@ -62,12 +62,12 @@ func exist(t *testing.T) []string {
 	return out
 }
 
-// row is a row of a table of docs/metrics.md: name, type, labels. POOL stands for
+// row is a row of a table of docs/operate/metrics.md: name, type, labels. POOL stands for
 // the two labels that name a pool, REGION for those of a FleetRegion.
-var row = regexp.MustCompile("^\\| `((?:hive|hotspare)_[a-z_]+)` \\| (gauge|counter|histogram) \\| ([^|]*) \\|")
+var row = regexp.MustCompile("^\\| `((?:hive|hotspare)_[a-z_]+)` \\| (gauge|counter|histogram) \\|([^|]*)\\|")
 
 func TestDocsTellOfEveryMetric(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/metrics.md")
+	raw, err := os.ReadFile("../../docs/operate/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +94,6 @@ func TestDocsTellOfEveryMetric(t *testing.T) {
 	}
 	slices.Sort(told)
 	if diff := cmp.Diff(exist(t), told); diff != "" {
-		t.Errorf("docs/metrics.md (+) differs from what there is (-):\n%s", diff)
+		t.Errorf("docs/operate/metrics.md (+) differs from what there is (-):\n%s", diff)
 	}
 }

@@ -18,6 +18,19 @@ type Gauges struct {
 // NewGauges makes gauges of the pools that look shows.
 func NewGauges(look Look) *Gauges { return &Gauges{look} }
 
+// NewLeads makes a gauge of whether this process runs the controllers. One that is alone
+// on its hub does, and elects nobody.
+func NewLeads(leads func() bool) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "hotspare_leads", Help: "1 if this process runs the controllers, 0 if it stands by.",
+	}, func() float64 {
+		if leads() {
+			return 1
+		}
+		return 0
+	})
+}
+
 // describe makes the description of a gauge that each pool has.
 func describe(name, help string, more ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, append([]string{poolNamespace, poolName}, more...), nil)

@@ -1,7 +1,7 @@
 // Package metrics counts what the controllers do, and measures pools and the fleet.
 //
 // Names that begin with hive_ are Hive's, with its labels and meanings; those
-// that begin with hotspare_ tell what Hive has no name for. docs/metrics.md lists
+// that begin with hotspare_ tell what Hive has no name for. docs/operate/metrics.md lists
 // all of them. Gauges are made from the caches at each scrape (Gauges), so that
 // none is stale and those of a deleted pool are gone. Counters and histograms
 // (Metrics) are moved by the controllers, after the write that they count has

@@ -22,9 +22,8 @@ const (
 )
 
 // Handler serves what the sources have. It asks nobody who they are: whoever
-// serves it beyond one machine wraps it, as controller-runtime's
-// filters.WithAuthenticationAndAuthorization does. Where a part cannot be read,
-// the rest is served.
+// serves it beyond one machine puts a guard before it, as hotspare-manager does. Where
+// a part cannot be read, the rest is served.
 func Handler(sources ...prometheus.Gatherer) http.Handler {
 	h := promhttp.HandlerFor(prometheus.Gatherers(sources), promhttp.HandlerOpts{
 		ErrorHandling:       promhttp.ContinueOnError,

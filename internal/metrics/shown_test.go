@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
@@ -33,7 +32,7 @@ const chart = "../../charts/hotspare"
 func language(t *testing.T) *promql {
 	t.Helper()
 	q := &promql{kinds: map[string]string{}, labels: map[string]map[string]bool{}, values: values(t)}
-	for _, m := range append(exist(t), elections(t)...) {
+	for _, m := range exist(t) {
 		f := strings.Split(m, " ")
 		labels := map[string]bool{}
 		for _, l := range strings.Split(f[2], ",") {
@@ -51,32 +50,13 @@ func language(t *testing.T) *promql {
 	return q
 }
 
-// elections are the metrics of controller-runtime that tell who leads.
-func elections(t *testing.T) []string {
-	t.Helper()
-	registry, ok := runtimemetrics.Registry.(prometheus.Collector)
-	if !ok {
-		t.Fatal("controller-runtime's registry does not describe itself any more")
-	}
-	descriptions := make(chan *prometheus.Desc, 1000)
-	registry.Describe(descriptions)
-	close(descriptions)
-	var out []string
-	for d := range descriptions {
-		if m := described.FindStringSubmatch(d.String()); m != nil && strings.HasPrefix(m[1], "leader_election_master") {
-			out = append(out, m[1]+" gauge "+m[2])
-		}
-	}
-	return out
-}
-
 // closed are labels with values from a list of hotspare's own.
 var closed = []string{"phase", "state", "status", "power", "served", "outcome", "verb", "reason"}
 
 // values are what the closed labels of each metric can be.
 func values(t *testing.T) map[string]map[string]bool {
 	t.Helper()
-	out := map[string]map[string]bool{"leader_election_master_status name": {lease(t): true}}
+	out := map[string]map[string]bool{}
 	families, err := touched(t).Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -97,9 +77,6 @@ func values(t *testing.T) map[string]map[string]bool {
 	}
 	maps.DeleteFunc(out, func(key string, _ map[string]bool) bool {
 		metric, label, _ := strings.Cut(key, " ")
-		if strings.HasPrefix(metric, "leader_election") {
-			return false
-		}
 		// A request's status and verb are HTTP's and Kubernetes's.
 		return !slices.Contains(closed, label) || strings.HasPrefix(metric, "hive_kube_client")
 	})
@@ -145,16 +122,6 @@ func touched(t *testing.T) *prometheus.Registry {
 		}),
 	)
 	return reg
-}
-
-// lease is the name by which replicas elect; package manager links too much to be asked.
-func lease(t *testing.T) string {
-	t.Helper()
-	m := regexp.MustCompile(`LeaseName = "([^"]+)"`).FindStringSubmatch(read(t, "../manager/replica.go"))
-	if m == nil {
-		t.Fatal("internal/manager has no LeaseName")
-	}
-	return m[1]
 }
 
 func read(t *testing.T, path string) string {
@@ -336,7 +303,7 @@ func TestWhatCannotBeAskedIsRefused(t *testing.T) {
 		`avg_over_time(hotspare_pool_size)`:                                       "takes a range",
 		`max_over_time(sum(hotspare_pool_size)[5m])`:                              "needs a step",
 		`histogram_quantile(0.9, rate(hotspare_claim_wait_seconds_count[5m]))`:    "needs label le",
-		`leader_election_master_status{name="other"}`:                             "never",
+		`hotspare_leads{name="other"}`:                                            "no label",
 		`hotspare_pool_size hotspare_pool_size`:                                   "not understood",
 		`hotspare_pool_size > on (clusterpool_name, region) hotspare_fleet_units`: "not on both sides",
 		`sum by (region) (hotspare_fleet_units`:                                   "too early",

@@ -1,0 +1,153 @@
+// Package guard keeps out of a server whoever may not see what it serves. It asks the
+// hub who brings a token, and whether they may.
+//
+// controller-runtime's filter does the same, but takes a token that the hub does not know
+// for a fault of its own, and answers 500.
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/token/cache"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+)
+
+// How long an answer of the hub is good for: whoever asks often costs the hub little,
+// and who has lost a right loses it here soon.
+const (
+	known   = time.Minute
+	unknown = 10 * time.Second
+	// answerLimit is how long the hub may take to say whose a token is.
+	answerLimit = 10 * time.Second
+)
+
+// Guard lets requests through to a server, or not.
+type Guard struct {
+	log  logr.Logger
+	who  authenticator.Token
+	mays authorizer.Authorizer
+}
+
+// New makes a guard that asks the hub that cfg reaches. It needs the right to create
+// TokenReviews and SubjectAccessReviews there.
+func New(cfg *rest.Config, log logr.Logger) (*Guard, error) {
+	c, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client to ask who may see: %w", err)
+	}
+	tokens, err := authenticationclient.NewForConfigAndClient(cfg, c)
+	if err != nil {
+		return nil, fmt.Errorf("making a client to ask whose a token is: %w", err)
+	}
+	rights, err := authorizationclient.NewForConfigAndClient(cfg, c)
+	if err != nil {
+		return nil, fmt.Errorf("making a client to ask who may see: %w", err)
+	}
+	mays, err := authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: rights,
+		AllowCacheTTL:             known,
+		DenyCacheTTL:              unknown,
+		WebhookRetryBackoff:       &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 3},
+	}.New()
+	if err != nil {
+		return nil, fmt.Errorf("making one who asks who may see: %w", err)
+	}
+	return &Guard{log: log, who: cache.New(reviewer{tokens.TokenReviews()}, false, known, unknown), mays: mays}, nil
+}
+
+// Before lets through to h whoever may use the method on the path: RBAC's
+// nonResourceURLs. Others get 401 without a token of the hub, 403 without the right, and
+// 503 while the hub cannot be asked.
+func (g *Guard) Before(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		who, ok, err := g.whose(req)
+		switch {
+		case err != nil:
+			g.complain(w, err)
+			return
+		case !ok:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "Unauthorized: bring a token of the hub (Authorization: Bearer)", http.StatusUnauthorized)
+			return
+		}
+		verb := strings.ToLower(req.Method)
+		decision, _, err := g.mays.Authorize(req.Context(), authorizer.AttributesRecord{User: who, Verb: verb, Path: req.URL.Path})
+		switch {
+		case err != nil:
+			g.complain(w, err)
+		case decision != authorizer.DecisionAllow:
+			http.Error(w, fmt.Sprintf("Forbidden: %s may not %s %s: bind a role to them that may", who.GetName(), verb, req.URL.Path), http.StatusForbidden)
+		default:
+			h.ServeHTTP(w, req)
+		}
+	})
+}
+
+// complain tells the operator what is wrong, and the client that something is.
+func (g *Guard) complain(w http.ResponseWriter, err error) {
+	g.log.Error(err, "the hub cannot be asked who may see")
+	http.Error(w, "The hub cannot be asked who you are: see the log", http.StatusServiceUnavailable)
+}
+
+// whose is who brings a request's token; false: nobody that the hub knows.
+func (g *Guard) whose(req *http.Request) (user.Info, bool, error) {
+	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return nil, false, nil
+	}
+	res, ok, err := g.who.AuthenticateToken(req.Context(), token)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	return res.User, true, nil
+}
+
+// reviewer asks the hub whose a token is.
+type reviewer struct {
+	reviews authenticationclient.TokenReviewInterface
+}
+
+// AuthenticateToken returns an error only if the hub does not answer. What it says of a
+// token that it does not know is no error: it is nobody's.
+func (r reviewer) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	got, err := r.reviews.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, false, fmt.Errorf("asking the hub whose a token is: %w", err)
+	}
+	if !got.Status.Authenticated {
+		return nil, false, nil
+	}
+	if got.Status.User.Username == "" {
+		return nil, false, errors.New("asking the hub whose a token is: it knows the token, and names nobody")
+	}
+	return &authenticator.Response{User: &user.DefaultInfo{
+		Name: got.Status.User.Username, UID: got.Status.User.UID, Groups: got.Status.User.Groups, Extra: extra(got.Status.User.Extra),
+	}}, true, nil
+}
+
+// extra is what else the hub knows of a user, as an authorizer takes it.
+func extra(in map[string]authenticationv1.ExtraValue) map[string][]string {
+	out := make(map[string][]string, len(in))
+	for k, v := range in {
+		out[k] = v
+	}
+	return out
+}
