@@ -29,8 +29,8 @@ const (
 // second try or two, no more.
 const hopeless = 30 * time.Second
 
-// defect is why m is broken; "" when it is not (enhancement: replace broken clusters).
-func (m Member) defect(s Settings, now time.Time) Cause {
+// Defect is why m is broken; "" when it is not (enhancement: replace broken clusters).
+func (m Member) Defect(s Settings, now time.Time) Cause {
 	switch {
 	case m.Displaced != "":
 		return Displaced
@@ -49,6 +49,29 @@ func (m Member) defect(s Settings, now time.Time) Cause {
 	default:
 		return ""
 	}
+}
+
+// GivenUpAt is when m will be broken by the clock alone if nothing changes; zero when it
+// will not, or is already.
+func (m Member) GivenUpAt(s Settings, now time.Time) time.Time {
+	var at time.Time
+	if m.Defect(s, now) != "" {
+		return at
+	}
+	consider := func(since time.Time, limit time.Duration) {
+		if end := since.Add(limit); !since.IsZero() && (at.IsZero() || end.Before(at)) {
+			at = end
+		}
+	}
+	if m.MachinesFailed {
+		consider(m.ResumingSince, hopeless)
+	}
+	if s.ResumeTimeout > 0 && m.Installed {
+		consider(m.ResumingSince, s.ResumeTimeout)
+		consider(m.UnreachableSince, s.ResumeTimeout)
+		consider(m.UnreadySince, s.ResumeTimeout)
+	}
+	return at
 }
 
 // replace plans the deletion of a member in whose place another will be made.

@@ -97,7 +97,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("fleetregion").
 		For(&v1alpha1.FleetRegion{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.FleetRegion{}, handler.EnqueueRequestsFromMapFunc(r.twins), builder.WithPredicates(gone())).
+		// When one goes, the next of its place counts.
+		Watches(&v1alpha1.FleetRegion{}, handler.EnqueueRequestsFromMapFunc(r.ofInstance), builder.WithPredicates(gone())).
 		Watches(&v1alpha1.DataPlane{}, handler.EnqueueRequestsFromMapFunc(r.ofPlane), builder.WithPredicates(planeChanged())).
 		Watches(&v1alpha1.ServiceInstance{}, handler.EnqueueRequestsFromMapFunc(r.ofInstance), builder.WithPredicates(instanceChanged())).
 		Watches(&v1alpha1.InstanceType{}, handler.EnqueueRequestsFromMapFunc(r.ofType), builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -3,6 +3,7 @@ package fleetregion
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -69,11 +70,6 @@ func (r *Reconciler) ofInstance(ctx context.Context, o client.Object) []reconcil
 	return r.regionsWith(ctx, nil, client.MatchingFields{byPlace: placeOf(o)})
 }
 
-// twins are the other regions of a place that one has left: the next of them counts now.
-func (r *Reconciler) twins(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.ofInstance(ctx, o)
-}
-
 func (r *Reconciler) ofType(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.regionsWith(ctx, func(region *v1alpha1.FleetRegion) bool {
 		return slices.ContainsFunc(region.Spec.InstanceTypes, func(t v1alpha1.RegionType) bool { return t.Name == o.GetName() })
@@ -104,24 +100,25 @@ func deleting(e event.UpdateEvent) bool {
 func planeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*v1alpha1.DataPlane), e.ObjectNew.(*v1alpha1.DataPlane)
-		return deleting(e) || a.Generation != b.Generation || !equality.Semantic.DeepEqual(matters(a), matters(b))
+		return deleting(e) || a.Generation != b.Generation || a.Unreadable != b.Unreadable || !reflect.DeepEqual(matters(a), matters(b))
 	}}
 }
 
-// matters is a data plane's status without what is told of it only.
-func matters(dp *v1alpha1.DataPlane) v1alpha1.DataPlaneStatus {
-	st := dp.Status
-	live := meta.IsStatusConditionFalse(st.Conditions, v1alpha1.DataPlaneAgentLive)
-	st.Agent, st.Conditions, st.ObservedGeneration = nil, nil, 0
-	if live {
-		st.ObservedGeneration = 1
+// basis is what a plan depends on in a data plane's status.
+type basis struct {
+	v1alpha1.DataPlaneStatus
+	silent bool
+}
+
+// matters leaves out what is only told: the agent, conditions, what remains of the units.
+func matters(dp *v1alpha1.DataPlane) basis {
+	b := basis{DataPlaneStatus: dp.Status, silent: meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive)}
+	b.Agent, b.Conditions, b.ObservedGeneration = nil, nil, 0
+	b.Capacity = make(map[string]v1alpha1.TypeCapacity, len(dp.Status.Capacity))
+	for name, c := range dp.Status.Capacity {
+		b.Capacity[name] = v1alpha1.TypeCapacity{MaxNodes: c.MaxNodes, MaxUnits: c.MaxUnits}
 	}
-	capacity := make(map[string]v1alpha1.TypeCapacity, len(st.Capacity))
-	for name, c := range st.Capacity {
-		capacity[name] = v1alpha1.TypeCapacity{MaxNodes: c.MaxNodes, MaxUnits: c.MaxUnits}
-	}
-	st.Capacity = capacity
-	return st
+	return b
 }
 
 // instanceChanged lets those updates of an instance through that a plan depends on.

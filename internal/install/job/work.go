@@ -103,6 +103,17 @@ func (w work) begin(ctx context.Context, st state.State) error {
 	return nil
 }
 
+// Rights are those of an installer's pod, in the namespace of its cluster: over the Secrets
+// of its attempt, of these names. Without names they would be over all, so there are none.
+func Rights(secrets ...string) []rbacv1.PolicyRule {
+	if len(secrets) == 0 {
+		return nil
+	}
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: secrets, Verbs: []string{"get", "patch"},
+	}}
+}
+
 // equip makes what a pod needs to read and write its state, and no more than that.
 func (w work) equip(ctx context.Context, parts int) (owner []metav1.OwnerReference, err error) {
 	var secret corev1.Secret
@@ -118,9 +129,7 @@ func (w work) equip(ctx context.Context, parts int) (owner []metav1.OwnerReferen
 	}
 	objects = append(objects,
 		&corev1.ServiceAccount{ObjectMeta: w.meta(w.Key.Name), AutomountServiceAccountToken: ptr.To(false)},
-		&rbacv1.Role{ObjectMeta: w.meta(w.Key.Name), Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: names, Verbs: []string{"get", "patch"},
-		}}},
+		&rbacv1.Role{ObjectMeta: w.meta(w.Key.Name), Rules: Rights(names...)},
 		&rbacv1.RoleBinding{
 			ObjectMeta: w.meta(w.Key.Name),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: w.Key.Name},

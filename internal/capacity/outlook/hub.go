@@ -1,0 +1,122 @@
+package outlook
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/capacity/facts"
+)
+
+// Hub is what a hub has of fleets, as read. Data planes and pools may be those of one
+// namespace; regions, types and instances are all there are, since a region may have an
+// older twin, and instances are ordered from anywhere. Nothing here changes them.
+type Hub struct {
+	Regions   []*v1alpha1.FleetRegion
+	Types     []*v1alpha1.InstanceType
+	Planes    []*v1alpha1.DataPlane
+	Instances []*v1alpha1.ServiceInstance
+	Pools     []*hivev1.ClusterPool
+	// PoolsAssumed takes pools that are not among them to be there.
+	PoolsAssumed bool
+}
+
+// In are the regions of a namespace, or all when it is empty.
+func (h *Hub) In(namespace string) []*v1alpha1.FleetRegion {
+	var out []*v1alpha1.FleetRegion
+	for _, r := range h.Regions {
+		if namespace == "" || r.Namespace == namespace {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// View decides about regions and tells of them. Of one that cannot be read, or is being
+// deleted, it says so, and tells of the others.
+func (h *Hub) View(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.Speller) Fleet {
+	v := Fleet{Now: now, Regions: []Region{}}
+	for _, r := range regions {
+		e, err := h.evaluate(r, now)
+		switch {
+		case r.DeletionTimestamp != nil:
+			e.Parked = beingDeleted
+		case err != nil:
+			e.Parked = err.Error()
+		}
+		v.Regions = append(v.Regions, e.view(spell))
+	}
+	return v
+}
+
+const beingDeleted = "it is being deleted"
+
+// evaluate decides about a region as its controller does.
+func (h *Hub) evaluate(r *v1alpha1.FleetRegion, now time.Time) (Evaluation, error) {
+	alive := slices.DeleteFunc(slices.Clone(h.Regions), func(r *v1alpha1.FleetRegion) bool { return r.DeletionTimestamp != nil })
+	return Evaluate(h.objects(r), alive, now)
+}
+
+// objects are a region and all that may have to do with it.
+func (h *Hub) objects(r *v1alpha1.FleetRegion) facts.Objects {
+	o := facts.Objects{
+		Region: r, Types: map[string]*v1alpha1.InstanceType{}, Planes: h.Planes, Instances: h.Instances,
+		Pools: map[string]*hivev1.ClusterPool{}, PoolsAssumed: h.PoolsAssumed,
+	}
+	for _, t := range h.Types {
+		o.Types[t.Name] = t
+	}
+	for _, p := range h.Pools {
+		if p.Namespace == r.Namespace {
+			o.Pools[p.Name] = p
+		}
+	}
+	return o
+}
+
+// Other is a data plane about which nothing is decided.
+type Other struct {
+	*v1alpha1.DataPlane
+	// Region is the name of its region; empty when it has none.
+	Region string
+	// Why says in words why nothing is decided.
+	Why string
+}
+
+// Others are the data planes that a view of some regions does not tell of: those that
+// belong to no region, or to one about which nothing is decided.
+func (h *Hub) Others(v Fleet) []Other {
+	told := map[types.NamespacedName]bool{}
+	for _, r := range v.Regions {
+		for _, p := range r.DataPlanes {
+			told[types.NamespacedName{Namespace: r.Namespace, Name: p.Name}] = true
+		}
+	}
+	var out []Other
+	for _, dp := range h.Planes {
+		if told[types.NamespacedName{Namespace: dp.Namespace, Name: dp.Name}] {
+			continue
+		}
+		o := Other{DataPlane: dp, Why: fmt.Sprintf("no FleetRegion of its namespace is of %s %s", dp.Spec.Provider, dp.Spec.Region)}
+		if r := h.regionOf(dp); r != nil {
+			o.Region, o.Why = r.Name, "nothing is decided about its region"
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// regionOf is the region of a data plane; nil when it has none.
+func (h *Hub) regionOf(dp *v1alpha1.DataPlane) *v1alpha1.FleetRegion {
+	for _, r := range h.Regions {
+		if r.Namespace == dp.Namespace && r.Spec.Provider == dp.Spec.Provider && r.Spec.Region == dp.Spec.Region {
+			return r
+		}
+	}
+	return nil
+}

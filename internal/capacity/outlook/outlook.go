@@ -1,0 +1,326 @@
+// Package outlook tells people of a fleet: what each region has and should have, what is
+// decided about it and why, what waits, and what a person can do. The command line and
+// the console say it alike.
+//
+// It is pure: objects as read and the time in, values and words out. What is told is
+// decided anew, with the code of the hub's controllers.
+package outlook
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+// Fleet is what fleet status and fleet explain tell, and what their -o json prints.
+// That is an interface: docs/fleet.md describes it, and fields are only ever added.
+type Fleet struct {
+	Now     time.Time `json:"now"`
+	Regions []Region  `json:"regions"`
+}
+
+// Region is a region, and what is decided about it.
+type Region struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Provider  string `json:"provider"`
+	Region    string `json:"region"`
+	// Plan is in words; Parked says why there is none.
+	Plan       string     `json:"plan"`
+	Parked     string     `json:"parked,omitempty"`
+	Next       string     `json:"next,omitempty"`
+	Types      []Type     `json:"types"`
+	DataPlanes []Plane    `json:"dataPlanes"`
+	Instances  []Instance `json:"instances"`
+	// Reserved are the reserved instances that there should be.
+	Reserved []Reserve `json:"reserved"`
+
+	// Brief is the plan without what is said of each type.
+	Brief string `json:"-"`
+	// LooksAgain is in what time the controller does, if nothing changes; 0 when never.
+	LooksAgain time.Duration `json:"-"`
+}
+
+// Type is what a region has of a type, and what it should have.
+type Type struct {
+	capacity.TypeReport
+	BiggestUnits  int  `json:"biggestUnits"`
+	SlackUnits    int  `json:"slackUnits"`
+	Limit         *int `json:"limit,omitempty"`
+	MinDataPlanes int  `json:"minDataPlanes"`
+	MaxDataPlanes *int `json:"maxDataPlanes,omitempty"`
+	// ToDo is what a person can do; nil when nothing has to be done.
+	ToDo *advice.Remedy `json:"toDo,omitempty"`
+}
+
+// Plane is a data plane, and what becomes of it.
+type Plane struct {
+	Name      string             `json:"name"`
+	Ownership v1alpha1.Ownership `json:"ownership"`
+	Phase     string             `json:"phase"`
+	Since     time.Time          `json:"since"`
+	Created   time.Time          `json:"created"`
+	// Live is whether its agent is heard of; nil before it was.
+	Live      *bool  `json:"live,omitempty"`
+	Instances int    `json:"instances"`
+	Rooms     []Room `json:"rooms"`
+	// GivenUp is when it will have failed, of one that is on its way.
+	GivenUp *time.Time `json:"givenUp,omitempty"`
+	// Decision is about removing it; nil when there is none to be made.
+	Decision *capacity.Decision `json:"decision,omitempty"`
+	Message  string             `json:"message"`
+	ToDo     *advice.Remedy     `json:"toDo,omitempty"`
+}
+
+// Room is what a data plane has of a type, with what is being placed on it.
+type Room struct {
+	Type      string `json:"type"`
+	MaxUnits  int    `json:"maxUnits"`
+	UsedUnits int    `json:"usedUnits"`
+}
+
+// Instance is an instance that has no data plane yet.
+type Instance struct {
+	// Name is with its namespace.
+	Name    string    `json:"name"`
+	Type    string    `json:"type"`
+	Size    string    `json:"size"`
+	Units   int       `json:"units"`
+	Created time.Time `json:"created"`
+	// DataPlane is where it goes; empty while it waits.
+	DataPlane string            `json:"dataPlane,omitempty"`
+	Decision  capacity.Decision `json:"decision"`
+	ToDo      *advice.Remedy    `json:"toDo,omitempty"`
+}
+
+// view tells of a region and of what is decided about it.
+func (e Evaluation) view(spell advice.Speller) Region {
+	r := e.Region
+	v := Region{
+		Namespace: r.Namespace, Name: r.Name, Provider: r.Spec.Provider, Region: r.Spec.Region,
+		Types: []Type{}, DataPlanes: []Plane{}, Instances: []Instance{}, Reserved: []Reserve{},
+	}
+	if e.Parked != "" {
+		v.Parked, v.Plan = e.Parked, "nothing is decided: "+e.Parked
+		v.Brief = v.Plan
+		return v
+	}
+	v.Plan, v.Brief = e.Plan.Words(), e.brief()
+	if v.LooksAgain = e.Plan.Next; v.LooksAgain > 0 {
+		v.Next = e.Plan.Next.Round(time.Second).String()
+	}
+	for _, t := range e.Plan.Types {
+		v.Types = append(v.Types, e.kind(t, spell))
+	}
+	v.DataPlanes = e.planes(spell)
+	v.Instances = e.instances(spell)
+	v.Reserved = e.Reserved
+	return v
+}
+
+// brief is the plan in words without the troubles of types, of which more is said elsewhere.
+func (e Evaluation) brief() string {
+	p := e.Plan
+	p.Types = slices.Clone(p.Types)
+	for n := range p.Types {
+		p.Types[n].Decision.Reason = ""
+	}
+	words := p.Words()
+	if words == "settled" && words != e.Plan.Words() {
+		return "nothing can be done now"
+	}
+	return words
+}
+
+func (e Evaluation) kind(report capacity.TypeReport, spell advice.Speller) Type {
+	t := e.kindOf(report.Name)
+	return Type{
+		TypeReport: report, BiggestUnits: slices.Max(append([]int{0}, t.Sizes...)), SlackUnits: t.Slack, Limit: t.Limit,
+		MinDataPlanes: t.MinPlanes, MaxDataPlanes: t.MaxPlanes, ToDo: e.typeRemedy(report, spell),
+	}
+}
+
+func (e Evaluation) kindOf(name string) capacity.Type {
+	for _, t := range e.Facts.Region.Types {
+		if t.Name == name {
+			return t
+		}
+	}
+	return capacity.Type{}
+}
+
+// planes tell of each data plane of the region: first those that failed, come or go.
+func (e Evaluation) planes(spell advice.Speller) []Plane {
+	objects := map[string]*v1alpha1.DataPlane{}
+	for _, dp := range e.Planes {
+		if dp.Namespace == e.Region.Namespace {
+			objects[dp.Name] = dp
+		}
+	}
+	decisions := map[string]*capacity.Decision{}
+	for i := range e.Plan.Planes {
+		decisions[e.Plan.Planes[i].Name] = &e.Plan.Planes[i].Decision
+	}
+	on := e.occupants()
+	out := []Plane{}
+	for _, p := range e.Facts.Planes {
+		v := newPlane(p, on[p.Name])
+		v.Decision = decisions[p.Name]
+		if dp := objects[p.Name]; dp != nil {
+			v.tell(dp)
+		} else {
+			v.Message = "its name is recorded, and it is about to be made"
+		}
+		if up := e.Facts.Region.Up; p.Managed && comes(v.Phase) && up.Timeout > 0 {
+			at := p.Created.Add(up.Timeout)
+			v.GivenUp = &at
+		}
+		v.ToDo = e.planeRemedy(p, v, spell)
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b Plane) int {
+		return cmp.Or(cmp.Compare(rankOf(a.Phase), rankOf(b.Phase)), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// occupants are the instances of each data plane, with those that are being placed.
+func (e Evaluation) occupants() map[string][]capacity.Instance {
+	going := map[string]string{}
+	for _, p := range e.Plan.Placements {
+		going[p.Instance] = p.DataPlane
+	}
+	on := map[string][]capacity.Instance{}
+	for _, i := range e.Facts.Instances {
+		if at := cmp.Or(i.Plane, going[i.Name]); at != "" {
+			on[at] = append(on[at], i)
+		}
+	}
+	return on
+}
+
+// planePhases are in the order in which people want to know of them.
+var planePhases = []v1alpha1.DataPlanePhase{
+	v1alpha1.PhaseFailed, v1alpha1.PhaseAccepted, v1alpha1.PhaseProvisioning, v1alpha1.PhaseProvisioned, v1alpha1.PhaseWaitingForAgent,
+	v1alpha1.PhaseDeprovisioning, v1alpha1.PhaseCleanup, v1alpha1.PhaseReady,
+}
+
+func rankOf(phase string) int {
+	return slices.Index(planePhases, v1alpha1.DataPlanePhase(phase))
+}
+
+// comes reports whether a data plane in that phase is on its way.
+func comes(phase string) bool {
+	return rankOf(phase) >= rankOf(string(v1alpha1.PhaseAccepted)) && rankOf(phase) <= rankOf(string(v1alpha1.PhaseWaitingForAgent))
+}
+
+func newPlane(p capacity.Plane, instances []capacity.Instance) Plane {
+	v := Plane{
+		Name: p.Name, Ownership: v1alpha1.Managed, Phase: cmp.Or(string(p.Phase), string(v1alpha1.PhaseAccepted)), Since: cmp.Or(p.Since, p.Created),
+		Created: p.Created, Instances: len(instances), Rooms: []Room{},
+	}
+	if !p.Managed {
+		v.Ownership = v1alpha1.Registered
+	}
+	for _, r := range p.Rooms {
+		room := Room{Type: r.Type, MaxUnits: r.Max}
+		for _, i := range instances {
+			if i.Type == r.Type {
+				room.UsedUnits += i.Units
+			}
+		}
+		v.Rooms = append(v.Rooms, room)
+	}
+	return v
+}
+
+// tell says in words why the data plane is as it is: what is wrong comes first, then what
+// is decided about it, then what its controller says.
+func (v *Plane) tell(dp *v1alpha1.DataPlane) {
+	if c := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive); c != nil {
+		live := c.Status == metav1.ConditionTrue
+		v.Live = &live
+	}
+	said := messageOf(dp, v1alpha1.DataPlaneReady)
+	up := dp.Status.Phase == v1alpha1.PhaseReady || dp.Status.Phase == v1alpha1.PhaseDeprovisioning
+	unschedulable := dp.Spec.Schedulable != nil && !*dp.Spec.Schedulable
+	switch {
+	case dp.Unreadable != "":
+		v.Message = "it is left alone until it can be read: " + dp.Unreadable
+	case dp.DeletionTimestamp != nil:
+		v.Message = "it is being deleted" + after(": ", said)
+	case up && v.Live != nil && !*v.Live:
+		v.Message = cmp.Or(messageOf(dp, v1alpha1.DataPlaneAgentLive), "its agent is silent")
+	case up && meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneReportValid):
+		v.Message = messageOf(dp, v1alpha1.DataPlaneReportValid)
+	case v.Decision != nil:
+		v.Message = v.Decision.Message
+		if unschedulable {
+			v.Message += "; spec.schedulable is false"
+		}
+	case unschedulable:
+		v.Message = "spec.schedulable is false: nothing more is placed on it"
+	default:
+		v.Message = cmp.Or(said, phaseWords[dp.Status.Phase])
+	}
+}
+
+func after(separator, text string) string {
+	if text == "" {
+		return ""
+	}
+	return separator + text
+}
+
+func messageOf(dp *v1alpha1.DataPlane, condition string) string {
+	if c := meta.FindStatusCondition(dp.Status.Conditions, condition); c != nil {
+		return strings.TrimSuffix(c.Message, ".")
+	}
+	return ""
+}
+
+// phaseWords are for data planes of which their controller has said nothing yet.
+var phaseWords = map[v1alpha1.DataPlanePhase]string{
+	"":                            "it was decided on",
+	v1alpha1.PhaseAccepted:        "it was decided on",
+	v1alpha1.PhaseProvisioning:    "its claim waits for a running cluster",
+	v1alpha1.PhaseProvisioned:     "its cluster gets its nodes and the agent",
+	v1alpha1.PhaseWaitingForAgent: "its agent has not reported yet",
+	v1alpha1.PhaseReady:           "it takes instances",
+	v1alpha1.PhaseDeprovisioning:  "it is to go, and is looked at once more",
+	v1alpha1.PhaseCleanup:         "its cluster is given back",
+	v1alpha1.PhaseFailed:          "it was not Ready in time",
+}
+
+// instances tell of each instance without a data plane, oldest first.
+func (e Evaluation) instances(spell advice.Speller) []Instance {
+	objects := map[string]*v1alpha1.ServiceInstance{}
+	for _, i := range e.Instances {
+		objects[types.NamespacedName{Namespace: i.Namespace, Name: i.Name}.String()] = i
+	}
+	facts := map[string]capacity.Instance{}
+	for _, i := range e.Facts.Instances {
+		facts[i.Name] = i
+	}
+	out := []Instance{}
+	for _, p := range e.Plan.Placements {
+		i, o := facts[p.Instance], objects[p.Instance]
+		v := Instance{
+			Name: p.Instance, Type: i.Type, Size: o.Spec.Size, Units: i.Units, Created: i.Created, DataPlane: p.DataPlane, Decision: p.Decision,
+		}
+		if p.Decision.Action == capacity.Wait {
+			v.ToDo = e.instanceRemedy(o, i, p.Decision, spell)
+		}
+		out = append(out, v)
+	}
+	return out
+}

@@ -1,0 +1,167 @@
+package outlook
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/prose"
+)
+
+// typeRemedy is what can be done about a type that lacks something; nil when it does not,
+// or when it is on the way.
+func (e Evaluation) typeRemedy(t capacity.TypeReport, spell advice.Speller) *advice.Remedy {
+	r := e.Region
+	edit := spell(r.Namespace, "kubectl edit fleetregion %s", r.Name)
+	switch d := t.Decision; {
+	case d.DryRun:
+		return advice.Do("To have it made, set spec.scaleUp.mode to Auto.", edit)
+	case d.Reason == capacity.SwitchedOff && (t.PendingUnits > 0 || !t.BiggestFits):
+		return advice.Do("No data plane is made while spec.scaleUp.mode is Off: set it to Auto, or make one by hand.", edit)
+	case d.Reason == capacity.AtMaximum:
+		return advice.Do(fmt.Sprintf("Raise maxDataPlanes of %s, or delete instances.", t.Name), edit)
+	case d.Reason == capacity.Blocked && e.missing(t.Name) != "":
+		pool := e.missing(t.Name)
+		return advice.Do(fmt.Sprintf("Make ClusterPool %s, or name another in spec.clusterSource.", pool), spell(r.Namespace, "pool create %s --size 2", pool))
+	case d.Reason == capacity.Blocked:
+		return advice.Do("See to its clusters: the pools of spec.clusterSource, and the node pools of the type.", edit)
+	case d.Reason == capacity.NoUnits:
+		return advice.Do("See why the newest data plane has no units.", spell(r.Namespace, "kubectl describe dataplanes"))
+	case d.Reason == capacity.BackingOff:
+		if failed := e.failed(t.Name); len(failed) > 0 {
+			return advice.Do("Wait, or try again at once by deleting those that failed.", spell(r.Namespace, "kubectl delete dataplane %s", strings.Join(failed, " ")))
+		}
+	case d.Reason == capacity.BiggestFitsNowhere:
+		return advice.Do("Raise maxNodes of its node pool, or take the size away.", spell("", "kubectl edit instancetype %s", t.Name))
+	case d.Reason == capacity.Undecided:
+		return advice.Do("Make the InstanceType, or mend it, or take the type from spec.instanceTypes.", edit)
+	}
+	return nil
+}
+
+// missing is a pool that is to be claimed from for a type, and is not there; "" if all are.
+func (e Evaluation) missing(kind string) string {
+	if e.Region.Spec.ClusterSource.Claim == nil || e.PoolsAssumed {
+		return ""
+	}
+	for _, p := range e.Region.Spec.ClusterSource.Claim.Pools {
+		if p.MultiZone == e.kindOf(kind).MultiZone && e.Pools[p.PoolRef.Name] == nil {
+			return p.PoolRef.Name
+		}
+	}
+	return ""
+}
+
+// failed are the data planes of a type that failed.
+func (e Evaluation) failed(kind string) []string {
+	var out []string
+	for _, p := range e.Facts.Planes {
+		takes := slices.ContainsFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == kind })
+		if p.Managed && p.Phase == capacity.Failed && takes && !p.Deleting {
+			out = append(out, p.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// planeRemedy is what can be done about a data plane that is not as it should be. One
+// that failed is its type's business.
+func (e Evaluation) planeRemedy(p capacity.Plane, v Plane, spell advice.Speller) *advice.Remedy {
+	namespace := e.Region.Namespace
+	switch {
+	case p.Unreadable != "":
+		return advice.Do("Correct the field.", spell(namespace, "kubectl edit dataplane %s", p.Name))
+	case p.Silent && p.Phase == capacity.Ready && !p.Deleting:
+		return advice.Do("Its free units count as none until its agent is heard of: see what has become of it.", spell(namespace, "kubectl describe dataplane %s", p.Name))
+	case v.Decision != nil && v.Decision.DryRun:
+		return advice.Do("To have it removed, set spec.scaleDown.mode of the region to Auto.", spell(namespace, "kubectl edit fleetregion %s", e.Region.Name))
+	}
+	return nil
+}
+
+// instanceRemedy is what can be done about an instance that waits.
+func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i capacity.Instance, d capacity.Decision, spell advice.Speller) *advice.Remedy {
+	r := e.Region
+	edit := spell(r.Namespace, "kubectl edit fleetregion %s", r.Name)
+	again := spell(o.Namespace, "kubectl delete serviceinstance %s", o.Name)
+	switch d.Reason {
+	case capacity.NoCapacity:
+		return e.roomRemedy(i, again, spell)
+	case capacity.LimitReached:
+		return advice.Do(fmt.Sprintf("Raise the limit of %s, or delete instances.", i.Type), edit)
+	case capacity.TooBig:
+		return advice.Do("Delete it, and order a smaller size; or raise maxNodes of the type's node pool.", again)
+	case capacity.UnknownSize:
+		return advice.Do("Delete it, and order another size.", again)
+	case capacity.Refused:
+		return advice.Patience(e.askedAgain(i) + ".")
+	case capacity.NotOffered:
+		return advice.Do(fmt.Sprintf("Add %s to spec.instanceTypes of the region, or order another type.", i.Type), edit)
+	case capacity.UnknownType:
+		return advice.Do(fmt.Sprintf("Make InstanceType %s, or delete the instance and order another.", i.Type), again)
+	case capacity.PinNotThere, capacity.PinUnsuitable:
+		return advice.Do(fmt.Sprintf("See to data plane %s, or delete the instance and order it anew without spec.dataPlaneName.", i.Pin), again)
+	case capacity.PlaneIsLeaving:
+		return advice.Patience("It is placed with the next look.")
+	case capacity.Unreadable:
+		return advice.Do("Correct the field.", spell(o.Namespace, "kubectl edit serviceinstance %s", o.Name))
+	default:
+		return nil
+	}
+}
+
+// roomRemedy is about an instance for which there is no room: most often some is made.
+func (e Evaluation) roomRemedy(i capacity.Instance, again string, spell advice.Speller) *advice.Remedy {
+	if i.Pin != "" {
+		return advice.Do(fmt.Sprintf("Wait until there is room on %s, or delete it and order it anew without spec.dataPlaneName.", i.Pin), again)
+	}
+	n := slices.IndexFunc(e.Plan.Types, func(t capacity.TypeReport) bool { return t.Name == i.Type })
+	if n < 0 {
+		return nil
+	}
+	switch t := e.Plan.Types[n]; {
+	case t.Decision.Action == capacity.Create && !t.Decision.DryRun:
+		return advice.Patience("A data plane is being made.")
+	case t.InFlight > 0:
+		return advice.Patience(fmt.Sprintf("%s on the way: %s.", prose.Plural(t.InFlight, "data plane is", "data planes are"), prose.Few(e.coming(i.Type))))
+	default:
+		if do := e.typeRemedy(t, spell); do != nil {
+			return do
+		}
+		return advice.Patience(fmt.Sprintf("No data plane is made for it: %s.", t.Decision.Message))
+	}
+}
+
+// coming are the data planes of a type that are on their way.
+func (e Evaluation) coming(kind string) []string {
+	var out []string
+	for _, p := range e.Facts.Planes {
+		takes := slices.ContainsFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == kind })
+		if p.Managed && takes && !p.Deleting && !p.Released && comes(cmp.Or(string(p.Phase), string(v1alpha1.PhaseAccepted))) {
+			out = append(out, p.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// askedAgain says when a data plane that refused an instance is asked again.
+func (e Evaluation) askedAgain(i capacity.Instance) string {
+	var at time.Time
+	plane := ""
+	for _, r := range i.Refusals {
+		if r.Until.After(e.Facts.Now) && (plane == "" || r.Until.Before(at)) {
+			plane, at = r.Plane, r.Until
+		}
+	}
+	if plane == "" {
+		return "It is placed with the next look"
+	}
+	return fmt.Sprintf("%s is asked again at %s", plane, at.UTC().Format(time.RFC3339))
+}

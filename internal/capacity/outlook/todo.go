@@ -1,0 +1,22 @@
+package outlook
+
+import "hotspare.io/hotspare/internal/advice"
+
+// Task is a remedy, and the types, data planes and instances that it is for.
+type Task = advice.Task
+
+// ToDo lists what a person can do about the region, each thing once with all that it is
+// for; and apart from it what needs no more than time.
+func (v Region) ToDo() (act, wait []advice.Task) {
+	var list advice.ToDo
+	for _, t := range v.Types {
+		list.Note(t.Name, t.ToDo)
+	}
+	for _, p := range v.DataPlanes {
+		list.Note(p.Name, p.ToDo)
+	}
+	for _, i := range v.Instances {
+		list.Note(i.Name, i.ToDo)
+	}
+	return list.Act, list.Wait
+}

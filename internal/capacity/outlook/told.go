@@ -1,0 +1,93 @@
+package outlook
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+// Told is View for somebody who may not read all that is decided from: nothing is decided
+// anew. It tells what the hub's controllers have last written into the objects that there
+// are. Units used are those that agents report.
+func (h *Hub) Told(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.Speller) Fleet {
+	v := Fleet{Now: now, Regions: []Region{}}
+	for _, r := range regions {
+		e := Evaluation{Objects: h.objects(r)}
+		var err error
+		if e.Facts, err = e.Snapshot(now); err != nil {
+			e.Parked = err.Error()
+		}
+		if r.DeletionTimestamp != nil {
+			e.Parked = beingDeleted
+		}
+		e.Plan = e.written()
+		one := e.view(spell)
+		one.Reserved = []Reserve{}
+		if one.Parked == "" {
+			one.Plan, one.Brief = r.Status.Plan, r.Status.Plan
+		}
+		for i := range one.DataPlanes {
+			one.DataPlanes[i].reported(h.dataPlane(r.Namespace, one.DataPlanes[i].Name))
+		}
+		v.Regions = append(v.Regions, one)
+	}
+	return v
+}
+
+// written is the region's plan as far as it has been written down.
+func (e Evaluation) written() capacity.Plan {
+	var p capacity.Plan
+	for _, t := range e.Region.Status.InstanceTypes {
+		report := capacity.TypeReport{
+			Name: t.Name, DataPlanes: int(t.DataPlanes), InFlight: int(t.InFlight), MaxUnits: int(t.MaxUnits), UsedUnits: int(t.UsedUnits),
+			FreeUnits: int(t.FreeUnits), PendingUnits: int(t.PendingUnits), BiggestFits: t.BiggestFits,
+			Decision: capacity.Decision{Action: capacity.None},
+		}
+		if d := t.Decision; d != nil {
+			report.Decision.Reason, report.Decision.Message = capacity.Reason(d.Reason), d.Message
+			if d.Action == "Create" {
+				report.Decision.Action = capacity.Create
+				report.Decision.DryRun = e.Region.Spec.ScaleUp.Mode == v1alpha1.ScalingDryRun
+			}
+		}
+		p.Types = append(p.Types, report)
+	}
+	for _, i := range e.Instances {
+		if i.Spec.Provider != e.Region.Spec.Provider || i.Spec.Region != e.Region.Spec.Region || i.Status.DataPlaneName != "" {
+			continue
+		}
+		d := capacity.Decision{Action: capacity.Wait}
+		if c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.InstancePlaced); c != nil {
+			d.Reason, d.Message = capacity.Reason(c.Reason), c.Message
+		}
+		p.Placements = append(p.Placements, capacity.Placement{
+			Instance: types.NamespacedName{Namespace: i.Namespace, Name: i.Name}.String(), Decision: d,
+		})
+	}
+	return p
+}
+
+// dataPlane is one by its name; nil if there is none.
+func (h *Hub) dataPlane(namespace, name string) *v1alpha1.DataPlane {
+	for _, dp := range h.Planes {
+		if dp.Namespace == namespace && dp.Name == name {
+			return dp
+		}
+	}
+	return nil
+}
+
+// reported takes what is used from the agent's report. dp may be nil.
+func (v *Plane) reported(dp *v1alpha1.DataPlane) {
+	if dp == nil {
+		return
+	}
+	for n := range v.Rooms {
+		v.Rooms[n].UsedUnits = int(dp.Status.Capacity[v.Rooms[n].Type].UsedUnits)
+	}
+}

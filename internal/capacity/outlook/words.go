@@ -1,0 +1,160 @@
+package outlook
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/prose"
+)
+
+// Action is what is done by a decision, or would be.
+func Action(d capacity.Decision) string {
+	if d.DryRun {
+		return "would " + string(d.Action)
+	}
+	return string(d.Action)
+}
+
+// Verdict says whether a data plane is made for the type.
+func (v Type) Verdict() string {
+	switch d := v.Decision; {
+	case d.Action != capacity.Create:
+		return "no data plane is made"
+	case d.DryRun:
+		return "a data plane would be made, and spec.scaleUp.mode is DryRun"
+	default:
+		return "a data plane is made"
+	}
+}
+
+// Has says what the region has of the type.
+func (v Type) Has() string {
+	if v.DataPlanes == 0 {
+		return "no data plane" + v.pending()
+	}
+	words := prose.Count(v.DataPlanes, "data plane")
+	switch {
+	case v.InFlight == v.DataPlanes:
+		words += " on the way"
+	case v.InFlight > 0:
+		words += fmt.Sprintf(", %d of them on the way", v.InFlight)
+	}
+	return fmt.Sprintf("%s; %d of %s used, %d free", words, v.UsedUnits, prose.Count(v.MaxUnits, "unit"), v.FreeUnits) + v.pending()
+}
+
+func (v Type) pending() string {
+	if v.PendingUnits == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s asked for without a place", prose.Plural(v.PendingUnits, "unit is", "units are"))
+}
+
+// Wants says what the region should have of the type; empty while nobody can know.
+func (v Type) Wants() string {
+	if v.Decision.Reason == capacity.Undecided {
+		return ""
+	}
+	parts := []string{fmt.Sprintf("more than %s free", prose.Count(v.SlackUnits, "unit"))}
+	if v.BiggestUnits > 0 { // the type itself may not be seen
+		parts[0] += ", and room for the biggest size, " + prose.Count(v.BiggestUnits, "unit")
+	}
+	if v.Limit != nil {
+		parts = append(parts, fmt.Sprintf("at most %s used", prose.Count(*v.Limit, "unit")))
+	}
+	if v.MinDataPlanes > 0 {
+		parts = append(parts, fmt.Sprintf("at least %s", prose.Count(v.MinDataPlanes, "data plane")))
+	}
+	if v.MaxDataPlanes != nil {
+		parts = append(parts, fmt.Sprintf("at most %s", prose.Count(*v.MaxDataPlanes, "data plane")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Coming reports whether the data plane is on its way, and counts with what it will have.
+func (v Plane) Coming() bool { return v.Ownership != v1alpha1.Registered && comes(v.Phase) }
+
+// What Heard says of a data plane's agent.
+const (
+	AgentLive   = "yes"
+	AgentSilent = "silent"
+)
+
+// Heard says whether the data plane's agent is heard of; empty before it was.
+func (v Plane) Heard() string {
+	switch {
+	case v.Live == nil:
+		return ""
+	case *v.Live:
+		return AgentLive
+	default:
+		return AgentSilent
+	}
+}
+
+// Units is "4/6" used, or with the types' names when there are several. It is empty of one
+// that failed or is gone before it had any.
+func (v Plane) Units() string {
+	words, some := "", v.Phase == string(v1alpha1.PhaseReady)
+	for n, r := range v.Rooms {
+		some = some || r.MaxUnits > 0 || r.UsedUnits > 0
+		if n > 0 {
+			words += ", "
+		}
+		if len(v.Rooms) > 1 {
+			words += r.Type + " "
+		}
+		words += fmt.Sprintf("%d/%d", r.UsedUnits, r.MaxUnits)
+	}
+	if !some {
+		return ""
+	}
+	return words
+}
+
+// Verb is what is decided about removing the data plane, with its reason; both may be empty.
+func (v Plane) Verb() (verb, reason string) {
+	switch {
+	case v.Decision != nil:
+		return Action(*v.Decision), string(v.Decision.Reason)
+	case v.Ownership == v1alpha1.Registered:
+		return "", string(v1alpha1.Registered)
+	default:
+		return "", ""
+	}
+}
+
+// Fate says in words what becomes of the data plane, and why, at a time.
+func (v Plane) Fate(now time.Time) string {
+	words := v.Message
+	if v.Decision != nil && words != v.Decision.Message {
+		words = v.Decision.Message + ". " + words
+	}
+	if v.GivenUp != nil {
+		words += "; it is given up " + until(*v.GivenUp, now)
+	}
+	return words
+}
+
+// until is "in 5m", or "now".
+func until(at, now time.Time) string {
+	if !at.After(now) {
+		return "now"
+	}
+	return "in " + duration.HumanDuration(at.Sub(now))
+}
+
+// Waiting are the instances that have no place yet, and get none now.
+func (v Region) Waiting() []Instance {
+	var out []Instance
+	for _, i := range v.Instances {
+		if i.DataPlane == "" {
+			out = append(out, i)
+		}
+	}
+	return out
+}

@@ -1,0 +1,194 @@
+// Package stock tells people of inventories: each pool's entries, who uses them, what
+// their status means, and what to do about it. The command line and the console say it
+// alike. It is pure: objects as read in, values and words out.
+package stock
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/inventory"
+	"hotspare.io/hotspare/internal/standing"
+)
+
+// Stock is what there is of inventories in a namespace, or in all of them, sorted by
+// namespace and name. Nothing here changes it.
+type Stock struct {
+	Pools          []hivev1.ClusterPool
+	Customizations []hivev1.ClusterDeploymentCustomization
+	Clusters       []hivev1.ClusterDeployment
+}
+
+// Entry is a customization as one pool has it, or, with no pool, as none does. It is
+// what -o json prints.
+type Entry struct {
+	Namespace string `json:"namespace"`
+	Pool      string `json:"pool,omitempty"`
+	Name      string `json:"name"`
+	// Status is empty while the pool has not looked at the customization, and without a pool.
+	Status hivev1.InventoryStatus `json:"status,omitempty"`
+	// Cluster has the customization, be it of this pool or of another.
+	Cluster string `json:"cluster,omitempty"`
+	Claim   string `json:"claim,omitempty"`
+	// Attempts are those left; nil while the status is empty.
+	Attempts *int32 `json:"attempts,omitempty"`
+	Message  string `json:"message,omitempty"`
+
+	// Customization is nil when there is none.
+	Customization *hivev1.ClusterDeploymentCustomization `json:"-"`
+}
+
+// Messages of entries that no pool's status tells of.
+const (
+	notSeen  = "the pool has not looked at it yet"
+	unlisted = "in no pool's spec.inventory"
+)
+
+// Entries are those of all pools, and then the customizations that are in no pool, by
+// namespace.
+func (s *Stock) Entries() []Entry {
+	out := []Entry{}
+	listed := map[types.NamespacedName]bool{}
+	for i := range s.Pools {
+		for _, e := range s.EntriesOf(&s.Pools[i]) {
+			listed[types.NamespacedName{Namespace: e.Namespace, Name: e.Name}] = true
+			out = append(out, e)
+		}
+	}
+	for i := range s.Customizations {
+		c := &s.Customizations[i]
+		if !listed[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] {
+			e := Entry{Namespace: c.Namespace, Name: c.Name, Message: unlisted}
+			s.fill(&e, c)
+			out = append(out, e)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Entry) int { return cmp.Compare(a.Namespace, b.Namespace) })
+	return out
+}
+
+// EntriesOf are a pool's entries: those that its spec lists, in that order, and then those that
+// only its status still has, by name.
+func (s *Stock) EntriesOf(p *hivev1.ClusterPool) []Entry {
+	out := EntriesIn(p)
+	for i := range out {
+		s.fill(&out[i], s.Customization(p.Namespace, out[i].Name))
+	}
+	return out
+}
+
+// EntriesIn is EntriesOf as far as the pool itself tells.
+func EntriesIn(p *hivev1.ClusterPool) []Entry {
+	names := p.Spec.Inventory.Names()
+	for _, name := range slices.Sorted(maps.Keys(p.Status.Inventory)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	out := []Entry{} // JSON has no null for it
+	seen := map[string]bool{}
+	for _, name := range names {
+		if !seen[name] { // an old object may list one twice
+			seen[name] = true
+			out = append(out, entryOf(p, name))
+		}
+	}
+	return out
+}
+
+func entryOf(p *hivev1.ClusterPool, name string) Entry {
+	e := Entry{Namespace: p.Namespace, Pool: p.Name, Name: name, Message: notSeen}
+	st, ok := p.Status.Inventory[name]
+	if !ok {
+		return e
+	}
+	e.Status, e.Attempts, e.Message = st.Status, &st.Attempts, st.Message
+	if st.ClusterDeployment != nil {
+		e.Cluster = st.ClusterDeployment.Name
+	}
+	return e
+}
+
+// fill adds what the customization and the clusters tell. c may be nil.
+func (s *Stock) fill(e *Entry, c *hivev1.ClusterDeploymentCustomization) {
+	e.Customization = c
+	if e.Cluster == "" && c != nil && c.Status.ClusterDeploymentRef != nil {
+		e.Cluster = c.Status.ClusterDeploymentRef.Name
+	}
+	if cd := s.cluster(e.Cluster); cd != nil {
+		e.Claim = standing.PoolOf(cd).ClaimName
+	}
+}
+
+// Customization is the one of that name; nil when there is none.
+func (s *Stock) Customization(namespace, name string) *hivev1.ClusterDeploymentCustomization {
+	i := slices.IndexFunc(s.Customizations, func(c hivev1.ClusterDeploymentCustomization) bool {
+		return c.Namespace == namespace && c.Name == name
+	})
+	if i < 0 {
+		return nil
+	}
+	return &s.Customizations[i]
+}
+
+// cluster is a pool's cluster by its name, which is also that of its namespace.
+func (s *Stock) cluster(name string) *hivev1.ClusterDeployment {
+	i := slices.IndexFunc(s.Clusters, func(cd hivev1.ClusterDeployment) bool {
+		return cd.Name == name && cd.Namespace == name
+	})
+	if i < 0 {
+		return nil
+	}
+	return &s.Clusters[i]
+}
+
+// Listing are a customization's entries, one for each pool that has it. The stock is
+// that of its namespace.
+func (s *Stock) Listing(name string) []Entry {
+	var out []Entry
+	for i := range s.Pools {
+		for _, e := range s.EntriesOf(&s.Pools[i]) {
+			if e.Name == name {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+// Tries are the attempts left of those that an entry begins with, "2/3"; empty while
+// nobody knows.
+func (e Entry) Tries() string {
+	if e.Attempts == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", *e.Attempts, inventory.Attempts)
+}
+
+// Holder is who has the customization's lease: "cluster foo of pool bar, claimed by alice".
+func (s *Stock) Holder(c *hivev1.ClusterDeploymentCustomization) string {
+	ref := c.Status.ClusterDeploymentRef
+	if ref == nil {
+		return "nobody"
+	}
+	words := "cluster " + ref.Name
+	if p := c.Status.ClusterPoolRef; p != nil {
+		words += " of pool " + p.Name
+	}
+	cd := s.cluster(ref.Name)
+	switch {
+	case cd == nil:
+		return words + ", which is about to be made, or is gone"
+	case cd.DeletionTimestamp != nil:
+		return words + ", which is being deleted"
+	case standing.PoolOf(cd).ClaimName != "":
+		return words + ", claimed by " + standing.PoolOf(cd).ClaimName
+	default:
+		return words + ", unclaimed"
+	}
+}

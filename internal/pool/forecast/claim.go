@@ -1,0 +1,119 @@
+package forecast
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/prose"
+	"hotspare.io/hotspare/internal/standing"
+)
+
+// needy are the claims that have no cluster that can be used: first those that wait, in
+// their order, then the others by name.
+func (f Outlook) needy() []*hivev1.ClusterClaim {
+	var out []*hivev1.ClusterClaim
+	told := map[string]bool{}
+	for _, w := range f.Plan.Report.Queue {
+		out, told[w.Claim] = append(out, f.Claims[w.Claim]), true
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Claims)) {
+		if c := f.Claims[name]; !told[name] && (c.DeletionTimestamp != nil || !standing.Usable(c)) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Claim tells what a claim waits for, and until when.
+func (f Outlook) Claim(c *hivev1.ClusterClaim, next advice.Speller) Claim {
+	v := Claim{Name: c.Name, State: standing.Claim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
+	for _, w := range f.Plan.Report.Queue {
+		if w.Claim == c.Name {
+			v.Position = w.Position
+			if !w.Ready.IsZero() {
+				v.Ready = &w.Ready
+			}
+		}
+	}
+	v.Message = f.wait(c, v)
+	v.ToDo = f.claimRemedy(c, v, next)
+	return v
+}
+
+// wait says what a claim waits for.
+func (f Outlook) wait(c *hivev1.ClusterClaim, v Claim) string {
+	switch {
+	case c.Unreadable != "":
+		return "it gets nothing until it can be read: " + c.Unreadable
+	case v.State == standing.Releasing && v.Cluster != "":
+		return "it is released, and its cluster is being destroyed"
+	case v.State == standing.Releasing:
+		return "it is released"
+	case v.State == standing.Waiting && v.Position == 0 && f.boundTo(c.Name) != "":
+		return fmt.Sprintf("cluster %s runs, and is given to it now", f.boundTo(c.Name))
+	case v.State == standing.Waiting && f.Pool.DeletionTimestamp != nil:
+		return "the pool is being deleted, and serves no claim any more"
+	case v.State == standing.Waiting:
+		return f.queued(v.Position)
+	}
+	if running := condition.Find(c.Status.Conditions, hivev1.ClaimClusterRunning); running != nil && running.Message != "" {
+		return strings.TrimRight(running.Message, ".")
+	}
+	return "it has cluster " + v.Cluster
+}
+
+// boundTo is the cluster that the plan gives to a claim; "" if it gives none.
+func (f Outlook) boundTo(claim string) string {
+	for _, s := range f.Plan.Of(pool.Bind) {
+		if s.Claim == claim {
+			return s.Cluster
+		}
+	}
+	return ""
+}
+
+// queued says what the claim at that place in the line waits for.
+func (f Outlook) queued(position int) string {
+	coming := f.coming()
+	words := "no free cluster runs; "
+	switch {
+	case len(coming) == 0:
+		words += "none is on the way"
+	case len(coming) == 1:
+		words += "one is on the way: " + coming[0]
+	default:
+		words += fmt.Sprintf("%d are on the way: %s", len(coming), prose.Few(coming))
+	}
+	if position > len(coming) && f.Plan.Report.Short > 0 {
+		words += ", and no more are made: " + f.Plan.Report.Hindrance
+	}
+	return words
+}
+
+// coming are the clusters that will run without anybody doing anything, soonest first.
+func (f Outlook) coming() []string {
+	var resuming, installing []string
+	for _, c := range f.Members() {
+		m := f.member(c.Name)
+		switch {
+		case c.Phase == pool.Standby && c.TargetPower == pool.Running && !m.PowerFailed && !m.MachinesFailed:
+			resuming = append(resuming, c.Name+" resumes")
+		case c.Phase == pool.Installing && !m.Failing:
+			installing = append(installing, c.Name+" is installed")
+		}
+	}
+	out := slices.Concat(resuming, installing)
+	for _, name := range f.Facts.Pending {
+		out = append(out, name+" is about to be made")
+	}
+	for range f.Plan.Of(pool.Create) {
+		out = append(out, "a new one is made")
+	}
+	return out
+}

@@ -1,0 +1,296 @@
+package forecast
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/standing"
+)
+
+// View tells why a pool does what it does. It is what explain pool -o json prints:
+// docs/cli.md describes it, and fields are only ever added.
+type View struct {
+	Now       time.Time          `json:"now"`
+	Namespace string             `json:"namespace"`
+	Name      string             `json:"name"`
+	Plan      string             `json:"plan"`
+	Next      string             `json:"next,omitempty"`
+	Steps     []pool.Step        `json:"steps"`
+	Counts    Census             `json:"counts"`
+	Clusters  []Cluster          `json:"clusters"`
+	Claims    []Claim            `json:"claims"`
+	Amiss     []hivev1.Condition `json:"conditions"`
+	ToDo      []Duty             `json:"toDo"`
+}
+
+// Cluster tells what a cluster of a pool is to it, and what becomes of it.
+type Cluster struct {
+	Planned
+	Created time.Time `json:"created"`
+	// Cause is why it is broken.
+	Cause   pool.Cause     `json:"cause,omitempty"`
+	Message string         `json:"message"`
+	ToDo    *advice.Remedy `json:"toDo,omitempty"`
+}
+
+// Claim tells of a claim that has no cluster that can be used.
+type Claim struct {
+	Name    string    `json:"name"`
+	State   string    `json:"state"`
+	Created time.Time `json:"created"`
+	Cluster string    `json:"cluster,omitempty"`
+	// Position is its place among those that wait, Ready when a cluster for it is expected.
+	Position int            `json:"position,omitempty"`
+	Ready    *time.Time     `json:"ready,omitempty"`
+	Message  string         `json:"message"`
+	ToDo     *advice.Remedy `json:"toDo,omitempty"`
+}
+
+// Duty is what there is to do, and about what.
+type Duty struct {
+	Of string `json:"of"`
+	advice.Remedy
+}
+
+// View tells of a pool and of what is decided about it.
+func (f Outlook) View(now time.Time, next advice.Speller) View {
+	v := View{
+		Now: now, Namespace: f.Pool.Namespace, Name: f.Pool.Name,
+		Steps: []pool.Step{}, Clusters: []Cluster{}, Claims: []Claim{}, Amiss: []hivev1.Condition{}, ToDo: []Duty{},
+	}
+	if f.Pool.Unreadable != "" {
+		v.Plan = "parked: " + f.Pool.Unreadable
+		v.ToDo = append(v.ToDo, Duty{f.Pool.Name, *f.edit("Correct the field: until then nothing is done for this pool.", next)})
+		return v
+	}
+	v.Plan, v.Steps, v.Counts, v.Amiss = f.Summary(), filled(f.Plan.Steps), f.Census(), filled(f.Amiss())
+	if f.Plan.Next > 0 {
+		v.Next = f.Plan.Next.Round(time.Second).String()
+	}
+	for _, do := range f.remedies(next) {
+		v.ToDo = append(v.ToDo, Duty{f.Pool.Name, do})
+	}
+	for _, c := range f.Members() {
+		w := f.Cluster(c, next)
+		v.Clusters = append(v.Clusters, w)
+		v.note(w.Name, w.ToDo)
+	}
+	for _, c := range f.needy() {
+		w := f.Claim(c, next)
+		v.Claims = append(v.Claims, w)
+		v.note(w.Name, w.ToDo)
+	}
+	return v
+}
+
+func (v *View) note(name string, do *advice.Remedy) {
+	if do != nil {
+		v.ToDo = append(v.ToDo, Duty{name, *do})
+	}
+}
+
+func (f Outlook) member(name string) pool.Member {
+	i := slices.IndexFunc(f.Facts.Members, func(m pool.Member) bool { return m.Name == name })
+	if i < 0 {
+		return pool.Member{}
+	}
+	return f.Facts.Members[i]
+}
+
+// stepOf is what the plan does with a cluster; nothing when it leaves it alone.
+func (f Outlook) stepOf(cluster string) pool.Step {
+	i := slices.IndexFunc(f.Plan.Steps, func(s pool.Step) bool { return s.Cluster == cluster })
+	if i < 0 {
+		return pool.Step{}
+	}
+	return f.Plan.Steps[i]
+}
+
+// Cluster tells what a cluster is to the pool, and what becomes of it.
+func (f Outlook) Cluster(c Planned, next advice.Speller) Cluster {
+	m, cd := f.member(c.Name), f.Clusters[c.Name]
+	v := Cluster{Planned: c, Created: m.Created}
+	if c.Phase == pool.Broken {
+		v.Cause = m.Defect(f.Facts.Settings, f.Facts.Now)
+	}
+	parts := []string{f.state(v, m, cd)}
+	if fate := f.fate(v, m); fate != "" {
+		parts = append(parts, fate)
+	}
+	v.Message = strings.Join(parts, "; ")
+	v.ToDo = clusterRemedy(v, m, cd, next)
+	return v
+}
+
+// state says what a cluster is to its pool.
+func (f Outlook) state(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
+	switch v.Phase {
+	case pool.Deleting:
+		return "it is being destroyed" + andWhy(says(cd, hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue))
+	case pool.Removed:
+		return "it is marked for removal"
+	case pool.Unreadable:
+		return "it is left alone until it can be read: " + m.Unreadable
+	case pool.Claimed:
+		return f.given(m, cd)
+	case pool.Broken:
+		return f.broken(v.Cause, m, cd)
+	case pool.Installing:
+		return f.installing(m, cd)
+	case pool.Assignable:
+		if f.stepOf(v.Name).Verb != "" {
+			return "it runs"
+		}
+		return "it runs: the next claim gets it"
+	}
+	return f.reserve(v, m, cd)
+}
+
+// reserve says what a stand-by does.
+func (f Outlook) reserve(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
+	switch failing := says(cd, hivev1.ClusterHibernating, corev1.ConditionFalse); {
+	case m.PowerFailed && m.Wanted == pool.Running:
+		return "it does not start" + andWhy(failing) + "; it is tried again, and the next one is woken beside it" + f.patience(m)
+	case m.PowerFailed:
+		return "it does not stop" + andWhy(failing) + "; it is tried again"
+	case m.Wanted == pool.Running:
+		return "it resumes" + andWhy(says(cd, hivev1.ClusterReady, corev1.ConditionFalse)) + f.patience(m)
+	case m.Wanted == pool.Hibernating && cd.Status.PowerState != hivev1.StatusHibernating:
+		return "it is being put to sleep"
+	case m.Wanted == pool.Hibernating && f.stepOf(v.Name).Verb != "":
+		return "it sleeps"
+	case m.Wanted == pool.Hibernating:
+		return "it sleeps, and is woken when it is needed"
+	default:
+		return "it is installed, and was not told to run or to sleep yet"
+	}
+}
+
+// patience says when a cluster that does not come up is given up.
+func (f Outlook) patience(m pool.Member) string {
+	at := m.GivenUpAt(f.Facts.Settings, f.Facts.Now)
+	if at.IsZero() {
+		return ""
+	}
+	return "; it is given up in " + duration.HumanDuration(at.Sub(f.Facts.Now))
+}
+
+func (f Outlook) given(m pool.Member, cd *hivev1.ClusterDeployment) string {
+	words := "claim " + m.Claim + " has it"
+	if state := standing.Cluster(cd); state != standing.Running {
+		words += ", and it is " + strings.ToLower(state)
+	}
+	if c := f.Claims[m.Claim]; c != nil {
+		if ends := standing.Expiry(c, f.Facts.Now); strings.HasPrefix(ends, "in ") {
+			words += "; it is taken back " + ends
+		}
+	}
+	return words
+}
+
+// broken says what is wrong with a cluster that is given up.
+func (f Outlook) broken(cause pool.Cause, m pool.Member, cd *hivev1.ClusterDeployment) string {
+	limit := f.Facts.Settings.ResumeTimeout
+	switch cause {
+	case pool.Displaced:
+		return "broken: " + m.Displaced
+	case pool.InstallFailed:
+		return "broken: its install was given up" + andWhy(says(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
+	case pool.PowerFailed:
+		return "broken: its machines could not be started or stopped" + andWhy(says(cd, hivev1.ClusterHibernating, corev1.ConditionFalse))
+	case pool.ResumeTimedOut:
+		return fmt.Sprintf("broken: it did not come up within %s", duration.HumanDuration(limit)) + andWhy(says(cd, hivev1.ClusterReady, corev1.ConditionFalse))
+	case pool.Unreachable:
+		return fmt.Sprintf("broken: it cannot be reached for more than %s", duration.HumanDuration(limit)) + andWhy(says(cd, hivev1.ClusterUnreachable, corev1.ConditionTrue))
+	case pool.Unready:
+		return fmt.Sprintf("broken: it is not ready for more than %s", duration.HumanDuration(limit)) + andWhy(says(cd, hivev1.ClusterReady, corev1.ConditionFalse))
+	default:
+		return "broken"
+	}
+}
+
+func (f Outlook) installing(m pool.Member, cd *hivev1.ClusterDeployment) string {
+	if lacks := says(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse); lacks != "" {
+		return "it cannot be installed yet: " + lacks
+	}
+	if m.Failing {
+		return "its last install failed, and is tried again" + andWhy(says(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
+	}
+	return "it is being installed"
+}
+
+// fate says what becomes of a cluster with this plan, or when its turn comes.
+func (f Outlook) fate(v Cluster, m pool.Member) string {
+	step := f.stepOf(v.Name)
+	switch {
+	case step.Verb == pool.Bind:
+		return fmt.Sprintf("claim %s gets it now: %s", step.Claim, step.Reason)
+	case step.Verb == pool.Start:
+		return f.told("it is to run", v) + f.whyRun(step)
+	case step.Verb == pool.Sleep:
+		return f.told("it is to sleep", v) + ": " + step.Reason
+	case step.Verb == pool.Delete && v.Cause != "":
+		return "it is destroyed now, and another is made in its place"
+	case step.Verb == pool.Delete:
+		return "it is destroyed now: " + step.Reason
+	case m.Unreadable != "":
+		return ""
+	case v.Cause != "" || v.Phase == pool.Removed:
+		return fmt.Sprintf("it is destroyed when its turn comes: maxConcurrent is %s", f.concurrent())
+	case v.Stale && slices.Contains([]pool.Phase{pool.Installing, pool.Standby, pool.Assignable}, v.Phase):
+		return cmp.Or(m.Outdated, "it was made from an older version of the pool") + ", and is replaced when no claim waits and nothing else is under way"
+	default:
+		return ""
+	}
+}
+
+// told says what a cluster is told, which one that is being installed does later.
+func (f Outlook) told(what string, v Cluster) string {
+	if v.Phase == pool.Installing {
+		return what + " when it is installed"
+	}
+	return what + " now"
+}
+
+// whyRun says why a cluster is to run; the pool's reason for a spare is a field's name.
+func (f Outlook) whyRun(step pool.Step) string {
+	if step.Reason == "runningCount" {
+		return fmt.Sprintf(": the pool keeps %d running", min(f.Facts.Settings.RunningCount, f.Facts.Settings.Size))
+	}
+	return ": " + step.Reason
+}
+
+func (f Outlook) concurrent() string {
+	if n := f.Facts.Settings.MaxConcurrent; n != nil {
+		return strconv.Itoa(*n)
+	}
+	return "not set"
+}
+
+// andWhy puts words behind others, if there are any.
+func andWhy(words string) string {
+	if words == "" {
+		return ""
+	}
+	return ": " + strings.TrimRight(words, ".")
+}
+
+// says is what a condition says while it has that status; else "".
+func says(cd *hivev1.ClusterDeployment, typ string, status corev1.ConditionStatus) string {
+	c := condition.Find(cd.Status.Conditions, typ)
+	if c == nil || c.Status != status {
+		return ""
+	}
+	return c.Message
+}

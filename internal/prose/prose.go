@@ -1,0 +1,37 @@
+// Package prose says lists and numbers as people do. It is pure.
+package prose
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Count is "1 claim", "2 claims".
+func Count(n int, what string) string { return Plural(n, what, what+"s") }
+
+// Plural is n with the first word for one, and the second for any other number.
+func Plural(n int, single, several string) string {
+	if n == 1 {
+		return "1 " + single
+	}
+	return strconv.Itoa(n) + " " + several
+}
+
+// List joins words: a, b and c.
+func List(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// Few is List for the first five words, and counts those after them.
+func Few(words []string) string {
+	const most = 5
+	if len(words) <= most+1 {
+		return List(words)
+	}
+	return strings.Join(words[:most], ", ") + fmt.Sprintf(" and %d more", len(words)-most)
+}

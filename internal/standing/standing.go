@@ -1,0 +1,172 @@
+// Package standing says in a word how clusters and claims stand, and counts those of a
+// pool. The command line and the console say it alike. It is pure.
+package standing
+
+import (
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+)
+
+// States of clusters and claims, in the one word that people are shown. Deleting is of
+// clusters; Waiting, Assigned, Releasing and Lost are of claims, the others of both or of
+// clusters.
+const (
+	Installing  = "Installing"
+	Failed      = "Failed"
+	Running     = "Running"
+	Hibernating = "Hibernating"
+	Resuming    = "Resuming"
+	Stopping    = "Stopping"
+	Deleting    = "Deleting"
+
+	Waiting   = "Waiting"
+	Assigned  = "Assigned"
+	Releasing = "Releasing"
+	Lost      = "Lost"
+)
+
+// ClusterStates are a cluster's, in the order in which they are counted.
+var ClusterStates = []string{
+	Running, Resuming, Stopping, Hibernating, Installing, Failed, Deleting,
+}
+
+// Cluster is the state of a cluster.
+func Cluster(cd *hivev1.ClusterDeployment) string {
+	asleep := cd.Spec.PowerState == hivev1.PowerHibernating
+	switch {
+	case cd.DeletionTimestamp != nil:
+		return Deleting
+	case condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped):
+		return Failed
+	case !cd.Spec.Installed:
+		return Installing
+	case powerFails(cd):
+		return Failed
+	case asleep && cd.Status.PowerState == hivev1.StatusHibernating:
+		return Hibernating
+	case asleep:
+		return Stopping
+	case cd.Status.PowerState == hivev1.StatusRunning:
+		return Running
+	default:
+		return Resuming
+	}
+}
+
+// powerFails reports whether the machines could not be started or stopped. It is
+// tried again all the same.
+func powerFails(cd *hivev1.ClusterDeployment) bool {
+	c := condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating)
+	return c != nil && (c.Reason == hivev1.ReasonFailedToStart || c.Reason == hivev1.ReasonFailedToStop)
+}
+
+// Claim is the state of a claim.
+func Claim(c *hivev1.ClusterClaim) string {
+	running := condition.Find(c.Status.Conditions, hivev1.ClaimClusterRunning)
+	switch {
+	case c.DeletionTimestamp != nil:
+		return Releasing
+	case c.Spec.Namespace == "":
+		return Waiting
+	case running == nil:
+		return Assigned
+	}
+	switch running.Reason {
+	case hivev1.ReasonRunning:
+		return Running
+	case hivev1.ReasonHibernating:
+		return Hibernating
+	case hivev1.ReasonClusterDeleted, hivev1.ReasonClusterDeleting:
+		return Lost
+	default:
+		return Resuming
+	}
+}
+
+// Usable reports whether the claim's cluster can be used.
+func Usable(c *hivev1.ClusterClaim) bool {
+	return c.Spec.Namespace != "" && condition.True(c.Status.Conditions, hivev1.ClaimClusterRunning)
+}
+
+// PoolOf is the pool of a cluster, and the claim that has it; all may be empty.
+func PoolOf(cd *hivev1.ClusterDeployment) hivev1.ClusterPoolReference {
+	if cd.Spec.ClusterPoolRef == nil {
+		return hivev1.ClusterPoolReference{}
+	}
+	return *cd.Spec.ClusterPoolRef
+}
+
+// Home is the namespace in which a person looks for a cluster: that of its pool,
+// or, when it has none, its own.
+func Home(cd *hivev1.ClusterDeployment) string {
+	if ref := PoolOf(cd); ref.PoolName != "" {
+		return ref.Namespace
+	}
+	return cd.Namespace
+}
+
+// Tally counts the clusters and claims of a pool, in the words of its plan.
+type Tally struct {
+	Ready      int `json:"ready"`
+	Standby    int `json:"standby"`
+	Installing int `json:"installing"`
+	Failed     int `json:"failed"`
+	Deleting   int `json:"deleting"`
+	Claimed    int `json:"claimed"`
+	Waiting    int `json:"waiting"`
+}
+
+// Count tallies clusters and claims. A claim counts only while it waits: after that its
+// cluster does.
+func Count(clusters []hivev1.ClusterDeployment, claims []hivev1.ClusterClaim) Tally {
+	var t Tally
+	for i := range clusters {
+		t.count(&clusters[i])
+	}
+	for i := range claims {
+		if Claim(&claims[i]) == Waiting {
+			t.Waiting++
+		}
+	}
+	return t
+}
+
+func (t *Tally) count(cd *hivev1.ClusterDeployment) {
+	switch Part(cd) {
+	case Deleting:
+		t.Deleting++
+	case Claimed:
+		t.Claimed++
+	case Failed:
+		t.Failed++
+	case Installing:
+		t.Installing++
+	case Ready:
+		t.Ready++
+	default:
+		t.Standby++
+	}
+}
+
+// Parts of a pool, beside Installing, Failed and Deleting.
+const (
+	Ready   = "Ready"
+	Standby = "Standby"
+	Claimed = "Claimed"
+)
+
+// Part is the part of its pool that a cluster is in.
+func Part(cd *hivev1.ClusterDeployment) string {
+	switch state := Cluster(cd); {
+	case state == Deleting:
+		return Deleting
+	case PoolOf(cd).ClaimName != "":
+		return Claimed
+	case state == Failed, state == Installing:
+		return state
+	case state == Running:
+		return Ready
+	default:
+		return Standby
+	}
+}
