@@ -3,9 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // known accepts no argument: whatever stands after a group is a command that
@@ -62,3 +64,29 @@ func poolAndCommand(cmd *cobra.Command, args []string) error {
 
 // bare is the name in what -o name prints: clusterclaim.hive.openshift.io/dev-x7k2p.
 func bare(name string) string { return name[strings.LastIndex(name, "/")+1:] }
+
+// inWords says what is wrong with a flag's value in words of ours: the flag, the value,
+// and what it should be.
+func inWords(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	value := fmt.Sprintf("--%s %q", invalid.GetFlag().Name, invalid.GetValue())
+	var should string
+	switch typ := invalid.GetFlag().Value.Type(); {
+	case errors.Is(err, strconv.ErrRange):
+		should = "is too large, or too small"
+	case strings.HasPrefix(typ, "int"), strings.HasPrefix(typ, "uint"):
+		should = "is not a whole number: write it as in 3"
+	case strings.HasPrefix(typ, "float"):
+		should = "is not a number: write it as in 90 or 99.5"
+	case typ == "duration":
+		should = "is not a time: write it as in 90s, 10m or 8h"
+	case typ == "bool":
+		should = "is neither true nor false"
+	default:
+		return fmt.Errorf("%s: %w", value, invalid.Unwrap())
+	}
+	return fmt.Errorf("%s %s", value, should)
+}

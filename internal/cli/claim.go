@@ -8,12 +8,11 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 func (a *app) claimCommand() *cobra.Command {
@@ -60,8 +59,8 @@ func (a *app) claimTable(claims []hivev1.ClusterClaim, namespaces bool) *table {
 	for i := range claims {
 		c, now := &claims[i], a.Clock.Now()
 		row := []string{
-			c.Name, c.Spec.ClusterPoolName, claimState(c), orNone(c.Spec.Namespace),
-			a.age(c.CreationTimestamp.Time), expiry(c, now),
+			c.Name, c.Spec.ClusterPoolName, standing.Claim(c), orNone(c.Spec.Namespace),
+			a.age(c.CreationTimestamp.Time), orNone(standing.Expiry(c, now)),
 		}
 		if places {
 			row = append(row, placeCell(c, now))
@@ -87,6 +86,8 @@ func place(c *hivev1.ClusterClaim, now time.Time) (nth, when string) {
 		return nth, ""
 	case ready.After(now):
 		return nth, "in " + duration.HumanDuration(ready.Sub(now))
+	case now.Sub(ready.Time) < time.Second:
+		return nth, "now"
 	default:
 		return nth, "overdue for " + duration.HumanDuration(now.Sub(ready.Time))
 	}
@@ -99,25 +100,4 @@ func placeCell(c *hivev1.ClusterClaim, now time.Time) string {
 		return orNone(nth)
 	}
 	return nth + ", " + when
-}
-
-// expiry is in how long a claim's lifetime ends. It counts from when the claim
-// got its cluster, which is when it ceased to be pending.
-func expiry(c *hivev1.ClusterClaim, now time.Time) string {
-	pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
-	if pending == nil || pending.Status != corev1.ConditionFalse {
-		return none
-	}
-	if c.Status.Lifetime == nil {
-		return "never"
-	}
-	lifetime, err := c.Status.Lifetime.Parse()
-	if err != nil || lifetime == 0 {
-		return "never"
-	}
-	left := pending.LastTransitionTime.Add(lifetime).Sub(now)
-	if left <= 0 {
-		return "now"
-	}
-	return "in " + duration.HumanDuration(left)
 }

@@ -13,6 +13,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 // defaultTimeout is how long commands wait unless told otherwise: longer than
@@ -148,11 +149,11 @@ func (a *app) awaitClaim(ctx context.Context, h *hub, name string, timeout time.
 				return false, fmt.Errorf("claim %s was released while it waited", name)
 			}
 			last = c.DeepCopy()
-			if claimState(c) == stateLost {
+			if standing.Claim(c) == standing.Lost {
 				return false, fmt.Errorf("the cluster of claim %s was deleted; release the claim and make another", name)
 			}
 			v.show(progress(c, a.Clock.Now()))
-			return usable(c), nil
+			return standing.Usable(c), nil
 		},
 	}
 	err := l.wait(ctx)
@@ -164,11 +165,11 @@ func (a *app) awaitClaim(ctx context.Context, h *hub, name string, timeout time.
 
 // progress is the state of a claim, with why.
 func progress(c *hivev1.ClusterClaim, now time.Time) string {
-	state, typ := claimState(c), hivev1.ClaimClusterRunning
+	state, typ := standing.Claim(c), hivev1.ClaimClusterRunning
 	switch state {
-	case stateRunning:
+	case standing.Running:
 		return state + " on " + c.Spec.Namespace
-	case stateWaiting:
+	case standing.Waiting:
 		typ = hivev1.ClaimPending
 		switch nth, when := place(c, now); {
 		case when != "":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,23 +34,52 @@ func (a *app) claimReleaseCommand() *cobra.Command {
 	return cmd
 }
 
-// release deletes every claim that it can.
+// release deletes every claim that it can, and prints those.
 func (a *app) release(ctx context.Context, h *hub, names []string) error {
+	var released hivev1.ClusterClaimList
 	var errs []error
 	for _, name := range names {
-		c := &hivev1.ClusterClaim{ObjectMeta: h.object(name)}
-		switch err := h.Delete(ctx, c); {
-		case apierrors.IsNotFound(err):
+		c, err := h.releaseOne(ctx, name)
+		switch {
+		case apierrors.IsNotFound(err) && !noSuchAPI(err):
 			errs = append(errs, advise(fmt.Errorf("namespace %s has no claim %q", h.namespace, name), "see: "+a.next("claim list")))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("releasing claim %s: %w", name, err))
-		case a.flags.output == asName:
-			errs = append(errs, a.names(c))
 		default:
-			fmt.Fprintf(a.Stdout, "claim %s released\n", name)
+			released.Items = append(released.Items, *c)
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, a.showReleased(&released, len(names) == 1))...)
+}
+
+// releaseOne deletes a claim, and returns it as it was.
+func (h *hub) releaseOne(ctx context.Context, name string) (*hivev1.ClusterClaim, error) {
+	c := &hivev1.ClusterClaim{}
+	if err := h.Get(ctx, h.key(name), c); err != nil {
+		return nil, err
+	}
+	return c, h.Delete(ctx, c)
+}
+
+// showReleased prints claims in the format asked for: one that was asked for alone as an
+// object, and otherwise a list.
+func (a *app) showReleased(released *hivev1.ClusterClaimList, alone bool) error {
+	text := func(w io.Writer) error {
+		for _, c := range released.Items {
+			if _, err := fmt.Fprintf(w, "claim %s released\n", c.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch {
+	case !alone:
+		return a.show(released, text)
+	case len(released.Items) == 1:
+		return a.show(&released.Items[0], text)
+	default:
+		return nil
+	}
 }
 
 // awaitGone waits until none of the claims exists any longer; each is held until

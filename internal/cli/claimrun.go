@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 // safetyNet is the lifetime of a claim that claim run makes: should this process
@@ -33,7 +35,8 @@ however it ends. SIGINT, SIGTERM and SIGHUP go to the command.
 
 The command finds the cluster by KUBECONFIG, a private file that is removed
 afterwards; HOTSPARE_CLAIM and HOTSPARE_CLUSTER hold the names. The exit code is
-the command's.`,
+the command's. If the claim's lifetime ends first, or somebody releases it, that is
+said, and the command is sent SIGTERM: its cluster is gone.`,
 		Example: `  hotspare claim run dev -- make e2e
   hotspare claim run dev --timeout 10m -- sh -c 'kubectl get nodes'`,
 		Args: poolAndCommand,
@@ -117,6 +120,45 @@ func (a *app) runWith(ctx context.Context, h *hub, c *hivev1.ClusterClaim, comma
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		return fmt.Errorf("writing the kubeconfig: %w", err)
 	}
-	return a.runChild(ctx, command, heard,
+	held, stop := a.holding(ctx, h, c)
+	defer stop()
+	return a.runChild(held, command, heard,
 		"KUBECONFIG="+path, "HOTSPARE_CLAIM="+c.Name, "HOTSPARE_CLUSTER="+cd.Name)
+}
+
+// holding is ctx for as long as the claim has its cluster. When it loses that, people are
+// told. Call stop when the cluster is needed no more.
+func (a *app) holding(ctx context.Context, h *hub, c *hivev1.ClusterClaim) (held context.Context, stop func()) {
+	held, lose := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	l := lookout[*hivev1.ClusterClaim]{
+		hub: h, view: &view{w: io.Discard, clock: a.Clock}, object: &hivev1.ClusterClaim{ObjectMeta: h.object(c.Name)}, list: &hivev1.ClusterClaimList{},
+		look: func(c *hivev1.ClusterClaim, exists bool) (bool, error) {
+			return false, lossOf(c, exists, a.Clock.Now())
+		},
+		known: true, // it was there: a hub that does not answer now has only lost its way
+	}
+	go func() {
+		defer close(ended)
+		var lost refusal
+		if err := l.wait(held); errors.As(err, &lost) {
+			fmt.Fprintf(a.Stderr, "error: claim %s %v: the command is ended\n", c.Name, lost)
+			lose()
+		}
+	}()
+	return held, func() { lose(); <-ended }
+}
+
+// lossOf says why a claim has no cluster any more; nil while it has.
+func lossOf(c *hivev1.ClusterClaim, exists bool, now time.Time) error {
+	switch {
+	case exists && c.DeletionTimestamp != nil && standing.Expiry(c, now) == "now":
+		return fmt.Errorf("has come to the end of its lifetime, %s, and its cluster is being destroyed", span(c.Status.Lifetime))
+	case !exists || c.DeletionTimestamp != nil:
+		return errors.New("was released by somebody else, and its cluster is being destroyed")
+	case standing.Claim(c) == standing.Lost:
+		return errors.New("has lost its cluster, which was deleted")
+	default:
+		return nil
+	}
 }

@@ -12,12 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/prose"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 func (a *app) clusterCommand() *cobra.Command {
 	cmd := a.group("cluster", "Clusters of pools and claims",
 		a.clusterListCommand(), a.clusterDescribeCommand(), a.clusterKubeconfigCommand(),
-		a.clusterHibernateCommand(), a.clusterResumeCommand())
+		a.clusterHibernateCommand(), a.clusterResumeCommand(), a.clusterLogsCommand())
 	cmd.Aliases = []string{"clusters"}
 	return cmd
 }
@@ -54,13 +56,13 @@ func (a *app) clusterTable(clusters []hivev1.ClusterDeployment, namespaces bool)
 	}
 	for i := range clusters {
 		cd := &clusters[i]
-		ref := poolOf(cd)
+		ref := standing.PoolOf(cd)
 		row := []string{
-			cd.Name, orNone(ref.PoolName), clusterState(cd), orNone(ref.ClaimName),
+			cd.Name, orNone(ref.PoolName), standing.Cluster(cd), orNone(ref.ClaimName),
 			orNone(cd.Spec.Platform.Name()), orNone(versionOf(cd)), a.age(cd.CreationTimestamp.Time),
 		}
 		if namespaces {
-			row = append([]string{home(cd)}, row...)
+			row = append([]string{standing.Home(cd)}, row...)
 		}
 		t.add(row...)
 	}
@@ -99,9 +101,9 @@ func (a *app) clusterDescribeCommand() *cobra.Command {
 func (a *app) clusterFacts(cd *hivev1.ClusterDeployment) *table {
 	t := newTable()
 	t.add("Cluster", cd.Namespace+"/"+cd.Name)
-	t.add("State", clusterState(cd))
+	t.add("State", standing.Cluster(cd))
 	t.add("Age", a.age(cd.CreationTimestamp.Time))
-	if ref := poolOf(cd); ref.PoolName != "" {
+	if ref := standing.PoolOf(cd); ref.PoolName != "" {
 		t.add("Pool", ref.Namespace+"/"+ref.PoolName)
 		t.add("Claim", orNone(ref.ClaimName))
 		if c := ref.CustomizationRef; c != nil { // what was prepared is known by the name that it gives
@@ -114,7 +116,7 @@ func (a *app) clusterFacts(cd *hivev1.ClusterDeployment) *table {
 	t.add("API", orNone(cd.Status.APIURL))
 	t.add("Power", powerInWords(cd))
 	if n := cd.Status.InstallRestarts; n > 0 {
-		t.add("Install", plural(n, "attempt failed", "attempts failed"))
+		t.add("Install", prose.Plural(n, "attempt failed", "attempts failed"))
 	}
 	return t
 }
@@ -163,14 +165,18 @@ var errNoClaim = errors.New("no such claim")
 func (a *app) claimed(ctx context.Context, h *hub, name string) (*hivev1.ClusterDeployment, error) {
 	var c hivev1.ClusterClaim
 	err := h.Get(ctx, h.key(name), &c)
-	switch {
-	case err == nil:
-		return a.clusterOf(ctx, h, &c)
-	case apierrors.IsNotFound(err) && !noSuchAPI(err):
-		return nil, advise(fmt.Errorf("%w in namespace %s: %s", errNoClaim, h.namespace, name), "see: "+a.next("claim list"))
-	default:
-		return nil, fmt.Errorf("reading claim %s: %w", name, err)
+	if err != nil {
+		return nil, a.noClaim(h, name, err)
 	}
+	return a.clusterOf(ctx, h, &c)
+}
+
+// noClaim says why a claim could not be read: mostly there is none.
+func (a *app) noClaim(h *hub, name string, err error) error {
+	if apierrors.IsNotFound(err) && !noSuchAPI(err) {
+		return advise(fmt.Errorf("%w in namespace %s: %s", errNoClaim, h.namespace, name), "see: "+a.next("claim list"))
+	}
+	return fmt.Errorf("reading claim %s: %w", name, err)
 }
 
 // clusterOf is the cluster that a claim has.

@@ -10,6 +10,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/pki"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 func (a *app) clusterKubeconfigCommand() *cobra.Command {
@@ -48,7 +49,7 @@ only you can read. NAME is a claim of the namespace or, failing that, a cluster.
 // kubeconfig reads the administrator's kubeconfig of a cluster.
 func (h *hub) kubeconfig(ctx context.Context, cd *hivev1.ClusterDeployment) ([]byte, error) {
 	if cd.Spec.ClusterMetadata == nil || !cd.Spec.Installed {
-		return nil, fmt.Errorf("cluster %s has no kubeconfig yet: it is %s", cd.Name, orNone(clusterState(cd)))
+		return nil, fmt.Errorf("cluster %s has no kubeconfig yet: it is %s", cd.Name, orNone(standing.Cluster(cd)))
 	}
 	name := cd.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name
 	var s corev1.Secret
@@ -64,7 +65,7 @@ func (h *hub) kubeconfig(ctx context.Context, cd *hivev1.ClusterDeployment) ([]b
 
 // deliver prints the kubeconfig or writes the file, and says when it is of no use yet.
 func (a *app) deliver(cd *hivev1.ClusterDeployment, raw []byte, file string) error {
-	if state := clusterState(cd); state != stateRunning {
+	if state := standing.Cluster(cd); state != standing.Running {
 		fmt.Fprintf(a.Stderr, "note: cluster %s is not running but %s\n", cd.Name, state)
 	}
 	if file == "" {

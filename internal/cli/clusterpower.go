@@ -11,56 +11,60 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 func (a *app) clusterHibernateCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               "hibernate NAME",
-		Short:             "Put a cluster, or a claim's cluster, to sleep",
-		Args:              one("cluster or claim"),
-		ValidArgsFunction: a.completeClusters,
-		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
-			cd, err := a.tell(ctx, h, args[0], hivev1.PowerHibernating)
-			if err != nil {
-				return err
-			}
-			return a.show(cd, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "cluster %s hibernates\n\nWake it:\n  %s\n", cd.Name, a.next("cluster resume %s --wait", args[0]))
-				return err
-			})
-		}),
-	}
+	return a.powerCommand(&cobra.Command{
+		Use:   "hibernate NAME",
+		Short: "Put a cluster, or a claim's cluster, to sleep",
+	}, hivev1.PowerHibernating, "wait until the cluster sleeps")
 }
 
 func (a *app) clusterResumeCommand() *cobra.Command {
+	return a.powerCommand(&cobra.Command{
+		Use:   "resume NAME",
+		Short: "Wake a cluster, or a claim's cluster",
+	}, hivev1.PowerRunning, "wait until the cluster can be used")
+}
+
+// powerCommand makes a command that sets the power state of a cluster.
+func (a *app) powerCommand(cmd *cobra.Command, want hivev1.PowerState, help string) *cobra.Command {
 	var wait bool
 	var timeout time.Duration
-	cmd := &cobra.Command{
-		Use:               "resume NAME",
-		Short:             "Wake a cluster, or a claim's cluster",
-		Args:              one("cluster or claim"),
-		ValidArgsFunction: a.completeClusters,
-	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the cluster can be used")
+	cmd.Args, cmd.ValidArgsFunction = one("cluster or claim"), a.completeClusters
+	cmd.Flags().BoolVar(&wait, "wait", false, help)
 	cmd.Flags().DurationVar(&timeout, "timeout", defaultTimeout, "with --wait, the longest to wait (0: for ever)")
 	cmd.RunE = a.on(func(ctx context.Context, h *hub, args []string) error {
-		cd, err := a.tell(ctx, h, args[0], hivev1.PowerRunning)
+		cd, err := a.tell(ctx, h, args[0], want)
 		if err != nil {
 			return err
 		}
-		words := "resumes"
 		if wait {
-			if cd, err = a.awaitRunning(ctx, h, cd, timeout); err != nil {
+			if cd, err = a.awaitPower(ctx, h, cd, want, timeout); err != nil {
 				return err
 			}
-			words = "runs"
 		}
 		return a.show(cd, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "cluster %s %s\n", cd.Name, words)
+			_, err := io.WriteString(w, a.toldInWords(cd, args[0], want, wait))
 			return err
 		})
 	})
 	return cmd
+}
+
+// toldInWords says what a cluster was told, and whether it has happened.
+func (a *app) toldInWords(cd *hivev1.ClusterDeployment, name string, want hivev1.PowerState, waited bool) string {
+	switch {
+	case want == hivev1.PowerHibernating && waited:
+		return fmt.Sprintf("cluster %s sleeps\n\nWake it:\n  %s\n", cd.Name, a.next("cluster resume %s --wait", name))
+	case want == hivev1.PowerHibernating:
+		return fmt.Sprintf("cluster %s hibernates\n\nWake it:\n  %s\n", cd.Name, a.next("cluster resume %s --wait", name))
+	case waited:
+		return fmt.Sprintf("cluster %s runs\n", cd.Name)
+	default:
+		return fmt.Sprintf("cluster %s resumes\n", cd.Name)
+	}
 }
 
 // tell sets the power state of a cluster that is not its pool's to set.
@@ -69,10 +73,10 @@ func (a *app) tell(ctx context.Context, h *hub, name string, want hivev1.PowerSt
 	if err != nil {
 		return nil, err
 	}
-	if ref := poolOf(cd); ref.PoolName != "" && ref.ClaimName == "" {
+	if ref := standing.PoolOf(cd); ref.PoolName != "" && ref.ClaimName == "" {
 		return nil, advise(
 			fmt.Errorf("cluster %s is a spare of pool %s/%s, which decides when it runs", cd.Name, ref.Namespace, ref.PoolName),
-			"change how many run with: hotspare pool scale "+ref.PoolName+" --running N -n "+ref.Namespace)
+			"change how many run with: "+a.nextIn(ref.Namespace, "pool scale %s --running N", ref.PoolName))
 	}
 	before := cd.DeepCopy()
 	cd.Spec.PowerState = want
@@ -82,27 +86,31 @@ func (a *app) tell(ctx context.Context, h *hub, name string, want hivev1.PowerSt
 	return cd, nil
 }
 
-func (a *app) awaitRunning(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment, timeout time.Duration) (*hivev1.ClusterDeployment, error) {
+// awaitPower waits until a cluster is in the power state that it was told to have.
+func (a *app) awaitPower(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment, want hivev1.PowerState, timeout time.Duration) (*hivev1.ClusterDeployment, error) {
 	ctx, cancel := within(ctx, timeout)
 	defer cancel()
 	v := a.watching("cluster " + cd.Name)
 	defer v.close()
-	last := cd
+	last, doing, state := cd, "resume", standing.Running
+	if want == hivev1.PowerHibernating {
+		doing, state = "hibernate", standing.Hibernating
+	}
 	l := lookout[*hivev1.ClusterDeployment]{
 		hub: h, view: v, object: cd.DeepCopy(), list: &hivev1.ClusterDeploymentList{},
 		look: func(seen *hivev1.ClusterDeployment, exists bool) (bool, error) {
 			if !exists || seen.DeletionTimestamp != nil {
-				return false, fmt.Errorf("cluster %s was deleted while it resumed", cd.Name)
+				return false, fmt.Errorf("cluster %s was deleted while it was to %s", cd.Name, doing)
 			}
 			last = seen.DeepCopy()
 			v.show(powerInWords(last))
-			return clusterState(last) == stateRunning, nil
+			return standing.Cluster(last) == state, nil
 		},
 	}
 	err := l.wait(ctx)
 	if errors.Is(err, errTimedOut) {
 		err = &exit{exitTimedOut, advise(fmt.Errorf("%w after %s: cluster %s %s", err, timeout, cd.Name, powerInWords(last)),
-			"it goes on resuming; see: "+a.next("cluster describe %s", cd.Name))}
+			"it goes on; see: "+a.next("cluster describe %s", cd.Name))}
 	}
 	return last, err
 }

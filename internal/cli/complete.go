@@ -58,6 +58,13 @@ func (a *app) completeClaims(cmd *cobra.Command, args []string, _ string) ([]str
 	return a.completing(cmd, args, claimNames)
 }
 
+func (a *app) completeOneClaim(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completing(cmd, args, claimNames)
+}
+
 // completeClusters offers claims too: they are what a person knows a cluster by.
 func (a *app) completeClusters(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

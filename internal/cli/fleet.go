@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,9 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/capacity"
 	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/capacity/outlook"
 	"hotspare.io/hotspare/internal/manifest"
+	"hotspare.io/hotspare/internal/prose"
 )
 
 func (a *app) fleetCommand() *cobra.Command {
@@ -113,33 +114,17 @@ func (a *app) fleetEvaluate(ctx context.Context, q *inquiry) error {
 	if err := a.showEvaluations(all, set.Warnings, q.now); err != nil {
 		return err
 	}
-	if q.detailed && slices.ContainsFunc(all, func(e evaluation) bool { return len(e.plan.Steps) > 0 }) {
+	if q.detailed && slices.ContainsFunc(all, func(e outlook.Evaluation) bool { return len(e.Plan.Steps) > 0 }) {
 		return &exit{code: exitSteps}
 	}
 	return nil
 }
 
-// evaluation is what would be decided about one region.
-type evaluation struct {
-	facts.Objects
-	snapshot capacity.Snapshot
-	plan     capacity.Plan
-	// duplicate says why nothing is decided; empty when something is.
-	duplicate string
-	reserved  []reserve
-}
-
-// reserve is which reserved instances there should be on one data plane.
-type reserve struct {
-	name string
-	capacity.Prewarm
-}
-
-func (a *app) evaluations(q *inquiry, set *manifest.Fleet) ([]evaluation, error) {
+func (a *app) evaluations(q *inquiry, set *manifest.Fleet) ([]outlook.Evaluation, error) {
 	if len(set.Regions) == 0 {
 		return nil, advise(errors.New("the files hold no FleetRegion"), "add the region to evaluate; data planes and instances alone have no decisions")
 	}
-	var out []evaluation
+	var out []outlook.Evaluation
 	for _, key := range sortedKeys(set.Regions) {
 		asked := q.region == "" || key.Name == bare(q.region) && (a.flags.namespace == "" || a.flags.namespace == key.Namespace)
 		if !asked {
@@ -156,35 +141,15 @@ func (a *app) evaluations(q *inquiry, set *manifest.Fleet) ([]evaluation, error)
 		for _, key := range sortedKeys(set.Regions) {
 			names = append(names, key.String())
 		}
-		return nil, advise(fmt.Errorf("the files hold no FleetRegion %q", q.region), "they hold "+few(names))
+		return nil, advise(fmt.Errorf("the files hold no FleetRegion %q", q.region), "they hold "+prose.Few(names))
 	}
 	return out, nil
 }
 
-func (q *inquiry) evaluate(set *manifest.Fleet, key types.NamespacedName) (evaluation, error) {
+func (q *inquiry) evaluate(set *manifest.Fleet, key types.NamespacedName) (outlook.Evaluation, error) {
 	o := objectsOf(set, key)
 	o.PoolsAssumed = !q.complete
-	return newEvaluation(o, sortedValues(set.Regions), q.now)
-}
-
-// newEvaluation decides about a region of these.
-func newEvaluation(o facts.Objects, regions []*v1alpha1.FleetRegion, now time.Time) (evaluation, error) {
-	e := evaluation{Objects: o}
-	if e.duplicate = facts.Duplicate(e.Region, regions); e.duplicate != "" {
-		return e, nil
-	}
-	var err error
-	if e.snapshot, err = e.Snapshot(now); err != nil {
-		return e, err
-	}
-	e.plan = capacity.Decide(e.snapshot)
-	for _, p := range e.snapshot.Planes {
-		if w := e.snapshot.Region.Reserve(p); w.Blocked || len(w.Want) > 0 {
-			e.reserved = append(e.reserved, reserve{p.Name, w})
-		}
-	}
-	slices.SortFunc(e.reserved, func(a, b reserve) int { return strings.Compare(a.name, b.name) })
-	return e, nil
+	return outlook.Evaluate(o, sortedValues(set.Regions), q.now)
 }
 
 // objectsOf are a region and all that may have to do with it.
@@ -236,15 +201,15 @@ func strays(set *manifest.Fleet) []string {
 	}
 	var out []string
 	if len(planes) > 0 {
-		out = append(out, "data planes of no FleetRegion of their namespace in the files, left out: "+few(planes))
+		out = append(out, "data planes of no FleetRegion of their namespace in the files, left out: "+prose.Few(planes))
 	}
 	if len(instances) > 0 {
-		out = append(out, "instances of no FleetRegion in the files, left out: "+few(instances))
+		out = append(out, "instances of no FleetRegion in the files, left out: "+prose.Few(instances))
 	}
 	return out
 }
 
-func (a *app) showEvaluations(all []evaluation, warnings []manifest.Warning, now time.Time) error {
+func (a *app) showEvaluations(all []outlook.Evaluation, warnings []manifest.Warning, now time.Time) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
 		return a.encode(evaluationReport(all, warnings, now))
@@ -268,65 +233,57 @@ func (a *app) showEvaluations(all []evaluation, warnings []manifest.Warning, now
 }
 
 // writeEvaluation prints the decisions about a region for people.
-func (a *app) writeEvaluation(w io.Writer, e evaluation) error {
+func (a *app) writeEvaluation(w io.Writer, e outlook.Evaluation) error {
 	about := newTable()
 	about.add("Region", fmt.Sprintf("%s/%s, %s %s", e.Region.Namespace, e.Region.Name, e.Region.Spec.Provider, e.Region.Spec.Region))
-	if e.duplicate != "" {
-		about.add("Plan", "nothing is decided: "+e.duplicate)
+	if e.Parked != "" {
+		about.add("Plan", "nothing is decided: "+e.Parked)
 		return a.writeSections(w, about)
 	}
-	about.add("Plan", e.plan.Words())
-	if e.plan.Next > 0 {
-		about.add("Looks again", "in "+e.plan.Next.String())
+	about.add("Plan", e.Plan.Words())
+	if e.Plan.Next > 0 {
+		about.add("Looks again", "in "+e.Plan.Next.String())
 	}
-	return a.writeSections(w, about, e.stepTable(), e.typeTable(), e.planeTable(), e.placementTable(), e.reserveTable())
+	return a.writeSections(w, about, stepTable(e), typeTable(e), planeTable(e), placementTable(e), reserveTable(e))
 }
 
-func (e evaluation) stepTable() *table {
+func stepTable(e outlook.Evaluation) *table {
 	t := newTable("STEPS")
-	for _, st := range e.plan.Steps {
+	for _, st := range e.Plan.Steps {
 		t.add(st.String())
 	}
 	return t
 }
 
-func (e evaluation) typeTable() *table {
+func typeTable(e outlook.Evaluation) *table {
 	t := newTable("TYPE", "DATA PLANES", "ON THE WAY", "USED", "FREE", "PENDING", "SCALE UP", "REASON", "MESSAGE")
-	for _, r := range e.plan.Types {
+	for _, r := range e.Plan.Types {
 		t.add(r.Name, number(r.DataPlanes), number(r.InFlight), fmt.Sprintf("%d/%d", r.UsedUnits, r.MaxUnits), number(r.FreeUnits),
-			number(r.PendingUnits), action(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+			number(r.PendingUnits), outlook.Action(r.Decision), string(r.Decision.Reason), r.Decision.Message)
 	}
 	return t
 }
 
-// action is what is done, or would be.
-func action(d capacity.Decision) string {
-	if d.DryRun {
-		return "would " + string(d.Action)
-	}
-	return string(d.Action)
-}
-
-func (e evaluation) planeTable() *table {
+func planeTable(e outlook.Evaluation) *table {
 	t := newTable("DATA PLANE", "INSTANCES", "SCALE DOWN", "REASON", "MESSAGE")
-	for _, r := range e.plan.Planes {
-		t.add(r.Name, number(r.Instances), action(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+	for _, r := range e.Plan.Planes {
+		t.add(r.Name, number(r.Instances), outlook.Action(r.Decision), string(r.Decision.Reason), r.Decision.Message)
 	}
 	return t
 }
 
-func (e evaluation) placementTable() *table {
+func placementTable(e outlook.Evaluation) *table {
 	t := newTable("INSTANCE", "DATA PLANE", "REASON", "MESSAGE")
-	for _, l := range e.plan.Placements {
+	for _, l := range e.Plan.Placements {
 		t.add(l.Instance, orNone(l.DataPlane), string(l.Decision.Reason), l.Decision.Message)
 	}
 	return t
 }
 
-func (e evaluation) reserveTable() *table {
+func reserveTable(e outlook.Evaluation) *table {
 	t := newTable("KEPT WARM ON", "INSTANCES", "REASON", "MESSAGE")
-	for _, r := range e.reserved {
-		t.add(r.name, number(len(r.Want)), string(r.Reason), r.Message)
+	for _, r := range e.Reserved {
+		t.add(r.DataPlane, number(len(r.Instances)), string(r.Reason), r.Message)
 	}
 	return t
 }
@@ -349,41 +306,26 @@ type evaluatedRegion struct {
 	Types      []capacity.TypeReport  `json:"types"`
 	DataPlanes []capacity.PlaneReport `json:"dataPlanes"`
 	Placements []capacity.Placement   `json:"placements"`
-	Reserved   []evaluatedReserve     `json:"reserved"`
+	Reserved   []outlook.Reserve      `json:"reserved"`
 	// Status is what the controller would write.
 	Status v1alpha1.FleetRegionStatus `json:"status"`
 	Next   string                     `json:"next,omitempty"`
 }
 
-type evaluatedReserve struct {
-	DataPlane string             `json:"dataPlane"`
-	Blocked   bool               `json:"blocked"`
-	Reason    capacity.Reason    `json:"reason"`
-	Message   string             `json:"message"`
-	Instances []capacity.Reserve `json:"instances"`
-}
-
-func newReserve(p reserve) evaluatedReserve {
-	return evaluatedReserve{p.name, p.Blocked, p.Reason, p.Message, filled(p.Want)}
-}
-
 // evaluationReport has no null lists: programs need not tell none from null.
-func evaluationReport(all []evaluation, warnings []manifest.Warning, now time.Time) evaluated {
+func evaluationReport(all []outlook.Evaluation, warnings []manifest.Warning, now time.Time) evaluated {
 	out := evaluated{Now: now, Regions: []evaluatedRegion{}, Warnings: filled(warnings)}
 	for _, e := range all {
 		r := evaluatedRegion{
 			Namespace: e.Region.Namespace, Name: e.Region.Name, Provider: e.Region.Spec.Provider, Region: e.Region.Spec.Region,
-			Steps: filled(e.plan.Steps), Types: filled(e.plan.Types), DataPlanes: filled(e.plan.Planes),
-			Placements: filled(e.plan.Placements), Reserved: []evaluatedReserve{},
+			Steps: filled(e.Plan.Steps), Types: filled(e.Plan.Types), DataPlanes: filled(e.Plan.Planes),
+			Placements: filled(e.Plan.Placements), Reserved: e.Reserved,
 		}
-		if r.Plan = e.duplicate; r.Plan == "" {
-			r.Plan, r.Status = e.plan.Words(), e.Status(e.plan, now)
+		if r.Plan = e.Parked; r.Plan == "" {
+			r.Plan, r.Status = e.Plan.Words(), e.Status(e.Plan, now)
 		}
-		for _, p := range e.reserved {
-			r.Reserved = append(r.Reserved, newReserve(p))
-		}
-		if e.plan.Next > 0 {
-			r.Next = e.plan.Next.String()
+		if e.Plan.Next > 0 {
+			r.Next = e.Plan.Next.String()
 		}
 		out.Regions = append(out.Regions, r)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +22,7 @@ import (
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/capacity"
-	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/capacity/outlook"
 )
 
 // fleets is a hub with the objects of testdata/fleet/live.
@@ -116,7 +119,7 @@ func TestEveryWaitHasARemedy(t *testing.T) {
 	if code := r.run("fleet", "explain", "-A", "-o", "json"); code != 0 {
 		t.Fatal(r.stderr.String())
 	}
-	var v fleetView
+	var v outlook.Fleet
 	if err := json.Unmarshal(r.stdout.Bytes(), &v); err != nil {
 		t.Fatal(err)
 	}
@@ -133,16 +136,6 @@ func TestEveryWaitHasARemedy(t *testing.T) {
 	}
 	if waiting < 6 {
 		t.Errorf("%d instances wait, want more", waiting)
-	}
-	e := evaluation{Objects: facts.Objects{Region: &v1alpha1.FleetRegion{}}}
-	for _, reason := range []capacity.Reason{
-		capacity.LimitReached, capacity.TooBig, capacity.Refused, capacity.NotOffered, capacity.UnknownType, capacity.UnknownSize, capacity.PinNotThere,
-		capacity.PinUnsuitable, capacity.PlaneIsLeaving, capacity.Unreadable,
-	} {
-		a := &app{}
-		if do := e.instanceRemedy(&v1alpha1.ServiceInstance{}, capacity.Instance{Type: "standard"}, capacity.Decision{Reason: reason}, a.nextIn); do == nil {
-			t.Errorf("nothing is said to do about %s", reason)
-		}
 	}
 }
 
@@ -174,4 +167,20 @@ func TestCompletionOfRegions(t *testing.T) {
 			t.Errorf("%s: %v, want %s", line, got, want)
 		}
 	}
+}
+
+// Who may look into one namespace only sees what is there, and is told that there may be more.
+func TestFleetStatusOfSomebodyWithRightsInOneNamespace(t *testing.T) {
+	r := fleets(t)
+	r.hub = interceptor.NewClient(r.hub, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			var o client.ListOptions
+			o.ApplyOptions(opts)
+			if _, shared := list.(*v1alpha1.InstanceTypeList); o.Namespace == "" && !shared {
+				return apierrors.NewForbidden(schema.GroupResource{Group: "hotspare.io"}, "", errors.New("no rights"))
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	compare(t, "fleet-rights", transcript(r, []string{"fleet status -n fleet", "fleet status -A"}))
 }

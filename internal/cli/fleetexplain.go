@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
-	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/capacity/outlook"
+	"hotspare.io/hotspare/internal/prose"
 )
 
 const fleetExplainLong = `Tell in words why a region does what it does: for each type whether a data plane is
@@ -43,11 +44,11 @@ func (a *app) fleetExplainCommand() *cobra.Command {
 			return usage(errors.New("name a region or give -A, not both"), cmd)
 		}
 		return a.on(func(ctx context.Context, h *hub, args []string) error {
-			f, err := h.seeFleet(ctx, scope(h, everywhere))
+			f, err := a.seeFleet(ctx, h, scope(h, everywhere))
 			if err != nil {
 				return err
 			}
-			regions := f.in(scope(h, everywhere))
+			regions := f.In(scope(h, everywhere))
 			if len(args) > 0 {
 				r, err := a.region(f, h, args[0])
 				if err != nil {
@@ -55,7 +56,7 @@ func (a *app) fleetExplainCommand() *cobra.Command {
 				}
 				regions = []*v1alpha1.FleetRegion{r}
 			}
-			return a.showFleet(f, regions, func(w io.Writer, v fleetView) error {
+			return a.showFleet(f, regions, func(w io.Writer, v outlook.Fleet) error {
 				if len(regions) == 0 {
 					return a.nothing("FleetRegions", h, everywhere, "kubectl apply -f fleetregion.yaml")
 				}
@@ -73,7 +74,7 @@ func (a *app) completeRegions(cmd *cobra.Command, args []string, _ string) ([]st
 	return a.completing(cmd, args, regionNames)
 }
 
-func (a *app) writeExplanations(w io.Writer, v fleetView) error {
+func (a *app) writeExplanations(w io.Writer, v outlook.Fleet) error {
 	for n, r := range v.Regions {
 		if n > 0 {
 			if _, err := fmt.Fprint(w, "\n\n"); err != nil {
@@ -92,117 +93,50 @@ func (a *app) writeExplanations(w io.Writer, v fleetView) error {
 }
 
 // explain tells of a region: its plan, its types, its data planes, who waits, what to do.
-func (a *app) explain(r regionView, now time.Time) []*table {
+func (a *app) explain(r outlook.Region, now time.Time) []*table {
 	about := newTable()
 	about.add("Region", fmt.Sprintf("%s/%s, %s %s", r.Namespace, r.Name, r.Provider, r.Region))
-	about.add("Plan", r.brief)
-	if r.next > 0 {
-		about.add("Looks again", "in "+duration.HumanDuration(r.next))
+	about.add("Plan", r.Brief)
+	if r.LooksAgain > 0 {
+		about.add("Looks again", "in "+duration.HumanDuration(r.LooksAgain))
 	}
 	if r.Parked != "" {
 		return []*table{about, newTable()}
 	}
 	out := []*table{about}
 	for _, t := range r.Types {
-		out = append(out, t.explain())
+		out = append(out, explainType(t))
 	}
-	return append(out, a.fateTable(r, now), warmTable(r), a.waitTable(r), toDo(r))
+	return append(out, a.fateTable(r, now), warmTable(r), a.waitTable(r), toDo(r.ToDo()))
 }
 
-// explain tells what is decided about a type, what there is of it, and what there should be.
-func (v typeView) explain() *table {
+// explainType tells what is decided about a type, what there is of it, and what there
+// should be.
+func explainType(v outlook.Type) *table {
 	t := newTable()
 	t.colours = fleetColours
 	t.add("Type", v.Name)
-	t.add("Decision", fmt.Sprintf("%s (%s): %s", creation(v.Decision), v.Decision.Reason, v.Decision.Message))
-	t.add("Has", v.has())
-	if v.Decision.Reason != capacity.Undecided {
-		t.add("Wants", v.wants())
+	t.add("Decision", fmt.Sprintf("%s (%s): %s", v.Verdict(), v.Decision.Reason, v.Decision.Message))
+	t.add("Has", v.Has())
+	if wants := v.Wants(); wants != "" {
+		t.add("Wants", wants)
 	}
 	return t
-}
-
-// creation is a decision about making a data plane, in words.
-func creation(d capacity.Decision) string {
-	switch {
-	case d.Action != capacity.Create:
-		return "no data plane is made"
-	case d.DryRun:
-		return "a data plane would be made, and spec.scaleUp.mode is DryRun"
-	default:
-		return "a data plane is made"
-	}
-}
-
-func (v typeView) has() string {
-	if v.DataPlanes == 0 {
-		return "no data plane" + v.pending()
-	}
-	words := count(v.DataPlanes, "data plane")
-	switch {
-	case v.InFlight == v.DataPlanes:
-		words += " on the way"
-	case v.InFlight > 0:
-		words += fmt.Sprintf(", %d of them on the way", v.InFlight)
-	}
-	return fmt.Sprintf("%s; %d of %s used, %d free", words, v.UsedUnits, count(v.MaxUnits, "unit"), v.FreeUnits) + v.pending()
-}
-
-func (v typeView) pending() string {
-	if v.PendingUnits == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %s asked for without a place", plural(v.PendingUnits, "unit is", "units are"))
-}
-
-func (v typeView) wants() string {
-	parts := []string{fmt.Sprintf("more than %s free, and room for the biggest size, %s", count(v.SlackUnits, "unit"), count(v.BiggestUnits, "unit"))}
-	if v.Limit != nil {
-		parts = append(parts, fmt.Sprintf("at most %s used", count(*v.Limit, "unit")))
-	}
-	if v.MinDataPlanes > 0 {
-		parts = append(parts, fmt.Sprintf("at least %s", count(v.MinDataPlanes, "data plane")))
-	}
-	if v.MaxDataPlanes != nil {
-		parts = append(parts, fmt.Sprintf("at most %s", count(*v.MaxDataPlanes, "data plane")))
-	}
-	return strings.Join(parts, "; ")
 }
 
 // fateTable says what becomes of each data plane.
-func (a *app) fateTable(r regionView, now time.Time) *table {
+func (a *app) fateTable(r outlook.Region, now time.Time) *table {
 	t := newTable("DATA PLANE", "PHASE", "FOR", "INSTANCES", "UNITS", "SCALE DOWN", "REASON", "WHY")
 	t.colours = fleetColours
 	for _, p := range r.DataPlanes {
-		verb, reason := none, none
-		switch {
-		case p.Decision != nil:
-			verb, reason = action(*p.Decision), string(p.Decision.Reason)
-		case p.Ownership == v1alpha1.Registered:
-			reason = string(v1alpha1.Registered)
-		}
-		words := p.Message
-		if p.Decision != nil && words != p.Decision.Message {
-			words = p.Decision.Message + ". " + words
-		}
-		if p.GivenUp != nil {
-			words += "; it is given up " + until(*p.GivenUp, now)
-		}
-		t.add(p.Name, p.Phase, a.age(p.Since), number(p.Instances), p.unitsInWords(), verb, reason, words)
+		verb, reason := p.Verb()
+		t.add(p.Name, p.Phase, a.age(p.Since), number(p.Instances), orNone(p.Units()), orNone(verb), orNone(reason), p.Fate(now))
 	}
 	return t
 }
 
-// until is "in 5m", or "now".
-func until(at, now time.Time) string {
-	if !at.After(now) {
-		return "now"
-	}
-	return "in " + duration.HumanDuration(at.Sub(now))
-}
-
 // warmTable says what is kept warm, or why nothing is.
-func warmTable(r regionView) *table {
+func warmTable(r outlook.Region) *table {
 	t := newTable("KEPT WARM ON", "INSTANCES", "REASON", "WHY")
 	for _, p := range r.Reserved {
 		t.add(p.DataPlane, number(len(p.Instances)), string(p.Reason), p.Message)
@@ -211,7 +145,7 @@ func warmTable(r regionView) *table {
 }
 
 // waitTable says where each instance without a data plane goes, or why nowhere.
-func (a *app) waitTable(r regionView) *table {
+func (a *app) waitTable(r outlook.Region) *table {
 	t := newTable("INSTANCE", "TYPE", "SIZE", "UNITS", "AGE", "DATA PLANE", "REASON", "WHY")
 	t.colours = fleetColours
 	for _, i := range r.Instances {
@@ -224,60 +158,24 @@ func (a *app) waitTable(r regionView) *table {
 	return t
 }
 
-// toDo lists what a person can do, each thing once, with all that it is for; then what
-// needs no more than time.
-func toDo(r regionView) *table {
-	act, wait := remedies{}, remedies{}
-	note := func(name string, do *remedy) {
-		switch {
-		case do == nil:
-		case do.Wait:
-			wait.add(name, *do)
-		default:
-			act.add(name, *do)
-		}
-	}
-	for _, v := range r.Types {
-		note(v.Name, v.ToDo)
-	}
-	for _, v := range r.DataPlanes {
-		note(v.Name, v.ToDo)
-	}
-	for _, v := range r.Instances {
-		note(v.Name, v.ToDo)
-	}
+// toDo lists what a person can do; then what needs no more than time.
+func toDo(act, wait []advice.Task) *table {
 	t := newTable("WHAT TO DO")
-	act.write(t)
-	if len(act.all) == 0 {
+	t.addTasks(act)
+	if len(act) == 0 {
 		t.add("Nothing.")
 	}
-	if len(wait.all) > 0 {
+	if len(wait) > 0 {
 		t.add("")
 		t.add("WHAT NEEDS TIME ONLY")
-		wait.write(t)
+		t.addTasks(wait)
 	}
 	return t
 }
 
-// remedies are different ones in the order in which they came, with what each is for.
-type remedies struct {
-	all []remedy
-	of  map[remedy][]string
-}
-
-func (m *remedies) add(name string, do remedy) {
-	if m.of == nil {
-		m.of = map[remedy][]string{}
-	}
-	if m.of[do] == nil {
-		m.all = append(m.all, do)
-	}
-	m.of[do] = append(m.of[do], name)
-}
-
-func (m *remedies) write(t *table) {
-	for _, do := range m.all {
-		t.add(few(m.of[do]) + ": " + do.Text)
+func (t *table) addTasks(tasks []advice.Task) {
+	for _, do := range tasks {
+		t.add(prose.Few(do.For) + ": " + do.Text)
 		if do.Command != "" {
 			t.add("  " + do.Command)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/kas"
+	"hotspare.io/hotspare/internal/prose"
 )
 
 // intake is what fleet import is asked.
@@ -115,14 +116,14 @@ func (q *intake) read(namespace string) (kas.Meaning, error) {
 			}
 		}
 		if !found {
-			return kas.Meaning{}, advise(fmt.Errorf("folder %s has none of the files", q.dir), "it is to have "+list(kas.Names))
+			return kas.Meaning{}, advise(fmt.Errorf("folder %s has none of the files", q.dir), "it is to have "+prose.List(kas.Names))
 		}
 	}
 	files := map[string]kas.File{}
 	for _, path := range paths {
 		name := filepath.Base(path)
 		if !slices.Contains(kas.Names, name) {
-			return kas.Meaning{}, advise(fmt.Errorf("%s is none of the files that are read", path), "those are known by their names: "+list(kas.Names))
+			return kas.Meaning{}, advise(fmt.Errorf("%s is none of the files that are read", path), "those are known by their names: "+prose.List(kas.Names))
 		}
 		if other, twice := files[name]; twice {
 			return kas.Meaning{}, fmt.Errorf("%s and %s are the same file of two places: name one", other.Name, path)

@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/capacity/outlook"
+	"hotspare.io/hotspare/internal/prose"
 )
 
 const fleetStatusLong = `Show what each FleetRegion has of each type, and its data planes.
@@ -22,7 +23,8 @@ have counts. REASON is why a data plane is made, or why not.
 On a terminal USED is also drawn; on a narrow one columns are left out.
 
 What is shown is decided now, from what the hub has, with the code of its controllers.
-It reads the ServiceInstances of all namespaces.`
+It reads the FleetRegions and ServiceInstances of all namespaces, or, if you may not,
+of this one only, and says so.`
 
 func (a *app) fleetStatusCommand() *cobra.Command {
 	var everywhere bool
@@ -33,12 +35,12 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 		Example: "  hotspare fleet status -n fleet\n  hotspare fleet status -A -o json",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: a.on(func(ctx context.Context, h *hub, _ []string) error {
-			f, err := h.seeFleet(ctx, scope(h, everywhere))
+			f, err := a.seeFleet(ctx, h, scope(h, everywhere))
 			if err != nil {
 				return err
 			}
-			regions := f.in(scope(h, everywhere))
-			return a.showFleet(f, regions, func(w io.Writer, v fleetView) error {
+			regions := f.In(scope(h, everywhere))
+			return a.showFleet(f, regions, func(w io.Writer, v outlook.Fleet) error {
 				if len(regions) == 0 {
 					return a.nothing("FleetRegions", h, everywhere, "kubectl apply -f fleetregion.yaml")
 				}
@@ -51,8 +53,8 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 }
 
 // showFleet prints regions in the format asked for; text prints them for people.
-func (a *app) showFleet(f *fleet, regions []*v1alpha1.FleetRegion, text func(io.Writer, fleetView) error) error {
-	v := f.view(regions, a.Clock.Now(), a.nextIn)
+func (a *app) showFleet(f *outlook.Hub, regions []*v1alpha1.FleetRegion, text func(io.Writer, outlook.Fleet) error) error {
+	v := f.View(regions, a.Clock.Now(), a.nextIn)
 	switch a.flags.output {
 	case asJSON, asYAML:
 		return a.encode(v)
@@ -95,16 +97,10 @@ var fleetColours = palette{
 	string(v1alpha1.PhaseDeprovisioning):  "\x1b[2m",
 	string(v1alpha1.PhaseCleanup):         "\x1b[2m",
 	string(v1alpha1.PhaseFailed):          "\x1b[31m",
-	agentSilent:                           "\x1b[31m",
+	outlook.AgentSilent:                   "\x1b[31m",
 }
 
-// What LIVE says of a data plane's agent.
-const (
-	agentLive   = "yes"
-	agentSilent = "silent"
-)
-
-func (a *app) writeFleet(w io.Writer, f *fleet, v fleetView, namespaces bool) error {
+func (a *app) writeFleet(w io.Writer, f *outlook.Hub, v outlook.Fleet, namespaces bool) error {
 	tables := []*table{a.roomTable(w, v, namespaces), a.dataPlaneTable(w, f, v, namespaces)}
 	if len(tables[0].rows) == 0 {
 		tables = tables[1:]
@@ -116,7 +112,7 @@ func (a *app) writeFleet(w io.Writer, f *fleet, v fleetView, namespaces bool) er
 }
 
 // roomTable has a line for each region and type. On a terminal there is a bar.
-func (a *app) roomTable(w io.Writer, v fleetView, namespaces bool) *table {
+func (a *app) roomTable(w io.Writer, v outlook.Fleet, namespaces bool) *table {
 	t := newTable("REGION", "TYPE", "DATA PLANES", "COMING", "USED", "FREE", "SLACK", "LIMIT", "PENDING", "SCALE UP", "REASON")
 	t.colours = fleetColours
 	drawn := a.IsTerminal(w)
@@ -128,7 +124,7 @@ func (a *app) roomTable(w io.Writer, v fleetView, namespaces bool) *table {
 		for _, k := range r.Types {
 			row := []string{
 				r.Name, k.Name, number(k.DataPlanes), number(k.InFlight), fmt.Sprintf("%d/%d", k.UsedUnits, k.MaxUnits), number(k.FreeUnits),
-				number(k.SlackUnits), orNoLimit(k.Limit), number(k.PendingUnits), action(k.Decision), string(k.Decision.Reason),
+				number(k.SlackUnits), orNoLimit(k.Limit), number(k.PendingUnits), outlook.Action(k.Decision), string(k.Decision.Reason),
 			}
 			if drawn {
 				row = append(row, bar(k.UsedUnits, k.MaxUnits))
@@ -176,52 +172,37 @@ func bar(used, most int) string {
 }
 
 // dataPlaneTable has a line for each data plane, also for those about which nothing is decided.
-func (a *app) dataPlaneTable(w io.Writer, f *fleet, v fleetView, namespaces bool) *table {
+func (a *app) dataPlaneTable(w io.Writer, f *outlook.Hub, v outlook.Fleet, namespaces bool) *table {
 	t := newTable("DATA PLANE", "REGION", "PHASE", "AGE", "LIVE", "INSTANCES", "UNITS", "WHY")
 	t.colours = fleetColours
 	t.begin(namespaces)
 	for _, r := range v.Regions {
 		for _, p := range r.DataPlanes {
 			t.begun(namespaces, r.Namespace, []string{
-				p.Name, r.Name, p.Phase, a.age(p.Created), p.live(), number(p.Instances), p.unitsInWords(), p.Message,
+				p.Name, r.Name, p.Phase, a.age(p.Created), orNone(p.Heard()), number(p.Instances), orNone(p.Units()), p.Message,
 			})
 		}
 	}
-	for _, dp := range f.others(v) {
-		region, words := none, fmt.Sprintf("no FleetRegion of its namespace is of %s %s", dp.Spec.Provider, dp.Spec.Region)
-		if r := f.regionOf(dp); r != nil {
-			region, words = r.Name, "nothing is decided about its region"
-		}
-		t.begun(namespaces, dp.Namespace, []string{
-			dp.Name, region, orNone(string(dp.Status.Phase)), a.age(dp.CreationTimestamp.Time), none, none, none, words,
+	for _, o := range f.Others(v) {
+		t.begun(namespaces, o.Namespace, []string{
+			o.Name, orNone(o.Region), orNone(string(o.Status.Phase)), a.age(o.CreationTimestamp.Time), none, none, none, o.Why,
 		})
 	}
 	t.fit(a.Width(w), "UNITS", "LIVE", "AGE", "INSTANCES", "REGION", "WHY")
 	return t
 }
 
-func (v planeView) live() string {
-	switch {
-	case v.Live == nil:
-		return none
-	case *v.Live:
-		return agentLive
-	default:
-		return agentSilent
-	}
-}
-
 // writeHints names regions that nothing is decided about, and where to read why instances wait.
-func (a *app) writeHints(w io.Writer, v fleetView) error {
+func (a *app) writeHints(w io.Writer, v outlook.Fleet) error {
 	var lines []string
 	for _, r := range v.Regions {
-		waiting := slices.DeleteFunc(slices.Clone(r.Instances), func(i instanceView) bool { return i.DataPlane != "" })
+		waiting := r.Waiting()
 		switch {
 		case r.Parked != "":
 			lines = append(lines, fmt.Sprintf("Nothing is decided about %s/%s: %s", r.Namespace, r.Name, r.Parked))
 		case len(waiting) > 0:
 			lines = append(lines, fmt.Sprintf("%s no place in %s/%s. To see why, and what to do:\n  %s",
-				plural(len(waiting), "instance has", "instances have"), r.Namespace, r.Name, a.nextIn(r.Namespace, "fleet explain %s", r.Name)))
+				prose.Plural(len(waiting), "instance has", "instances have"), r.Namespace, r.Name, a.nextIn(r.Namespace, "fleet explain %s", r.Name)))
 		}
 	}
 	if len(lines) == 0 {

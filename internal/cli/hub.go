@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/advice"
 )
 
 // hub is the API that a command talks to.
@@ -24,6 +27,8 @@ type hub struct {
 	client.WithWatch
 	// version asks which Kubernetes it is.
 	version func(context.Context) (string, error)
+	// podLog reads the end of a container's log; below 0 lines stand for all.
+	podLog func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error)
 	// url is where it is, namespace what the command works in.
 	url, namespace string
 }
@@ -42,7 +47,7 @@ func newScheme() *runtime.Scheme {
 // that would cost each command several requests.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization"} {
+	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization", "ClusterProvision"} {
 		m.Add(hivev1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	for _, kind := range []string{"PowerSchedule", "FleetRegion", "DataPlane", "ServiceInstance"} {
@@ -51,6 +56,7 @@ func mapper() meta.RESTMapper {
 	m.Add(v1alpha1.GroupVersion.WithKind("InstanceType"), meta.RESTScopeRoot)
 	m.Add(hivev1.GroupVersion.WithKind("ClusterImageSet"), meta.RESTScopeRoot)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	return m
 }
@@ -80,7 +86,18 @@ func (a *app) dialAPI(config *rest.Config) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hub{WithWatch: c, version: func(ctx context.Context) (string, error) {
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	logs := func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error) {
+		o := &corev1.PodLogOptions{Container: container}
+		if lines >= 0 {
+			o.TailLines = new(int64(lines))
+		}
+		return core.Pods(namespace).GetLogs(pod, o).DoRaw(ctx)
+	}
+	return &hub{WithWatch: c, podLog: logs, version: func(ctx context.Context) (string, error) {
 		raw, err := d.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
 		if err != nil {
 			return "", err
@@ -112,24 +129,11 @@ func (h *hub) key(name string) client.ObjectKey {
 
 // next is a command to type, with the flags that this one was given.
 func (a *app) next(command string, args ...any) string {
-	words := []string{"hotspare"}
-	text := fmt.Sprintf(command, args...)
-	forKubectl := strings.HasPrefix(text, "kubectl ") // which takes flags after it as its own
-	if !forKubectl {
-		words = append(words, text)
-	}
-	for _, f := range []struct{ name, value string }{
-		{"-n", a.flags.namespace},
-		{"--data-dir", a.flags.dataDir},
-		{"--kubeconfig", a.flags.kubeconfig},
-		{"--context", a.flags.context},
-	} {
-		if f.value != "" {
-			words = append(words, f.name, f.value)
-		}
-	}
-	if forKubectl {
-		words = append(words, text)
-	}
-	return strings.Join(words, " ")
+	text := advice.Spell([]advice.Flag{
+		{Name: "-n", Value: a.flags.namespace},
+		{Name: "--data-dir", Value: a.flags.dataDir},
+		{Name: "--kubeconfig", Value: a.flags.kubeconfig},
+		{Name: "--context", Value: a.flags.context},
+	}, fmt.Sprintf(command, args...))
+	return cmp.Or(a.Name, program) + strings.TrimPrefix(text, program)
 }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
-	"hotspare.io/hotspare/internal/inventory"
+	"hotspare.io/hotspare/internal/inventory/stock"
 )
 
 func (a *app) inventoryCommand() *cobra.Command {
@@ -65,12 +65,29 @@ func poolOrNone(cmd *cobra.Command, args []string) error {
 	return one("pool")(cmd, args)
 }
 
+// takeStock reads what there is of inventories; an empty namespace stands for all.
+func (h *hub) takeStock(ctx context.Context, namespace string) (*stock.Stock, error) {
+	var pools hivev1.ClusterPoolList
+	if err := h.List(ctx, &pools, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing pools: %w", err)
+	}
+	var customizations hivev1.ClusterDeploymentCustomizationList
+	if err := h.List(ctx, &customizations, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing customizations: %w", err)
+	}
+	clusters, err := h.seeClusters(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &stock.Stock{Pools: pools.Items, Customizations: customizations.Items, Clusters: clusters.Items}, nil
+}
+
 func (a *app) inventories(ctx context.Context, h *hub, everywhere bool) error {
 	s, err := h.takeStock(ctx, scope(h, everywhere))
 	if err != nil {
 		return err
 	}
-	entries := s.entries()
+	entries := s.Entries()
 	return a.showEntries(entries, func(w io.Writer) error {
 		if len(entries) == 0 {
 			return a.nothing("customizations", h, everywhere, "kubectl apply -f customization.yaml")
@@ -88,10 +105,10 @@ func (a *app) inventoryOf(ctx context.Context, h *hub, pool string) error {
 	if err != nil {
 		return err
 	}
-	entries := s.entriesOf(p)
+	entries := s.EntriesOf(p)
 	return a.showEntries(entries, func(w io.Writer) error {
 		if len(entries) == 0 {
-			return a.noInventory(p.Name, s.customizations)
+			return a.noInventory(p.Name, s.Customizations)
 		}
 		return a.entryTable(entries, false).write(w, a.palette(w))
 	})
@@ -111,10 +128,10 @@ func (a *app) noInventory(pool string, customizations []hivev1.ClusterDeployment
 }
 
 // showEntries prints entries in the format asked for; text prints them for people.
-func (a *app) showEntries(entries []entry, text func(io.Writer) error) error {
+func (a *app) showEntries(entries []stock.Entry, text func(io.Writer) error) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(map[string][]entry{"entries": entries})
+		return a.encode(map[string][]stock.Entry{"entries": entries})
 	case asName:
 		return a.entryNames(entries)
 	default:
@@ -123,21 +140,21 @@ func (a *app) showEntries(entries []entry, text func(io.Writer) error) error {
 }
 
 // entryNames prints the customizations that exist, each once.
-func (a *app) entryNames(entries []entry) error {
+func (a *app) entryNames(entries []stock.Entry) error {
 	told := map[client.ObjectKey]bool{}
 	for _, e := range entries {
-		if e.customization == nil || told[client.ObjectKeyFromObject(e.customization)] {
+		if e.Customization == nil || told[client.ObjectKeyFromObject(e.Customization)] {
 			continue
 		}
-		told[client.ObjectKeyFromObject(e.customization)] = true
-		if err := a.names(e.customization); err != nil {
+		told[client.ObjectKeyFromObject(e.Customization)] = true
+		if err := a.names(e.Customization); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) entryTable(entries []entry, namespaces bool) *table {
+func (a *app) entryTable(entries []stock.Entry, namespaces bool) *table {
 	t := newTable("POOL", "NAME", "STATUS", "CLUSTER", "CLAIM", "ATTEMPTS", "AGE", "MESSAGE")
 	t.colours = stockColours
 	if namespaces {
@@ -145,7 +162,7 @@ func (a *app) entryTable(entries []entry, namespaces bool) *table {
 	}
 	for _, e := range entries {
 		row := []string{
-			orNone(e.Pool), e.Name, orNone(string(e.Status)), orNone(e.Cluster), orNone(e.Claim), e.attempts(), a.ageOf(e.customization), e.Message,
+			orNone(e.Pool), e.Name, orNone(string(e.Status)), orNone(e.Cluster), orNone(e.Claim), orNone(e.Tries()), a.ageOf(e.Customization), e.Message,
 		}
 		if namespaces {
 			row = append([]string{e.Namespace}, row...)
@@ -164,20 +181,12 @@ func (a *app) ageOf(c *hivev1.ClusterDeploymentCustomization) string {
 	return a.age(c.CreationTimestamp.Time)
 }
 
-// attempts are those left of what it begins with: "2/3".
-func (e entry) attempts() string {
-	if e.Attempts == nil {
-		return none
-	}
-	return fmt.Sprintf("%d/%d", *e.Attempts, inventory.Attempts)
-}
-
 // poolStock is a pool's inventory as far as the pool itself tells.
 func (a *app) poolStock(p *hivev1.ClusterPool) *table {
 	t := newTable("INVENTORY", "STATUS", "CLUSTER", "ATTEMPTS", "MESSAGE")
 	t.colours = stockColours
-	for _, e := range entriesIn(p) {
-		t.add(e.Name, orNone(string(e.Status)), orNone(e.Cluster), e.attempts(), e.Message)
+	for _, e := range stock.EntriesIn(p) {
+		t.add(e.Name, orNone(string(e.Status)), orNone(e.Cluster), orNone(e.Tries()), e.Message)
 	}
 	t.fit(a.Width(a.Stdout), "ATTEMPTS", "MESSAGE", "CLUSTER")
 	return t

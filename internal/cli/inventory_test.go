@@ -3,13 +3,11 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/inventory/stock"
 )
 
 // prepared is a hub with a pool that has an entry of every status, one that shares
@@ -253,22 +252,6 @@ func TestPatchesThatDoTheSameAreTheSame(t *testing.T) {
 	}
 }
 
-// Every status of the API has a meaning, and those that want a person a remedy.
-func TestEveryStatusIsExplained(t *testing.T) {
-	a := &app{}
-	for name, st := range stockedPool().Status.Inventory {
-		e := entry{Pool: "vsphere", Name: name, Status: st.Status}
-		s := a.senseOf(e)
-		idle := slices.Contains([]hivev1.InventoryStatus{hivev1.InventoryAvailable, hivev1.InventoryReserved}, st.Status)
-		if s.meaning == "" || (s.remedy == "") != idle {
-			t.Errorf("%s: %+v", st.Status, s)
-		}
-	}
-	if got := a.senseOf(entry{Status: "OfTomorrow"}); got != (sense{}) {
-		t.Errorf("of a status that is not known it says %+v", got)
-	}
-}
-
 func TestCompletionOfCustomizations(t *testing.T) {
 	r := newRig(t, interceptor.Funcs{}, prepared()...)
 	for line, want := range map[string]string{
@@ -293,7 +276,7 @@ func TestCompletionOfCustomizations(t *testing.T) {
 func TestEntriesAsJSONAreWhole(t *testing.T) {
 	r := newRig(t, interceptor.Funcs{}, prepared()...)
 	r.run("inventory", "list", "vsphere", "-o", "json")
-	var got struct{ Entries []entry }
+	var got struct{ Entries []stock.Entry }
 	if err := json.Unmarshal([]byte(r.stdout.String()), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -308,28 +291,11 @@ func TestEntriesAsJSONAreWhole(t *testing.T) {
 	}
 }
 
-func TestNamespacesHaveTheirOwnCustomizations(t *testing.T) {
-	mine, theirs := leased(customization("foo"), "dev", "dev-1aaaa"), free(customization("foo"))
-	theirs.Namespace = "team-a"
-	pool := hivev1.ClusterPool{ObjectMeta: aged("team-a", "bare", time.Hour)}
-	pool.Spec.Inventory = hivev1.Inventory{{Name: "foo"}}
-	pet := memberOf("dev", "dev-1aaaa", "eve") // of the same name, and nobody's member
-	pet.Namespace = "pets"
-	s := &stock{[]hivev1.ClusterPool{pool}, []hivev1.ClusterDeploymentCustomization{*mine, *theirs}, []hivev1.ClusterDeployment{*pet}}
-	var got []string
-	for _, e := range s.entries() {
-		got = append(got, strings.Join([]string{e.Namespace, e.Pool, e.Name, e.Cluster, e.Claim}, " "))
-	}
-	if diff := cmp.Diff([]string{"default  foo dev-1aaaa ", "team-a bare foo  "}, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestWhatCannotBeReadIsTold(t *testing.T) {
 	a := &app{Options: Options{Clock: clocktesting.NewFakeClock(now)}}
 	c := customization("odd")
 	c.Unreadable = "spec.installConfigPatches: 8 is not a list"
-	if rows := fmt.Sprint(a.customizationFacts(c, &stock{}).rows); !strings.Contains(rows, "[Unreadable "+c.Unreadable+"]") {
+	if rows := fmt.Sprint(a.customizationFacts(c, &stock.Stock{}).rows); !strings.Contains(rows, "[Unreadable "+c.Unreadable+"]") {
 		t.Error(rows)
 	}
 }

@@ -13,7 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/advice"
 	"hotspare.io/hotspare/internal/inventory"
+	"hotspare.io/hotspare/internal/inventory/stock"
+	"hotspare.io/hotspare/internal/prose"
 )
 
 func (a *app) inventoryDescribeCommand() *cobra.Command {
@@ -33,7 +36,7 @@ Values that look like secrets are not shown; -o yaml prints the object as it is.
 			if err != nil {
 				return err
 			}
-			c := s.customization(h.namespace, args[0])
+			c := s.Customization(h.namespace, args[0])
 			if c == nil {
 				return a.noCustomization(s, h.namespace, args[0])
 			}
@@ -43,21 +46,21 @@ Values that look like secrets are not shown; -o yaml prints the object as it is.
 }
 
 // noCustomization names those that exist, and the pools that miss this one.
-func (a *app) noCustomization(s *stock, namespace, name string) error {
+func (a *app) noCustomization(s *stock.Stock, namespace, name string) error {
 	err := fmt.Errorf("namespace %s has no customization %q", namespace, name)
 	var pools []string
-	for _, e := range s.listing(name) {
+	for _, e := range s.Listing(name) {
 		pools = append(pools, e.Pool)
 	}
 	if len(pools) > 0 {
-		return advise(fmt.Errorf("%w, though the inventory of %s has it", err, list(pools)),
+		return advise(fmt.Errorf("%w, though the inventory of %s has it", err, prose.List(pools)),
 			"make it with: "+a.next("kubectl apply -f customization.yaml"))
 	}
 	var others []string
-	for _, c := range s.customizations {
+	for _, c := range s.Customizations {
 		others = append(others, c.Name)
 	}
-	has := "it has " + list(others)
+	has := "it has " + prose.List(others)
 	if len(others) == 0 {
 		has = "it has none"
 	}
@@ -66,27 +69,27 @@ func (a *app) noCustomization(s *stock, namespace, name string) error {
 
 // describeCustomization writes its facts, then what pools say of it, its patches and
 // its conditions.
-func (a *app) describeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomization, s *stock) error {
+func (a *app) describeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomization, s *stock.Stock) error {
 	tables := []*table{a.customizationFacts(c, s)}
-	for _, e := range s.listing(c.Name) {
+	for _, e := range s.Listing(c.Name) {
 		tables = append(tables, a.entryFacts(e))
 	}
 	tables = append(tables, a.patchTable("PATCHES", patchesOf(c.Spec)), a.lastApplied(c), a.conditionTable(older(c.Status.Conditions)))
 	return a.writeSections(w, tables...)
 }
 
-func (a *app) customizationFacts(c *hivev1.ClusterDeploymentCustomization, s *stock) *table {
+func (a *app) customizationFacts(c *hivev1.ClusterDeploymentCustomization, s *stock.Stock) *table {
 	t := newTable()
 	t.add("Customization", c.Namespace+"/"+c.Name)
 	t.add("Age", a.age(c.CreationTimestamp.Time))
 	if c.DeletionTimestamp != nil {
 		t.add("Deleted", a.age(c.DeletionTimestamp.Time)+" ago; it stays until no cluster uses it")
 	}
-	t.add("Used by", holder(c, s))
+	t.add("Used by", s.Holder(c))
 	if c.Status.ClusterDeploymentRef != nil {
 		t.add("Used for", a.usedFor(c))
 	}
-	if len(s.listing(c.Name)) == 0 {
+	if len(s.Listing(c.Name)) == 0 {
 		t.add("Pools", "none: add it to the spec.inventory of one")
 		t.add("", a.next("kubectl edit clusterpool POOL"))
 	}
@@ -94,29 +97,6 @@ func (a *app) customizationFacts(c *hivev1.ClusterDeploymentCustomization, s *st
 		t.add("Unreadable", c.Unreadable)
 	}
 	return t
-}
-
-// holder is who has the lease: "cluster foo of pool bar, claimed by alice".
-func holder(c *hivev1.ClusterDeploymentCustomization, s *stock) string {
-	ref := c.Status.ClusterDeploymentRef
-	if ref == nil {
-		return "nobody"
-	}
-	words := "cluster " + ref.Name
-	if p := c.Status.ClusterPoolRef; p != nil {
-		words += " of pool " + p.Name
-	}
-	cd := s.cluster(ref.Name)
-	switch {
-	case cd == nil:
-		return words + ", which is about to be made, or is gone"
-	case cd.DeletionTimestamp != nil:
-		return words + ", which is being deleted"
-	case poolOf(cd).ClaimName != "":
-		return words + ", claimed by " + poolOf(cd).ClaimName
-	default:
-		return words + ", unclaimed"
-	}
 }
 
 // usedFor is how long it has not been available.
@@ -130,21 +110,33 @@ func (a *app) usedFor(c *hivev1.ClusterDeploymentCustomization) string {
 
 // entryFacts is what a pool says of a customization, and what that means. It has no
 // columns but two, so that it can be read on a narrow terminal.
-func (a *app) entryFacts(e entry) *table {
+func (a *app) entryFacts(e stock.Entry) *table {
 	t := newTable()
 	t.colours = stockColours
-	sense := a.senseOf(e)
+	sense := e.Sense(func(_, format string, args ...any) string { return a.next(format, args...) }) // it is of the namespace that this command works in
 	t.add("Pool", e.Pool)
 	t.add("Status", orNone(string(e.Status)))
-	addLines(t, "Meaning", sense.meaning)
+	addLines(t, "Meaning", sense.Meaning)
 	if e.Status != "" {
 		addLines(t, "Message", e.Message)
 	}
 	if e.Attempts != nil {
 		t.add("Attempts", fmt.Sprintf("%d of %d left", *e.Attempts, inventory.Attempts))
 	}
-	addLines(t, "To do", sense.remedy)
+	addLines(t, "To do", inLines(sense.Remedy))
 	return t
+}
+
+// inLines are remedies with their commands below them.
+func inLines(all []advice.Remedy) string {
+	var lines []string
+	for _, do := range all {
+		lines = append(lines, do.Text)
+		if do.Command != "" {
+			lines = append(lines, "  "+do.Command)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // addLines adds a fact of several lines; none when it is empty.

@@ -12,6 +12,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 func (a *app) localCommand() *cobra.Command {
@@ -30,7 +31,7 @@ func (a *app) machinesOf(cd *hivev1.ClusterDeployment) (machines, error) {
 	case cd.Spec.Platform.Local == nil:
 		return machines{}, fmt.Errorf("cluster %s is of platform %s: only local clusters can be broken and healed", cd.Name, orNone(cd.Spec.Platform.Name()))
 	case !cd.Spec.Installed || cd.Spec.ClusterMetadata == nil:
-		return machines{}, advise(fmt.Errorf("cluster %s is not installed yet: it is %s", cd.Name, orNone(clusterState(cd))),
+		return machines{}, advise(fmt.Errorf("cluster %s is not installed yet: it is %s", cd.Name, orNone(standing.Cluster(cd))),
 			"see: "+a.next("cluster describe %s", cd.Name))
 	}
 	m := machines{dir: filepath.Join(dataDir(a.flags.dataDir), "machines", cd.Spec.ClusterMetadata.InfraID)}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -21,6 +22,9 @@ const dataDirName = ".hotspare"
 func DataDir(cmd *cobra.Command) string {
 	return dataDir(cmd.Flag("data-dir").Value.String())
 }
+
+// DefaultDataDir is the data folder when no flag names one.
+func DefaultDataDir() string { return dataDir("") }
 
 func dataDir(flag string) string {
 	if flag != "" {
@@ -48,7 +52,7 @@ func (a *app) kubeconfig() (string, error) {
 	}
 	path := filepath.Join(dataDir(a.flags.dataDir), "kubeconfig")
 	if _, err := os.Stat(path); err != nil {
-		return "", advise(errNoHub, "no "+path+", and $KUBECONFIG is not set; start a hub with: hotspare up")
+		return "", advise(errNoHub, "no "+path+", and $KUBECONFIG is not set; start a hub with: "+cmp.Or(a.Name, program)+" up")
 	}
 	return path, nil
 }

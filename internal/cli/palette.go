@@ -5,6 +5,7 @@ import (
 	"os"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 // palette gives words their colours; the nil one leaves them as they are.
@@ -13,17 +14,17 @@ type palette map[string]string
 // colours are those of a terminal: green is ready for use, blue asleep, yellow
 // under way, red wants a person.
 var colours = palette{
-	stateRunning:     "\x1b[32m",
-	stateHibernating: "\x1b[34m",
-	stateInstalling:  "\x1b[33m",
-	stateResuming:    "\x1b[33m",
-	stateStopping:    "\x1b[33m",
-	stateWaiting:     "\x1b[33m",
-	stateAssigned:    "\x1b[33m",
-	stateReleasing:   "\x1b[2m",
-	stateDeleting:    "\x1b[2m",
-	stateFailed:      "\x1b[31m",
-	stateLost:        "\x1b[31m",
+	standing.Running:     "\x1b[32m",
+	standing.Hibernating: "\x1b[34m",
+	standing.Installing:  "\x1b[33m",
+	standing.Resuming:    "\x1b[33m",
+	standing.Stopping:    "\x1b[33m",
+	standing.Waiting:     "\x1b[33m",
+	standing.Assigned:    "\x1b[33m",
+	standing.Releasing:   "\x1b[2m",
+	standing.Deleting:    "\x1b[2m",
+	standing.Failed:      "\x1b[31m",
+	standing.Lost:        "\x1b[31m",
 }
 
 // stockColours are those of what customizations are to pools: green is free, yellow

@@ -12,12 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/prose"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 func (a *app) poolCommand() *cobra.Command {
 	cmd := a.group("pool", "Pools of spare clusters",
 		a.poolListCommand(), a.poolCreateCommand(), a.poolDescribeCommand(), a.poolScaleCommand(), a.poolDeleteCommand(),
-		a.poolPlanCommand())
+		a.poolWatchCommand(), a.poolPlanCommand(), a.poolEstimateCommand())
 	cmd.Aliases = []string{"pools"}
 	return cmd
 }
@@ -97,6 +99,7 @@ func (a *app) poolScaleCommand() *cobra.Command {
 		Args:              one("pool"),
 		ValidArgsFunction: a.completePools,
 	}
+	cmd.Long = "Change how many clusters a pool keeps. A size below the number that it keeps running\nlowers that, too, unless --running says otherwise."
 	cmd.Flags().Int32Var(&size, "size", 0, "unclaimed clusters to keep")
 	cmd.Flags().Int32Var(&running, "running", 0, "how many of them to keep running; the others hibernate")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -104,13 +107,20 @@ func (a *app) poolScaleCommand() *cobra.Command {
 		if !resize && !rerun {
 			return usage(errors.New("say what to change: --size, --running or both"), cmd)
 		}
+		if size < 0 || running < 0 {
+			return usage(errors.New("--size and --running cannot be below 0"), cmd)
+		}
 		return a.on(func(ctx context.Context, h *hub, args []string) error {
 			return a.scale(ctx, h, args[0], func(spec *hivev1.ClusterPoolSpec) {
 				if resize {
 					spec.Size = size
 				}
-				if rerun {
+				switch {
+				case rerun:
 					spec.RunningCount = running
+				case spec.RunningCount > size:
+					fmt.Fprintf(a.Stderr, "note: it kept %d running; that is lowered to its size, %d\n", spec.RunningCount, size)
+					spec.RunningCount = size
 				}
 			})
 		})(cmd, args)
@@ -136,7 +146,7 @@ func (a *app) scale(ctx context.Context, h *hub, name string, change func(*hivev
 
 // sizeInWords is "3 clusters, 1 of them running".
 func sizeInWords(spec hivev1.ClusterPoolSpec) string {
-	return fmt.Sprintf("%s, %d of them running", count(int(spec.Size), "cluster"), min(spec.RunningCount, spec.Size))
+	return fmt.Sprintf("%s, %d of them running", prose.Count(int(spec.Size), "cluster"), min(spec.RunningCount, spec.Size))
 }
 
 func (a *app) poolDeleteCommand() *cobra.Command {
@@ -168,11 +178,11 @@ func (a *app) poolDelete(ctx context.Context, h *hub, args []string) error {
 }
 
 // farewell says what becomes of a deleted pool's clusters.
-func farewell(name string, n tally) string {
+func farewell(name string, n standing.Tally) string {
 	spare := n.Ready + n.Standby + n.Installing + n.Failed
-	words := fmt.Sprintf("pool %s is being deleted, and %s with it", name, count(spare, "unclaimed cluster"))
+	words := fmt.Sprintf("pool %s is being deleted, and %s with it", name, prose.Count(spare, "unclaimed cluster"))
 	if n.Claimed > 0 {
-		words += fmt.Sprintf("; it stays until its %s released", plural(n.Claimed, "claim is", "claims are"))
+		words += fmt.Sprintf("; it stays until its %s released", prose.Plural(n.Claimed, "claim is", "claims are"))
 	}
 	return words
 }
@@ -203,7 +213,7 @@ func alternatives(pools []hivev1.ClusterPool) string {
 	for _, p := range pools {
 		names = append(names, p.Name)
 	}
-	return "it has " + list(names)
+	return "it has " + prose.List(names)
 }
 
 // object is the metadata of something new in the command's namespace.

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/prose"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 func (a *app) poolDescribeCommand() *cobra.Command {
@@ -42,7 +44,7 @@ func (a *app) describePool(w io.Writer, p *hivev1.ClusterPool, s *scene) error {
 	facts.add("Keeps", sizeInWords(p.Spec))
 	facts.add("Limits", limitsInWords(p.Spec))
 	facts.add("Claims live", lifetimeInWords(p.Spec.ClaimLifetime))
-	facts.add("Has", s.tally().inWords())
+	facts.add("Has", tallyInWords(s.tally()))
 	facts.add("Plan", orNone(p.Status.Plan))
 	return a.writeSections(w, facts,
 		a.conditionTable(p.Status.Conditions), a.poolStock(p), a.memberTable(s.clusters.Items), a.claimTable(s.claims.Items, false))
@@ -69,7 +71,7 @@ func (a *app) writeSections(w io.Writer, tables ...*table) error {
 func platformInWords(spec hivev1.ClusterPoolSpec) string {
 	words := orNone(spec.Platform.Name())
 	if l := spec.Platform.Local; l != nil && l.Workers != nil {
-		words += ", " + count(int(*l.Workers), "worker")
+		words += ", " + prose.Count(int(*l.Workers), "worker")
 	}
 	if spec.Annotations[hivev1.AnnotationFake] == "true" {
 		words += ", fake"
@@ -80,7 +82,7 @@ func platformInWords(spec hivev1.ClusterPoolSpec) string {
 func limitsInWords(spec hivev1.ClusterPoolSpec) string {
 	var parts []string
 	if spec.MaxSize != nil {
-		parts = append(parts, fmt.Sprintf("at most %s", count(int(*spec.MaxSize), "cluster")))
+		parts = append(parts, fmt.Sprintf("at most %s", prose.Count(int(*spec.MaxSize), "cluster")))
 	}
 	if spec.MaxConcurrent != nil {
 		parts = append(parts, fmt.Sprintf("%d installed or destroyed at a time", *spec.MaxConcurrent))
@@ -102,7 +104,8 @@ func lifetimeInWords(l *hivev1.ClusterPoolClaimLifetime) string {
 	return strings.Join(parts, ", ")
 }
 
-func (t tally) inWords() string {
+// tallyInWords is "2 ready, 1 claim waiting".
+func tallyInWords(t standing.Tally) string {
 	var parts []string
 	for _, p := range []struct {
 		n    int
@@ -120,7 +123,7 @@ func (t tally) inWords() string {
 		}
 	}
 	if t.Waiting > 0 {
-		parts = append(parts, count(t.Waiting, "claim")+" waiting")
+		parts = append(parts, prose.Count(t.Waiting, "claim")+" waiting")
 	}
 	if len(parts) == 0 {
 		return "no clusters"
@@ -144,7 +147,7 @@ func (a *app) memberTable(clusters []hivev1.ClusterDeployment) *table {
 	t := newTable("CLUSTER", "STATE", "AGE", "CLAIM")
 	for i := range clusters {
 		cd := &clusters[i]
-		t.add(cd.Name, clusterState(cd), a.age(cd.CreationTimestamp.Time), orNone(poolOf(cd).ClaimName))
+		t.add(cd.Name, standing.Cluster(cd), a.age(cd.CreationTimestamp.Time), orNone(standing.PoolOf(cd).ClaimName))
 	}
 	return t
 }

@@ -13,26 +13,25 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/manifest"
-	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
+	"hotspare.io/hotspare/internal/pool/forecast"
+	"hotspare.io/hotspare/internal/prose"
+	"hotspare.io/hotspare/internal/standing"
 )
 
-// forecast is what the controller would do with a pool, and would report of it.
-type forecast struct {
-	facts.Objects
-	snapshot pool.Snapshot
-	plan     pool.Plan
-	status   hivev1.ClusterPoolStatus
+// prediction is what the controller would do with a pool of manifests.
+type prediction struct {
+	forecast.Outlook
 	// assumed are things that the pool refers to and that are not among the
 	// manifests: "Secret default/pull".
 	assumed []string
 }
 
-func (f forecast) busy() bool { return len(f.plan.Steps) > 0 }
+func (f prediction) busy() bool { return len(f.Plan.Steps) > 0 }
 
 // answer plans all pools of a set, in the order of their names.
-func (q *question) answer(set *manifest.Set) ([]forecast, error) {
-	var out []forecast
+func (q *question) answer(set *manifest.Set) ([]prediction, error) {
+	var out []prediction
 	for _, key := range sortedKeys(set.Pools) {
 		f, err := q.plan(set, key)
 		if err != nil {
@@ -49,11 +48,11 @@ func sortedKeys[T any](m map[types.NamespacedName]T) []types.NamespacedName {
 	})
 }
 
-func (q *question) plan(set *manifest.Set, key types.NamespacedName) (forecast, error) {
-	f := forecast{Objects: facts.Objects{
+func (q *question) plan(set *manifest.Set, key types.NamespacedName) (prediction, error) {
+	f := prediction{Outlook: forecast.Outlook{Objects: facts.Objects{
 		Pool:     set.Pools[key],
 		Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
-	}}
+	}}}
 	for at, cd := range set.Clusters {
 		if poolKey(cd) != key {
 			continue
@@ -74,22 +73,13 @@ func (q *question) plan(set *manifest.Set, key types.NamespacedName) (forecast, 
 		return f, err
 	}
 	q.stock(set, &f)
-	books, err := f.Books()
-	if err != nil {
-		return f, err
-	}
-	if f.snapshot, err = f.Snapshot(books, q.now); err != nil {
-		return f, err
-	}
-	f.plan = pool.Decide(f.snapshot)
-	f.status = f.Status(f.plan.Report, books, f.snapshot.Pending, q.now)
-	return f, nil
+	return f, f.Decide(q.now)
 }
 
 // stock finds the pool's customizations among the manifests. One that is not there is
 // taken to be fine, and free but for what the pool's own status says, unless the
 // manifests are all there is. Whether they apply is known if the template is there, too.
-func (q *question) stock(set *manifest.Set, f *forecast) {
+func (q *question) stock(set *manifest.Set, f *prediction) {
 	f.Customizations, f.Faults, f.Assumed = map[string]*hivev1.ClusterDeploymentCustomization{}, map[string]string{}, map[string]bool{}
 	template, known := q.template(set, f.Pool)
 	for _, name := range f.CustomizationNames() {
@@ -109,7 +99,7 @@ func (q *question) stock(set *manifest.Set, f *forecast) {
 }
 
 // assume makes up a customization that the status of the pool would fit.
-func (f *forecast) assume(name string) *hivev1.ClusterDeploymentCustomization {
+func (f *prediction) assume(name string) *hivev1.ClusterDeploymentCustomization {
 	c := &hivev1.ClusterDeploymentCustomization{ObjectMeta: metav1.ObjectMeta{Namespace: f.Pool.Namespace, Name: name}}
 	if by := f.Pool.Status.Inventory[name].ClusterDeployment; by != nil {
 		c.Status.ClusterDeploymentRef = &corev1.ObjectReference{Namespace: by.Namespace, Name: by.Name}
@@ -132,13 +122,13 @@ func (q *question) template(set *manifest.Set, p *hivev1.ClusterPool) ([]byte, b
 
 // poolKey names the pool of a cluster; empty when it has none.
 func poolKey(cd *hivev1.ClusterDeployment) types.NamespacedName {
-	ref := poolOf(cd)
+	ref := standing.PoolOf(cd)
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
 }
 
 // look finds what the pool needs among the manifests. What is not there is taken
 // to exist elsewhere, unless the manifests are all there is.
-func (q *question) look(set *manifest.Set, f *forecast, n facts.Need) string {
+func (q *question) look(set *manifest.Set, f *prediction, n facts.Need) string {
 	key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: n.Name}
 	var found bool
 	switch n.Kind {
@@ -163,7 +153,7 @@ func (q *question) look(set *manifest.Set, f *forecast, n facts.Need) string {
 }
 
 // remarks say which objects had no part in a plan, or had one that may surprise.
-func remarks(set *manifest.Set, all []forecast) []string {
+func remarks(set *manifest.Set, all []prediction) []string {
 	var lost, strays, unclaimed, free []string
 	for _, key := range sortedKeys(set.Claims) {
 		c := set.Claims[key]
@@ -181,7 +171,7 @@ func remarks(set *manifest.Set, all []forecast) []string {
 	}
 	for _, f := range all {
 		for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
-			if by := poolOf(f.Clusters[name]).ClaimName; by != "" && f.Claims[by] == nil {
+			if by := standing.PoolOf(f.Clusters[name]).ClaimName; by != "" && f.Claims[by] == nil {
 				unclaimed = append(unclaimed, fmt.Sprintf("%s (claim %s/%s)", name, f.Pool.Namespace, by))
 			}
 		}
@@ -197,7 +187,7 @@ func remarks(set *manifest.Set, all []forecast) []string {
 		{unclaimed, "clusters whose claims are not in the files, planned as if those were gone: "},
 	} {
 		if len(r.of) > 0 {
-			out = append(out, r.words+few(r.of))
+			out = append(out, r.words+prose.Few(r.of))
 		}
 	}
 	return out

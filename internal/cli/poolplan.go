@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"hotspare.io/hotspare/internal/manifest"
+	"hotspare.io/hotspare/internal/prose"
 )
 
 // question is what pool plan is asked.
@@ -127,21 +127,21 @@ func (a *app) poolPlan(ctx context.Context, q *question) error {
 	if err := a.showPlans(some, set.Warnings, q.now); err != nil {
 		return err
 	}
-	if q.detailed && slices.ContainsFunc(some, forecast.busy) {
+	if q.detailed && slices.ContainsFunc(some, prediction.busy) {
 		return &exit{code: exitSteps}
 	}
 	return nil
 }
 
 // choose leaves the pools that were asked for.
-func (a *app) choose(all []forecast, name string) ([]forecast, error) {
+func (a *app) choose(all []prediction, name string) ([]prediction, error) {
 	if len(all) == 0 {
 		return nil, advise(errors.New("the files hold no ClusterPool"), "add the pool to plan; clusters and claims alone have no plan")
 	}
 	if name == "" {
 		return all, nil
 	}
-	var some []forecast
+	var some []prediction
 	var others []string
 	for _, f := range all {
 		if f.Pool.Name == bare(name) && (a.flags.namespace == "" || a.flags.namespace == f.Pool.Namespace) {
@@ -156,19 +156,10 @@ func (a *app) choose(all []forecast, name string) ([]forecast, error) {
 	if a.flags.namespace != "" {
 		where = " in namespace " + a.flags.namespace
 	}
-	return nil, advise(fmt.Errorf("the files hold no pool %q%s", name, where), "they hold "+few(others))
+	return nil, advise(fmt.Errorf("the files hold no pool %q%s", name, where), "they hold "+prose.Few(others))
 }
 
-// few joins words as people do, and counts those after the first five.
-func few(words []string) string {
-	const most = 5
-	if len(words) <= most+1 {
-		return list(words)
-	}
-	return strings.Join(words[:most], ", ") + fmt.Sprintf(" and %d more", len(words)-most)
-}
-
-func (a *app) showPlans(plans []forecast, warnings []manifest.Warning, now time.Time) error {
+func (a *app) showPlans(plans []prediction, warnings []manifest.Warning, now time.Time) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
 		return a.encode(reportOf(plans, warnings, now))
@@ -193,18 +184,18 @@ func (a *app) showPlans(plans []forecast, warnings []manifest.Warning, now time.
 
 // writePlan prints a plan for people: the pool, the steps, then what differs from
 // how it should be.
-func (a *app) writePlan(w io.Writer, f forecast) error {
+func (a *app) writePlan(w io.Writer, f prediction) error {
 	about := newTable()
 	about.add("Pool", f.Pool.Namespace+"/"+f.Pool.Name)
 	about.add("Keeps", sizeInWords(f.Pool.Spec))
 	about.add("Limits", limitsInWords(f.Pool.Spec))
-	about.add("Has", f.census().inWords())
-	about.add("Plan", f.summary())
+	about.add("Has", f.Census().InWords())
+	about.add("Plan", f.Summary())
 	if len(f.assumed) > 0 {
-		about.add("Assumed", few(f.assumed)+", not in the files")
+		about.add("Assumed", prose.Few(f.assumed)+", not in the files")
 	}
-	if f.plan.Next > 0 {
-		about.add("Looks again", "in "+f.plan.Next.String())
+	if f.Plan.Next > 0 {
+		about.add("Looks again", "in "+f.Plan.Next.String())
 	}
-	return a.writeSections(w, about, f.stepTable(), f.powerTable(), f.conditionTable())
+	return a.writeSections(w, about, stepsTable(f.Outlook), powerTable(f.Outlook), conditionTable(f.Outlook))
 }

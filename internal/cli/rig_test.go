@@ -48,6 +48,8 @@ type rig struct {
 	terminal       bool
 	width          int
 	versionErr     error
+	name           string
+	podLog         func(ctx context.Context, namespace, pod, container string, lines int) ([]byte, error)
 }
 
 // newRig holds these objects; with may change what the hub does.
@@ -94,10 +96,11 @@ func (r *rig) runIn(ctx context.Context, args ...string) int {
 		Clock:      eager{clocktesting.NewFakeClock(now)},
 		IsTerminal: func(any) bool { return r.terminal },
 		Width:      func(any) int { return r.width },
+		Name:       r.name,
 	}
 	o.fill()
 	a := &app{Options: o, dial: func(*rest.Config) (*hub, error) {
-		return &hub{WithWatch: r.hub, version: func(context.Context) (string, error) { return "v1.36.3", r.versionErr }}, nil
+		return &hub{WithWatch: r.hub, podLog: r.podLog, version: func(context.Context) (string, error) { return "v1.36.3", r.versionErr }}, nil
 	}}
 	cmd := a.root()
 	cmd.SetArgs(args)
@@ -106,18 +109,26 @@ func (r *rig) runIn(ctx context.Context, args ...string) int {
 
 // safeBuffer may be written by a child's output and by us at a time.
 type safeBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
+	mu   sync.Mutex
+	text bytes.Buffer
 }
 
 func (b *safeBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
+	return b.text.Write(p)
 }
 
 func (b *safeBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.Buffer.String()
+	return b.text.String()
+}
+
+func (b *safeBuffer) Bytes() []byte { return []byte(b.String()) }
+
+func (b *safeBuffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text.Reset()
 }

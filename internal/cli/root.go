@@ -19,7 +19,10 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	// Version is what --version prints; "dev" when empty.
 	Version string
-	Clock   clock.WithTicker
+	// Name is how people call the program; "hotspare" when empty. As a plugin of kubectl
+	// it is "kubectl hotspare".
+	Name  string
+	Clock clock.WithTicker
 	// IsTerminal reports whether a person looks at, or types into, a stream.
 	IsTerminal func(stream any) bool
 	// Width is how many characters a line of a stream has; 0 if it is no terminal.
@@ -40,6 +43,9 @@ func (o *Options) fill() {
 	if o.Stderr == nil {
 		o.Stderr = os.Stderr
 	}
+	if o.Name == "" {
+		o.Name = program
+	}
 	if o.Version == "" {
 		o.Version = "dev"
 	}
@@ -53,6 +59,9 @@ func (o *Options) fill() {
 		o.Width = width
 	}
 }
+
+// program is the program's own name.
+const program = "hotspare"
 
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
@@ -110,8 +119,8 @@ Exit codes:
 
 func (a *app) root() *cobra.Command {
 	cmd := a.group("hotspare", "Hot spare Kubernetes clusters",
-		a.statusCommand(), a.poolCommand(), a.claimCommand(), a.clusterCommand(), a.inventoryCommand(), a.scheduleCommand(), a.fleetCommand(),
-		a.localCommand(), a.kubectlCommand())
+		a.statusCommand(), a.explainCommand(), a.poolCommand(), a.claimCommand(), a.clusterCommand(), a.inventoryCommand(), a.scheduleCommand(),
+		a.fleetCommand(), a.localCommand(), a.consoleCommand(), a.demoCommand(), a.kubectlCommand())
 	cmd.AddCommand(a.Commands...)
 	cmd.Long = rootLong
 	cmd.Version = a.Version
@@ -119,6 +128,7 @@ func (a *app) root() *cobra.Command {
 	cmd.SetIn(a.Stdin)
 	cmd.SetOut(a.Stdout)
 	cmd.SetErr(a.Stderr)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inWords(err) })
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.TraverseChildren = true // so that flags before kubectl are ours, and those after it are its own
 	cmd.PersistentPreRun = func(cmd *cobra.Command, _ []string) { markBegun(cmd.Context()) }
@@ -130,6 +140,9 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.flags.dataDir, "data-dir", "", "folder of the hub that runs on this machine")
 	f.VarP(&a.flags.output, "output", "o", "format: table, json, yaml or name")
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
+	if a.Name != program {
+		rename(cmd, a.Name)
+	}
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 // scene is what there is in a namespace, or in all of them, sorted by namespace and name.
@@ -42,7 +43,7 @@ func (h *hub) seeClusters(ctx context.Context, namespace string) (*hivev1.Cluste
 		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(cd hivev1.ClusterDeployment) bool {
-		return namespace != "" && home(&cd) != namespace
+		return namespace != "" && standing.Home(&cd) != namespace
 	})
 	return &list, nil
 }
@@ -56,50 +57,12 @@ func (s *scene) of(p *hivev1.ClusterPool) *scene {
 		}
 	}
 	for _, cd := range s.clusters.Items {
-		if ref := poolOf(&cd); ref.Namespace == p.Namespace && ref.PoolName == p.Name {
+		if ref := standing.PoolOf(&cd); ref.Namespace == p.Namespace && ref.PoolName == p.Name {
 			part.clusters.Items = append(part.clusters.Items, cd)
 		}
 	}
 	return part
 }
 
-// tally counts a pool's clusters and claims, in the words of the pool's plan.
-type tally struct {
-	Ready      int `json:"ready"`
-	Standby    int `json:"standby"`
-	Installing int `json:"installing"`
-	Failed     int `json:"failed"`
-	Deleting   int `json:"deleting"`
-	Claimed    int `json:"claimed"`
-	Waiting    int `json:"waiting"`
-}
-
-func (s *scene) tally() tally {
-	var t tally
-	for i := range s.clusters.Items {
-		t.count(&s.clusters.Items[i])
-	}
-	for i := range s.claims.Items {
-		if claimState(&s.claims.Items[i]) == stateWaiting {
-			t.Waiting++
-		}
-	}
-	return t
-}
-
-func (t *tally) count(cd *hivev1.ClusterDeployment) {
-	switch state := clusterState(cd); {
-	case state == stateDeleting:
-		t.Deleting++
-	case poolOf(cd).ClaimName != "":
-		t.Claimed++
-	case state == stateFailed:
-		t.Failed++
-	case state == stateInstalling:
-		t.Installing++
-	case state == stateRunning:
-		t.Ready++
-	default:
-		t.Standby++
-	}
-}
+// tally counts what is in a scene.
+func (s *scene) tally() standing.Tally { return standing.Count(s.clusters.Items, s.claims.Items) }

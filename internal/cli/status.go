@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/internal/standing"
 )
 
 // patience is how long status waits for a hub to say which version it is.
@@ -28,6 +30,7 @@ type report struct {
 	URL      string         `json:"url"`
 	Version  string         `json:"version"`
 	Metrics  string         `json:"metrics,omitempty"`
+	Console  string         `json:"console,omitempty"`
 	Clusters map[string]int `json:"clusters"`
 	Served   int            `json:"served"`
 	Waiting  int            `json:"waiting"`
@@ -39,7 +42,7 @@ type poolReport struct {
 	Name      string `json:"name"`
 	Size      int32  `json:"size"`
 	Plan      string `json:"plan,omitempty"`
-	tally
+	standing.Tally
 }
 
 func (a *app) status(ctx context.Context, h *hub, _ []string) error {
@@ -54,7 +57,7 @@ func (a *app) status(ctx context.Context, h *hub, _ []string) error {
 		return err
 	}
 	r := newReport(s)
-	r.URL, r.Version, r.Metrics = h.url, version, a.metricsURL()
+	r.URL, r.Version, r.Metrics, r.Console = h.url, version, a.metricsURL(), a.consoleURL()
 	switch a.flags.output {
 	case asJSON, asYAML:
 		return a.encode(r)
@@ -68,13 +71,13 @@ func (a *app) status(ctx context.Context, h *hub, _ []string) error {
 func newReport(s *scene) report {
 	r := report{Clusters: map[string]int{}, Pools: []poolReport{}}
 	for i := range s.clusters.Items {
-		r.Clusters[clusterState(&s.clusters.Items[i])]++
+		r.Clusters[standing.Cluster(&s.clusters.Items[i])]++
 	}
 	for i := range s.claims.Items {
-		switch claimState(&s.claims.Items[i]) {
-		case stateWaiting:
+		switch standing.Claim(&s.claims.Items[i]) {
+		case standing.Waiting:
 			r.Waiting++
-		case stateReleasing:
+		case standing.Releasing:
 		default:
 			r.Served++
 		}
@@ -82,7 +85,7 @@ func newReport(s *scene) report {
 	for i := range s.pools.Items {
 		p := &s.pools.Items[i]
 		r.Pools = append(r.Pools, poolReport{
-			Namespace: p.Namespace, Name: p.Name, Size: p.Spec.Size, Plan: p.Status.Plan, tally: s.of(p).tally(),
+			Namespace: p.Namespace, Name: p.Name, Size: p.Spec.Size, Plan: p.Status.Plan, Tally: s.of(p).tally(),
 		})
 	}
 	return r
@@ -93,6 +96,9 @@ func (a *app) writeReport(w io.Writer, r report, s *scene) error {
 	top.add("Hub", fmt.Sprintf("%s, Kubernetes %s, answers", r.URL, r.Version))
 	if r.Metrics != "" {
 		top.add("Metrics", r.Metrics)
+	}
+	if r.Console != "" {
+		top.add("Console", r.Console+", opened by: "+a.next("console"))
 	}
 	top.add("Clusters", r.clustersInWords())
 	top.add("Claims", fmt.Sprintf("%d waiting, %d served", r.Waiting, r.Served))
@@ -111,7 +117,7 @@ func (a *app) writeReport(w io.Writer, r report, s *scene) error {
 
 func (r report) clustersInWords() string {
 	var parts []string
-	for _, state := range clusterStates {
+	for _, state := range standing.ClusterStates {
 		if n := r.Clusters[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ToLower(state)))
 		}

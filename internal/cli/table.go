@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -68,12 +69,11 @@ func writeLine(b *strings.Builder, line []string, widths []int, p palette) {
 	b.WriteByte('\n')
 }
 
-// least is what a shortened text must have room for to be worth showing, longest how
-// much of one is shown where there is room for any.
-const (
-	least   = 24
-	longest = 80
-)
+// least is what a shortened text must have room for to be worth showing.
+const least = 24
+
+// everything is more than any text has.
+const everything = math.MaxInt
 
 // fit makes a table whose last column is text as narrow as a terminal: expendable
 // columns go, one after the other, until the text has room, and it is shortened to that
@@ -85,7 +85,7 @@ func (t *table) fit(width int, expendable ...string) {
 		last := len(t.header) - 1
 		switch {
 		case width == 0:
-			t.shorten(last, longest)
+			t.shorten(last, everything) // a program, or a file, has room for all
 			return
 		case t.header[last] != text && room >= wanted:
 			return

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -23,14 +22,6 @@ func orNone(s string) string {
 
 // number is how tables show a count.
 func number[T ~int | ~int32](n T) string { return strconv.Itoa(int(n)) }
-
-// count is "1 claim", "2 claims".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
 
 // age is how long ago something was, as kubectl says it.
 func (a *app) age(since time.Time) string {
@@ -66,21 +57,4 @@ func durationOf(d time.Duration) *hivev1.Duration {
 	}
 	out := hivev1.Duration(text)
 	return &out
-}
-
-// list joins words as people do: a, b and c.
-func list(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " and " + words[last]
-}
-
-// plural is n with the first word for one, and the second for any other number.
-func plural(n int, single, several string) string {
-	if n == 1 {
-		return "1 " + single
-	}
-	return strconv.Itoa(n) + " " + several
 }

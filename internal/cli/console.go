@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/internal/console/door"
+)
+
+const consoleLong = `Print a link that opens the console of the hotspare up on this machine, and lets you
+in as the one who runs it. The link is good for a minute, and once: make another
+whenever you need one. Whoever has it first is in, so give it to nobody.
+
+The console also takes tokens of the hub, and shows and does what their owner may.`
+
+func (a *app) consoleCommand() *cobra.Command {
+	var open bool
+	cmd := &cobra.Command{
+		Use:               "console",
+		Short:             "Open the console, hotspare in a browser",
+		Long:              consoleLong,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.console(cmd.Context(), open) },
+	}
+	cmd.Flags().BoolVar(&open, "open", false, "open the link in a browser, too")
+	return cmd
+}
+
+// answerLimit is how long the console may take to say that it is there.
+const answerLimit = 5 * time.Second
+
+func (a *app) console(ctx context.Context, open bool) error {
+	dir := dataDir(a.flags.dataDir)
+	plate, err := door.Read(door.FilePath(dir))
+	if errors.Is(err, os.ErrPermission) {
+		return advise(err, "only who has started hotspare may open the console as its admin; others sign in there with a token")
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return advise(fmt.Errorf("no console is served from %s", dir), "start hotspare with: hotspare up")
+	}
+	if err != nil {
+		return err
+	}
+	if plate.Key == nil || !answers(ctx, plate.URL) {
+		return advise(fmt.Errorf("no hotspare runs on %s that serves a console", dir), "start it with: hotspare up")
+	}
+	link := plate.Link(a.Clock.Now())
+	fmt.Fprintln(a.Stdout, link)
+	if a.IsTerminal(a.Stderr) {
+		fmt.Fprintln(a.Stderr, "Open it in a browser on this machine within a minute; it works once.")
+	}
+	if open {
+		return browse(ctx, a.Stderr, dir, link)
+	}
+	return nil
+}
+
+// answers reports whether there is a console at a URL.
+func answers(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	return res.Body.Close() == nil && res.StatusCode == http.StatusOK
+}
+
+// browse opens a link in whatever browser there is. Others on this computer can see with
+// what a program was started, so that is a page that only its owner may read.
+func browse(ctx context.Context, out io.Writer, dir, link string) error {
+	page := door.LinkPath(dir)
+	text := fmt.Sprintf("<!doctype html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url=%[1]s\"><a href=\"%[1]s\">hotspare</a>\n", link)
+	if err := os.Remove(page); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("making a page that leads to the console: %w", err)
+	}
+	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("making a page that leads to the console: %w", err)
+	}
+	opener := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
+	}
+	cmd := exec.CommandContext(ctx, opener, page)
+	cmd.Stderr = out
+	if err := cmd.Run(); err != nil {
+		return advise(fmt.Errorf("opening a browser with %s: %w", opener, err), "open the link above yourself")
+	}
+	return nil
+}
+
+// consoleURL is where the hub has its console; "" unless it is one of hotspare up that
+// serves one.
+func (a *app) consoleURL() string {
+	dir := dataDir(a.flags.dataDir)
+	if path, err := a.kubeconfig(); err != nil || path != filepath.Join(dir, "kubeconfig") {
+		return ""
+	}
+	plate, err := door.Read(door.FilePath(dir))
+	if err != nil || plate.Key == nil {
+		return ""
+	}
+	return plate.URL
+}

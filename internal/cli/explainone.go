@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/pool/forecast"
+	"hotspare.io/hotspare/internal/standing"
+)
+
+// account tells of one claim, or of one cluster. It is what explain -o json prints:
+// docs/cli.md describes it, and fields are only ever added.
+type account struct {
+	Now       time.Time          `json:"now"`
+	Namespace string             `json:"namespace"`
+	Pool      string             `json:"pool,omitempty"`
+	Claim     *forecast.Claim    `json:"claim,omitempty"`
+	Cluster   *forecast.Cluster  `json:"cluster,omitempty"`
+	Amiss     []hivev1.Condition `json:"conditions"`
+	ToDo      []forecast.Duty    `json:"toDo"`
+
+	expires string // in how long a claim's lifetime ends
+}
+
+func (a *app) explainClaimCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "claim CLAIM",
+		Short:             "Tell what a claim waits for, and what to do",
+		Long:              "Tell what a claim waits for and until when, or what becomes of its cluster, and what a person can do.",
+		Example:           "  hotspare explain claim mine",
+		Args:              one("claim"),
+		ValidArgsFunction: a.completeOneClaim,
+		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
+			c, err := a.claimNamed(ctx, h, args[0])
+			if err != nil {
+				return err
+			}
+			t, err := a.accountOfClaim(ctx, h, c)
+			if err != nil {
+				return err
+			}
+			if a.flags.output == asName {
+				return a.names(c)
+			}
+			return a.writeAccount(t, func(about *table) {
+				about.add("Claim", c.Namespace+"/"+c.Name)
+				about.add("State", t.Claim.State)
+				about.add("Place", placeOf(*t.Claim))
+				about.add("Expected", expected(*t.Claim, t.Now))
+				about.add("Expires", t.expires)
+				about.add("Why", t.Claim.Message)
+			})
+		}),
+	}
+}
+
+func (a *app) explainClusterCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "cluster NAME",
+		Short:             "Tell what becomes of a cluster, or of a claim's cluster",
+		Long:              "Tell what a cluster is to its pool, what becomes of it, and what a person can do.\nNAME is a claim of the namespace or, failing that, a cluster.",
+		Example:           "  hotspare explain cluster mine",
+		Args:              one("cluster or claim"),
+		ValidArgsFunction: a.completeClusters,
+		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
+			cd, err := a.cluster(ctx, h, args[0])
+			if err != nil {
+				return err
+			}
+			t, err := a.accountOfCluster(ctx, h, cd)
+			if err != nil {
+				return err
+			}
+			if a.flags.output == asName {
+				return a.names(cd)
+			}
+			return a.writeAccount(t, func(about *table) {
+				about.add("Cluster", cd.Namespace+"/"+cd.Name)
+				about.add("State", standing.Cluster(cd))
+				about.add("Power", powerInWords(cd))
+			})
+		}),
+	}
+}
+
+// writeAccount prints an account; head writes its first lines.
+func (a *app) writeAccount(t account, head func(*table)) error {
+	if a.flags.output == asJSON || a.flags.output == asYAML {
+		return a.encode(t)
+	}
+	about := newTable()
+	head(about)
+	about.rows = slices.DeleteFunc(about.rows, func(row []string) bool { return row[1] == "" || row[1] == none })
+	if t.Pool != "" {
+		about.add("Pool", t.Namespace+"/"+t.Pool)
+	}
+	if t.Cluster != nil && t.Claim != nil {
+		about.add("Cluster", t.Cluster.Name+", "+t.Cluster.Message)
+	}
+	if t.Cluster != nil && t.Claim == nil {
+		about.add("Why", t.Cluster.Message)
+	}
+	conditions := newTable("CONDITION", "STATUS", "REASON", "AGE", "MESSAGE")
+	for _, c := range t.Amiss {
+		conditions.add(c.Type, string(c.Status), c.Reason, a.age(c.LastTransitionTime.Time), c.Message)
+	}
+	return a.writeExplanation(a.Stdout, t.ToDo, about, conditions)
+}
+
+func (t *account) note(name string, do *advice.Remedy) {
+	if do != nil {
+		t.ToDo = append(t.ToDo, forecast.Duty{Of: name, Remedy: *do})
+	}
+}
+
+func (a *app) accountOfClaim(ctx context.Context, h *hub, c *hivev1.ClusterClaim) (account, error) {
+	t := account{
+		Now: a.Clock.Now(), Namespace: c.Namespace, Pool: c.Spec.ClusterPoolName, Amiss: []hivev1.Condition{}, ToDo: []forecast.Duty{},
+		expires: standing.Expiry(c, a.Clock.Now()),
+	}
+	p, err := h.poolOrNone(ctx, c.Namespace, c.Spec.ClusterPoolName)
+	if err != nil {
+		return t, err
+	}
+	if p == nil {
+		t.orphan(c, a.nextIn)
+		return t, nil
+	}
+	f, err := h.foretell(ctx, p, t.Now)
+	if err != nil {
+		return t, err
+	}
+	v := f.Claim(c, a.nextIn)
+	t.Claim = &v
+	t.note(c.Name, v.ToDo)
+	if cd := f.Clusters[c.Spec.Namespace]; cd != nil && p.Unreadable == "" {
+		t.member(f, cd, a.nextIn)
+	}
+	if v.State == standing.Waiting {
+		for _, do := range f.View(t.Now, a.nextIn).ToDo { // what keeps the pool keeps the claim
+			if do.Of == p.Name {
+				t.ToDo = append(t.ToDo, do)
+			}
+		}
+	}
+	return t, nil
+}
+
+// orphan tells of a claim whose pool does not exist.
+func (t *account) orphan(c *hivev1.ClusterClaim, next advice.Speller) {
+	t.Claim = &forecast.Claim{Name: c.Name, State: standing.Claim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
+	if t.Claim.State != standing.Waiting {
+		t.Claim.Message = "its pool is gone"
+		return
+	}
+	t.Claim.Message = "there is no pool " + c.Spec.ClusterPoolName + " in namespace " + c.Namespace
+	t.note(c.Name, advice.Do("Make the pool, or release the claim.", next(c.Namespace, "pool create %s --size 1", c.Spec.ClusterPoolName)))
+}
+
+func (a *app) accountOfCluster(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment) (account, error) {
+	ref := standing.PoolOf(cd)
+	t := account{Now: a.Clock.Now(), Namespace: standing.Home(cd), Pool: ref.PoolName, Amiss: filled(amissOf(cd)), ToDo: []forecast.Duty{}}
+	var p *hivev1.ClusterPool
+	var err error
+	if ref.PoolName != "" {
+		if p, err = h.poolOrNone(ctx, ref.Namespace, ref.PoolName); err != nil {
+			return t, err
+		}
+	}
+	if p == nil || p.Unreadable != "" {
+		return t, nil
+	}
+	f, err := h.foretell(ctx, p, t.Now)
+	if err == nil && f.Clusters[cd.Name] != nil {
+		t.member(f, cd, a.nextIn)
+	}
+	return t, err
+}
+
+// member tells what a cluster is to its pool.
+func (t *account) member(f forecast.Outlook, cd *hivev1.ClusterDeployment, next advice.Speller) {
+	i := slices.IndexFunc(f.Members(), func(c forecast.Planned) bool { return c.Name == cd.Name })
+	if i < 0 {
+		return
+	}
+	v := f.Cluster(f.Members()[i], next)
+	t.Cluster = &v
+	t.Amiss = filled(amissOf(cd))
+	t.note(cd.Name, v.ToDo)
+}
+
+// bad are the conditions of a cluster that people should know of, with the status that is bad.
+var bad = map[string]corev1.ConditionStatus{
+	hivev1.ClusterRequirementsMet:        corev1.ConditionFalse,
+	hivev1.ClusterProvisionFailed:        corev1.ConditionTrue,
+	hivev1.ClusterProvisionStopped:       corev1.ConditionTrue,
+	hivev1.ClusterDeprovisionLaunchError: corev1.ConditionTrue,
+	hivev1.ClusterUnreachable:            corev1.ConditionTrue,
+	hivev1.ClusterReady:                  corev1.ConditionFalse,
+}
+
+// amissOf are the conditions of a cluster that are not as people like them. One that is
+// to sleep need not be ready, nor answer.
+func amissOf(cd *hivev1.ClusterDeployment) []hivev1.Condition {
+	awake := []string{hivev1.ClusterUnreachable, hivev1.ClusterReady}
+	var out []hivev1.Condition
+	for _, c := range cd.Status.Conditions {
+		asleep := cd.Spec.PowerState == hivev1.PowerHibernating && slices.Contains(awake, c.Type)
+		stuck := c.Type == hivev1.ClusterHibernating && strings.HasPrefix(c.Reason, "FailedTo")
+		if stuck || bad[c.Type] == c.Status && c.Status != "" && !asleep && c.Reason != hivev1.ReasonInitialized {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// claimNamed reads a claim.
+func (a *app) claimNamed(ctx context.Context, h *hub, name string) (*hivev1.ClusterClaim, error) {
+	var c hivev1.ClusterClaim
+	if err := h.Get(ctx, h.key(name), &c); err != nil {
+		return nil, a.noClaim(h, name, err)
+	}
+	return &c, nil
+}

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// plugin is the name of the file by which kubectl finds us.
+const plugin = "kubectl-hotspare"
+
+// CalledAs is how people call a program that was started as file, the first word of its
+// command line: a plugin of kubectl as kubectl's command, and one that is not in the PATH by
+// its path. What we advise is there to be copied.
+func CalledAs(file string) string {
+	switch {
+	case strings.TrimSuffix(filepath.Base(file), ".exe") == plugin:
+		return "kubectl " + program
+	case strings.ContainsRune(file, filepath.Separator):
+		return file
+	default:
+		return program
+	}
+}
+
+// rename has the help of all commands show the name by which people call them.
+func rename(cmd *cobra.Command, name string) {
+	if !cmd.HasParent() {
+		cmd.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
+	}
+	cmd.Example = strings.ReplaceAll(cmd.Example, "  "+program+" ", "  "+name+" ")
+	cmd.Example = strings.ReplaceAll(cmd.Example, "$("+program+" ", "$("+name+" ")
+	cmd.Example = strings.ReplaceAll(cmd.Example, "| "+program+" ", "| "+name+" ")
+	for _, c := range cmd.Commands() {
+		rename(c, name)
+	}
+}

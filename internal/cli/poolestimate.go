@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"hotspare.io/hotspare/internal/pool/estimate"
+	"hotspare.io/hotspare/internal/pool/facts"
+)
+
+const estimateLong = `Work out how large a pool should be: size, runningCount and limits, for claims that
+come at some rate. It is taken that claims come at random, each by itself; if many come
+together, say at nine in the morning, give the rate of that hour.
+
+With a POOL, how long an install and a resume take is what its clusters took. Without,
+no hub is needed, and --install and --resume say it.`
+
+// wish is what pool estimate is asked.
+type wish struct {
+	estimate.Demand
+	atOnce, spare float64 // in percent
+}
+
+func (a *app) poolEstimateCommand() *cobra.Command {
+	q := &wish{}
+	cmd := &cobra.Command{
+		Use:   "estimate [POOL] --every TIME",
+		Short: "Work out how large a pool should be for claims that come at some rate",
+		Long:  estimateLong,
+		Example: `  hotspare pool estimate --every 15m --install 40m --resume 5m
+  hotspare pool estimate dev --every 15m --at-once 95 --held 8h`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return one("pool")(cmd, args)
+		},
+		ValidArgsFunction: a.completePools,
+	}
+	f := cmd.Flags()
+	f.DurationVar(&q.Every, "every", 0, "mean time between two claims")
+	f.DurationVar(&q.Install, "install", 0, "how long an install takes (default: what the clusters of POOL took)")
+	f.DurationVar(&q.Resume, "resume", 0, "how long a resume takes (default: what the clusters of POOL took)")
+	f.DurationVar(&q.Destroy, "destroy", 0, "how long destroying a cluster takes")
+	f.DurationVar(&q.Held, "held", 0, "how long a claim keeps its cluster, for maxSize (0: not known)")
+	f.Float64Var(&q.atOnce, "at-once", 90, "percentage of claims that are to get a cluster that runs")
+	f.Float64Var(&q.spare, "spare", 99, "percentage of claims that need not wait for an install")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if q.Every <= 0 {
+			return usage(errors.New("say how often claims come: --every 15m is four an hour"), cmd)
+		}
+		if len(args) == 0 {
+			if q.Install <= 0 || q.Resume <= 0 {
+				return usage(errors.New("say how long things take, by --install and --resume, or name a pool whose clusters tell"), cmd)
+			}
+			return a.poolEstimate(q)
+		}
+		return a.on(func(ctx context.Context, h *hub, args []string) error {
+			if err := a.learn(ctx, h, args[0], q); err != nil {
+				return err
+			}
+			return a.poolEstimate(q)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// learn takes from a pool's clusters what the flags do not say.
+func (a *app) learn(ctx context.Context, h *hub, name string, q *wish) error {
+	p, err := a.pool(ctx, h, name)
+	if err != nil {
+		return err
+	}
+	s, err := h.see(ctx, h.namespace)
+	if err != nil {
+		return err
+	}
+	var installs, resumes []time.Duration
+	for i := range s.of(p).clusters.Items {
+		m := facts.Of(&s.of(p).clusters.Items[i], a.Clock.Now())
+		if m.InstallTook > 0 {
+			installs = append(installs, m.InstallTook)
+		}
+		if m.ResumeTook > 0 {
+			resumes = append(resumes, m.ResumeTook)
+		}
+	}
+	q.Install, q.Resume = cmp.Or(q.Install, median(installs)), cmp.Or(q.Resume, median(resumes))
+	if q.Install == 0 || q.Resume == 0 {
+		return fmt.Errorf("pool %s has no cluster yet that tells how long an install and a resume take: say it by --install and --resume", name)
+	}
+	return nil
+}
+
+// median is the middle one of some; 0 of none.
+func median(all []time.Duration) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func (a *app) poolEstimate(q *wish) error {
+	q.AtOnce, q.Spare = q.atOnce/100, q.spare/100
+	e, err := estimate.For(q.Demand)
+	switch {
+	case errors.Is(err, estimate.ErrShare):
+		return Usage(errors.New("--at-once and --spare are percentages above 0 and below 100: nothing serves all claims at once, ever"))
+	case errors.Is(err, estimate.ErrTime):
+		return Usage(errors.New("times are above 0"))
+	case err != nil:
+		return err
+	}
+	switch a.flags.output {
+	case asJSON, asYAML:
+		return a.encode(e)
+	case asName:
+		return Usage(errors.New("an estimate has no name: leave out -o name"))
+	default:
+		return a.writeEstimate(a.Stdout, q.Demand, e)
+	}
+}
+
+func (a *app) writeEstimate(w io.Writer, d estimate.Demand, e estimate.Advice) error {
+	about := newTable()
+	about.add("Claims", fmt.Sprintf("one every %s", duration.HumanDuration(d.Every)))
+	about.add("Install", fmt.Sprintf("%s, in which %.3g claims come on average", duration.HumanDuration(d.Install), d.Install.Seconds()/d.Every.Seconds()))
+	about.add("Resume", fmt.Sprintf("%s, in which %.3g claims come on average", duration.HumanDuration(d.Resume), d.Resume.Seconds()/d.Every.Seconds()))
+	t := newTable("SETTING", "AT LEAST", "WITH IT")
+	t.add("runningCount", number(e.RunningCount), percent(e.AtOnce)+" of the claims get a cluster at once")
+	t.add("size", number(e.Size), percent(e.Spare)+" of the claims wait for no install")
+	t.add("maxConcurrent", number(e.MaxConcurrent), "99% of the time no install waits for another; no limit is as good")
+	if e.MaxSize > 0 {
+		t.add("maxSize", number(e.MaxSize), "99% of the time there is room, with claims that last "+duration.HumanDuration(d.Held))
+	}
+	return a.writeSections(w, about, t)
+}
+
+// percent rounds down: it promises.
+func percent(share float64) string { return fmt.Sprintf("%g%%", math.Floor(share*1000)/10) }

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/pool/forecast"
+)
+
+// foretell decides about a pool of the hub as its controller does.
+func (h *hub) foretell(ctx context.Context, p *hivev1.ClusterPool, now time.Time) (forecast.Outlook, error) {
+	s, err := h.see(ctx, p.Namespace)
+	if err != nil {
+		return forecast.Outlook{}, err
+	}
+	var customizations hivev1.ClusterDeploymentCustomizationList
+	if len(p.Spec.Inventory) > 0 || len(p.Status.Inventory) > 0 {
+		if err := h.List(ctx, &customizations, client.InNamespace(p.Namespace)); err != nil {
+			return forecast.Outlook{}, fmt.Errorf("listing customizations: %w", err)
+		}
+	}
+	part := s.of(p)
+	f := forecast.New(p, part.claims.Items, part.clusters.Items, customizations.Items)
+	if p.Unreadable != "" {
+		return f, nil // the controller decides nothing either
+	}
+	if err := f.Decide(now); err != nil {
+		return f, fmt.Errorf("deciding about pool %s: %w", p.Name, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/machine"
+)
+
+// becoming has the pool settle, and bob released, when it is looked at for the third time.
+func becoming(t *testing.T) interceptor.Funcs {
+	looks := 0
+	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		p, is := o.(*hivev1.ClusterPool)
+		if looks++; is && looks == 3 {
+			if err := c.Get(ctx, key, p); err != nil {
+				t.Error(err)
+			}
+			p.Status.Plan = "settled"
+			if err := c.Status().Update(ctx, p); err != nil {
+				t.Error(err)
+			}
+			if err := c.Delete(ctx, claimOn("dev", "bob", "")); err != nil {
+				t.Error(err)
+			}
+		}
+		return c.Get(ctx, key, o, opts...)
+	}}
+}
+
+func TestPoolWatchTellsEachChangeInALine(t *testing.T) {
+	compare(t, "pool-watch", transcript(newRig(t, becoming(t), world()...), []string{"pool watch dev --until-settled"}))
+	compare(t, "pool-watch-json", transcript(newRig(t, becoming(t), world()...), []string{"pool watch dev --until-settled -o json"}))
+	compare(t, "pool-watch-not", transcript(newRig(t, interceptor.Funcs{}, world()...), []string{
+		"pool watch nope", "pool watch dev --timeout 1ns", "pool watch dev --timeout -1s", "pool watch dev -o yaml",
+	}))
+}
+
+func TestPoolWatchOnATerminalDrawsAScreen(t *testing.T) {
+	r := newRig(t, becoming(t), world()...)
+	r.terminal = true
+	if code := r.run("pool", "watch", "dev", "--until-settled"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, r.stderr.String())
+	}
+	got := r.stdout.String()
+	if n := strings.Count(got, home); n < 2 || !strings.HasSuffix(got, eraseBelow) {
+		t.Errorf("%d screens were drawn: %q", n, got)
+	}
+	last := got[strings.LastIndex(got, home):]
+	if !strings.Contains(last, "Plan          settled") || strings.Contains(last, "bob") {
+		t.Errorf("the last screen is %q", last)
+	}
+}
+
+func TestPoolWatchEndsWithThePool(t *testing.T) {
+	looks := 0
+	gone := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		if looks++; looks == 3 {
+			if err := c.Delete(ctx, devPool()); err != nil {
+				t.Error(err)
+			}
+		}
+		return c.Get(ctx, key, o, opts...)
+	}}
+	r := newRig(t, gone, world()...)
+	if code := r.run("pool", "watch", "dev"); code != 0 || r.stderr.String() != "pool dev is gone\n" {
+		t.Errorf("exit code %d, %q", code, r.stderr.String())
+	}
+}
+
+func TestLogsOfACluster(t *testing.T) {
+	objects := append(localWorld(t), attempt("pet", 0, "level=fatal msg=no\n"), attempt("pet", 1, "level=fatal msg=still no\n"), attempt("other", 0, "not this one\n"))
+	r := newRig(t, interceptor.Funcs{}, objects...)
+	t.Setenv("HOTSPARE_DATA_DIR", "data")
+	installs := filepath.Join("data", "installs", "dev-1aaaa-i")
+	if err := os.MkdirAll(installs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(installs, ".openshift_install.log"), "level=info msg=1\nlevel=info msg=2\nlevel=info msg=3\n")
+	write(t, machine.LogPath(folder("master-0")), "begins\nruns\n")
+	write(t, machine.LogPath(folder("worker-0")), "")
+	compare(t, "cluster-logs", transcript(r, []string{
+		"cluster logs alice", "cluster logs dev-1aaaa --tail 1", "cluster logs alice --machine dev-1aaaa-i-master-0", "cluster logs pet", "cluster logs pet --tail 0",
+		"cluster logs dev-2bbbb", "cluster logs dev-4dddd", "cluster logs alice --machine nope", "cluster logs pet --machine nope", "cluster logs nope", "cluster logs",
+	}))
+}
+
+func attempt(cluster string, n int, log string) *hivev1.ClusterProvision {
+	return &hivev1.ClusterProvision{
+		ObjectMeta: aged("default", fmt.Sprintf("%s-%d", cluster, n), time.Hour),
+		Spec:       hivev1.ClusterProvisionSpec{ClusterDeploymentRef: corev1.LocalObjectReference{Name: cluster}, Attempt: n, InstallLog: &log},
+	}
+}
+
+// The log of an installer's pod is a file where hotspare up ran the pod; otherwise the
+// hub is asked for it.
+func TestLogsOfAnInstallersPod(t *testing.T) {
+	pod := func(name string) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: aged("default", name, time.Minute)}
+		p.Labels = map[string]string{hivev1.LabelInstaller: "install"}
+		p.Spec = corev1.PodSpec{InitContainers: []corev1.Container{{Name: "hotspare"}}, Containers: []corev1.Container{{Name: "installer"}}}
+		return p
+	}
+	objects := append(localWorld(t), pod("pet-0-here"), pod("pet-0-there"))
+	r := newRig(t, interceptor.Funcs{}, objects...)
+	t.Setenv("HOTSPARE_DATA_DIR", "data")
+	if err := os.MkdirAll(filepath.Join("data", "pods", "pet-0-here"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join("data", "pods", "pet-0-here", "log"), "of a process\n")
+	r.podLog = func(_ context.Context, namespace, pod, container string, lines int) ([]byte, error) {
+		if container == "hotspare" {
+			return nil, errors.New("it has not begun")
+		}
+		return fmt.Appendf(nil, "%d lines of %s/%s\n", lines, namespace, pod), nil
+	}
+	compare(t, "cluster-logs-pods", transcript(r, []string{"cluster logs pet --tail 7"}))
+}
+
+// A claim that ends while its command runs takes the cluster along: the command should know.
+func TestRunEndsItsCommandWhenTheClaimIsGone(t *testing.T) {
+	funcs := served(t, "dev-1aaaa")
+	var watches atomic.Int32
+	funcs.Watch = func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+		w, err := c.Watch(ctx, list, opts...)
+		if watches.Add(1) == 2 { // the first is of the wait for the cluster
+			var claims hivev1.ClusterClaimList
+			if err := c.List(ctx, &claims); err != nil {
+				t.Error(err)
+			}
+			for i := range claims.Items {
+				if n := claims.Items[i].Name; n != "alice" && n != "bob" {
+					if err := c.Delete(ctx, &claims.Items[i]); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+		return w, err
+	}
+	r := newRig(t, funcs, world()...)
+	if code := r.run("claim", "run", "dev", "--", "sh", "-c", "while :; do :; done"); code != 143 {
+		t.Errorf("exit code %d, want that of a command that SIGTERM ended, 143", code)
+	}
+	if got, want := tidy(r.stderr.String()), "error: claim dev-12345 was released by somebody else, and its cluster is being destroyed: the command is ended\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("stderr is %q", got)
+	}
+	r.released()
+}
+
+func TestWhyAClaimHasNoClusterAnyMore(t *testing.T) {
+	deleted := func(c *hivev1.ClusterClaim) { c.DeletionTimestamp = &metav1.Time{Time: now} }
+	for want, change := range map[string]func(*hivev1.ClusterClaim){
+		"": func(*hivev1.ClusterClaim) {},
+		"was released by somebody else, and its cluster is being destroyed": deleted,
+		"has come to the end of its lifetime, 19m, and its cluster is being destroyed": func(c *hivev1.ClusterClaim) {
+			deleted(c)
+			c.Status.Lifetime = durationOf(19 * time.Minute)
+		},
+		"has lost its cluster, which was deleted": func(c *hivev1.ClusterClaim) {
+			condition.Set(&c.Status.Conditions, hivev1.ClaimClusterRunning, corev1.ConditionFalse, hivev1.ReasonClusterDeleted, "", now)
+		},
+	} {
+		c := claimOn("dev", "x", "dev-1aaaa")
+		change(c)
+		got := ""
+		if err := lossOf(c, true, now); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAPluginOfKubectlShowsItsName(t *testing.T) {
+	for file, want := range map[string]string{
+		"/usr/local/bin/kubectl-hotspare": "kubectl hotspare", "kubectl-hotspare.exe": "kubectl hotspare", "hotspare": "hotspare", "bin/hotspare": "bin/hotspare", "": "hotspare",
+	} {
+		if got := CalledAs(file); got != want {
+			t.Errorf("CalledAs(%q) = %q, want %q", file, got, want)
+		}
+	}
+	r := newRig(t, interceptor.Funcs{}, world()...)
+	r.name = "kubectl hotspare"
+	compare(t, "plugin", transcript(r, []string{"pool create nope nope", "pool create x --size 1", "claim create --help", "explain claim bob"}))
+}
+
+func TestCompletionScriptsAreMade(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		r := newRig(t, interceptor.Funcs{})
+		if code := r.run("completion", shell); code != 0 || !strings.Contains(r.stdout.String(), "hotspare") {
+			t.Errorf("%s: exit code %d: %s", shell, code, r.stderr.String())
+		}
+	}
+}
