@@ -23,6 +23,9 @@ type flags struct {
 
 	health, metrics, certificates string
 
+	console, consoleCertificates string
+	consoleHosts                 []string
+
 	platforms     []string
 	image         string
 	installer     string
@@ -56,6 +59,11 @@ func (f *flags) add(cmd *cobra.Command) {
 		"`address` that serves /metrics by https, to whoever the hub lets get it; 0 serves none")
 	set.StringVar(&f.certificates, "metrics-cert-dir", "",
 		"`folder` with tls.crt and tls.key for metrics, read again when they change (default: made at start, signed by nobody)")
+	set.StringVar(&f.console, "console-bind-address", off, "`address` that serves the console by https, to whoever has a token of the hub; 0 serves none")
+	set.StringVar(&f.consoleCertificates, "console-cert-dir", "",
+		"`folder` with tls.crt and tls.key for the console, read again when they change (default: made at start, signed by nobody)")
+	set.StringSliceVar(&f.consoleHosts, "console-host", nil,
+		"`name` under which browsers reach the console; may be given several times (default: those of this computer only)")
 	set.StringSliceVar(&f.platforms, "platforms", nil, "platforms to work with (default: all): "+strings.Join(platform.Names(), ","))
 	set.StringVar(&f.image, "image", "",
 		"`image` with this program, for Jobs that make clusters (default: that of container manager of pod $POD_NAME; none: no clusters are made)")
@@ -93,9 +101,14 @@ func (f *flags) check() error {
 // checkWhere says what is wrong with the addresses to serve on.
 func (f *flags) checkWhere() error {
 	var errs []error
-	for flag, address := range map[string]string{"health": f.health, "metrics": f.metrics} {
+	for flag, address := range map[string]string{"health": f.health, "metrics": f.metrics, "console": f.console} {
 		if _, _, err := net.SplitHostPort(address); err != nil && address != off {
 			errs = append(errs, fmt.Errorf("--%s-bind-address %q is no address: give one with a port, such as 127.0.0.1:8081, or 0 for none", flag, address))
+		}
+	}
+	for _, host := range f.consoleHosts {
+		if u, err := url.Parse("https://" + host + "/"); err != nil || u.Host != host || u.Port() != "" || host == "" {
+			errs = append(errs, fmt.Errorf("--console-host %q is no name: give one without scheme and port, such as hotspare.example.com", host))
 		}
 	}
 	return errors.Join(errs...)

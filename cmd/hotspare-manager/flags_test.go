@@ -21,6 +21,9 @@ func TestWrongFlagsAreNamedWithARemedy(t *testing.T) {
 		"a platform that there is not": {"--platforms=aws,local", `there is no platform "local": choose of aws,`},
 		"an address without a port":    {"--health-bind-address=8081", `--health-bind-address "8081" is no address`},
 		"metrics on no address":        {"--metrics-bind-address=x", `--metrics-bind-address "x" is no address`},
+		"a console on no address":      {"--console-bind-address=9443", `--console-bind-address "9443" is no address`},
+		"a console's URL for a name":   {"--console-host=https://hotspare.example.com", `--console-host "https://hotspare.example.com" is no name`},
+		"a console's name with a port": {"--console-host=hotspare.example.com:9443", "without scheme and port"},
 		"no namespace for the Lease":   {"--leader-elect-namespace=", "name the namespace of the Lease"},
 		"installers as root":           {"--installer-user=0", "a user other than root"},
 		"a log of another format":      {"--log-format=xml", "choose text or json"},
@@ -49,6 +52,7 @@ func TestWrongFlagsAreNamedWithARemedy(t *testing.T) {
 func TestFlagsThatAreRightAreAccepted(t *testing.T) {
 	for _, args := range []string{
 		"", "--platforms=aws,none", "--health-bind-address=0 --metrics-bind-address=0", "--leader-elect=false --leader-elect-namespace=",
+		"--console-bind-address=:9443 --console-host=hotspare.example.com,hotspare --console-host=10.0.0.1",
 		"--installer-user=1000620000 --log-format=json -v 2",
 		"--agent-image=q/hotspare --hub-server=https://hub.example.com:6443",
 	} {

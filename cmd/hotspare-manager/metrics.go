@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
 	"hotspare.io/hotspare/internal/manager"
+	"hotspare.io/hotspare/internal/manager/guard"
 )
 
 // watched has one serve metrics. What it returns, if anything, is to run with the
@@ -25,7 +25,7 @@ func (f *flags) watched(log logr.Logger, cfg *rest.Config, one *manager.Replica)
 		return nil, nil
 	}
 	settings := &tls.Config{MinVersion: tls.VersionTLS12}
-	watcher, err := f.certify(settings)
+	watcher, err := certify(settings, "metrics", f.certificates, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -33,49 +33,46 @@ func (f *flags) watched(log logr.Logger, cfg *rest.Config, one *manager.Replica)
 	if err != nil {
 		return nil, err
 	}
-	one.Scrapes, one.Guard = tls.NewListener(l, settings), guard(log, cfg)
+	one.Scrapes, one.Guard = tls.NewListener(l, settings), guarded(log, cfg)
 	if watcher == nil { // not a nil pointer in an interface
 		return nil, nil
 	}
 	return watcher, nil
 }
 
-// guard lets in whoever the hub knows by their token, and lets get /metrics.
-func guard(log logr.Logger, cfg *rest.Config) func(http.Handler) (http.Handler, error) {
+// guarded lets in whoever the hub knows by their token, and lets get /metrics.
+func guarded(log logr.Logger, cfg *rest.Config) func(http.Handler) (http.Handler, error) {
 	return func(h http.Handler) (http.Handler, error) {
-		client, err := rest.HTTPClientFor(cfg)
-		if err != nil {
-			return nil, fmt.Errorf("making a client to ask who may see metrics: %w", err)
-		}
-		filter, err := filters.WithAuthenticationAndAuthorization(cfg, client)
+		g, err := guard.New(cfg, log.WithName("metrics"))
 		if err != nil {
 			return nil, err
 		}
-		return filter(log.WithName("metrics"), h)
+		return g.Before(h), nil
 	}
 }
 
-// certify gives the settings a certificate: that of the folder, or one made now.
-func (f *flags) certify(settings *tls.Config) (*certwatcher.CertWatcher, error) {
-	if f.certificates != "" {
-		w, err := certwatcher.New(filepath.Join(f.certificates, "tls.crt"), filepath.Join(f.certificates, "tls.key"))
+// certify gives the settings a certificate for what is served: that of the folder, or
+// one made now, for these names and this computer's.
+func certify(settings *tls.Config, what, folder string, names []string) (*certwatcher.CertWatcher, error) {
+	if folder != "" {
+		w, err := certwatcher.New(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
 		if err != nil {
-			return nil, fmt.Errorf("reading --metrics-cert-dir: %w", err)
+			return nil, fmt.Errorf("reading --%s-cert-dir: %w", what, err)
 		}
 		settings.GetCertificate = w.GetCertificate
 		return w, nil
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate for metrics: %w", err)
+		return nil, fmt.Errorf("making a certificate for %s: %w", what, err)
 	}
-	chain, key, err := cert.GenerateSelfSignedCertKey(host, []net.IP{net.IPv4(127, 0, 0, 1)}, []string{"localhost"})
+	chain, key, err := cert.GenerateSelfSignedCertKey(host, []net.IP{net.IPv4(127, 0, 0, 1)}, append([]string{"localhost"}, names...))
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate for metrics: %w", err)
+		return nil, fmt.Errorf("making a certificate for %s: %w", what, err)
 	}
 	pair, err := tls.X509KeyPair(chain, key)
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate for metrics: %w", err)
+		return nil, fmt.Errorf("making a certificate for %s: %w", what, err)
 	}
 	settings.Certificates = []tls.Certificate{pair}
 	return nil, nil

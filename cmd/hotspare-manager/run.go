@@ -146,6 +146,9 @@ func (f *flags) build(ctx context.Context, log logr.Logger, cfg *rest.Config) (c
 			return nil, err
 		}
 	}
+	if err := f.addConsole(log, cfg, mgr); err != nil {
+		return nil, err
+	}
 	return mgr, mgr.Add(crmanager.RunnableFunc(set.Tend))
 }
 

@@ -27,7 +27,7 @@ func upDetached(cmd *cobra.Command, o up.Options) error {
 		return fmt.Errorf("making a file for what it says: %w", err)
 	}
 	defer os.Remove(said.Name()) //nolint:errcheck // a temporary file
-	args := []string{"up", "--data-dir", o.Dir, "--port", strconv.Itoa(o.Port), "--metrics-address", o.MetricsAddress}
+	args := []string{"up", "--data-dir", o.Dir, "--port", strconv.Itoa(o.Port), "--metrics-address", o.MetricsAddress, "--console-address", o.ConsoleAddress}
 	if o.Installer != "" {
 		args = append(args, "--installer", o.Installer)
 	}
@@ -46,8 +46,8 @@ func upDetached(cmd *cobra.Command, o up.Options) error {
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "hotspare %s runs in the background (pid %d), ready in %.1fs\n", version.Get(), child.Process.Pid, time.Since(began).Seconds())
-	next(out, o)
-	fmt.Fprintf(out, "\nhotspare down stops it; the data stays.\n")
+	next(out, o, "Next:", true)
+	fmt.Fprintf(out, "\nThis stops it; the data stays:\n  %s down\n", os.Args[0])
 	return child.Process.Release()
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hotspare.io/hotspare/internal/cli"
+	"hotspare.io/hotspare/internal/console/door"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/up"
 	"hotspare.io/hotspare/internal/version"
@@ -25,7 +27,7 @@ Ctrl-C, or "hotspare down" from elsewhere, stops everything that was started.`
 
 func upCommand() *cobra.Command {
 	var o up.Options
-	var detach bool
+	var detach, untilEOF bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start hotspare on this machine",
@@ -35,7 +37,10 @@ func upCommand() *cobra.Command {
 			if err := metrics.CheckAddress(o.MetricsAddress); err != nil {
 				return cli.Usage(err)
 			}
-			var err error
+			err := door.CheckAddress(o.ConsoleAddress)
+			if err != nil {
+				return cli.Usage(err)
+			}
 			if o.Installer, err = program(o.Installer); err != nil {
 				return cli.Usage(err)
 			}
@@ -43,17 +48,42 @@ func upCommand() *cobra.Command {
 			if detach {
 				return upDetached(cmd, o)
 			}
+			if untilEOF {
+				endWithInput(cmd)
+			}
 			return upHere(cmd, o)
 		},
 	}
 	cmd.Flags().IntVar(&o.Port, "port", 0, "port of the API on 127.0.0.1 (default: the one it had last time, else any that is free)")
 	cmd.Flags().StringVar(&o.MetricsAddress, "metrics-address", "127.0.0.1:0",
 		"loopback `address` that serves /metrics; port 0 is the one it had last time, else any that is free; 0 serves none")
+	cmd.Flags().StringVar(&o.ConsoleAddress, "console-address", "127.0.0.1:0",
+		"loopback `address` that serves the console to browsers; port 0 is the one it had last time, else any that is free; 0 serves none")
 	cmd.Flags().StringVar(&o.Installer, "installer", "",
 		"`path` of an openshift-install that makes clusters on clouds, as processes on this machine (default: only local clusters are made)")
 	cmd.Flags().BoolVar(&o.HubOnly, "hub-only", false, "start the API alone, without controllers and local clusters: for hotspare-manager, or to look at the data")
 	cmd.Flags().BoolVar(&detach, "detach", false, "return when it is ready, and let it run in the background")
+	cmd.Flags().BoolVar(&untilEOF, "until-eof", false, "stop when standard input ends: with the program that holds its other end")
+	must(cmd.Flags().MarkHidden("until-eof"))
 	return cmd
+}
+
+// endWithInput ends the command's context when its standard input ends.
+func endWithInput(cmd *cobra.Command) {
+	ctx, cancel := context.WithCancel(cmd.Context())
+	cmd.SetContext(ctx)
+	in := cmd.InOrStdin()
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // an error is an end, too
+		cancel()
+	}()
+}
+
+// must is for what can only fail by a mistake in this program.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 // program is the absolute path of a program that can be run, or empty.
@@ -81,7 +111,7 @@ func upHere(cmd *cobra.Command, o up.Options) error {
 	o.Progress = func(step string) { fmt.Fprintf(out, "  %s\n", step) }
 	err = up.Run(cmd.Context(), o, func(url string) {
 		fmt.Fprintf(out, "ready in %.1fs: %s\n", time.Since(began).Seconds(), url)
-		next(out, o)
+		next(out, o, "Next, in another terminal:", os.Getenv("HOTSPARE_DATA_DIR") == "" && filepath.IsAbs(o.Dir))
 		fmt.Fprintln(out, "\nCtrl-C stops everything; the data stays.")
 	})
 	if cmd.Context().Err() != nil && err == nil {
@@ -90,21 +120,28 @@ func upHere(cmd *cobra.Command, o up.Options) error {
 	return err
 }
 
-// next tells what to type next: this program, as it was called, on this hub.
-func next(out io.Writer, o up.Options) {
+// next tells what to type next: this program, as it was called, on this hub. alike says
+// that the data folder is looked for there as it is here.
+func next(out io.Writer, o up.Options, heading string, alike bool) {
 	self, dir := os.Args[0], o.Dir
 	if o.HubOnly {
 		fmt.Fprintf(out, "kubeconfig: %[1]s\n\nNext, in another terminal:\n  hotspare-manager --kubeconfig %[1]s\n", absolute(up.KubeconfigPath(dir)))
 		return
 	}
+	found := fmt.Sprintf("  export HOTSPARE_DATA_DIR=%s\n", absolute(dir))
+	if alike && cli.DefaultDataDir() == dir {
+		found = ""
+	}
 	fmt.Fprintf(out, `kubeconfig: %s
 
-Next, in another terminal:
-  export HOTSPARE_DATA_DIR=%s
-  %s pool create demo --size 3 --running 1    # three local clusters, one of them running
+%s
+%s  %s pool create demo --size 3 --running 1    # three local clusters, one of them running
   %s claim create demo --wait                 # one of them is yours
   %s status
-`, up.KubeconfigPath(dir), absolute(dir), self, self, self)
+`, up.KubeconfigPath(dir), heading, found, self, self, self)
+	if o.ConsoleAddress != "0" && o.ConsoleAddress != "" {
+		fmt.Fprintf(out, "  %s console                            # the same in a browser\n", self)
+	}
 }
 
 // absolute is dir from wherever the next terminal is.

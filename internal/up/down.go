@@ -41,13 +41,16 @@ func Down(ctx context.Context, dir string) (bool, error) {
 	return true, err
 }
 
-// Ready reports whether the process pid runs hotspare on dir and its hub can be used.
+// Ready reports whether the process pid, which runs, has hotspare on dir and its hub can be
+// used. It does not try the lock: that would keep the process from taking it.
 func Ready(dir string, pid int) bool {
-	if _, err := os.Stat(readyPath(dir)); err != nil {
+	ready, err := os.Stat(readyPath(dir))
+	if err != nil {
 		return false
 	}
-	now, err := holder(dir)
-	return err == nil && now == pid
+	lock, err := os.Stat(LockPath(dir))
+	// One that is older than the lock is of the hotspare before.
+	return err == nil && flock.Holder(LockPath(dir)) == pid && !ready.ModTime().Before(lock.ModTime())
 }
 
 // holder returns the pid of the hotspare that runs on dir; 0 if none does.

@@ -6,6 +6,7 @@
 //	DIR/lock            held while hotspare runs on DIR; has its pid
 //	DIR/ready           is there while the hub can be used; has its URL
 //	DIR/metrics         where metrics are served, if they are; has the URL
+//	DIR/console         where the console is served, if it is, with a key to it while it is; mode 0600
 //	DIR/hub/            the hub's data
 //	DIR/machines/       the machines of local clusters
 //	DIR/installs/       what the installer made of each
@@ -30,6 +31,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud/local"
+	"hotspare.io/hotspare/internal/console/door"
 	"hotspare.io/hotspare/internal/controlplane"
 	"hotspare.io/hotspare/internal/controlplane/flock"
 	"hotspare.io/hotspare/internal/hub"
@@ -45,6 +47,8 @@ type Options struct {
 	Port int
 	// MetricsAddress is where metrics are served; see metrics.CheckAddress.
 	MetricsAddress string
+	// ConsoleAddress is where the console is served; see door.CheckAddress.
+	ConsoleAddress string
 	// Machine is the command that runs a machine, to which machine run --dir DIR is added.
 	Machine []string
 	// Installer is an openshift-install that makes clusters of other platforms, with
@@ -58,6 +62,8 @@ type Options struct {
 
 	// scrapes is what Run serves metrics on; nil serves none.
 	scrapes net.Listener
+	// stand is where Run serves the console; nil: nowhere.
+	stand *door.Stand
 }
 
 // Files below the data folder.
@@ -95,6 +101,13 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 	}
 	if o.scrapes != nil {
 		defer o.scrapes.Close() //nolint:errcheck // the server has closed it, unless there never was one
+	}
+
+	if o.stand, err = door.Listen(o.Dir, o.ConsoleAddress); err != nil {
+		return err
+	}
+	if o.stand != nil {
+		defer func() { err = errors.Join(err, o.stand.Close()) }()
 	}
 
 	h, err := startHub(ctx, o, log)
@@ -161,6 +174,7 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 		return together(ctx,
 			func(ctx context.Context) error { return watch(ctx, h) },
 			func(ctx context.Context) error { return runInstallers(ctx, o, h) },
+			func(ctx context.Context) error { return serveConsole(ctx, o, h) },
 		)
 	}
 	o.Progress("starting the local platform and the controllers")
@@ -175,6 +189,7 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 		},
 		func(ctx context.Context) error { return watch(ctx, h) },
 		func(ctx context.Context) error { return runInstallers(ctx, o, h) },
+		func(ctx context.Context) error { return serveConsole(ctx, o, h) },
 	)
 }
 

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"hotspare.io/hotspare/internal/console"
+	"hotspare.io/hotspare/internal/version"
+)
+
+// addConsole has the manager serve the console, if it is to. Of what this program may do
+// at the hub the console uses nothing: viewers come with their own tokens.
+func (f *flags) addConsole(log logr.Logger, cfg *rest.Config, mgr ctrl.Manager) error {
+	if f.console == off {
+		return nil
+	}
+	settings := &tls.Config{MinVersion: tls.VersionTLS12}
+	watcher, err := certify(settings, "console", f.consoleCertificates, f.consoleHosts)
+	if err != nil {
+		return err
+	}
+	if watcher != nil {
+		if err := mgr.Add(watcher); err != nil {
+			return err
+		}
+	}
+	l, err := listen(log, "console", f.console)
+	if err != nil {
+		return err
+	}
+	return mgr.Add(&screen{log: log.WithName("console"), cfg: cfg, settings: settings, hosts: f.consoleHosts, listener: l})
+}
+
+// screen is the console as a part of a manager. Every replica has one, for it asks the
+// hub, not the controllers.
+type screen struct {
+	log      logr.Logger
+	cfg      *rest.Config
+	settings *tls.Config
+	hosts    []string
+	listener net.Listener
+}
+
+// NeedLeaderElection tells the manager that replicas that stand by serve it, too.
+func (s *screen) NeedLeaderElection() bool { return false }
+
+// Start serves it until ctx ends.
+func (s *screen) Start(ctx context.Context) error {
+	server, err := console.New(ctx, console.Options{
+		Hub:     console.OnHub(ctx, s.cfg, nil, version.Get(), clock.RealClock{}),
+		Hosts:   s.hosts,
+		Secure:  true,
+		Version: version.Get(),
+		Clock:   clock.RealClock{},
+		Log:     s.log,
+	})
+	if err != nil {
+		return err
+	}
+	return server.Serve(s.listener, s.settings)
+}

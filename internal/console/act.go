@@ -1,0 +1,211 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/console/see"
+	"hotspare.io/hotspare/internal/console/session"
+	"hotspare.io/hotspare/internal/standing"
+)
+
+// A deed does what a form asks for, as the viewer, to a thing in a namespace. It returns
+// what has happened, for the viewer. An error is shown as it is.
+type deed func(ctx context.Context, v Viewer, r *http.Request) (string, error)
+
+// deeds are what can be done, by the path of their forms below a pool's.
+var deeds = map[string]deed{
+	"/pools/{namespace}/{name}/claim":     claim,
+	"/pools/{namespace}/{name}/resize":    resize,
+	"/pools/{namespace}/{name}/release":   release,
+	"/pools/{namespace}/{name}/hibernate": hibernate,
+	"/pools/{namespace}/{name}/resume":    resume,
+}
+
+// deedLimit bounds what a form has done.
+const deedLimit = 20 * time.Second
+
+// doing does a deed and goes back to the pool's page, which tells what has become of it.
+func (s *Server) doing(do deed) func(http.ResponseWriter, *http.Request, *sess) {
+	return func(w http.ResponseWriter, r *http.Request, one *sess) {
+		if !s.ofOurs(w, r, one) {
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), deedLimit)
+		defer cancel()
+		said, err := do(ctx, one.Who, r)
+		if apierrors.IsUnauthorized(err) {
+			err = see.ErrUnknown
+		}
+		if errors.Is(err, see.ErrUnknown) {
+			s.fail(w, r, one, err)
+			return
+		}
+		m := session.Message{Text: said}
+		if err != nil {
+			m = session.Message{Text: remedied(err), Bad: true}
+		}
+		s.sessions.Tell(one, m)
+		http.Redirect(w, r, back(r), http.StatusSeeOther)
+	}
+}
+
+// back is the page of the pool whose form was sent.
+func back(r *http.Request) string {
+	return local(r.URL.Path[:strings.LastIndexByte(r.URL.Path, '/')]) + query(r)
+}
+
+func query(r *http.Request) string {
+	if r.URL.RawQuery == "" {
+		return ""
+	}
+	return "?" + r.URL.RawQuery
+}
+
+// remedied is an error of the hub, with what to do.
+func remedied(err error) string {
+	text := err.Error()
+	switch {
+	case apierrors.IsForbidden(err):
+		return text + ". Whoever runs the hub can let you."
+	case apierrors.IsConflict(err):
+		return text + ". Somebody else changed it meanwhile: look again, and repeat it."
+	case errors.Is(err, context.DeadlineExceeded):
+		return text + ". Whether it was done is not known: look again."
+	default:
+		return text
+	}
+}
+
+// claim makes a claim on a pool.
+func claim(ctx context.Context, v Viewer, r *http.Request) (string, error) {
+	pool := r.PathValue("name")
+	name := strings.TrimSpace(r.PostFormValue("claim"))
+	if name == "" {
+		name = pool + "-" + rand.String(5)
+	}
+	c := &hivev1.ClusterClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.PathValue("namespace"), Name: name},
+		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: pool},
+	}
+	if text := strings.TrimSpace(r.PostFormValue("lifetime")); text != "" {
+		lifetime := hivev1.Duration(text)
+		if d, err := lifetime.Parse(); err != nil || d <= 0 {
+			return "", fmt.Errorf("lifetime %q is no duration: write one such as 8h or 90m", text)
+		}
+		c.Spec.Lifetime = &lifetime
+	}
+	err := v.Create(ctx, c)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return "", fmt.Errorf("namespace %s has a claim %q already: choose another name", c.Namespace, name)
+	case err != nil:
+		return "", fmt.Errorf("claiming: %w", err)
+	}
+	return "Claim " + name + " is made.", nil
+}
+
+// release deletes a claim of the pool.
+func release(ctx context.Context, v Viewer, r *http.Request) (string, error) {
+	c, err := claimOf(ctx, v, r)
+	if err != nil {
+		return "", err
+	}
+	// The claim that was on the page, not another that got its name since.
+	if err := v.Delete(ctx, c, client.Preconditions{UID: &c.UID}); err != nil {
+		return "", fmt.Errorf("releasing claim %s: %w", c.Name, err)
+	}
+	return "Claim " + c.Name + " is released.", nil
+}
+
+// claimOf reads the claim that a form names, which must be of the pool.
+func claimOf(ctx context.Context, v Viewer, r *http.Request) (*hivev1.ClusterClaim, error) {
+	c := &hivev1.ClusterClaim{}
+	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PostFormValue("claim")}
+	err := v.Get(ctx, key, c)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && c.Spec.ClusterPoolName != r.PathValue("name"):
+		return nil, fmt.Errorf("pool %s has no claim %q any longer", r.PathValue("name"), key.Name)
+	case err != nil:
+		return nil, fmt.Errorf("reading claim %s: %w", key.Name, err)
+	}
+	return c, nil
+}
+
+// resize changes how many clusters a pool keeps: what the form has changed, and no more.
+func resize(ctx context.Context, v Viewer, r *http.Request) (string, error) {
+	p := &hivev1.ClusterPool{}
+	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	if err := v.Get(ctx, key, p); err != nil {
+		return "", fmt.Errorf("reading pool %s: %w", key.Name, err)
+	}
+	before := p.DeepCopy()
+	for _, field := range []struct {
+		name, words string
+		into        *int32
+	}{
+		{"size", "the number of spare clusters", &p.Spec.Size},
+		{"running", "the number of running ones", &p.Spec.RunningCount},
+	} {
+		text := strings.TrimSpace(r.PostFormValue(field.name))
+		if text == r.PostFormValue(field.name+"-was") {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 0 {
+			return "", fmt.Errorf("%s is %q: give a number, 0 or more", field.words, text)
+		}
+		*field.into = int32(n)
+	}
+	if before.Spec.Size == p.Spec.Size && before.Spec.RunningCount == p.Spec.RunningCount {
+		return "Nothing was to be changed.", nil
+	}
+	if err := v.Patch(ctx, p, client.MergeFrom(before)); err != nil {
+		return "", fmt.Errorf("resizing pool %s: %w", p.Name, err)
+	}
+	return fmt.Sprintf("Pool %s keeps %d spare, %d of them running.", p.Name, p.Spec.Size, min(p.Spec.RunningCount, p.Spec.Size)), nil
+}
+
+func hibernate(ctx context.Context, v Viewer, r *http.Request) (string, error) {
+	return power(ctx, v, r, hivev1.PowerHibernating, "Cluster %s goes to sleep.")
+}
+
+func resume(ctx context.Context, v Viewer, r *http.Request) (string, error) {
+	return power(ctx, v, r, hivev1.PowerRunning, "Cluster %s wakes up.")
+}
+
+// power tells the cluster of a claim to run or to sleep. Those that are spare are their
+// pool's to tell.
+func power(ctx context.Context, v Viewer, r *http.Request, want hivev1.PowerState, said string) (string, error) {
+	c, err := claimOf(ctx, v, r)
+	if err != nil {
+		return "", err
+	}
+	if c.Spec.Namespace == "" {
+		return "", fmt.Errorf("claim %s has no cluster yet", c.Name)
+	}
+	cd := &hivev1.ClusterDeployment{}
+	if err := v.Get(ctx, client.ObjectKey{Namespace: c.Spec.Namespace, Name: c.Spec.Namespace}, cd); err != nil {
+		return "", fmt.Errorf("reading cluster %s: %w", c.Spec.Namespace, err)
+	}
+	if standing.PoolOf(cd).ClaimName != c.Name {
+		return "", fmt.Errorf("cluster %s is not that of claim %s any longer", cd.Name, c.Name)
+	}
+	before := cd.DeepCopy()
+	cd.Spec.PowerState = want
+	if err := v.Patch(ctx, cd, client.MergeFrom(before)); err != nil {
+		return "", fmt.Errorf("setting the power state of cluster %s: %w", cd.Name, err)
+	}
+	return fmt.Sprintf(said, cd.Name), nil
+}

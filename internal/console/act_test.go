@@ -1,0 +1,161 @@
+package console
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+func (h *hub) get(key string, o client.Object) error {
+	namespace, name, _ := strings.Cut(key, "/")
+	return h.store.Get(h.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, o)
+}
+
+func TestClaiming(t *testing.T) {
+	for name, c := range map[string]struct {
+		form url.Values
+		said string
+		life hivev1.Duration
+	}{
+		"with a name":                  {url.Values{"claim": {" x "}}, "Claim x is made.", ""},
+		"with a lifetime":              {url.Values{"claim": {"x"}, "lifetime": {"8h"}}, "Claim x is made.", "8h"},
+		"with what is no lifetime":     {url.Values{"claim": {"x"}, "lifetime": {"long"}}, `Not done: lifetime "long" is no duration: write one such as 8h or 90m`, ""},
+		"with a lifetime that is over": {url.Values{"claim": {"x"}, "lifetime": {"-1h"}}, `Not done: lifetime "-1h" is no duration`, ""},
+		"with a name that is taken":    {url.Values{"claim": {"mine"}}, `Not done: namespace default has a claim "mine" already: choose another name`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := poolOf("default", "dev")
+			h := newHub(t, pool, claimed(pool, "mine", "dev-1"))
+			b := newRig(t, h).in("admin-token-of-the-hub")
+			if said := flat(b.send("/pools/default/dev/claim", c.form)); !strings.Contains(said, c.said) {
+				t.Errorf("it says %q, want %q", said, c.said)
+			}
+			var made hivev1.ClusterClaim
+			err := h.get("default/x", &made)
+			if wants := strings.HasPrefix(c.said, "Claim"); wants != (err == nil) {
+				t.Fatalf("made: %v", err)
+			}
+			if err == nil && (made.Spec.ClusterPoolName != "dev" || (c.life == "") != (made.Spec.Lifetime == nil) || c.life != "" && *made.Spec.Lifetime != c.life) {
+				t.Errorf("made %+v", made.Spec)
+			}
+		})
+	}
+	t.Run("without a name one is made up", func(t *testing.T) {
+		h := newHub(t, poolOf("default", "dev"))
+		b := newRig(t, h).in("admin-token-of-the-hub")
+		if said := b.send("/pools/default/dev/claim", url.Values{}); !strings.Contains(said, "Claim dev-") {
+			t.Errorf("it says %q", said)
+		}
+	})
+}
+
+// flat is a text with single blanks.
+func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func TestReleasing(t *testing.T) {
+	pool, other := poolOf("default", "dev"), poolOf("default", "other")
+	h := newHub(t, pool, other, claimed(pool, "mine", "dev-1"), claimed(other, "theirs", ""))
+	b := newRig(t, h).in("admin-token-of-the-hub")
+	if said := b.send("/pools/default/dev/release", url.Values{"claim": {"theirs"}}); !strings.Contains(said, `pool dev has no claim "theirs" any longer`) {
+		t.Errorf("another pool's: %q", said)
+	}
+	if said := b.send("/pools/default/dev/release?namespace=default", url.Values{"claim": {"mine"}}); !strings.Contains(said, "Claim mine is released.") {
+		t.Errorf("it says %q", said)
+	}
+	if err := h.get("default/mine", &hivev1.ClusterClaim{}); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("mine: %v", err)
+	}
+	if err := h.get("default/theirs", &hivev1.ClusterClaim{}); err != nil {
+		t.Errorf("theirs: %v", err)
+	}
+	if said := b.send("/pools/default/dev/release", url.Values{"claim": {"mine"}}); !strings.Contains(said, "Not done") {
+		t.Errorf("a second time: %q", said)
+	}
+}
+
+func TestResizingChangesWhatTheFormChanged(t *testing.T) {
+	form := func(size, running string) url.Values {
+		return url.Values{"size": {size}, "size-was": {"2"}, "running": {running}, "running-was": {"0"}}
+	}
+	for name, c := range map[string]struct { // the pool has 3 and 1 meanwhile
+		form          url.Values
+		said          string
+		size, running int32
+	}{
+		"the size":              {form("5", "0"), "Pool dev keeps 5 spare, 1 of them running.", 5, 1},
+		"how many run":          {form("2", "2"), "Pool dev keeps 3 spare, 2 of them running.", 3, 2},
+		"both":                  {form("0", "7"), "Pool dev keeps 0 spare, 0 of them running.", 0, 7},
+		"neither":               {form("2", "0"), "Nothing was to be changed.", 3, 1},
+		"to what is no number":  {form("many", "0"), `Not done: the number of spare clusters is "many": give a number, 0 or more`, 3, 1},
+		"to less than nothing":  {form("-1", "0"), `Not done: the number of spare clusters is "-1"`, 3, 1},
+		"to more than there is": {form("2", "99999999999"), `Not done: the number of running ones is "99999999999"`, 3, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, poolOf("default", "dev"))
+			b := newRig(t, h).in("admin-token-of-the-hub")
+			if said := flat(b.send("/pools/default/dev/resize", c.form)); !strings.Contains(said, c.said) {
+				t.Errorf("it says %q, want %q", said, c.said)
+			}
+			var p hivev1.ClusterPool
+			if err := h.get("default/dev", &p); err != nil || p.Spec.Size != c.size || p.Spec.RunningCount != c.running {
+				t.Errorf("size %d, running %d, %v", p.Spec.Size, p.Spec.RunningCount, err)
+			}
+		})
+	}
+}
+
+func TestOnlyAClaimsClusterIsToldToSleep(t *testing.T) {
+	pool := poolOf("default", "dev")
+	h := newHub(t, pool, clusterOf(pool, "dev-1", "mine"), claimed(pool, "mine", "dev-1"), clusterOf(pool, "dev-2", "theirs"), claimed(pool, "liar", "dev-2"), claimed(pool, "waits", ""))
+	b := newRig(t, h).in("admin-token-of-the-hub")
+	for _, c := range []struct {
+		deed, claim, said string
+		want              hivev1.PowerState
+	}{
+		{"hibernate", "mine", "Cluster dev-1 goes to sleep.", hivev1.PowerHibernating},
+		{"resume", "mine", "Cluster dev-1 wakes up.", hivev1.PowerRunning},
+		{"hibernate", "waits", "Not done: claim waits has no cluster yet", hivev1.PowerRunning},
+		{"hibernate", "liar", "Not done: cluster dev-2 is not that of claim liar any longer", hivev1.PowerRunning},
+		{"hibernate", "nobody", `Not done: pool dev has no claim "nobody" any longer`, hivev1.PowerRunning},
+	} {
+		if said := flat(b.send("/pools/default/dev/"+c.deed, url.Values{"claim": {c.claim}})); !strings.Contains(said, c.said) {
+			t.Errorf("%s %s: it says %q", c.deed, c.claim, said)
+		}
+		for _, name := range []string{"dev-1", "dev-2"} {
+			var cd hivev1.ClusterDeployment
+			want := hivev1.PowerRunning
+			if name == "dev-1" {
+				want = c.want
+			}
+			if err := h.get(name+"/"+name, &cd); err != nil || cd.Spec.PowerState != want {
+				t.Errorf("%s %s: %s is %s, %v", c.deed, c.claim, name, cd.Spec.PowerState, err)
+			}
+		}
+	}
+}
+
+// Whatever a browser sends, the hub decides.
+func TestDeedsAreDoneWithTheViewersOwnRights(t *testing.T) {
+	pool := poolOf("default", "dev")
+	h := newHub(t, pool, clusterOf(pool, "dev-1", "mine"), claimed(pool, "mine", "dev-1"))
+	h.admit("eve", "token-of-eve", only("list clusterpools -", "watch clusterpools -"))
+	b := newRig(t, h).in("token-of-eve")
+	for path, form := range map[string]url.Values{
+		"claim": {"claim": {"x"}}, "release": {"claim": {"mine"}}, "hibernate": {"claim": {"mine"}}, "resize": {"size": {"9"}, "size-was": {"3"}},
+	} {
+		if said := b.send("/pools/default/dev/"+path, form); !strings.Contains(said, "Not done") || !strings.Contains(said, "forbidden") || !strings.Contains(said, "can let you") {
+			t.Errorf("%s: it says %q", path, said)
+		}
+	}
+	var p hivev1.ClusterPool
+	var cd hivev1.ClusterDeployment
+	if h.get("default/dev", &p) != nil || p.Spec.Size != 3 || h.get("dev-1/dev-1", &cd) != nil || cd.Spec.PowerState != hivev1.PowerRunning ||
+		h.get("default/mine", &hivev1.ClusterClaim{}) != nil || h.get("default/x", &hivev1.ClusterClaim{}) == nil {
+		t.Error("something was done")
+	}
+}

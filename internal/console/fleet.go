@@ -1,0 +1,105 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity/outlook"
+	"hotspare.io/hotspare/internal/console/page"
+)
+
+// fleet is the page of all regions.
+func fleet(ctx context.Context, l *Look, now time.Time, _ *http.Request) (any, error) {
+	h, whole, err := fleetOf(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	return page.NewFleet(h, l.Namespace, !whole, now), nil
+}
+
+// oneRegion is the page of one.
+func oneRegion(ctx context.Context, l *Look, now time.Time, r *http.Request) (any, error) {
+	h, whole, err := fleetOf(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	name := r.PathValue("name")
+	f, found := page.OneRegion(h, l.Namespace, name, !whole, now)
+	if found {
+		return f, nil
+	}
+	mapping, err := mappingOf(&v1alpha1.FleetRegionList{})
+	if err != nil {
+		return nil, err
+	}
+	may, err := l.maySee(ctx, mapping, l.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if !may {
+		return nil, &problem{
+			Status: http.StatusForbidden, Title: "You may not see this region",
+			Why: "You may not list FleetRegions in namespace " + l.Namespace + ".", Remedy: "Whoever runs the hub can let you list and watch them there.",
+		}
+	}
+	return nil, &problem{
+		Status: http.StatusNotFound, Title: "There is no such region",
+		Why: "Namespace " + l.Namespace + " has no FleetRegion " + name + ".", Remedy: "It may have been deleted. Go on from the fleet.",
+	}
+}
+
+// fleetOf reads what there is of fleets. It is whole when all that is decided from may be
+// seen: regions, types and instances of all namespaces, and the data planes looked at.
+func fleetOf(ctx context.Context, l *Look) (h *outlook.Hub, whole bool, err error) {
+	var (
+		regions   v1alpha1.FleetRegionList
+		types     v1alpha1.InstanceTypeList
+		planes    v1alpha1.DataPlaneList
+		instances v1alpha1.ServiceInstanceList
+		pools     hivev1.ClusterPoolList
+	)
+	whole = true
+	for _, list := range []client.ObjectList{&regions, &types, &instances} {
+		seen, err := l.lists(ctx, list, l.ListAll)
+		if err == nil && !seen && l.Namespace != "" && list != client.ObjectList(&types) {
+			_, err = l.lists(ctx, list, l.List)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		whole = whole && seen
+	}
+	seen, err := l.lists(ctx, &planes, l.List)
+	if err != nil {
+		return nil, false, err
+	}
+	whole = whole && seen
+	poolsSeen, err := l.lists(ctx, &pools, l.List)
+	if err != nil {
+		return nil, false, err
+	}
+	return &outlook.Hub{
+		Regions: pointers(regions.Items), Types: pointers(types.Items), Planes: pointers(planes.Items),
+		Instances: pointers(instances.Items), Pools: pointers(pools.Items), PoolsAssumed: !poolsSeen,
+	}, whole, nil
+}
+
+// lists lists a kind by List or ListAll, and reports whether it may be seen.
+func (l *Look) lists(ctx context.Context, list client.ObjectList, by func(context.Context, client.ObjectList, ...client.ListOption) error) (bool, error) {
+	missing := len(l.Missing)
+	err := by(ctx, list)
+	return err == nil && len(l.Missing) == missing, err
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}

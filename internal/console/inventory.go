@@ -1,0 +1,30 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/console/page"
+	"hotspare.io/hotspare/internal/inventory/stock"
+)
+
+// inventory is the page of what was prepared for pools' clusters.
+func inventory(ctx context.Context, l *Look, now time.Time, _ *http.Request) (any, error) {
+	var pools hivev1.ClusterPoolList
+	var customizations hivev1.ClusterDeploymentCustomizationList
+	var clusters hivev1.ClusterDeploymentList
+	if err := l.List(ctx, &pools); err != nil {
+		return nil, err
+	}
+	if err := l.List(ctx, &customizations); err != nil {
+		return nil, err
+	}
+	seen, err := l.lists(ctx, &clusters, l.ListAll) // they live in namespaces of their own
+	if err != nil {
+		return nil, err
+	}
+	s := &stock.Stock{Pools: pools.Items, Customizations: customizations.Items, Clusters: clusters.Items}
+	return page.NewInventory(s, !seen, now), nil
+}

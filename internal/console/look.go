@@ -1,0 +1,115 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"hotspare.io/hotspare/internal/console/see"
+)
+
+// A Look is the hub as one page sees it, for as long as it takes to make the page.
+type Look struct {
+	Viewer
+	// Namespace is the one looked at; empty: all of them.
+	Namespace string
+	// Missing are sentences about what the viewer may not see; the page shows them.
+	Missing []string
+}
+
+var kinds = see.Mapper()
+
+// List lists what the viewer may see of a kind in the namespace looked at. What may not
+// be seen is noted in Missing, and is not an error. The list is in no order.
+func (l *Look) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return l.list(ctx, l.Namespace, list, opts...)
+}
+
+// ListAll lists what the viewer may see of a kind in all namespaces, whichever is looked
+// at: clusters of a pool live in namespaces of their own.
+func (l *Look) ListAll(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return l.list(ctx, "", list, opts...)
+}
+
+func (l *Look) list(ctx context.Context, namespace string, list client.ObjectList, opts ...client.ListOption) error {
+	mapping, err := mappingOf(list)
+	if err != nil {
+		return err
+	}
+	kind := mapping.GroupVersionKind.Kind
+	from := ""
+	seen, err := l.maySee(ctx, mapping, "")
+	if err == nil && !seen && namespace != "" {
+		from = namespace
+		seen, err = l.maySee(ctx, mapping, namespace)
+	}
+	if err != nil {
+		return err
+	}
+	if !seen {
+		l.miss(mapping, namespace)
+		return nil
+	}
+	sight, err := l.Sight(from)
+	if err != nil {
+		return err
+	}
+	if namespace != "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		opts = append(opts, client.InNamespace(namespace))
+	}
+	if err := sight.List(ctx, list, opts...); err != nil {
+		return fmt.Errorf("looking at %ss: %w", kind, err)
+	}
+	return nil
+}
+
+// mappingOf is the resource of a list.
+func mappingOf(list client.ObjectList) (*meta.RESTMapping, error) {
+	gvk, err := apiutil.GVKForObject(list, see.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	gvk.Kind = gvk.Kind[:len(gvk.Kind)-len("List")]
+	mapping, err := kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the kind of a page: %w", err)
+	}
+	return mapping, nil
+}
+
+func (l *Look) maySee(ctx context.Context, m *meta.RESTMapping, namespace string) (bool, error) {
+	for _, verb := range []string{"list", "watch"} {
+		yes, err := l.May(ctx, see.Deed{Verb: verb, Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: namespace})
+		if err != nil || !yes {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// miss notes that a kind may not be seen.
+func (l *Look) miss(m *meta.RESTMapping, namespace string) {
+	where := "in all namespaces"
+	if namespace != "" {
+		where = "in namespace " + namespace
+	}
+	what := fmt.Sprintf("You may not list %ss %s.", m.GroupVersionKind.Kind, where)
+	if !slices.Contains(l.Missing, what) {
+		l.Missing = append(l.Missing, what)
+	}
+}
+
+// MayOn reports whether the viewer may do it in a namespace. When nobody can tell, it
+// is not offered.
+func (l *Look) MayOn(ctx context.Context, verb, group, resource, namespace string) (bool, error) {
+	yes, err := l.May(ctx, see.Deed{Verb: verb, Group: group, Resource: resource, Namespace: namespace})
+	if errors.Is(err, see.ErrUnknown) {
+		return false, err
+	}
+	return yes && err == nil, nil
+}

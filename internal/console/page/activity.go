@@ -1,0 +1,221 @@
+package page
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/standing"
+)
+
+// A Filter says which events are asked for. The namespace is that of all pages.
+type Filter struct {
+	// Kind is exact; Name is part of one, in whatever case. Empty ones let all through.
+	Kind, Name string
+	// Warnings lets nothing else through.
+	Warnings bool
+	// Show is how many are shown at most.
+	Show int
+}
+
+// How many events a page shows, and how many more with each step.
+const (
+	someEvents = 200
+	mostEvents = 5000
+)
+
+// ParseFilter reads a filter from a page's query. What makes no sense is left out.
+func ParseFilter(q url.Values) Filter {
+	f := Filter{Kind: q.Get("kind"), Name: strings.TrimSpace(q.Get("name")), Warnings: q.Get("type") == corev1.EventTypeWarning, Show: someEvents}
+	if n, err := strconv.Atoi(q.Get("show")); err == nil && n > 0 {
+		f.Show = min(n, mostEvents)
+	}
+	return f
+}
+
+// Link is the page with that filter, in a namespace or in all.
+func (f Filter) Link(namespace string) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"namespace": namespace, "kind": f.Kind, "name": f.Name} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if f.Warnings {
+		q.Set("type", corev1.EventTypeWarning)
+	}
+	if f.Show != someEvents && f.Show > 0 {
+		q.Set("show", strconv.Itoa(f.Show))
+	}
+	return strings.TrimSuffix("/activity?"+q.Encode(), "?")
+}
+
+// Set reports whether the filter keeps anything back.
+func (f Filter) Set() bool { return f.Kind != "" || f.Name != "" || f.Warnings }
+
+func (f Filter) lets(e *corev1.Event) bool {
+	return (f.Kind == "" || e.InvolvedObject.Kind == f.Kind) &&
+		strings.Contains(strings.ToLower(e.InvolvedObject.Name), strings.ToLower(f.Name)) &&
+		(!f.Warnings || e.Type == corev1.EventTypeWarning)
+}
+
+// Activity is what has happened, newest first.
+type Activity struct {
+	Filter Filter
+	// Kinds are those that can be chosen.
+	Kinds  []Choice
+	Events []Happening
+	// Hidden is how many more there are, with the filter as it is; More leads to them.
+	Hidden int
+	More   string
+	// All is how many there are without the filter.
+	All int
+}
+
+// A Choice is a kind, and what people call it.
+type Choice struct{ Kind, Word string }
+
+// A Happening is something that has happened, perhaps often.
+type Happening struct {
+	Event
+	// First is when it happened for the first time; zero when it did once.
+	First Moment
+	// Only is the page of all that has happened to the same thing; empty on that page.
+	Only string
+}
+
+// NewActivity tells of the events of hotspare's kinds in a namespace, or in all.
+func NewActivity(list []corev1.Event, f Filter, namespace string, now time.Time) Activity {
+	out := Activity{Filter: f}
+	kinds := map[string]bool{}
+	at := map[happened]int{}
+	var all []Happening
+	for i := range list {
+		e := &list[i]
+		if !ours(e) {
+			continue
+		}
+		kinds[e.InvolvedObject.Kind] = true
+		out.All++
+		if !f.lets(e) {
+			continue
+		}
+		one, key := newHappening(e, now), keyOf(e)
+		if n, known := at[key]; known {
+			all[n].join(one)
+			continue
+		}
+		at[key] = len(all)
+		all = append(all, one)
+	}
+	if f.Kind != "" {
+		kinds[f.Kind] = true // so that it can be seen, and taken back
+	}
+	for k := range kinds {
+		out.Kinds = append(out.Kinds, Choice{k, KindWord(k)})
+	}
+	slices.SortFunc(out.Kinds, func(a, b Choice) int { return strings.Compare(a.Word, b.Word) })
+	slices.SortFunc(all, func(a, b Happening) int {
+		return cmp.Or(b.At.At.Compare(a.At.At), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
+	})
+	out.Events = all[:min(len(all), f.Show)]
+	for n := range out.Events {
+		out.Events[n].complete(f, namespace)
+	}
+	if out.Hidden = len(all) - len(out.Events); out.Hidden > 0 && f.Show < mostEvents {
+		more := f
+		more.Show = min(mostEvents, f.Show+someEvents)
+		out.More = more.Link(namespace)
+	}
+	return out
+}
+
+// Nearby are the events of a namespace, and of the clusters of its pools.
+func Nearby(events []corev1.Event, clusters []hivev1.ClusterDeployment, namespace string) []corev1.Event {
+	near := map[string]bool{namespace: true}
+	for i := range clusters {
+		if cd := &clusters[i]; standing.Home(cd) == namespace {
+			near[cd.Namespace] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return !near[e.Namespace] })
+}
+
+// ours reports whether an event is about a kind of hotspare. Of others nothing is kept,
+// not even what they are about.
+func ours(e *corev1.Event) bool {
+	group, err := schema.ParseGroupVersion(e.InvolvedObject.APIVersion)
+	return err == nil && (group.Group == hivev1.GroupVersion.Group || group.Group == v1alpha1.GroupVersion.Group)
+}
+
+// happened is what events have in common that tell of the same thing once more.
+type happened struct{ kind, namespace, name, reason, message, typ string }
+
+func keyOf(e *corev1.Event) happened {
+	o := e.InvolvedObject
+	return happened{o.Kind, o.Namespace, o.Name, e.Reason, e.Message, e.Type}
+}
+
+func newHappening(e *corev1.Event, now time.Time) Happening {
+	one := Happening{Event: Events([]corev1.Event{*e}, now)[0]}
+	one.Link = LinkTo(one.Kind, one.Namespace, one.Name)
+	if first := begin(e); one.Times > 1 && first.Before(one.At.At) {
+		one.First = Since(first, now)
+	}
+	return one
+}
+
+// join counts the same once more.
+func (h *Happening) join(other Happening) {
+	early, late := h.Event, other.Event
+	if late.At.At.Before(early.At.At) {
+		early, late = late, early
+	}
+	first := early.At
+	for _, f := range []Moment{h.First, other.First} {
+		if !f.Zero() && f.At.Before(first.At) {
+			first = f
+		}
+	}
+	h.Times += other.Times
+	h.At, h.First = late.At, first
+}
+
+func (h *Happening) complete(f Filter, namespace string) {
+	if f.Kind != h.Kind || f.Name != h.Name || namespace != h.Namespace {
+		h.Only = Filter{Kind: h.Kind, Name: h.Name, Show: someEvents}.Link(h.Namespace)
+	}
+}
+
+// begin is when an event happened first, by whichever of its times is set.
+func begin(e *corev1.Event) time.Time {
+	switch {
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	case !e.FirstTimestamp.IsZero():
+		return e.FirstTimestamp.Time
+	default:
+		return e.CreationTimestamp.Time
+	}
+}
+
+// LinkTo is the page of a thing; empty when it has none.
+func LinkTo(kind, namespace, name string) string {
+	switch kind {
+	case "ClusterPool":
+		return PoolLink(namespace, name)
+	case "FleetRegion":
+		return FleetLink(namespace, name)
+	default:
+		return ""
+	}
+}

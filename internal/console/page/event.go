@@ -1,0 +1,93 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// An Event is something that has happened.
+type Event struct {
+	// ID is one that no other event has.
+	ID string
+	At Moment
+	// Kind, Namespace and Name are those of what it happened to.
+	Kind, Namespace, Name string
+	// What is the kind in a word, Where the name as people say it.
+	What, Where     string
+	Reason, Message string
+	Warning         bool
+	// Times is how often.
+	Times int32
+	// Link is the page of what it happened to; empty without one.
+	Link string
+}
+
+// Events are those of hotspare's kinds, newest first. Events without a reason are marks
+// of such about other kinds, which are not kept.
+func Events(list []corev1.Event, now time.Time) []Event {
+	var out []Event
+	for i := range list {
+		e := &list[i]
+		if e.Reason == "" {
+			continue
+		}
+		o := e.InvolvedObject
+		one := Event{
+			ID: string(e.UID), At: Since(when(e), now), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
+			Reason: e.Reason, Message: e.Message, Warning: e.Type == corev1.EventTypeWarning, Times: 1,
+		}
+		if e.Series != nil {
+			one.Times = e.Series.Count
+		} else if e.Count > 0 {
+			one.Times = e.Count
+		}
+		one.What, one.Where = KindWord(o.Kind), o.Namespace+"/"+o.Name
+		if o.Namespace == o.Name || o.Namespace == "" { // a cluster lives in a namespace of its own
+			one.Where = o.Name
+		}
+		if o.Kind == "ClusterPool" {
+			one.Link = PoolLink(o.Namespace, o.Name)
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b Event) int {
+		return cmp.Or(b.At.At.Compare(a.At.At), strings.Compare(a.Name, b.Name), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
+	})
+	return out
+}
+
+// kindWords are what people call things of these kinds.
+var kindWords = map[string]string{
+	"ClusterPool": "pool", "ClusterClaim": "claim", "ClusterDeployment": "cluster", "ClusterProvision": "install",
+	"ClusterDeploymentCustomization": "customization", "MachinePool": "machine pool", "PowerSchedule": "schedule",
+	"FleetRegion": "region", "DataPlane": "data plane", "DataPlaneAgent": "agent", "ServiceInstance": "instance", "InstanceType": "instance type",
+}
+
+// KindWord is what people call a thing of that kind.
+func KindWord(kind string) string {
+	if word := kindWords[kind]; word != "" {
+		return word
+	}
+	return kind
+}
+
+// Latest are the first n of a list that is sorted.
+func Latest(events []Event, n int) []Event { return events[:min(n, len(events))] }
+
+// when is when an event happened last, by whichever of its times is set.
+func when(e *corev1.Event) time.Time {
+	switch {
+	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	default:
+		return e.CreationTimestamp.Time
+	}
+}

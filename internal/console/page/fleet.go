@@ -1,0 +1,228 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/capacity/outlook"
+)
+
+// Fleet is what there is of fleets. The words are those of hotspare fleet explain.
+type Fleet struct {
+	// Written is set when the viewer may not see all that is decided from: then this is
+	// what the hub's controllers have last written, and not worked out anew.
+	Written bool
+	Regions []Region
+	// Others are data planes about which nothing is decided.
+	Others []OtherPlane
+	// One is the only region that the page is about; nil when it is about all.
+	One *Region
+}
+
+// A Region is one with all that is in it.
+type Region struct {
+	outlook.Region
+	Link string
+	// Looks is when its controller looks again though nothing has changed; it may be zero.
+	Looks Moment
+	Types []Type
+	// Phases has how many data planes there are in each, in the order in which people
+	// want to know of them.
+	Phases []Count
+	Planes []Plane
+	// Waiting are the instances that find no place, Placed those that are being given one.
+	Waiting, Placed []Instance
+	// Act is what a person can do, Patience what needs no more than time.
+	Act, Patience []outlook.Task
+}
+
+// A Type is what a region has of one.
+type Type struct {
+	outlook.Type
+	Tone string
+	// Coming is how many of the free units come with data planes on their way, Now the others.
+	Coming, Now int
+	Bar         Bar
+}
+
+// A Plane is a data plane, and what becomes of it.
+type Plane struct {
+	outlook.Plane
+	Tone string
+	// For is since when it is in its phase.
+	For   Moment
+	Rooms []Room
+	// Verb and Reason are of what is decided about removing it; both may be empty.
+	Verb, Reason string
+	// Words say what becomes of it, and why; GivenUp is when it will have failed, of one
+	// that is on its way.
+	Words   string
+	GivenUp Moment
+}
+
+// A Room is what a data plane has of a type.
+type Room struct {
+	outlook.Room
+	Bar Bar
+}
+
+// An Instance is one that has no data plane yet.
+type Instance struct {
+	outlook.Instance
+	Age Moment
+}
+
+// An OtherPlane is a data plane about which nothing is decided.
+type OtherPlane struct {
+	Namespace, Name, Region, Phase, Why string
+	Age                                 Moment
+}
+
+// FleetLink is the page of a region.
+func FleetLink(namespace, name string) string { return "/fleet/" + namespace + "/" + name }
+
+// NewFleet tells of the regions of a namespace, or of all when it is empty. Written is as
+// in Fleet.
+func NewFleet(h *outlook.Hub, namespace string, written bool, now time.Time) Fleet {
+	regions := h.In(namespace)
+	slices.SortFunc(regions, byKey[*v1alpha1.FleetRegion])
+	v := told(h, regions, written, now)
+	f := Fleet{Written: written}
+	for _, r := range v.Regions {
+		f.Regions = append(f.Regions, newRegion(r, now))
+	}
+	for _, o := range h.Others(v) {
+		if namespace == "" || o.Namespace == namespace {
+			f.Others = append(f.Others, OtherPlane{
+				o.Namespace, o.Name, o.Region, string(o.Status.Phase), o.Why, Since(o.CreationTimestamp.Time, now),
+			})
+		}
+	}
+	slices.SortFunc(f.Others, func(a, b OtherPlane) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return f
+}
+
+// OneRegion tells of one region; false when there is none of that name.
+func OneRegion(h *outlook.Hub, namespace, name string, written bool, now time.Time) (Fleet, bool) {
+	for _, r := range h.In(namespace) {
+		if r.Name == name {
+			v := told(h, []*v1alpha1.FleetRegion{r}, written, now)
+			one := newRegion(v.Regions[0], now)
+			return Fleet{Written: written, One: &one}, true
+		}
+	}
+	return Fleet{}, false
+}
+
+func told(h *outlook.Hub, regions []*v1alpha1.FleetRegion, written bool, now time.Time) outlook.Fleet {
+	if written {
+		return h.Told(regions, now, advice.Plain)
+	}
+	return h.View(regions, now, advice.Plain)
+}
+
+type keyed interface {
+	GetNamespace() string
+	GetName() string
+}
+
+func byKey[T keyed](a, b T) int {
+	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+}
+
+func newRegion(r outlook.Region, now time.Time) Region {
+	out := Region{Region: r, Link: FleetLink(r.Namespace, r.Name)}
+	if r.LooksAgain > 0 {
+		out.Looks = To(now.Add(r.LooksAgain), now)
+	}
+	coming := map[string]int{}
+	for _, p := range r.DataPlanes {
+		for _, room := range p.Rooms {
+			if p.Coming() {
+				coming[room.Type] += room.MaxUnits - room.UsedUnits
+			}
+		}
+		out.Planes = append(out.Planes, newPlane(p, now))
+		if n := len(out.Phases); n > 0 && out.Phases[n-1].What == p.Phase { // they come sorted by it
+			out.Phases[n-1].N++
+		} else {
+			out.Phases = append(out.Phases, Count{p.Phase, 1})
+		}
+	}
+	for _, t := range r.Types {
+		c := min(coming[t.Name], t.FreeUnits)
+		out.Types = append(out.Types, Type{Type: t, Tone: tone(string(t.Decision.Reason)), Coming: c, Now: t.FreeUnits - c, Bar: typeBar(t, c)})
+	}
+	for _, i := range r.Instances {
+		one := Instance{i, Since(i.Created, now)}
+		if i.DataPlane == "" {
+			out.Waiting = append(out.Waiting, one)
+		} else {
+			out.Placed = append(out.Placed, one)
+		}
+	}
+	out.Act, out.Patience = r.ToDo()
+	return out
+}
+
+func newPlane(p outlook.Plane, now time.Time) Plane {
+	out := Plane{Plane: p, Tone: tone(p.Phase), For: Since(p.Since, now)}
+	if p.Heard() == outlook.AgentSilent {
+		out.Tone = bad
+	}
+	for _, r := range p.Rooms {
+		if p.Units() != "" {
+			out.Rooms = append(out.Rooms, Room{r, roomBar(r)})
+		}
+	}
+	out.Verb, out.Reason = p.Verb()
+	if p.GivenUp != nil {
+		out.GivenUp = To(*p.GivenUp, now)
+	}
+	p.GivenUp = nil // it is told apart, since it ticks
+	out.Words = p.Fate(now)
+	return out
+}
+
+// How things are, for icons and colours: well, under way, or wanting a person.
+const (
+	good = "good"
+	wait = "wait"
+	bad  = "bad"
+	over = "over"
+)
+
+// tones are those of reasons and of phases of data planes. Others have none.
+var tones = map[string]string{
+	string(capacity.Sufficient):         good,
+	string(capacity.LimitCovered):       good,
+	string(capacity.LimitReached):       wait,
+	string(capacity.InFlight):           wait,
+	string(capacity.BelowMinimum):       wait,
+	string(capacity.BelowSlack):         wait,
+	string(capacity.BiggestDoesNotFit):  wait,
+	string(capacity.AtMaximum):          bad,
+	string(capacity.BackingOff):         bad,
+	string(capacity.Blocked):            bad,
+	string(capacity.NoUnits):            bad,
+	string(capacity.BiggestFitsNowhere): bad,
+	string(capacity.Undecided):          bad,
+
+	string(v1alpha1.PhaseReady):           good,
+	string(v1alpha1.PhaseAccepted):        wait,
+	string(v1alpha1.PhaseProvisioning):    wait,
+	string(v1alpha1.PhaseProvisioned):     wait,
+	string(v1alpha1.PhaseWaitingForAgent): wait,
+	string(v1alpha1.PhaseDeprovisioning):  over,
+	string(v1alpha1.PhaseCleanup):         over,
+	string(v1alpha1.PhaseFailed):          bad,
+}
+
+func tone(word string) string { return tones[word] }

@@ -1,0 +1,257 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/capacity/outlook"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func made(namespace, name string, ago time.Duration) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-ago))}
+}
+
+// fleetHub is a hub with region fleet/laptop, whose data planes have four units of type
+// dev. At most six units are used, and one is kept free.
+func fleetHub() *outlook.Hub {
+	limit, perUnit := int32(6), resource.MustParse("1")
+	r := &v1alpha1.FleetRegion{ObjectMeta: made("fleet", "laptop", time.Hour)}
+	r.Spec.Provider, r.Spec.Region = "local", "laptop"
+	r.Spec.InstanceTypes = []v1alpha1.RegionType{{Name: "dev", SlackUnits: 1, Limit: &limit}}
+	r.Spec.ClusterSource.Claim = &v1alpha1.ClaimSource{Pools: []v1alpha1.PoolSource{{PoolRef: v1alpha1.PoolReference{Name: "spares"}}}}
+	t := &v1alpha1.InstanceType{ObjectMeta: made("", "dev", time.Hour)}
+	t.Spec.Sizes = []v1alpha1.InstanceSize{{Name: "x1", Units: 1}, {Name: "x2", Units: 2}}
+	t.Spec.NodesPerUnit = &perUnit
+	t.Spec.NodePools = []v1alpha1.NodePool{{Platform: "local", MaxNodes: 4}}
+	return &outlook.Hub{
+		Regions: []*v1alpha1.FleetRegion{r}, Types: []*v1alpha1.InstanceType{t},
+		Pools: []*hivev1.ClusterPool{{ObjectMeta: made("fleet", "spares", time.Hour)}},
+	}
+}
+
+func addPlane(h *outlook.Hub, name string, phase v1alpha1.DataPlanePhase, units int32) *v1alpha1.DataPlane {
+	dp := &v1alpha1.DataPlane{ObjectMeta: made("fleet", name, 30*time.Minute)}
+	dp.Spec.Provider, dp.Spec.Region, dp.Spec.InstanceTypes = "local", "laptop", []string{"dev"}
+	dp.Status.Phase = phase
+	if units > 0 {
+		dp.Status.Capacity = map[string]v1alpha1.TypeCapacity{"dev": {MaxUnits: units, MaxNodes: units}}
+	}
+	h.Planes = append(h.Planes, dp)
+	return dp
+}
+
+func addInstance(h *outlook.Hub, name, size, plane string) *v1alpha1.ServiceInstance {
+	i := &v1alpha1.ServiceInstance{ObjectMeta: made("team-a", name, time.Minute)}
+	i.Spec.Provider, i.Spec.Region, i.Spec.Type, i.Spec.Size = "local", "laptop", "dev", size
+	i.Status.DataPlaneName = plane
+	h.Instances = append(h.Instances, i)
+	return i
+}
+
+// busy is that hub with two data planes, of which one comes, and instances that do not all fit.
+func busy() *outlook.Hub {
+	h := fleetHub()
+	addPlane(h, "a", v1alpha1.PhaseReady, 4)
+	addPlane(h, "b", v1alpha1.PhaseProvisioning, 0)
+	addInstance(h, "x0", "x2", "a")
+	addInstance(h, "x1", "x1", "a")
+	addInstance(h, "x2", "x2", "")
+	return h
+}
+
+func figures(t Type) string {
+	return fmt.Sprintf("%d used, %d free, %d coming, %d asked", t.UsedUnits, t.Now, t.Coming, t.PendingUnits)
+}
+
+func TestARegionsFigures(t *testing.T) {
+	for name, c := range map[string]struct {
+		hub  *outlook.Hub
+		want string
+	}{
+		"an empty region": {fleetHub(), "0 used, 0 free, 0 coming, 0 asked"},
+		"what comes is told apart from what is free, and what finds no place is asked for": {
+			busy(), "3 used, 1 free, 4 coming, 2 asked",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFleet(c.hub, "", false, noon)
+			if got := figures(f.Regions[0].Types[0]); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestARegionIsToldAsTheCommandLineDoes(t *testing.T) {
+	f := NewFleet(busy(), "fleet", false, noon)
+	r := f.Regions[0]
+	var got []string
+	got = append(got, r.Link, r.Brief)
+	for _, c := range r.Phases {
+		got = append(got, fmt.Sprintf("%d %s", c.N, c.What))
+	}
+	for _, p := range r.Planes {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s: %s %s", p.Name, p.Tone, p.For.Words, p.Verb, p.Reason, p.Words, p.GivenUp.Words)))
+	}
+	for _, i := range r.Waiting {
+		got = append(got, fmt.Sprintf("%s waits %s: %s", i.Name, i.Age.Words, i.Decision.Reason))
+	}
+	for _, do := range r.Patience {
+		got = append(got, strings.Join(do.For, " ")+": "+do.Text)
+	}
+	want := []string{
+		"/fleet/fleet/laptop", "waiting for 1 data plane; 1 instance without a place",
+		"1 Provisioning", "1 Ready",
+		"b wait 30m  : its claim waits for a running cluster in 90m",
+		"a good 30m keep NotEmpty: 2 instances on it",
+		"team-a/x2 waits 60s: NoCapacity",
+		"team-a/x2: 1 data plane is on the way: b.",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(r.Act) > 0 || f.Written {
+		t.Errorf("to do: %+v", r.Act)
+	}
+}
+
+func TestOneRegionIsFoundByNamespaceAndName(t *testing.T) {
+	h := busy()
+	if f, found := OneRegion(h, "fleet", "laptop", false, noon); !found || f.One == nil || f.One.Name != "laptop" {
+		t.Errorf("%+v", f)
+	}
+	for _, at := range [][2]string{{"fleet", "moon"}, {"default", "laptop"}} {
+		if _, found := OneRegion(h, at[0], at[1], false, noon); found {
+			t.Errorf("%v is found", at)
+		}
+	}
+}
+
+// By what a viewer without rights to instances sees, both data planes would be empty.
+func TestWhoSeesLittleIsToldWhatIsWritten(t *testing.T) {
+	h := busy()
+	h.Instances = nil
+	h.Planes[0].Status.Capacity["dev"] = v1alpha1.TypeCapacity{MaxUnits: 4, MaxNodes: 4, UsedUnits: 3}
+	h.Regions[0].Status.Plan = "waiting for 1 data plane"
+	h.Regions[0].Status.InstanceTypes = []v1alpha1.RegionTypeStatus{
+		{Name: "dev", DataPlanes: 2, InFlight: 1, MaxUnits: 8, UsedUnits: 3, FreeUnits: 5, PendingUnits: 2},
+	}
+	f := NewFleet(h, "", true, noon)
+	r := f.Regions[0]
+	if got, want := figures(r.Types[0]), "3 used, 1 free, 4 coming, 2 asked"; got != want || !f.Written {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, p := range r.Planes {
+		if p.Verb != "" {
+			t.Errorf("of %s it is decided: %s", p.Name, p.Verb)
+		}
+	}
+}
+
+func TestDataPlanesOfNoRegionAreOthers(t *testing.T) {
+	h := busy()
+	addPlane(h, "c", v1alpha1.PhaseReady, 4).Spec.Region = "moon"
+	addPlane(h, "d", v1alpha1.PhaseReady, 4).Namespace = "team-b"
+	names := func(f Fleet) (got []string) {
+		for _, o := range f.Others {
+			got = append(got, o.Namespace+"/"+o.Name)
+		}
+		return got
+	}
+	if diff := cmp.Diff([]string{"fleet/c", "team-b/d"}, names(NewFleet(h, "", false, noon))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"fleet/c"}, names(NewFleet(h, "fleet", false, noon))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// bar is a bar in words: each part with where it begins and how wide it is.
+func (b Bar) inWords() string {
+	var words []string
+	for _, p := range b.Parts {
+		words = append(words, fmt.Sprintf("%s %s+%s", p.What, p.X, p.W))
+	}
+	for _, m := range b.Marks {
+		words = append(words, m.What+" "+m.X)
+	}
+	return strings.Join(words, ", ")
+}
+
+func TestBars(t *testing.T) {
+	six, far := 6, 1000
+	for name, c := range map[string]struct {
+		t      outlook.Type
+		coming int
+		want   string
+	}{
+		"nothing is an empty bar": {outlook.Type{}, 0, ""},
+		"parts follow each other, and fill it": {
+			outlook.Type{TypeReport: capacity.TypeReport{UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1},
+			4,
+			"Used 0%+30%, Free 30%+10%, Coming 40%+40%, Asked 80%+20%, Slack 70%",
+		},
+		"a limit beyond what there is leaves room": {
+			outlook.Type{TypeReport: capacity.TypeReport{UsedUnits: 1, FreeUnits: 2}, Limit: &six},
+			0,
+			"Used 0%+16.666666%, Free 16.666666%+33.333332%, Limit 100%",
+		},
+		"a limit below it is a line within": {
+			outlook.Type{TypeReport: capacity.TypeReport{UsedUnits: 4, FreeUnits: 4}, Limit: &six}, 0, "Used 0%+50%, Free 50%+50%, Limit 75%",
+		},
+		"a far limit is no more than a number": {
+			outlook.Type{TypeReport: capacity.TypeReport{UsedUnits: 1, FreeUnits: 3}, Limit: &far}, 0, "Used 0%+25%, Free 25%+75%",
+		},
+		"more slack than there is free is a line at the beginning": {
+			outlook.Type{TypeReport: capacity.TypeReport{FreeUnits: 2}, SlackUnits: 5}, 0, "Free 0%+100%, Slack 0%",
+		},
+		"what comes is never more than what is free: the agent of one is silent": {
+			outlook.Type{TypeReport: capacity.TypeReport{UsedUnits: 2, FreeUnits: 2}}, 4, "Used 0%+50%, Coming 50%+50%",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := typeBar(c.t, c.coming).inWords(); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// Who does not see a bar is told the same.
+func TestABarSaysWhatItShows(t *testing.T) {
+	six := 6
+	b := typeBar(outlook.Type{TypeReport: capacity.TypeReport{Name: "dev", UsedUnits: 3, FreeUnits: 5, PendingUnits: 2}, SlackUnits: 1, Limit: &six}, 4)
+	if got, want := b.Label, "dev: 3 units used, 1 free, 4 coming, 2 asked for without a place, slack 1, limit 6."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := roomBar(outlook.Room{Type: "dev", MaxUnits: 4, UsedUnits: 3}).Label, "dev: 3 of 4 units used."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestUnitsAreTicksWhileTheyCanBeToldApart(t *testing.T) {
+	for units, want := range map[int]int{0: 0, 1: 0, 4: 3, 40: 39, 41: 0} {
+		if got := len(roomBar(outlook.Room{MaxUnits: units}).Ticks); got != want {
+			t.Errorf("%d ticks for %d units, want %d", got, units, want)
+		}
+	}
+}
+
+// A data plane that uses more than it has, as after its nodes were taken, draws no part of
+// a negative width.
+func TestARoomThatIsOverfull(t *testing.T) {
+	if got, want := roomBar(outlook.Room{MaxUnits: 2, UsedUnits: 3}).inWords(), "Used 0%+100%"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -1,0 +1,104 @@
+package page
+
+import (
+	"slices"
+	"time"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/inventory/stock"
+)
+
+// Inventory is what there is of inventories. The words are those of hotspare inventory.
+type Inventory struct {
+	Pools []Stocked
+	// Spare are customizations that no pool lists.
+	Spare []Entry
+	// Empty is set when there is nothing at all, Pooled when there are pools all the same.
+	Empty, Pooled bool
+}
+
+// A Stocked is a pool with an inventory.
+type Stocked struct {
+	Namespace, Name, Link string
+	// Counts has how many entries there are in each status.
+	Counts  []Count
+	Entries []Entry
+}
+
+// An Entry is a customization as a pool has it, or as none does.
+type Entry struct {
+	stock.Entry
+	stock.Sense
+	// Word is the status; empty entries have one, too.
+	Word string
+	Tone string
+	// Age is that of the customization; zero when there is none.
+	Age Moment
+	// Holder is who has its lease, in words; only of those that no pool lists.
+	Holder string
+}
+
+// notSeen is the status of an entry that its pool has not looked at.
+const notSeen = "Not looked at"
+
+// NewInventory tells of a stock. Blind is set when the viewer may not see clusters: who
+// has claimed the cluster of an entry cannot be told then.
+func NewInventory(s *stock.Stock, blind bool, now time.Time) Inventory {
+	slices.SortFunc(s.Pools, func(a, b hivev1.ClusterPool) int { return byKey(&a, &b) })
+	slices.SortFunc(s.Customizations, func(a, b hivev1.ClusterDeploymentCustomization) int { return byKey(&a, &b) })
+	out := Inventory{Pooled: len(s.Pools) > 0}
+	for _, e := range s.Entries() {
+		one := newEntry(e, blind, now)
+		if e.Pool == "" {
+			one.Holder = s.Holder(e.Customization)
+			out.Spare = append(out.Spare, one)
+			continue
+		}
+		n := slices.IndexFunc(out.Pools, func(p Stocked) bool { return p.Namespace == e.Namespace && p.Name == e.Pool })
+		if n < 0 {
+			n = len(out.Pools)
+			out.Pools = append(out.Pools, Stocked{Namespace: e.Namespace, Name: e.Pool, Link: PoolLink(e.Namespace, e.Pool)})
+		}
+		out.Pools[n].add(one)
+	}
+	out.Empty = len(out.Pools) == 0 && len(out.Spare) == 0
+	return out
+}
+
+func (p *Stocked) add(e Entry) {
+	p.Entries = append(p.Entries, e)
+	if n := slices.IndexFunc(p.Counts, func(c Count) bool { return c.What == e.Word }); n >= 0 {
+		p.Counts[n].N++
+		return
+	}
+	p.Counts = append(p.Counts, Count{e.Word, 1})
+}
+
+func newEntry(e stock.Entry, blind bool, now time.Time) Entry {
+	out := Entry{Entry: e, Sense: e.Sense(advice.Plain), Word: string(e.Status), Tone: stockTones[e.Status]}
+	if e.Customization != nil {
+		out.Age = Since(e.Customization.CreationTimestamp.Time, now)
+	}
+	switch {
+	case e.Pool == "": // of a pool's words none is about it
+		out.Sense = stock.Sense{}
+	case e.Status == "":
+		out.Word, out.Entry.Message = notSeen, ""
+	case blind && e.Claim == "" && (e.Status == hivev1.InventoryToBeDeleted || e.Status == hivev1.InventoryToBeUpdated):
+		out.Remedy = []advice.Remedy{{Text: "It stays so while its cluster is claimed; whether it is, you may not see.", Wait: true}}
+	}
+	return out
+}
+
+// stockTones are those of statuses. One that is Reserved has none: it does its duty.
+var stockTones = map[hivev1.InventoryStatus]string{
+	"":                                    wait,
+	hivev1.InventoryAvailable:             good,
+	hivev1.InventoryToBeUpdated:           wait,
+	hivev1.InventoryUnavailable:           wait,
+	hivev1.InventoryToBeDeleted:           over,
+	hivev1.InventoryBrokenByConfiguration: bad,
+	hivev1.InventoryBrokenByCloud:         bad,
+	hivev1.InventoryMissing:               bad,
+}

@@ -1,0 +1,101 @@
+package page
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/standing"
+)
+
+// Overview is what there is, in the numbers that matter.
+type Overview struct {
+	Pools []Pool
+	// Wanted is how many spare clusters all pools should have, Ready how many can be
+	// claimed at once.
+	Wanted, Ready int
+	Clusters      []Count
+	Asleep        int
+	Broken        int
+	Served        int
+	Waiting       int
+	Longest       Moment
+	Regions       int
+	// Pending are regions whose last decision is to make a data plane.
+	Pending  int
+	Troubles []Trouble
+	Events   []Event
+	Empty    bool
+	// Blind is set when clusters may not be seen: how many are broken or asleep is not known.
+	Blind bool
+}
+
+// NewOverview makes it of everything that is seen.
+func NewOverview(s Scene, regions []v1alpha1.FleetRegion, events []corev1.Event, now time.Time) Overview {
+	o := Overview{Pools: Pools(s, now), Regions: len(regions), Blind: s.Blind}
+	for _, p := range o.Pools {
+		o.Wanted += p.Size
+		o.Ready += p.Ready
+		o.Troubles = append(o.Troubles, p.Troubles...)
+	}
+	all := tiles(s.Clusters, now)
+	o.Clusters = counts(all)
+	for _, t := range all {
+		switch t.State {
+		case standing.Hibernating:
+			o.Asleep++
+		case standing.Failed:
+			o.Broken++
+		}
+	}
+	o.countClaims(s.Claims, now)
+	for i := range regions {
+		if slices.ContainsFunc(regions[i].Status.InstanceTypes, creates) {
+			o.Pending++
+		}
+	}
+	o.Troubles = append(o.Troubles, clusterTroubles(s.Clusters, now)...)
+	o.Troubles = append(o.Troubles, claimTroubles(s.Claims, now)...)
+	o.Troubles = append(o.Troubles, regionTroubles(regions, now)...)
+	slices.SortStableFunc(o.Troubles, worstFirst)
+	o.Events = Latest(Events(events, now), latest)
+	o.Empty = len(s.Pools) == 0 && len(s.Claims) == 0 && len(s.Clusters) == 0 && len(regions) == 0
+	return o
+}
+
+// latest is how many events an overview shows.
+const latest = 12
+
+func creates(t v1alpha1.RegionTypeStatus) bool {
+	return t.Decision != nil && t.Decision.Action == "Create"
+}
+
+func (o *Overview) countClaims(claims []hivev1.ClusterClaim, now time.Time) {
+	for i := range claims {
+		c := &claims[i]
+		switch standing.Claim(c) {
+		case standing.Waiting:
+			o.Waiting++
+			if o.Longest.Zero() || c.CreationTimestamp.Time.Before(o.Longest.At) {
+				o.Longest = Since(c.CreationTimestamp.Time, now)
+			}
+		case standing.Releasing:
+		default:
+			o.Served++
+		}
+	}
+}
+
+func worstFirst(a, b Trouble) int {
+	switch {
+	case a.Bad == b.Bad:
+		return 0
+	case a.Bad:
+		return -1
+	default:
+		return 1
+	}
+}

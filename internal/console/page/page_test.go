@@ -1,0 +1,355 @@
+package page_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/console/page"
+)
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+func pool(name string, size, running int32, conditions ...hivev1.Condition) hivev1.ClusterPool {
+	return hivev1.ClusterPool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, CreationTimestamp: ago(time.Hour)},
+		Spec:       hivev1.ClusterPoolSpec{Size: size, RunningCount: running},
+		Status:     hivev1.ClusterPoolStatus{Plan: "settled", Conditions: conditions},
+	}
+}
+
+// cluster is one of pool dev: "installing", "running", "asleep", "stopped" (its install),
+// "going", each with a claim behind a colon if it has one.
+func cluster(name, what string, age time.Duration) hivev1.ClusterDeployment {
+	what, claim, _ := strings.Cut(what, ":")
+	cd := hivev1.ClusterDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name, CreationTimestamp: ago(age)},
+		Spec: hivev1.ClusterDeploymentSpec{
+			Installed: true, PowerState: hivev1.PowerRunning,
+			ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "ns", PoolName: "dev", ClaimName: claim},
+		},
+		Status: hivev1.ClusterDeploymentStatus{PowerState: hivev1.StatusRunning},
+	}
+	switch what {
+	case "installing":
+		cd.Spec.Installed = false
+	case "asleep":
+		cd.Spec.PowerState, cd.Status.PowerState = hivev1.PowerHibernating, hivev1.StatusHibernating
+	case "stopped":
+		cd.Spec.Installed = false
+		cd.Status.Conditions = []hivev1.Condition{is(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, "X", "All attempts failed: no quota.")}
+	case "away":
+		cd.Status.Conditions = []hivev1.Condition{is(hivev1.ClusterUnreachable, corev1.ConditionTrue, "X", "No answer.")}
+	case "going":
+		at := ago(0)
+		cd.DeletionTimestamp = &at
+	}
+	return cd
+}
+
+func is(typ string, status corev1.ConditionStatus, reason, message string) hivev1.Condition {
+	return hivev1.Condition{Type: typ, Status: status, Reason: reason, Message: message, LastTransitionTime: ago(5 * time.Minute)}
+}
+
+func claim(name, pool string, age time.Duration, change ...func(*hivev1.ClusterClaim)) hivev1.ClusterClaim {
+	c := hivev1.ClusterClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, CreationTimestamp: ago(age)},
+		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: pool},
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func served(reason string) func(*hivev1.ClusterClaim) {
+	return func(c *hivev1.ClusterClaim) {
+		c.Spec.Namespace = "cluster-of-" + c.Name
+		c.Status.Conditions = []hivev1.Condition{
+			is(hivev1.ClaimPending, corev1.ConditionFalse, hivev1.ReasonClusterClaimed, "Claimed."),
+			is(hivev1.ClaimClusterRunning, corev1.ConditionTrue, reason, "It is "+reason+"."),
+		}
+	}
+}
+
+func TestEveryClusterIsATile(t *testing.T) {
+	s := page.Scene{
+		Pools: []hivev1.ClusterPool{pool("dev", 3, 1), pool("other", 1, 1)},
+		Clusters: []hivev1.ClusterDeployment{
+			cluster("g", "going", time.Minute), cluster("s", "stopped", 20*time.Minute), cluster("c", "running:mine", time.Hour),
+			cluster("i", "installing", 10*time.Second), cluster("a2", "asleep", 2*time.Minute), cluster("a1", "asleep", 3*time.Minute), cluster("r", "running", time.Hour),
+		},
+	}
+	p := page.OnePool(&s.Pools[0], s, now)
+	var got []string
+	for _, tile := range p.Tiles {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s %s", tile.Name, tile.Part, tile.State, tile.Age.Words, tile.Claim, tile.Why)))
+	}
+	want := []string{
+		"r Assignable Running 60m",
+		"a1 Standby Hibernating 3m",
+		"a2 Standby Hibernating 2m",
+		"i Installing Installing 10s",
+		"c Claimed Running 60m mine",
+		"s Broken Failed 20m  All attempts failed: no quota.",
+		"g Deleting Deleting 60s",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tiles (-want, +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]page.Count{{"Assignable", 1}, {"Standby", 2}, {"Installing", 1}, {"Claimed", 1}, {"Broken", 1}, {"Deleting", 1}}, p.Counts); diff != "" {
+		t.Errorf("counts (-want, +got):\n%s", diff)
+	}
+	end := p.Bar[len(p.Bar)-1]
+	if sum := end.From + end.Width; sum < 99.9 || sum > 100.1 {
+		t.Errorf("the bar ends at %f", sum)
+	}
+	if other := page.OnePool(&s.Pools[1], s, now); len(other.Tiles) != 0 || other.Bar != nil {
+		t.Errorf("pool other has %v", other.Tiles)
+	}
+}
+
+func TestWhereClustersAreNotSeenTheirPoolTells(t *testing.T) {
+	p := pool("dev", 5, 2)
+	p.Status.Ready, p.Status.Standby = 2, 3
+	s := page.Scene{
+		Pools: []hivev1.ClusterPool{p}, Blind: true,
+		Claims: []hivev1.ClusterClaim{claim("mine", "dev", time.Hour, served(hivev1.ReasonRunning)), claim("waits", "dev", time.Minute)},
+	}
+	got := page.OnePool(&p, s, now)
+	if diff := cmp.Diff([]page.Count{{"Assignable", 2}, {"Standby", 3}, {"Claimed", 1}}, got.Counts); diff != "" || got.Ready != 2 || !got.Blind {
+		t.Errorf("ready %d, counts (-want, +got):\n%s", got.Ready, diff)
+	}
+	if o := page.NewOverview(s, nil, nil, now); !o.Blind || o.Ready != 2 {
+		t.Errorf("the overview has %d ready", o.Ready)
+	}
+}
+
+func TestOfManyTilesTheBrokenOnesAreShown(t *testing.T) {
+	s := page.Scene{Pools: []hivev1.ClusterPool{pool("dev", 3, 1)}}
+	for i := range 30 {
+		s.Clusters = append(s.Clusters, cluster(fmt.Sprintf("r%02d", i), "running", time.Hour))
+	}
+	s.Clusters = append(s.Clusters, cluster("s", "stopped", time.Hour))
+	for name, c := range map[string]struct {
+		part        string
+		most        int
+		tiles, more int
+		last        string
+	}{
+		"a few":                         {"", 10, 10, 21, "s"},
+		"all":                           {"", 31, 31, 0, "s"},
+		"those of a part":               {"assignable", 10, 10, 20, "r09"},
+		"those of a part that is empty": {"standby", 10, 0, 0, ""},
+		"none but the broken":           {"", 0, 1, 30, "s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := page.OnePool(&s.Pools[0], s, now)
+			p.Trim(c.part, c.most)
+			last := ""
+			if n := len(p.Tiles); n > 0 {
+				last = p.Tiles[n-1].Name
+			}
+			if len(p.Tiles) != c.tiles || p.More != c.more || last != c.last {
+				t.Errorf("%d tiles up to %q, %d more", len(p.Tiles), last, p.More)
+			}
+		})
+	}
+	if !page.IsPart("broken") || page.IsPart("Broken") || page.IsPart("") {
+		t.Error("parts in addresses")
+	}
+}
+
+func TestClaimsSayWhenTheyAreServedAndEnd(t *testing.T) {
+	second := int32(2)
+	life := hivev1.Duration("8h")
+	ready := metav1.NewTime(now.Add(90 * time.Second))
+	for name, c := range map[string]struct {
+		claim hivev1.ClusterClaim
+		want  string
+	}{
+		"one that waits": {
+			claim("x", "dev", time.Minute, func(c *hivev1.ClusterClaim) {
+				c.Status.Position, c.Status.EstimatedReadyTime = &second, &ready
+				c.Status.Conditions = []hivev1.Condition{is(hivev1.ClaimPending, corev1.ConditionTrue, hivev1.ReasonNoClusters, "No cluster is ready.")}
+			}),
+			"Waiting 2nd expected in 90s: No cluster is ready.",
+		},
+		"one that is served": {claim("x", "dev", time.Minute, served(hivev1.ReasonRunning)), "Running on cluster-of-x awake"},
+		"one with a lifetime": {
+			claim("x", "dev", time.Minute, served(hivev1.ReasonRunning), func(c *hivev1.ClusterClaim) { c.Status.Lifetime = &life }),
+			"Running on cluster-of-x ends in 7h55m awake",
+		},
+		"one that sleeps": {claim("x", "dev", time.Minute, served(hivev1.ReasonHibernating)), "Hibernating on cluster-of-x asleep: It is Hibernating."},
+		"one whose cluster is gone": {
+			claim("x", "dev", time.Minute, served(hivev1.ReasonClusterDeleted)), "Lost on cluster-of-x: It is ClusterDeleted.",
+		},
+		"one that is released": {
+			claim("x", "dev", time.Minute, served(hivev1.ReasonRunning), func(c *hivev1.ClusterClaim) {
+				at := ago(0)
+				c.DeletionTimestamp, c.Status.Lifetime = &at, &life
+			}),
+			"Releasing on cluster-of-x",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pool("dev", 1, 1)
+			s := page.Scene{Pools: []hivev1.ClusterPool{p}, Claims: []hivev1.ClusterClaim{c.claim}}
+			if diff := cmp.Diff(c.want, told(page.OnePool(&p, s, now).Claims[0])); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// told is a claim in a line.
+func told(c page.Claim) string {
+	var b strings.Builder
+	b.WriteString(c.State)
+	for _, w := range []struct{ before, word string }{
+		{"", c.Place}, {"expected ", c.Expected.Words}, {"on ", c.Cluster}, {"ends ", c.Ends.Words},
+	} {
+		if w.word != "" {
+			b.WriteString(" " + w.before + w.word)
+		}
+	}
+	if c.Awake {
+		b.WriteString(" awake")
+	}
+	if c.Asleep {
+		b.WriteString(" asleep")
+	}
+	if c.Why != "" {
+		b.WriteString(": " + c.Why)
+	}
+	return b.String()
+}
+
+func TestClaimsThatWaitStandFirst(t *testing.T) {
+	p := pool("dev", 1, 1)
+	s := page.Scene{Claims: []hivev1.ClusterClaim{
+		claim("old", "dev", time.Hour, served(hivev1.ReasonRunning)), claim("late", "dev", time.Minute), claim("early", "dev", 10*time.Minute), claim("theirs", "other", time.Hour),
+	}}
+	got := page.OnePool(&p, s, now)
+	var names []string
+	for _, c := range got.Claims {
+		names = append(names, c.Name)
+	}
+	if diff := cmp.Diff([]string{"early", "late", "old"}, names); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	if got.Waiting != 2 || got.Longest.Words != "10m" {
+		t.Errorf("%d wait, the longest for %s", got.Waiting, got.Longest.Words)
+	}
+}
+
+func TestTheOverviewTellsWhatWantsAPerson(t *testing.T) {
+	bad := pool("dev", 3, 1,
+		is(hivev1.PoolMissingDependencies, corev1.ConditionTrue, hivev1.ReasonMissing, "ClusterImageSet x does not exist: create it."),
+		is(hivev1.PoolCapacityAvailable, corev1.ConditionFalse, hivev1.ReasonMaxCapacity, "maxSize is reached."),
+		is(hivev1.PoolInventoryValid, corev1.ConditionUnknown, hivev1.ReasonInitialized, "nothing yet"))
+	unread := pool("odd", 0, 0)
+	unread.Unreadable = "spec.size is a text"
+	region := v1alpha1.FleetRegion{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "us-east-1"}}
+	region.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RegionCapacityAvailable, Status: metav1.ConditionFalse, Message: "No room for x2."}}
+	region.Status.InstanceTypes = []v1alpha1.RegionTypeStatus{{Name: "standard", Decision: &v1alpha1.ScalingDecision{Action: "Create"}}}
+	s := page.Scene{
+		Pools: []hivev1.ClusterPool{bad, unread},
+		Clusters: []hivev1.ClusterDeployment{
+			cluster("s1", "stopped", time.Hour), cluster("s2", "stopped", time.Hour), cluster("m", "stopped:mine", time.Hour),
+			cluster("w", "away:theirs", time.Hour), cluster("v", "away", time.Hour), cluster("r", "running", time.Hour), cluster("a", "asleep", time.Hour),
+		},
+		Claims: []hivev1.ClusterClaim{
+			claim("mine", "dev", time.Hour, served(hivev1.ReasonRunning)), claim("waits", "dev", 3*time.Minute),
+			claim("lost", "dev", time.Hour, served(hivev1.ReasonClusterDeleted)),
+			claim("nowhere", "gone", time.Hour, func(c *hivev1.ClusterClaim) {
+				c.Status.Conditions = []hivev1.Condition{is(hivev1.ClaimPending, corev1.ConditionTrue, hivev1.ReasonPoolNotFound, "There is no pool gone.")}
+			}),
+		},
+	}
+	o := page.NewOverview(s, []v1alpha1.FleetRegion{region}, nil, now)
+	var got []string
+	for _, x := range o.Troubles {
+		got = append(got, fmt.Sprintf("%t %s: %s: %s %s", x.Bad, x.Where, x.What, x.Why, x.Link))
+	}
+	want := []string{
+		"true pool ns/dev: Something is missing: ClusterImageSet x does not exist: create it. /pools/ns/dev",
+		"true pool ns/odd: Cannot be read: spec.size is a text /pools/ns/odd",
+		"true cluster m: Broken: All attempts failed: no quota. /pools/ns/dev",
+		"true cluster w: Cannot be reached: No answer. /pools/ns/dev",
+		"true claim ns/lost: Its cluster is gone: It is ClusterDeleted. /pools/ns/dev",
+		"true claim ns/nowhere: Cannot be served: There is no pool gone. /pools/ns/gone",
+		"false pool ns/dev: No room to grow: maxSize is reached. /pools/ns/dev",
+		"false pool ns/dev: 2 broken spares: All attempts failed: no quota. /pools/ns/dev",
+		"false region ns/us-east-1: No room for some size: No room for x2. /fleet/ns/us-east-1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("troubles (-want, +got):\n%s", diff)
+	}
+	figures := fmt.Sprintf("ready %d of %d, waiting %d for %s, served %d, asleep %d, broken %d, regions %d, %d about to grow",
+		o.Ready, o.Wanted, o.Waiting, o.Longest.Words, o.Served, o.Asleep, o.Broken, o.Regions, o.Pending)
+	if want := "ready 2 of 3, waiting 2 for 60m, served 2, asleep 1, broken 3, regions 1, 1 about to grow"; figures != want {
+		t.Errorf("got  %s\nwant %s", figures, want)
+	}
+	if o.Empty || !page.NewOverview(page.Scene{}, nil, nil, now).Empty {
+		t.Error("what is empty")
+	}
+}
+
+func TestEventsAreNewestFirstAndOfHotspareOnly(t *testing.T) {
+	event := func(kind, namespace, name, reason string, at time.Duration) corev1.Event {
+		return corev1.Event{
+			Reason: reason, Message: reason + " it is.", EventTime: metav1.NewMicroTime(now.Add(-at)),
+			InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name},
+		}
+	}
+	often := event("ClusterClaim", "ns", "mine", "Conflict", time.Hour)
+	often.Series = &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(now.Add(-time.Second))}
+	often.Type = corev1.EventTypeWarning
+	old := event("ClusterPool", "ns", "dev", "Old", 0)
+	old.EventTime, old.LastTimestamp, old.Count = metav1.MicroTime{}, ago(2*time.Hour), 3
+	got := page.Events([]corev1.Event{
+		{ObjectMeta: metav1.ObjectMeta{Name: "of another kind, of which the name is left"}},
+		old, event("ClusterDeployment", "dev-1", "dev-1", "Installed", time.Minute), often,
+	}, now)
+	var lines []string
+	for _, e := range got {
+		lines = append(lines, fmt.Sprintf("%s %s %s %s ×%d %t %s", e.At.Words, e.What, e.Where, e.Reason, e.Times, e.Warning, e.Link))
+	}
+	want := []string{
+		"1s claim ns/mine Conflict ×7 true ",
+		"60s cluster dev-1 Installed ×1 false ",
+		"120m pool ns/dev Old ×3 false /pools/ns/dev",
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	if n := len(page.Latest(got, 2)); n != 2 {
+		t.Errorf("the latest 2 are %d", n)
+	}
+	if n := len(page.Latest(got, 9)); n != 3 {
+		t.Errorf("the latest 9 of 3 are %d", n)
+	}
+}
+
+func TestMomentsSayHowFarAwayTheyAre(t *testing.T) {
+	for want, m := range map[string]page.Moment{
+		"5m":      page.Since(now.Add(-5*time.Minute), now),
+		"0s":      page.Since(now.Add(time.Second), now), // the hub's clock is ahead
+		"in 5m":   page.To(now.Add(5*time.Minute), now),
+		"10s ago": page.To(now.Add(-10*time.Second), now),
+	} {
+		if m.Words != want || m.Stamp() == "" || m.Zero() {
+			t.Errorf("got %q, want %q", m.Words, want)
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/standing"
+)
+
+// Scene is what there is of pools.
+type Scene struct {
+	Pools    []hivev1.ClusterPool
+	Claims   []hivev1.ClusterClaim
+	Clusters []hivev1.ClusterDeployment
+	// Blind is set when clusters may not be seen: then pools and claims tell of them.
+	Blind bool
+}
+
+// of is the part of a scene that belongs to a pool.
+func (s *Scene) of(p *hivev1.ClusterPool) Scene {
+	part := Scene{Pools: []hivev1.ClusterPool{*p}, Blind: s.Blind}
+	for i := range s.Claims {
+		if c := &s.Claims[i]; c.Namespace == p.Namespace && c.Spec.ClusterPoolName == p.Name {
+			part.Claims = append(part.Claims, *c)
+		}
+	}
+	for i := range s.Clusters {
+		if ref := standing.PoolOf(&s.Clusters[i]); ref.Namespace == p.Namespace && ref.PoolName == p.Name {
+			part.Clusters = append(part.Clusters, s.Clusters[i])
+		}
+	}
+	return part
+}
+
+// Words for parts of a pool as people say them, by what package standing calls them.
+var partWords = map[string]string{
+	standing.Installing: "Installing",
+	standing.Standby:    "Standby",
+	standing.Ready:      "Assignable",
+	standing.Claimed:    "Claimed",
+	standing.Failed:     "Broken",
+	standing.Deleting:   "Deleting",
+}
+
+// A Tile is a cluster of a pool.
+type Tile struct {
+	Name string
+	// Part is Installing, Standby, Assignable, Claimed, Broken or Deleting.
+	Part string
+	// State is what it does, in a word.
+	State string
+	// Claim has it; empty: none.
+	Claim string
+	Age   Moment
+	// Why says what is wrong, or what it is at; it may be empty.
+	Why string
+}
+
+// A Pool is a pool with all that is in it.
+type Pool struct {
+	Namespace, Name string
+	Link            string
+	// Size is how many spare clusters it keeps, Running how many of them run, which
+	// RunningCount asks for.
+	Size, Running, RunningCount int
+	// Life is how long a claim lives that does not say; empty: until it is released.
+	Life string
+	// Counts has the parts that are not empty, in the order of Tiles.
+	Counts []Count
+	// Ready is how many can be claimed at once, Waiting how many claims wait, the first
+	// of them since Longest.
+	Ready, Waiting int
+	Longest        Moment
+	// Bar is Counts as lengths.
+	Bar      []Stretch
+	Tiles    []Tile
+	Claims   []Claim
+	Plan     string
+	Troubles []Trouble
+	Age      Moment
+	Facts    []Fact
+	Deleting bool
+	// Blind is set when its clusters may not be seen, so that there are no tiles.
+	Blind bool
+	// More is how many tiles Trim has left out.
+	More int
+}
+
+// Trim leaves out tiles above a number; those of one part only, if that is named. What
+// is broken is not left out.
+func (p *Pool) Trim(part string, most int) {
+	var broken, others []Tile
+	for _, t := range p.Tiles {
+		switch {
+		case part != "" && slug(t.Part) != part:
+		case t.Part == partWords[standing.Failed]:
+			broken = append(broken, t)
+		default:
+			others = append(others, t)
+		}
+	}
+	if left := max(0, most-len(broken)); len(others) > left {
+		p.More = len(others) - left
+		others = others[:left]
+	}
+	p.Tiles = slices.SortedStableFunc(slices.Values(append(others, broken...)), func(a, b Tile) int {
+		return cmp.Compare(place[a.Part], place[b.Part])
+	})
+}
+
+// slug is how addresses name a part.
+func slug(part string) string { return strings.ToLower(part) }
+
+// IsPart reports whether addresses name a part so.
+func IsPart(part string) bool {
+	for _, word := range partWords {
+		if slug(word) == part {
+			return true
+		}
+	}
+	return false
+}
+
+// A Fact is a line of what somebody has specified.
+type Fact struct{ Name, Value string }
+
+// A Claim is a claim on a pool.
+type Claim struct {
+	Namespace, Name string
+	State           string
+	// Cluster is the one it has, Place its place among those that wait, such as 2nd.
+	Cluster, Place string
+	Age            Moment
+	// Expected is when it is likely to be served, Ends when its lifetime ends.
+	Expected, Ends Moment
+	Why            string
+	// Asleep and Awake say what can be told to its cluster: at most one is set.
+	Asleep, Awake bool
+	Releasing     bool
+}
+
+// Pools are all pools of a scene, by namespace and name.
+func Pools(s Scene, now time.Time) []Pool {
+	var out []Pool
+	for i := range s.Pools {
+		out = append(out, newPool(&s.Pools[i], s.of(&s.Pools[i]), now))
+	}
+	slices.SortFunc(out, func(a, b Pool) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// OnePool is a pool with what of the scene belongs to it.
+func OnePool(p *hivev1.ClusterPool, s Scene, now time.Time) Pool { return newPool(p, s.of(p), now) }
+
+func newPool(p *hivev1.ClusterPool, s Scene, now time.Time) Pool {
+	out := Pool{
+		Namespace: p.Namespace, Name: p.Name, Link: PoolLink(p.Namespace, p.Name),
+		Size: int(p.Spec.Size), Running: int(min(p.Spec.RunningCount, p.Spec.Size)), RunningCount: int(p.Spec.RunningCount),
+		Plan: p.Status.Plan, Age: Since(p.CreationTimestamp.Time, now), Facts: facts(p),
+		Deleting: p.DeletionTimestamp != nil,
+	}
+	if l := p.Spec.ClaimLifetime; l != nil && l.Default != nil {
+		out.Life = string(*l.Default)
+	}
+	out.Tiles = tiles(s.Clusters, now)
+	out.Counts, out.Blind = counts(out.Tiles), s.Blind
+	if s.Blind {
+		out.Counts = hearsay(p, s.Claims)
+	}
+	out.Bar = bar(out.Counts)
+	for _, c := range out.Counts {
+		if c.What == partWords[standing.Ready] {
+			out.Ready = c.N
+		}
+	}
+	for i := range s.Claims {
+		c := &s.Claims[i]
+		out.Claims = append(out.Claims, newClaim(c, now))
+		if standing.Claim(c) != standing.Waiting {
+			continue
+		}
+		out.Waiting++
+		if out.Longest.Zero() || c.CreationTimestamp.Time.Before(out.Longest.At) {
+			out.Longest = Since(c.CreationTimestamp.Time, now)
+		}
+	}
+	slices.SortFunc(out.Claims, inTurn)
+	out.Troubles = poolTroubles(p, now)
+	return out
+}
+
+// inTurn sorts claims: those that wait in their turn, then the others by age.
+func inTurn(a, b Claim) int {
+	return cmp.Or(
+		cmp.Compare(rank(a), rank(b)),
+		a.Age.At.Compare(b.Age.At),
+		strings.Compare(a.Namespace, b.Namespace),
+		strings.Compare(a.Name, b.Name),
+	)
+}
+
+func rank(c Claim) int {
+	if c.State == standing.Waiting {
+		return 0
+	}
+	return 1
+}
+
+// order is that of tiles and counts: what can be had first, then what is to come.
+var order = []string{standing.Ready, standing.Standby, standing.Installing, standing.Claimed, standing.Failed, standing.Deleting}
+
+// place is a part's in that order.
+var place = func() map[string]int {
+	out := map[string]int{}
+	for i, part := range order {
+		out[partWords[part]] = i
+	}
+	return out
+}()
+
+// tiles has a tile for each cluster, by its part, then by age.
+func tiles(clusters []hivev1.ClusterDeployment, now time.Time) []Tile {
+	out := make([]Tile, 0, len(clusters))
+	for i := range clusters {
+		cd := &clusters[i]
+		out = append(out, Tile{
+			Name: cd.Name, Part: partWords[standing.Part(cd)], State: standing.Cluster(cd),
+			Claim: standing.PoolOf(cd).ClaimName, Age: Since(cd.CreationTimestamp.Time, now), Why: clusterWhy(cd),
+		})
+	}
+	slices.SortFunc(out, func(a, b Tile) int {
+		return cmp.Or(cmp.Compare(place[a.Part], place[b.Part]), a.Age.At.Compare(b.Age.At), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// hearsay counts clusters that are not seen by what their pool and its claims say.
+func hearsay(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim) []Count {
+	claimed := 0
+	for i := range claims {
+		if claims[i].Spec.Namespace != "" && claims[i].DeletionTimestamp == nil {
+			claimed++
+		}
+	}
+	var out []Count
+	for _, c := range []Count{
+		{partWords[standing.Ready], int(p.Status.Ready)},
+		{partWords[standing.Standby], int(p.Status.Standby)},
+		{partWords[standing.Claimed], claimed},
+	} {
+		if c.N > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func counts(tiles []Tile) []Count {
+	n := map[string]int{}
+	for _, t := range tiles {
+		n[t.Part]++
+	}
+	var out []Count
+	for _, part := range order {
+		if word := partWords[part]; n[word] > 0 {
+			out = append(out, Count{word, n[word]})
+		}
+	}
+	return out
+}
+
+// clusterWhy says what is wrong with a cluster, or what it is at; it may have nothing to say.
+func clusterWhy(cd *hivev1.ClusterDeployment) string {
+	if c := clusterFault(cd); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+// clusterFault is the condition that says what is wrong with a cluster; nil if none does.
+func clusterFault(cd *hivev1.ClusterDeployment) *hivev1.Condition {
+	for _, w := range []struct {
+		typ string
+		is  corev1.ConditionStatus
+	}{
+		{hivev1.ClusterProvisionStopped, corev1.ConditionTrue},
+		{hivev1.ClusterRequirementsMet, corev1.ConditionFalse},
+		{hivev1.ClusterProvisionFailed, corev1.ConditionTrue},
+	} {
+		c := condition.Find(cd.Status.Conditions, w.typ)
+		if c != nil && c.Status == w.is && c.Reason != hivev1.ReasonInitialized && !cd.Spec.Installed {
+			return c
+		}
+	}
+	if standing.Cluster(cd) == standing.Failed {
+		return condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating)
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/standing"
+)
+
+// fault is a status of a condition that should be another.
+type fault struct {
+	typ, what string
+	is        corev1.ConditionStatus
+	bad       bool
+}
+
+var poolFaults = []fault{
+	{hivev1.PoolMissingDependencies, "Something is missing", corev1.ConditionTrue, true},
+	{hivev1.PoolCapacityAvailable, "No room to grow", corev1.ConditionFalse, false},
+	{hivev1.PoolInventoryValid, "Inventory", corev1.ConditionFalse, true},
+	{hivev1.PoolAllClustersCurrent, "Clusters are outdated", corev1.ConditionFalse, false},
+}
+
+// poolTroubles are the conditions of a pool that are not as they should be.
+func poolTroubles(p *hivev1.ClusterPool, now time.Time) []Trouble {
+	where, link := "pool "+p.Namespace+"/"+p.Name, PoolLink(p.Namespace, p.Name)
+	var out []Trouble
+	if p.Unreadable != "" {
+		out = append(out, Trouble{Bad: true, Where: where, What: "Cannot be read", Why: p.Unreadable, Link: link})
+	}
+	for _, f := range poolFaults {
+		for _, c := range p.Status.Conditions {
+			if c.Type != f.typ || c.Status != f.is || c.Reason == hivev1.ReasonInitialized {
+				continue
+			}
+			out = append(out, Trouble{
+				Bad: f.bad, Where: where, What: f.what, Why: c.Message,
+				Since: Since(c.LastTransitionTime.Time, now), Link: link,
+			})
+		}
+	}
+	return out
+}
+
+// facts is what a pool's specification says.
+func facts(p *hivev1.ClusterPool) []Fact {
+	s := p.Spec
+	out := []Fact{{"Platform", platform(s)}, {"Image set", s.ImageSetRef.Name}, {"Base domain", s.BaseDomain}}
+	var limits []string
+	if s.MaxSize != nil {
+		limits = append(limits, "at most "+Plural(int(*s.MaxSize), "cluster"))
+	}
+	if s.MaxConcurrent != nil {
+		limits = append(limits, fmt.Sprintf("%d installed or destroyed at a time", *s.MaxConcurrent))
+	}
+	if limits != nil {
+		out = append(out, Fact{"Limits", strings.Join(limits, ", ")})
+	}
+	if l := s.ClaimLifetime; l != nil {
+		var words []string
+		if l.Default != nil {
+			words = append(words, string(*l.Default))
+		}
+		if l.Maximum != nil {
+			words = append(words, "at most "+string(*l.Maximum))
+		}
+		out = append(out, Fact{"Claims live", strings.Join(words, ", ")})
+	}
+	if s.HibernateAfter != nil {
+		out = append(out, Fact{"Claimed clusters hibernate after", string(*s.HibernateAfter)})
+	}
+	return out
+}
+
+func platform(s hivev1.ClusterPoolSpec) string {
+	words := s.Platform.Name()
+	if l := s.Platform.Local; l != nil && l.Workers != nil {
+		words += ", " + Plural(int(*l.Workers), "worker")
+	}
+	if s.Annotations[hivev1.AnnotationFake] == "true" {
+		words += ", fake"
+	}
+	return words
+}
+
+// clusterTroubles are clusters that want a person, or wanted one if their pool did not
+// replace them. Many of one pool are one trouble.
+func clusterTroubles(clusters []hivev1.ClusterDeployment, now time.Time) []Trouble {
+	var out []Trouble
+	spares := map[hivev1.ClusterPoolReference]int{} // where in out those of a pool are
+	many := map[hivev1.ClusterPoolReference]int{}
+	for i := range clusters {
+		cd := &clusters[i]
+		t, found := clusterTrouble(cd, now)
+		if !found {
+			continue
+		}
+		ref := standing.PoolOf(cd)
+		if t.Bad || ref.PoolName == "" {
+			out = append(out, t)
+			continue
+		}
+		key := hivev1.ClusterPoolReference{Namespace: ref.Namespace, PoolName: ref.PoolName}
+		if many[key]++; many[key] == 1 {
+			spares[key] = len(out)
+			out = append(out, t)
+			continue
+		}
+		one := &out[spares[key]]
+		one.Where, one.What = "pool "+ref.Namespace+"/"+ref.PoolName, Plural(many[key], "broken spare")
+		if t.Since.At.Before(one.Since.At) {
+			one.Since = t.Since
+		}
+	}
+	return out
+}
+
+// clusterTrouble is what is wrong with a cluster. A spare one is replaced by its pool.
+func clusterTrouble(cd *hivev1.ClusterDeployment, now time.Time) (Trouble, bool) {
+	ref := standing.PoolOf(cd)
+	t := Trouble{Bad: ref.PoolName == "" || ref.ClaimName != "", Where: "cluster " + cd.Name}
+	if ref.PoolName != "" {
+		t.Link = PoolLink(ref.Namespace, ref.PoolName)
+	}
+	switch away := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); {
+	case standing.Cluster(cd) == standing.Failed:
+		t.What = "Broken"
+		c := clusterFault(cd)
+		if c == nil {
+			t.Since = Since(cd.CreationTimestamp.Time, now)
+			return t, true
+		}
+		t.Why, t.Since = c.Message, Since(c.LastTransitionTime.Time, now)
+		return t, true
+	case t.Bad && standing.Cluster(cd) == standing.Running && away != nil && away.Status == corev1.ConditionTrue:
+		t.What, t.Why, t.Since = "Cannot be reached", away.Message, Since(away.LastTransitionTime.Time, now)
+		return t, true
+	default:
+		return t, false
+	}
+}
+
+// claimTroubles are claims that will not be served as they are.
+func claimTroubles(claims []hivev1.ClusterClaim, now time.Time) []Trouble {
+	var out []Trouble
+	for i := range claims {
+		c := &claims[i]
+		t := Trouble{
+			Bad: true, Where: "claim " + c.Namespace + "/" + c.Name, Why: claimWhy(c),
+			Since: Since(c.CreationTimestamp.Time, now), Link: PoolLink(c.Namespace, c.Spec.ClusterPoolName),
+		}
+		switch {
+		case c.DeletionTimestamp != nil:
+			continue
+		case standing.Claim(c) == standing.Lost:
+			t.What = "Its cluster is gone"
+		case c.Spec.Namespace == "" && hopeless(c):
+			t.What = "Cannot be served"
+		default:
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// hopeless reports whether waiting alone does not help a claim.
+func hopeless(c *hivev1.ClusterClaim) bool {
+	for _, k := range c.Status.Conditions {
+		if k.Type != hivev1.ClaimPending || k.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch k.Reason {
+		case hivev1.ReasonPoolNotFound, hivev1.ReasonPoolDeleting, hivev1.ReasonInvalidLifetime, hivev1.ReasonUnreadable:
+			return true
+		}
+	}
+	return false
+}
+
+var regionFaults = []struct {
+	typ, what string
+	bad       bool
+}{
+	{v1alpha1.RegionValid, "Its specification is wrong", true},
+	{v1alpha1.RegionPoolSuitable, "Its pools do not suit", true},
+	{v1alpha1.RegionCapacityAvailable, "No room for some size", false},
+}
+
+// regionTroubles are the conditions of regions that are not as they should be.
+func regionTroubles(regions []v1alpha1.FleetRegion, now time.Time) []Trouble {
+	var out []Trouble
+	for i := range regions {
+		r := &regions[i]
+		for _, f := range regionFaults {
+			for _, c := range r.Status.Conditions {
+				if c.Type != f.typ || c.Status != metav1.ConditionFalse {
+					continue
+				}
+				out = append(out, Trouble{
+					Bad: f.bad, Where: "region " + r.Namespace + "/" + r.Name, What: f.what, Why: c.Message,
+					Since: Since(c.LastTransitionTime.Time, now), Link: RegionLink(r.Namespace, r.Name),
+				})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,362 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"hotspare.io/hotspare/internal/console/page"
+	"hotspare.io/hotspare/internal/console/see"
+	"hotspare.io/hotspare/internal/console/session"
+)
+
+// A leaf is a page of the console.
+type leaf struct {
+	// Path is where it is, as http.ServeMux has it.
+	Path string
+	// Title is the browser's; with a {name} in the path, that comes before it.
+	Title string
+	// Nav is its word in the navigation; empty: it is not there.
+	Nav string
+	// Template is the file that shows it.
+	Template string
+	// Build makes what the template shows. An error that is see.ErrUnknown ends the
+	// session; a *problem is shown as it is.
+	Build func(ctx context.Context, l *Look, now time.Time, r *http.Request) (any, error)
+}
+
+// leaves are all pages, in the order of the navigation.
+var leaves = []leaf{
+	{Path: "/{$}", Title: "Overview", Nav: "Overview", Template: "overview.html", Build: overview},
+	{Path: "/pools", Title: "Pools", Nav: "Pools", Template: "pools.html", Build: pools},
+	{Path: "/pools/{namespace}/{name}", Title: "Pool", Template: "pool.html", Build: onePool},
+	{Path: "/inventory", Title: "Inventory", Nav: "Inventory", Template: "inventory.html", Build: inventory},
+	{Path: "/fleet", Title: "Fleet", Nav: "Fleet", Template: "fleet.html", Build: fleet},
+	{Path: "/fleet/{namespace}/{name}", Title: "Fleet", Template: "fleet.html", Build: oneRegion},
+	{Path: "/activity", Title: "Activity", Nav: "Activity", Template: "activity.html", Build: activity},
+}
+
+// A problem is a page that says why there is none.
+type problem struct {
+	Status             int
+	Title, Why, Remedy string
+}
+
+func (p *problem) Error() string { return p.Title + ": " + p.Why }
+
+//go:embed ui
+var files embed.FS
+
+// ui has the templates by the names of their files.
+type ui struct {
+	by      map[string]*template.Template
+	version string // of the static files, so that browsers ask for new ones
+}
+
+func newUI() (*ui, error) {
+	base, err := template.New("layout.html").Funcs(template.FuncMap{
+		"plural": page.Plural,
+		"lower":  strings.ToLower,
+		"word":   cssWord,
+		"dict":   dict,
+	}).ParseFS(files, "ui/layout.html", "ui/parts.html")
+	if err != nil {
+		return nil, fmt.Errorf("reading the console's templates: %w", err)
+	}
+	names := []string{"signin.html", "entered.html", "problem.html"}
+	for _, l := range leaves {
+		names = append(names, l.Template)
+	}
+	u := &ui{by: map[string]*template.Template{}}
+	for _, name := range names {
+		one, err := base.Clone()
+		if err == nil {
+			one, err = one.ParseFS(files, "ui/"+name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the console's template %s: %w", name, err)
+		}
+		u.by[name] = one
+	}
+	sum := sha256.New()
+	for _, name := range []string{"style.css", "fleet.css", "live.js", "idiomorph.min.js"} {
+		raw, err := files.ReadFile("ui/" + name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the console's files: %w", err)
+		}
+		sum.Write(raw)
+	}
+	u.version = hex.EncodeToString(sum.Sum(nil))[:12]
+	return u, nil
+}
+
+// dict is names and values by turns, for a template that takes several.
+func dict(pairs ...any) (map[string]any, error) {
+	out := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("dict: %v is no name", pairs[i])
+		}
+		out[name] = pairs[i+1]
+	}
+	return out, nil
+}
+
+// cssWord makes a class of a word.
+func cssWord(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, s)
+}
+
+// statics are the files that browsers may have.
+var statics = map[string]string{
+	"style.css":        "text/css; charset=utf-8",
+	"fleet.css":        "text/css; charset=utf-8",
+	"live.js":          "text/javascript; charset=utf-8",
+	"idiomorph.min.js": "text/javascript; charset=utf-8",
+	"icon.svg":         "image/svg+xml",
+}
+
+func (u *ui) static() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, "/static/")
+		kind, found := statics[name]
+		raw, err := files.ReadFile("ui/" + name)
+		if !found || err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Cache-Control", "no-cache")
+		w.Header().Set("ETag", `"`+u.version+`"`)
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(raw))
+	})
+}
+
+// frame is what templates get. A page's own value is In.
+type frame struct {
+	In any
+	// Mark is for each form: {{template "mark" $}}.
+	Mark string
+	// Query is added to links to other pages: the namespace looked at.
+	Query string
+	// Namespace is the one looked at, Path this page's.
+	Namespace, Path string
+	Missing         []string
+
+	Title, User, Look, Version, Static string
+	Nav                                []tab
+	Messages                           []session.Message
+	Now                                string
+	Digest                             string
+	Live                               bool
+	Main                               template.HTML
+}
+
+// tab is a link of the navigation.
+type tab struct {
+	Word, Link string
+	Here       bool
+}
+
+// found is where a request leads.
+type found struct {
+	http.ResponseWriter
+	leaf *leaf
+	r    *http.Request
+}
+
+// routes finds pages. It answers nothing itself: see find.
+func routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	for i := range leaves {
+		l := &leaves[i]
+		mux.HandleFunc("GET "+l.Path, func(w http.ResponseWriter, r *http.Request) {
+			if f, ok := w.(*found); ok {
+				f.leaf, f.r = l, r
+			}
+		})
+	}
+	return mux
+}
+
+// find returns the page that a request is for, and the request with the values of its
+// path; nil if there is none.
+func (s *Server) find(r *http.Request) (*leaf, *http.Request) {
+	f := &found{ResponseWriter: nowhere{}}
+	s.pages.ServeHTTP(f, r)
+	return f.leaf, f.r
+}
+
+// nowhere is where answers go that nobody reads.
+type nowhere struct{}
+
+// Header returns one that nobody reads.
+func (nowhere) Header() http.Header { return http.Header{} }
+
+// Write drops it.
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+
+// WriteHeader drops it.
+func (nowhere) WriteHeader(int) {}
+
+// show shows a page.
+func (s *Server) show(w http.ResponseWriter, r *http.Request, one *sess) {
+	l, inner := s.find(r)
+	if l == nil {
+		s.problem(w, r, one, problem{
+			Status: http.StatusNotFound, Title: "There is no such page",
+			Why: "The console has nothing at " + r.URL.Path + ".", Remedy: "Go on from the overview.",
+		})
+		return
+	}
+	f, err := s.frame(r.Context(), one, l, inner)
+	if err != nil {
+		s.fail(w, r, one, err)
+		return
+	}
+	f.Messages = s.sessions.Told(one)
+	s.send(w, r, f, http.StatusOK, l.Template)
+}
+
+// frame makes a page, main part and all.
+func (s *Server) frame(ctx context.Context, one *sess, l *leaf, r *http.Request) (*frame, error) {
+	look := &Look{Viewer: one.Who, Namespace: r.URL.Query().Get("namespace")}
+	f := &frame{Mark: one.Mark, Namespace: look.Namespace, Path: r.URL.RequestURI(), Live: true}
+	if look.Namespace != "" {
+		f.Query = "?namespace=" + template.URLQueryEscaper(look.Namespace)
+	}
+	f.Title = l.Title
+	if name := r.PathValue("name"); name != "" {
+		look.Namespace = r.PathValue("namespace")
+		f.Title = name + ", " + l.Title
+	}
+	var err error
+	if f.In, err = l.Build(ctx, look, s.Clock.Now(), r); err != nil {
+		return nil, err
+	}
+	f.Missing = look.Missing
+	f.Nav = navigation(l, f.Query)
+	var b bytes.Buffer
+	if err := s.ui.by[l.Template].ExecuteTemplate(&b, "content", f); err != nil {
+		return nil, fmt.Errorf("writing page %s: %w", l.Path, err)
+	}
+	f.Main = template.HTML(b.String()) //nolint:gosec // a template has escaped it
+	f.Digest = digest(b.Bytes())
+	return f, nil
+}
+
+func navigation(here *leaf, query string) []tab {
+	var out []tab
+	for i := range leaves {
+		l := &leaves[i]
+		if l.Nav == "" {
+			continue
+		}
+		link := strings.TrimSuffix(l.Path, "{$}")
+		under := link != "/" && here != nil && strings.HasPrefix(here.Path, link)
+		out = append(out, tab{l.Nav, link + query, here == l || under})
+	}
+	return out
+}
+
+// words of times change by themselves, and the browser changes them.
+var words = regexp.MustCompile(`(<time [^>]*>)[^<]*`)
+
+// digest tells whether a part of a page has changed.
+func digest(html []byte) string {
+	sum := sha256.Sum256(words.ReplaceAll(html, []byte("$1")))
+	return hex.EncodeToString(sum[:12])
+}
+
+// write writes a page that is not among the leaves.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, one *sess, status int, title, file string, in any) {
+	f := &frame{In: in, Title: title, Path: "/"}
+	if one != nil {
+		f.Mark, f.Nav = one.Mark, navigation(nil, "")
+	}
+	var b bytes.Buffer
+	if err := s.ui.by[file].ExecuteTemplate(&b, "content", f); err != nil {
+		s.Log.Error(err, "writing a page", "template", file)
+		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
+		return
+	}
+	f.Main = template.HTML(b.String()) //nolint:gosec // a template has escaped it
+	s.send(w, r, f, status, file)
+}
+
+// send sends a page.
+func (s *Server) send(w http.ResponseWriter, r *http.Request, f *frame, status int, file string) {
+	f.Look, f.Version, f.Static = lookOf(r), s.Version, s.ui.version
+	f.Now = s.Clock.Now().UTC().Format(time.RFC3339Nano)
+	if one := s.session(r); one != nil {
+		f.User, f.Mark = one.Name, one.Mark
+	}
+	var b bytes.Buffer
+	if err := s.ui.by[file].ExecuteTemplate(&b, "layout.html", f); err != nil {
+		s.Log.Error(err, "writing a page", "template", file)
+		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+	w.WriteHeader(status)
+	if _, err := w.Write(b.Bytes()); err != nil {
+		s.Log.V(1).Info("a page did not arrive", "why", err.Error())
+	}
+}
+
+// problem shows why there is no page.
+func (s *Server) problem(w http.ResponseWriter, r *http.Request, one *sess, p problem) {
+	s.write(w, r, one, p.Status, p.Title, "problem.html", p)
+}
+
+// fail shows an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, one *sess, err error) {
+	var p *problem
+	switch {
+	case errors.Is(err, see.ErrUnknown):
+		s.sessions.Close(one.ID)
+		http.SetCookie(w, s.crumb("", -1))
+		http.Redirect(w, r, "/signin", http.StatusSeeOther)
+	case errors.As(err, &p):
+		s.problem(w, r, one, *p)
+	case errors.Is(err, context.Canceled):
+		// Nobody waits for an answer any longer.
+	default:
+		s.Log.Info("could not show a page", "path", r.URL.Path, "user", one.Name, "why", err.Error())
+		s.problem(w, r, one, problem{
+			Status: http.StatusBadGateway, Title: "The hub gave no answer",
+			Why: plain(err), Remedy: "Reload the page. If it stays so, see whether the hub runs: hotspare status",
+		})
+	}
+}
+
+// plain is an error as a person is told it: what the hub says, where it is the hub's.
+func plain(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Message != "" {
+		return status.Status().Message
+	}
+	return err.Error()
+}

@@ -1,0 +1,168 @@
+package console
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/console/see"
+)
+
+// nasty is what somebody may call things, or an installer say.
+const nasty = `<script src="https://evil.example/x.js"></script>"'><img src=x onerror=alert(1)>`
+
+// forbidden in pages: the policy would stop it, and then it does not work.
+var forbidden = map[string]*regexp.Regexp{
+	"an inline script":    regexp.MustCompile(`<script(?:[^>]*)>[^<]`),
+	"an inline style":     regexp.MustCompile(`<style|\sstyle="`),
+	"a handler":           regexp.MustCompile(`<[^>]*\son[a-z]+=`),
+	"another host's file": regexp.MustCompile(`(?:src|href|action)="(?:https?:)?//`),
+	"an evil tag":         regexp.MustCompile(`<img|<script src="https`),
+}
+
+func TestPagesShowWhatThereIsAndNothingElse(t *testing.T) {
+	pool := poolOf("default", "dev")
+	pool.Status.Plan = nasty
+	pool.Status.Conditions = []hivev1.Condition{{Type: hivev1.PoolMissingDependencies, Status: corev1.ConditionTrue, Reason: "X", Message: nasty}}
+	cd := clusterOf(pool, "dev-1", "mine")
+	broken := clusterOf(pool, "dev-2", "")
+	broken.Spec.Installed = false
+	broken.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClusterProvisionStopped, Status: corev1.ConditionTrue, Message: nasty}}
+	event := &corev1.Event{Reason: "Claimed", Message: nasty, InvolvedObject: corev1.ObjectReference{Kind: "ClusterClaim", Namespace: "default", Name: "mine"}}
+	event.Namespace, event.Name = "default", "e"
+	secret := &corev1.Secret{Data: map[string][]byte{"password": []byte("planted-in-a-secret")}}
+	secret.Namespace, secret.Name = "dev-1", "dev-1-admin-password"
+	h := newHub(t, pool, cd, broken, claimed(pool, "mine", "dev-1"), claimed(pool, "waits", ""), event, secret)
+	b := newRig(t, h).in("admin-token-of-the-hub")
+
+	for path, wants := range map[string][]string{
+		"/":                                {"0<small> of 3 spare", "Wants attention", "Something is missing", "evil.example", "dev-2", "claim</span> default/mine"},
+		"/pools":                           {"default /", "dev", "1 claim waiting", "3 spares wanted"},
+		"/pools/default/dev":               {"dev-1", "claim mine", "Broken", "Claim a cluster", "Resize", "Release claim mine?", "Hibernate"},
+		"/pools/default/dev?part=broken":   {"dev-2", "Only those that are broken"},
+		"/pools/default/dev?part=deleting": {"None is deleting now"},
+	} {
+		a := b.get(path)
+		if a.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s\n%s", path, a.Status, a.text)
+		}
+		for _, want := range wants {
+			if !strings.Contains(a.text, want) {
+				t.Errorf("%s does not tell %q", path, want)
+			}
+		}
+		for what, bad := range forbidden {
+			if found := bad.FindString(a.text); found != "" {
+				t.Errorf("%s has %s: %s", path, what, found)
+			}
+		}
+		if strings.Contains(a.text, "planted-in-a-secret") {
+			t.Errorf("%s tells a secret", path)
+		}
+	}
+	if strings.Contains(b.get("/pools/default/dev?part=broken").text, "claim mine ·") {
+		t.Error("a page of one part shows others")
+	}
+}
+
+func TestPagesThatAreNotThereSaySo(t *testing.T) {
+	b := newRig(t, newHub(t)).in("admin-token-of-the-hub")
+	for path, want := range map[string]string{
+		"/nowhere": "There is no such page", "/pools/default/none": "Namespace default has no pool none", "/pools/": "There is no such page",
+	} {
+		if a := b.get(path); a.StatusCode != http.StatusNotFound || !strings.Contains(a.text, want) {
+			t.Errorf("%s: %s", path, a.Status)
+		}
+	}
+	if a := b.get("/"); !strings.Contains(a.text, "hotspare pool create") {
+		t.Error("the first page of an empty hub does not tell what to type")
+	}
+}
+
+func TestWhoMaySeeLittleSeesThat(t *testing.T) {
+	pool, theirs := poolOf("team", "dev"), poolOf("other", "theirs")
+	pool.Status.Ready = 7
+	h := newHub(t, pool, theirs, clusterOf(pool, "dev-1", "mine"), claimed(pool, "mine", "dev-1"), claimed(theirs, "secretive", ""))
+	h.admit("alice", token, only("list clusterpools team", "watch clusterpools team", "list clusterclaims team", "watch clusterclaims team", "patch clusterdeployments dev-1"))
+	h.admit("eve", "token-of-eve", only("list clusterpools other")) // watching is missing
+	r := newRig(t, h)
+	alice, eve := r.in(token), r.in("token-of-eve")
+
+	if a := alice.get("/"); !strings.Contains(a.text, "You may not list ClusterPools in all namespaces") || !strings.Contains(a.text, `name="namespace"`) {
+		t.Errorf("%s", a.text)
+	}
+	a := alice.get("/pools?namespace=team")
+	if !strings.Contains(a.text, "/pools/team/dev?namespace=team") || strings.Contains(a.text, "theirs") {
+		t.Errorf("%s", a.text)
+	}
+	if !strings.Contains(text(a.text), "7 ready to claim") {
+		t.Error("it does not tell what the pool says of clusters that are not seen")
+	}
+	if !strings.Contains(a.text, "You may not list ClusterDeployments in all namespaces") {
+		t.Error("it does not tell what is missing")
+	}
+	a = alice.get("/pools/team/dev")
+	for word, want := range map[string]bool{"mine": true, "Hibernate": true, "Claim a cluster": false, "Resize": false, "Release": false} {
+		if got := strings.Contains(a.text, word); got != want {
+			t.Errorf("%q is there: %t", word, got)
+		}
+	}
+	if a := alice.get("/pools/other/theirs"); a.StatusCode != http.StatusForbidden || strings.Contains(a.text, "secretive") {
+		t.Errorf("%s\n%s", a.Status, a.text)
+	}
+	if a := eve.get("/pools/other/theirs"); a.StatusCode != http.StatusForbidden || !strings.Contains(a.text, "You may not list ClusterPools in namespace other") {
+		t.Errorf("%s\n%s", a.Status, a.text)
+	}
+}
+
+// Secrets cannot even be asked for.
+func TestTheConsoleKnowsNoSecrets(t *testing.T) {
+	look := &Look{Viewer: &person{hub: newHub(t)}}
+	if err := look.List(t.Context(), &corev1.SecretList{}); err == nil {
+		t.Error("Secrets can be listed")
+	}
+	for _, kind := range []string{"Secret", "ConfigMap", "Pod"} {
+		if m, err := see.Mapper().RESTMapping(corev1.SchemeGroupVersion.WithKind(kind).GroupKind(), "v1"); err == nil {
+			t.Errorf("%s can be read: %v", kind, m.Resource)
+		}
+	}
+}
+
+func TestAPageChangesWhenMoreThanItsTimesDo(t *testing.T) {
+	at := func(words, name string) []byte {
+		return []byte(`<b>` + name + `</b><time datetime="x">` + words + `</time> ago`)
+	}
+	if digest(at("5s", "a")) != digest(at("7m", "a")) {
+		t.Error("the words of a time make another page")
+	}
+	if digest(at("5s", "a")) == digest(at("5s", "b")) {
+		t.Error("another name makes no other page")
+	}
+	if digest([]byte(`<time datetime="x">1s</time>`)) == digest([]byte(`<time datetime="y">1s</time>`)) {
+		t.Error("another time makes no other page")
+	}
+}
+
+func TestFilesAreServedAsWhatTheyAre(t *testing.T) {
+	b := newRig(t, newHub(t)).browser()
+	for name, kind := range statics {
+		a := b.get("/static/" + name)
+		if a.StatusCode != http.StatusOK || a.Header.Get("Content-Type") != kind || len(a.text) < 100 {
+			t.Errorf("%s: %s, %s, %d bytes", name, a.Status, a.Header.Get("Content-Type"), len(a.text))
+		}
+		again := b.request(http.MethodGet, "/static/"+name, nil)
+		again.Header.Set("If-None-Match", a.Header.Get("ETag"))
+		if a := b.do(again); a.StatusCode != http.StatusNotModified {
+			t.Errorf("%s again: %s", name, a.Status)
+		}
+	}
+	for _, name := range []string{"layout.html", "idiomorph.NOTICE", "", "x"} {
+		if a := b.get("/static/" + name); a.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %s", name, a.Status)
+		}
+	}
+}

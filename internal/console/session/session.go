@@ -1,0 +1,195 @@
+// Package session remembers who is in the console: in memory only, for as long as they
+// use it.
+package session
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"sync"
+	"time"
+)
+
+// How long a session lasts, at most and unused.
+const (
+	Limit = 12 * time.Hour
+	Idle  = time.Hour
+)
+
+// How many there may be, and how many of one person.
+const (
+	most     = 500
+	mostEach = 20
+	// mostMessages bounds those of a person who never looks at a page.
+	mostMessages = 5
+)
+
+// ErrFull is when there are too many sessions for another.
+var ErrFull = errors.New("too many people are in: try again later")
+
+// A Message is told on the next page.
+type Message struct {
+	Text string
+	// Bad is set when something did not happen.
+	Bad bool
+}
+
+// A Session is a person who is in. What is exported never changes.
+type Session[V any] struct {
+	// ID is the secret that the person's browser keeps.
+	ID string
+	// Mark is the secret in each form of the person's pages.
+	Mark string
+	// Name is who it is, Who what they come with.
+	Name string
+	Who  V
+
+	since time.Time
+	// what follows is the store's.
+	used     time.Time
+	messages []Message
+}
+
+// Holds reports whether a form was on a page of this session.
+func (s *Session[V]) Holds(mark string) bool {
+	return subtle.ConstantTimeCompare([]byte(s.Mark), []byte(mark)) == 1
+}
+
+// A Store has the sessions of a console. Its methods may be called by several goroutines.
+type Store[V any] struct {
+	// End is called for each session that ends, outside of any lock.
+	End func(*Session[V])
+
+	mu  sync.Mutex
+	ids map[string]*Session[V]
+}
+
+// Open lets somebody in. When they are in too often already, their session that has
+// been idle for longest ends.
+func (s *Store[V]) Open(name string, who V, now time.Time) (*Session[V], error) {
+	one := &Session[V]{ID: rand.Text(), Mark: rand.Text(), Name: name, Who: who, since: now, used: now}
+	ended, err := s.open(one, now)
+	s.end(ended)
+	return one, err
+}
+
+func (s *Store[V]) open(one *Session[V], now time.Time) (ended []*Session[V], err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ids == nil {
+		s.ids = map[string]*Session[V]{}
+	}
+	ended = s.sweep(now)
+	var idlest *Session[V]
+	own := 0
+	for _, other := range s.ids {
+		if other.Name != one.Name {
+			continue
+		}
+		own++
+		if idlest == nil || other.used.Before(idlest.used) {
+			idlest = other
+		}
+	}
+	if own >= mostEach {
+		delete(s.ids, idlest.ID)
+		ended = append(ended, idlest)
+	}
+	if len(s.ids) >= most {
+		return ended, ErrFull
+	}
+	s.ids[one.ID] = one
+	return ended, nil
+}
+
+// Find returns the session of that ID, which is used now; nil if there is none.
+func (s *Store[V]) Find(id string, now time.Time) *Session[V] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.ids[id]
+	if one == nil || one.over(now) {
+		return nil
+	}
+	one.used = now
+	return one
+}
+
+// Close ends a session, if it has not ended.
+func (s *Store[V]) Close(id string) {
+	s.mu.Lock()
+	one := s.ids[id]
+	delete(s.ids, id)
+	s.mu.Unlock()
+	if one != nil {
+		s.end([]*Session[V]{one})
+	}
+}
+
+// Sweep ends the sessions that are over, and hands those to rest that nobody has used
+// for so long.
+func (s *Store[V]) Sweep(now time.Time, unused time.Duration, rest func(*Session[V])) {
+	s.mu.Lock()
+	ended := s.sweep(now)
+	var tired []*Session[V]
+	for _, one := range s.ids {
+		if now.Sub(one.used) >= unused {
+			tired = append(tired, one)
+		}
+	}
+	s.mu.Unlock()
+	s.end(ended)
+	for _, one := range tired {
+		rest(one)
+	}
+}
+
+// CloseAll ends all sessions.
+func (s *Store[V]) CloseAll() {
+	s.mu.Lock()
+	var ended []*Session[V]
+	for _, one := range s.ids {
+		ended = append(ended, one)
+	}
+	clear(s.ids)
+	s.mu.Unlock()
+	s.end(ended)
+}
+
+// Tell keeps a message for the session's next page.
+func (s *Store[V]) Tell(one *Session[V], m Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one.messages = append(one.messages, m)
+	one.messages = one.messages[max(0, len(one.messages)-mostMessages):]
+}
+
+// Told returns the messages for the session's next page, which this is.
+func (s *Store[V]) Told(one *Session[V]) []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := one.messages
+	one.messages = nil
+	return out
+}
+
+func (s *Session[V]) over(now time.Time) bool {
+	return now.Sub(s.since) >= Limit || now.Sub(s.used) >= Idle
+}
+
+func (s *Store[V]) sweep(now time.Time) (ended []*Session[V]) {
+	for id, one := range s.ids {
+		if one.over(now) {
+			delete(s.ids, id)
+			ended = append(ended, one)
+		}
+	}
+	return ended
+}
+
+func (s *Store[V]) end(ended []*Session[V]) {
+	for _, one := range ended {
+		if s.End != nil {
+			s.End(one)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"hotspare.io/hotspare/internal/console/door"
+	"hotspare.io/hotspare/internal/console/see"
+	"hotspare.io/hotspare/internal/console/session"
+)
+
+type sess = session.Session[Viewer]
+
+// signIn is what the page of that name shows.
+type signIn struct {
+	// Next is the page to go to then.
+	Next string
+	// Bad says what was wrong.
+	Bad string
+	// Link is set where hotspare console makes links.
+	Link bool
+}
+
+// askIn shows the form for a token to who is not in.
+func (s *Server) askIn(w http.ResponseWriter, r *http.Request) {
+	if s.session(r) != nil {
+		http.Redirect(w, r, local(r.FormValue("next")), http.StatusSeeOther)
+		return
+	}
+	s.askAgain(w, r, http.StatusOK, "")
+}
+
+func (s *Server) askAgain(w http.ResponseWriter, r *http.Request, status int, bad string) {
+	next := local(r.FormValue("next"))
+	s.write(w, r, nil, status, "Sign in", "signin.html", signIn{Next: next, Bad: bad, Link: s.codes != nil})
+}
+
+// local is a page of this console: next, or the first one if next is none.
+func local(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+	return next
+}
+
+// comeIn takes a token.
+func (s *Server) comeIn(w http.ResponseWriter, r *http.Request) {
+	from := address(r)
+	if wait := s.failures.wait(from, s.Clock.Now()); wait > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(int(wait.Seconds())+1))
+		s.askAgain(w, r, http.StatusTooManyRequests, "Too many tokens were wrong. Try again in "+duration.HumanDuration(wait+time.Second)+".")
+		return
+	}
+	token := strings.TrimSpace(r.PostFormValue("token"))
+	if token == "" || strings.ContainsFunc(token, odd) {
+		s.askAgain(w, r, http.StatusBadRequest, "That is no token: paste one word, as a command prints it.")
+		return
+	}
+	viewer, err := s.Hub.Bearer(r.Context(), token)
+	switch {
+	case errors.Is(err, see.ErrUnknown):
+		s.failures.add(from, s.Clock.Now())
+		s.askAgain(w, r, http.StatusUnauthorized, "The hub does not know this token. It may have expired: make another.")
+		return
+	case err != nil:
+		s.Log.Info("could not ask the hub who somebody is", "why", err.Error())
+		s.askAgain(w, r, http.StatusBadGateway, "The hub could not be asked who this is: "+plain(err))
+		return
+	}
+	s.letIn(w, r, viewer, "token", local(r.PostFormValue("next")))
+}
+
+// odd tells what cannot be in a token.
+func odd(r rune) bool { return r <= ' ' || r > '~' }
+
+// enter takes a code that hotspare console has made.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") {
+		http.Error(w, "A code is used once: open the link itself.", http.StatusMethodNotAllowed)
+		return
+	}
+	if s.codes == nil {
+		s.askAgain(w, r, http.StatusNotFound, "This console takes no links: sign in with a token.")
+		return
+	}
+	from := address(r)
+	if wait := s.failures.wait(from, s.Clock.Now()); wait > 0 {
+		s.askAgain(w, r, http.StatusTooManyRequests, "Too many codes were wrong. Try again in "+duration.HumanDuration(wait+time.Second)+".")
+		return
+	}
+	if err := s.codes.Admit(r.URL.Query().Get(door.Parameter), s.Clock.Now()); err != nil {
+		s.failures.add(from, s.Clock.Now())
+		s.askAgain(w, r, http.StatusUnauthorized, "The link cannot be used: "+err.Error()+". Make another with: hotspare console")
+		return
+	}
+	viewer, err := s.Hub.Admin(r.Context())
+	if err != nil {
+		s.Log.Info("could not ask the hub for its admin", "why", err.Error())
+		s.askAgain(w, r, http.StatusBadGateway, "The hub could not be asked: "+plain(err))
+		return
+	}
+	s.letIn(w, r, viewer, "link", "/")
+}
+
+func (s *Server) letIn(w http.ResponseWriter, r *http.Request, viewer Viewer, how, next string) {
+	if old := s.session(r); old != nil {
+		s.sessions.Close(old.ID)
+	}
+	one, err := s.sessions.Open(viewer.Name(), viewer, s.Clock.Now())
+	if err != nil {
+		viewer.Close()
+		s.askAgain(w, r, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	s.Log.Info("signed in", "user", viewer.Name(), "with", how)
+	http.SetCookie(w, s.crumb(one.ID, int(session.Limit.Seconds())))
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		// The browser would not send the cookie along a redirect that began elsewhere.
+		s.write(w, r, nil, http.StatusOK, "Signed in", "entered.html", next)
+		return
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+func (s *Server) crumb(value string, age int) *http.Cookie {
+	return &http.Cookie{
+		Name: s.cookie(), Value: value, Path: "/", MaxAge: age,
+		HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
+	}
+}
+
+// signOut ends the session.
+func (s *Server) signOut(w http.ResponseWriter, r *http.Request, one *sess) {
+	if !s.ofOurs(w, r, one) {
+		return
+	}
+	s.sessions.Close(one.ID)
+	s.Log.Info("signed out", "user", one.Name)
+	http.SetCookie(w, s.crumb("", -1))
+	http.Redirect(w, r, "/signin", http.StatusSeeOther)
+}
+
+// session is who sent a request; nil if they are not in.
+func (s *Server) session(r *http.Request) *sess {
+	c, err := r.Cookie(s.cookie())
+	if err != nil {
+		return nil
+	}
+	one := s.sessions.Find(c.Value, s.Clock.Now())
+	if one != nil && one.Who.Lost() {
+		s.sessions.Close(one.ID)
+		return nil
+	}
+	return one
+}
+
+// within has only those who are in.
+func (s *Server) within(h func(http.ResponseWriter, *http.Request, *sess)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		one := s.session(r)
+		if one != nil {
+			h(w, r, one)
+			return
+		}
+		next := "/"
+		if r.Method == http.MethodGet {
+			next = r.URL.RequestURI()
+		}
+		if next == "/" {
+			http.Redirect(w, r, "/signin", http.StatusSeeOther)
+			return
+		}
+		http.Redirect(w, r, "/signin?next="+url.QueryEscape(next), http.StatusSeeOther)
+	}
+}
+
+// ofOurs reports whether a form was on a page of the session, and answers if not.
+func (s *Server) ofOurs(w http.ResponseWriter, r *http.Request, one *sess) bool {
+	if one.Holds(r.PostFormValue("mark")) {
+		return true
+	}
+	s.problem(w, r, one, problem{
+		Status: http.StatusForbidden, Title: "This form is out of date",
+		Why: "It is not from a page of this session, and nothing was done.", Remedy: "Go back, reload the page, and do it again.",
+	})
+	return false
+}
+
+// address is where a request comes from.
+func address(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// lookCookie holds how somebody wants the console to look.
+const lookCookie = "hotspare-look"
+
+// chooseLook remembers light, dark or as the system has it.
+func (s *Server) chooseLook(w http.ResponseWriter, r *http.Request) {
+	look := r.PostFormValue("look")
+	age := int((365 * 24 * time.Hour).Seconds())
+	if look != "light" && look != "dark" {
+		look, age = "", -1
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: lookCookie, Value: look, Path: "/", MaxAge: age, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
+	})
+	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther)
+}
+
+func lookOf(r *http.Request) string {
+	c, err := r.Cookie(lookCookie)
+	if err != nil || c.Value != "light" && c.Value != "dark" {
+		return ""
+	}
+	return c.Value
+}

@@ -1,0 +1,34 @@
+package up
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"hotspare.io/hotspare/internal/console"
+	"hotspare.io/hotspare/internal/hub"
+	"hotspare.io/hotspare/internal/version"
+)
+
+// serveConsole serves the console until ctx ends. Whoever has a code made with the key
+// in the data folder comes in as the person who runs the hub.
+func serveConsole(ctx context.Context, o Options, h *hub.Hub) error {
+	if o.stand == nil {
+		<-ctx.Done()
+		return nil
+	}
+	admin := h.AdminConfig()
+	s, err := console.New(ctx, console.Options{
+		Hub:     console.OnHub(ctx, admin, admin, version.Get(), clock.RealClock{}),
+		Key:     o.stand.Plate.Key,
+		Port:    o.stand.Port(),
+		Version: version.Get(),
+		Clock:   clock.RealClock{},
+		Log:     ctrl.Log.WithName("console"),
+	})
+	if err != nil {
+		return err
+	}
+	return s.Serve(o.stand, nil)
+}
