@@ -36,8 +36,8 @@ var rules = map[string]rule{
 		why:   "clients in other repositories import them, and should get nothing else",
 	},
 	"a decider is pure": {
-		about: []string{"internal/access", "internal/agent/plan", "internal/capacity/...", "internal/csr", "internal/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule"},
-		allow: []string{"net/netip"}, // addresses as values
+		about: []string{"internal/access", "internal/agent/plan", "internal/capacity/...", "internal/console/page", "internal/csr", "internal/dataplane", "internal/inventory/...", "internal/machinepool", "internal/pool/...", "internal/power", "internal/provision", "internal/schedule", "internal/standing", "internal/advice", "internal/prose"},
+		allow: []string{"net/netip", "net/url"}, // addresses as values
 		deny: []string{
 			"os/...", "io/...", "net/...", "log/...", "syscall", "context", "sync/...", "math/rand/...", "crypto/rand",
 			"k8s.io/klog/...", "k8s.io/client-go/...", "k8s.io/utils/clock/...", "github.com/go-logr/...", "sigs.k8s.io/controller-runtime/...",
@@ -45,16 +45,28 @@ var rules = map[string]rule{
 		why: "the same snapshot must give the same plan, and a test must be able to try thousands: no client, clock, logger or randomness",
 	},
 	"a decider knows values, not packages that do things": {
-		about: []string{"internal/access", "internal/agent/plan", "internal/capacity", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/schedule"},
-		deny:  []string{"internal/..."},
-		allow: []string{"internal/fault", "internal/cloud", "internal/csr", "internal/inventory/..."},
-		why:   "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
+		about:  []string{"internal/access", "internal/agent/plan", "internal/capacity", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/schedule"},
+		except: []string{"internal/inventory/stock"}, // it tells people, see below
+		deny:   []string{"internal/..."},
+		allow:  []string{"internal/fault", "internal/cloud", "internal/csr", "internal/inventory", "internal/inventory/lease"},
+		why:    "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
 	},
 	"facts know objects and the decider, not who reads or writes them": {
 		about: []string{"internal/pool/facts", "internal/capacity/facts"},
 		deny:  []string{"internal/..."},
 		allow: []string{"internal/pool", "internal/capacity", "internal/inventory/...", "internal/condition", "internal/install/config"},
 		why:   "the controller and hotspare pool plan must say the same of the same objects, wherever those come from",
+	},
+	"what people are told knows objects and deciders, not who shows it": {
+		about: []string{"internal/advice", "internal/prose", "internal/standing", "internal/capacity/outlook", "internal/inventory/stock", "internal/pool/forecast"},
+		deny:  []string{"internal/..."},
+		allow: []string{"internal/advice", "internal/prose", "internal/standing", "internal/condition", "internal/capacity", "internal/capacity/facts", "internal/inventory", "internal/pool", "internal/pool/facts"},
+		why:   "the command line and the console must say the same of the same objects",
+	},
+	"what decides does not know how it is told": {
+		about: []string{"internal/capacity", "internal/capacity/facts", "internal/inventory", "internal/inventory/lease", "internal/pool", "internal/pool/facts", "internal/controller/..."},
+		deny:  []string{"internal/capacity/outlook", "internal/inventory/stock", "internal/pool/forecast"},
+		why:   "words for people follow from decisions; a decision that followed from words would change with them",
 	},
 	"the life of a data plane is decided on objects, and on how much room they have": {
 		about: []string{"internal/dataplane"},
@@ -114,6 +126,14 @@ var rules = map[string]rule{
 		},
 		allow: []string{"internal/install/scrub"}, // what a secret looks like
 		why:   "it must do on any hub what it does on hotspare up",
+	},
+	"the console speaks to the API only": {
+		about: []string{"internal/console/..."},
+		deny: []string{
+			"internal/cli/...", "internal/controller/...", "internal/manager", "internal/hub", "internal/up", "internal/spoke/...", "internal/cloud/...",
+			"internal/install/...", "internal/controlplane/...",
+		},
+		why: "it must show on any hub what it shows on hotspare up, and with no rights but its viewer's",
 	},
 	"an agent does not know the hub's programs": {
 		about: []string{"internal/agent/..."},

@@ -25,17 +25,18 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/cli"
 	"hotspare.io/hotspare/internal/crd"
+	"hotspare.io/hotspare/test/pages"
 )
 
 // elsewhere are programs that are not ours to check.
-var elsewhere = []string{"cat", "cd", "export", "git", "go", "b", "grep", "tail", "ls", "sh", "source", "curl", "helm", "podman"}
+var elsewhere = []string{"cat", "cd", "export", "git", "go", "b", "grep", "tail", "ls", "sh", "source", "curl", "helm", "podman", "echo", "ln", "mkdir", "sha256sum"}
 
 func TestCommandsExist(t *testing.T) {
 	targets := makeTargets(t)
 	checked := 0
 	for _, b := range blocksOf(t, "console", "sh") {
-		for _, l := range b.commands() {
-			for _, words := range programs(l.text) {
+		for _, l := range b.Commands() {
+			for _, words := range programs(l.Text) {
 				name, args := filepath.Base(words[0]), words[1:]
 				var err error
 				switch {
@@ -43,6 +44,8 @@ func TestCommandsExist(t *testing.T) {
 					err = hotspare(t, args)
 				case name == "hotspare-manager":
 					err = helped(t, name, args)
+				case name == "kubectl" && len(args) > 0 && args[0] == "hotspare": // our plugin
+					err = hotspare(t, args[1:])
 				case name == "kubectl":
 					err = parses(cmd.NewDefaultKubectlCommand(), args)
 				case name == "make":
@@ -52,7 +55,7 @@ func TestCommandsExist(t *testing.T) {
 					err = fmt.Errorf("this test does not know the program %s", name)
 				}
 				if err != nil {
-					t.Errorf("%s: %s: %v", b.at(l), strings.Join(words, " "), err)
+					t.Errorf("%s: %s: %v", b.At(l), strings.Join(words, " "), err)
 				}
 				checked++
 			}
@@ -143,29 +146,29 @@ var (
 )
 
 func TestLinksLeadSomewhere(t *testing.T) {
-	all := map[string]page{}
-	for _, p := range pages(t) {
-		all[p.name] = p
+	all := map[string]pages.Page{}
+	for _, p := range allPages(t) {
+		all[p.Name] = p
 	}
 	for _, p := range all {
-		for _, l := range p.prose {
-			for _, m := range link.FindAllStringSubmatch(l.text, -1) {
+		for _, l := range p.Prose {
+			for _, m := range link.FindAllStringSubmatch(l.Text, -1) {
 				if err := follow(all, p, m[1]); err != nil {
-					t.Errorf("%s:%d: %v", p.name, l.number, err)
+					t.Errorf("%s:%d: %v", p.Name, l.Number, err)
 				}
 			}
 		}
 	}
 }
 
-func follow(all map[string]page, from page, target string) error {
+func follow(all map[string]pages.Page, from pages.Page, target string) error {
 	if strings.HasPrefix(target, "https://") {
 		return nil // of others; a test should not need the network
 	}
 	file, anchor, _ := strings.Cut(target, "#")
-	name := from.name
+	name := from.Name
 	if file != "" {
-		name = filepath.ToSlash(filepath.Join(filepath.Dir(from.name), file))
+		name = filepath.ToSlash(filepath.Join(filepath.Dir(from.Name), file))
 	}
 	if _, err := os.Stat(filepath.Join(top, name)); err != nil {
 		return fmt.Errorf("the link %s leads nowhere: there is no %s", target, name)
@@ -173,8 +176,8 @@ func follow(all map[string]page, from page, target string) error {
 	if anchor == "" {
 		return nil
 	}
-	for _, l := range all[name].prose {
-		if m := heading.FindStringSubmatch(l.text); m != nil && slug(m[1]) == anchor {
+	for _, l := range all[name].Prose {
+		if m := heading.FindStringSubmatch(l.Text); m != nil && slug(m[1]) == anchor {
 			return nil
 		}
 	}
@@ -199,8 +202,8 @@ func TestManifestsAreValid(t *testing.T) {
 	decoder := strictDecoder(t)
 	for _, b := range blocksOf(t, "yaml") {
 		var text strings.Builder
-		for _, l := range b.lines[1:] {
-			text.WriteString(l.text + "\n")
+		for _, l := range b.Lines[1:] {
+			text.WriteString(l.Text + "\n")
 		}
 		for doc := range strings.SplitSeq(text.String(), "---\n") {
 			if strings.TrimSpace(doc) == "" {
@@ -211,7 +214,7 @@ func TestManifestsAreValid(t *testing.T) {
 				err = admitted(t, kind.Kind, doc)
 			}
 			if err != nil {
-				t.Errorf("%s: %v", b.at(b.lines[0]), err)
+				t.Errorf("%s: %v", b.At(b.Lines[0]), err)
 			}
 		}
 	}
@@ -264,30 +267,37 @@ var kinds = map[string]any{
 	"dataplaneagent":                 v1alpha1.DataPlaneAgent{},
 	"serviceinstance":                v1alpha1.ServiceInstance{},
 	"clusterdeploymentcustomization": hivev1.ClusterDeploymentCustomization{},
+	"machinepool":                    hivev1.MachinePool{},
+	"clusterprovision":               hivev1.ClusterProvision{},
+	"clusterdeprovision":             hivev1.ClusterDeprovision{},
 }
 
 var fieldPath = regexp.MustCompile("`((?:spec|status)(?:\\.[a-zA-Z0-9]+)+)`")
 
-// A kind's page names every field of its spec and status, and none that it does not have.
+// What is written by hand on a kind's page names every field of its spec and status, and
+// none that it does not have.
 func TestKindPagesMatchTheAPI(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			p := read(t, filepath.Join(top, "docs", "kinds", name+".md"))
 			typ := reflect.TypeOf(kind)
 			named := map[string]bool{}
-			for _, l := range p.prose {
-				for _, m := range fieldPath.FindAllStringSubmatch(l.text, -1) {
+			for _, l := range p.Prose {
+				if l.Text == allFields {
+					break
+				}
+				for _, m := range fieldPath.FindAllStringSubmatch(l.Text, -1) {
 					parts := strings.Split(m[1], ".")
 					named[strings.Join(parts[:2], ".")] = true
-					if strings.HasPrefix(l.text, "| ") && !resolves(typ, parts) {
-						t.Errorf("%s:%d: there is no field %s", p.name, l.number, m[1])
+					if strings.HasPrefix(l.Text, "| ") && !resolves(typ, parts) {
+						t.Errorf("%s:%d: there is no field %s", p.Name, l.Number, m[1])
 					}
 				}
 			}
 			for _, section := range []string{"spec", "status"} {
 				for _, field := range fieldsOf(typ, section) {
 					if !named[section+"."+field] {
-						t.Errorf("%s does not tell of %s.%s", p.name, section, field)
+						t.Errorf("%s does not tell of %s.%s", p.Name, section, field)
 					}
 				}
 			}

@@ -24,30 +24,30 @@ var (
 func TestEveryFaultOfHiveHasATest(t *testing.T) {
 	tests := map[string]string{} // the text of a folder's tests
 	named, last := 0, map[string]int{}
-	for _, l := range read(t, filepath.Join(top, "docs", "hive-parity.md")).prose {
+	for _, l := range read(t, filepath.Join(top, "docs", "hive-parity.md")).Prose {
 		marked := ""
-		for _, m := range namedTest.FindAllStringSubmatch(l.text, -1) {
+		for _, m := range namedTest.FindAllStringSubmatch(l.Text, -1) {
 			folder, name := m[1], m[2]
 			if _, ok := tests[folder]; !ok {
 				tests[folder] = textOfTests(t, folder)
 			}
 			if !strings.Contains(tests[folder], "\nfunc "+name+"(t *testing.T)") {
-				t.Errorf("docs/hive-parity.md:%d: %s has no test %s", l.number, folder, name)
+				t.Errorf("docs/hive-parity.md:%d: %s has no test %s", l.Number, folder, name)
 			}
 			marked += tests[folder]
 			named++
 		}
-		m := parityRow.FindStringSubmatch(l.text)
+		m := parityRow.FindStringSubmatch(l.Text)
 		if m == nil {
 			continue
 		}
 		letter, code := m[1], m[1]+m[2]
 		last[letter]++
 		if want := fmt.Sprint(letter, last[letter]); code != want {
-			t.Errorf("docs/hive-parity.md:%d: %s where %s is due", l.number, code, want)
+			t.Errorf("docs/hive-parity.md:%d: %s where %s is due", l.Number, code, want)
 		}
 		if !regexp.MustCompile(`\b(Test)?` + code + `(\b|[A-Z])`).MatchString(marked) {
-			t.Errorf("docs/hive-parity.md:%d: no test that is named for %s says that it is for it: write // %s there", l.number, code, code)
+			t.Errorf("docs/hive-parity.md:%d: no test that is named for %s says that it is for it: write // %s there", l.Number, code, code)
 		}
 	}
 	if !maps.Equal(last, faults) || named < 2*(faults["B"]+faults["D"]) {

@@ -8,30 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// commands are what a block tells people to type.
-func (b block) commands() []line {
-	var out []line
-	open := false // the command goes on in the next line
-	for _, l := range b.lines {
-		text, typed := l.text, b.language == "sh"
-		if b.language == "console" {
-			text, typed = strings.CutPrefix(l.text, "$ ")
-		}
-		text = strings.TrimSpace(text)
-		if text == "" || strings.HasPrefix(text, "#") || !typed && !open {
-			continue
-		}
-		part, more := strings.CutSuffix(text, `\`)
-		if open {
-			out[len(out)-1].text += " " + part
-		} else {
-			out = append(out, line{l.number, part})
-		}
-		open = more
-	}
-	return out
-}
-
 // programs splits a command line into the programs that it runs, each with its
 // arguments. It knows quotes, comments, lists, pipes, substitutions, redirections
 // and variables before a command: what the pages use.

@@ -18,6 +18,7 @@ func TestMetricsTellOfPools(t *testing.T) {
 	h.settled(t, p)
 	of := fmt.Sprintf(`clusterpool_name=%q,clusterpool_namespace=%q`, p.Name, ns)
 	h.measured(t,
+		"hotspare_leads 1",
 		"hive_clusterpool_clusterdeployments_assignable{"+of+"} 2",
 		"hive_clusterpool_clusterdeployments_standby{"+of+"} 3",
 		"hive_clusterpool_clusterdeployments_installing{"+of+"} 0",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
 // system is where config installs hotspare, account who it is there.
@@ -38,7 +41,7 @@ func TestManagersServeAHubThatTheyDidNotStart(t *testing.T) {
 	h := own(t, "--hub-only")
 	h.install(t)
 	h.kubectl(t, "delete", "crd", "machinepools.hive.openshift.io")
-	access := h.accessOf(t, account)
+	access := h.accessOf(t, system, account)
 
 	t.Log("without a kind a manager is not ready, and names it; with the kind it goes on")
 	one := h.replica(t, access)
@@ -63,6 +66,7 @@ func TestManagersServeAHubThatTheyDidNotStart(t *testing.T) {
 	person{h, "alice"}.may(t, "get", "clusterdeployments", "-n", first.Spec.Namespace)
 
 	h.metricsAreGuarded(t, leader, other, p.Name)
+	h.consolesAreForTheirViewers(t, leader, other, p)
 
 	t.Log("the leader is killed: the other one takes over when the Lease has run out")
 	leader.kill(t)
@@ -117,34 +121,64 @@ func (h *hub) metricsAreGuarded(t *testing.T, leader, other *replica, pool strin
 	t.Helper()
 	url := leader.metrics(t) + "/metrics"
 	leader.answers(t, url, "", http.StatusUnauthorized, "Unauthorized")
-	leader.answers(t, url, "made-up", http.StatusInternalServerError, "Authentication failed") // as controller-runtime has it
-	leader.answers(t, url, h.token(t, account), http.StatusForbidden, "denied")
-	h.kubectl(t, "create", "serviceaccount", "scraper", "-n", system)
-	h.kubectl(t, "create", "clusterrolebinding", "scraper", "--clusterrole", "hotspare-metrics-reader", "--serviceaccount", system+":scraper")
-	scraper := h.token(t, "scraper")
+	leader.answers(t, url, "made-up", http.StatusUnauthorized, "Unauthorized")
+	leader.answers(t, url, h.token(t, system, account), http.StatusForbidden, "Forbidden")
+	scraper := h.scraper(t, system)
 	series := fmt.Sprintf("hotspare_pool_size{clusterpool_name=%q", pool)
 	leader.answers(t, url, scraper, http.StatusOK, series)
-	other.answers(t, other.metrics(t)+"/metrics", scraper, http.StatusOK, `leader_election_master_status{name="hotspare-manager"} 0`)
+	leader.answers(t, url, scraper, http.StatusOK, "\nhotspare_leads 1\n")
+	other.answers(t, other.metrics(t)+"/metrics", scraper, http.StatusOK, "\nhotspare_leads 0\n")
 	if _, text := other.ask(t, other.metrics(t)+"/metrics", scraper); strings.Contains(text, "hotspare_pool_size") {
 		t.Error("a replica that does not lead tells of pools, so that sums count them twice")
 	}
 }
 
-// token is one of a ServiceAccount.
-func (h *hub) token(t *testing.T, account string) string {
+// consolesAreForTheirViewers signs in at a replica that leads and at one that does not,
+// as somebody who may see the pool. What the replica itself may do is of no use there.
+func (h *hub) consolesAreForTheirViewers(t *testing.T, leader, other *replica, p *hivev1.ClusterPool) {
 	t.Helper()
-	return strings.TrimSpace(h.kubectl(t, "create", "token", account, "-n", system))
+	h.kubectl(t, "create", "serviceaccount", "viewer", "-n", system)
+	h.kubectl(t, "create", "rolebinding", "viewer", "--clusterrole=hive-cluster-pool-admin", "--serviceaccount="+system+":viewer", "-n", p.Namespace)
+	for _, r := range []*replica{leader, other} {
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := &visitor{t, &http.Client{Jar: jar, Transport: browser.Transport}, "https://" + r.serves(t, "console")}
+		if code, text := v.get("/enter?code=x"); code != http.StatusNotFound {
+			t.Errorf("a link leads to %d\n%s", code, text)
+		}
+		v.signIn(h.token(t, system, "viewer"))
+		v.until("/pools/"+p.Namespace+"/"+p.Name, "Claim a cluster", "You may not list ClusterDeployments in all namespaces")
+		if _, text := v.get("/pools"); !strings.Contains(text, "You may not list ClusterPools in all namespaces") {
+			t.Errorf("it shows more than the viewer may see:\n%s", text)
+		}
+	}
 }
 
-// accessOf writes a kubeconfig for a ServiceAccount.
-func (h *hub) accessOf(t *testing.T, account string) string {
+// scraper makes one who may see metrics, as the pages say, and returns a token of it.
+func (h *hub) scraper(t *testing.T, namespace string) (token string) {
+	t.Helper()
+	h.kubectl(t, "create", "serviceaccount", "scraper", "-n", namespace)
+	h.kubectl(t, "create", "clusterrolebinding", "scraper", "--clusterrole", "hotspare-metrics-reader", "--serviceaccount", namespace+":scraper")
+	return h.token(t, namespace, "scraper")
+}
+
+// token is one of a ServiceAccount.
+func (h *hub) token(t *testing.T, namespace, account string) string {
+	t.Helper()
+	return strings.TrimSpace(h.kubectl(t, "create", "token", account, "-n", namespace))
+}
+
+// accessOf writes a kubeconfig for a ServiceAccount: it has its token and nothing else.
+func (h *hub) accessOf(t *testing.T, namespace, account string) string {
 	t.Helper()
 	admin, err := clientcmd.LoadFromFile(h.kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name := range admin.AuthInfos {
-		admin.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: h.token(t, account)}
+		admin.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: h.token(t, namespace, account)}
 	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*admin, path); err != nil {
@@ -172,13 +206,20 @@ type replica struct {
 
 func (h *hub) replica(t *testing.T, kubeconfig string) *replica {
 	t.Helper()
+	return runManager(t, nil, "--kubeconfig", kubeconfig, "-v", "1")
+}
+
+// runManager starts a hotspare-manager that serves on ports of its choice.
+func runManager(t *testing.T, env []string, args ...string) *replica {
+	t.Helper()
 	program := os.Getenv("HOTSPARE_MANAGER_BINARY")
 	if program == "" {
 		program = filepath.Join(filepath.Dir(binary), "hotspare-manager")
 	}
 	r := &replica{ended: make(chan struct{}), said: &transcript{news: make(chan struct{}, 1)}}
-	r.cmd = exec.Command(program, "--kubeconfig", kubeconfig, "--health-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0", "-v", "1")
-	r.cmd.Env = environment()
+	r.cmd = exec.Command(program, append(args, "--health-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0",
+		"--console-bind-address", "127.0.0.1:0")...)
+	r.cmd.Env = environment(env...)
 	r.cmd.Stdout, r.cmd.Stderr = r.said, r.said
 	if err := r.cmd.Start(); err != nil {
 		t.Fatalf("starting %s: %v: build it with make build", program, err)

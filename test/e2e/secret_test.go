@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ import (
 
 func TestTheDataIsForItsOwnerOnly(t *testing.T) {
 	h := shared(t)
-	for path, want := range map[string]fs.FileMode{h.dir: 0o700, h.kubeconfig(): 0o600, h.log(): 0o600} {
+	for path, want := range map[string]fs.FileMode{h.dir: 0o700, h.kubeconfig(): 0o600, h.log(): 0o600, filepath.Join(h.dir, "console"): 0o600} {
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -54,54 +55,6 @@ func TestTheAdministratorsRightsCanBeTakenAway(t *testing.T) {
 		t.Errorf("the hub takes the user for one of %s", who)
 	}
 	says(t, h.kubectl(t, "auth", "can-i", "*", "*", "--all-namespaces"), "yes")
-}
-
-func TestNoSecretIsTold(t *testing.T) {
-	h := shared(t)
-	ns := h.namespace(t)
-	planted := map[string]string{"the pull secret": "cGxhbnRlZC1wdWxsLXNlY3JldA", "the template's pull secret": "planted-in-the-template"}
-	template := "apiVersion: v1\npullSecret: '" + planted["the template's pull secret"] + "'\n"
-	pool := localPool(ns, "dev", 1, 1)
-	pool.Spec.PullSecretRef = &corev1.LocalObjectReference{Name: "pull"}
-	pool.Spec.InstallConfigSecretTemplateRef = &corev1.LocalObjectReference{Name: "template"}
-	h.create(t, secretOf(ns, "pull", hivev1.SecretKeyPullSecret, `{"auths":{"registry.example":{"auth":"`+planted["the pull secret"]+`"}}}`),
-		secretOf(ns, "template", hivev1.SecretKeyInstallConfig, template))
-	claim := claimOn(pool, "mine")
-	h.create(t, pool, claim)
-	cd := h.served(t, claim)
-	secrets := h.credentials(t, cd)
-	for what, value := range planted {
-		secrets[what] = value
-	}
-	noneIn := func(where, text string) {
-		if text == "" {
-			t.Errorf("%s: nothing to look at", where)
-		}
-		for what, value := range secrets {
-			if strings.Contains(text, value) {
-				t.Errorf("%s tells %s", where, what)
-			}
-		}
-		if strings.Contains(text, "PRIVATE KEY") {
-			t.Errorf("%s tells a private key", where)
-		}
-	}
-
-	for _, kind := range []string{"clusterpools", "clusterclaims", "clusterdeployments", "clusterprovisions", "events"} {
-		noneIn(kind, h.kubectl(t, "get", kind, "-A", "-o", "yaml"))
-	}
-	noneIn("hotspare status", h.hotspare(t, "status", "-o", "yaml"))
-	noneIn("hotspare cluster describe", h.hotspare(t, "cluster", "describe", cd.Name))
-
-	h.delete(t, claim)
-	h.gone(t, claim)
-	noneIn("events", h.kubectl(t, "get", "events", "-A", "-o", "yaml"))
-	raw, err := os.ReadFile(h.log())
-	if err != nil {
-		t.Fatal(err)
-	}
-	noneIn("hotspare.log", string(raw))
-	noneIn("what hotspare up prints", h.said.String())
 }
 
 // credentials are the secret values of a cluster, by what they are.

@@ -1,5 +1,5 @@
 // Package sims runs programs that are not ours beside a test: simulators of clouds
-// that Debian has, and foreign clients. packages.txt lists them, install installs them.
+// that Debian has, and foreign clients. packages.txt lists them, test/install installs them.
 //
 // No test can wait for one for ever: each wait has a deadline, and a test that has
 // waited in vain tells for what, and the end of what the program has said.
@@ -209,7 +209,7 @@ func Run(tb testing.TB, env []string, program string, args ...string) (said stri
 	tb.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		tb.Fatalf("%s is not installed: make test-sims does that, by test/sims/install", program)
+		tb.Fatalf("%s is not installed: make test-sims does that, by test/install", program)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), client)
 	defer cancel()

@@ -56,7 +56,7 @@ func TestWhoWaitsInVainIsToldForWhat(t *testing.T) {
 		script string
 		want   []string
 	}{
-		"it is silent": {"echo hm >&2; exec sleep 1000", []string{"waited for 1s, and in vain, until it listens", "what odd said:\nhm", "the end of own.log:\nlast words"}},
+		"it is silent": {"echo hm >&2; exec sleep 120", []string{"waited for 1s, and in vain, until it listens", "what odd said:\nhm", "the end of own.log:\nlast words"}},
 		"it has ended": {"echo hm >&2; exit 3", []string{"odd has ended, and it was waited until it listens", "what odd said:\nhm"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestWhatDoesNotEndIsKilled(t *testing.T) {
 	var p *Program
 	l.try(func(tb testing.TB) {
 		tb.Helper()
-		p = start(tb, "", "stubborn", shell("trap '' TERM; sleep 1000 & echo up; wait; sleep 1000"))
+		p = start(tb, "", "stubborn", shell("trap '' TERM; sleep 120 & echo up; wait; sleep 120"))
 		p.Line(tb, time.Minute, "it is up")
 	})
 	p.goodbye = 10 * time.Millisecond

@@ -1,0 +1,160 @@
+//go:build browser
+
+package browser
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// axe is axe-core, see testdata/axe-core: what programs can find of what keeps people
+// from using a page.
+//
+//go:embed testdata/axe-core/axe.min.js
+var axe string
+
+// accessible checks the page with the rules of WCAG 2.2, levels A and AA.
+func (p *tab) accessible(where string) {
+	p.Helper()
+	if p.scriptless {
+		return // it is one
+	}
+	if !ask[bool](p, "!!window.axe") {
+		p.do("bringing axe-core in", chromedp.Evaluate(axe, nil))
+	}
+	faults := ask[[]struct {
+		Rule, Help string
+		Nodes      []string
+	}](p, `axe.run(document, {
+		runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
+		resultTypes: ["violations"], preload: false,
+	}).then(found => found.violations.map(v => ({
+		Rule: v.id, Help: v.help, Nodes: v.nodes.map(n => n.html.slice(0, 200) + "\n      " + (n.failureSummary ?? "").replaceAll("\n", "\n      ")),
+	})))`)
+	for _, f := range faults {
+		p.Errorf("%s: %s: %s, %d times:\n    %s", where, f.Rule, f.Help, len(f.Nodes), strings.Join(f.Nodes[:min(3, len(f.Nodes))], "\n    "))
+	}
+}
+
+// fits checks that nobody has to scroll sideways.
+func (p *tab) fits(where string) {
+	p.Helper()
+	over := ask[[]string](p, `(() => {
+		const page = document.documentElement;
+		if (page.scrollWidth <= page.clientWidth) return [];
+		const out = [...document.body.querySelectorAll("*")].filter(e => e.getBoundingClientRect().right > page.clientWidth + 1);
+		return ["the page is " + page.scrollWidth + " wide, the window " + page.clientWidth, ...out.slice(0, 5).map(e => e.outerHTML.slice(0, 160))];
+	})()`)
+	if len(over) > 0 {
+		p.Errorf("%s: it is wider than the window:\n    %s", where, strings.Join(over, "\n    "))
+	}
+}
+
+// stops are the scripts that know what can be operated on a page. Each element gets a
+// number, by which Tab's way through them is followed.
+const stops = `(() => {
+	const own = e => !e.disabled && e.tabIndex >= 0 && e.checkVisibility({visibilityProperty: true}) && !e.closest("[inert]");
+	const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex], [role=button]")].filter(own)
+		// Of radio buttons with one name Tab reaches one.
+		.filter(e => e.type !== "radio" || e.checked || !document.querySelector("input[type=radio]:checked[name=" + CSS.escape(e.name) + "]"));
+	window.stops = all;
+	return all.map(e => e.outerHTML.replace(/\s+/g, " ").slice(0, 120));
+})()`
+
+// focused tells which stop has the focus, and whether that can be seen: an outline, a
+// shadow, or a border or ground that it does not have otherwise.
+const focused = `(() => {
+	const e = document.activeElement, at = window.stops.indexOf(e);
+	if (!e || e === document.body) return {At: -1, Seen: true, What: "body"};
+	const style = () => { const s = getComputedStyle(e); return [s.outlineStyle + s.outlineWidth + s.outlineColor, s.boxShadow, s.borderColor, s.backgroundColor].join() };
+	const s = getComputedStyle(e), r = e.getBoundingClientRect();
+	const ringed = s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 1 || s.boxShadow !== "none";
+	const inside = r.bottom > 0 && r.right > 0 && r.top < innerHeight && r.left < innerWidth && r.width > 0;
+	return {At: at, Seen: ringed && inside, What: e.outerHTML.replace(/\s+/g, " ").slice(0, 120)};
+})()`
+
+// reachable checks that Tab reaches all that can be operated, and that one sees where one is.
+func (p *tab) reachable(where string) {
+	p.Helper()
+	p.still() // what comes meanwhile would not be among the stops
+	p.do("going to the top", chromedp.Evaluate("document.activeElement?.blur(); scrollTo(0, 0)", nil))
+	all := ask[[]string](p, stops)
+	reached := map[int]bool{}
+	for range len(all) + 20 {
+		p.do("pressing Tab", chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(input.ModifierNone)))
+		at := ask[struct {
+			At   int
+			Seen bool
+			What string
+		}](p, focused)
+		if !at.Seen && !reached[at.At] {
+			p.Errorf("%s: one does not see that this has the focus: %s", where, at.What)
+		}
+		if reached[at.At] {
+			break
+		}
+		reached[at.At] = true
+	}
+	var never []string
+	for i, what := range all {
+		if !reached[i] {
+			never = append(never, what)
+		}
+	}
+	if len(all) == 0 {
+		never = []string{"anything: there is nothing to operate"}
+	}
+	if len(never) > 0 {
+		p.Errorf("%s: Tab does not reach %d of %d:\n    %s", where, len(never), len(all), strings.Join(never[:min(5, len(never))], "\n    "))
+	}
+}
+
+// outlined checks that the page has what readers of screens go by.
+func (p *tab) outlined(where string) {
+	p.Helper()
+	got := ask[struct {
+		Title, Lang string
+		Headings    []string
+		Mains       int
+	}](p, `({Title: document.title, Lang: document.documentElement.lang, Mains: document.querySelectorAll("main").length,
+		Headings: [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].filter(e => e.checkVisibility()).map(e => e.tagName)})`)
+	if got.Title == "" || got.Lang == "" || got.Mains != 1 {
+		p.Errorf("%s: title %q, language %q, %d <main>: each should be there, and one main", where, got.Title, got.Lang, got.Mains)
+	}
+	if first := slices.Index(got.Headings, "H1"); first != 0 || slices.Contains(got.Headings[1:], "H1") {
+		p.Errorf("%s: one h1 should come before the other headings: %v", where, got.Headings)
+	}
+	for i := 1; i < len(got.Headings); i++ {
+		if got.Headings[i][1] > got.Headings[i-1][1]+1 {
+			p.Errorf("%s: heading %d leaves a level out: %v", where, i, got.Headings)
+			break
+		}
+	}
+}
+
+// checked opens a page in all sizes and looks, checks it and keeps screenshots.
+func (p *tab) checked(name, path string, shows ...string) {
+	p.Helper()
+	for _, s := range []size{wide, dark, narrow, night} {
+		p.look(s)
+		p.visit(path)
+		p.shows(shows...)
+		where := fmt.Sprintf("%s at %d px, %s", path, s.width, s.name)
+		p.shoot(name + "-" + s.name)
+		p.accessible(where)
+		p.fits(where)
+		p.outlined(where)
+		if !s.dark {
+			p.reachable(where)
+		}
+	}
+	p.look(middle)
+	p.fits(fmt.Sprintf("%s at %d px", path, middle.width))
+	p.look(wide)
+}

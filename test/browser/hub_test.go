@@ -1,0 +1,182 @@
+//go:build browser
+
+package browser
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// hub is a hotspare up that the tests have started, with its console.
+type hub struct {
+	dir     string
+	console string // its URL, without a path
+	flags   []string
+
+	up    *exec.Cmd
+	ended chan struct{}
+	said  transcript
+}
+
+// own starts a hub for one test.
+func own(t *testing.T, flags ...string) *hub {
+	t.Helper()
+	h, err := startHub(filepath.Join(t.TempDir(), "data"), flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func startHub(dir string, flags ...string) (*hub, error) {
+	h := &hub{dir: dir, flags: flags}
+	if err := h.start(); err != nil {
+		return nil, fmt.Errorf("starting a hub: %w", err)
+	}
+	return h, nil
+}
+
+// link is what hotspare console prints.
+var link = regexp.MustCompile(`https?://\S+`)
+
+// start runs hotspare up until it says that it is ready.
+func (h *hub) start() error {
+	h.said = transcript{news: make(chan struct{}, 1)}
+	h.up, h.ended = exec.Command(binary, append([]string{"up", "--data-dir", h.dir}, h.flags...)...), make(chan struct{})
+	h.up.Env = environment()
+	h.up.Stdout, h.up.Stderr = &h.said, &h.said
+	// Should the tests be killed, it ends, too.
+	h.up.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := h.up.Start(); err != nil {
+		return err
+	}
+	go func(up *exec.Cmd, ended chan struct{}) {
+		defer close(ended)
+		_ = up.Wait() // how it ended is in ProcessState
+	}(h.up, h.ended)
+	limit := time.After(patience)
+	for {
+		select {
+		case <-h.said.news:
+			if strings.Contains(h.said.String(), "ready in ") {
+				return h.find()
+			}
+		case <-h.ended:
+			return fmt.Errorf("hotspare up ended: %s\n%s", h.up.ProcessState, &h.said)
+		case <-limit:
+			return errors.Join(fmt.Errorf("hotspare up was not ready after %s\n%s", patience, &h.said), h.up.Process.Kill())
+		}
+	}
+}
+
+// find learns where the console is.
+func (h *hub) find() error {
+	at, err := h.link()
+	if err != nil {
+		return errors.Join(err, h.end())
+	}
+	h.console = at[:strings.Index(at, "/")+2] + host(at)
+	return nil
+}
+
+// link is a link that signs one in, once.
+func (h *hub) link() (string, error) {
+	out, err := h.run("", "console")
+	at := link.FindString(out)
+	if err == nil && at == "" {
+		err = fmt.Errorf("hotspare console prints no link: %q", out)
+	}
+	return at, err
+}
+
+// end stops the hub. Nothing of it may remain.
+func (h *hub) end() error {
+	_ = h.up.Process.Signal(syscall.SIGCONT) // a test may have stopped it
+	_ = h.up.Process.Signal(syscall.SIGTERM) // it may have ended
+	select {
+	case <-h.ended:
+		return ends("hotspare up", h.dir)
+	case <-time.After(patience):
+		return errors.Join(fmt.Errorf("hotspare up did not end within %s\n%s", patience, &h.said), h.up.Process.Kill())
+	}
+}
+
+// run runs hotspare, with text as its standard input.
+func (h *hub) run(text string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	var complaints bytes.Buffer
+	cmd.Env, cmd.Stdin, cmd.Stderr = environment("HOTSPARE_DATA_DIR="+h.dir), strings.NewReader(text), &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("hotspare %s: %w\n%s%s", strings.Join(args, " "), err, out, &complaints)
+	}
+	return string(out), err
+}
+
+// hotspare runs it, and returns what it prints. The test ends if it fails.
+func (h *hub) hotspare(tb testing.TB, args ...string) string {
+	tb.Helper()
+	out, err := h.run("", args...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// apply creates objects.
+func (h *hub) apply(manifests string) error {
+	_, err := h.run(manifests, "kubectl", "apply", "-f", "-")
+	return err
+}
+
+// environment is this process's without what would point hotspare to another hub.
+func environment(more ...string) []string {
+	var out []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "KUBECONFIG=") && !strings.HasPrefix(v, "HOTSPARE_") {
+			out = append(out, v)
+		}
+	}
+	return append(out, more...)
+}
+
+// transcript collects what a process prints, and tells of news.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	news chan struct{}
+}
+
+func (s *transcript) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+	return s.text.Write(p)
+}
+
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}

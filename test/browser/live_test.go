@@ -1,0 +1,211 @@
+//go:build browser
+
+package browser
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+func navigate(at string) chromedp.Action { return chromedp.Navigate(at) }
+
+// What others do is seen without a reload, and nobody is disturbed by it.
+func TestPagesAreLive(t *testing.T) {
+	h := demo(t)
+	p := signedIn(t, h)
+	fakes(p, h, "lively")
+	p.do("marking the page", chromedp.Evaluate(`window.same = true`, nil))
+
+	t.Log("a claim appears, and its tile changes")
+	h.hotspare(t, "claim", "create", "lively", "--name", "guest", "--wait")
+	p.until("the claim appears", claimed("guest"))
+	p.until("a tile is claimed", `document.querySelector(".tile.claimed")?.innerText.includes("guest")`)
+
+	t.Log("what is typed stays while the page changes, and so does the caret")
+	p.click("button", "Claim a cluster")
+	p.enter("#claim-name", "half-typ")
+	p.do("putting the caret elsewhere", chromedp.Evaluate(`document.activeElement.setSelectionRange(2, 4)`, nil))
+	h.hotspare(t, "claim", "create", "lively", "--name", "another", "--wait")
+	p.until("the other claim appears", claimed("another"))
+	got := ask[struct {
+		ID, Value  string
+		Start, End int
+		Open       bool
+	}](p, `(e => ({ID: e.id, Value: e.value, Start: e.selectionStart, End: e.selectionEnd, Open: !!e.closest(":popover-open")}))(document.activeElement)`)
+	if got.ID != "claim-name" || got.Value != "half-typ" || got.Start != 2 || got.End != 4 || !got.Open {
+		t.Errorf("the focus, the text and the caret are now %+v", got)
+	}
+	p.do("typing on", chromedp.KeyEvent("x"))
+	p.click("#claim button", "Cancel")
+
+	t.Log("a button keeps the focus")
+	p.do("going on by keyboard", chromedp.Evaluate(`document.querySelector("#claim-guest button").focus()`, nil))
+	h.hotspare(t, "claim", "release", "another", "--wait")
+	p.until("it goes", "!"+claimed("another"))
+	if !ask[bool](p, `document.activeElement?.closest("tr")?.id === "claim-guest" && document.activeElement.tagName === "BUTTON"`) {
+		t.Errorf("the focus is on %s", ask[string](p, `document.activeElement.outerHTML.slice(0, 200)`))
+	}
+
+	t.Log("a question that is open stays open")
+	p.click("#claim-guest button", "Release")
+	h.hotspare(t, "pool", "scale", "lively", "--size", "4")
+	p.until("a cluster comes", `document.querySelectorAll(".tile").length === 5`)
+	p.shows("Release claim guest?")
+
+	t.Log("ages tick")
+	before := ask[string](p, `document.querySelector("#claim-guest time").innerText`)
+	p.until("an age changes", `document.querySelector("#claim-guest time").innerText !== `+quote(before))
+	if !ask[bool](p, "window.same === true") {
+		t.Error("the page was loaded again")
+	}
+}
+
+// Somebody who goes through events by keyboard stays where they are when others come.
+func TestNewEventsLeaveTheFocusWhereItIs(t *testing.T) {
+	h := demo(t)
+	p := signedIn(t, h)
+	fakes(p, h, "eventful")
+	p.visit("/activity?name=eventful")
+	p.until("there are events", `document.querySelectorAll(".events a").length > 3`)
+	p.do("going to the third link", chromedp.Evaluate(`document.querySelectorAll(".events a")[2].focus(); window.at = document.activeElement.closest("li").innerText.split("\n").slice(1).join()`, nil))
+	n := ask[int](p, `document.querySelectorAll(".events li").length`)
+	h.hotspare(t, "pool", "scale", "eventful", "--size", "4")
+	p.until("more come", fmt.Sprintf(`document.querySelectorAll(".events li").length > %d`, n))
+	if !ask[bool](p, `document.activeElement.closest("li")?.innerText.split("\n").slice(1).join() === window.at`) {
+		t.Errorf("the focus was on %s, and is on %s", ask[string](p, "window.at"), ask[string](p, "document.activeElement.outerHTML.slice(0, 200)"))
+	}
+}
+
+// A page that is lost says so, and comes back by itself.
+func TestALostConnectionIsSaid(t *testing.T) {
+	h := demo(t)
+	w := wireTo(t, host(h.console))
+	p := open(t, "http://"+w.Addr().String())
+	p.allow(host(h.console))
+	p.enterByLink(h)
+	p.visit("/pools/default/dev")
+	p.until("it is live", `document.querySelector("#state")?.checkVisibility()`)
+	p.expect("net::ERR_", "a EventSource was not loaded")
+	w.cut()
+	p.shows("The connection to hotspare is lost")
+	p.shoot("lost")
+	p.accessible("a page that is lost")
+	h.hotspare(t, "pool", "scale", "dev", "--size", "9")
+	w.mend()
+	p.until("it is live again", `!document.querySelector("#lost").checkVisibility() && document.querySelector("#state").checkVisibility()`)
+	p.shows("9 spare")
+	h.hotspare(t, "pool", "scale", "dev", "--size", "8")
+	p.shows("8 spare")
+}
+
+// A hub that is started again has forgotten who was in: they are asked, and led back.
+func TestAHubThatIsStartedAgainAsksWhoOneIs(t *testing.T) {
+	h := own(t)
+	p := signedIn(t, h)
+	p.shows("Nothing here yet", "hotspare pool create")
+	p.checked("overview-empty", "/", "Nothing here yet")
+	p.until("it is live", `document.querySelector("#state")?.checkVisibility()`)
+	p.expect("net::ERR_", "a EventSource was not loaded")
+	at := h.console
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+	p.shows("The connection to hotspare is lost")
+	if err := h.start(); err != nil {
+		t.Fatal(err)
+	}
+	if h.console != at {
+		t.Fatalf("the console was at %s and is at %s now: open pages do not find it", at, h.console)
+	}
+	p.until("it asks who one is", `location.pathname === "/signin"`)
+	p.enterByLink(h)
+}
+
+// A hub that hangs does not hang the page for ever.
+func TestAHubThatHangsIsSaid(t *testing.T) {
+	h := own(t)
+	p := signedIn(t, h)
+	p.until("it is live", `document.querySelector("#state")?.checkVisibility()`)
+	if err := h.up.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.expect("net::ERR_", "a EventSource was not loaded")
+	p.shows("hotspare does not answer")
+	if err := h.up.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	p.until("it is live again", `!document.querySelector("#lost").checkVisibility() && document.querySelector("#state").checkVisibility()`)
+}
+
+// wire carries bytes between the browser and a console, until it is cut.
+type wire struct {
+	net.Listener
+	to string
+
+	mu     sync.Mutex
+	broken bool
+	ends   []net.Conn
+}
+
+func wireTo(t *testing.T, to string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{Listener: l, to: to}
+	go w.carry()
+	t.Cleanup(func() {
+		w.cut()
+		l.Close()
+	})
+	return w
+}
+
+func (w *wire) carry() {
+	for {
+		near, err := w.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", w.to)
+		if err != nil || !w.hold(near, far) {
+			near.Close()
+			continue
+		}
+		go func() { _, _ = io.Copy(far, near); far.Close() }()
+		go func() { _, _ = io.Copy(near, far); near.Close() }()
+	}
+}
+
+func (w *wire) hold(ends ...net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ends = append(w.ends, ends...)
+	if w.broken {
+		ends[1].Close()
+	}
+	return !w.broken
+}
+
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = true
+	for _, c := range w.ends {
+		c.Close()
+	}
+	w.ends = nil
+}
+
+func (w *wire) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = false
+}

@@ -1,0 +1,83 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const (
+	// patience is how long anything may take. The machine may be busy with builds.
+	patience = 90 * time.Second
+	// glance is the time between two looks.
+	glance = 50 * time.Millisecond
+)
+
+var (
+	// binary is what is tested.
+	binary string
+	// shots is where screenshots go.
+	shots string
+	// browser is the Chromium that all tests share; each page has cookies of its own.
+	browser *chromium
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// run starts what all tests share, runs them, and leaves nothing behind.
+func run(m *testing.M) (code int, err error) {
+	if err := find(); err != nil {
+		return 0, err
+	}
+	dir, err := os.MkdirTemp("", "hotspare-browser-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if browser, err = startChromium(context.Background(), filepath.Join(dir, "profile")); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, browser.end()) }()
+	common.dir = filepath.Join(dir, "data")
+	defer func() { err = errors.Join(err, common.end()) }()
+	return m.Run(), nil
+}
+
+// find finds the binary, Chromium, and a place for screenshots.
+func find() error {
+	path := os.Getenv("HOTSPARE_BINARY")
+	if path == "" {
+		path = filepath.Join("..", "..", "bin", "hotspare")
+	}
+	var err error
+	if binary, err = filepath.Abs(path); err != nil {
+		return fmt.Errorf("finding the binary: %w", err)
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return fmt.Errorf("these tests drive the built binary: run 'make build' first, or set HOTSPARE_BINARY (%w)", err)
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		return fmt.Errorf("these tests need Chromium: 'make test-browser' installs it (%w)", err)
+	}
+	if shots = os.Getenv("HOTSPARE_SHOTS"); shots == "" {
+		shots = filepath.Join(os.TempDir(), "hotspare-shots")
+	}
+	if shots, err = filepath.Abs(shots); err != nil {
+		return fmt.Errorf("finding a place for screenshots: %w", err)
+	}
+	return os.MkdirAll(shots, 0o755)
+}

@@ -1,0 +1,182 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+)
+
+// still is a hub without controllers: what a test writes there stays as it is.
+type still struct {
+	*hub
+	client.Client
+}
+
+func quiet(t *testing.T) still {
+	t.Helper()
+	h := own(t, "--hub-only")
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(h.dir, "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	kinds := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(kinds), hivev1.AddToScheme(kinds)); err != nil {
+		t.Fatal(err)
+	}
+	api, err := client.New(config, client.Options{Scheme: kinds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return still{h, api}
+}
+
+// pool makes a pool, of clusters on paper.
+func (s still) pool(t *testing.T, name string, size int32) {
+	t.Helper()
+	p := &hivev1.ClusterPool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: hivev1.ClusterPoolSpec{
+			Platform: hivev1.Platform{AWS: &runtime.RawExtension{Raw: []byte(`{"region":"us-east-1"}`)}},
+			Size:     size, BaseDomain: "example.com", ImageSetRef: hivev1.ClusterImageSetReference{Name: "kubernetes"},
+		},
+	}
+	if err := s.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cluster makes a cluster of a pool, that stands as it is told to.
+func (s still) cluster(ctx context.Context, pool, name, claim, state string) error {
+	cd := &hivev1.ClusterDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: hivev1.ClusterDeploymentSpec{
+			ClusterName: name, BaseDomain: "example.com", Installed: state != "Installing" && state != "Failed",
+			Platform:       hivev1.Platform{AWS: &runtime.RawExtension{Raw: []byte(`{"region":"us-east-1"}`)}},
+			ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "default", PoolName: pool, ClaimName: claim},
+			PowerState:     hivev1.PowerRunning,
+		},
+	}
+	if cd.Spec.Installed {
+		cd.Spec.ClusterMetadata = &hivev1.ClusterMetadata{ClusterID: name, InfraID: name, AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: name}}
+	} else {
+		cd.Spec.Provisioning = &hivev1.Provisioning{ImageSetRef: &hivev1.ClusterImageSetReference{Name: "kubernetes"}, InstallConfigSecretRef: &corev1.LocalObjectReference{Name: name}}
+	}
+	status := hivev1.ClusterDeploymentStatus{PowerState: hivev1.StatusRunning}
+	switch state {
+	case "Hibernating":
+		cd.Spec.PowerState, status.PowerState = hivev1.PowerHibernating, hivev1.StatusHibernating
+	case "Resuming":
+		status.PowerState = hivev1.StatusHibernating
+	case "Deleting":
+		cd.Finalizers = []string{"hotspare.io/test"}
+	case "Failed":
+		status.Conditions = []hivev1.Condition{{
+			Type: hivev1.ClusterProvisionStopped, Status: corev1.ConditionTrue, Reason: "InstallAttemptsLimitReached",
+			Message: "Install attempts limit reached: 3 attempts have failed. The last said: level=fatal msg=failed to fetch Cluster: quota of vCPUs in us-east-1 exceeded",
+		}}
+	}
+	if err := s.Create(ctx, cd); err != nil {
+		return err
+	}
+	cd.Status = status
+	if err := s.Status().Update(ctx, cd); err != nil {
+		return err
+	}
+	if state == "Deleting" {
+		return s.Delete(ctx, cd)
+	}
+	return nil
+}
+
+// zoo has a cluster in each state.
+func (s still) zoo(t *testing.T) {
+	t.Helper()
+	s.pool(t, "zoo", 7)
+	for i, state := range []string{"Installing", "Hibernating", "Running", "Resuming", "Failed", "Deleting"} {
+		if err := s.cluster(t.Context(), "zoo", fmt.Sprintf("zoo-%d%s", i, "x7k2p"), "", state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.cluster(t.Context(), "zoo", "zoo-claimed", "release-4.19-e2e-aws", "Running"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tiles are how many a page has to bear.
+const tiles = 1000
+
+// crowd has as many clusters as a page has to bear.
+func (s still) crowd(t *testing.T) {
+	t.Helper()
+	s.pool(t, "crowd", tiles)
+	states := []string{"Running", "Hibernating", "Hibernating", "Hibernating", "Installing", "Resuming", "Failed"}
+	begun := time.Now()
+	var all errgroup.Group
+	all.SetLimit(8)
+	for i := range tiles {
+		all.Go(func() error {
+			return s.cluster(t.Context(), "crowd", fmt.Sprintf("crowd-%04d", i), "", states[i%len(states)])
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d clusters are made after %s", tiles, time.Since(begun).Round(time.Second))
+}
+
+// Every state of a cluster is told by words and by looks.
+func TestClustersInEveryState(t *testing.T) {
+	h := quiet(t)
+	h.zoo(t)
+	p := signedIn(t, h.hub)
+	p.checked("zoo", "/pools/default/zoo", "Installing", "Standby", "Assignable", "Claimed", "Broken", "Deleting", "quota of vCPUs")
+	p.checked("overview-broken", "/", "Broken", "quota of vCPUs")
+}
+
+// A pool of a thousand clusters can be used.
+func TestAThousandTilesCanBeUsed(t *testing.T) {
+	h := quiet(t)
+	h.crowd(t)
+	p := signedIn(t, h.hub)
+	begun := time.Now()
+	p.visit("/pools/default/crowd?all=1")
+	p.until("all tiles are there", fmt.Sprintf(`document.querySelectorAll(".tile").length === %d`, tiles))
+	t.Logf("the page is there after %s, and has %d bytes", time.Since(begun).Round(time.Millisecond), len(p.html()))
+	p.do("looking for long tasks", chromedp.Evaluate(`window.tasks = []; new PerformanceObserver(l => tasks.push(...l.getEntries().map(e => e.duration))).observe({type: "longtask"})`, nil))
+	p.click("button", "Resize")
+	p.enter("#resize input[name=size]", "12")
+	for i := range 10 {
+		if err := h.Delete(t.Context(), &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("crowd-%04d", i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun = time.Now()
+	p.until("those that are deleted go", fmt.Sprintf(`document.querySelectorAll(".tile").length === %d`, tiles-10))
+	t.Logf("those that are deleted are gone after %s; tasks of the browser that took long, in ms: %s", time.Since(begun).Round(time.Millisecond), ask[string](p, "tasks.map(Math.round).join()"))
+	if got := ask[string](p, `document.querySelector("#resize input[name=size]").value`); got != "12" {
+		t.Errorf("what was typed is now %q", got)
+	}
+	// On a computer that has nothing else to do it is a tenth of this.
+	if longest := ask[float64](p, "Math.max(0, ...tasks)"); longest > 2000 {
+		t.Errorf("the browser did not answer for %.0f ms", longest)
+	}
+	p.fits("a thousand tiles")
+	p.look(narrow)
+	p.fits("a thousand tiles, narrow")
+}

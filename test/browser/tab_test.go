@@ -1,0 +1,342 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// tab is a page of the browser as one person has it before them: no other tab has its
+// cookies. What goes wrong in it fails the test.
+type tab struct {
+	testing.TB
+	ctx  context.Context
+	base string // the console's URL, without a path
+	// scriptless is set when scripts are off.
+	scriptless bool
+
+	mu    sync.Mutex
+	wrong []string
+	// expected are parts of complaints that the test itself brings about.
+	expected []string
+	// hosts are those that may be asked.
+	hosts []string
+}
+
+// open opens a tab for what is served at a URL.
+func open(tb testing.TB, base string) *tab {
+	tb.Helper()
+	ctx, closeTab, err := browser.tab()
+	if err != nil {
+		tb.Fatalf("opening a tab: %v", err)
+	}
+	p := &tab{TB: tb, ctx: ctx, base: base, hosts: []string{host(base)}}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			p.shoot("failed-" + strings.NewReplacer("/", "-", " ", "-").Replace(tb.Name()))
+		}
+		if err := closeTab(); err != nil {
+			tb.Errorf("closing a tab: %v", err)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, what := range p.wrong {
+			tb.Errorf("the browser complains: %s", what)
+		}
+	})
+	chromedp.ListenTarget(ctx, p.hear)
+	p.do("opening a tab", network.Enable(), emulation.SetFocusEmulationEnabled(true))
+	p.look(wide)
+	return p
+}
+
+// hear takes what the browser tells of a page.
+func (p *tab) hear(event any) {
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		p.complain("exception: " + e.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning || e.Type == runtime.APITypeAssert {
+			p.complain(fmt.Sprintf("console.%s: %s", e.Type, words(e.Args)))
+		}
+	case *log.EventEntryAdded: // also what the policy of contents forbids, and what cannot be loaded
+		if e.Entry.Level == log.LevelError {
+			p.complain(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+		}
+	case *network.EventRequestWillBeSent:
+		if at := e.Request.URL; !strings.HasPrefix(at, "data:") && !slices.Contains(p.allowed(), host(at)) {
+			p.complain("it asks another host: " + at)
+		}
+	case *network.EventLoadingFailed:
+		if !e.Canceled { // leaving a page ends its live stream
+			p.complain(fmt.Sprintf("a %s was not loaded: %s", e.Type, e.ErrorText))
+		}
+	}
+}
+
+func words(args []*runtime.RemoteObject) string {
+	var out []string
+	for _, a := range args {
+		if a.Description == "" { // it is no object
+			a.Description = strings.Trim(string(a.Value), `"`)
+		}
+		out = append(out, a.Description)
+	}
+	return strings.Join(out, " ")
+}
+
+func host(at string) string {
+	u, err := url.Parse(at)
+	if err != nil {
+		return at
+	}
+	return u.Host
+}
+
+func (p *tab) complain(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.ContainsFunc(p.expected, func(part string) bool { return strings.Contains(what, part) }) {
+		p.wrong = append(p.wrong, what)
+	}
+}
+
+// expect lets complaints pass that have one of the parts.
+func (p *tab) expect(parts ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expected = append(p.expected, parts...)
+}
+
+// allow lets a host be asked that is not the console's.
+func (p *tab) allow(more string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hosts = append(p.hosts, more)
+}
+
+func (p *tab) allowed() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.hosts)
+}
+
+// do has the browser do something. The test ends if that is not done in time.
+func (p *tab) do(what string, actions ...chromedp.Action) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		p.Fatalf("%s: %v", what, err)
+	}
+}
+
+// size is how large a window is, and what it prefers.
+type size struct {
+	name          string
+	width, height int64
+	dark          bool
+}
+
+var (
+	middle = size{"middle", 830, 900, false} // tables are no cards yet
+	wide   = size{"light", 1280, 800, false}
+	dark   = size{"dark", 1280, 800, true}
+	narrow = size{"narrow", 360, 740, false}
+	night  = size{"narrow-dark", 360, 740, true}
+)
+
+// look changes the window.
+func (p *tab) look(s size) {
+	p.Helper()
+	scheme := "light"
+	if s.dark {
+		scheme = "dark"
+	}
+	p.do("changing the window",
+		emulation.SetDeviceMetricsOverride(s.width, s.height, 1, false),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme},
+			{Name: "prefers-reduced-motion", Value: "reduce"}, // nothing is to be photographed half way
+		}))
+}
+
+// withoutScript turns scripts off, for the pages that are opened from now on.
+func (p *tab) withoutScript() {
+	p.Helper()
+	p.scriptless = true
+	p.do("turning scripts off", emulation.SetScriptExecutionDisabled(true))
+}
+
+// visit opens a path of the console.
+func (p *tab) visit(path string) {
+	p.Helper()
+	p.do("opening "+path, chromedp.Navigate(p.base+path))
+}
+
+// path is where the tab is.
+func (p *tab) path() string {
+	p.Helper()
+	return ask[string](p, "location.pathname + location.search")
+}
+
+// ask evaluates an expression in the page.
+func ask[T any](p *tab, expression string) (out T) {
+	p.Helper()
+	p.do("asking the page for "+expression, chromedp.Evaluate(expression, &out, waiting))
+	return out
+}
+
+func waiting(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }
+
+// until looks until an expression holds in the page, which may be another one by then.
+func (p *tab) until(what, expression string) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	look := time.NewTicker(glance)
+	defer look.Stop()
+	var last error
+	for {
+		var holds bool
+		if err := chromedp.Run(ctx, chromedp.Evaluate("!!("+expression+")", &holds)); ctx.Err() == nil {
+			last = err // between two pages there is nothing to ask
+		}
+		if holds {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			p.Fatalf("%s: waited in vain until %s holds (%v); the page says:\n%s", what, expression, last, p.text())
+		}
+	}
+}
+
+// shows waits until the page shows all the words.
+func (p *tab) shows(all ...string) {
+	p.Helper()
+	for _, one := range all {
+		p.until("the page shows "+one, "document.body.innerText.includes("+quote(one)+")")
+	}
+}
+
+// text is what a person reads on the page.
+func (p *tab) text() string {
+	var out string
+	ctx, cancel := context.WithTimeout(p.ctx, 10*time.Second)
+	defer cancel()
+	if err := chromedp.Run(ctx, chromedp.Evaluate("document.body ? document.body.innerText : ''", &out)); err != nil {
+		return err.Error()
+	}
+	return out
+}
+
+// html is all that the page holds, shown or not.
+func (p *tab) html() string {
+	p.Helper()
+	return ask[string](p, "document.documentElement.outerHTML")
+}
+
+func quote(s string) string {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a text has no error
+	}
+	return string(raw)
+}
+
+// found is an expression for the first visible element that a selector matches and that
+// has the words as its text or label; all words match "".
+func found(selector, words string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(%s)].find(e => e.getClientRects().length > 0 &&
+		[e.innerText, e.getAttribute("aria-label"), e.value].some(s => (s ?? "").includes(%s)))`, quote(selector), quote(words))
+}
+
+// sees reports whether the page has a visible element like that now.
+func (p *tab) sees(selector, words string) bool {
+	p.Helper()
+	return ask[bool](p, "!!("+found(selector, words)+")")
+}
+
+// click clicks an element with the mouse, when it is there. Nothing may cover it.
+func (p *tab) click(selector, words string) {
+	p.Helper()
+	what := fmt.Sprintf("clicking %s %q", selector, words)
+	p.until(what, found(selector, words))
+	at := ask[struct {
+		X, Y  float64
+		Cover string
+	}](p, `(e => {
+		e.scrollIntoView({block: "center"});
+		const r = e.getClientRects()[0], x = r.x + r.width / 2, y = r.y + r.height / 2, top = document.elementFromPoint(x, y);
+		return {X: x, Y: y, Cover: top === e || e.contains(top) || top?.contains(e) || top?.control === e ? "" : top?.outerHTML?.slice(0, 200) ?? "nothing"};
+	})(`+found(selector, words)+`)`)
+	if at.Cover != "" {
+		p.Fatalf("%s: it is covered by %s", what, at.Cover)
+	}
+	p.do(what, chromedp.MouseClickXY(at.X, at.Y))
+}
+
+// submit clicks what leads to another page, and waits until that is there.
+func (p *tab) submit(selector, words string) {
+	p.Helper()
+	p.leave(func() { p.click(selector, words) })
+}
+
+// leave does what leads to another page, and waits until that is there.
+func (p *tab) leave(do func()) {
+	p.Helper()
+	p.do("marking the page", chromedp.Evaluate(`document.documentElement.dataset.left = ""`, nil))
+	do()
+	p.until("another page comes", `document.readyState === "complete" && document.documentElement.dataset.left === undefined`)
+}
+
+// still has the page stay as it is, as if somebody went on to another.
+func (p *tab) still() {
+	p.Helper()
+	p.do("ending the live stream", chromedp.Evaluate(`dispatchEvent(new PageTransitionEvent("pagehide"))`, nil))
+}
+
+// enter replaces what is in a field.
+func (p *tab) enter(selector, text string) {
+	p.Helper()
+	p.click(selector, "")
+	ask[bool](p, "document.activeElement.select?.(), true")
+	p.do("typing", chromedp.KeyEvent(text))
+}
+
+// shoot keeps a screenshot of the whole page.
+func (p *tab) shoot(name string) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	var png []byte
+	err := chromedp.Run(ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		png, err = page.CaptureScreenshot().WithCaptureBeyondViewport(true).WithFormat(page.CaptureScreenshotFormatPng).Do(ctx)
+		return err
+	}))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(shots, name+".png"), png, 0o644)
+	}
+	if err != nil {
+		p.Errorf("keeping screenshot %s: %v", name, err)
+	}
+}

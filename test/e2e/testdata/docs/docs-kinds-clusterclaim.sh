@@ -1,0 +1,2 @@
+### Smallest example
+papers

@@ -1,0 +1,2 @@
+### Status and conditions
+papers

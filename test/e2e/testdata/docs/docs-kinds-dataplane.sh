@@ -1,0 +1,3 @@
+### Deleting
+region
+apply < dataplane-1.yaml

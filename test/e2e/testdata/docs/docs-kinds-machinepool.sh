@@ -1,0 +1,2 @@
+### Smallest example
+apply < machinepool-1.yaml

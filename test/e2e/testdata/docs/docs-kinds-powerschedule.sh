@@ -1,0 +1,2 @@
+### Smallest example
+apply < powerschedule-1.yaml

@@ -1,0 +1,2 @@
+### HotspareClaimsWait
+papers

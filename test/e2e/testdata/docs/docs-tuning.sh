@@ -1,0 +1,2 @@
+### Work it out
+papers

@@ -1,0 +1,129 @@
+// Package pages reads the Markdown pages of this repository, for tests of what they say
+// and of the commands in them.
+package pages
+
+import (
+	"bufio"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Page is one Markdown file.
+type Page struct {
+	// Name is its path below the module's folder.
+	Name   string
+	Prose  []Line
+	Blocks []Block
+}
+
+// Line is one of a page, counted from 1.
+type Line struct {
+	Number int
+	Text   string
+}
+
+// Block is what stands between fences, with the opening fence as an empty first line.
+type Block struct {
+	Page, Language string
+	// Heading is the one that it stands under.
+	Heading string
+	Lines   []Line
+}
+
+// At tells people where a line is.
+func (b Block) At(l Line) string { return fmt.Sprintf("%s:%d", b.Page, l.Number) }
+
+// All reads the pages of the module in a folder: those in it, and those below docs.
+func All(top string) ([]Page, error) {
+	names, err := filepath.Glob(filepath.Join(top, "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(filepath.Join(top, "docs"), func(name string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(name) == ".md" {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []Page
+	for _, name := range names {
+		p, err := Read(top, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	if len(out) < 2 {
+		return nil, fmt.Errorf("found %d pages: this is the wrong place", len(out))
+	}
+	return out, nil
+}
+
+// Read reads one page of the module in a folder.
+func Read(top, name string) (Page, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return Page{}, err
+	}
+	defer f.Close() //nolint:errcheck // it was read only
+	below, err := filepath.Rel(top, name)
+	if err != nil {
+		return Page{}, err
+	}
+	p := Page{Name: filepath.ToSlash(below)}
+	var open *Block
+	heading := ""
+	scan := bufio.NewScanner(f)
+	for n := 1; scan.Scan(); n++ {
+		text := scan.Text()
+		language, fence := strings.CutPrefix(strings.TrimSpace(text), "```")
+		switch {
+		case fence && open == nil:
+			open = &Block{Page: p.Name, Language: language, Heading: heading, Lines: []Line{{n, ""}}}
+		case fence:
+			p.Blocks = append(p.Blocks, *open)
+			open = nil
+		case open != nil:
+			open.Lines = append(open.Lines, Line{n, text})
+		default:
+			p.Prose = append(p.Prose, Line{n, text})
+			if words, is := strings.CutPrefix(strings.TrimLeft(text, "#"), " "); is && strings.HasPrefix(text, "#") {
+				heading = words
+			}
+		}
+	}
+	if open != nil {
+		return p, fmt.Errorf("%s: the last fence is not closed", p.Name)
+	}
+	return p, scan.Err()
+}
+
+// Commands are what a block tells people to type.
+func (b Block) Commands() []Line {
+	var out []Line
+	open := false // the command goes on in the next line
+	for _, l := range b.Lines {
+		text, typed := l.Text, b.Language == "sh"
+		if b.Language == "console" {
+			text, typed = strings.CutPrefix(l.Text, "$ ")
+		}
+		text = strings.TrimSpace(text)
+		if text == "" || strings.HasPrefix(text, "#") || !typed && !open {
+			continue
+		}
+		part, more := strings.CutSuffix(text, `\`)
+		if open {
+			out[len(out)-1].Text += " " + part
+		} else {
+			out = append(out, Line{l.Number, part})
+		}
+		open = more
+	}
+	return out
+}
