@@ -22,6 +22,7 @@ help: ## Print this list.
 
 .PHONY: build
 build: ## Build bin/hotspare and bin/hotspare-manager.
+	@[ -e bin/hotspare ] || echo 'Building. The first time takes some minutes: Kubernetes is in it.'
 	@$(BUILD) -o bin/hotspare ./cmd/hotspare
 	@$(BUILD) -o bin/hotspare-manager ./cmd/hotspare-manager
 
@@ -30,8 +31,8 @@ up: build ## Build, then start everything on this machine; Ctrl-C stops it.
 	@bin/hotspare up --data-dir $(DATA_DIR)
 
 .PHONY: test
-test: build ## Run all tests.
-	go test $(RACE) -shuffle=on -timeout 20m ./...
+test: build bin/helm ## Run all tests.
+	go test $(RACE) -shuffle=on -timeout 40m ./...
 
 SIMS := ./internal/cloud/openstack ./internal/cloud/baremetal/... ./internal/cloud/aws/ec2test ./test/sims
 # How long the tests may take, each package and all: two minutes and a half are usual.
@@ -40,9 +41,19 @@ SIMS_ALL  := 8m
 
 .PHONY: test-sims
 test-sims: ## Run the tests of clouds against simulators from Debian, which it installs, as root or by sudo.
-	@test/sims/install
+	@test/install test/sims
 	@timeout --kill-after=15s $(SIMS_ALL) go test -tags sims -count=1 -timeout $(SIMS_EACH) $(SIMS) || { code=$$?; \
 		[ $$code != 124 ] || echo "make test-sims: not done after $(SIMS_ALL), and ended" >&2; exit $$code; }
+
+# How long the tests may take, and how long with what go test cannot end: four minutes are usual.
+BROWSER_TEST := 9m
+BROWSER_ALL  := 10m
+
+.PHONY: test-browser
+test-browser: build ## Run the tests of the console in Debian's Chromium, which it installs, as root or by sudo.
+	@test/install test/browser
+	@timeout --kill-after=15s $(BROWSER_ALL) go test -tags browser -shuffle=on -count=1 -timeout $(BROWSER_TEST) ./test/browser || { code=$$?; \
+		[ $$code != 124 ] || echo "make test-browser: not done after $(BROWSER_ALL), and ended" >&2; exit $$code; }
 
 HISTORY_STEPS ?= 1000000
 
@@ -70,6 +81,12 @@ bin/golangci-lint: tools/golangci-lint/go.mod
 bin/helm: tools/helm/go.mod
 	@cd tools/helm && go build -ldflags '-s -w' -o ../../bin/helm helm.sh/helm/v3/cmd/helm
 
+bin/govulncheck: tools/govulncheck/go.mod
+	@cd tools/govulncheck && go build -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+
+bin/modules: tools/modules/go.mod $(wildcard tools/modules/*.go)
+	@cd tools/modules && go build -o ../../bin/modules .
+
 # What of the chart is not in other files of config already.
 RENDERED := account metrics manager limits
 
@@ -80,19 +97,21 @@ chart: bin/helm ## Bring the generated manifests into the chart, and what it ren
 	@cp -R config/crd config/admission charts/hotspare/files/
 	@cp config/rbac/role.yaml config/rbac/pool-admin.yaml charts/hotspare/files/rbac/
 	@bin/helm lint --strict --quiet --kube-version $(KUBE_VERSION) charts/hotspare
-	@bin/helm lint --strict --quiet --kube-version $(KUBE_VERSION) --set dashboards.enabled=true,alerts.enabled=true charts/hotspare
+	@bin/helm lint --strict --quiet --kube-version $(KUBE_VERSION) --set dashboards.enabled=true,alerts.enabled=true,console.enabled=true charts/hotspare
 	@{ echo '# Rendered from charts/hotspare: see make chart.'; \
 		bin/helm template hotspare charts/hotspare --namespace hotspare-system --kube-version $(KUBE_VERSION) $(RENDERED:%=--show-only templates/%.yaml); \
 	} > config/manager/manager.yaml
 
 .PHONY: generate
-generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, the chart, and the pages of power states and platforms.
+generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, the chart, and what pages tell of power states, platforms, fields and rights.
 	@bin/controller-gen object paths=./api/...
 	@bin/controller-gen crd:maxDescLen=300 paths=./api/... output:crd:dir=config/crd
 	@bin/controller-gen rbac:roleName=hotspare-manager paths="./internal/controller/...;./internal/install/job/..." output:rbac:dir=config/rbac
 	@$(MAKE) --no-print-directory chart
 	@go test ./internal/power -run TestThePageOfStates -update
 	@go test ./internal/cloud/cloudtest -run TestThePageOfPlatforms -update
+	@go test ./test/docs -run TestTheFieldsOfKindPages -update
+	@go test ./config -run TestThePageOfRights -update
 
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the code (gofumpt).
@@ -102,24 +121,46 @@ fmt: bin/golangci-lint ## Format the code (gofumpt).
 lint: bin/golangci-lint ## Lint the code.
 	@bin/golangci-lint run
 
+.PHONY: modules
+modules: bin/modules ## Check what is linked: checksums, licences, and vulnerabilities of a list that is here.
+	@cd tools/modules && go test ./...
+	@go mod verify
+	@bin/modules ./cmd/...
+
+# A database of vulnerabilities, as vuln.go.dev serves it: an address, or file:// and a folder.
+VULNDB ?= https://vuln.go.dev
+
+.PHONY: vulnerabilities
+vulnerabilities: bin/govulncheck ## Ask VULNDB, vuln.go.dev or a mirror of it, for vulnerabilities of what is linked.
+	@bin/govulncheck -db $(VULNDB) -scan package ./cmd/...
+
 .PHONY: verify
-verify: generate lint ## Check generated files, formatting, lint and module files.
+verify: generate lint modules ## Check generated files, formatting, lint, module files and what is linked.
 	@bin/golangci-lint fmt --diff
 	@go mod tidy -diff
-	@git diff --exit-code -- api config charts docs/power-states.md docs/platforms/README.md || { echo "generated files are stale: run 'make generate' and commit the result"; exit 1; }
+	@git diff --exit-code -- api config charts docs/power-states.md docs/platforms/README.md docs/kinds docs/operate/rights.md || { echo "generated files are stale: run 'make generate' and commit the result"; exit 1; }
 
 SYSTEMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 .PHONY: release
-release: bin/helm ## Build dist: static programs for SYSTEMS, what each is made of, the chart, checksums.
-	@rm -rf dist && mkdir -p dist
+release: ## Build dist: static programs for SYSTEMS, what each is made of, the chart, checksums.
+	@rm -rf dist
+	@$(MAKE) --no-print-directory programs
+	@$(MAKE) --no-print-directory checksums
+
+.PHONY: programs
+programs: ## Build the programs of a release for SYSTEMS, beside what is in dist already.
+	@mkdir -p dist
 	@set -e; for system in $(SYSTEMS); do for program in hotspare hotspare-manager; do \
 		to=dist/$$program-$${system/\//-}; echo "building $$to"; \
 		GOOS=$${system%/*} GOARCH=$${system#*/} $(BUILD) -trimpath -o $$to ./cmd/$$program; \
 		go run ./tools/sbom $$to $(VERSION) > $$to.cdx.json; \
 	done; done
+
+.PHONY: checksums
+checksums: bin/helm ## Add the chart and checksums to dist, and show what is there.
 	@bin/helm package charts/hotspare --app-version $(VERSION) --destination dist >/dev/null
-	@cd dist && sha256sum * > SHA256SUMS
+	@cd dist && rm -f SHA256SUMS && sha256sum * > SHA256SUMS
 	@cd dist && du -h -L --apparent-size *
 
 IMAGE          ?= hotspare.io/hotspare-manager:$(VERSION)
