@@ -2,8 +2,10 @@ package console
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -115,6 +117,35 @@ func TestALivePageIsSentWhenItHasChanged(t *testing.T) {
 	if e := f.next("stale"); !strings.Contains(e.data, "no pool dev") {
 		t.Errorf("sent %s", e.data)
 	}
+}
+
+// A server limits how long a request may take to arrive, and ends it then.
+func TestALivePageOutlivesTheLimitOfRequests(t *testing.T) {
+	r := newRig(t, newHub(t), real)
+	b := r.in("admin-token-of-the-hub")
+	ctx, end := context.WithTimeout(t.Context(), 30*time.Second)
+	req := httptest.NewRequestWithContext(ctx, http.MethodGet, r.URL+"/live?path=/", nil)
+	for name, value := range b.jar {
+		req.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	w := &limited{httptest.NewRecorder(), end, nil}
+	r.console.Handler().ServeHTTP(w, req)
+	if len(w.read) != 1 || !w.read[0].IsZero() {
+		t.Errorf("limits that were set: %v, want none, once", w.read)
+	}
+}
+
+// limited notes until when a request may be read, and ends it when that is set.
+type limited struct {
+	*httptest.ResponseRecorder
+	end  context.CancelFunc
+	read []time.Time
+}
+
+func (l *limited) SetReadDeadline(at time.Time) error {
+	l.read = append(l.read, at)
+	l.end()
+	return nil
 }
 
 func TestALivePageEndsWithTheSession(t *testing.T) {

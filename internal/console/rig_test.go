@@ -41,7 +41,8 @@ type hub struct {
 	fails   error // what it answers to who asks who they are
 }
 
-// person is a viewer without memory: what may be seen is read at once.
+// person is a viewer that remembers only what they may, as the real one does: what may be
+// seen is read at once.
 type person struct {
 	client.Client
 	hub  *hub
@@ -49,6 +50,7 @@ type person struct {
 	// may says what they may do; nil: everything.
 	may    func(see.Deed) bool
 	mu     sync.Mutex
+	told   map[see.Deed]bool
 	lost   bool
 	closed int
 	rested int
@@ -65,7 +67,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 
 // admit lets the hub know a token.
 func (h *hub) admit(name, token string, may func(see.Deed) bool) *person {
-	p := &person{hub: h, name: name, may: may}
+	p := &person{hub: h, name: name, may: may, told: map[see.Deed]bool{}}
 	p.Client = interceptor.NewClient(h.store, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return p.write(o, "create", func() error { return c.Create(ctx, o, opts...) })
@@ -124,10 +126,14 @@ func (p *person) Name() string { return p.name }
 func (p *person) May(_ context.Context, d see.Deed) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if yes, known := p.told[d]; known {
+		return yes, nil
+	}
 	if p.lost {
 		return false, see.ErrUnknown
 	}
-	return p.may == nil || p.may(d), nil
+	p.told[d] = p.may == nil || p.may(d)
+	return p.told[d], nil
 }
 
 // Sight is a reader that fails the test when it is asked for what may not be seen: the

@@ -96,6 +96,8 @@ func TestALostConnectionIsSaid(t *testing.T) {
 	p.shows("The connection to hotspare is lost")
 	p.shoot("lost")
 	p.accessible("a page that is lost")
+	p.click(".who button", "Sign out")
+	p.shows("Nothing was sent")
 	h.hotspare(t, "pool", "scale", "dev", "--size", "9")
 	w.mend()
 	p.until("it is live again", `!document.querySelector("#lost").checkVisibility() && document.querySelector("#state").checkVisibility()`)

@@ -62,6 +62,14 @@ type Tile struct {
 	Why string
 }
 
+// Doing is what a tile's cluster does, unless its part says so already.
+func (t Tile) Doing() string {
+	if t.Part == partWords[t.State] {
+		return ""
+	}
+	return strings.ToLower(t.State)
+}
+
 // A Pool is a pool with all that is in it.
 type Pool struct {
 	Namespace, Name string

@@ -72,7 +72,7 @@
     tick();
   }
 
-  let source = null, again = 0, since = null, hidden = null, heard = Date.now();
+  let source = null, again = 0, since = null, hidden = null, heard = Date.now(), gone = false, unsent = false;
 
   function clock() {
     return new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -80,7 +80,7 @@
 
   function stale(why) {
     since = since || clock();
-    const text = why + " What you see is of " + since + ".";
+    const text = (unsent ? "Nothing was sent: try again when this is gone. " : "") + why + " What you see is of " + since + ".";
     if (lost.textContent !== text) lost.textContent = text;
     lost.hidden = false;
     if (state) state.hidden = true;
@@ -89,6 +89,7 @@
   function fresh() {
     heard = Date.now();
     since = null;
+    gone = unsent = false;
     lost.hidden = true;
     if (state) state.hidden = false;
   }
@@ -108,6 +109,7 @@
     source.addEventListener("stale", (e) => { heard = Date.now(); stale(e.data + "."); });
     source.addEventListener("bye", () => { stop(); location.reload(); });
     source.onerror = () => {
+      gone = true;
       stale("The connection to hotspare is lost.");
       if (source && source.readyState === EventSource.CLOSED) {
         again = Math.min(30, again * 2 || 1);
@@ -125,9 +127,18 @@
   // every ten seconds.
   setInterval(() => {
     if (!source || Date.now() - heard < 30000) return;
+    gone = true;
     stale("hotspare does not answer.");
     follow();
   }, 5000);
+
+  // What cannot arrive is not sent: the browser would leave the page for one of its own.
+  document.addEventListener("submit", (e) => {
+    if (!gone) return;
+    e.preventDefault();
+    unsent = true;
+    stale("hotspare cannot be reached.");
+  });
 
   // A browser opens six connections to a server, so pages that nobody sees let go of
   // theirs; they only tell now and then that they are there.
