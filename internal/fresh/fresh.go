@@ -59,9 +59,9 @@ func (w *Writes[T]) Newest(cached T) T {
 	return e.obj
 }
 
-// Unseen returns the remembered objects that mine accepts and whose keys are not
-// in seen: created, but not in the cache yet.
-func (w *Writes[T]) Unseen(seen map[types.NamespacedName]bool, mine func(T) bool, now time.Time) []T {
+// Unseen returns the remembered objects that mine accepts and seen does not: created,
+// but not in the cache yet.
+func (w *Writes[T]) Unseen(seen, mine func(T) bool, now time.Time) []T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []T
@@ -69,7 +69,7 @@ func (w *Writes[T]) Unseen(seen map[types.NamespacedName]bool, mine func(T) bool
 		switch {
 		case now.Sub(e.at) > forget:
 			delete(w.written, key)
-		case !seen[key] && mine(e.obj):
+		case mine(e.obj) && !seen(e.obj):
 			out = append(out, e.obj)
 		}
 	}

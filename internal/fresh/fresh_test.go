@@ -54,7 +54,7 @@ func TestUnseen(t *testing.T) {
 	w.Note(object("a", "1", "9"), noon)
 	w.Note(object("b", "2", "10"), noon)
 	w.Note(object("c", "3", "11"), noon)
-	seen := map[types.NamespacedName]bool{{Namespace: "n", Name: "a"}: true}
+	seen := func(o *corev1.ConfigMap) bool { return o.Name == "a" }
 	mine := func(o *corev1.ConfigMap) bool { return o.Name != "c" }
 	if got := w.Unseen(seen, mine, noon.Add(time.Second)); len(got) != 1 || got[0].Name != "b" {
 		t.Errorf("got %v, want b", got)

@@ -75,6 +75,8 @@ type Reconciler struct {
 	verdicts       verdicts
 	tellings       tellings
 	reports        reports
+	readings       readings
+	queues         queues
 }
 
 // Reconcile does one pass over the pool.
@@ -82,6 +84,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s, err := r.observe(ctx, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		r.Metrics.Forget(req.NamespacedName)
+		r.readings.forget(req.NamespacedName)
+		r.queues.note(req.NamespacedName, 0)
 	}
 	if err != nil || s == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -90,6 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, r.park(ctx, s))
 	}
 	p := pool.Decide(s.snapshot)
+	r.queues.note(req.NamespacedName, p.Report.Waiting)
 	next, err := r.act(ctx, s, p)
 	return fault.Requeue(next, err)
 }
@@ -129,7 +134,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Named("clusterpool").
 		For(&hivev1.ClusterPool{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged()))).
-		Watches(&hivev1.ClusterDeployment{}, soonOrLater(poolOfCluster, given), builder.WithPredicates(factsChanged())).
+		Watches(&hivev1.ClusterDeployment{}, soonOrLater(poolOfCluster, r.unhurried), builder.WithPredicates(factsChanged())).
 		Watches(&hivev1.ClusterClaim{}, soonOrLater(poolOfClaim, known), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, finalizersChanged()))).
 		Watches(&hivev1.ClusterDeploymentCustomization{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfCustomization), builder.WithPredicates(stockChanged())).

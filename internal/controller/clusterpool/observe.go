@@ -37,6 +37,7 @@ type seen struct {
 	// evicted are recorded names that are dropped: nothing was, or will be, made under them.
 	evicted  []string
 	snapshot pool.Snapshot
+	readings *readingsOf
 }
 
 func (s *seen) key() types.NamespacedName { return client.ObjectKeyFromObject(s.pool) }
@@ -48,7 +49,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 	if err := r.Client.Get(ctx, key, &cached); err != nil {
 		return nil, err
 	}
-	s := &seen{pool: r.pools.Newest(&cached).DeepCopy()}
+	s := &seen{pool: r.pools.Newest(&cached).DeepCopy(), readings: r.readings.pool(key)}
 	if s.pool.Unreadable != "" {
 		return s, nil
 	}
@@ -85,11 +86,13 @@ func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName, s
 		return fmt.Errorf("listing clusters of pool %s: %w", key, err)
 	}
 	s.clusters, s.remembered = make(map[string]*hivev1.ClusterDeployment, len(cached)), map[string]bool{}
-	known := make(map[types.NamespacedName]bool, len(cached))
 	for _, cd := range cached {
 		cd = r.clusters.Newest(cd)
 		s.clusters[cd.Name] = cd
-		known[client.ObjectKeyFromObject(cd)] = true
+	}
+	known := func(cd *hivev1.ClusterDeployment) bool {
+		other := s.clusters[cd.Name]
+		return other != nil && other.Namespace == cd.Namespace
 	}
 	mine := func(cd *hivev1.ClusterDeployment) bool {
 		ref := cd.Spec.ClusterPoolRef
@@ -118,7 +121,7 @@ func (r *Reconciler) claimsOf(ctx context.Context, key types.NamespacedName) (ma
 func (s *seen) objects() facts.Objects {
 	return facts.Objects{
 		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing,
-		Customizations: s.customizations, Faults: s.faults,
+		Customizations: s.customizations, Faults: s.faults, Read: s.readings.read,
 	}
 }
 
@@ -127,6 +130,7 @@ func (r *Reconciler) snapshot(s *seen) (pool.Snapshot, error) {
 	if err != nil {
 		return snap, err
 	}
+	s.readings.keep(s.clusters)
 	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !facts.Fake(s.pool) {
 		snap.Settings.Room, snap.Settings.NoRoom = room(s.pool.Spec.Platform)
 	}

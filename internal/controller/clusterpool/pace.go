@@ -40,8 +40,12 @@ func (s *seen) pace(p pool.Plan, now time.Time) (most int, later time.Duration) 
 }
 
 func (s *seen) inDemand(now time.Time) bool {
-	for _, cd := range s.clusters {
-		if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.ClaimedTimestamp != nil && now.Sub(ref.ClaimedTimestamp.Time) < demand {
+	for i := range s.snapshot.Members {
+		m := &s.snapshot.Members[i]
+		if m.Claim == "" {
+			continue
+		}
+		if at := s.clusters[m.Name].Spec.ClusterPoolRef.ClaimedTimestamp; at != nil && now.Sub(at.Time) < demand {
 			return true
 		}
 	}
@@ -50,8 +54,8 @@ func (s *seen) inDemand(now time.Time) bool {
 
 // grew reports whether a cluster was made a moment ago.
 func (s *seen) grew(now time.Time) bool {
-	for _, cd := range s.clusters {
-		if now.Sub(cd.CreationTimestamp.Time) < demand {
+	for i := range s.snapshot.Members {
+		if now.Sub(s.snapshot.Members[i].Created) < demand {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 func TestPace(t *testing.T) {
@@ -40,10 +41,16 @@ func TestPace(t *testing.T) {
 			s.snapshot.Pending = make([]string, tc.pending)
 			if tc.served > 0 {
 				at := metav1.NewTime(now.Add(-tc.served))
-				s.clusters["given"] = &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{ClusterPoolRef: &hivev1.ClusterPoolReference{ClaimedTimestamp: &at}}}
+				s.clusters["given"] = &hivev1.ClusterDeployment{
+					ObjectMeta: metav1.ObjectMeta{Name: "given"},
+					Spec:       hivev1.ClusterDeploymentSpec{ClusterPoolRef: &hivev1.ClusterPoolReference{ClaimName: "x", ClaimedTimestamp: &at}},
+				}
 			}
 			if tc.made > 0 {
-				s.clusters["new"] = &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-tc.made))}}
+				s.clusters["new"] = &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "new", CreationTimestamp: metav1.NewTime(now.Add(-tc.made))}}
+			}
+			for _, cd := range s.clusters {
+				s.snapshot.Members = append(s.snapshot.Members, facts.Of(cd, now))
 			}
 			p := pool.Plan{Report: pool.Report{Waiting: tc.waiting, Count: map[pool.Phase]int{pool.Assignable: tc.assignable, pool.Installing: tc.installing}}}
 			for range tc.binds {

@@ -2,9 +2,11 @@ package clusterpool
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,16 +76,44 @@ func soonOrLater(pool handler.MapFunc, unhurried func(before, now client.Object)
 	}
 }
 
-// given is a cluster that has been given away, and whatever happens to it: no claim can get it.
-func given(before, now client.Object) bool {
+// unhurried is what happens to a cluster that no claim waits for: because none waits on
+// its pool, or because it has been given away.
+func (r *Reconciler) unhurried(before, now client.Object) bool {
 	for _, o := range []client.Object{before, now} {
 		if o != nil {
-			if ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef; ref != nil && ref.ClaimName != "" {
+			ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef
+			if ref != nil && (ref.ClaimName != "" || !r.queues.some(types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// queues are the pools on which claims waited when they were last looked at. A claim that
+// has come since then has them looked at itself.
+type queues struct {
+	mu sync.Mutex
+	on map[types.NamespacedName]bool
+}
+
+func (q *queues) note(pool types.NamespacedName, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case waiting == 0:
+		delete(q.on, pool)
+	case q.on == nil:
+		q.on = map[types.NamespacedName]bool{pool: true}
+	default:
+		q.on[pool] = true
+	}
+}
+
+func (q *queues) some(pool types.NamespacedName) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.on[pool]
 }
 
 // known is a claim that is not new.

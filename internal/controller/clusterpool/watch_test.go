@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -30,7 +31,13 @@ func TestWhatNoClaimWaitsForIsAtLeisure(t *testing.T) {
 		}
 	}
 	claim := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x"}, Spec: hivev1.ClusterClaimSpec{ClusterPoolName: "p"}}
-	clusters, claims := soonOrLater(poolOfCluster, given), soonOrLater(poolOfClaim, known)
+	r, busy := &Reconciler{}, &Reconciler{}
+	key := types.NamespacedName{Namespace: "n", Name: "p"}
+	r.queues.note(key, 1)
+	r.queues.note(types.NamespacedName{Namespace: "n", Name: "another"}, 1)
+	r.queues.note(key, 0)
+	busy.queues.note(key, 2)
+	clusters, calm, claims := soonOrLater(poolOfCluster, busy.unhurried), soonOrLater(poolOfCluster, r.unhurried), soonOrLater(poolOfClaim, known)
 	stray := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "of no pool"}}
 	for name, tc := range map[string]struct {
 		on          handler.EventHandler
@@ -41,6 +48,8 @@ func TestWhatNoClaimWaitsForIsAtLeisure(t *testing.T) {
 		"a new claim":                {on: claims, now: claim},
 		"a claim is told":            {on: claims, before: claim, now: claim, want: leisure},
 		"a claim is gone":            {on: claims, before: claim, want: leisure},
+		"no claim waits: a cluster":  {on: calm, now: cluster(""), want: leisure},
+		"no claim waits: a spare":    {on: calm, before: cluster(""), now: cluster(""), want: leisure},
 		"a new cluster":              {on: clusters, now: cluster("")},
 		"a spare runs":               {on: clusters, before: cluster(""), now: cluster("")},
 		"a spare is gone":            {on: clusters, before: cluster("")},

@@ -31,9 +31,11 @@ const (
 	// beat is how often the heap is looked at.
 	beat = 50 * time.Millisecond
 	// rush is for how long a process must be busy to count as busy, rest for how long
-	// it must not to count as calm again.
-	rush = 500 * time.Millisecond
-	rest = 5 * time.Second
+	// it must not to count as calm again. When there is enough garbage to be collected a
+	// glance is enough: what has just begun to be busy would be kept waiting.
+	rush   = 500 * time.Millisecond
+	rest   = 3 * time.Second
+	glance = 100 * time.Millisecond
 	// late is how much later the runtime would begin, as a factor: only if we were asleep.
 	late = 3
 )
@@ -97,11 +99,32 @@ func (s *state) look(b Breath, now sight) verdict {
 	switch {
 	case s.percent < before && s.percent == b.Calm:
 		return release
-	case now.heap-min(now.heap, now.live) > now.live/100*uint64(s.percent):
-		return collect
-	default:
+	case !s.enough(now):
 		return nothing
+	case s.percent == b.Calm && now.at.Sub(s.since.at) < glance:
+		return nothing // what was seen before says nothing of what has begun
+	case s.percent == b.Calm && s.fast(b, now):
+		s.percent, s.since = b.busy(now), now
+		if !s.enough(now) {
+			return nothing
+		}
 	}
+	return collect
+}
+
+// enough reports whether there is garbage enough to be collected.
+func (s *state) enough(now sight) bool {
+	return now.heap-min(now.heap, now.live) > now.live/100*uint64(s.percent)
+}
+
+// fast reports whether the process has been busy since the current span began.
+func (s *state) fast(b Breath, now sight) bool {
+	return float64(now.total-s.since.total) >= float64(b.Rate)*now.at.Sub(s.since.at).Seconds()
+}
+
+// busy is the percentage of a busy process.
+func (b Breath) busy(now sight) int {
+	return max(b.Calm, min(b.Busy, int(100*b.Extra/max(1, now.live))))
 }
 
 // breathe sets the percentage at the end of each span: rush while calm, rest while busy.
@@ -117,8 +140,8 @@ func (s *state) breathe(b Breath, now sight) {
 		return
 	}
 	s.percent = b.Calm
-	if float64(now.total-s.since.total) >= float64(b.Rate)*span.Seconds() {
-		s.percent = max(b.Calm, min(b.Busy, int(100*b.Extra/max(1, now.live))))
+	if s.fast(b, now) {
+		s.percent = b.busy(now)
 	}
 	s.since = now
 }

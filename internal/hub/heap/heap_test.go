@@ -22,9 +22,15 @@ func TestLook(t *testing.T) {
 		want    verdict
 	}{
 		"calm":                           {50, rush, 1 * mb, 10 * mb, 130 * mb, 50, nothing},
-		"calm, half of it is garbage":    {50, rush, 1 * mb, 66 * mb, 130 * mb, 50, collect},
+		"calm, half of it is garbage":    {50, rush - 1, 1 * mb, 66 * mb, 130 * mb, 50, collect},
+		"… and a span ends: one look on": {50, rush, 1 * mb, 66 * mb, 130 * mb, 50, nothing},
 		"a burst begins":                 {50, rush, 20 * mb, 66 * mb, 130 * mb, 150, nothing},
 		"a little less is none":          {50, rush, 20*mb - 1, 10 * mb, 130 * mb, 50, nothing},
+		"a burst has begun a moment ago": {50, glance, 4 * mb, 66 * mb, 130 * mb, 150, nothing},
+		"garbage made at leisure":        {50, glance, 4*mb - 1, 66 * mb, 130 * mb, 50, collect},
+		"garbage, and nobody knows":      {50, glance - 1, 900 * mb, 66 * mb, 130 * mb, 50, nothing},
+		"a burst of more than there may": {50, glance, 900 * mb, 196 * mb, 130 * mb, 150, collect},
+		"a burst in a huge heap":         {50, glance, 900 * mb, 2100 * mb, 4096 * mb, 50, collect},
 		"it is too early to tell":        {50, rush - 1, 900 * mb, 10 * mb, 130 * mb, 50, nothing},
 		"in a burst":                     {150, rest, 400 * mb, 100 * mb, 130 * mb, 150, nothing},
 		"in a burst, much is garbage":    {150, rest, 400 * mb, 196 * mb, 130 * mb, 150, collect},

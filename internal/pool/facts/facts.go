@@ -35,6 +35,8 @@ type Objects struct {
 	// Assumed are those of them that were not read: they are taken to be as they were
 	// when the pool's status was written.
 	Assumed map[string]bool
+	// Read reads a cluster as Of does, with less work; nil: Of does it.
+	Read func(cd *hivev1.ClusterDeployment, now time.Time) pool.Member
 }
 
 // Snapshot is what the pool's next steps depend on; its lists are in no order. The
@@ -47,8 +49,12 @@ func (o Objects) Snapshot(books inventory.Books, now time.Time) (pool.Snapshot, 
 	}
 	set.Inventory, set.Free = len(o.Pool.Spec.Inventory) > 0, books.Free
 	s := pool.Snapshot{Settings: set, Now: now, Members: make([]pool.Member, 0, len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
+	read := o.Read
+	if read == nil {
+		read = Of
+	}
 	for _, cd := range o.Clusters {
-		m := Of(cd, now)
+		m := read(cd, now)
 		m.Outdated, m.Displaced = books.Outdated[m.Name], books.Displaced[m.Name]
 		s.Members = append(s.Members, m)
 	}
@@ -157,6 +163,12 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 	}
 	power(&m, cd, now)
 	return m
+}
+
+// Timeless reports whether Of says the same of the cluster at any time.
+func Timeless(cd *hivev1.ClusterDeployment) bool {
+	t := cd.Status.PowerTransition
+	return t == nil || t.FinishedAt != nil || t.Deadline == nil
 }
 
 // atLeastASecond is a duration between two times that the API keeps in seconds:

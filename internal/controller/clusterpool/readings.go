@@ -1,0 +1,74 @@
+package clusterpool
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/pool/facts"
+)
+
+// readings remember what was read from the clusters of pools. Of a thousand of them a
+// few change between two passes, and to read them all again is most of what a pass costs.
+type readings struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]*readingsOf
+}
+
+// readingsOf are those of one pool, which one pass at a time uses.
+type readingsOf struct{ by map[string]reading }
+
+// reading is what was read from cd, which is not changed: another version is another object.
+type reading struct {
+	cd     *hivev1.ClusterDeployment
+	member pool.Member
+}
+
+// pool are the readings of a pool.
+func (r *readings) pool(key types.NamespacedName) *readingsOf {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil {
+		r.of = map[types.NamespacedName]*readingsOf{}
+	}
+	if r.of[key] == nil {
+		r.of[key] = &readingsOf{by: map[string]reading{}}
+	}
+	return r.of[key]
+}
+
+// forget lets go of a pool that is gone.
+func (r *readings) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, key)
+}
+
+// read is facts.Of, of those clusters only that have changed.
+func (r *readingsOf) read(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
+	if known, found := r.by[cd.Name]; found && known.cd == cd {
+		return known.member
+	}
+	m := facts.Of(cd, now)
+	if facts.Timeless(cd) {
+		r.by[cd.Name] = reading{cd, m}
+	} else {
+		delete(r.by, cd.Name)
+	}
+	return m
+}
+
+// keep lets go of clusters that are not there any more.
+func (r *readingsOf) keep(clusters map[string]*hivev1.ClusterDeployment) {
+	if len(r.by) <= len(clusters) {
+		return // those that went are as many as came, at most, and go when they are more
+	}
+	for name := range r.by {
+		if clusters[name] == nil {
+			delete(r.by, name)
+		}
+	}
+}
