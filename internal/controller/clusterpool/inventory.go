@@ -175,6 +175,27 @@ func (r *Reconciler) stillRecorded(ctx context.Context, s *seen, cluster, with s
 	return nil
 }
 
+// settleCounts makes sure, past all caches, that a cluster whose failure or success is
+// about to be counted for a customization is there. A cache that is behind may show one
+// from before the last, which was counted then.
+func (r *Reconciler) settleCounts(ctx context.Context, s *seen) error {
+	for _, name := range slices.Sorted(maps.Keys(s.books.Entries)) {
+		e, was := s.books.Entries[name], s.pool.Status.Inventory[name]
+		cd := s.clusters[e.Cluster]
+		if cd == nil || e.Failed == was.Failed && int32(e.Attempts) == was.Attempts {
+			continue
+		}
+		var live hivev1.ClusterDeployment
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cd), &live); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("looking for cluster %s: %w", cd.Name, err)
+		}
+		if live.UID != cd.UID {
+			return fault.New(fault.Conflict, fmt.Errorf("cluster %s, which had customization %s, is gone", cd.Name, name))
+		}
+	}
+	return nil
+}
+
 // settleDisplaced leaves among the displaced clusters those that certainly are. A cache
 // of customizations that is behind shows a new cluster's as held by the one before; were
 // it believed, another cluster would be made in its place.

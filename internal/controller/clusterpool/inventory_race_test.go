@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/inventory/lease"
 )
@@ -110,6 +111,58 @@ func TestAClusterThatOnlySeemsDisplacedIsNotReplaced(t *testing.T) {
 	}
 	s.want("clusters", s.clusters(), "p-00001 of a as one.example.com")
 	s.want("who has b", s.holder(b), "")
+}
+
+// A cache that is behind shows a cluster that failed and was counted before the one that
+// failed last: it is not counted again. Nor does one that was installed forgive anything.
+func TestAClusterThatIsGoneIsNotCounted(t *testing.T) {
+	for name, ghost := range map[string]func(*hivev1.ClusterDeployment){
+		"failed": func(cd *hivev1.ClusterDeployment) {
+			condition.Set(&cd.Status.Conditions, hivev1.ClusterProvisionStopped, "True", "InstallAttemptsLimitReached", "", noon)
+		},
+		"installed": func(cd *hivev1.ClusterDeployment) { cd.Spec.Installed = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t, listing(1, "a"), named("a", "one"))
+			s.keep("p", 2)
+			cd := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "p-00001", Name: "p-00001"}}
+			s.get(cd)
+			shown := cd.DeepCopy()
+			shown.Namespace, shown.Name, shown.UID = "p-00000", "p-00000", "of one from before"
+			ghost(shown)
+			if err := s.Delete(t.Context(), cd); err != nil {
+				t.Fatal(err)
+			}
+			p := listing(0, "a")
+			s.get(p)
+			e := p.Status.Inventory["a"]
+			e.Attempts, e.Failed = 1, "p-00001"
+			p.Status.Inventory["a"], p.Status.Pending = e, nil
+			if err := s.Status().Update(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			before := s.entries("p")
+			next := nextPools(s, &haunted{Client: s.Client, ghost: shown})
+			if _, err := next.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)}); err != nil {
+				t.Fatal(err)
+			}
+			s.want("the books", s.entries("p"), before)
+		})
+	}
+}
+
+// haunted is a cache that shows a cluster which is gone, and no other.
+type haunted struct {
+	client.Client
+	ghost *hivev1.ClusterDeployment
+}
+
+func (h *haunted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if l, ok := list.(*hivev1.ClusterDeploymentList); ok {
+		l.Items = []hivev1.ClusterDeployment{*h.ghost.DeepCopy()}
+		return nil
+	}
+	return h.Client.List(ctx, list, opts...)
 }
 
 // The customization of a recorded name was taken off the list, and does not apply any

@@ -73,6 +73,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 	if s.books, err = s.objects().Books(); err != nil {
 		return nil, err
 	}
+	if err = r.settleCounts(ctx, s); err != nil {
+		return nil, err
+	}
 	if err = r.settleDisplaced(ctx, s); err != nil {
 		return nil, err
 	}
