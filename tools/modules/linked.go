@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func gather(in io.Reader, found map[string]*module) error {
 
 // golang runs the go command as for another system.
 func golang(system string, args ...string) ([]byte, error) {
-	cmd := exec.Command("go", args...)
+	cmd := exec.CommandContext(context.Background(), "go", args...) // who is tired of it ends both
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if system != "" {
 		cmd.Env = append(cmd.Env, "GOOS="+system)

@@ -17,7 +17,7 @@ import (
 
 // Patience is how long the suite waits for what must happen, with a Cloud that
 // has no clock to step.
-const Patience = 30 * time.Second
+const Patience = 2 * time.Minute
 
 // steps is how often a stepped clock is stepped until patience is over.
 const steps = 1000
