@@ -14,6 +14,10 @@ import (
 // Overview is what there is, in the numbers that matter.
 type Overview struct {
 	Pools []Pool
+	// Cards are the pools that have a card: of many those first that want something. More
+	// is how many have none.
+	Cards []Pool
+	More  int
 	// Wanted is how many spare clusters all pools should have, Ready how many can be
 	// claimed at once.
 	Wanted, Ready int
@@ -51,6 +55,7 @@ func NewOverview(s Scene, regions []v1alpha1.FleetRegion, events []corev1.Event,
 			o.Broken++
 		}
 	}
+	o.Cards, o.More = cards(o.Pools)
 	o.countClaims(s.Claims, now)
 	for i := range regions {
 		if slices.ContainsFunc(regions[i].Status.InstanceTypes, creates) {
@@ -68,6 +73,32 @@ func NewOverview(s Scene, regions []v1alpha1.FleetRegion, events []corev1.Event,
 
 // latest is how many events an overview shows.
 const latest = 12
+
+// mostCards is how many pools an overview shows.
+const mostCards = 12
+
+// cards leaves out pools that are too many, and none that want something before others.
+func cards(pools []Pool) (shown []Pool, more int) {
+	if len(pools) <= mostCards {
+		return pools, 0
+	}
+	shown = slices.Clone(pools)
+	slices.SortStableFunc(shown, func(a, b Pool) int { return b.wants() - a.wants() })
+	return shown[:mostCards], len(pools) - mostCards
+}
+
+// wants is how much a pool wants to be looked at.
+func (p *Pool) wants() int {
+	broken := slices.ContainsFunc(p.Counts, func(c Count) bool { return c.What == partWords[standing.Failed] })
+	switch {
+	case p.Waiting > 0:
+		return 2
+	case broken || len(p.Troubles) > 0:
+		return 1
+	default:
+		return 0
+	}
+}
 
 func creates(t v1alpha1.RegionTypeStatus) bool {
 	return t.Decision != nil && t.Decision.Action == "Create"

@@ -353,3 +353,30 @@ func TestMomentsSayHowFarAwayTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// Of many pools an overview shows those that want something, then the others in turn.
+func TestAnOverviewOfManyPools(t *testing.T) {
+	var s page.Scene
+	for i := range 12 {
+		s.Pools = append(s.Pools, pool(fmt.Sprintf("p%02d", i), 1, 1))
+	}
+	if o := page.NewOverview(s, nil, nil, now); len(o.Cards) != 12 || o.More != 0 {
+		t.Errorf("of 12 pools %d are shown, and %d more", len(o.Cards), o.More)
+	}
+	s.Pools = append(s.Pools,
+		pool("x-missing", 1, 1, is(hivev1.PoolMissingDependencies, corev1.ConditionTrue, "X", "No image set.")),
+		pool("y-waits", 1, 1), pool("z", 1, 1), pool("z-broken", 1, 1))
+	s.Claims = []hivev1.ClusterClaim{claim("c", "y-waits", time.Minute)}
+	broken := cluster("b", "stopped", time.Hour)
+	broken.Spec.ClusterPoolRef.PoolName = "z-broken"
+	s.Clusters = []hivev1.ClusterDeployment{broken}
+	o := page.NewOverview(s, nil, nil, now)
+	var got []string
+	for _, p := range o.Cards {
+		got = append(got, p.Name)
+	}
+	want := "y-waits x-missing z-broken p00 p01 p02 p03 p04 p05 p06 p07 p08"
+	if strings.Join(got, " ") != want || o.More != 4 || len(o.Pools) != 16 {
+		t.Errorf("got %v and %d more\nwant %s and 4", got, o.More, want)
+	}
+}
