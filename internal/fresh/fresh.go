@@ -59,6 +59,16 @@ func (w *Writes[T]) Newest(cached T) T {
 	return e.obj
 }
 
+// Forget no longer remembers obj, which is gone.
+func (w *Writes[T]) Forget(obj T) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := client.ObjectKeyFromObject(obj)
+	if e, ok := w.written[key]; ok && e.obj.GetUID() == obj.GetUID() {
+		delete(w.written, key)
+	}
+}
+
 // Unseen returns the remembered objects that mine accepts and seen does not: created,
 // but not in the cache yet.
 func (w *Writes[T]) Unseen(seen, mine func(T) bool, now time.Time) []T {

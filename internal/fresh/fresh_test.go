@@ -49,6 +49,20 @@ func TestWhatTheCacheHasSeenIsForgotten(t *testing.T) {
 	}
 }
 
+func TestForget(t *testing.T) {
+	var w fresh.Writes[*corev1.ConfigMap]
+	w.Note(object("a", "1", "9"), noon)
+	w.Forget(object("a", "2", "9"))
+	w.Forget(object("b", "1", "9"))
+	if got := w.Newest(object("a", "1", "8")); got.ResourceVersion != "9" {
+		t.Error("another object was meant")
+	}
+	w.Forget(object("a", "1", "7"))
+	if got := w.Newest(object("a", "1", "8")); got.ResourceVersion != "8" {
+		t.Error("it is still remembered")
+	}
+}
+
 func TestUnseen(t *testing.T) {
 	var w fresh.Writes[*corev1.ConfigMap]
 	w.Note(object("a", "1", "9"), noon)

@@ -104,6 +104,8 @@ func TestALostConnectionIsSaid(t *testing.T) {
 	p.shows("9 spare")
 	h.hotspare(t, "pool", "scale", "dev", "--size", "8")
 	p.shows("8 spare")
+	p.submit(".who button", "Sign out")
+	p.until("one is out", `location.pathname === "/signin"`)
 }
 
 // A hub that is started again has forgotten who was in: they are asked, and led back.

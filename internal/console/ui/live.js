@@ -72,7 +72,7 @@
     tick();
   }
 
-  let source = null, again = 0, since = null, hidden = null, heard = Date.now(), gone = false, unsent = false;
+  let source = null, again = 0, since = null, hidden = null, retry = null, heard = Date.now(), gone = false, unsent = false;
 
   function clock() {
     return new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -113,12 +113,13 @@
       stale("The connection to hotspare is lost.");
       if (source && source.readyState === EventSource.CLOSED) {
         again = Math.min(30, again * 2 || 1);
-        setTimeout(follow, again * 1000);
+        retry = setTimeout(follow, again * 1000);
       }
     };
   }
 
   function stop() {
+    clearTimeout(retry);
     if (source) source.close();
     source = null;
   }
@@ -133,11 +134,24 @@
   }, 5000);
 
   // What cannot arrive is not sent: the browser would leave the page for one of its own.
+  // That nothing is heard is no proof of it, so hotspare is asked first.
+  let asking = false, sure = false;
   document.addEventListener("submit", (e) => {
-    if (!gone) return;
+    if (!gone || sure) {
+      sure = false;
+      return;
+    }
     e.preventDefault();
-    unsent = true;
-    stale("hotspare cannot be reached.");
+    if (asking) return;
+    asking = true;
+    const form = e.target, by = e.submitter;
+    fetch("/alive", { cache: "no-store", signal: AbortSignal.timeout(3000) }).then(() => {
+      sure = true;
+      form.requestSubmit(by);
+    }, () => {
+      unsent = true;
+      stale("hotspare cannot be reached.");
+    }).finally(() => { asking = false; });
   });
 
   // A browser opens six connections to a server, so pages that nobody sees let go of
@@ -155,5 +169,5 @@
   });
   addEventListener("pagehide", stop);
   addEventListener("pageshow", (e) => { if (e.persisted) follow(); });
-  follow();
+  if (!document.hidden) follow(); // else when somebody looks
 })();

@@ -87,9 +87,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.readings.forget(req.NamespacedName)
 		r.queues.note(req.NamespacedName, 0)
 	}
-	if fault.Of(err) == fault.Conflict {
-		return fault.Requeue(0, err) // the caches are behind
-	}
 	if err != nil || s == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

@@ -175,22 +175,43 @@ func (r *Reconciler) stillRecorded(ctx context.Context, s *seen, cluster, with s
 	return nil
 }
 
-// settleCounts makes sure, past all caches, that a cluster whose failure or success is
-// about to be counted for a customization is there. A cache that is behind may show one
-// from before the last, which was counted then.
-func (r *Reconciler) settleCounts(ctx context.Context, s *seen) error {
-	for _, name := range slices.Sorted(maps.Keys(s.books.Entries)) {
-		e, was := s.books.Entries[name], s.pool.Status.Inventory[name]
-		cd := s.clusters[e.Cluster]
-		if cd == nil || e.Failed == was.Failed && int32(e.Attempts) == was.Attempts {
-			continue
+// bookkeep makes the books. It makes sure, past all caches, that a cluster whose failure or
+// success is about to be counted for a customization is there: a cache that is behind may
+// show one from before the last, which was counted then. One that is gone is seen no more.
+func (r *Reconciler) bookkeep(ctx context.Context, s *seen) error {
+	for sure := map[string]bool{}; ; {
+		var err error
+		if s.books, err = s.objects().Books(); err != nil {
+			return err
+		}
+		cd := s.counted(sure)
+		if cd == nil {
+			return nil
 		}
 		var live hivev1.ClusterDeployment
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cd), &live); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("looking for cluster %s: %w", cd.Name, err)
 		}
-		if live.UID != cd.UID {
-			return fault.New(fault.Conflict, fmt.Errorf("cluster %s, which had customization %s, is gone", cd.Name, name))
+		if live.UID == cd.UID {
+			sure[cd.Name] = true
+			continue
+		}
+		r.clusters.Forget(cd)
+		delete(s.clusters, cd.Name)
+		delete(s.remembered, cd.Name)
+	}
+}
+
+// counted is a cluster whose failure or success the books count, and the pool has not
+// counted yet; nil when there is none but those that are sure to be there.
+func (s *seen) counted(sure map[string]bool) *hivev1.ClusterDeployment {
+	for _, name := range slices.Sorted(maps.Keys(s.books.Entries)) {
+		e, was := s.books.Entries[name], s.pool.Status.Inventory[name]
+		if e.Failed == was.Failed && (int32(e.Attempts) == was.Attempts || e.Failed == "" && was.Attempts == 0) || sure[e.Cluster] {
+			continue
+		}
+		if cd := s.clusters[e.Cluster]; cd != nil {
+			return cd
 		}
 	}
 	return nil

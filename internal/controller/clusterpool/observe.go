@@ -70,10 +70,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 	if err = r.try(ctx, s); err != nil {
 		return nil, err
 	}
-	if s.books, err = s.objects().Books(); err != nil {
-		return nil, err
-	}
-	if err = r.settleCounts(ctx, s); err != nil {
+	if err = r.bookkeep(ctx, s); err != nil {
 		return nil, err
 	}
 	if err = r.settleDisplaced(ctx, s); err != nil {

@@ -31,11 +31,12 @@ const (
 	// beat is how often the heap is looked at.
 	beat = 50 * time.Millisecond
 	// rush is for how long a process must be busy to count as busy, rest for how long
-	// it must not to count as calm again. When there is enough garbage to be collected a
-	// glance is enough: what has just begun to be busy would be kept waiting.
-	rush   = 500 * time.Millisecond
-	rest   = 3 * time.Second
-	glance = 100 * time.Millisecond
+	// it must not to count as calm again. When there is enough garbage to be collected the
+	// last looks are enough: what has just begun to be busy would be kept waiting.
+	rush = 500 * time.Millisecond
+	rest = 3 * time.Second
+	// glances are how many looks back that is.
+	glances = 2
 	// late is how much later the runtime would begin, as a factor: only if we were asleep.
 	late = 3
 )
@@ -90,21 +91,25 @@ type state struct {
 	percent int
 	// since is what was seen when the current span began.
 	since sight
+	// last is what was seen at the last looks, the oldest first.
+	last [glances]sight
+	// spurt is set while a process counts as busy for a glance only.
+	spurt bool
 }
 
 // look judges what is seen now.
 func (s *state) look(b Breath, now sight) verdict {
-	before := s.percent
+	before, spurt, ago := s.percent, s.spurt, s.last[0]
+	copy(s.last[:], s.last[1:])
+	s.last[glances-1] = now
 	s.breathe(b, now)
 	switch {
-	case s.percent < before && s.percent == b.Calm:
+	case s.percent < before && s.percent == b.Calm && !spurt:
 		return release
 	case !s.enough(now):
 		return nothing
-	case s.percent == b.Calm && now.at.Sub(s.since.at) < glance:
-		return nothing // what was seen before says nothing of what has begun
-	case s.percent == b.Calm && s.fast(b, now):
-		s.percent, s.since = b.busy(now), now
+	case s.percent == b.Calm && !ago.at.IsZero() && b.fast(ago, now):
+		s.percent, s.since, s.spurt = b.busy(now), now, true
 		if !s.enough(now) {
 			return nothing
 		}
@@ -117,9 +122,9 @@ func (s *state) enough(now sight) bool {
 	return now.heap-min(now.heap, now.live) > now.live/100*uint64(s.percent)
 }
 
-// fast reports whether the process has been busy since the current span began.
-func (s *state) fast(b Breath, now sight) bool {
-	return float64(now.total-s.since.total) >= float64(b.Rate)*now.at.Sub(s.since.at).Seconds()
+// fast reports whether a process was busy between two looks.
+func (b Breath) fast(from, to sight) bool {
+	return float64(to.total-from.total) >= float64(b.Rate)*to.at.Sub(from.at).Seconds()
 }
 
 // busy is the percentage of a busy process.
@@ -139,8 +144,8 @@ func (s *state) breathe(b Breath, now sight) {
 	if span < least || s.since == now {
 		return
 	}
-	s.percent = b.Calm
-	if s.fast(b, now) {
+	s.percent, s.spurt = b.Calm, false
+	if b.fast(s.since, now) {
 		s.percent = b.busy(now)
 	}
 	s.since = now
