@@ -137,8 +137,9 @@ func TestTheConsoleShowsWhatWaits(t *testing.T) {
 	if first.Annotations[creator] != "YWxpY2U=" {
 		t.Errorf("the page does not find who made it: %v", first.Annotations)
 	}
+	h.conditioned(t, pool, hivev1.PoolCapacityAvailable, corev1.ConditionFalse) // claims are told first
 	types := map[string]bool{}
-	for _, c := range get(t, h, pool).Status.Conditions {
+	for _, c := range pool.Status.Conditions {
 		types[c.Type] = true
 	}
 	for _, typ := range []string{"MissingDependencies", "CapacityAvailable", "AllClustersCurrent", "InventoryValid", "DeletionPossible"} {
