@@ -131,7 +131,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, events bool) {
 	defer func() { a.mu.Lock(); a.watches--; a.mu.Unlock() }()
 	w.WriteHeader(http.StatusOK)
 	if err := http.NewResponseController(w).Flush(); err != nil {
-		a.Error(err)
+		return // the client has gone meanwhile
 	}
 	select { // the watch ends with a change, and the client lists again
 	case <-r.Context().Done():
