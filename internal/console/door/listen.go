@@ -4,31 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"hotspare.io/hotspare/internal/loopback"
 )
 
-// off tells the addresses that have no console served.
-func off(address string) bool { return address == "" || address == "0" }
+var flag = loopback.Flag{
+	Name: "--console-address", Example: "127.0.0.1:9080", What: "console", Why: "where others could read what passes",
+}
 
 // CheckAddress says what is wrong with the address of a console that is served by plain
 // http. It must be a loopback address; "" and "0" serve none.
-func CheckAddress(address string) error {
-	if off(address) {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("--console-address %q is no address: give a loopback address with a port, such as 127.0.0.1:9080, or 0 for no console", address)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--console-address %q could be reached from elsewhere, where others could read what passes: "+
-			"give a loopback address, such as 127.0.0.1:9080", address)
-	}
-	return nil
-}
+func CheckAddress(address string) error { return flag.Check(address) }
 
 // A Stand is where a console is served on this computer, until Close.
 type Stand struct {
@@ -48,18 +36,19 @@ func Listen(dir, address string) (*Stand, error) {
 	if err := forgetLink(dir); err != nil {
 		return nil, err
 	}
-	if off(address) {
+	if loopback.Off(address) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("forgetting where the console was: %w", err)
 		}
 		return nil, nil
 	}
-	l, err := listenAgain(path, address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is taken by another program: stop that program, or choose another with --console-address", address)
-	}
+	last, err := Read(path)
 	if err != nil {
-		return nil, fmt.Errorf("listening for browsers: %w", err)
+		last = Plate{} // nobody knows where it was
+	}
+	l, err := flag.Listen(address, last.URL)
+	if err != nil {
+		return nil, err
 	}
 	s := &Stand{Listener: l, Plate: Plate{URL: "http://" + l.Addr().String() + "/", Key: NewKey()}, path: path}
 	if err := s.Plate.Write(path); err != nil {
@@ -76,33 +65,6 @@ func forgetLink(dir string) error {
 		return fmt.Errorf("removing an old link to the console: %w", err)
 	}
 	return nil
-}
-
-// listenAgain prefers where it was last time, if the port is left open, unless somebody
-// else is there now.
-func listenAgain(path, address string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err == nil && port == "0" {
-		if last := lastPort(path); last != "" {
-			if l, err := net.Listen("tcp", net.JoinHostPort(host, last)); err == nil {
-				return l, nil
-			}
-		}
-	}
-	return net.Listen("tcp", address)
-}
-
-// lastPort is that of last time; "" when nobody knows.
-func lastPort(path string) string {
-	last, err := Read(path)
-	if err != nil {
-		return ""
-	}
-	u, err := url.Parse(last.URL)
-	if err != nil {
-		return ""
-	}
-	return u.Port()
 }
 
 // Port is the one listened on.
