@@ -37,6 +37,10 @@ const (
 	rest = 3 * time.Second
 	// glances are how many looks back that is.
 	glances = 2
+	// fallow is for how long memory must not be used to be given back, and worth how much
+	// of it there must be: whoever takes it again pays for each page of it.
+	fallow = time.Minute
+	worth  = 64 << 20
 	// late is how much later the runtime would begin, as a factor: only if we were asleep.
 	late = 3
 )
@@ -66,14 +70,17 @@ func (b Breath) Start() {
 type sight struct {
 	at time.Time
 	// total is all that was ever allocated, heap what is in use or garbage, live what
-	// the last collection found to be in use.
-	total, heap, live uint64
+	// the last collection found to be in use, free what is neither and was not given back.
+	total, heap, live, free uint64
 }
 
 func see(now time.Time) sight {
-	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	s := []metrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+	}
 	metrics.Read(s)
-	return sight{now, s[0].Value.Uint64(), s[1].Value.Uint64(), s[2].Value.Uint64()}
+	return sight{now, s[0].Value.Uint64(), s[1].Value.Uint64(), s[2].Value.Uint64(), s[3].Value.Uint64()}
 }
 
 type verdict int
@@ -93,33 +100,51 @@ type state struct {
 	since sight
 	// last is what was seen at the last looks, the oldest first.
 	last [glances]sight
-	// spurt is set while a process counts as busy for a glance only.
-	spurt bool
+	// spare is the least that was free since then.
+	spare uint64
+	then  time.Time
 }
 
 // look judges what is seen now.
 func (s *state) look(b Breath, now sight) verdict {
-	before, spurt, ago := s.percent, s.spurt, s.last[0]
+	before, ago := s.percent, s.last[0]
 	copy(s.last[:], s.last[1:])
 	s.last[glances-1] = now
 	s.breathe(b, now)
+	unused := s.unused(now)
 	switch {
-	case s.percent < before && s.percent == b.Calm && !spurt:
+	case s.percent == b.Calm && unused >= worth:
 		return release
-	case !s.enough(now):
+	case s.percent < before && s.percent == b.Calm && garbage(now, b.Calm/2):
+		return collect // so that the next burst does not begin with the garbage of this one
+	case !garbage(now, s.percent):
 		return nothing
 	case s.percent == b.Calm && !ago.at.IsZero() && b.fast(ago, now):
-		s.percent, s.since, s.spurt = b.busy(now), now, true
-		if !s.enough(now) {
+		s.percent, s.since = b.busy(now), now
+		if !garbage(now, s.percent) {
 			return nothing
 		}
 	}
 	return collect
 }
 
-// enough reports whether there is garbage enough to be collected.
-func (s *state) enough(now sight) bool {
-	return now.heap-min(now.heap, now.live) > now.live/100*uint64(s.percent)
+// unused is how much memory has been free for all of a span that ends now; none when none ends.
+func (s *state) unused(now sight) uint64 {
+	if s.then.IsZero() {
+		s.then, s.spare = now.at, now.free
+	}
+	s.spare = min(s.spare, now.free)
+	if now.at.Sub(s.then) < fallow {
+		return 0
+	}
+	unused := s.spare
+	s.then, s.spare = now.at, now.free
+	return unused
+}
+
+// garbage reports whether there is more of it than so many percent of what is in use.
+func garbage(now sight, percent int) bool {
+	return now.heap-min(now.heap, now.live) > now.live/100*uint64(percent)
 }
 
 // fast reports whether a process was busy between two looks.
@@ -144,7 +169,7 @@ func (s *state) breathe(b Breath, now sight) {
 	if span < least || s.since == now {
 		return
 	}
-	s.percent, s.spurt = b.Calm, false
+	s.percent = b.Calm
 	if b.fast(s.since, now) {
 		s.percent = b.busy(now)
 	}

@@ -29,7 +29,8 @@ func TestLook(t *testing.T) {
 		"in a burst":                     {150, rest, 400 * mb, 100 * mb, 130 * mb, 150, nothing},
 		"in a burst, much is garbage":    {150, rest, 400 * mb, 196 * mb, 130 * mb, 150, collect},
 		"a pause in a burst":             {150, rest - 1, 0, 10 * mb, 130 * mb, 150, nothing},
-		"a burst ends":                   {150, rest, 100 * mb, 100 * mb, 130 * mb, 50, release},
+		"a burst ends":                   {150, rest, 100 * mb, 40 * mb, 130 * mb, 50, collect},
+		"… and left little":              {150, rest, 100 * mb, 30 * mb, 130 * mb, 50, nothing},
 		"a bigger heap grows no further": {50, rush, 200 * mb, 299 * mb, 300 * mb, 100, nothing},
 		"… and is collected":             {100, rest, 900 * mb, 301 * mb, 300 * mb, 100, collect},
 		"a huge one grows as when calm":  {50, rush, 200 * mb, 301 * mb, 4096 * mb, 50, nothing},
@@ -47,7 +48,7 @@ func TestLook(t *testing.T) {
 }
 
 // What is due to be collected is not while much has been allocated at the last looks,
-// whatever was before; and such a spurt has nothing given back.
+// whatever was before.
 func TestASpurt(t *testing.T) {
 	b := Breath{Calm: 50, Busy: 150, Rate: 40 * mb, Extra: 300 * mb}
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -69,7 +70,7 @@ func TestASpurt(t *testing.T) {
 		"in a huge heap":                   {[]look{{beat, 0, 4096 * mb, 2000 * mb}, {beat, 0, 4096 * mb, 2000 * mb}, {beat, 140 * mb, 4096 * mb, 2140 * mb}}, 50, collect},
 		"calm after a spurt: no more":      {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rest, 0, 130 * mb, 10 * mb}}, 50, nothing},
 		"… but what is due":                {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rest, 0, 130 * mb, 70 * mb}}, 50, collect},
-		"a spurt that went on, then ended": {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rest, 300 * mb, 130 * mb, 70 * mb}, {rest, 0, 130 * mb, 70 * mb}}, 50, release},
+		"a spurt that went on, then ended": {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rest, 300 * mb, 130 * mb, 70 * mb}, {rest, 0, 130 * mb, 40 * mb}}, 50, collect},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, at, total, got := state{percent: b.Calm}, start, uint64(7), nothing
@@ -79,6 +80,41 @@ func TestASpurt(t *testing.T) {
 			}
 			if got != tc.want || s.percent != tc.percent {
 				t.Errorf("%d at %d%%, want %d at %d%%", got, s.percent, tc.want, tc.percent)
+			}
+		})
+	}
+}
+
+// Memory is given back when it has been free for a minute, all of it, and nobody is busy.
+func TestUnusedMemory(t *testing.T) {
+	const half = fallow / 2
+	type look struct {
+		after time.Duration
+		bytes uint64 // allocated since the look before
+		free  uint64
+	}
+	for name, tc := range map[string]struct {
+		looks []look
+		want  verdict
+	}{
+		"free for a minute":             {[]look{{0, 0, 700 * mb}, {half, 0, 800 * mb}, {half, 0, 700 * mb}}, release},
+		"not yet":                       {[]look{{0, 0, 700 * mb}, {half, 0, 700 * mb}, {half - 1, 0, 700 * mb}}, nothing},
+		"little":                        {[]look{{0, 0, worth - 1}, {half, 0, worth - 1}, {half, 0, worth - 1}}, nothing},
+		"used in between":               {[]look{{0, 0, 700 * mb}, {half, 0, mb}, {half, 0, 700 * mb}}, nothing},
+		"… and not any more":            {[]look{{0, 0, mb}, {fallow, 0, 700 * mb}, {half, 0, 700 * mb}, {half, 0, 700 * mb}}, release},
+		"busy":                          {[]look{{0, 0, 700 * mb}, {half, 6000 * mb, 700 * mb}, {half, 6000 * mb, 700 * mb}}, nothing},
+		"given back, and again a while": {[]look{{0, 0, 700 * mb}, {fallow, 0, 700 * mb}, {half, 0, 700 * mb}}, nothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := Breath{Calm: 50, Busy: 150, Rate: 40 * mb, Extra: 300 * mb}
+			s, got := state{percent: b.Calm}, nothing
+			now := sight{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), total: 7, heap: 140 * mb, live: 130 * mb}
+			for _, l := range tc.looks {
+				now.at, now.total, now.free = now.at.Add(l.after), now.total+l.bytes, l.free
+				got = s.look(b, now)
+			}
+			if got != tc.want {
+				t.Errorf("%d, want %d", got, tc.want)
 			}
 		})
 	}
