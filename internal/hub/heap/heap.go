@@ -31,10 +31,11 @@ const (
 	// beat is how often the heap is looked at.
 	beat = 50 * time.Millisecond
 	// rush is for how long a process must be busy to count as busy, rest for how long
-	// it must not to count as calm again. When there is enough garbage to be collected the
-	// last looks are enough: what has just begun to be busy would be kept waiting.
+	// it must not to count as calm again: a burst that follows should not meet with the
+	// collection that comes then. When there is enough garbage to be collected the last
+	// looks are enough: what has just begun to be busy would be kept waiting.
 	rush = 500 * time.Millisecond
-	rest = 3 * time.Second
+	rest = 2 * time.Second
 	// glances are how many looks back that is.
 	glances = 2
 	// fallow is for how long memory must not be used to be given back, and worth how much
@@ -96,8 +97,10 @@ const (
 type state struct {
 	// percent is by how much the heap may grow now.
 	percent int
-	// since is what was seen when the current span began.
+	// since is what was seen when the current span began, hot when the last one ended
+	// in which the process was busy.
 	since sight
+	hot   time.Time
 	// last is what was seen at the last looks, the oldest first.
 	last [glances]sight
 	// spare is the least that was free since then.
@@ -120,7 +123,7 @@ func (s *state) look(b Breath, now sight) verdict {
 	case !garbage(now, s.percent):
 		return nothing
 	case s.percent == b.Calm && !ago.at.IsZero() && b.fast(ago, now):
-		s.percent, s.since = b.busy(now), now
+		s.percent, s.since, s.hot = b.busy(now), now, now.at
 		if !garbage(now, s.percent) {
 			return nothing
 		}
@@ -157,21 +160,19 @@ func (b Breath) busy(now sight) int {
 	return max(b.Calm, min(b.Busy, int(100*b.Extra/max(1, now.live))))
 }
 
-// breathe sets the percentage at the end of each span: rush while calm, rest while busy.
+// breathe sets the percentage at the end of each span of a rush.
 func (s *state) breathe(b Breath, now sight) {
-	span, least := now.at.Sub(s.since.at), rest
-	if s.percent == b.Calm {
-		least = rush
-	}
 	if s.since.at.IsZero() {
 		s.since = now
 	}
-	if span < least || s.since == now {
+	if now.at.Sub(s.since.at) < rush {
 		return
 	}
-	s.percent = b.Calm
-	if b.fast(s.since, now) {
-		s.percent = b.busy(now)
+	switch {
+	case b.fast(s.since, now):
+		s.percent, s.hot = b.busy(now), now.at
+	case now.at.Sub(s.hot) >= rest:
+		s.percent = b.Calm
 	}
 	s.since = now
 }

@@ -14,6 +14,7 @@ func TestLook(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		before  int
+		hot     time.Duration // how long before the span it was busy
 		span    time.Duration
 		bytes   uint64 // allocated in the span
 		garbage uint64
@@ -21,24 +22,25 @@ func TestLook(t *testing.T) {
 		percent int
 		want    verdict
 	}{
-		"calm":                           {50, rush, 1 * mb, 10 * mb, 130 * mb, 50, nothing},
-		"calm, half of it is garbage":    {50, rush, 1 * mb, 66 * mb, 130 * mb, 50, collect},
-		"a burst begins":                 {50, rush, 20 * mb, 66 * mb, 130 * mb, 150, nothing},
-		"a little less is none":          {50, rush, 20*mb - 1, 10 * mb, 130 * mb, 50, nothing},
-		"it is too early to tell":        {50, rush - 1, 900 * mb, 10 * mb, 130 * mb, 50, nothing},
-		"in a burst":                     {150, rest, 400 * mb, 100 * mb, 130 * mb, 150, nothing},
-		"in a burst, much is garbage":    {150, rest, 400 * mb, 196 * mb, 130 * mb, 150, collect},
-		"a pause in a burst":             {150, rest - 1, 0, 10 * mb, 130 * mb, 150, nothing},
-		"a burst ends":                   {150, rest, 100 * mb, 40 * mb, 130 * mb, 50, collect},
-		"… and left little":              {150, rest, 100 * mb, 30 * mb, 130 * mb, 50, nothing},
-		"a bigger heap grows no further": {50, rush, 200 * mb, 299 * mb, 300 * mb, 100, nothing},
-		"… and is collected":             {100, rest, 900 * mb, 301 * mb, 300 * mb, 100, collect},
-		"a huge one grows as when calm":  {50, rush, 200 * mb, 301 * mb, 4096 * mb, 50, nothing},
-		"none is in use":                 {50, rush, 200 * mb, 0, 0, 150, nothing},
-		"less than was in use":           {50, rush, 1 * mb, 0, 130 * mb, 50, nothing},
+		"calm":                           {50, 0, rush, 1 * mb, 10 * mb, 130 * mb, 50, nothing},
+		"calm, half of it is garbage":    {50, 0, rush, 1 * mb, 66 * mb, 130 * mb, 50, collect},
+		"a burst begins":                 {50, 0, rush, 20 * mb, 66 * mb, 130 * mb, 150, nothing},
+		"a little less is none":          {50, 0, rush, 20*mb - 1, 10 * mb, 130 * mb, 50, nothing},
+		"it is too early to tell":        {50, 0, rush - 1, 900 * mb, 10 * mb, 130 * mb, 50, nothing},
+		"in a burst":                     {150, 0, rush, 70 * mb, 100 * mb, 130 * mb, 150, nothing},
+		"in a burst, much is garbage":    {150, 0, rush, 70 * mb, 196 * mb, 130 * mb, 150, collect},
+		"a pause in a burst":             {150, rest - rush - 1, rush, 0, 100 * mb, 130 * mb, 150, nothing},
+		"a burst ends":                   {150, rest - rush, rush, 10 * mb, 40 * mb, 130 * mb, 50, collect},
+		"… and left little":              {150, rest - rush, rush, 10 * mb, 30 * mb, 130 * mb, 50, nothing},
+		"a burst goes on after a pause":  {150, rest, rush, 20 * mb, 40 * mb, 130 * mb, 150, nothing},
+		"a bigger heap grows no further": {50, 0, rush, 200 * mb, 299 * mb, 300 * mb, 100, nothing},
+		"… and is collected":             {100, 0, rush, 200 * mb, 301 * mb, 300 * mb, 100, collect},
+		"a huge one grows as when calm":  {50, 0, rush, 200 * mb, 301 * mb, 4096 * mb, 50, nothing},
+		"none is in use":                 {50, 0, rush, 200 * mb, 0, 0, 150, nothing},
+		"less than was in use":           {50, 0, rush, 1 * mb, 0, 130 * mb, 50, nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := state{percent: tc.before, since: sight{at: start, total: 7}}
+			s := state{percent: tc.before, since: sight{at: start, total: 7}, hot: start.Add(-tc.hot)}
 			got := s.look(b, sight{at: start.Add(tc.span), total: 7 + tc.bytes, heap: tc.live + tc.garbage, live: tc.live})
 			if got != tc.want || s.percent != tc.percent {
 				t.Errorf("%d at %d%%, want %d at %d%%", got, s.percent, tc.want, tc.percent)
@@ -63,14 +65,15 @@ func TestASpurt(t *testing.T) {
 		percent int
 		want    verdict
 	}{
-		"a burst begins after a calm":      {[]look{{beat, 0, 130 * mb, 60 * mb}, {400 * time.Millisecond, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}}, 150, nothing},
-		"garbage made at leisure":          {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, mb, 130 * mb, 61 * mb}, {beat, mb, 130 * mb, 66 * mb}}, 50, collect},
-		"a process that has just begun":    {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 20 * mb, 130 * mb, 80 * mb}}, 50, collect},
-		"more than a busy one may have":    {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 140 * mb, 130 * mb, 200 * mb}}, 150, collect},
-		"in a huge heap":                   {[]look{{beat, 0, 4096 * mb, 2000 * mb}, {beat, 0, 4096 * mb, 2000 * mb}, {beat, 140 * mb, 4096 * mb, 2140 * mb}}, 50, collect},
-		"calm after a spurt: no more":      {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rest, 0, 130 * mb, 10 * mb}}, 50, nothing},
-		"… but what is due":                {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rest, 0, 130 * mb, 70 * mb}}, 50, collect},
-		"a spurt that went on, then ended": {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rest, 300 * mb, 130 * mb, 70 * mb}, {rest, 0, 130 * mb, 40 * mb}}, 50, collect},
+		"a burst begins after a calm":   {[]look{{beat, 0, 130 * mb, 60 * mb}, {400 * time.Millisecond, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}}, 150, nothing},
+		"garbage made at leisure":       {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, mb, 130 * mb, 61 * mb}, {beat, mb, 130 * mb, 66 * mb}}, 50, collect},
+		"a process that has just begun": {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 20 * mb, 130 * mb, 80 * mb}}, 50, collect},
+		"more than a busy one may have": {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 140 * mb, 130 * mb, 200 * mb}}, 150, collect},
+		"in a huge heap":                {[]look{{beat, 0, 4096 * mb, 2000 * mb}, {beat, 0, 4096 * mb, 2000 * mb}, {beat, 140 * mb, 4096 * mb, 2140 * mb}}, 50, collect},
+		"calm after a spurt: no more":   {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rest, 0, 130 * mb, 10 * mb}}, 50, nothing},
+		"… but what is due":             {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rest, 0, 130 * mb, 70 * mb}}, 50, collect},
+		"a spurt that went on":          {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rush, 30 * mb, 130 * mb, 70 * mb}, {rest - 1, 0, 130 * mb, 40 * mb}}, 150, nothing},
+		"… and ended":                   {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rush, 30 * mb, 130 * mb, 70 * mb}, {rest, 0, 130 * mb, 40 * mb}}, 50, collect},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, at, total, got := state{percent: b.Calm}, start, uint64(7), nothing
