@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
+	"hotspare.io/hotspare/internal/controlplane/known"
 	"hotspare.io/hotspare/internal/pki"
 )
 
@@ -28,9 +29,10 @@ var serverNames = []string{
 
 // runAPIServer serves the API until ctx ends, and then lets requests finish.
 //
-// It is what kube-apiserver's app.Run does, except for the version it tells. The
-// cobra command cannot be used: it insists on handling the process's signals.
-func runAPIServer(ctx context.Context, o Options, f files, etcdURL string) error {
+// It is what kube-apiserver's app.Run does, except for the version it tells, and for
+// whom it knows: clients too. The cobra command cannot be used: it insists on handling
+// the process's signals.
+func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clients *known.Clients) error {
 	completed, err := apiServerOptions(ctx, o.Listener, f, etcdURL)
 	if err != nil {
 		return err
@@ -45,6 +47,7 @@ func runAPIServer(ctx context.Context, o Options, f files, etcdURL string) error
 		&config.ApiExtensions.GenericConfig.Config,
 	} {
 		c.EffectiveVersion = released{c.EffectiveVersion}
+		c.Authentication.Authenticator = clients.Or(c.Authentication.Authenticator)
 	}
 	if custom := config.ApiExtensions.GenericConfig; o.Untracked != nil {
 		custom.AdmissionControl = untracked{custom.AdmissionControl, o.Untracked}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"hotspare.io/hotspare/internal/controlplane/known"
 	"hotspare.io/hotspare/internal/controlplane/readyz"
 	"hotspare.io/hotspare/internal/pki"
 )
@@ -68,6 +69,7 @@ func (o Options) supervise(ctx context.Context, controllers func(context.Context
 type ControlPlane struct {
 	url    string
 	ca     *pki.CA
+	known  known.Clients
 	cancel context.CancelCauseFunc // nil stands for Stop
 	probe  readyz.Probe
 	ready  chan struct{} // closed when all components run and the API is ready
@@ -105,10 +107,7 @@ func start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if err := f.issue(ca, c.url, time.Now()); err != nil {
 		return nil, err
 	}
-	admin, err := c.Config("hotspare-control-plane", "system:masters")
-	if err != nil {
-		return nil, err
-	}
+	admin := c.Config("hotspare-control-plane", "system:masters")
 	store, err := startEtcd(ctx, filepath.Join(o.Dir, "etcd"), f.run, o.Log)
 	if err != nil {
 		return nil, err
@@ -126,7 +125,7 @@ func start(ctx context.Context, o Options) (*ControlPlane, error) {
 // of what they hold, and the API server needs etcd.
 func (c *ControlPlane) live(ctx context.Context, o Options, f files, store *etcd, admin *rest.Config) error {
 	api := run(ctx, "kube-apiserver", func(ctx context.Context) error {
-		return runAPIServer(ctx, o, f, store.url)
+		return runAPIServer(ctx, o, f, store.url, &c.known)
 	})
 	defer api.stop()
 	// The others wait for the API. Started with it they would poll it while it
@@ -209,21 +208,16 @@ func (c *ControlPlane) Stop() {
 	<-c.done
 }
 
-// Config returns how a client reaches the API as user, a member of groups. Each
-// call makes a new certificate. The client does not limit its own rate: the API
-// server shares itself out fairly.
-func (c *ControlPlane) Config(user string, groups ...string) (*rest.Config, error) {
-	pair, err := c.ca.Client(time.Now(), certificateLife, user, groups...)
-	if err != nil {
-		return nil, err
-	}
+// Config returns how a client in this process reaches the API as user, a member of
+// groups: by a token that nobody else has, until the control plane stops. The client
+// does not limit its own rate: the API server shares itself out fairly.
+func (c *ControlPlane) Config(user string, groups ...string) *rest.Config {
 	return &rest.Config{
-		Host: c.url,
-		QPS:  -1,
-		TLSClientConfig: rest.TLSClientConfig{
-			CAData: c.ca.CertPEM(), CertData: pair.Cert, KeyData: pair.Key,
-		},
-	}, nil
+		Host:            c.url,
+		QPS:             -1,
+		BearerToken:     c.known.Token(user, groups...),
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.CertPEM()},
+	}
 }
 
 // URL returns where the API is served.

@@ -130,15 +130,11 @@ func (h *Hub) open(ctx context.Context) error {
 	if err := h.Ready(ctx); err != nil {
 		return err
 	}
-	root, err := h.ControlPlane.Config("hotspare-bootstrap", "system:masters")
-	if err != nil {
+	if err := admit(ctx, h.ControlPlane.Config("hotspare-bootstrap", "system:masters")); err != nil {
 		return err
 	}
-	if err := admit(ctx, root); err != nil {
-		return err
-	}
-	h.admin, err = h.ControlPlane.Config(adminUser, AdminGroup)
-	return err
+	h.admin = h.ControlPlane.Config(adminUser, AdminGroup)
+	return nil
 }
 
 // AdminConfig returns how the person who runs the hub reaches it. The caller owns it.

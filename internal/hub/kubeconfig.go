@@ -13,6 +13,9 @@ import (
 // Context is the name of the hub's context in a kubeconfig.
 const Context = "hotspare"
 
+// life is that of the certificate in the kubeconfig.
+const life = 365 * 24 * time.Hour
+
 // WriteKubeconfig writes to path how the person who runs the hub reaches it, for
 // kubectl. A file that says so already is left alone while its certificate is
 // good for another month.
@@ -25,7 +28,10 @@ func (h *Hub) WriteKubeconfig(path string) error {
 	if h.ca.Fresh(old, cluster, adminUser, time.Now()) {
 		return nil
 	}
-	pair := pki.Pair{Cert: h.admin.CertData, Key: h.admin.KeyData}
+	pair, err := h.ca.Client(time.Now(), life, adminUser, AdminGroup)
+	if err != nil {
+		return err
+	}
 	raw, err := pki.Kubeconfig(cluster, adminUser, pair)
 	if err != nil {
 		return err

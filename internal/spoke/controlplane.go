@@ -94,19 +94,13 @@ func controllerFlags(keys string) []string {
 // inhabit runs what makes a control plane a cluster, until ctx ends or the control
 // plane dies.
 func inhabit(ctx context.Context, cp *controlplane.ControlPlane, m *self) error {
-	root, err := cp.Config("hotspare-machine", "system:masters")
-	if err != nil {
-		return err
-	}
+	root := cp.Config("hotspare-machine", "system:masters")
 	authority, err := newAuthority(root, m)
 	if err != nil {
 		return err
 	}
-	// The same account as the workers', known by a certificate instead of a token.
-	bootstrap, err := cp.Config(pki.NodeBootstrapperUser, pki.NodeBootstrapperGroups()...)
-	if err != nil {
-		return err
-	}
+	// The same account as the workers', known by a token of its own.
+	bootstrap := cp.Config(pki.NodeBootstrapperUser, pki.NodeBootstrapperGroups()...)
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return outlive(ctx, cp) })
 	work.Go(func() error { return grant(ctx, root) })

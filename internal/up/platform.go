@@ -30,10 +30,7 @@ const newsBuffer = 1024
 // runManager runs the controllers, with the local platform and the actuators of clouds,
 // until ctx ends. It calls ready when their caches are filled.
 func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, ready func()) error {
-	cfg, err := h.Config(hub.ManagerUser)
-	if err != nil {
-		return err
-	}
+	cfg := h.Config(hub.ManagerUser)
 	news := make(chan event.GenericEvent, newsBuffer)
 	installer := installlocal.New(ctx, store, filepath.Join(o.Dir, "installs"), installlocal.Options{
 		OnChange: func(cluster types.NamespacedName) {
