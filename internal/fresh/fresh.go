@@ -69,21 +69,30 @@ func (w *Writes[T]) Forget(obj T) {
 	}
 }
 
-// Unseen returns the remembered objects that mine accepts and seen does not: created,
-// but not in the cache yet.
-func (w *Writes[T]) Unseen(seen, mine func(T) bool, now time.Time) []T {
+// Ahead returns the remembered objects that mine accepts and a cache is behind of: newer
+// than the version that cached returns, or unseen, that is created and not in it yet. It
+// is Newest for many objects at once, of which few have been written.
+func (w *Writes[T]) Ahead(cached func(T) (T, bool), mine func(T) bool, now time.Time) (newer, unseen []T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []T
 	for key, e := range w.written {
-		switch {
-		case now.Sub(e.at) > forget:
+		if now.Sub(e.at) > forget {
 			delete(w.written, key)
-		case mine(e.obj) && !seen(e.obj):
-			out = append(out, e.obj)
+			continue
+		}
+		if !mine(e.obj) {
+			continue
+		}
+		switch c, found := cached(e.obj); {
+		case !found:
+			unseen = append(unseen, e.obj)
+		case c.GetUID() == e.obj.GetUID() && older(c, e.obj):
+			newer = append(newer, e.obj)
+		default:
+			delete(w.written, key)
 		}
 	}
-	return out
+	return newer, unseen
 }
 
 // older reports whether a is an earlier version than b. Versions that cannot be

@@ -1,6 +1,7 @@
 package fresh_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -63,17 +64,37 @@ func TestForget(t *testing.T) {
 	}
 }
 
-func TestUnseen(t *testing.T) {
+func TestAhead(t *testing.T) {
 	var w fresh.Writes[*corev1.ConfigMap]
-	w.Note(object("a", "1", "9"), noon)
-	w.Note(object("b", "2", "10"), noon)
-	w.Note(object("c", "3", "11"), noon)
-	seen := func(o *corev1.ConfigMap) bool { return o.Name == "a" }
-	mine := func(o *corev1.ConfigMap) bool { return o.Name != "c" }
-	if got := w.Unseen(seen, mine, noon.Add(time.Second)); len(got) != 1 || got[0].Name != "b" {
-		t.Errorf("got %v, want b", got)
+	for _, o := range []*corev1.ConfigMap{
+		object("behind", "1", "10"), object("caught-up", "2", "9"), object("further", "3", "9"), object("another", "4", "9"),
+		object("unseen", "5", "10"), object("not-mine", "6", "11"), object("not-mine-unseen", "7", "11"),
+	} {
+		w.Note(o, noon)
 	}
-	if got := w.Unseen(seen, mine, noon.Add(2*time.Minute)); len(got) != 0 {
-		t.Errorf("after a while it counts as deleted: %v", got)
+	cache := map[string]*corev1.ConfigMap{
+		"behind": object("behind", "1", "9"), "caught-up": object("caught-up", "2", "9"), "further": object("further", "3", "12"),
+		"another": object("another", "44", "3"), "not-mine": object("not-mine", "6", "8"), "unwritten": object("unwritten", "8", "8"),
+	}
+	cached := func(o *corev1.ConfigMap) (*corev1.ConfigMap, bool) { c, found := cache[o.Name]; return c, found }
+	mine := func(o *corev1.ConfigMap) bool { return !strings.HasPrefix(o.Name, "not-mine") }
+	for range 2 { // what the cache has is forgotten; what it is behind of is not
+		newer, unseen := w.Ahead(cached, mine, noon.Add(time.Second))
+		if len(newer) != 1 || newer[0].Name != "behind" || newer[0].ResourceVersion != "10" {
+			t.Errorf("newer is %v, want behind", newer)
+		}
+		if len(unseen) != 1 || unseen[0].Name != "unseen" {
+			t.Errorf("unseen is %v, want unseen", unseen)
+		}
+	}
+	for name, version := range map[string]string{"caught-up": "8", "further": "8", "not-mine": "11"} {
+		if got := w.Newest(object(name, cacheUID(cache, name), "8")); got.ResourceVersion != version {
+			t.Errorf("%s: version %s is remembered, want %s", name, got.ResourceVersion, version)
+		}
+	}
+	if newer, unseen := w.Ahead(cached, mine, noon.Add(2*time.Minute)); len(newer)+len(unseen) != 0 {
+		t.Errorf("after a while what was not seen counts as deleted: %v %v", newer, unseen)
 	}
 }
+
+func cacheUID(cache map[string]*corev1.ConfigMap, name string) string { return string(cache[name].UID) }

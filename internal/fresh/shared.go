@@ -3,6 +3,7 @@ package fresh
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -35,15 +36,14 @@ func Share[T client.Object](ctx context.Context, c cache.Informers, example T, i
 	return &Shared[T]{store.GetIndexer(), index}, nil
 }
 
-// Under are the objects that the index has under key, in no order.
-func (s *Shared[T]) Under(key string) ([]T, error) {
+// Under are the objects that the index has under key, in no order, and how many they are.
+func (s *Shared[T]) Under(key string) (int, iter.Seq[T], error) {
 	found, err := s.indexer.ByIndex(s.index, key)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]T, len(found))
-	for i, obj := range found {
-		out[i] = obj.(T)
-	}
-	return out, nil
+	return len(found), func(yield func(T) bool) {
+		for _, obj := range found {
+			if !yield(obj.(T)) {
+				return
+			}
+		}
+	}, err
 }

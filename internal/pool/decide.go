@@ -39,6 +39,8 @@ type draft struct {
 	buckets map[Phase][]*Member
 	waiting []Claim
 	claims  map[string]Claim
+	// ignorant are the claimed members that do not know of their claim.
+	ignorant map[string]bool
 	// room is how many more clusters may exist, budget how many more may be
 	// installed or destroyed at a time; both may be below zero.
 	room, budget int
@@ -51,15 +53,18 @@ type draft struct {
 const unlimited = 1 << 30
 
 func newDraft(s Snapshot) *draft {
-	d := &draft{Snapshot: s, buckets: map[Phase][]*Member{}, claims: make(map[string]Claim, len(s.Claims)), all: byAge(s.Members)}
+	d := &draft{
+		Snapshot: s, all: byAge(s.Members), buckets: map[Phase][]*Member{},
+		claims: make(map[string]Claim, len(s.Claims)), ignorant: map[string]bool{},
+	}
 	for _, c := range s.Claims {
 		d.claims[c.Name] = c
 	}
-	given, half := map[string]bool{}, named(s.Claims)
+	given, half := make(map[string]bool, len(s.Claims)), d.named()
 	for i, m := range d.all {
 		if claim := half[m.Name]; m.Claim == "" && claim != "" {
 			whole := *m
-			whole.Claim = claim
+			whole.Claim, d.ignorant[m.Name] = claim, true
 			m, d.all[i] = &whole, &whole
 		}
 		p := m.Phase(s.Settings, s.Now)
@@ -68,23 +73,27 @@ func newDraft(s Snapshot) *draft {
 			given[m.Claim] = true
 		}
 	}
-	for _, c := range oldestClaims(s.Claims) {
+	for _, c := range s.Claims {
 		if c.Cluster == "" && !c.Deleting && !c.Unreadable && !given[c.Name] {
 			d.waiting = append(d.waiting, c)
 		}
 	}
+	slices.SortFunc(d.waiting, claimsOldestFirst)
 	d.room, d.by, d.full = d.roomLeft()
 	d.budget = limit(s.Settings.MaxConcurrent) - len(d.buckets[Installing]) - len(d.buckets[Deleting]) - len(s.Pending)
 	return d
 }
 
-// named maps clusters to the claims that name them. A cluster may not know of its
-// claim: after a restore of a backup, or because a cache shows the second of the
-// two writes before the first. It is that claim's all the same.
-func named(claims []Claim) map[string]string {
-	out := map[string]string{}
-	for _, c := range oldestClaims(claims) {
-		if _, again := out[c.Cluster]; !again && c.Cluster != "" && !c.Deleting {
+// named maps clusters to the claims that name them, to the oldest if several do. A
+// cluster may not know of its claim: after a restore of a backup, or because a cache
+// shows the second of the two writes before the first. It is that claim's all the same.
+func (d *draft) named() map[string]string {
+	out := make(map[string]string, len(d.Claims))
+	for _, c := range d.Claims {
+		if c.Cluster == "" || c.Deleting {
+			continue
+		}
+		if other, again := out[c.Cluster]; !again || claimsOldestFirst(c, d.claims[other]) < 0 {
 			out[c.Cluster] = c.Name
 		}
 	}
@@ -157,14 +166,10 @@ func (d *draft) dissolve() {
 // a claim that knows of none, the oldest counts. A pool that is being deleted does
 // so too: nobody else would, and it cannot go before the claim does.
 func (d *draft) finish() {
-	ignorant := map[string]bool{}
-	for _, m := range d.Members {
-		ignorant[m.Name] = m.Claim == ""
-	}
 	told := map[string]bool{}
 	for _, m := range d.buckets[Claimed] {
 		c, exists := d.claims[m.Claim]
-		untold := c.Cluster == "" || c.Cluster == m.Name && ignorant[m.Name]
+		untold := c.Cluster == "" || c.Cluster == m.Name && d.ignorant[m.Name]
 		readable := m.Unreadable == "" && !c.Unreadable
 		if exists && readable && untold && !c.Deleting && !told[c.Name] {
 			told[c.Name] = true
@@ -244,14 +249,17 @@ func (d *draft) add() {
 	if short <= 0 || d.Settings.Blocked != "" {
 		return
 	}
-	for i := range min(short, d.room, d.budget, atOnce) {
-		d.step(Create, "", "%s", d.shortage())
+	n, why := max(0, min(short, d.room, d.budget, atOnce)), d.shortage()
+	d.steps = slices.Grow(d.steps, n)
+	for i := range n {
+		st := Step{Verb: Create, Reason: why}
 		if d.Settings.Inventory {
-			d.steps[len(d.steps)-1].Customization = d.Settings.Free[i]
+			st.Customization = d.Settings.Free[i]
 		}
-		d.room--
-		d.budget--
+		d.steps = append(d.steps, st)
 	}
+	d.room -= n
+	d.budget -= n
 }
 
 // atOnce is how many creations a plan has at most: any size may be asked for, and
@@ -317,7 +325,7 @@ func (d *draft) complete() bool {
 		return missing == 0
 	}
 	ever := d.by == ByInventory || d.have() >= limit(d.Settings.MaxSize)
-	return ever && d.room <= 0 && len(d.planned(Create)) == 0
+	return ever && d.room <= 0 && d.planned(Create) == 0
 }
 
 // unclaimed returns the members of these buckets, oldest first.

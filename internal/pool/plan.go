@@ -72,6 +72,17 @@ func (p Plan) Of(v Verb) []Step {
 	return out
 }
 
+// Count is the number of steps of a kind.
+func (p Plan) Count(v Verb) int {
+	n := 0
+	for i := range p.Steps {
+		if p.Steps[i].Verb == v {
+			n++
+		}
+	}
+	return n
+}
+
 // String has one line a step.
 func (p Plan) String() string {
 	lines := make([]string, len(p.Steps))

@@ -39,7 +39,7 @@ func (d *draft) queue() []Wait {
 func (d *draft) coming() []time.Time {
 	install, resume := d.usual(func(m Member) time.Duration { return m.InstallTook }), d.usual(func(m Member) time.Duration { return m.ResumeTook })
 	started := map[string]bool{}
-	for _, s := range d.planned(Start) {
+	for _, s := range (Plan{Steps: d.steps}).Of(Start) {
 		started[s.Cluster] = true
 	}
 	var out []time.Time
@@ -64,7 +64,7 @@ func (d *draft) coming() []time.Time {
 		}
 	}
 	if d.Settings.Blocked == "" {
-		for range len(d.Pending) + len(d.planned(Create)) {
+		for range len(d.Pending) + d.planned(Create) {
 			add(d.Now, install)
 		}
 	}

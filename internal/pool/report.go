@@ -87,7 +87,7 @@ func (d *draft) unreadable() []string {
 
 // short is how many clusters are wanted beyond those that there are and that are
 // about to be created.
-func (d *draft) short() int { return d.demand() - d.have() - len(d.planned(Create)) }
+func (d *draft) short() int { return d.demand() - d.have() - d.planned(Create) }
 
 func (d *draft) hindrance() string {
 	switch {
@@ -95,7 +95,7 @@ func (d *draft) hindrance() string {
 		return d.Settings.Blocked
 	case d.room <= 0:
 		return d.full
-	case len(d.planned(Create)) == atOnce:
+	case d.planned(Create) == atOnce:
 		return fmt.Sprintf("%d are created at a time", atOnce)
 	default:
 		return fmt.Sprintf("maxConcurrent is %d", limit(d.Settings.MaxConcurrent))
@@ -111,8 +111,8 @@ func (d *draft) doing() string {
 		n    int
 		what string
 	}{
-		{len(d.buckets[Installing]) + len(d.Pending) + len(d.planned(Create)), "installing"},
-		{len(d.planned(Delete)) + len(d.buckets[Deleting]), "deleting"},
+		{len(d.buckets[Installing]) + len(d.Pending) + d.planned(Create), "installing"},
+		{d.planned(Delete) + len(d.buckets[Deleting]), "deleting"},
 		{d.resuming(), "resuming"},
 	} {
 		if p.n > 0 {
@@ -130,7 +130,7 @@ func (d *draft) doing() string {
 }
 
 func (d *draft) resuming() int {
-	n := len(d.planned(Start))
+	n := d.planned(Start)
 	for _, m := range d.buckets[Standby] {
 		if m.Wanted == Running {
 			n++
@@ -139,4 +139,4 @@ func (d *draft) resuming() int {
 	return n
 }
 
-func (d *draft) planned(v Verb) []Step { return Plan{Steps: d.steps}.Of(v) }
+func (d *draft) planned(v Verb) int { return Plan{Steps: d.steps}.Count(v) }

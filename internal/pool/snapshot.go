@@ -198,9 +198,3 @@ func claimsOldestFirst(a, b Claim) int {
 	}
 	return cmp.Compare(a.Name, b.Name)
 }
-
-func oldestClaims(list []Claim) []Claim {
-	out := slices.Clone(list)
-	slices.SortFunc(out, claimsOldestFirst)
-	return out
-}

@@ -47,7 +47,7 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	if err := r.evict(ctx, s); err != nil {
 		errs = append(errs, err)
 	}
-	if creates := len(p.Of(pool.Create)); creates > 0 {
+	if creates := p.Count(pool.Create); creates > 0 {
 		most, later := s.pace(p, r.Clock.Now())
 		if creates > most {
 			next = soonest(next, later)

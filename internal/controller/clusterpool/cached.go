@@ -2,6 +2,7 @@ package clusterpool
 
 import (
 	"context"
+	"iter"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -39,30 +40,43 @@ func poolKey(cd *hivev1.ClusterDeployment) []string {
 	return nil
 }
 
-// cachedClusters are the clusters of a pool in the cache, not to be changed.
-func (r *Reconciler) cachedClusters(ctx context.Context, key types.NamespacedName) ([]*hivev1.ClusterDeployment, error) {
+// cachedClusters are the clusters of a pool in the cache, by name, not to be changed.
+func (r *Reconciler) cachedClusters(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterDeployment, error) {
 	if r.shared != nil {
-		return r.shared.clusters.Under(key.String())
+		return byName(r.shared.clusters.Under(key.String()))
 	}
 	var list hivev1.ClusterDeploymentList
 	err := r.Client.List(ctx, &list, client.MatchingFields{byPool: key.String()}, client.UnsafeDisableDeepCopy)
-	return references(list.Items), err
+	return byName(len(list.Items), references(list.Items), err)
 }
 
-// cachedClaims are the claims on a pool in the cache, not to be changed.
-func (r *Reconciler) cachedClaims(ctx context.Context, key types.NamespacedName) ([]*hivev1.ClusterClaim, error) {
+// cachedClaims are the claims on a pool in the cache, by name, not to be changed.
+func (r *Reconciler) cachedClaims(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterClaim, error) {
 	if r.shared != nil {
-		return r.shared.claims.Under(key.String())
+		return byName(r.shared.claims.Under(key.String()))
 	}
 	var list hivev1.ClusterClaimList
 	err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{byClaim: key.Name}, client.UnsafeDisableDeepCopy)
-	return references(list.Items), err
+	return byName(len(list.Items), references(list.Items), err)
 }
 
-func references[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
+func byName[T client.Object](n int, all iter.Seq[T], err error) (map[string]T, error) {
+	if err != nil {
+		return nil, err
 	}
-	return out
+	out := make(map[string]T, n)
+	for o := range all {
+		out[o.GetName()] = o
+	}
+	return out, nil
+}
+
+func references[T any](items []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range items {
+			if !yield(&items[i]) {
+				return
+			}
+		}
+	}
 }

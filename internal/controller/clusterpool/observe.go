@@ -81,37 +81,43 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 }
 
 func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName, s *seen) error {
-	cached, err := r.cachedClusters(ctx, key)
-	if err != nil {
+	var err error
+	if s.clusters, err = r.cachedClusters(ctx, key); err != nil {
 		return fmt.Errorf("listing clusters of pool %s: %w", key, err)
 	}
-	s.clusters, s.remembered = make(map[string]*hivev1.ClusterDeployment, len(cached)), map[string]bool{}
-	for _, cd := range cached {
-		cd = r.clusters.Newest(cd)
-		s.clusters[cd.Name] = cd
-	}
-	known := func(cd *hivev1.ClusterDeployment) bool {
+	cached := func(cd *hivev1.ClusterDeployment) (*hivev1.ClusterDeployment, bool) {
 		other := s.clusters[cd.Name]
-		return other != nil && other.Namespace == cd.Namespace
+		return other, other != nil && other.Namespace == cd.Namespace
 	}
 	mine := func(cd *hivev1.ClusterDeployment) bool {
 		ref := cd.Spec.ClusterPoolRef
 		return ref != nil && ref.Namespace == key.Namespace && ref.PoolName == key.Name
 	}
-	for _, cd := range r.clusters.Unseen(known, mine, r.Clock.Now()) {
+	newer, unseen := r.clusters.Ahead(cached, mine, r.Clock.Now())
+	for _, cd := range newer {
+		s.clusters[cd.Name] = cd
+	}
+	s.remembered = make(map[string]bool, len(unseen))
+	for _, cd := range unseen {
 		s.clusters[cd.Name], s.remembered[cd.Name] = cd, true
 	}
 	return nil
 }
 
 func (r *Reconciler) claimsOf(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterClaim, error) {
-	cached, err := r.cachedClaims(ctx, key)
+	out, err := r.cachedClaims(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("listing claims on pool %s: %w", key, err)
 	}
-	out := make(map[string]*hivev1.ClusterClaim, len(cached))
-	for _, c := range cached {
-		c = r.claims.Newest(c)
+	cached := func(c *hivev1.ClusterClaim) (*hivev1.ClusterClaim, bool) {
+		known, found := out[c.Name]
+		return known, found
+	}
+	mine := func(c *hivev1.ClusterClaim) bool {
+		return c.Namespace == key.Namespace && c.Spec.ClusterPoolName == key.Name
+	}
+	newer, _ := r.claims.Ahead(cached, mine, r.Clock.Now()) // those that the cache does not show have gone: others make claims
+	for _, c := range newer {
 		out[c.Name] = c
 	}
 	return out, nil
@@ -126,11 +132,13 @@ func (s *seen) objects() facts.Objects {
 }
 
 func (r *Reconciler) snapshot(s *seen) (pool.Snapshot, error) {
-	snap, err := s.objects().Snapshot(s.books, r.Clock.Now())
+	o := s.objects()
+	o.Room = s.readings.room
+	snap, err := o.Snapshot(s.books, r.Clock.Now())
 	if err != nil {
 		return snap, err
 	}
-	s.readings.keep(s.clusters)
+	s.readings.keep(s.clusters, snap.Members)
 	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !facts.Fake(s.pool) {
 		snap.Settings.Room, snap.Settings.NoRoom = room(s.pool.Spec.Platform)
 	}

@@ -27,7 +27,7 @@ const (
 func (s *seen) pace(p pool.Plan, now time.Time) (most int, later time.Duration) {
 	enough := p.Report.Waiting == 0 && 2*p.Report.Count[pool.Assignable] >= s.snapshot.Settings.Size
 	switch {
-	case enough && len(p.Of(pool.Bind)) > 0:
+	case enough && p.Count(pool.Bind) > 0:
 		return 0, refill
 	case enough && s.inDemand(now):
 		if len(s.snapshot.Pending) > 0 || p.Report.Count[pool.Installing] > 0 || s.grew(now) {

@@ -19,7 +19,11 @@ type readings struct {
 }
 
 // readingsOf are those of one pool, which one pass at a time uses.
-type readingsOf struct{ by map[string]reading }
+type readingsOf struct {
+	by map[string]reading
+	// room is where the last snapshot had its members, and the next one has.
+	room []pool.Member
+}
 
 // reading is what was read from cd, which is not changed: another version is another object.
 type reading struct {
@@ -61,8 +65,9 @@ func (r *readingsOf) read(cd *hivev1.ClusterDeployment, now time.Time) pool.Memb
 	return m
 }
 
-// keep lets go of clusters that are not there any more.
-func (r *readingsOf) keep(clusters map[string]*hivev1.ClusterDeployment) {
+// keep lets go of clusters that are not there any more, and keeps the room that members take.
+func (r *readingsOf) keep(clusters map[string]*hivev1.ClusterDeployment, members []pool.Member) {
+	r.room = members
 	if len(r.by) <= len(clusters) {
 		return // those that went are as many as came, at most, and go when they are more
 	}

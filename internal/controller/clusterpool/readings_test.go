@@ -46,7 +46,7 @@ func TestReadingsAreThoseOfFacts(t *testing.T) {
 				t.Fatalf("step %d: %s is read as\n%+v\nwant\n%+v", step, cd.Name, got, want)
 			}
 		}
-		if r.keep(clusters); len(r.by) > len(clusters) {
+		if r.keep(clusters, nil); len(r.by) > len(clusters) {
 			t.Fatalf("step %d: %d are remembered of %d", step, len(r.by), len(clusters))
 		}
 	}

@@ -37,6 +37,8 @@ type Objects struct {
 	Assumed map[string]bool
 	// Read reads a cluster as Of does, with less work; nil: Of does it.
 	Read func(cd *hivev1.ClusterDeployment, now time.Time) pool.Member
+	// Room is where the members are put, if there is room for them. What it held is lost.
+	Room []pool.Member
 }
 
 // Snapshot is what the pool's next steps depend on; its lists are in no order. The
@@ -48,7 +50,7 @@ func (o Objects) Snapshot(books inventory.Books, now time.Time) (pool.Snapshot, 
 		return pool.Snapshot{}, err
 	}
 	set.Inventory, set.Free = len(o.Pool.Spec.Inventory) > 0, books.Free
-	s := pool.Snapshot{Settings: set, Now: now, Members: make([]pool.Member, 0, len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
+	s := pool.Snapshot{Settings: set, Now: now, Members: slices.Grow(o.Room[:0], len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
 	read := o.Read
 	if read == nil {
 		read = Of
