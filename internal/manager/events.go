@@ -16,7 +16,7 @@ import (
 // what is above the limit follows a little later.
 const (
 	eventsQPS   = 25
-	eventsBurst = 50
+	eventsBurst = 10
 )
 
 // recorders returns what makes a controller's recorder of events, and adds what
