@@ -10,9 +10,17 @@ import (
 	"time"
 )
 
-// memory reads what the hub and the machines of a running local cluster take.
+// settled is when a hub that does nothing has given back the memory it does not use.
+const settled = 2 * time.Minute
+
+// memory reads what an idle hub and the machines of a running local cluster take.
 // Programs share their text: PSS counts a shared page once among its users.
-func (b *bench) memory(context.Context) ([]row, error) {
+func (b *bench) memory(ctx context.Context) ([]row, error) {
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(settled):
+	}
 	pid, err := b.pid()
 	if err != nil {
 		return nil, err
