@@ -116,6 +116,15 @@ func (h *hub) settled(t *testing.T, p *hivev1.ClusterPool) {
 			return fmt.Errorf("it should have %d clusters, %d of them running: size %d, ready %d, standby %d, plan %q",
 				p.Spec.Size, running, st.Size, st.Ready, st.Standby, st.Plan)
 		}
+		spares := int32(0) // the status follows a little later what happens to clusters
+		for _, cd := range h.clusters(t, p) {
+			if ref := cd.Spec.ClusterPoolRef; cd.Spec.Installed && cd.DeletionTimestamp == nil && ref != nil && ref.ClaimName == "" {
+				spares++
+			}
+		}
+		if spares != p.Spec.Size {
+			return fmt.Errorf("it should have %d spares, and has %d: plan %q", p.Spec.Size, spares, st.Plan)
+		}
 		return nil
 	})
 }
