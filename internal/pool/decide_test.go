@@ -3,6 +3,7 @@ package pool_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -393,5 +394,17 @@ func TestACustomizationMakesAClusterStaleOrBroken(t *testing.T) {
 	}, Claims: []pool.Claim{{Name: "x", Cluster: "c"}}})
 	if got, want := p.String(), "delete a: cluster b has its customization foo"; got != want || p.Steps[0].Cause != pool.Displaced {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Snapshots come in no order.
+func TestAClusterThatTwoClaimsNameIsTheOlders(t *testing.T) {
+	list := claims("x=a y=a")
+	for range 2 {
+		slices.Reverse(list)
+		p := pool.Decide(pool.Snapshot{Settings: settings(0, 0), Now: noon, Members: members("a:assignable"), Claims: list})
+		if got := p.Of(pool.Bind); len(got) != 1 || got[0].Claim != "x" || got[0].Cluster != "a" {
+			t.Errorf("%v, want a to be bound to x", got)
+		}
 	}
 }

@@ -66,6 +66,7 @@ func TestASpurt(t *testing.T) {
 		want    verdict
 	}{
 		"a burst begins after a calm":   {[]look{{beat, 0, 130 * mb, 60 * mb}, {400 * time.Millisecond, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}}, 150, nothing},
+		"… which may pause":             {[]look{{beat, 0, 130 * mb, 60 * mb}, {400 * time.Millisecond, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 10 * mb, 130 * mb, 70 * mb}, {rush, 0, 130 * mb, 70 * mb}}, 150, nothing},
 		"garbage made at leisure":       {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, mb, 130 * mb, 61 * mb}, {beat, mb, 130 * mb, 66 * mb}}, 50, collect},
 		"a process that has just begun": {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 20 * mb, 130 * mb, 80 * mb}}, 50, collect},
 		"more than a busy one may have": {[]look{{beat, 0, 130 * mb, 60 * mb}, {beat, 0, 130 * mb, 60 * mb}, {beat, 140 * mb, 130 * mb, 200 * mb}}, 150, collect},
