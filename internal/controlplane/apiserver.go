@@ -29,9 +29,9 @@ var serverNames = []string{
 
 // runAPIServer serves the API until ctx ends, and then lets requests finish.
 //
-// It is what kube-apiserver's app.Run does, except for the version it tells, and for
-// whom it knows: clients too. The cobra command cannot be used: it insists on handling
-// the process's signals.
+// It is what kube-apiserver's app.Run does, except for the version it tells, and that it
+// knows clients by their tokens, too. The cobra command cannot be used: it insists on
+// handling the process's signals.
 func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clients *known.Clients) error {
 	completed, err := apiServerOptions(ctx, o.Listener, f, etcdURL)
 	if err != nil {

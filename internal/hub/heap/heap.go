@@ -105,9 +105,9 @@ type state struct {
 	hot   time.Time
 	// last is what was seen at the last looks, the oldest first.
 	last [glances]sight
-	// spare is the least that was free since then.
-	spare uint64
-	then  time.Time
+	// leastFree is the least that was free since freeSince, when the span of that began.
+	leastFree uint64
+	freeSince time.Time
 }
 
 // look judges what is seen now.
@@ -135,15 +135,15 @@ func (s *state) look(b Breath, now sight) verdict {
 
 // unused is how much memory has been free for all of a span that ends now; none when none ends.
 func (s *state) unused(now sight) uint64 {
-	if s.then.IsZero() {
-		s.then, s.spare = now.at, now.free
+	if s.freeSince.IsZero() {
+		s.freeSince, s.leastFree = now.at, now.free
 	}
-	s.spare = min(s.spare, now.free)
-	if now.at.Sub(s.then) < fallow {
+	s.leastFree = min(s.leastFree, now.free)
+	if now.at.Sub(s.freeSince) < fallow {
 		return 0
 	}
-	unused := s.spare
-	s.then, s.spare = now.at, now.free
+	unused := s.leastFree
+	s.freeSince, s.leastFree = now.at, now.free
 	return unused
 }
 
