@@ -26,8 +26,6 @@ type Place struct {
 	PullSecret string
 	// ReleaseImage is that of the image set; empty when it is not known any more.
 	ReleaseImage string
-	// InstallerImage holds the installer of the release; empty when it is not known yet.
-	InstallerImage string
 }
 
 // Request asks for one attempt at making a cluster. An equal Attempt of the

@@ -61,6 +61,9 @@ type Config struct {
 	// OpenShiftVersion is the version of the release image when that is an OpenShift
 	// release, as in "4.18.20"; empty for a plain Kubernetes cluster.
 	OpenShiftVersion string `json:"openShiftVersion,omitempty"`
+	// Owner is the ClusterDeployment that the machine was made for, as namespace/name; empty
+	// if there was none. Nobody else moves or destroys the machine.
+	Owner string `json:"owner,omitempty"`
 	// Taints are what a worker's node registers with.
 	Taints []corev1.Taint `json:"taints,omitempty"`
 }

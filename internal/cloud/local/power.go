@@ -20,10 +20,14 @@ var (
 // Changes tells of machines that have begun to run or have stopped running.
 func (p Power) Changes() <-chan string { return p.Store.changes }
 
-// Observe returns the machines with the infraID of ref.
+// Observe returns the machines with the infraID of ref. The error of all three methods is
+// fault.Denied if these machines were made for another ClusterDeployment.
 func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx, "observing machines of", ref.InfraID)
+	}
+	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
+		return nil, err
 	}
 	return p.Store.Observe(ref.InfraID)
 }
@@ -33,6 +37,9 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 	if ctx.Err() != nil {
 		return interrupted(ctx, "starting machines of", ref.InfraID)
 	}
+	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
+		return err
+	}
 	return p.Store.Start(ref.InfraID)
 }
 
@@ -40,6 +47,9 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	if ctx.Err() != nil {
 		return interrupted(ctx, "stopping machines of", ref.InfraID)
+	}
+	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
+		return err
 	}
 	return p.Store.Stop(ref.InfraID)
 }

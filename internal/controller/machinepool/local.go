@@ -36,13 +36,13 @@ type locals struct {
 }
 
 // lookLocally sees a cluster whose workers are made here, and their machines.
-func lookLocally(ctx context.Context, workers install.Workers, spoke client.Client, infraID string, pool machinepool.Pool) (machinepool.Crew, *locals, error) {
-	crew := machinepool.Crew{Pool: pool, InfraID: infraID}
+func lookLocally(ctx context.Context, workers install.Workers, spoke client.Client, target install.Target, pool machinepool.Pool) (machinepool.Crew, *locals, error) {
+	crew := machinepool.Crew{Pool: pool, InfraID: target.InfraID}
 	l := &locals{
 		workers: workers, taints: pool.Taints,
 		nodes: map[string]*corev1.Node{}, machines: map[string]*unstructured.Unstructured{},
 	}
-	made, err := workers.List(infraID)
+	made, err := workers.List(target)
 	if err != nil {
 		return crew, l, err
 	}
@@ -94,7 +94,7 @@ func nodeOf(n *corev1.Node, pods int) machinepool.Node {
 func (t *task) actLocally(ctx context.Context, s machinepool.Step) error {
 	switch s.Verb {
 	case machinepool.AddWorker:
-		return t.local.workers.Add(t.infraID, install.Worker{Name: s.Name, Taints: t.local.taints})
+		return t.local.workers.Add(t.target, install.Worker{Name: s.Name, Taints: t.local.taints})
 	case machinepool.RemoveWorker:
 		return t.remove(ctx, s.Name)
 	case machinepool.ForgetNode:
@@ -121,7 +121,7 @@ func (t *task) remove(ctx context.Context, name string) error {
 	}
 	stopping, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	if err := t.local.workers.Remove(stopping, t.infraID, name); err != nil {
+	if err := t.local.workers.Remove(stopping, t.target, name); err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			return fault.Waiting(soon, "machine %s has not ended within %s", name, farewell)
 		}

@@ -16,6 +16,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/machinepool"
 )
 
@@ -68,8 +69,8 @@ func pretended(mp *hivev1.MachinePool) *state {
 // task is a decision with what it is carried out on.
 type task struct {
 	machinepool.Decision
-	infraID string
-	spoke   client.Client
+	target install.Target
+	spoke  client.Client
 	// local is nil for a cluster that makes its machines itself.
 	local *locals
 	// sets is nil for one that does not.
@@ -100,7 +101,7 @@ func (t *task) next(err error) time.Duration {
 
 // look sees the cluster and decides.
 func (r *Reconciler) look(ctx context.Context, cd *hivev1.ClusterDeployment, mp *hivev1.MachinePool, pool machinepool.Pool, spoke client.Client) (*task, error) {
-	t := &task{infraID: cd.Spec.ClusterMetadata.InfraID, spoke: spoke, scaled: pool.Range != nil}
+	t := &task{target: install.Target{Cluster: client.ObjectKeyFromObject(cd), InfraID: cd.Spec.ClusterMetadata.InfraID}, spoke: spoke, scaled: pool.Range != nil}
 	key := cd.Spec.Platform.Name()
 	own, foreign, err := settings(mp, key)
 	if err != nil {
@@ -111,14 +112,14 @@ func (r *Reconciler) look(ctx context.Context, cd *hivev1.ClusterDeployment, mp 
 			foreign = append([]string{key}, foreign...)
 		}
 		var crew machinepool.Crew
-		crew, t.local, err = lookLocally(ctx, workers, spoke, t.infraID, pool)
+		crew, t.local, err = lookLocally(ctx, workers, spoke, t.target, pool)
 		crew.Set, crew.Up = foreign, upSince(cd)
 		t.Decision = machinepool.Workers(crew, r.Clock.Now())
 		return t, err
 	}
 	var fleet machinepool.Fleet
 	fleet, t.sets, err = lookRemotely(ctx, spoke)
-	fleet.Pool, fleet.InfraID, fleet.Platform, fleet.Settings, fleet.Foreign = pool, t.infraID, key, own, foreign
+	fleet.Pool, fleet.InfraID, fleet.Platform, fleet.Settings, fleet.Foreign = pool, t.target.InfraID, key, own, foreign
 	t.Decision = machinepool.Sets(fleet)
 	return t, err
 }

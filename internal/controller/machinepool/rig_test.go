@@ -179,14 +179,14 @@ type workers struct {
 	full bool
 }
 
-func (w *workers) List(infraID string) ([]install.Worker, error) {
-	if infraID != "c-x" {
-		w.g.Errorf("asked for %s", infraID)
+func (w *workers) List(t install.Target) ([]install.Worker, error) {
+	if t.InfraID != "c-x" || t.Cluster.Name == "" {
+		w.g.Errorf("asked for %v", t)
 	}
 	return slices.Clone(w.list), nil
 }
 
-func (w *workers) Add(_ string, n install.Worker) error {
+func (w *workers) Add(_ install.Target, n install.Worker) error {
 	if w.full {
 		return fault.NoCapacity(time.Minute, "no room for cluster c-x on this computer: buy memory")
 	}
@@ -199,7 +199,7 @@ func (w *workers) Add(_ string, n install.Worker) error {
 	return nil
 }
 
-func (w *workers) Remove(_ context.Context, _, name string) error {
+func (w *workers) Remove(_ context.Context, _ install.Target, name string) error {
 	if err := w.g.write("stop " + name); err != nil {
 		return err
 	}

@@ -167,9 +167,9 @@ func (t *task) actRemotely(ctx context.Context, pool string, s machinepool.Step)
 // build makes a MachineSet as the installer does.
 func (t *task) build(s machinepool.Set) (*unstructured.Unstructured, error) {
 	u := object(remote.MachineSet, machineNamespace, s.Name)
-	u.SetLabels(map[string]string{labelCluster: t.infraID})
+	u.SetLabels(map[string]string{labelCluster: t.target.InfraID})
 	mark(u, s.Pool)
-	own := map[string]string{labelCluster: t.infraID, labelMachineSet: s.Name, labelRole: s.Role, labelType: s.Role}
+	own := map[string]string{labelCluster: t.target.InfraID, labelMachineSet: s.Name, labelRole: s.Role, labelType: s.Role}
 	if s.MachineLabels == nil {
 		s.MachineLabels = map[string]string{}
 	}
@@ -177,7 +177,7 @@ func (t *task) build(s machinepool.Set) (*unstructured.Unstructured, error) {
 		s.MachineLabels[k] = v
 	}
 	u.Object["spec"] = map[string]any{
-		"selector": map[string]any{"matchLabels": map[string]any{labelCluster: t.infraID, labelMachineSet: s.Name}},
+		"selector": map[string]any{"matchLabels": map[string]any{labelCluster: t.target.InfraID, labelMachineSet: s.Name}},
 		"template": map[string]any{"spec": map[string]any{"providerSpec": map[string]any{"value": s.Provider}}},
 	}
 	return u, fillSet(u, s)

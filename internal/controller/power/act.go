@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/ownership"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/power"
 )
@@ -24,14 +25,17 @@ func (r *Reconciler) act(ctx context.Context, cd *hivev1.ClusterDeployment, d po
 func (r *Reconciler) tell(ctx context.Context, cd *hivev1.ClusterDeployment, act power.Action) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	switch actuator := r.Actuators.For(cd.Spec.Platform); act {
-	case power.Start:
-		return actuator.Start(ctx, refOf(cd))
-	case power.Stop:
-		return actuator.Stop(ctx, refOf(cd))
-	default:
+	if act != power.Start && act != power.Stop {
 		return nil
 	}
+	ref, actuator := refOf(cd), r.Actuators.For(cd.Spec.Platform)
+	if err := ownership.Confirm(ctx, r.Client, cd, ref.InfraID); err != nil {
+		return err
+	}
+	if act == power.Start {
+		return actuator.Start(ctx, ref)
+	}
+	return actuator.Stop(ctx, ref)
 }
 
 // hibernate asks for hibernation in the specification, as a user would. The

@@ -14,6 +14,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/ownership"
 	"hotspare.io/hotspare/internal/power"
 	"hotspare.io/hotspare/internal/remote"
 )
@@ -33,7 +34,7 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 	}
 	if s.Acting() && s.Actuator {
 		var err error
-		s.Machines, err = machines(ctx, actuator, cd)
+		s.Machines, err = r.machines(ctx, actuator, cd)
 		s.MachinesFault = power.FailureOf(err)
 	}
 	if !s.AsksSpoke() {
@@ -76,10 +77,14 @@ func askSpots(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeplo
 
 var errNoMetadata = errors.New("spec.clusterMetadata has no infraID")
 
-func machines(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment) (cloud.Machines, error) {
+// machines observes the machines of a cluster, if they are its own.
+func (r *Reconciler) machines(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment) (cloud.Machines, error) {
 	ref := refOf(cd)
 	if ref.InfraID == "" {
 		return nil, errNoMetadata
+	}
+	if err := ownership.Confirm(ctx, r.Client, cd, ref.InfraID); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -24,6 +24,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/csr"
+	"hotspare.io/hotspare/internal/ownership"
 	"hotspare.io/hotspare/internal/power"
 	"hotspare.io/hotspare/internal/remote"
 )
@@ -236,6 +237,7 @@ func newHub(t *testing.T, changes ...func(*hivev1.ClusterDeployment)) *hub {
 	}
 	h.Reconciler = Reconciler{
 		Client: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(cd).WithObjects(cd).
+			WithIndex(&hivev1.ClusterDeployment{}, ownership.ByInfraID, ownership.InfraIDs).
 			WithInterceptorFuncs(interceptor.Funcs{Patch: h.patch, SubResourcePatch: h.patchStatus}).Build(),
 		Actuators: cloud.Registry{"aws": h.sim},
 		Remote:    h.sim,

@@ -16,17 +16,8 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/ownership"
 )
-
-// byInfraID is the name of the index of clusters by their machines.
-const byInfraID = "spec.clusterMetadata.infraID"
-
-func infraIDOf(o client.Object) []string {
-	if md := o.(*hivev1.ClusterDeployment).Spec.ClusterMetadata; md != nil && md.InfraID != "" {
-		return []string{md.InfraID}
-	}
-	return nil
-}
 
 // asked lets updates through by which somebody asks for something. Status is
 // not one of them: it is mostly our own.
@@ -41,7 +32,7 @@ func asked() predicate.Predicate {
 // listen wakes a cluster when its platform tells that a machine has changed. Of
 // platforms that tell nothing, changes are seen at the next look.
 func (r *Reconciler) listen(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &hivev1.ClusterDeployment{}, byInfraID, infraIDOf); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &hivev1.ClusterDeployment{}, ownership.ByInfraID, ownership.InfraIDs); err != nil {
 		return err
 	}
 	for _, platform := range r.Actuators {
@@ -83,7 +74,7 @@ func (r *Reconciler) clustersWith() handler.TypedEventHandler[string, reconcile.
 	return handler.TypedFuncs[string, reconcile.Request]{
 		GenericFunc: func(ctx context.Context, e event.TypedGenericEvent[string], q queue) {
 			var list hivev1.ClusterDeploymentList
-			if err := r.Client.List(ctx, &list, client.MatchingFields{byInfraID: e.Object}); err != nil {
+			if err := r.Client.List(ctx, &list, client.MatchingFields{ownership.ByInfraID: e.Object}); err != nil {
 				ctrl.LoggerFrom(ctx).Error(err, "listing clusters by their machines", "infraID", e.Object)
 				return
 			}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/ownership"
 )
 
 func TestWhatAPlatformTellsWakesItsCluster(t *testing.T) {
@@ -22,7 +23,7 @@ func TestWhatAPlatformTellsWakesItsCluster(t *testing.T) {
 	mine, other := newCluster(time.Now()), newCluster(time.Now())
 	other.Name, other.Spec.ClusterMetadata.InfraID = "other", "another"
 	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(mine, other).
-		WithIndex(&hivev1.ClusterDeployment{}, byInfraID, infraIDOf).Build()}
+		WithIndex(&hivev1.ClusterDeployment{}, ownership.ByInfraID, ownership.InfraIDs).Build()}
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 

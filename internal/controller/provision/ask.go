@@ -17,6 +17,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/config"
+	"hotspare.io/hotspare/internal/ownership"
 	"hotspare.io/hotspare/internal/provision"
 )
 
@@ -26,10 +27,9 @@ const askLater = time.Minute
 // askInstall begins the attempt, or asks how far it is.
 func (p *pass) askInstall(ctx context.Context, s provision.Step) error {
 	md, err := p.metadata(ctx, s.InfraID)
-	if err != nil {
-		return err
+	if err == nil {
+		p.result, err = p.executor().Install(ctx, p.requestFor(s.Attempt), md)
 	}
-	p.result, err = p.executor().Install(ctx, p.requestFor(s.Attempt), md)
 	answer, err := p.answer(p.result, err)
 	p.install = waiting(answer)
 	return err
@@ -37,14 +37,14 @@ func (p *pass) askInstall(ctx context.Context, s provision.Step) error {
 
 // askDestroy begins to destroy what an infraID marks, or asks how far that is.
 func (p *pass) askDestroy(ctx context.Context, s provision.Step) error {
-	md, err := p.metadata(ctx, s.InfraID)
-	if err != nil {
-		return err
-	}
 	if err := p.observeLeftRelease(ctx); err != nil {
 		return err
 	}
-	result, err := p.executor().Destroy(ctx, p.request.Place, md)
+	var result install.Result
+	md, err := p.metadata(ctx, s.InfraID)
+	if err == nil {
+		result, err = p.executor().Destroy(ctx, p.request.Place, md)
+	}
 	if fault.Of(err) == fault.Gone {
 		result, err = install.Result{Phase: install.Succeeded}, nil
 	}
@@ -122,9 +122,13 @@ func lastLine(log string) string {
 	return line
 }
 
-// metadata finds what is known of an infraID: in its ClusterProvision, or in
-// the Secret, or no more than the names that the cluster itself records.
+// metadata returns what is recorded of an infraID: in its ClusterProvision, or in the
+// Secret, or no more than the names that the cluster itself records. The error is
+// fault.Denied if the infraID is that of another cluster.
 func (p *pass) metadata(ctx context.Context, id string) (install.Metadata, error) {
+	if err := ownership.Confirm(ctx, p.Client, p.cluster, id); err != nil {
+		return install.Metadata{}, err
+	}
 	if cp := p.attempt(id); cp != nil {
 		return recorded(cp), nil
 	}

@@ -66,16 +66,13 @@ func place(cd *hivev1.ClusterDeployment) install.Place {
 	if p := cd.Spec.Provisioning; p != nil {
 		at.Provisioning = *p
 	}
-	if image := cd.Status.InstallerImage; image != nil {
-		at.InstallerImage = *image
-	}
 	return at
 }
 
 // observeLeftRelease finds out what a cluster was installed from that is to be
 // destroyed. The image set may be gone by now; an executor does without, or says so.
 func (p *pass) observeLeftRelease(ctx context.Context) error {
-	if p.request.InstallerImage != "" || p.request.ReleaseImage != "" || imageSetName(p.cluster) == "" {
+	if p.request.ReleaseImage != "" || imageSetName(p.cluster) == "" {
 		return nil
 	}
 	return p.observeRelease(ctx)

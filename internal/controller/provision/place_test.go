@@ -9,21 +9,21 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-func TestTheInstallersImageIsToldAndDestroysTheCluster(t *testing.T) {
+func TestTheStatusNamesTheImagesOfTheInstaller(t *testing.T) {
 	w := newWorld(t, request()...)
 	w.lab.polls = 1
 	w.drive("installed", w.installed)
 	s := w.cluster().Status
 	wantEqual(t, "q/installer q/cli", *s.InstallerImage+" "+*s.CLIImage)
 
-	// The image set may go before its clusters.
+	// The image set may be deleted before its clusters.
 	if err := w.live.Delete(t.Context(), imageSet()); err != nil {
 		t.Fatal(err)
 	}
 	w.delete()
 	w.drive("gone", w.gone)
 	at := w.lab.places[0]
-	wantEqual(t, "ns/c1 uid-1 aws pull q/installer", at.Cluster.String()+" "+string(at.UID)+" "+at.Platform.Name()+" "+at.PullSecret+" "+at.InstallerImage)
+	wantEqual(t, "ns/c1 uid-1 aws pull", at.Cluster.String()+" "+string(at.UID)+" "+at.Platform.Name()+" "+at.PullSecret)
 }
 
 func TestADestructionThatKnowsNoInstallerLooksUpTheRelease(t *testing.T) {

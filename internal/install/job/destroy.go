@@ -100,13 +100,38 @@ func (e *Executor) beginDestruction(ctx context.Context, w work, md install.Meta
 	if err := e.fence(ctx, w.place, md.InfraID); err != nil {
 		return state.State{}, err
 	}
-	if err := w.begin(ctx, state.State{Metadata: md.Raw}); err != nil {
+	st, err := e.madeWith(ctx, w.place, md.InfraID)
+	if err != nil {
+		return state.State{}, err
+	}
+	st.Metadata = md.Raw
+	if err := w.begin(ctx, st); err != nil {
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return state.State{}, terminating(w.place, md.InfraID)
 		}
 		return state.State{}, err
 	}
 	return w.Read(ctx)
+}
+
+// madeWith returns a State with the images that the attempt which made infraID recorded in
+// its Secret, or with none. Who may write the status of the ClusterDeployment, which names
+// them too, must not choose what runs with the credentials of the cluster.
+func (e *Executor) madeWith(ctx context.Context, place install.Place, infraID string) (state.State, error) {
+	attempts, err := e.attempts(ctx, place, infraID)
+	if err != nil {
+		return state.State{}, err
+	}
+	for _, w := range attempts {
+		st, err := w.Read(ctx)
+		if client.IgnoreNotFound(err) != nil {
+			return state.State{}, err
+		}
+		if st.InstallerImage != "" {
+			return state.State{InstallerImage: st.InstallerImage, CLIImage: st.CLIImage}, nil
+		}
+	}
+	return state.State{}, nil
 }
 
 func terminating(p install.Place, infraID string) error {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -321,7 +322,19 @@ func TestTheInstallerIsLookedUpInTheRelease(t *testing.T) {
 	if image := l.job("create").Spec.Template.Spec.Containers[0].Image; image != "q/i@sha256:1" {
 		t.Errorf("the Job runs in %s", image)
 	}
-	l.remove()
+
+	// Whoever may write the status does not choose what runs with the credentials.
+	cd := l.cd()
+	cd.Status.InstallerImage = ptr.To("evil.example/installer")
+	must(t, l.hub.Status().Update(t.Context(), cd))
+	must(t, l.cloud.Hang("destroy"))
+	l.delete(l.cd())
+	l.until("the cluster is being destroyed", l.hangs("destroy"))
+	if image := l.job("destroy").Spec.Template.Spec.Containers[0].Image; image != "q/i@sha256:1" {
+		t.Errorf("the Job that destroys the cluster runs in %s", image)
+	}
+	must(t, l.cloud.Free("destroy"))
+	l.until("the cluster is gone", l.gone)
 }
 
 func TestADestructionWithoutMetadataSaysWhatItNeeds(t *testing.T) {

@@ -43,6 +43,7 @@ import (
 	"hotspare.io/hotspare/internal/install/job/runner"
 	"hotspare.io/hotspare/internal/install/job/standin"
 	"hotspare.io/hotspare/internal/install/job/state"
+	"hotspare.io/hotspare/internal/ownership"
 )
 
 func TestMain(m *testing.M) {
@@ -136,7 +137,8 @@ func newLab(t *testing.T) *lab {
 		cd, secret("pull", hivev1.SecretKeyPullSecret, `{"auths":{"quay.io":{"auth":"planted-pull-secret"}}}`),
 		secret("config", hivev1.SecretKeyInstallConfig, installConfig), awsAccount(),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kube-root-ca.crt"}, Data: map[string]string{"ca.crt": "CA"}},
-	).WithStatusSubresource(&hivev1.ClusterDeployment{}, &hivev1.ClusterProvision{}, &hivev1.ClusterDeprovision{}, &batchv1.Job{}, &corev1.Pod{}).Build()
+	).WithStatusSubresource(&hivev1.ClusterDeployment{}, &hivev1.ClusterProvision{}, &hivev1.ClusterDeprovision{}, &batchv1.Job{}, &corev1.Pod{}).
+		WithIndex(&hivev1.ClusterDeployment{}, ownership.ByInfraID, ownership.InfraIDs).Build()
 	l.hub = interceptor.NewClient(plain, l.funcs())
 	l.restart()
 	l.reboot()

@@ -175,7 +175,7 @@ func refusedByNamespace(p install.Place, infraID string, err error) error {
 
 // image is the one with the installer. While it is looked up the error is fault.Wait.
 func (e *Executor) image(ctx context.Context, w work, st state.State) (string, error) {
-	for _, known := range []string{e.InstallerImage, w.place.Provisioning.InstallerImageOverride, st.InstallerImage, w.place.InstallerImage} {
+	for _, known := range []string{e.InstallerImage, w.place.Provisioning.InstallerImageOverride, st.InstallerImage} {
 		if known != "" {
 			return known, nil
 		}

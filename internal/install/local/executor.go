@@ -58,7 +58,7 @@ func New(ctx context.Context, store *machines.Store, dir string, o Options) *Exe
 	if o.OnChange == nil {
 		o.OnChange = func(types.NamespacedName) {}
 	}
-	return &Executor{
+	e := &Executor{
 		installer: NewInstaller(store, o.Timeout),
 		dir:       dir,
 		onChange:  o.OnChange,
@@ -67,6 +67,45 @@ func New(ctx context.Context, store *machines.Store, dir string, o Options) *Exe
 		installs:  map[string]*job{},
 		destroys:  map[string]*job{},
 	}
+	e.recordOwners()
+	return e
+}
+
+// recordOwners records the owner of machines that were made before owners were. What
+// cannot be read is left as it is: the installation says so when it is asked for.
+func (e *Executor) recordOwners() {
+	clusters, err := e.installer.store.Clusters()
+	if err != nil {
+		return
+	}
+	for _, infraID := range clusters {
+		f, err := e.folder(infraID)
+		if err != nil {
+			continue
+		}
+		if md, err := f.readMetadata(); err == nil && md.owner() != "" {
+			_ = e.installer.store.SetOwner(infraID, md.deployment()) // tried again at the next start
+		}
+	}
+}
+
+// confirmOwner returns a fault.Denied if what infraID marks was made for another
+// ClusterDeployment than cluster.
+func (e *Executor) confirmOwner(f folder, infraID string, cluster types.NamespacedName) error {
+	if err := e.installer.store.ConfirmOwner(infraID, cluster); err != nil {
+		return err
+	}
+	md, err := f.readMetadata()
+	switch {
+	case errors.Is(err, fs.ErrNotExist), fault.Of(err) == fault.Denied: // a damaged file contradicts nothing
+		return nil
+	case err != nil:
+		return err
+	case md.owner() != "" && md.deployment() != cluster:
+		return fault.Denying("infraID %s is that of ClusterDeployment %s, so hotspare touches nothing that it marks from %s: "+
+			"correct the infraID, or set spec.preserveOnDelete to let this ClusterDeployment go without", infraID, md.owner(), cluster)
+	}
+	return nil
 }
 
 // Wait waits, after the end of New's context, until nothing is done any more.
@@ -94,6 +133,9 @@ func (e *Executor) Prepare(_ context.Context, req install.Request) (install.Meta
 func (e *Executor) Install(_ context.Context, req install.Request, md install.Metadata) (install.Result, error) {
 	f, err := e.folder(md.InfraID)
 	if err != nil {
+		return install.Result{}, err
+	}
+	if err := e.confirmOwner(f, md.InfraID, req.Cluster); err != nil {
 		return install.Result{}, err
 	}
 	e.mu.Lock()
@@ -132,6 +174,9 @@ func (e *Executor) begin(f folder, req install.Request, md install.Metadata) err
 	if named.InfraID != md.InfraID {
 		return fault.Denying("metadata.json names infraID %q, the cluster's is %q: destroy the attempt", named.InfraID, md.InfraID)
 	}
+	if named.owner() != "" && named.deployment() != req.Cluster {
+		return fault.Denying("metadata.json of infraID %s names ClusterDeployment %s, not %s: destroy the attempt", md.InfraID, named.owner(), req.Cluster)
+	}
 	if err := e.installer.reserve(c, named); err != nil {
 		return err
 	}
@@ -165,9 +210,12 @@ func failure(f folder, why error) (install.Result, error) {
 
 // Destroy ends the installation with md's infraID, removes the cluster's machines
 // and the installation's folder, or tells how far that is.
-func (e *Executor) Destroy(_ context.Context, _ install.Place, md install.Metadata) (install.Result, error) {
+func (e *Executor) Destroy(_ context.Context, place install.Place, md install.Metadata) (install.Result, error) {
 	f, err := e.folder(md.InfraID)
 	if err != nil {
+		return install.Result{}, err
+	}
+	if err := e.confirmOwner(f, md.InfraID, place.Cluster); err != nil {
 		return install.Result{}, err
 	}
 	e.mu.Lock()

@@ -24,6 +24,7 @@ func design(c config, md metadata) []machine.Config {
 		Workers:             c.workers,
 		CertificateDuration: metav1.Duration{Duration: c.certificateDuration},
 		OpenShiftVersion:    md.Local.OpenShiftVersion,
+		Owner:               md.owner(),
 	}
 	one := func(role machine.Role, name string) machine.Config {
 		m := base

@@ -61,6 +61,14 @@ func (md metadata) deployment() types.NamespacedName {
 	return types.NamespacedName{Namespace: md.Local.Namespace, Name: md.Local.Name}
 }
 
+// owner is the ClusterDeployment as namespace/name, or empty.
+func (md metadata) owner() string {
+	if md.Local.Namespace == "" || md.Local.Name == "" {
+		return ""
+	}
+	return md.deployment().String()
+}
+
 // An infraID is as openshift-install makes it (pkg/asset/installconfig/clusterid.go):
 // 27 characters at most, five of them random.
 const (

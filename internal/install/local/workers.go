@@ -25,7 +25,11 @@ type Workers struct {
 var _ install.Workers = Workers{}
 
 // List returns the workers of a cluster.
-func (w Workers) List(infraID string) ([]install.Worker, error) {
+func (w Workers) List(t install.Target) ([]install.Worker, error) {
+	infraID := t.InfraID
+	if err := w.Store.ConfirmOwner(infraID, t.Cluster); err != nil {
+		return nil, err
+	}
 	configs, err := w.Store.List(infraID)
 	if err != nil {
 		return nil, err
@@ -56,13 +60,19 @@ func (w Workers) List(infraID string) ([]install.Worker, error) {
 }
 
 // Add makes a worker and has it join.
-func (w Workers) Add(infraID string, worker install.Worker) error {
-	return w.Store.AddWorker(machine.Config{InfraID: infraID, Name: worker.Name, Taints: worker.Taints}, w.equip)
+func (w Workers) Add(t install.Target, worker install.Worker) error {
+	if err := w.Store.ConfirmOwner(t.InfraID, t.Cluster); err != nil {
+		return err
+	}
+	return w.Store.AddWorker(machine.Config{InfraID: t.InfraID, Name: worker.Name, Taints: worker.Taints}, w.equip)
 }
 
 // Remove stops a worker and destroys it.
-func (w Workers) Remove(ctx context.Context, infraID, name string) error {
-	return w.Store.RemoveWorker(ctx, infraID, name)
+func (w Workers) Remove(ctx context.Context, t install.Target, name string) error {
+	if err := w.Store.ConfirmOwner(t.InfraID, t.Cluster); err != nil {
+		return err
+	}
+	return w.Store.RemoveWorker(ctx, t.InfraID, name)
 }
 
 // equip writes what a worker needs to join a cluster that is installed. Such a cluster

@@ -1,0 +1,90 @@
+// Package ownership confirms that the machines which an infraID marks are those of the
+// cluster that names them.
+//
+// Whoever writes a ClusterDeployment or a ClusterProvision can write any infraID into it,
+// and hotspare starts, stops and destroys what an infraID marks. Only hotspare and the
+// admins of a pool write the clusters of the pool (config/admission/access.yaml), so what
+// such a cluster names as its infraID is its own, and no other object may lead there. A
+// platform that keeps an owner with its machines, as the local platform does, checks that
+// as well: it protects the clusters outside pools, too.
+package ownership
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/access"
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// ByInfraID is the name of the index of ClusterDeployments by their infraID. Confirm needs
+// it in the cache that it reads.
+const ByInfraID = "spec.clusterMetadata.infraID"
+
+// InfraIDs returns the keys of a ClusterDeployment in the index ByInfraID.
+func InfraIDs(o client.Object) []string {
+	if md := o.(*hivev1.ClusterDeployment).Spec.ClusterMetadata; md != nil && md.InfraID != "" {
+		return []string{md.InfraID}
+	}
+	return nil
+}
+
+// Confirm returns a fault.Denied if infraID is that of another cluster: if a cluster of a
+// pool, in a namespace that hotspare has made for it, names it in spec.clusterMetadata, and
+// cd is not such a cluster or does not name it itself. The error names the other cluster
+// and the remedy. Clusters outside pools do not count: anybody could write one to keep
+// hotspare from destroying a cluster.
+func Confirm(ctx context.Context, cache client.Reader, cd *hivev1.ClusterDeployment, infraID string) error {
+	if infraID == "" {
+		return nil
+	}
+	var naming hivev1.ClusterDeploymentList
+	if err := cache.List(ctx, &naming, client.MatchingFields{ByInfraID: infraID}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the clusters with infraID %s: %w", infraID, err)
+	}
+	if len(naming.Items) == 0 || len(naming.Items) == 1 && naming.Items[0].UID == cd.UID {
+		return nil
+	}
+	if slices.Contains(InfraIDs(cd), infraID) {
+		if pooled, err := isPooled(ctx, cache, cd); err != nil || pooled {
+			return err
+		}
+	}
+	for i := range naming.Items {
+		other := &naming.Items[i]
+		if other.UID == cd.UID || !slices.Contains(InfraIDs(other), infraID) {
+			continue
+		}
+		switch pooled, err := isPooled(ctx, cache, other); {
+		case err != nil:
+			return err
+		case pooled:
+			return Denied(infraID, client.ObjectKeyFromObject(other))
+		}
+	}
+	return nil
+}
+
+// isPooled reports whether cd names a pool and its namespace was made for a cluster of that pool.
+func isPooled(ctx context.Context, cache client.Reader, cd *hivev1.ClusterDeployment) (bool, error) {
+	if cd.Spec.ClusterPoolRef == nil {
+		return false, nil
+	}
+	var ns corev1.Namespace
+	if err := cache.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return access.Home(&ns, *cd.Spec.ClusterPoolRef), nil
+}
+
+// Denied returns the error for an infraID that belongs to another cluster, owner.
+func Denied(infraID string, owner types.NamespacedName) error {
+	return fault.Denying("infraID %s is that of ClusterDeployment %s, so hotspare touches nothing that it marks from here: "+
+		"correct the infraID, or set spec.preserveOnDelete to let this ClusterDeployment go without", infraID, owner)
+}
