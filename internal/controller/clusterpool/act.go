@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool"
@@ -44,8 +45,11 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	if err := r.denounce(ctx, s); err != nil {
 		return next, errors.Join(append(errs, err)...)
 	}
-	if err := r.evict(ctx, s); err != nil {
+	if err := errors.Join(r.evict(ctx, s), r.evictForeign(ctx, s)); err != nil {
 		errs = append(errs, err)
+	}
+	if len(s.evicted) > 0 {
+		next = soonest(next, time.Millisecond) // what the plan counted as pending is not: nothing else tells
 	}
 	if creates := p.Count(pool.Create); creates > 0 {
 		most, later := s.pace(p, r.Clock.Now())
@@ -303,7 +307,11 @@ func (r *Reconciler) createOne(ctx context.Context, s *seen, from material, name
 		return err
 	}
 	for _, o := range append(objects, cd) {
-		if err := r.Client.Create(ctx, o); client.IgnoreAlreadyExists(err) != nil {
+		err := r.Client.Create(ctx, o)
+		if ns, ok := o.(*corev1.Namespace); ok && apierrors.IsAlreadyExists(err) {
+			err = r.confirmHome(ctx, s, ns.Name, *cd.Spec.ClusterPoolRef)
+		}
+		if client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("creating %s of cluster %s: %w", describe(o), name, err)
 		}
 	}
@@ -313,6 +321,19 @@ func (r *Reconciler) createOne(ctx context.Context, s *seen, from material, name
 		r.happened(s.pool, cd, "Created", "Create", "cluster %s", name)
 	}
 	return nil
+}
+
+// confirmHome returns an error unless the namespace that exists under the name of a new
+// cluster was made for it. Otherwise the Secrets of the pool would be copied to somebody.
+func (r *Reconciler) confirmHome(ctx context.Context, s *seen, name string, ref hivev1.ClusterPoolReference) error {
+	var ns corev1.Namespace
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &ns); err != nil {
+		return err
+	}
+	if access.Home(&ns, ref) {
+		return nil
+	}
+	return fault.Denying("namespace %s was not made for a cluster of pool %s", name, s.pool.Name)
 }
 
 func describe(o client.Object) string {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/inventory/lease"
 	"hotspare.io/hotspare/internal/patch"
@@ -126,6 +128,28 @@ func (r *Reconciler) evict(ctx context.Context, s *seen) error {
 			return fmt.Errorf("looking for cluster %s: %w", name, err)
 		}
 		s.evicted = append(s.evicted, name)
+	}
+	return nil
+}
+
+// evictForeign drops the recorded names under which there is a namespace that was not made
+// for a cluster of the pool. The record is in the status of the pool, which others may
+// write too: a name there must not lead into a namespace of somebody else.
+func (r *Reconciler) evictForeign(ctx context.Context, s *seen) error {
+	ref := hivev1.ClusterPoolReference{Namespace: s.pool.Namespace, PoolName: s.pool.Name}
+	for _, name := range s.snapshot.Pending {
+		var ns corev1.Namespace
+		err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &ns)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading namespace %s: %w", name, err)
+		}
+		if !access.Home(&ns, ref) {
+			ctrl.LoggerFrom(ctx).Info("dropped a recorded name: its namespace was not made for this pool", "namespace", name)
+			s.evicted = append(s.evicted, name)
+		}
 	}
 	return nil
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/inventory"
 	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
@@ -100,6 +103,33 @@ func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName, s
 	s.remembered = make(map[string]bool, len(unseen))
 	for _, cd := range unseen {
 		s.clusters[cd.Name], s.remembered[cd.Name] = cd, true
+	}
+	return r.dropForeign(ctx, key, s)
+}
+
+// dropForeign leaves out the clusters that only say that they are the pool's: those in a
+// namespace that hotspare did not make for a cluster of the pool. A ClusterDeployment alone
+// is no proof, since anybody may create one in a namespace of theirs: given to a claim, it
+// would hand out an API server of theirs.
+func (r *Reconciler) dropForeign(ctx context.Context, key types.NamespacedName, s *seen) error {
+	for name, cd := range s.clusters {
+		if s.remembered[name] || s.readings.isHome(cd) {
+			continue
+		}
+		var ns corev1.Namespace
+		err := r.Client.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns)
+		if apierrors.IsNotFound(err) { // the cache of namespaces may be behind that of clusters
+			err = r.Live.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns)
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading the namespace of cluster %s of pool %s: %w", name, key, err)
+		}
+		// Without its namespace the cluster itself is gone, and the cache is behind.
+		if err != nil || !access.Home(&ns, *cd.Spec.ClusterPoolRef) {
+			delete(s.clusters, name)
+			continue
+		}
+		s.readings.noteHome(cd)
 	}
 	return nil
 }

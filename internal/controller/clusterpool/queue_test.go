@@ -3,10 +3,12 @@ package clusterpool_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -28,7 +30,7 @@ type line struct {
 
 func newLine(t *testing.T, objects ...client.Object) *line {
 	t.Helper()
-	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
+	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(withHomes(objects)...).
 		WithStatusSubresource(&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}, &hivev1.ClusterDeploymentCustomization{})
 	if err := errors.Join(clusterpool.Index(t.Context(), indexer{b}), clusterclaim.Index(t.Context(), indexer{b})); err != nil {
 		t.Fatal(err)
@@ -39,6 +41,29 @@ func newLine(t *testing.T, objects ...client.Object) *line {
 		Suffix: func() string { return "00001" },
 	}
 	return l
+}
+
+// withHomes adds the namespaces that hotspare has made for the clusters among objects,
+// unless they are among them.
+func withHomes(objects []client.Object) []client.Object {
+	there := map[string]bool{}
+	for _, o := range objects {
+		if ns, ok := o.(*corev1.Namespace); ok {
+			there[ns.Name] = true
+		}
+	}
+	out := slices.Clone(objects)
+	for _, o := range objects {
+		cd, ok := o.(*hivev1.ClusterDeployment)
+		if !ok || cd.Spec.ClusterPoolRef == nil || there[cd.Namespace] {
+			continue
+		}
+		there[cd.Namespace] = true
+		out = append(out, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cd.Namespace, Labels: map[string]string{
+			hivev1.LabelPoolName: cd.Spec.ClusterPoolRef.PoolName, hivev1.LabelPoolNamespace: cd.Spec.ClusterPoolRef.Namespace,
+		}}})
+	}
+	return out
 }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -118,5 +143,28 @@ func TestAnEstimateGoesByWhatThePoolsClustersTook(t *testing.T) {
 	l := newLine(t, newPool(0, 0), imageSet(), served, z, waitingSince("a", time.Minute))
 	if got, want := l.pass(t, 0), "a=1 at +30m0s z 0s"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Membership is not what a ClusterDeployment says of itself: anybody may write one.
+func TestAClusterInANamespaceThatHotspareDidNotMakeIsNotThePools(t *testing.T) {
+	for name, labels := range map[string]map[string]string{
+		"no labels":                 nil,
+		"the labels of another one": {hivev1.LabelPoolName: "p", hivev1.LabelPoolNamespace: "others"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels}}
+			l := newLine(t, newPool(0, 0), stored("a", awake), ns, waitingSince("x", 0))
+			if _, err := l.look(t); err != nil {
+				t.Fatal(err)
+			}
+			p, x := newPool(0, 0), claim("x").(*hivev1.ClusterClaim)
+			if err := errors.Join(l.Get(t.Context(), client.ObjectKeyFromObject(p), p), l.Get(t.Context(), client.ObjectKeyFromObject(x), x)); err != nil {
+				t.Fatal(err)
+			}
+			if x.Spec.Namespace != "" || p.Status.Size != 0 || p.Status.Ready != 0 {
+				t.Errorf("the claim has %q, the pool counts %d clusters, %d ready", x.Spec.Namespace, p.Status.Size, p.Status.Ready)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package clusterpool
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ type readingsOf struct {
 	by map[string]reading
 	// room is where the last snapshot had its members, and the next one has.
 	room []pool.Member
+	// homes are the clusters whose namespace was made for them, by name.
+	homes map[string]types.UID
 }
 
 // reading is what was read from cd, which is not changed: another version is another object.
@@ -39,7 +42,7 @@ func (r *readings) pool(key types.NamespacedName) *readingsOf {
 		r.of = map[types.NamespacedName]*readingsOf{}
 	}
 	if r.of[key] == nil {
-		r.of[key] = &readingsOf{by: map[string]reading{}}
+		r.of[key] = &readingsOf{by: map[string]reading{}, homes: map[string]types.UID{}}
 	}
 	return r.of[key]
 }
@@ -65,15 +68,23 @@ func (r *readingsOf) read(cd *hivev1.ClusterDeployment, now time.Time) pool.Memb
 	return m
 }
 
+// isHome reports whether the namespace of cd is known to have been made for it.
+func (r *readingsOf) isHome(cd *hivev1.ClusterDeployment) bool {
+	uid, known := r.homes[cd.Name]
+	return known && uid == cd.UID
+}
+
+// noteHome records that the namespace of cd was made for it.
+func (r *readingsOf) noteHome(cd *hivev1.ClusterDeployment) { r.homes[cd.Name] = cd.UID }
+
 // keep lets go of clusters that are not there any more, and keeps the room that members take.
 func (r *readingsOf) keep(clusters map[string]*hivev1.ClusterDeployment, members []pool.Member) {
 	r.room = members
-	if len(r.by) <= len(clusters) {
-		return // those that went are as many as came, at most, and go when they are more
+	isGone := func(name string) bool { return clusters[name] == nil }
+	if len(r.by) > len(clusters) { // those that went are as many as came, at most, and go when they are more
+		maps.DeleteFunc(r.by, func(name string, _ reading) bool { return isGone(name) })
 	}
-	for name := range r.by {
-		if clusters[name] == nil {
-			delete(r.by, name)
-		}
+	if len(r.homes) > len(clusters) {
+		maps.DeleteFunc(r.homes, func(name string, _ types.UID) bool { return isGone(name) })
 	}
 }
