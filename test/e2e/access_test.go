@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -86,7 +87,7 @@ func TestSubjectsOfAClaimReadItsSecretsAndNoOthers(t *testing.T) { // B33, B34
 	t.Log("the owner may edit the cluster, but not so as to be shown more")
 	alice.may(t, "patch", "clusterdeployment", cd.Name, "-n", cd.Namespace, "--type=merge", "-p", `{"spec":{"hibernateAfter":"9h"}}`)
 	steal := fmt.Sprintf(`{"spec":{"clusterMetadata":{"adminPasswordSecretRef":{"name":%q}}}}`, install)
-	refused(t, alice.kubectl(t, "patch", "clusterdeployment", cd.Name, "-n", cd.Namespace, "--type=merge", "-p", steal), install, "which its owner could then read")
+	refused(t, alice.kubectl(t, "patch", "clusterdeployment", cd.Name, "-n", cd.Namespace, "--type=merge", "-p", steal), "spec.clusterMetadata")
 
 	t.Log("nor so as to use the credentials of the pool")
 	alice.keepsToHerCluster(t, cd)
@@ -109,7 +110,7 @@ func TestSubjectsOfAClaimReadItsSecretsAndNoOthers(t *testing.T) { // B33, B34
 func (p person) keepsToHerCluster(t *testing.T, cd *hivev1.ClusterDeployment) {
 	t.Helper()
 	for _, change := range []string{
-		`{"spec":{"powerState":"Running"},"metadata":{"labels":{"mine":"yes"},"annotations":{"hotspare.io/note":"mine"}}}`,
+		`{"spec":{"powerState":"Running"},"metadata":{"labels":{"mine":"yes"},"annotations":{"example.com/note":"mine"}}}`,
 		`{"spec":{"provisioning":{"sshPrivateKeySecretRef":null}}}`, // as it was
 	} {
 		p.may(t, "patch", "clusterdeployment", cd.Name, "-n", cd.Namespace, "--type=merge", "-p", change)
@@ -121,7 +122,7 @@ func (p person) keepsToHerCluster(t *testing.T, cd *hivev1.ClusterDeployment) {
 		"spec.clusterMetadata.platform": `{"spec":{"clusterMetadata":{"platform":{"aws":{"hostedZoneRole":"x"}}}}}`,
 	} {
 		r := p.kubectl(t, "patch", "clusterdeployment", cd.Name, "-n", cd.Namespace, "--type=merge", "-p", change)
-		refused(t, r, field+" says what is done with the credentials of the pool")
+		refused(t, r, strings.Join(strings.Split(field, ".")[:2], ".")+" decides what hotspare does with the credentials of the pool")
 	}
 	mine := cd.DeepCopy()
 	mine.ObjectMeta, mine.Status = metav1.ObjectMeta{Namespace: cd.Namespace, Name: "mine"}, hivev1.ClusterDeploymentStatus{}
