@@ -41,9 +41,15 @@ type draft struct {
 	claims  map[string]Claim
 	// ignorant are the claimed members that do not know of their claim.
 	ignorant map[string]bool
+	// doomed are the members that this plan deletes, promised those that waiting claims will get.
+	doomed, promised map[string]bool
 	// room is how many more clusters may exist, budget how many more may be
 	// installed or destroyed at a time; both may be below zero.
 	room, budget int
+	// deletions is how many more clusters may be destroyed at a time because a user asked for it.
+	deletions int
+	// underWay is how many clusters are being installed or destroyed, or are about to be.
+	underWay int
 	// by is what limits room, full says it in words.
 	by   Limit
 	full string
@@ -55,7 +61,7 @@ const unlimited = 1 << 30
 func newDraft(s Snapshot) *draft {
 	d := &draft{
 		Snapshot: s, all: byAge(s.Members), buckets: map[Phase][]*Member{},
-		claims: make(map[string]Claim, len(s.Claims)), ignorant: map[string]bool{},
+		claims: make(map[string]Claim, len(s.Claims)), ignorant: map[string]bool{}, doomed: map[string]bool{},
 	}
 	for _, c := range s.Claims {
 		d.claims[c.Name] = c
@@ -69,6 +75,9 @@ func newDraft(s Snapshot) *draft {
 		}
 		p := m.Phase(s.Settings, s.Now)
 		d.buckets[p] = append(d.buckets[p], m)
+		if m.Deleting || m.beingInstalled() {
+			d.underWay++
+		}
 		if m.Claim != "" {
 			given[m.Claim] = true
 		}
@@ -80,7 +89,9 @@ func newDraft(s Snapshot) *draft {
 	}
 	slices.SortFunc(d.waiting, claimsOldestFirst)
 	d.room, d.by, d.full = d.roomLeft()
-	d.budget = limit(s.Settings.MaxConcurrent) - len(d.buckets[Installing]) - len(d.buckets[Deleting]) - len(s.Pending)
+	d.underWay += len(s.Pending)
+	d.budget = limit(s.Settings.MaxConcurrent) - d.underWay
+	d.deletions = limit(s.Settings.MaxConcurrent) - len(d.buckets[Deleting])
 	return d
 }
 
@@ -125,39 +136,61 @@ func (d *draft) step(v Verb, cluster, reason string, args ...any) {
 	d.steps = append(d.steps, Step{Verb: v, Cluster: cluster, Reason: fmt.Sprintf(reason, args...)})
 }
 
-// destroy plans the deletion of m, if the budget allows it and all of m could be read.
+// destroy plans the deletion of m that the pool itself chooses, within what may be under
+// way at a time. An install that is deleted gives back what its deletion takes.
 func (d *draft) destroy(m *Member, reason string, args ...any) bool {
-	if d.budget <= 0 || m.Unreadable != "" {
+	if d.frozen() || m.Unreadable != "" || d.budget <= 0 && !m.beingInstalled() {
 		return false
 	}
-	d.budget--
-	d.step(Delete, m.Name, reason, args...)
+	d.delete(m, reason, args...)
 	return true
+}
+
+// release plans the deletion of m that a user asked for. It waits for no install, only
+// for other deletions: maxConcurrent clusters are destroyed at a time.
+func (d *draft) release(m *Member, reason string, args ...any) {
+	if m.Unreadable != "" || !d.Settings.Deleting && (d.frozen() || d.deletions <= 0 && !m.beingInstalled()) {
+		return
+	}
+	d.delete(m, reason, args...)
+}
+
+// frozen reports whether nothing may be installed or destroyed.
+func (d *draft) frozen() bool { return limit(d.Settings.MaxConcurrent) <= 0 }
+
+func (d *draft) delete(m *Member, reason string, args ...any) {
+	d.deletions--
+	if !m.beingInstalled() {
+		d.budget--
+	}
+	d.doomed[m.Name] = true
+	d.step(Delete, m.Name, reason, args...)
 }
 
 // retire destroys clusters that are marked for removal, and claimed ones whose
 // claim is gone or going, or was given another cluster.
 func (d *draft) retire() {
 	for _, m := range d.buckets[Removed] {
-		d.destroy(m, "it is marked for removal")
+		d.release(m, "it is marked for removal")
 	}
 	for _, m := range d.buckets[Claimed] {
 		c, exists := d.claims[m.Claim]
 		switch {
 		case !exists:
-			d.destroy(m, "its claim %s is gone", m.Claim)
+			d.release(m, "its claim %s is gone", m.Claim)
 		case c.Deleting:
-			d.destroy(m, "its claim %s is being deleted", m.Claim)
+			d.release(m, "its claim %s is being deleted", m.Claim)
 		case c.Cluster != "" && c.Cluster != m.Name:
-			d.destroy(m, "its claim %s has %s", m.Claim, c.Cluster)
+			d.release(m, "its claim %s has %s", m.Claim, c.Cluster)
 		}
 	}
 }
 
-// dissolve destroys every unclaimed cluster of a pool that is being deleted.
+// dissolve destroys every unclaimed cluster of a pool that is being deleted, all at
+// once, as Hive does: maxConcurrent paces a pool's work, and this is the end of it.
 func (d *draft) dissolve() {
 	for _, m := range d.unclaimed(Installing, Standby, Assignable, Broken) {
-		d.destroy(m, "the pool is being deleted")
+		d.release(m, "the pool is being deleted")
 	}
 }
 
@@ -194,32 +227,79 @@ func (d *draft) bind(c Claim, m *Member, reason string) {
 	d.steps = append(d.steps, Step{Verb: Bind, Cluster: m.Name, Claim: c.Name, Reason: reason})
 }
 
-// power keeps the oldest clusters running, runningCount of them and one for each
-// waiting claim, and lets the others sleep. One that struggles is told to run
-// and uses up no slot. One that fails to start is not put to sleep either: it
-// would be forgotten that it is no spare, and the next claim would find out again.
+// power keeps a cluster running for each waiting claim, and of the others the oldest, as
+// many as runningCount says, and lets the rest sleep.
 func (d *draft) power() {
-	slots := min(d.Settings.RunningCount, d.Settings.Size) + len(d.waiting)
-	for _, m := range d.unclaimed(Installing, Standby, Assignable) {
-		if slots <= 0 && m.failsToStart() {
-			continue
+	list := d.unclaimed(Installing, Standby, Assignable)
+	d.promise(list)
+	spares := d.spares(list)
+	// late is how many of the places of spares are held by clusters that do not run yet.
+	late := min(d.Settings.RunningCount, d.Settings.Size)
+	for _, m := range list {
+		if m.Running && spares[m.Name] {
+			late--
 		}
-		if slots <= 0 {
+	}
+	for _, m := range list {
+		switch {
+		case d.promised[m.Name]:
+			d.tell(m, Running, "claims are waiting")
+		case spares[m.Name]:
+			d.tell(m, Running, "runningCount")
+		case m.comingUp():
+			// Put to sleep, it would never be known to hang, and the next claim would find out again.
+		case late > 0 && m.Running && m.Wanted == Running:
+			late-- // it stands in until the one that holds the place runs
+		default:
 			d.tell(m, Hibernating, "%d of the pool's clusters are to run, and older ones do", d.Settings.RunningCount)
-			continue
-		}
-		d.tell(m, Running, "%s", d.whyRun())
-		if !m.struggles(d.Settings, d.Now) {
-			slots--
 		}
 	}
 }
 
-func (d *draft) whyRun() string {
-	if len(d.waiting) > 0 {
-		return "claims are waiting"
+// promise chooses the clusters that waiting claims will get: those that are coming up
+// keep their places, then come those that sleep, then installs, each oldest first
+// (enhancement: replace broken clusters). One that struggles is chosen only when there is
+// nothing else.
+func (d *draft) promise(list []*Member) {
+	left := len(d.waiting)
+	if left == 0 {
+		return
 	}
-	return "runningCount"
+	d.promised = map[string]bool{}
+	choose := func(fits func(*Member) bool) {
+		for _, m := range list {
+			if left > 0 && !d.promised[m.Name] && fits(m) {
+				d.promised[m.Name] = true
+				left--
+			}
+		}
+	}
+	healthy := func(m *Member) bool { return !m.struggles(d.Settings, d.Now) }
+	choose(func(m *Member) bool { return healthy(m) && m.Installed && m.Wanted != Hibernating })
+	choose(func(m *Member) bool { return healthy(m) && m.Installed })
+	choose(healthy)
+	choose(func(*Member) bool { return true })
+}
+
+// spares chooses the clusters that run without a claim: the oldest, whether they are
+// installed or not (enhancement: running clusters). One that struggles uses up no place:
+// the next one is woken beside it.
+func (d *draft) spares(list []*Member) map[string]bool {
+	out := map[string]bool{}
+	places := min(d.Settings.RunningCount, d.Settings.Size)
+	for _, m := range list {
+		if places <= 0 {
+			break
+		}
+		if d.promised[m.Name] {
+			continue
+		}
+		out[m.Name] = true
+		if !m.struggles(d.Settings, d.Now) {
+			places--
+		}
+	}
+	return out
 }
 
 func (d *draft) tell(m *Member, want Power, reason string, args ...any) {
@@ -283,7 +363,7 @@ func (d *draft) replaceBroken() {
 func (d *draft) trim() {
 	surplus := d.have() - d.demand()
 	for _, p := range []Phase{Installing, Standby, Assignable} {
-		for _, m := range slices.Backward(d.buckets[p]) {
+		for _, m := range d.cheapest(d.buckets[p]) {
 			if surplus <= 0 || !d.destroy(m, "the pool has more clusters than its size, %d", d.Settings.Size) {
 				return
 			}
@@ -292,17 +372,34 @@ func (d *draft) trim() {
 	}
 }
 
-// renew destroys what is stale, if no claim waits for it: each install at once,
-// since none is a spare yet, and waiting for its end would only delay its successor
-// (Hive B32); then, in a settled pool, one cluster at a time.
+// cheapest orders members by what is lost with them: first those that struggle, last
+// those that a waiting claim will get; else newest first.
+func (d *draft) cheapest(members []*Member) []*Member {
+	rank := func(m *Member) int {
+		switch {
+		case m.struggles(d.Settings, d.Now):
+			return 0
+		case !d.promised[m.Name]:
+			return 1
+		default:
+			return 2
+		}
+	}
+	out := slices.Clone(members)
+	slices.Reverse(out)
+	slices.SortStableFunc(out, func(a, b *Member) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
+}
+
+// renew destroys what is stale: installs first, then, in a settled pool on which no
+// claim waits, one installed cluster at a time.
 func (d *draft) renew() {
-	if len(d.waiting) > 0 || !d.complete() || d.Settings.Blocked != "" {
+	if d.Settings.Blocked != "" {
 		return
 	}
-	for _, m := range slices.Backward(d.buckets[Installing]) {
-		if m.stale(d.Settings) {
-			d.replace(m, Stale, cmp.Or(m.Outdated, "it is being made from an older version of the pool"))
-		}
+	d.renewInstalls()
+	if len(d.waiting) > 0 || !d.complete() {
+		return
 	}
 	if len(d.buckets[Installing])+len(d.buckets[Deleting])+len(d.Pending)+len(d.buckets[Broken]) > 0 {
 		return
@@ -311,6 +408,18 @@ func (d *draft) renew() {
 		if m.stale(d.Settings) {
 			d.replace(m, Stale, cmp.Or(m.Outdated, "it was made from an older version of the pool"))
 			return
+		}
+	}
+}
+
+// renewInstalls destroys stale installs, each at once: none is a spare yet, and waiting
+// for its end would only delay its successor (Hive B32). One that a waiting claim will
+// get is kept while it makes progress. One that cannot begin, or whose last attempt
+// failed, serves nobody: what was wrong with the pool may be what was mended since.
+func (d *draft) renewInstalls() {
+	for _, m := range slices.Backward(d.buckets[Installing]) {
+		if m.stale(d.Settings) && !d.doomed[m.Name] && !(d.promised[m.Name] && m.progresses()) {
+			d.replace(m, Stale, cmp.Or(m.Outdated, "it is being made from an older version of the pool"))
 		}
 	}
 }
@@ -359,24 +468,23 @@ func (d *draft) next() time.Duration {
 
 func (m Member) deadlines(s Settings) []time.Time {
 	var out []time.Time
-	if !m.ResumingSince.IsZero() {
-		out = append(out, m.ResumingSince.Add(s.patience()))
-		if m.MachinesFailed {
-			out = append(out, m.ResumingSince.Add(hopeless))
-		}
-	}
-	if s.ResumeTimeout == 0 {
-		return out
-	}
 	for _, since := range []time.Time{m.ResumingSince, m.UnreachableSince, m.UnreadySince} {
-		if !since.IsZero() {
+		if since.IsZero() {
+			continue
+		}
+		out = append(out, since.Add(s.patience()))
+		if s.ResumeTimeout > 0 {
 			out = append(out, since.Add(s.ResumeTimeout))
 		}
+	}
+	if m.MachinesFailed && !m.ResumingSince.IsZero() {
+		out = append(out, m.ResumingSince.Add(hopeless))
 	}
 	return out
 }
 
 func (d *draft) plan() Plan {
+	d.steps = slices.DeleteFunc(d.steps, func(s Step) bool { return (s.Verb == Start || s.Verb == Sleep) && d.doomed[s.Cluster] })
 	rank := map[Verb]int{Bind: 0, Start: 1, Sleep: 2, Create: 3, Delete: 4}
 	slices.SortStableFunc(d.steps, func(a, b Step) int { return cmp.Compare(rank[a.Verb], rank[b.Verb]) })
 	return Plan{Steps: d.steps, Report: d.report(), Next: d.next()}

@@ -70,6 +70,12 @@ func applyMark(m *pool.Member, mark string) {
 		m.Wanted = pool.Hibernating
 	case "failing":
 		m.Failing = true
+	case "marked":
+		m.Marked = true
+	case "stuck":
+		m.RequirementsUnmet = "the base domain is not valid"
+	case "unreachable":
+		m.UnreachableSince = noon.Add(-time.Minute)
 	case "powerfailed":
 		m.PowerFailed = true
 	case "took":
@@ -266,9 +272,14 @@ func TestDeadlinesWakeThePool(t *testing.T) { // B11
 	} {
 		s.Members = members("a:standby")
 		away(&s.Members[0], s.Now.Add(-3*time.Minute))
-		if got := pool.Decide(s).Next; got != 7*time.Minute {
-			t.Errorf("%s for three minutes of ten: looks again in %v", name, got)
+		if got := pool.Decide(s).Next; got != 2*time.Minute {
+			t.Errorf("%s for three minutes of ten: looks again in %v, want it at half of the timeout", name, got)
 		}
+		s.Now = s.Now.Add(2 * time.Minute)
+		if got := pool.Decide(s).Next; got != 5*time.Minute {
+			t.Errorf("%s for five minutes of ten: looks again in %v", name, got)
+		}
+		s.Now = s.Now.Add(-2 * time.Minute)
 	}
 }
 

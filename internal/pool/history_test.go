@@ -171,31 +171,61 @@ func (w *world) bind(t *testing.T, s pool.Step, i int) {
 // check is what must hold of every plan.
 func (w *world) check(t *testing.T, p pool.Plan) {
 	t.Helper()
-	var installing, deleting int
 	touched := map[string]pool.Verb{}
-	for _, m := range w.Members {
-		switch m.Phase(w.Settings, w.Now) {
-		case pool.Installing:
-			installing++
-		case pool.Deleting:
-			deleting++
-		}
-	}
 	for _, s := range p.Steps {
 		if was, again := touched[s.Cluster]; again && s.Cluster != "" && (was == pool.Bind || s.Verb == pool.Bind) {
 			t.Fatalf("%s is bound and also %s", s.Cluster, s.Verb)
 		}
 		touched[s.Cluster] = s.Verb
 	}
-	creates, deletes := len(p.Of(pool.Create)), len(p.Of(pool.Delete))
+	creates := len(p.Of(pool.Create))
 	if most := w.Settings.MaxSize; most != nil && creates > 0 && len(w.Members)+creates > *most {
 		t.Fatalf("%d exist, %d are created, maxSize is %d", len(w.Members), creates, *most)
 	}
-	if most := w.Settings.MaxConcurrent; most != nil && creates+deletes > 0 && installing+deleting+creates+deletes > *most {
-		t.Fatalf("installing %d, deleting %d, create %d, delete %d, maxConcurrent is %d", installing, deleting, creates, deletes, *most)
-	}
+	w.checkConcurrency(t, p)
 	for _, s := range p.Of(pool.Delete) {
 		w.checkDeath(t, s)
+	}
+}
+
+// beingInstalled: so a cluster counts against maxConcurrent before it is deleted, and after.
+func beingInstalled(m pool.Member) bool {
+	return !m.Installed && !m.GaveUp && !m.Deleting && m.Unreadable == ""
+}
+
+// checkConcurrency: what the pool begins by itself is within maxConcurrent. What a user
+// asked for, releases and marks, waits for no install, and for no more deletions than that.
+func (w *world) checkConcurrency(t *testing.T, p pool.Plan) {
+	t.Helper()
+	most := w.Settings.MaxConcurrent
+	if most == nil || w.Settings.Deleting {
+		return
+	}
+	var installing, deleting, own, asked int
+	for _, m := range w.Members {
+		switch {
+		case m.Deleting:
+			deleting++
+		case beingInstalled(m):
+			installing++
+		}
+	}
+	for _, s := range p.Of(pool.Delete) {
+		m := w.Members[slices.IndexFunc(w.Members, func(m pool.Member) bool { return m.Name == s.Cluster })]
+		switch {
+		case beingInstalled(m):
+		case m.Marked || m.Claim != "":
+			asked++
+		default:
+			own++
+		}
+	}
+	creates := len(p.Of(pool.Create))
+	if n := installing + deleting + creates + own + asked; creates+own > 0 && n > *most {
+		t.Fatalf("%d installed or destroyed at a time, %d of them begun now, maxConcurrent is %d", n, creates+own, *most)
+	}
+	if n := deleting + asked; asked > 0 && n > *most {
+		t.Fatalf("%d destroyed at a time, maxConcurrent is %d", n, *most)
 	}
 }
 

@@ -60,6 +60,8 @@ type Member struct {
 	Deleting, Marked bool
 	// Installed is set when the install is done; GaveUp when it will never be; Failing while its last attempt failed.
 	Installed, GaveUp, Failing bool
+	// RequirementsUnmet says what its install misses, so that it cannot begin; empty when nothing.
+	RequirementsUnmet string
 	// Wanted is the power state it is told to have.
 	Wanted Power
 	// Running is set while it can be used.
@@ -154,11 +156,26 @@ const impatience = 10 * time.Minute
 // struggles reports whether m should not be counted on to run soon: it then uses
 // up no slot, and the next one is woken beside it.
 func (m Member) struggles(s Settings, now time.Time) bool {
-	return m.Failing || m.PowerFailed || m.MachinesFailed || past(m.ResumingSince, s.patience(), now)
+	if !m.Installed {
+		return !m.progresses()
+	}
+	patience := s.patience()
+	return m.PowerFailed || m.MachinesFailed ||
+		past(m.ResumingSince, patience, now) || past(m.UnreachableSince, patience, now) || past(m.UnreadySince, patience, now)
 }
 
-func (m Member) failsToStart() bool {
-	return m.Wanted == Running && (m.PowerFailed || m.MachinesFailed)
+// beingInstalled reports whether an install of m is under way, or may begin at any time.
+func (m Member) beingInstalled() bool {
+	return !m.Installed && !m.GaveUp && !m.Deleting && m.Unreadable == ""
+}
+
+// progresses reports whether m's install gets on, as far as is known.
+func (m Member) progresses() bool { return m.RequirementsUnmet == "" && !m.Failing }
+
+// comingUp reports whether m was told to run, has begun to, and neither runs nor has been given up.
+func (m Member) comingUp() bool {
+	return m.Installed && !m.Running && m.Wanted == Running &&
+		(m.PowerFailed || m.MachinesFailed || !m.ResumingSince.IsZero() || !m.UnreachableSince.IsZero() || !m.UnreadySince.IsZero())
 }
 
 func (s Settings) patience() time.Duration {

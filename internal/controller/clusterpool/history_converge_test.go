@@ -150,14 +150,18 @@ func (h *history) restOfCluster(cd *hivev1.ClusterDeployment) {
 	ref := cd.Spec.ClusterPoolRef
 	h.restOfAccess(cd, h.judge.claimNamed(ref.Namespace, ref.ClaimName))
 	p := poolOf(h.store.Peek, cd)
-	frozen := p != nil && p.Spec.MaxConcurrent != nil
-	if ref.ClaimName == "" || frozen {
+	if ref.ClaimName == "" || frozen(p) {
 		return
 	}
 	claim := h.judge.claimNamed(ref.Namespace, ref.ClaimName)
 	if claim == nil || claim.Spec.Namespace != cd.Name || claim.DeletionTimestamp != nil {
 		h.judge.broke("in the end cluster %s is given to claim %s, which does not have it", cd.Name, ref.ClaimName)
 	}
+}
+
+// frozen reports whether a pool destroys nothing.
+func frozen(p *hivev1.ClusterPool) bool {
+	return p != nil && p.DeletionTimestamp == nil && p.Spec.MaxConcurrent != nil && *p.Spec.MaxConcurrent == 0
 }
 
 // restOfAccess: who claims a cluster for somebody gives access to it, and no claim none.
@@ -189,7 +193,7 @@ func (h *history) restOfClaim(c *hivev1.ClusterClaim, clusters map[string]*hivev
 	cd := clusters[c.Spec.Namespace]
 	var want string
 	switch {
-	case c.DeletionTimestamp != nil && p != nil && p.Spec.MaxConcurrent != nil:
+	case c.DeletionTimestamp != nil && frozen(p):
 		return // it waits for its cluster, which may not be destroyed now
 	case c.DeletionTimestamp != nil:
 		want = "to be gone"

@@ -188,12 +188,14 @@ func (j *judge) giving(c change[*hivev1.ClusterDeployment]) {
 
 // destroying: nobody loses a cluster, and no more go at a time than may.
 func (j *judge) destroying(c change[*hivev1.ClusterDeployment]) {
-	j.ended[c.by]++
-	if p := poolOf(j.store.Peek, c.after); p != nil && j.alone && strings.HasPrefix(c.by.Name, "pool ") {
-		// The pass has reported before: that tells which of the pool's versions it goes by.
-		j.concurrent(c.by, p, j.limit[version{p.UID, p.Status.ObservedGeneration}])
-	}
 	m := facts.Of(c.before, j.clock.Now())
+	if installing := !m.Installed && !m.GaveUp; !installing { // else its deletion takes what its install took
+		j.ended[c.by]++
+		if p := poolOf(j.store.Peek, c.after); p != nil && p.DeletionTimestamp == nil && j.alone && strings.HasPrefix(c.by.Name, "pool ") {
+			// The pass has reported before: that tells which of the pool's versions it goes by.
+			j.concurrent(c.by, p, j.limit[version{p.UID, p.Status.ObservedGeneration}], m.Claim != "" || m.Marked)
+		}
+	}
 	if m.Claim == "" || m.Marked {
 		return
 	}
@@ -347,7 +349,7 @@ func (j *judge) growing(c change[*hivev1.ClusterPool]) {
 	if most := set.MaxSize; most != nil && exist > *most {
 		j.broke("pool %s will have %d clusters, maxSize is %d", c.after.Name, exist, *most)
 	}
-	j.concurrent(c.by, c.after, c.after.Spec.MaxConcurrent)
+	j.concurrent(c.by, c.after, c.after.Spec.MaxConcurrent, false)
 	if good > asked {
 		j.broke("pool %s will have %d unclaimed clusters, its size and claims ask for %d", c.after.Name, good, asked)
 	}
@@ -357,7 +359,8 @@ func (j *judge) growing(c change[*hivev1.ClusterPool]) {
 // as the pass saw it; what it could not see is as it is. What a claim was told
 // of is that claim's, though the pass may see it from before, or made again; and one
 // whose lease was taken away by hand is broken to its pool, though its install goes on.
-func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32) {
+// What users asked to be destroyed waits for other deletions only.
+func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32, asked bool) {
 	seen := map[string]*hivev1.ClusterDeployment{}
 	for _, o := range by.Listed["ClusterDeployment"] {
 		seen[o.GetName()] = o.(*hivev1.ClusterDeployment)
@@ -373,12 +376,16 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32) {
 			cd = old
 		}
 		switch facts.Of(cd, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now()) {
-		case pool.Installing, pool.Deleting:
+		case pool.Deleting:
 			n++
+		case pool.Installing:
+			if !asked {
+				n++
+			}
 		}
 	}
 	for _, name := range p.Status.Pending {
-		if j.clusterNamed(name) == nil {
+		if j.clusterNamed(name) == nil && !asked {
 			n++
 		}
 	}

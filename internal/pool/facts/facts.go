@@ -8,6 +8,7 @@
 package facts
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -154,6 +155,8 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		Failing:   !cd.Spec.Installed && condition.True(cd.Status.Conditions, hivev1.ClusterProvisionFailed),
 		Wanted:    pool.Power(cd.Spec.PowerState),
 
+		RequirementsUnmet: requirementsUnmet(cd),
+
 		Unreadable: cd.Unreadable,
 	}
 	m.Running = cd.Status.PowerState == hivev1.StatusRunning && m.Wanted != pool.Hibernating
@@ -165,6 +168,19 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 	}
 	power(&m, cd, now)
 	return m
+}
+
+// requirementsUnmet says what the install of a cluster misses, so that it cannot begin;
+// "" when it misses nothing that is known.
+func requirementsUnmet(cd *hivev1.ClusterDeployment) string {
+	if cd.Spec.Installed {
+		return ""
+	}
+	c := condition.Find(cd.Status.Conditions, hivev1.ClusterRequirementsMet)
+	if c == nil || c.Status != corev1.ConditionFalse {
+		return ""
+	}
+	return cmp.Or(c.Message, c.Reason, hivev1.ClusterRequirementsMet+" is False")
 }
 
 // Timeless reports whether Of says the same of the cluster at any time.

@@ -135,6 +135,33 @@ func TestSinceWhenAClusterIsAway(t *testing.T) {
 	}
 }
 
+func TestWhatAnInstallMisses(t *testing.T) {
+	uninstalled := func(cd *hivev1.ClusterDeployment) { cd.Spec.Installed = false }
+	because := func(message string) func(*hivev1.ClusterDeployment) {
+		return func(cd *hivev1.ClusterDeployment) {
+			condition.Set(&cd.Status.Conditions, hivev1.ClusterRequirementsMet, corev1.ConditionFalse, "X", message, noon)
+		}
+	}
+	met := told(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet)
+	for name, tc := range map[string]struct {
+		cd   *hivev1.ClusterDeployment
+		want string
+	}{
+		"its message":              {running(uninstalled, because("no such image")), "no such image"},
+		"its reason, without one":  {running(uninstalled, because("")), "X"},
+		"nothing":                  {running(uninstalled, met), ""},
+		"nothing is known yet":     {running(uninstalled), ""},
+		"one that is installed":    {running(because("no such image")), ""},
+		"it is not known any more": {running(uninstalled, told(hivev1.ClusterRequirementsMet, corev1.ConditionUnknown, "X")), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Of(tc.cd, noon).RequirementsUnmet; got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestSettings(t *testing.T) {
 	three := int32(3)
 	timeout := hivev1.Duration("20m")
