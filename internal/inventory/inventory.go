@@ -78,6 +78,9 @@ type Books struct {
 	Free []string
 	// Outdated has the unclaimed clusters that are to be replaced, in time, and why.
 	Outdated map[string]string
+	// Withdrawn has the unclaimed clusters whose customization is no longer the pool's to
+	// use, and why: to be deleted at once (enhancement: removing an entry).
+	Withdrawn map[string]string
 	// Displaced has the unclaimed clusters whose customization another cluster holds:
 	// to be replaced at once. Whoever acts on it makes sure of it first.
 	Displaced map[string]string
@@ -90,7 +93,7 @@ type Books struct {
 // Keep makes the books.
 func Keep(s Snapshot) Books {
 	k := keeper{Snapshot: s, users: s.usersOf(), listed: map[string]bool{}, books: Books{
-		Entries: map[string]Entry{}, Outdated: map[string]string{}, Displaced: map[string]string{}, Homes: map[string]string{},
+		Entries: map[string]Entry{}, Outdated: map[string]string{}, Withdrawn: map[string]string{}, Displaced: map[string]string{}, Homes: map[string]string{},
 	}}
 	for _, name := range s.Listed {
 		k.listed[name] = true
@@ -310,10 +313,12 @@ func (k *keeper) judge() {
 			case u.Claimed:
 			case exists && c.Holder != "" && c.Holder != u.Name:
 				k.books.Displaced[u.Name] = "cluster " + c.Holder + " has its customization " + name
+			case len(k.Listed) == 0: // without any inventory all are stale, and replaced one by one
+				k.books.Outdated[u.Name] = "the pool has no inventory any more, and it was made with customization " + name
 			case !k.listed[name]:
-				k.books.Outdated[u.Name] = "its customization " + name + " is no longer in the inventory"
+				k.books.Withdrawn[u.Name] = "its customization " + name + " is no longer in the inventory"
 			case exists && c.Deleting:
-				k.books.Outdated[u.Name] = "its customization " + name + " is being deleted"
+				k.books.Withdrawn[u.Name] = "its customization " + name + " is being deleted"
 			case exists && u.Version != "" && u.Version != c.Version:
 				k.books.Outdated[u.Name] = "its customization " + name + " was changed"
 			}

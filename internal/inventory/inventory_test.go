@@ -28,6 +28,7 @@ func (b Books) String() string {
 	}
 	add("free", b.Free)
 	add("outdated", slices.Sorted(maps.Keys(b.Outdated)))
+	add("withdrawn", slices.Sorted(maps.Keys(b.Withdrawn)))
 	add("displaced", slices.Sorted(maps.Keys(b.Displaced)))
 	add("homeless", b.Homeless)
 	for _, name := range slices.Sorted(maps.Keys(b.Homes)) {
@@ -159,6 +160,10 @@ func TestKeep(t *testing.T) {
 			"",
 		},
 		"taken off the list, in use": {
+			Snapshot{Listed: []string{"b"}, Customizations: map[string]Customization{"a": heldBy("p-1", "1"), "b": free("1")}, Clusters: []Cluster{of("p-1", "1")}},
+			"a ToBeDeleted 3 by p-1, b Available 3, free b, withdrawn p-1",
+		},
+		"the whole list taken away, in use": {
 			Snapshot{Customizations: map[string]Customization{"a": heldBy("p-1", "1")}, Clusters: []Cluster{of("p-1", "1")}},
 			"a ToBeDeleted 3 by p-1, outdated p-1",
 		},
@@ -171,7 +176,7 @@ func TestKeep(t *testing.T) {
 		},
 		"being deleted, in use": {
 			Snapshot{Listed: []string{"a"}, Customizations: map[string]Customization{"a": {Version: "1", Holder: "p-1", Deleting: true}}, Clusters: []Cluster{of("p-1", "1")}},
-			"a ToBeDeleted 3 by p-1, outdated p-1",
+			"a ToBeDeleted 3 by p-1, withdrawn p-1",
 		},
 		"being deleted, free": {
 			Snapshot{Listed: []string{"a"}, Customizations: map[string]Customization{"a": {Version: "1", Deleting: true}}},

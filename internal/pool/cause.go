@@ -20,6 +20,8 @@ const (
 	Unready Cause = "unready"
 	// Displaced: another cluster has its customization.
 	Displaced Cause = "displaced"
+	// Withdrawn: its customization was taken off the inventory, or is being deleted.
+	Withdrawn Cause = "withdrawn"
 	// Stale: it was made from another version of the pool or of its customization, or
 	// does not say from which.
 	Stale Cause = "stale"
@@ -34,6 +36,8 @@ func (m Member) Defect(s Settings, now time.Time) Cause {
 	switch {
 	case m.Displaced != "":
 		return Displaced
+	case m.Withdrawn != "":
+		return Withdrawn
 	case m.GaveUp:
 		return InstallFailed
 	case m.PowerTimedOut, m.MachinesFailed && past(m.ResumingSince, hopeless, now):

@@ -355,7 +355,7 @@ func (d *draft) shortage() string {
 
 func (d *draft) replaceBroken() {
 	for _, m := range d.buckets[Broken] {
-		d.replace(m, m.Defect(d.Settings, d.Now), cmp.Or(m.Displaced, "it is broken"))
+		d.replace(m, m.Defect(d.Settings, d.Now), cmp.Or(m.Displaced, m.Withdrawn, "it is broken"))
 	}
 }
 

@@ -72,6 +72,8 @@ func applyMark(m *pool.Member, mark string) {
 		m.Failing = true
 	case "marked":
 		m.Marked = true
+	case "withdrawn":
+		m.Withdrawn = "its customization foo is no longer in the inventory"
 	case "stuck":
 		m.RequirementsUnmet = "the base domain is not valid"
 	case "unreachable":

@@ -29,6 +29,18 @@ func TestPlacesOfWaitingClaims(t *testing.T) {
 // minute sets a resume timeout of which half has passed in a minute.
 func minute(s *pool.Settings) { s.ResumeTimeout = 2 * 60e9 }
 
+func TestAClusterWhoseInventoryEntryIsGoneIsDeleted(t *testing.T) {
+	checkDecisions(t, map[string]decision{
+		"it is not woken for a claim":               {stocked(settings(1, 0), "bar"), "a:standby+withdrawn", "x", "create, delete a"},
+		"it is not given to a claim":                {stocked(settings(1, 1), "bar"), "a:assignable+withdrawn", "x", "create, delete a"},
+		"it does not wait for a settled pool":       {stocked(settings(3, 0)), "a:standby+withdrawn b:installing+sleep c:deleting", "", "delete a"},
+		"nor for another one":                       {stocked(settings(2, 0)), "a:standby+withdrawn b:standby+withdrawn", "x", "delete a, delete b"},
+		"its install ends, also with a full budget": {stocked(oneAtATime(1, 0)), "a:installing+sleep+withdrawn", "x", "delete a"},
+		"an installed one goes within the budget":   {stocked(oneAtATime(2, 0)), "a:standby+withdrawn b:installing+sleep", "", ""},
+		"a claimed one is kept":                     {stocked(settings(0, 0)), "a:claimed=x+withdrawn", "x=a", ""},
+	})
+}
+
 // A resume that nobody needs any longer goes on: put to sleep, the cluster would never be
 // known to hang, and the next claim would wait for it again.
 func TestAResumeEndsBeforeTheClusterIsPutToSleep(t *testing.T) {

@@ -80,6 +80,9 @@ type Member struct {
 	UnreadySince time.Time
 	// Outdated says why its customization makes it stale; empty when it does not.
 	Outdated string
+	// Withdrawn says why its customization is no longer the pool's to use: it was taken off
+	// the inventory, or is being deleted. Empty when it is.
+	Withdrawn string
 	// Displaced says which other cluster has its customization; empty when none has.
 	Displaced string
 	// Unreadable says what of it could not be read; empty when all could. Then what
@@ -185,7 +188,9 @@ func (s Settings) patience() time.Duration {
 	return impatience
 }
 
-func (m Member) stale(s Settings) bool { return m.Version != s.Version || m.Outdated != "" }
+func (m Member) stale(s Settings) bool {
+	return m.Version != s.Version || m.Outdated != "" || m.Withdrawn != ""
+}
 
 func past(since time.Time, span time.Duration, now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(span))

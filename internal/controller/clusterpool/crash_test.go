@@ -166,9 +166,13 @@ func (w *watcher) check(ctx context.Context, api client.Client) error {
 		return err
 	}
 	clusterOf := map[string]string{}
+	var pools hivev1.ClusterPoolList
+	if err := api.List(ctx, &pools); err != nil {
+		return err
+	}
 	alive := 0
 	for _, cd := range list.Items {
-		if cd.DeletionTimestamp == nil {
+		if cd.DeletionTimestamp == nil && !withdrawn(pools.Items, &cd) {
 			alive++
 		}
 		claim := cd.Spec.ClusterPoolRef.ClaimName
@@ -185,6 +189,18 @@ func (w *watcher) check(ctx context.Context, api client.Client) error {
 		clusterOf[claim] = cd.Name
 	}
 	return errors.Join(enough(ctx, api, alive), w.recorded(ctx, api))
+}
+
+// withdrawn reports whether a cluster's entry was taken off its pool's inventory: the
+// cluster is deleted after its replacement is begun.
+func withdrawn(pools []hivev1.ClusterPool, cd *hivev1.ClusterDeployment) bool {
+	ref := cd.Spec.ClusterPoolRef
+	for _, p := range pools {
+		if p.Name == ref.PoolName && ref.CustomizationRef != nil {
+			return len(p.Spec.Inventory) > 0 && !slices.Contains(p.Spec.Inventory.Names(), ref.CustomizationRef.Name)
+		}
+	}
+	return false
 }
 
 // recorded: the first thing that is made under a name finds it in the pool's status.

@@ -243,6 +243,9 @@ func (h *history) count(p *hivev1.ClusterPool) map[pool.Phase]int {
 	for _, cd := range h.judge.members(p) {
 		m := facts.Of(cd, h.clock.Now())
 		m.Displaced = h.displaced(cd)
+		if h.judge.withdrawn(p, cd) {
+			m.Withdrawn = "x"
+		}
 		count[m.Phase(set, h.clock.Now())]++
 	}
 	return count

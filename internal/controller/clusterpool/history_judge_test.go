@@ -335,7 +335,7 @@ func (j *judge) growing(c change[*hivev1.ClusterPool]) {
 	}
 	for _, cd := range members {
 		own := j.own[written{c.by.Process, cd.Name}]
-		if !j.again[cd.Name] && !j.leases.excused[cd.Name] && spare(cd, set, j.clock.Now()) &&
+		if !j.again[cd.Name] && !j.leases.excused[cd.Name] && !j.withdrawn(c.before, cd) && spare(cd, set, j.clock.Now()) &&
 			(seen[cd.Name] == nil || spare(seen[cd.Name], set, j.clock.Now())) && (own == nil || spare(own, set, j.clock.Now())) {
 			good++
 		}
@@ -353,6 +353,16 @@ func (j *judge) growing(c change[*hivev1.ClusterPool]) {
 	if good > asked {
 		j.broke("pool %s will have %d unclaimed clusters, its size and claims ask for %d", c.after.Name, good, asked)
 	}
+}
+
+// withdrawn reports whether an unclaimed cluster's customization is no longer the pool's to use.
+func (j *judge) withdrawn(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) bool {
+	key := slotOf(cd)
+	if key.Name == "" || len(p.Spec.Inventory) == 0 || cd.Spec.ClusterPoolRef.ClaimName != "" {
+		return false
+	}
+	slot := j.slot(key)
+	return !slices.Contains(p.Spec.Inventory.Names(), key.Name) || slot != nil && slot.DeletionTimestamp != nil
 }
 
 // concurrent: a pass begins no more than the pool may have under way. What is, is

@@ -251,7 +251,7 @@ func TestATemplateThatChangesIsTriedAgain(t *testing.T) {
 }
 
 // B24: a cluster whose entry was taken off the list is told of as any stale one is.
-func TestAClusterOfARemovedEntryIsStale(t *testing.T) {
+func TestAClusterOfARemovedEntryIsDeleted(t *testing.T) {
 	a, b := named("a", "one"), named("b", "two")
 	s := newShelf(t, listing(1, "a", "b"), a, b)
 	s.keep("p", 2)
@@ -261,7 +261,8 @@ func TestAClusterOfARemovedEntryIsStale(t *testing.T) {
 	p := newPool(0, 0)
 	s.get(p)
 	p.Spec.Inventory = p.Spec.Inventory[1:]
-	if err := s.Update(t.Context(), p); err != nil {
+	waiting := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: "x"}, Spec: hivev1.ClusterClaimSpec{ClusterPoolName: "p"}}
+	if err := errors.Join(s.Update(t.Context(), p), s.Create(t.Context(), waiting)); err != nil {
 		t.Fatal(err)
 	}
 	s.keep("p", 1)
@@ -269,7 +270,15 @@ func TestAClusterOfARemovedEntryIsStale(t *testing.T) {
 	c := condition.Find(p.Status.Conditions, hivev1.PoolAllClustersCurrent)
 	s.want("AllClustersCurrent", fmt.Sprintf("%s %s", c.Reason, c.Message),
 		"SomeClusterDeploymentsStale Some unassigned ClusterDeployments do not match the pool configuration: p-00001")
-	s.want("entries", s.entries("p"), "a ToBeDeleted 3 p-00001, b Available 3")
+	s.want("entries", s.entries("p"), "a ToBeDeleted 3 p-00001, b Reserved 3 p-00002")
+	cd := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "p-00001", Name: "p-00001"}}
+	s.get(cd)
+	if cd.DeletionTimestamp == nil {
+		t.Error("the unclaimed cluster of the entry that was taken off stays, while another is installed")
+	}
+	if cd.Spec.PowerState == hivev1.PowerRunning {
+		t.Error("it is woken for the claim that waits")
+	}
 }
 
 func TestANameWithoutACustomizationIsDropped(t *testing.T) {

@@ -58,7 +58,7 @@ func (o Objects) Snapshot(books inventory.Books, now time.Time) (pool.Snapshot, 
 	}
 	for _, cd := range o.Clusters {
 		m := read(cd, now)
-		m.Outdated, m.Displaced = books.Outdated[m.Name], books.Displaced[m.Name]
+		m.Outdated, m.Withdrawn, m.Displaced = books.Outdated[m.Name], books.Withdrawn[m.Name], books.Displaced[m.Name]
 		s.Members = append(s.Members, m)
 	}
 	s.Pending = o.pending()

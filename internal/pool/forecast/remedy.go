@@ -87,7 +87,7 @@ func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next 
 		return advice.Do("See to what its condition RequirementsMet says.", next(namespace, "cluster describe %s", cd.Name))
 	case v.Cause == pool.InstallFailed, m.Failing:
 		return advice.Do("If it comes again with the next one, see why in the log.", next(namespace, "cluster logs %s", cd.Name))
-	case v.Cause != "" && v.Cause != pool.Displaced:
+	case v.Cause != "" && v.Cause != pool.Displaced && v.Cause != pool.Withdrawn:
 		return advice.Do("If it comes again with the next one, see why.", next(namespace, "cluster describe %s", cd.Name))
 	case m.PowerFailed:
 		return advice.Do("If it comes again, see why.", next(namespace, "cluster describe %s", cd.Name))

@@ -205,6 +205,8 @@ func (f Outlook) broken(cause pool.Cause, m pool.Member, cd *hivev1.ClusterDeplo
 	switch cause {
 	case pool.Displaced:
 		return "broken: " + m.Displaced
+	case pool.Withdrawn:
+		return "broken: " + m.Withdrawn
 	case pool.InstallFailed:
 		return "broken: its install was given up" + andWhy(says(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
 	case pool.PowerFailed:
