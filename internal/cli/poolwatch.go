@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 const poolWatchLong = `Show a pool, its clusters and its claims as they change, until Ctrl-C. On a terminal
@@ -92,7 +93,8 @@ func (a *app) poolWatch(ctx context.Context, h *hub, name string, v *vigil) erro
 
 // settled reports whether nothing is left to do for the pool as it is now.
 func settled(p *hivev1.ClusterPool) bool {
-	return p.DeletionTimestamp == nil && p.Status.ObservedGeneration == p.Generation && strings.HasPrefix(p.Status.Plan, "settled")
+	c := condition.Find(p.Status.Conditions, hivev1.PoolProgressing)
+	return p.DeletionTimestamp == nil && p.Status.ObservedGeneration == p.Generation && c != nil && c.Reason == hivev1.ReasonSettled
 }
 
 func (a *app) poolGone(name string, v *vigil) error {

@@ -32,6 +32,7 @@ func becoming(t *testing.T) interceptor.Funcs {
 				t.Error(err)
 			}
 			p.Status.Plan = "settled"
+			condition.Set(&p.Status.Conditions, hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonSettled, "", time.Now())
 			if err := c.Status().Update(ctx, p); err != nil {
 				t.Error(err)
 			}

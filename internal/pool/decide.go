@@ -41,6 +41,8 @@ type draft struct {
 	claims  map[string]Claim
 	// ignorant are the claimed members that do not know of their claim.
 	ignorant map[string]bool
+	// refused are the members that would be deleted, were there room for it.
+	refused []string
 	// doomed are the members that this plan deletes, promised those that waiting claims will get.
 	doomed, promised map[string]bool
 	// room is how many more clusters may exist, budget how many more may be
@@ -139,7 +141,11 @@ func (d *draft) step(v Verb, cluster, reason string, args ...any) {
 // destroy plans the deletion of m that the pool itself chooses, within what may be under
 // way at a time. An install that is deleted gives back what its deletion takes.
 func (d *draft) destroy(m *Member, reason string, args ...any) bool {
-	if d.frozen() || m.Unreadable != "" || d.budget <= 0 && !m.beingInstalled() {
+	if m.Unreadable != "" {
+		return false
+	}
+	if d.frozen() || d.budget <= 0 && !m.beingInstalled() {
+		d.refused = append(d.refused, m.Name)
 		return false
 	}
 	d.delete(m, reason, args...)
@@ -149,7 +155,11 @@ func (d *draft) destroy(m *Member, reason string, args ...any) bool {
 // release plans the deletion of m that a user asked for. It waits for no install, only
 // for other deletions: maxConcurrent clusters are destroyed at a time.
 func (d *draft) release(m *Member, reason string, args ...any) {
-	if m.Unreadable != "" || !d.Settings.Deleting && (d.frozen() || d.deletions <= 0 && !m.beingInstalled()) {
+	if m.Unreadable != "" {
+		return
+	}
+	if !d.Settings.Deleting && (d.frozen() || d.deletions <= 0 && !m.beingInstalled()) {
+		d.refused = append(d.refused, m.Name)
 		return
 	}
 	d.delete(m, reason, args...)

@@ -72,6 +72,8 @@ func applyMark(m *pool.Member, mark string) {
 		m.Failing = true
 	case "marked":
 		m.Marked = true
+	case "undeletable":
+		m.DeletionError = "the credentials are wrong."
 	case "withdrawn":
 		m.Withdrawn = "its customization foo is no longer in the inventory"
 	case "stuck":
@@ -314,7 +316,7 @@ func TestWords(t *testing.T) {
 		want    string
 	}{
 		"nothing to do": {settings(1, 1), "a:assignable", "", "settled"},
-		"growing":       {settings(3, 1), "a:installing", "", "installing 3, resuming 1"},
+		"growing":       {settings(3, 1), "a:installing", "", "installing 3"},
 		"waiting":       {settings(1, 0), "a:standby", "x y", "installing 2, resuming 1; 2 claims waiting"},
 		"unreadable": {
 			settings(2, 0), "a:standby+unreadable b:claimed=x+unreadable", "x=b",

@@ -113,6 +113,16 @@ type Report struct {
 	Stale, Unversioned []string
 	// Left names the members that keep a deleted pool from going; sorted. Empty while the pool is not being deleted.
 	Left []string
+	// Progress is whether the pool gets on, and Blocked, for a pool that does not, what it
+	// waits for, in words.
+	Progress Progress
+	Blocked  string
+	// Refused names the members that are to be deleted when maxConcurrent allows it; sorted.
+	// Busy says, then and when Hindrance is maxConcurrent, what takes it up.
+	Refused []string
+	Busy    string
+	// Failing has the deletions that do not get on, with the reason, by name.
+	Failing map[string]string
 	// Words is the plan for people: one sentence, stable from pass to pass.
 	Words string
 }
@@ -121,6 +131,19 @@ type Report struct {
 func (r Report) Unclaimed() int {
 	return r.Count[Installing] + r.Count[Standby] + r.Count[Assignable] + r.Count[Broken] + r.Count[Unreadable]
 }
+
+// Progress is whether a pool gets on.
+type Progress string
+
+// A pool is in exactly one of these.
+const (
+	// Settled: it has what it is asked for, and nothing is under way.
+	Settled Progress = "settled"
+	// Advancing: something is under way that will end by itself.
+	Advancing Progress = "advancing"
+	// Held: something is to be done, and nothing is done until somebody else acts.
+	Held Progress = "held"
+)
 
 // Limit is what limits a pool's clusters.
 type Limit string

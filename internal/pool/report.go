@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -29,8 +30,151 @@ func (d *draft) report() Report {
 		r.Short, r.Hindrance = short, d.hindrance()
 	}
 	r.Queue = d.queue()
+	r.Refused, r.Busy, r.Failing = slices.Sorted(slices.Values(d.refused)), d.busy(), d.failing()
+	r.Progress = d.progress(r)
 	r.Words = d.words(r)
+	if r.Progress == Held {
+		r.Blocked = strings.Join(d.obstacles(r), "; ")
+	}
 	return r
+}
+
+// failing are the deletions that do not get on, with the reason.
+func (d *draft) failing() map[string]string {
+	var out map[string]string
+	for _, m := range d.buckets[Deleting] {
+		if m.DeletionError == "" {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[m.Name] = m.DeletionError
+	}
+	return out
+}
+
+// busy names what takes up maxConcurrent; "" when it is not used up.
+func (d *draft) busy() string {
+	if d.frozen() || limit(d.Settings.MaxConcurrent)-d.underWay > 0 {
+		return ""
+	}
+	var installing, deleting []string
+	for _, m := range d.all {
+		switch {
+		case m.Deleting || d.doomed[m.Name]:
+			deleting = append(deleting, m.Name)
+		case m.beingInstalled():
+			installing = append(installing, m.Name)
+		}
+	}
+	installing = append(installing, d.Pending...)
+	var parts []string
+	if len(installing) > 0 {
+		parts = append(parts, "being installed: "+few(installing))
+	}
+	if len(deleting) > 0 {
+		parts = append(parts, "being deleted: "+few(deleting))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// few is the first three of names, and how many more there are.
+func few(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// progress is whether anything is under way that ends by itself, and, if nothing is,
+// whether the pool is as it is asked to be.
+func (d *draft) progress(r Report) Progress {
+	underWay := d.planned(Create) + d.planned(Delete) + d.hibernating() + d.resuming() - len(d.hanging()) + len(d.buckets[Deleting]) - len(r.Failing)
+	if d.Settings.Blocked == "" {
+		underWay += len(d.Pending)
+	}
+	for _, m := range d.buckets[Installing] {
+		if m.RequirementsUnmet == "" {
+			underWay++
+		}
+	}
+	switch {
+	case underWay > 0:
+		return Advancing
+	case len(d.obstacles(r)) > 0:
+		return Held
+	case d.Settings.Deleting:
+		return Advancing
+	default:
+		return Settled
+	}
+}
+
+// obstacles are what the pool waits for, and who can end it.
+func (d *draft) obstacles(r Report) []string {
+	var out []string
+	if held := d.inUse(); len(held) > 0 {
+		out = append(out, "claims have "+few(held)+": release them")
+	}
+	if r.Short > 0 {
+		out = append(out, fmt.Sprintf("%d short: %s", r.Short, r.Hindrance))
+	}
+	out = append(out, d.unmet()...)
+	if n := len(r.Refused); n > 0 {
+		out = append(out, fmt.Sprintf("to be deleted: %s: %s", few(r.Refused), d.concurrency()))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Failing)) {
+		out = append(out, fmt.Sprintf("the deletion of %s does not get on: %s", name, strings.TrimRight(r.Failing[name], ".")))
+		break // one is told, the others are in DeletionPossible and in the clusters' own conditions
+	}
+	if hanging := d.hanging(); len(hanging) > 0 {
+		out = append(out, fmt.Sprintf("%s does not come up: delete it, or set spec.powerstateTransitionToRunningTimeout to have such clusters replaced", few(hanging)))
+	}
+	if stale := len(r.Stale) + len(r.Unversioned); stale > 0 && d.Settings.Blocked != "" && r.Short == 0 {
+		out = append(out, fmt.Sprintf("%d stale: %s", stale, d.Settings.Blocked))
+	}
+	return append(out, d.unreadable()...)
+}
+
+// inUse names the clusters that keep a pool from going, since claims have them.
+func (d *draft) inUse() []string {
+	var out []string
+	if !d.Settings.Deleting {
+		return nil
+	}
+	for _, m := range d.buckets[Claimed] {
+		if c, exists := d.claims[m.Claim]; exists && !c.Deleting && !d.doomed[m.Name] {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// hanging names the members that have tried to come up for long, and will try for ever.
+func (d *draft) hanging() []string {
+	var out []string
+	for _, m := range d.buckets[Standby] {
+		if d.Settings.ResumeTimeout == 0 && m.comingUp() && !m.MachinesFailed && m.struggles(d.Settings, d.Now) && !d.doomed[m.Name] {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// unmet tells of the installs that cannot begin.
+func (d *draft) unmet() []string {
+	var stuck []*Member
+	for _, m := range d.buckets[Installing] {
+		if m.RequirementsUnmet != "" && !d.doomed[m.Name] {
+			stuck = append(stuck, m)
+		}
+	}
+	if len(stuck) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s cannot begin: %s: %s", count(len(stuck), "install"), stuck[0].Name, strings.TrimRight(stuck[0].RequirementsUnmet, "."))}
 }
 
 func (r *Report) mark(m *Member, p Phase, s Settings) {
@@ -49,17 +193,14 @@ func (r *Report) mark(m *Member, p Phase, s Settings) {
 
 // words tells what the pool is about, what it does about it, and what hinders it.
 func (d *draft) words(r Report) string {
-	parts := []string{d.doing()}
+	parts := []string{d.doing(r)}
 	if n := len(d.waiting); n > 0 {
 		parts = append(parts, count(n, "claim")+" waiting")
 	}
 	if d.Settings.RunningCount > d.Settings.Size {
 		parts = append(parts, fmt.Sprintf("runningCount %d is above size: no more than %d will run", d.Settings.RunningCount, d.Settings.Size))
 	}
-	if r.Short > 0 {
-		parts = append(parts, fmt.Sprintf("%d short: %s", r.Short, r.Hindrance))
-	}
-	return strings.Join(append(parts, d.unreadable()...), "; ")
+	return strings.Join(append(parts, d.obstacles(r)...), "; ")
 }
 
 // unreadable tells of the first member that could not be read, and how many more there are.
@@ -98,11 +239,23 @@ func (d *draft) hindrance() string {
 	case d.planned(Create) == atOnce:
 		return fmt.Sprintf("%d are created at a time", atOnce)
 	default:
-		return fmt.Sprintf("maxConcurrent is %d", limit(d.Settings.MaxConcurrent))
+		return d.concurrency()
 	}
 }
 
-func (d *draft) doing() string {
+// concurrency says what maxConcurrent is, and what takes it up.
+func (d *draft) concurrency() string {
+	if d.frozen() {
+		return "maxConcurrent is 0: raise it"
+	}
+	words := fmt.Sprintf("maxConcurrent is %d", limit(d.Settings.MaxConcurrent))
+	if busy := d.busy(); busy != "" {
+		words += " (" + busy + ")"
+	}
+	return words
+}
+
+func (d *draft) doing(r Report) string {
 	if d.Settings.Deleting {
 		return "deleting the pool"
 	}
@@ -114,25 +267,44 @@ func (d *draft) doing() string {
 		{len(d.buckets[Installing]) + len(d.Pending) + d.planned(Create), "installing"},
 		{d.planned(Delete) + len(d.buckets[Deleting]), "deleting"},
 		{d.resuming(), "resuming"},
+		{d.hibernating(), "hibernating"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", p.what, p.n))
 		}
 	}
 	switch {
+	case r.Progress == Held:
+		return "held up"
 	case len(parts) > 0:
 		return strings.Join(parts, ", ")
-	case d.short() > 0:
-		return "held up"
 	default:
 		return "settled"
 	}
 }
 
+// hibernating is how many installed members this plan puts to sleep.
+func (d *draft) hibernating() int { return d.plannedOfInstalled(Sleep) }
+
+// resuming is how many installed members come up, or are told to by this plan.
 func (d *draft) resuming() int {
-	n := d.planned(Start)
+	n := d.plannedOfInstalled(Start)
 	for _, m := range d.buckets[Standby] {
 		if m.Wanted == Running {
+			n++
+		}
+	}
+	return n
+}
+
+func (d *draft) plannedOfInstalled(v Verb) int {
+	installing := map[string]bool{}
+	for _, m := range d.buckets[Installing] {
+		installing[m.Name] = true
+	}
+	n := 0
+	for _, s := range d.steps {
+		if s.Verb == v && !installing[s.Cluster] {
 			n++
 		}
 	}

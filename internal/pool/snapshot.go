@@ -62,6 +62,8 @@ type Member struct {
 	Installed, GaveUp, Failing bool
 	// RequirementsUnmet says what its install misses, so that it cannot begin; empty when nothing.
 	RequirementsUnmet string
+	// DeletionError says why its deletion does not get on; empty when it does.
+	DeletionError string
 	// Wanted is the power state it is told to have.
 	Wanted Power
 	// Running is set while it can be used.

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 const (
@@ -66,7 +67,8 @@ func (b *bench) untilSettled(ctx context.Context) error {
 			return false, err
 		}
 		for _, p := range list.Items {
-			if p.Status.Size != p.Spec.Size || p.Status.Plan != "settled" {
+			c := condition.Find(p.Status.Conditions, hivev1.PoolProgressing)
+			if p.Status.Size != p.Spec.Size || c == nil || c.Reason != hivev1.ReasonSettled {
 				return false, nil
 			}
 		}

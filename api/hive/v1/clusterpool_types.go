@@ -52,6 +52,7 @@ type ClusterPoolSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxSize *int32 `json:"maxSize,omitempty"`
 	// MaxConcurrent limits clusters being installed or destroyed at a time. Absent: no limit; 0: the pool is frozen.
+	// Deleting a cluster that is being installed, releasing a claim and deleting the pool do not wait for installs.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=0
@@ -171,7 +172,7 @@ type ClusterPoolStatus struct {
 	// of the pool uses, by its name.
 	// +optional
 	Inventory map[string]InventoryEntryStatus `json:"inventory,omitempty"`
-	// Conditions: MissingDependencies, CapacityAvailable, AllClustersCurrent, InventoryValid, DeletionPossible.
+	// Conditions: MissingDependencies, CapacityAvailable, AllClustersCurrent, InventoryValid, DeletionPossible, Progressing.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`
@@ -203,6 +204,14 @@ const (
 	PoolDeletionPossible       = "DeletionPossible"
 	ReasonDeletionPossible     = "DeletionPossible"
 	ReasonClustersPendingClean = "ClusterDeploymentsPendingCleanup"
+
+	// PoolProgressing is True while something is under way that ends by itself: clusters are
+	// installed, resumed, hibernated or deleted. False with ReasonSettled: the pool has what it
+	// is asked for. False with ReasonBlocked: it waits for somebody; the message says for what.
+	PoolProgressing        = "Progressing"
+	ReasonClustersChanging = "ClustersChanging"
+	ReasonSettled          = "Settled"
+	ReasonBlocked          = "Blocked"
 
 	// PoolInventoryValid is False while customizations of the inventory are broken or
 	// missing, or fewer of them are usable than the pool's size; Unknown without one.

@@ -46,6 +46,10 @@ func poolTroubles(p *hivev1.ClusterPool, now time.Time) []Trouble {
 			})
 		}
 	}
+	c := condition.Find(p.Status.Conditions, hivev1.PoolProgressing)
+	if len(out) == 0 && c != nil && c.Reason == hivev1.ReasonBlocked { // else a condition of its own says what it waits for
+		out = append(out, Trouble{Bad: true, Where: where, What: "Waits for somebody", Why: c.Message, Since: Since(c.LastTransitionTime.Time, now), Link: link})
+	}
 	return out
 }
 

@@ -97,6 +97,9 @@ func (r *Reconciler) observe(ctx context.Context, claim *hivev1.ClusterClaim) (f
 
 		unreadable: claim.Unreadable,
 	}
+	if at := claim.DeletionTimestamp; at != nil {
+		f.left = at.Time
+	}
 	pool, err := r.pool(ctx, claim)
 	if client.IgnoreNotFound(err) != nil {
 		return f, nil, fmt.Errorf("reading pool %s: %w", claim.Spec.ClusterPoolName, err)

@@ -8,7 +8,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// grace is how long nothing is said of a new claim that waits on a pool with
+// grace is how long nothing is said of a released claim whose cluster is not deleted yet, and of a new claim that waits on a pool with
 // clusters to give: it is about to be served, and a status that nobody would
 // read would only be in the way.
 const grace = 5 * time.Second
@@ -17,6 +17,8 @@ const grace = 5 * time.Second
 type facts struct {
 	created  time.Time
 	deleting bool
+	// left is when it was deleted; zero while it is not.
+	left time.Time
 	// cluster names the cluster that the claim was told of; empty while it waits.
 	cluster string
 	// lifetime is the claim's own; fallback and maximum are the pool's. nil is none.
@@ -74,7 +76,7 @@ func decide(name string, f facts, now time.Time) verdict {
 	mine := f.of != nil && f.of.claim == name
 	switch {
 	case f.deleting:
-		return leave(f, mine)
+		return leave(f, mine, now)
 	case f.unreadable != "":
 		return park(f)
 	case f.cluster == "":
@@ -107,17 +109,27 @@ func park(f facts) verdict {
 	return v
 }
 
+// goes tells that the claim's cluster is being deleted, or is about to be.
+var goes = no(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
+
 // leave ends a deleted claim once its cluster is gone. The pool's controller
 // deletes the cluster; without a pool it falls to the claim's.
-func leave(f facts, mine bool) verdict {
+func leave(f facts, mine bool, now time.Time) verdict {
 	if f.of != nil && f.of.unreadable {
 		return verdict{running: no(hivev1.ReasonUnreadable, "Assigned cluster is not destroyed until it can be read: "+f.unreadable+": correct it")}
 	}
 	if !mine {
 		return verdict{release: true}
 	}
+	if f.pool && !f.of.deleting && !f.left.IsZero() {
+		if soon := f.left.Add(grace).Sub(now); soon > 0 {
+			return verdict{running: goes, next: soon}
+		}
+		return verdict{running: no(hivev1.ReasonClusterDeleting,
+			"Assigned cluster waits to be deleted: its ClusterPool deletes no more than maxConcurrent clusters at a time; its status.plan names those that are being deleted")}
+	}
 	return verdict{
-		running: no(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion"),
+		running: goes,
 		destroy: !f.pool && !f.of.deleting,
 	}
 }

@@ -102,6 +102,29 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// A claim does not say that its cluster is being deleted while the pool makes it wait.
+func TestAReleasedClaimSaysThatItsClusterWaits(t *testing.T) {
+	const goes, waits = "Assigned cluster has been marked for deletion", "Assigned cluster waits to be deleted: "
+	for name, tc := range map[string]struct {
+		ago      time.Duration
+		deleting bool
+		want     string
+		next     time.Duration
+	}{
+		"just released":                {time.Second, false, goes, 4 * time.Second},
+		"released a while ago":         {grace, false, waits, 0},
+		"its cluster is being deleted": {grace, true, goes, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := served(func(f *facts) { f.deleting, f.left, f.of.deleting = true, noon.Add(-tc.ago), tc.deleting })
+			v := decide("x", f, noon)
+			if !strings.HasPrefix(v.running.message, tc.want) || v.next != tc.next {
+				t.Errorf("it says %q and looks again in %v", v.running.message, v.next)
+			}
+		})
+	}
+}
+
 func TestALifetimeThatIsNoneIsExplained(t *testing.T) {
 	v := decide("x", served(func(f *facts) { f.lifetime = span("1w") }), noon)
 	if !strings.Contains(v.pending.message, `"1w"`) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,8 +65,11 @@ func (r *Reconciler) denounce(ctx context.Context, s *seen) error {
 			continue
 		}
 		by := "pool " + s.pool.Name + ": "
-		if told := lease.Find(c, hivev1.CustomizationApplySucceeded); lease.Denounced(c) && !strings.HasPrefix(told.Message, by) && !s.promised(name) {
-			continue // another pool has told of it; two that told it each in its words would never end
+		if lease.Denounced(c) && !s.promised(name) {
+			told := lease.Find(c, hivev1.CustomizationApplySucceeded).Message
+			if told != by+e.Message && told != by+s.pool.Status.Inventory[name].Message {
+				continue // another pool has told of it; two that told it each in its words would never end
+			}
 		}
 		before := c.DeepCopy()
 		c = c.DeepCopy()

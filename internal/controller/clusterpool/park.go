@@ -13,7 +13,7 @@ import (
 )
 
 // park tells why nothing is done for a pool that could not be read whole: what
-// is missing of it may be a limit. The condition is one that every other pass sets.
+// is missing of it may be a limit. The conditions are ones that every other pass sets.
 func (r *Reconciler) park(ctx context.Context, s *seen) error {
 	before, p := s.pool.DeepCopy(), s.pool
 	why := fmt.Sprintf("%s: correct it with kubectl edit clusterpool %s -n %s; until then nothing is done for this pool",
@@ -21,6 +21,7 @@ func (r *Reconciler) park(ctx context.Context, s *seen) error {
 	p.Status.Plan = "parked: " + why
 	p.Status.ObservedGeneration = p.Generation
 	condition.Set(&p.Status.Conditions, hivev1.PoolMissingDependencies, corev1.ConditionUnknown, hivev1.ReasonUnreadable, why, r.Clock.Now())
+	condition.Set(&p.Status.Conditions, hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonUnreadable, why, r.Clock.Now())
 	wrote, err := patch.Status(ctx, r.Client, before, p)
 	if err != nil {
 		return fmt.Errorf("parking pool %s: %w", p.Name, err)

@@ -3,6 +3,7 @@ package clusterpool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -70,11 +72,21 @@ func (r *Reconciler) report(ctx context.Context, s *seen, p pool.Plan, names []s
 	return 0, nil
 }
 
-// onlyCounts reports whether two statuses differ in nothing but numbers, and the
-// sentence that has some of them.
+// onlyCounts reports whether two statuses differ in nothing but numbers, the sentence that
+// has some of them, and what the condition Progressing says with each change of these.
 func onlyCounts(a, b hivev1.ClusterPoolStatus) bool {
 	for _, st := range []*hivev1.ClusterPoolStatus{&a, &b} {
 		st.Size, st.Standby, st.Ready, st.Plan = 0, 0, 0, ""
+		st.Conditions = slices.Clone(st.Conditions)
+		c := condition.Find(st.Conditions, hivev1.PoolProgressing)
+		if c == nil {
+			continue
+		}
+		blocked := c.Reason == hivev1.ReasonBlocked
+		*c = hivev1.Condition{Type: c.Type}
+		if blocked {
+			c.Reason = hivev1.ReasonBlocked
+		}
 	}
 	return equality.Semantic.DeepEqual(a, b)
 }

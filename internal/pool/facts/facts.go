@@ -156,6 +156,7 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		Wanted:    pool.Power(cd.Spec.PowerState),
 
 		RequirementsUnmet: requirementsUnmet(cd),
+		DeletionError:     deletionError(cd),
 
 		Unreadable: cd.Unreadable,
 	}
@@ -181,6 +182,16 @@ func requirementsUnmet(cd *hivev1.ClusterDeployment) string {
 		return ""
 	}
 	return cmp.Or(c.Message, c.Reason, hivev1.ClusterRequirementsMet+" is False")
+}
+
+// deletionError says why a cluster that is being deleted is not destroyed; "" when nothing
+// that is known keeps it.
+func deletionError(cd *hivev1.ClusterDeployment) string {
+	c := condition.Find(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError)
+	if cd.DeletionTimestamp == nil || c == nil || c.Status != corev1.ConditionTrue {
+		return ""
+	}
+	return cmp.Or(c.Message, c.Reason)
 }
 
 // Timeless reports whether Of says the same of the cluster at any time.

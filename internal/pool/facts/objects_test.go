@@ -71,33 +71,39 @@ func TestConditionsTellWhatIsTheMatter(t *testing.T) {
 			objects(nil, running(current)), `
 AllClustersCurrent True ClusterDeploymentsCurrent: All unassigned ClusterDeployments match the pool configuration
 CapacityAvailable True Available: There is capacity to add more clusters to the pool.
-MissingDependencies False Verified: Dependencies verified`,
+MissingDependencies False Verified: Dependencies verified
+Progressing False Settled: The pool has the clusters that it is asked for`,
 		},
 		"stale clusters are named in order": {
 			objects(nil, running(named("b"), annotated(hivev1.AnnotationPoolVersion, "v0")), running(annotated(hivev1.AnnotationPoolVersion, "v0"))), `
 AllClustersCurrent False SomeClusterDeploymentsStale: Some unassigned ClusterDeployments do not match the pool configuration: a, b
 CapacityAvailable True Available: There is capacity to add more clusters to the pool.
-MissingDependencies False Verified: Dependencies verified`,
+MissingDependencies False Verified: Dependencies verified
+Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many`,
 		},
 		"clusters of no version, in a full pool": {
 			objects(func(p *hivev1.ClusterPool) { p.Spec.MaxSize = &one }, running()), `
 AllClustersCurrent Unknown SomeClusterDeploymentsUnknown: Some unassigned ClusterDeployments are missing their pool spec hash annotation: a
 CapacityAvailable False MaxCapacity: Pool is at maximum capacity of 1 waiting and claimed clusters.
-MissingDependencies False Verified: Dependencies verified`,
+MissingDependencies False Verified: Dependencies verified
+Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many`,
 		},
 		"a pool that is about to be full is at its own limit, not at the platform's": {
 			objects(func(p *hivev1.ClusterPool) { p.Spec.MaxSize = &one }), `
 AllClustersCurrent True ClusterDeploymentsCurrent: All unassigned ClusterDeployments match the pool configuration
 CapacityAvailable False MaxCapacity: Pool is at maximum capacity of 1 waiting and claimed clusters.
-MissingDependencies False Verified: Dependencies verified`,
+MissingDependencies False Verified: Dependencies verified
+Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many`,
 		},
 		"a pool being deleted tells what holds it": {
 			objects(func(p *hivev1.ClusterPool) { p.DeletionTimestamp = &gone }, running(named("b")), running()), `
-DeletionPossible False ClusterDeploymentsPendingCleanup: The following ClusterDeployments are pending cleanup: a, b`,
+DeletionPossible False ClusterDeploymentsPendingCleanup: The following ClusterDeployments are pending cleanup: a, b
+Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many`,
 		},
 		"and that nothing does": {
 			objects(func(p *hivev1.ClusterPool) { p.DeletionTimestamp = &gone }), `
-DeletionPossible True DeletionPossible: No ClusterDeployments pending cleanup`,
+DeletionPossible True DeletionPossible: No ClusterDeployments pending cleanup
+Progressing True ClustersChanging: Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,12 +46,14 @@ func (o Objects) conditions(list *[]hivev1.Condition, rep pool.Report, books inv
 	o.inventory(set, books)
 	if o.Pool.DeletionTimestamp != nil {
 		deletion(set, rep)
+		progress(set, rep)
 		return
 	}
 	unknown(hivev1.PoolDeletionPossible)
 	dependencies(set, o.Missing)
 	o.capacity(set, rep)
 	currency(set, rep)
+	progress(set, rep)
 }
 
 func dependencies(set setter, missing []string) {
@@ -91,10 +94,26 @@ func currency(set setter, rep pool.Report) {
 	}
 }
 
+// progress says whether the pool gets on. While it does, the message has no numbers: they
+// would change with each cluster, and status.plan has them.
+func progress(set setter, rep pool.Report) {
+	switch rep.Progress {
+	case pool.Settled:
+		set(hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonSettled, "The pool has the clusters that it is asked for")
+	case pool.Held:
+		set(hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonBlocked, rep.Blocked)
+	default:
+		set(hivev1.PoolProgressing, corev1.ConditionTrue, hivev1.ReasonClustersChanging, "Clusters are being installed, resumed, hibernated or deleted: status.plan tells how many")
+	}
+}
+
 func deletion(set setter, rep pool.Report) {
 	if len(rep.Left) > 0 {
-		set(hivev1.PoolDeletionPossible, corev1.ConditionFalse, hivev1.ReasonClustersPendingClean,
-			"The following ClusterDeployments are pending cleanup: "+strings.Join(rep.Left, ", "))
+		message := "The following ClusterDeployments are pending cleanup: " + strings.Join(rep.Left, ", ")
+		for _, name := range slices.Sorted(maps.Keys(rep.Failing)) {
+			message += fmt.Sprintf("; the deletion of %s does not get on: %s", name, strings.TrimRight(rep.Failing[name], "."))
+		}
+		set(hivev1.PoolDeletionPossible, corev1.ConditionFalse, hivev1.ReasonClustersPendingClean, message)
 		return
 	}
 	set(hivev1.PoolDeletionPossible, corev1.ConditionTrue, hivev1.ReasonDeletionPossible, "No ClusterDeployments pending cleanup")

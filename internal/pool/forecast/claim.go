@@ -51,6 +51,8 @@ func (f Outlook) wait(c *hivev1.ClusterClaim, v Claim) string {
 	switch {
 	case c.Unreadable != "":
 		return "it gets nothing until it can be read: " + c.Unreadable
+	case v.State == standing.Releasing && slices.Contains(f.Plan.Report.Refused, v.Cluster):
+		return "it is released, and its cluster is destroyed when its turn comes: " + f.turn()
 	case v.State == standing.Releasing && v.Cluster != "":
 		return "it is released, and its cluster is being destroyed"
 	case v.State == standing.Releasing:
@@ -90,10 +92,25 @@ func (f Outlook) queued(position int) string {
 	default:
 		words += fmt.Sprintf("%d are on the way: %s", len(coming), prose.Few(coming))
 	}
-	if position > len(coming) && f.Plan.Report.Short > 0 {
+	switch {
+	case position <= len(coming):
+	case f.Plan.Report.Short > 0:
 		words += ", and no more are made: " + f.Plan.Report.Hindrance
+	case len(f.unmet()) > 0:
+		words += ", since " + f.unmet()[0] + " cannot be installed: see what it misses"
 	}
 	return words
+}
+
+// unmet names the installs that cannot begin, and that the plan does not replace.
+func (f Outlook) unmet() []string {
+	var out []string
+	for _, c := range f.Members() {
+		if c.Phase == pool.Installing && f.member(c.Name).RequirementsUnmet != "" && f.stepOf(c.Name).Verb != pool.Delete {
+			out = append(out, c.Name)
+		}
+	}
+	return out
 }
 
 // coming are the clusters that will run without anybody doing anything, soonest first.
@@ -104,7 +121,7 @@ func (f Outlook) coming() []string {
 		switch {
 		case c.Phase == pool.Standby && c.TargetPower == pool.Running && !m.PowerFailed && !m.MachinesFailed:
 			resuming = append(resuming, c.Name+" resumes")
-		case c.Phase == pool.Installing && !m.Failing:
+		case c.Phase == pool.Installing && !m.Failing && m.RequirementsUnmet == "" && f.stepOf(c.Name).Verb != pool.Delete:
 			installing = append(installing, c.Name+" is installed")
 		}
 	}

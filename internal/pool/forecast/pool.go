@@ -108,20 +108,21 @@ func (f Outlook) Summary() string {
 	if blocked := f.Facts.Settings.Blocked; blocked != "" {
 		words = strings.Replace(words, blocked, "see "+hivev1.PoolMissingDependencies, 1)
 	}
-	if words == "settled" {
+	if f.Plan.Report.Progress == pool.Settled && words == string(pool.Settled) {
 		words += ": nothing to do"
 	}
 	return words
 }
 
-// Amiss are the conditions that are not as people like them.
+// Amiss are the conditions that are not as people like them. Progressing is not among
+// them: it says what the plan says.
 func (f Outlook) Amiss() []hivev1.Condition {
 	return slices.DeleteFunc(slices.Clone(f.Told.Conditions), func(c hivev1.Condition) bool {
 		good := corev1.ConditionTrue
 		if c.Type == hivev1.PoolMissingDependencies {
 			good = corev1.ConditionFalse
 		}
-		return c.Status == good || c.Reason == hivev1.ReasonInitialized
+		return c.Status == good || c.Reason == hivev1.ReasonInitialized || c.Type == hivev1.PoolProgressing
 	})
 }
 

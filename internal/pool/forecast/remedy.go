@@ -12,6 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/advice"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/prose"
 	"hotspare.io/hotspare/internal/standing"
 )
 
@@ -34,10 +35,27 @@ func (f Outlook) remedies(next advice.Speller) []advice.Remedy {
 	if c := condition.Find(f.Told.Conditions, hivev1.PoolInventoryValid); c != nil && c.Reason != hivev1.ReasonInventoryValid && c.Reason != hivev1.ReasonInitialized {
 		out = append(out, *advice.Do("Not all of its inventory can be used: see what is wrong, and what to do.", next(namespace, "inventory list %s", name)))
 	}
+	if unmet := f.unmet(); len(unmet) > 0 {
+		out = append(out, *f.edit(fmt.Sprintf("%s cannot begin. Make what RequirementsMet names, or correct the pool: it continues by itself.", prose.Count(len(unmet), "install")), next))
+	}
 	if f.Plan.Report.Short == 0 {
-		return out
+		return append(out, f.deletions(next)...)
 	}
 	return append(out, f.shortage(next)...)
+}
+
+// deletions is what can be done for clusters that are to be deleted and are not.
+func (f Outlook) deletions(next advice.Speller) []advice.Remedy {
+	switch n := f.Facts.Settings.MaxConcurrent; {
+	case len(f.Plan.Report.Refused) == 0:
+		return nil
+	case n != nil && *n == 0:
+		return []advice.Remedy{*f.edit("maxConcurrent is 0, so no cluster is made or destroyed: raise it.", next)}
+	case len(f.Plan.Report.Failing) > 0:
+		return nil // those have remedies of their own
+	default:
+		return []advice.Remedy{*advice.Patience("More are destroyed as those that are under way are done: " + f.turn() + ".")}
+	}
 }
 
 // shortage is what can be done for a pool that has fewer clusters than it should, and
@@ -107,7 +125,7 @@ func (f Outlook) claimRemedy(c *hivev1.ClusterClaim, v Claim, next advice.Spelle
 		return advice.Do("Its cluster is gone: release it, and make another.", next(c.Namespace, "claim release %s", c.Name))
 	case v.State == standing.Waiting && f.Pool.DeletionTimestamp != nil:
 		return advice.Do("Release it, and claim from another pool.", next(c.Namespace, "claim release %s", c.Name))
-	case v.State == standing.Waiting && v.Position > len(f.coming()) && f.Plan.Report.Short > 0:
+	case v.State == standing.Waiting && v.Position > len(f.coming()) && (f.Plan.Report.Short > 0 || len(f.unmet()) > 0):
 		return nil // what is to be done is to be done about the pool
 	case v.State == standing.Waiting, v.State == standing.Resuming, v.State == standing.Assigned:
 		return advice.Patience("It is served by itself.")

@@ -224,7 +224,7 @@ func (f Outlook) broken(cause pool.Cause, m pool.Member, cd *hivev1.ClusterDeplo
 
 func (f Outlook) installing(m pool.Member, cd *hivev1.ClusterDeployment) string {
 	if lacks := says(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse); lacks != "" {
-		return "it cannot be installed yet: " + lacks
+		return "it cannot be installed yet" + andWhy(lacks)
 	}
 	if m.Failing {
 		return "its last install failed, and is tried again" + andWhy(says(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
@@ -249,7 +249,9 @@ func (f Outlook) fate(v Cluster, m pool.Member) string {
 	case m.Unreadable != "":
 		return ""
 	case v.Cause != "" || v.Phase == pool.Removed:
-		return fmt.Sprintf("it is destroyed when its turn comes: maxConcurrent is %s", f.concurrent())
+		return "it is destroyed when its turn comes: " + f.turn()
+	case v.Stale && v.Phase == pool.Installing && f.Facts.Settings.Blocked == "":
+		return cmp.Or(m.Outdated, "it is made from an older version of the pool") + ", and goes on since a claim waits for it"
 	case v.Stale && slices.Contains([]pool.Phase{pool.Installing, pool.Standby, pool.Assignable}, v.Phase):
 		return cmp.Or(m.Outdated, "it was made from an older version of the pool") + ", and is replaced when no claim waits and nothing else is under way"
 	default:
@@ -273,11 +275,17 @@ func (f Outlook) whyRun(step pool.Step) string {
 	return ": " + step.Reason
 }
 
-func (f Outlook) concurrent() string {
-	if n := f.Facts.Settings.MaxConcurrent; n != nil {
-		return strconv.Itoa(*n)
+// turn says what a deletion waits for.
+func (f Outlook) turn() string {
+	n := f.Facts.Settings.MaxConcurrent
+	switch {
+	case n == nil:
+		return "maxConcurrent is not set"
+	case f.Plan.Report.Busy == "":
+		return "maxConcurrent is " + strconv.Itoa(*n)
+	default:
+		return fmt.Sprintf("maxConcurrent is %d (%s)", *n, f.Plan.Report.Busy)
 	}
-	return "not set"
 }
 
 // andWhy puts words behind others, if there are any.

@@ -1,0 +1,89 @@
+package pool_test
+
+import (
+	"testing"
+
+	"hotspare.io/hotspare/internal/pool"
+)
+
+// Nothing waits without saying for what, and who can end it.
+func TestAPoolThatWaitsSaysForWhat(t *testing.T) {
+	const lacks = "1 install cannot begin: a: the base domain is not valid"
+	tests := map[string]struct {
+		decision
+		progress pool.Progress
+		words    string
+	}{
+		"nothing is to do": {decision{settings(1, 0), "a:standby", "", ""}, pool.Settled, "settled"},
+		"an install that cannot begin is no progress": {
+			decision{settings(1, 0), "a:installing+sleep+stuck", "", ""},
+			pool.Held, "held up; " + lacks,
+		},
+		"… although a claim waits": {
+			decision{settings(0, 0), "a:installing+run+stuck", "x", ""},
+			pool.Held, "held up; 1 claim waiting; " + lacks,
+		},
+		"… another goes on": {
+			decision{settings(2, 0), "a:installing+sleep+stuck b:installing+sleep", "", ""},
+			pool.Advancing, "installing 2; " + lacks,
+		},
+		"… and uses up maxConcurrent": {
+			decision{oneAtATime(3, 0), "a:installing+sleep+stuck", "x", "start a"},
+			pool.Held, "held up; 1 claim waiting; 3 short: maxConcurrent is 1 (being installed: a); " + lacks,
+		},
+		"… and is replaced": {
+			decision{oneAtATime(1, 0), "a:installing+sleep+stuck+stale", "", "delete a"},
+			pool.Advancing, "installing 1, deleting 1",
+		},
+		"a released cluster waits for another deletion": {
+			decision{oneAtATime(0, 0), "a:deleting b:claimed=x", "x=b!", ""},
+			pool.Advancing, "deleting 1; to be deleted: b: maxConcurrent is 1 (being deleted: a)",
+		},
+		"… that does not get on": {
+			decision{oneAtATime(0, 0), "a:deleting+undeletable b:claimed=x", "x=b!", ""},
+			pool.Held, "held up; to be deleted: b: maxConcurrent is 1 (being deleted: a); the deletion of a does not get on: the credentials are wrong",
+		},
+		"a broken one waits for an install": {
+			decision{oneAtATime(2, 0), "a:installing+sleep b:broken c:standby", "", ""},
+			pool.Advancing, "installing 1; to be deleted: b: maxConcurrent is 1 (being installed: a)",
+		},
+		"a frozen pool": {
+			decision{with(settings(1, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(0) }), "a:marked", "", ""},
+			pool.Held, "held up; 1 short: maxConcurrent is 0: raise it; to be deleted: a: maxConcurrent is 0: raise it",
+		},
+		"one that comes up for ever": {
+			decision{settings(1, 0), "a:resuming=11m", "", ""},
+			pool.Held, "held up; a does not come up: delete it, or set spec.powerstateTransitionToRunningTimeout to have such clusters replaced",
+		},
+		"one that comes up until its timeout": {
+			decision{with(settings(1, 0), minute), "a:resuming=1m", "", ""},
+			pool.Advancing, "resuming 1",
+		},
+		"what is stale cannot be replaced": {
+			decision{with(settings(1, 0), func(s *pool.Settings) { s.Blocked = "no image set" }), "a:standby+stale", "", ""},
+			pool.Held, "held up; 1 stale: no image set",
+		},
+		"a deleted pool waits for its claims": {
+			decision{deleted(settings(1, 0)), "a:claimed=x", "x=a", ""},
+			pool.Held, "deleting the pool; claims have a: release them",
+		},
+		"a deleted pool whose clusters go": {
+			decision{deleted(settings(1, 0)), "a:deleting", "", ""},
+			pool.Advancing, "deleting the pool",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := pool.Decide(pool.Snapshot{Settings: tc.set, Members: members(tc.members), Claims: claims(tc.claims), Now: noon})
+			if got := brief(p); got != tc.want {
+				t.Errorf("it does  %q\nwant     %q", got, tc.want)
+			}
+			if r := p.Report; r.Progress != tc.progress || r.Words != tc.words {
+				t.Errorf("got  %s: %s\nwant %s: %s", r.Progress, r.Words, tc.progress, tc.words)
+			}
+			if r := p.Report; (r.Progress == pool.Held) != (r.Blocked != "") {
+				t.Errorf("%s, and it waits for %q", r.Progress, r.Blocked)
+			}
+		})
+	}
+}
