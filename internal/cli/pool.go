@@ -78,9 +78,9 @@ func (a *app) poolTable(s *scene, namespaces bool) *table {
 	}
 	for i := range s.pools.Items {
 		p := &s.pools.Items[i]
-		n := s.of(p).tally()
+		n := s.of(p).tally(p, a.Clock.Now())
 		row := []string{
-			p.Name, number(p.Spec.Size), number(n.Ready), number(n.Standby), number(n.Installing),
+			p.Name, number(p.Spec.Size), number(n.Assignable), number(n.Standby), number(n.Installing),
 			number(n.Claimed), number(n.Waiting), a.age(p.CreationTimestamp.Time), p.Status.Plan,
 		}
 		if namespaces {
@@ -172,14 +172,14 @@ func (a *app) poolDelete(ctx context.Context, h *hub, args []string) error {
 		return fmt.Errorf("deleting pool %s: %w", p.Name, err)
 	}
 	return a.show(p, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, farewell(p.Name, s.of(p).tally()))
+		_, err := fmt.Fprintln(w, farewell(p.Name, s.of(p).tally(p, a.Clock.Now())))
 		return err
 	})
 }
 
 // farewell says what becomes of a deleted pool's clusters.
 func farewell(name string, n standing.Tally) string {
-	spare := n.Ready + n.Standby + n.Installing + n.Failed
+	spare := n.Assignable + n.Standby + n.Installing + n.Broken + n.Unreadable
 	words := fmt.Sprintf("pool %s is being deleted, and %s with it", name, prose.Count(spare, "unclaimed cluster"))
 	if n.Claimed > 0 {
 		words += fmt.Sprintf("; it stays until its %s released", prose.Plural(n.Claimed, "claim is", "claims are"))

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/prose"
 	"hotspare.io/hotspare/internal/standing"
 )
@@ -44,10 +46,10 @@ func (a *app) describePool(w io.Writer, p *hivev1.ClusterPool, s *scene) error {
 	facts.add("Keeps", sizeInWords(p.Spec))
 	facts.add("Limits", limitsInWords(p.Spec))
 	facts.add("Claims live", lifetimeInWords(p.Spec.ClaimLifetime))
-	facts.add("Has", tallyInWords(s.tally()))
+	facts.add("Has", tallyInWords(s.tally(p, a.Clock.Now())))
 	facts.add("Plan", orNone(p.Status.Plan))
 	return a.writeSections(w, facts,
-		a.conditionTable(p.Status.Conditions), a.poolStock(p), a.memberTable(s.clusters.Items), a.claimTable(s.claims.Items, false))
+		a.conditionTable(p.Status.Conditions), a.poolStock(p), a.memberTable(p, s), a.claimTable(s.claims.Items, false))
 }
 
 // writeSections writes tables with a blank line between them; those without rows are left out.
@@ -104,19 +106,21 @@ func lifetimeInWords(l *hivev1.ClusterPoolClaimLifetime) string {
 	return strings.Join(parts, ", ")
 }
 
-// tallyInWords is "2 ready, 1 claim waiting".
+// tallyInWords is "2 assignable, 1 claim waiting".
 func tallyInWords(t standing.Tally) string {
 	var parts []string
 	for _, p := range []struct {
 		n    int
 		what string
 	}{
-		{t.Ready, "ready"},
-		{t.Standby, "standby"},
-		{t.Installing, "installing"},
-		{t.Failed, "failed"},
-		{t.Deleting, "deleting"},
-		{t.Claimed, "claimed"},
+		{t.Assignable, string(pool.Assignable)},
+		{t.Standby, string(pool.Standby)},
+		{t.Installing, string(pool.Installing)},
+		{t.Broken, string(pool.Broken)},
+		{t.Unreadable, string(pool.Unreadable)},
+		{t.Claimed, string(pool.Claimed)},
+		{t.Marked, string(pool.Removed)},
+		{t.Deleting, string(pool.Deleting)},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
@@ -143,11 +147,12 @@ func (a *app) conditionTable(conditions []hivev1.Condition) *table {
 }
 
 // memberTable lists the clusters of one pool.
-func (a *app) memberTable(clusters []hivev1.ClusterDeployment) *table {
-	t := newTable("CLUSTER", "STATE", "AGE", "CLAIM")
-	for i := range clusters {
-		cd := &clusters[i]
-		t.add(cd.Name, standing.Cluster(cd), a.age(cd.CreationTimestamp.Time), orNone(standing.PoolOf(cd).ClaimName))
+func (a *app) memberTable(p *hivev1.ClusterPool, s *scene) *table {
+	t := newTable("CLUSTER", "PHASE", "STATE", "AGE", "CLAIM")
+	phases := standing.Phases([]hivev1.ClusterPool{*p}, s.clusters.Items, s.claims.Items, a.Clock.Now())
+	for i := range s.clusters.Items {
+		cd := &s.clusters.Items[i]
+		t.add(cd.Name, string(phases[client.ObjectKeyFromObject(cd)]), standing.Cluster(cd), a.age(cd.CreationTimestamp.Time), orNone(standing.PoolOf(cd).ClaimName))
 	}
 	return t
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -93,18 +91,9 @@ func (q *question) stock(set *manifest.Set, f *prediction) {
 			}
 		case !q.complete:
 			f.assumed = append(f.assumed, "ClusterDeploymentCustomization "+key.String())
-			f.Customizations[name], f.Assumed[name] = f.assume(name), true
+			f.Customizations[name], f.Assumed[name] = facts.Assumed(f.Pool, name), true
 		}
 	}
-}
-
-// assume makes up a customization that the status of the pool would fit.
-func (f *prediction) assume(name string) *hivev1.ClusterDeploymentCustomization {
-	c := &hivev1.ClusterDeploymentCustomization{ObjectMeta: metav1.ObjectMeta{Namespace: f.Pool.Namespace, Name: name}}
-	if by := f.Pool.Status.Inventory[name].ClusterDeployment; by != nil {
-		c.Status.ClusterDeploymentRef = &corev1.ObjectReference{Namespace: by.Namespace, Name: by.Name}
-	}
-	return c
 }
 
 // template is the pool's, if it is known: one that has none has the default.

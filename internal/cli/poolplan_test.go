@@ -286,6 +286,7 @@ func checkPlan(t *testing.T, s pool.Snapshot, got planOfPool) {
 // checkPower: whom no step tells anything keeps its power.
 func checkPower(t *testing.T, s pool.Snapshot, want pool.Plan, got planOfPool) {
 	t.Helper()
+	phases := s.Phases()
 	for _, c := range got.Clusters {
 		i := slices.IndexFunc(s.Members, func(m pool.Member) bool { return m.Name == c.Name })
 		target := s.Members[i].Wanted
@@ -298,7 +299,7 @@ func checkPower(t *testing.T, s pool.Snapshot, want pool.Plan, got planOfPool) {
 				target = pool.Running
 			}
 		}
-		if c.Power != s.Members[i].Wanted || c.TargetPower != target || c.Phase != s.Members[i].Phase(s.Settings, s.Now) {
+		if c.Power != s.Members[i].Wanted || c.TargetPower != target || c.Phase != phases[c.Name] {
 			t.Errorf("%s: %+v, want target %s of %+v", got.Namespace, c, target, s.Members[i])
 		}
 	}

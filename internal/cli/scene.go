@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,5 +65,7 @@ func (s *scene) of(p *hivev1.ClusterPool) *scene {
 	return part
 }
 
-// tally counts what is in a scene.
-func (s *scene) tally() standing.Tally { return standing.Count(s.clusters.Items, s.claims.Items) }
+// tally counts what is in a pool's part of a scene.
+func (s *scene) tally(p *hivev1.ClusterPool, now time.Time) standing.Tally {
+	return standing.Count(p, s.clusters.Items, s.claims.Items, now)
+}

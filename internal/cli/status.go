@@ -56,7 +56,7 @@ func (a *app) status(ctx context.Context, h *hub, _ []string) error {
 	if err != nil {
 		return err
 	}
-	r := newReport(s)
+	r := newReport(s, a.Clock.Now())
 	r.URL, r.Version, r.Metrics, r.Console = h.url, version, a.metricsURL(), a.consoleURL()
 	switch a.flags.output {
 	case asJSON, asYAML:
@@ -68,7 +68,7 @@ func (a *app) status(ctx context.Context, h *hub, _ []string) error {
 	}
 }
 
-func newReport(s *scene) report {
+func newReport(s *scene, now time.Time) report {
 	r := report{Clusters: map[string]int{}, Pools: []poolReport{}}
 	for i := range s.clusters.Items {
 		r.Clusters[standing.Cluster(&s.clusters.Items[i])]++
@@ -85,7 +85,7 @@ func newReport(s *scene) report {
 	for i := range s.pools.Items {
 		p := &s.pools.Items[i]
 		r.Pools = append(r.Pools, poolReport{
-			Namespace: p.Namespace, Name: p.Name, Size: p.Spec.Size, Plan: p.Status.Plan, Tally: s.of(p).tally(),
+			Namespace: p.Namespace, Name: p.Name, Size: p.Spec.Size, Plan: p.Status.Plan, Tally: s.of(p).tally(p, now),
 		})
 	}
 	return r

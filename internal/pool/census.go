@@ -50,6 +50,26 @@ func (s Snapshot) Census() Census {
 	return c
 }
 
+// Known are the members as Decide has them: one that a claim names has that claim, although
+// it does not know of it yet.
+func (s Snapshot) Known() []Member {
+	d := newDraft(s)
+	out := make([]Member, len(d.all))
+	for i, m := range d.all {
+		out[i] = *m
+	}
+	return out
+}
+
+// Phases is the phase of each member, by name, as Decide has it.
+func (s Snapshot) Phases() map[string]Phase {
+	out := make(map[string]Phase, len(s.Members))
+	for _, m := range s.Known() {
+		out[m.Name] = m.Phase(s.Settings, s.Now)
+	}
+	return out
+}
+
 // Powered is what power an installed member has, in one word of a closed list.
 type Powered string
 

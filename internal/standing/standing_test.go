@@ -3,6 +3,7 @@ package standing
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -133,22 +134,28 @@ func TestHomeIsWhereAPersonLooks(t *testing.T) {
 	}
 }
 
-// A cluster counts once: in the last word that is true of it.
+// A cluster counts once: in the phase that its pool has it in.
 func TestCount(t *testing.T) {
 	failed := with(raw(awake()), hivev1.ClusterProvisionStopped, corev1.ConditionTrue, "")
+	marked := member(awake(), "")
+	marked.Annotations = map[string]string{hivev1.AnnotationRemove: "true"}
 	clusters := []hivev1.ClusterDeployment{
 		*member(awake(), ""), *member(asleep(), ""), *member(cluster(hivev1.PowerRunning, ""), ""), *member(cluster(hivev1.PowerHibernating, ""), ""),
 		*member(raw(awake()), ""), *member(failed.DeepCopy(), ""),
 		*member(awake(), "alice"), *member(failed.DeepCopy(), "bob"), // what is claimed is somebody's, however it stands
-		*member(deleted(awake()), "eve"),
+		*member(deleted(awake()), "eve"), *marked,
+	}
+	for i := range clusters {
+		clusters[i].Namespace, clusters[i].Name = fmt.Sprint("dev-", i), fmt.Sprint("dev-", i)
 	}
 	claims := []hivev1.ClusterClaim{*claim("", ""), *claim("dev-1", hivev1.ReasonRunning), {ObjectMeta: dying}}
-	want := Tally{Ready: 1, Standby: 3, Installing: 1, Failed: 1, Claimed: 2, Deleting: 1, Waiting: 1}
-	got := Count(clusters, claims)
+	p := hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "dev"}}
+	want := Tally{Assignable: 1, Standby: 3, Installing: 1, Broken: 1, Claimed: 2, Deleting: 1, Marked: 1, Waiting: 1}
+	got := Count(&p, clusters, claims, time.Now())
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if sum := got.Ready + got.Standby + got.Installing + got.Failed + got.Claimed + got.Deleting; sum != len(clusters) {
+	if sum := got.Assignable + got.Standby + got.Installing + got.Broken + got.Claimed + got.Deleting + got.Marked + got.Unreadable; sum != len(clusters) {
 		t.Errorf("%d clusters are counted %d times", len(clusters), sum)
 	}
 }

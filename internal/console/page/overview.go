@@ -8,6 +8,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/standing"
 )
 
@@ -45,14 +46,14 @@ func NewOverview(s Scene, regions []v1alpha1.FleetRegion, events []corev1.Event,
 		o.Ready += p.Ready
 		o.Troubles = append(o.Troubles, p.Troubles...)
 	}
-	all := tiles(s.Clusters, now)
+	all := tiles(s, now)
 	o.Clusters = counts(all)
 	for _, t := range all {
-		switch t.State {
-		case standing.Hibernating:
-			o.Asleep++
-		case standing.Failed:
+		switch {
+		case t.Part == partWords[pool.Broken], t.State == standing.Failed:
 			o.Broken++
+		case t.State == standing.Hibernating:
+			o.Asleep++
 		}
 	}
 	o.Cards, o.More = cards(o.Pools)
@@ -89,7 +90,7 @@ func cards(pools []Pool) (shown []Pool, more int) {
 
 // wants is how much a pool wants to be looked at.
 func (p *Pool) wants() int {
-	broken := slices.ContainsFunc(p.Counts, func(c Count) bool { return c.What == partWords[standing.Failed] })
+	broken := slices.ContainsFunc(p.Counts, func(c Count) bool { return c.What == partWords[pool.Broken] })
 	switch {
 	case p.Waiting > 0:
 		return 2

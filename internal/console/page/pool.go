@@ -7,9 +7,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/standing"
 )
 
@@ -38,20 +40,22 @@ func (s *Scene) of(p *hivev1.ClusterPool) Scene {
 	return part
 }
 
-// Words for parts of a pool as people say them, by what package standing calls them.
-var partWords = map[string]string{
-	standing.Installing: "Installing",
-	standing.Standby:    "Standby",
-	standing.Ready:      "Assignable",
-	standing.Claimed:    "Claimed",
-	standing.Failed:     "Broken",
-	standing.Deleting:   "Deleting",
+// partWords are the phases of a pool's clusters as headings.
+var partWords = map[pool.Phase]string{
+	pool.Installing: "Installing",
+	pool.Standby:    "Standby",
+	pool.Assignable: "Assignable",
+	pool.Claimed:    "Claimed",
+	pool.Broken:     "Broken",
+	pool.Unreadable: "Unreadable",
+	pool.Removed:    "Marked",
+	pool.Deleting:   "Deleting",
 }
 
 // A Tile is a cluster of a pool.
 type Tile struct {
 	Name string
-	// Part is Installing, Standby, Assignable, Claimed, Broken or Deleting.
+	// Part is the heading of its phase.
 	Part string
 	// State is what it does, in a word.
 	State string
@@ -64,7 +68,7 @@ type Tile struct {
 
 // Doing is what a tile's cluster does, unless its part says so already.
 func (t Tile) Doing() string {
-	if t.Part == partWords[t.State] {
+	if t.Part == t.State || t.Part == partWords[pool.Broken] && t.State == standing.Failed {
 		return ""
 	}
 	return strings.ToLower(t.State)
@@ -107,7 +111,7 @@ func (p *Pool) Trim(part string, most int) {
 	for _, t := range p.Tiles {
 		switch {
 		case part != "" && slug(t.Part) != part:
-		case t.Part == partWords[standing.Failed]:
+		case t.Part == partWords[pool.Broken]:
 			broken = append(broken, t)
 		default:
 			others = append(others, t)
@@ -178,14 +182,14 @@ func newPool(p *hivev1.ClusterPool, s Scene, now time.Time) Pool {
 	if l := p.Spec.ClaimLifetime; l != nil && l.Default != nil {
 		out.Life = string(*l.Default)
 	}
-	out.Tiles = tiles(s.Clusters, now)
+	out.Tiles = tiles(s, now)
 	out.Counts, out.Blind = counts(out.Tiles), s.Blind
 	if s.Blind {
 		out.Counts = hearsay(p, s.Claims)
 	}
 	out.Bar = bar(out.Counts)
 	for _, c := range out.Counts {
-		if c.What == partWords[standing.Ready] {
+		if c.What == partWords[pool.Assignable] {
 			out.Ready = c.N
 		}
 	}
@@ -223,7 +227,7 @@ func rank(c Claim) int {
 }
 
 // order is that of tiles and counts: what can be had first, then what is to come.
-var order = []string{standing.Ready, standing.Standby, standing.Installing, standing.Claimed, standing.Failed, standing.Deleting}
+var order = []pool.Phase{pool.Assignable, pool.Standby, pool.Installing, pool.Claimed, pool.Broken, pool.Unreadable, pool.Removed, pool.Deleting}
 
 // place is a part's in that order.
 var place = func() map[string]int {
@@ -235,12 +239,14 @@ var place = func() map[string]int {
 }()
 
 // tiles has a tile for each cluster, by its part, then by age.
-func tiles(clusters []hivev1.ClusterDeployment, now time.Time) []Tile {
-	out := make([]Tile, 0, len(clusters))
-	for i := range clusters {
-		cd := &clusters[i]
+func tiles(s Scene, now time.Time) []Tile {
+	out := make([]Tile, 0, len(s.Clusters))
+	phases := standing.Phases(s.Pools, s.Clusters, s.Claims, now)
+	for i := range s.Clusters {
+		cd := &s.Clusters[i]
+		phase := phases[types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}]
 		out = append(out, Tile{
-			Name: cd.Name, Part: partWords[standing.Part(cd)], State: standing.Cluster(cd),
+			Name: cd.Name, Part: partWords[phase], State: standing.Cluster(cd),
 			Claim: standing.PoolOf(cd).ClaimName, Age: Since(cd.CreationTimestamp.Time, now), Why: clusterWhy(cd),
 		})
 	}
@@ -260,9 +266,9 @@ func hearsay(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim) []Count {
 	}
 	var out []Count
 	for _, c := range []Count{
-		{partWords[standing.Ready], int(p.Status.Ready)},
-		{partWords[standing.Standby], int(p.Status.Standby)},
-		{partWords[standing.Claimed], claimed},
+		{partWords[pool.Assignable], int(p.Status.Ready)},
+		{partWords[pool.Standby], int(p.Status.Standby)},
+		{partWords[pool.Claimed], claimed},
 	} {
 		if c.N > 0 {
 			out = append(out, c)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
@@ -70,6 +71,28 @@ func (o Objects) Books() (inventory.Books, error) {
 		}
 	}
 	return inventory.Keep(s), nil
+}
+
+// Assume takes the customizations of the pool's inventory to be as they were when its
+// status was written, for who does not read them.
+func (o *Objects) Assume() {
+	o.Customizations, o.Assumed = map[string]*hivev1.ClusterDeploymentCustomization{}, map[string]bool{}
+	for name := range o.Pool.Status.Inventory {
+		o.Customizations[name], o.Assumed[name] = Assumed(o.Pool, name), true
+	}
+}
+
+// Assumed is a customization as the status of a pool tells of it.
+func Assumed(p *hivev1.ClusterPool, name string) *hivev1.ClusterDeploymentCustomization {
+	c := &hivev1.ClusterDeploymentCustomization{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
+	e := p.Status.Inventory[name]
+	if by := e.ClusterDeployment; by != nil {
+		c.Status.ClusterDeploymentRef = &corev1.ObjectReference{Namespace: by.Namespace, Name: by.Name}
+	}
+	if e.Status == hivev1.InventoryToBeDeleted && slices.Contains(p.Spec.Inventory.Names(), name) {
+		c.DeletionTimestamp = &metav1.Time{} // what is listed and to be deleted is being deleted itself
+	}
+	return c
 }
 
 // failure is what a cluster says of its last attempt to install it; "" when that did not

@@ -26,6 +26,8 @@ type Outlook struct {
 	Full  string
 	Facts pool.Snapshot
 	Plan  pool.Plan
+	// known are the members of Facts, with the claims that name them.
+	known []pool.Member
 	// Told is the status that goes with the plan.
 	Told hivev1.ClusterPoolStatus
 }
@@ -42,14 +44,14 @@ func (f *Outlook) Decide(now time.Time) error {
 	if f.Full != "" {
 		f.Facts.Settings.Room, f.Facts.Settings.NoRoom = new(int), f.Full
 	}
-	f.Plan = pool.Decide(f.Facts)
+	f.Plan, f.known = pool.Decide(f.Facts), f.Facts.Known()
 	f.Told = f.Status(f.Plan.Report, books, f.Facts.Pending, now)
 	return nil
 }
 
 // phases are in the order in which people want to know of them.
 var phases = []pool.Phase{
-	pool.Assignable, pool.Standby, pool.Installing, pool.Broken, pool.Claimed, pool.Removed, pool.Deleting,
+	pool.Assignable, pool.Standby, pool.Installing, pool.Broken, pool.Unreadable, pool.Claimed, pool.Removed, pool.Deleting,
 }
 
 // Counts that are no phase's.
@@ -69,7 +71,7 @@ func (f Outlook) Census() Census {
 		out[string(p)] = 0
 	}
 	given := map[string]bool{}
-	for _, m := range f.Facts.Members {
+	for _, m := range f.known {
 		out[string(m.Phase(f.Facts.Settings, f.Facts.Now))]++
 		given[m.Claim] = true
 	}
@@ -149,7 +151,7 @@ func (f Outlook) Members() []Planned {
 		}
 	}
 	var out []Planned
-	for _, m := range f.Facts.Members {
+	for _, m := range f.known {
 		c := Planned{
 			Name: m.Name, Phase: m.Phase(f.Facts.Settings, f.Facts.Now), Claim: m.Claim,
 			Stale: m.Version != f.Facts.Settings.Version, Power: m.Wanted, TargetPower: m.Wanted,

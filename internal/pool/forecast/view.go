@@ -101,11 +101,11 @@ func (v *View) note(name string, do *advice.Remedy) {
 }
 
 func (f Outlook) member(name string) pool.Member {
-	i := slices.IndexFunc(f.Facts.Members, func(m pool.Member) bool { return m.Name == name })
+	i := slices.IndexFunc(f.known, func(m pool.Member) bool { return m.Name == name })
 	if i < 0 {
 		return pool.Member{}
 	}
-	return f.Facts.Members[i]
+	return f.known[i]
 }
 
 // stepOf is what the plan does with a cluster; nothing when it leaves it alone.
