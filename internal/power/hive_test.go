@@ -196,7 +196,7 @@ func TestD7AResumeThatNeverGetsReadyHitsTheCeiling(t *testing.T) {
 	s.pass("keep, StartingMachines, Resuming")
 	s.pass("start, StartingMachines, Resuming")
 	s.wait(time.Hour).pass("keep, WaitingForClusterOperators, Resuming", machines("m0:Running w0:Running"), ready("m0 w0"), operators(time.Hour, "dns:busy"))
-	s.wait(7*time.Hour - time.Second).pass("keep, WaitingForClusterOperators, Resuming")
+	s.wait(9*time.Hour - time.Second).pass("keep, WaitingForClusterOperators, Resuming")
 	s.wait(time.Second).pass("hibernate, WaitingForClusterOperators, Resuming")
 	s.pass("keep, Stopping, Stopping")
 }

@@ -6,13 +6,22 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// limited asks for hibernation when the cluster has run as long as it may, and
-// otherwise wakes when it will have.
+// resumeAllowance is how long a resume without a timeout of its own may take before
+// hibernateAfter counts the cluster as running. OpenShift's documentation allows 45
+// minutes for a resume.
+const resumeAllowance = 2 * time.Hour
+
+// limited requests hibernation when hibernateAfter has passed, and otherwise
+// schedules the pass in which it will have passed. The pass in which a cluster
+// becomes Running only reports that, however short hibernateAfter is.
 func (s Seen) limited(d Decision, now time.Time) Decision {
 	if s.Limits.HibernateAfter == 0 || !s.limitable() {
 		return d
 	}
-	left := s.ranSince(d.Record).Add(s.Limits.HibernateAfter).Sub(now)
+	left := s.runningSince(d.Record).Add(s.Limits.HibernateAfter).Sub(now)
+	if left <= 0 && d.Record.FinishedAt != nil && !s.Arrived() {
+		left = soon
+	}
 	switch {
 	case left <= 0:
 		d.Act = Hibernate
@@ -34,13 +43,23 @@ func (s Seen) limitable() bool {
 	return s.Fake || s.supported()
 }
 
-// ranSince is from when hibernateAfter counts: the last of the install, the
-// claim, and becoming Running. A cluster that never gets there counts from when
-// it set out: it costs as much as another (Hive D7).
-func (s Seen) ranSince(rec *hivev1.PowerTransition) time.Time {
-	became := rec.StartedAt
+// runningSince is the time from which hibernateAfter counts: the latest of the
+// install, the claim and becoming Running (HIVE-1576). A resume does not count, or a
+// hibernateAfter shorter than a resume would never let the cluster run again. A
+// resume that has timed out does count: the cluster costs as much as a running one
+// (Hive D7).
+func (s Seen) runningSince(rec *hivev1.PowerTransition) time.Time {
+	return later(later(s.InstalledAt, s.ClaimedAt), s.resumeEnded(rec))
+}
+
+// resumeEnded is when the transition to Running ended, or will have taken longer than it may.
+func (s Seen) resumeEnded(rec *hivev1.PowerTransition) time.Time {
 	if rec.FinishedAt != nil {
-		became = *rec.FinishedAt
+		return rec.FinishedAt.Time
 	}
-	return later(later(s.InstalledAt, s.ClaimedAt), became.Time)
+	allowed := s.Limits.ToRunning
+	if allowed == 0 {
+		allowed = resumeAllowance
+	}
+	return rec.StartedAt.Add(allowed)
 }

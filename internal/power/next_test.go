@@ -231,7 +231,9 @@ func TestNext(t *testing.T) {
 		"a hibernating cluster is not asked to hibernate":          {seen(hibernate, limits(Limits{HibernateAfter: time.Minute}), machines("m0:Stopped"), came("Hibernating", time.Hour)), "keep, Hibernating, Hibernating"},
 		"hibernateAfter does not count from no time at all":        {seen(anew, limits(Limits{HibernateAfter: time.Hour}), func(s *Seen) { s.InstalledAt = time.Time{} }), "keep, WaitingForNodes, Resuming, new record"},
 		"a claim without a time is none to hibernateAfter":         {seen(unclaimed, came("Running", 90*time.Hour), limits(Limits{HibernateAfter: time.Minute})), "keep, Running, Running"},
-		"hibernateAfter ends a resume that has timed out":          {seen(going("Running", 2*time.Hour), silent, limits(Limits{ToRunning: time.Hour, HibernateAfter: 2 * time.Hour})), "hibernate, FailedToStart, FailedToStart"},
+		"hibernateAfter ends a resume that has timed out":          {seen(going("Running", 3*time.Hour), silent, limits(Limits{ToRunning: time.Hour, HibernateAfter: 2 * time.Hour})), "hibernate, FailedToStart, FailedToStart"},
+		"hibernateAfter counts from the timeout then":              {seen(going("Running", 3*time.Hour-time.Second), silent, limits(Limits{ToRunning: time.Hour, HibernateAfter: 2 * time.Hour})), "keep, FailedToStart, FailedToStart"},
+		"hibernateAfter does not end a resume that goes on":        {seen(going("Running", 50*time.Minute), silent, limits(Limits{ToRunning: time.Hour, HibernateAfter: time.Second})), "keep, WaitingForNodes, Resuming"},
 		"a resume that was just asked for has its time":            {seen(came("Hibernating", 50*time.Hour), machines("m0:Stopped"), limits(Limits{HibernateAfter: time.Hour})), "keep, StartingMachines, Resuming, new record"},
 	} {
 		t.Run(name, func(t *testing.T) {

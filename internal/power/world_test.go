@@ -64,7 +64,10 @@ func (w *world) disturb() {
 	case 8:
 		w.now = w.now.Add(time.Duration(w.IntN(600)-60) * time.Second) // clocks step, backwards too
 	case 9:
-		w.limits = Limits{ToRunning: time.Duration(w.IntN(3)) * time.Minute, ToHibernating: time.Duration(w.IntN(3)) * time.Minute}
+		w.limits = Limits{
+			ToRunning: time.Duration(w.IntN(3)) * time.Minute, ToHibernating: time.Duration(w.IntN(3)) * time.Minute,
+			HibernateAfter: time.Duration(w.IntN(3)) * 10 * time.Second,
+		}
 	}
 }
 
@@ -137,6 +140,9 @@ func (w *world) obey(d Decision) Decision {
 		w.errand = Errand{Mark: d.Errand}
 		d = d.Sent()
 	}
+	if d.Act == Hibernate {
+		w.wanted = hivev1.PowerHibernating
+	}
 	if d.Act != Start && d.Act != Stop {
 		return d
 	}
@@ -196,6 +202,9 @@ func (w *world) check(t *testing.T, s Seen, d Decision) {
 	}
 	if at := d.Record.Deadline; at != nil && at.After(w.now) && w.now.Add(d.Next).After(at.Time) {
 		t.Errorf("sleeps past the deadline %s: %s", at.Sub(w.now), d)
+	}
+	if d.Act == Hibernate && !s.Arrived() && w.now.Before(s.resumeEnded(s.Record)) {
+		t.Errorf("hibernateAfter cuts a resume short: %s", d)
 	}
 	if d.Next <= 0 || d.Next > 2*lookHibernating {
 		t.Errorf("looks again in %s: %s", d.Next, d)
