@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/prose"
 	"hotspare.io/hotspare/internal/standing"
 )
@@ -136,10 +137,21 @@ func powerInWords(cd *hivev1.ClusterDeployment) string {
 	default:
 		words += ", is " + is
 	}
+	if why := cannotHibernate(cd); why != "" && wanted == hivev1.PowerHibernating {
+		return words + ", and cannot hibernate: " + strings.TrimSuffix(why, ".")
+	}
 	if t := cd.Status.PowerTransition; t != nil && t.FinishedAt == nil && t.LastError != "" {
 		words += ": " + t.LastError
 	}
 	return words
+}
+
+// cannotHibernate is why the cluster cannot hibernate; "" if it can.
+func cannotHibernate(cd *hivev1.ClusterDeployment) string {
+	if !standing.Unsupported(cd) {
+		return ""
+	}
+	return condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating).Message
 }
 
 // cluster finds a cluster by its claim's name, in the namespace, or else by its own.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,6 +57,8 @@ func (a *app) powerCommand(cmd *cobra.Command, want hivev1.PowerState, help stri
 // toldInWords says what a cluster was told, and whether it has happened.
 func (a *app) toldInWords(cd *hivev1.ClusterDeployment, name string, want hivev1.PowerState, waited bool) string {
 	switch {
+	case want == hivev1.PowerHibernating && cannotHibernate(cd) != "":
+		return fmt.Sprintf("cluster %s runs on until it can hibernate: %s\n\nUndo it:\n  %s\n", cd.Name, cannotHibernate(cd), a.next("cluster resume %s", name))
 	case want == hivev1.PowerHibernating && waited:
 		return fmt.Sprintf("cluster %s sleeps\n\nWake it:\n  %s\n", cd.Name, a.next("cluster resume %s --wait", name))
 	case want == hivev1.PowerHibernating:
@@ -104,6 +107,9 @@ func (a *app) awaitPower(ctx context.Context, h *hub, cd *hivev1.ClusterDeployme
 			}
 			last = seen.DeepCopy()
 			v.show(powerInWords(last))
+			if why := cannotHibernate(last); why != "" && want == hivev1.PowerHibernating {
+				return false, fmt.Errorf("cluster %s cannot hibernate: %s", cd.Name, strings.TrimSuffix(why, "."))
+			}
 			return standing.Cluster(last) == state, nil
 		},
 	}

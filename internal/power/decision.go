@@ -52,6 +52,8 @@ type Decision struct {
 	// hear of it: a decision that opens a record acts in the next pass.
 	Record *hivev1.PowerTransition
 	State
+	// Version is zero when nothing new is known about it.
+	Version Version
 	// Unreachable is zero when nothing new is known about it.
 	Unreachable Verdict
 	// Next is when to look again; 0 is not before something changes.

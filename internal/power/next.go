@@ -10,6 +10,7 @@ import (
 // and time give the same decision.
 func Next(s Seen, now time.Time) Decision {
 	d := s.decide(now)
+	d.Version = s.reported()
 	if s.Complaint != "" && s.Installed {
 		d.Hibernating.Message += " " + s.Complaint
 	}

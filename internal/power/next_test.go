@@ -84,6 +84,14 @@ func anew(s *Seen)          { s.Record = nil }
 func skipping(s *Seen)      { s.SkipOperators = true }
 func of(v string) with      { return func(s *Seen) { s.Version = v } }
 
+func installedAs(v string) with { return func(s *Seen) { s.InstallVersion = v } }
+
+// reports is the version that an OpenShift cluster reports in this pass, serves the one of its API server.
+func reports(v string) with {
+	return func(s *Seen) { s.Spoke.Version = Version{OpenShift: true, Desired: v} }
+}
+func serves(v string) with { return func(s *Seen) { s.Spoke.Version = Version{Desired: v} } }
+
 func claimed(ago time.Duration) with {
 	return func(s *Seen) { s.Pooled, s.ClaimedAt = true, now.Add(-ago) }
 }
@@ -206,6 +214,15 @@ func TestNext(t *testing.T) {
 		"an unsupported cluster's machines are not touched":          {seen(of("4.3.0"), machines("m0:Stopped")), "keep, StartingMachines, Unsupported, new record"},
 		"not even those of one on its way up":                        {seen(of("4.3.0"), going("Running", time.Hour), machines("m0:Stopped")), "keep, StartingMachines, Unsupported"},
 		"an upgrade lifts unsupported":                               {seen(of("4.4.8"), hibernate), "keep, Stopping, Stopping, new record"},
+		"the installed version counts until the cluster reports one": {seen(installedAs("4.3.0"), hibernate), "keep, Running, Unsupported"},
+		"an upgrade counts in the pass that sees it":                 {seen(installedAs("4.3.0"), of("4.3.0"), reports("4.4.8"), hibernate), "keep, Stopping, Stopping, new record"},
+		"and after it": {seen(installedAs("4.3.0"), of("4.4.8"), hibernate), "keep, Stopping, Stopping, new record"},
+		"an upgrade that does not suffice does not count":            {seen(installedAs("4.3.0"), of("4.3.0"), reports("4.4.7"), hibernate), "keep, Running, Unsupported"},
+		"no cluster keeps itself awake by what it reports":           {seen(installedAs("4.18.20"), of("4.3.0"), reports("4.3.0"), hibernate), "keep, Stopping, Stopping, new record"},
+		"not one of plain Kubernetes either":                         {seen(installedAs("v1.36.3"), reports("4.3.0"), hibernate), "keep, Stopping, Stopping, new record"},
+		"what others installed is as it reports":                     {seen(reports("4.3.0"), hibernate), "keep, Running, Unsupported"},
+		"an API without ClusterVersions yet does not make it able":   {seen(installedAs("4.3.0"), serves("v1.16.2"), hibernate), "keep, Running, Unsupported"},
+		"nor does it without an installed version":                   {seen(of("4.3.0"), serves("v1.16.2"), hibernate), "keep, Running, Unsupported"},
 		"an unsupported cluster is not hibernated by its age":        {seen(unactuated, limits(Limits{HibernateAfter: time.Minute})), "keep, Running, Unsupported"},
 		"a fake cluster runs at once":                                {seen(fake, came("Hibernating", time.Hour)), "keep, Running, Running, arrived"},
 		"a fake cluster hibernates at once":                          {seen(fake, hibernate), "keep, Hibernating, Hibernating, arrived"},

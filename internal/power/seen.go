@@ -25,8 +25,9 @@ type Seen struct {
 	// Platform is the key in spec.platform, and Actuator whether something can handle it.
 	Platform string
 	Actuator bool
-	// Version is what is known of the cluster's version; may be empty.
-	Version string
+	// InstallVersion is the version that was installed, and Version the one that the
+	// cluster reported last; each may be empty.
+	InstallVersion, Version string
 	// InfraID marks the cluster's machines at the platform.
 	InfraID string
 
@@ -69,6 +70,8 @@ type Spoke struct {
 	// OpenShift is whether the API knows cluster operators at all.
 	OpenShift bool
 	Operators []Operator
+	// Version is zero unless it was asked for and the cluster reports one.
+	Version Version
 	// Errand is zero unless it was asked for.
 	Errand Errand
 	// Spots are nil unless they were asked for.

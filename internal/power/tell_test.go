@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -71,6 +73,45 @@ func TestAsksSpoke(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := c.in.AsksSpoke(); got != c.want {
 				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestAsksVersion(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   Seen
+		want bool
+	}{
+		"a running cluster is asked":                        {seen(), true},
+		"a resume is not held up by it":                     {seen(going("Running", time.Minute)), false},
+		"a cluster that sleeps is not":                      {seen(hibernate, came("Hibernating", time.Hour)), false},
+		"one that cannot hibernate is, whatever is wanted":  {seen(installedAs("4.3.0"), hibernate), true},
+		"and so is one whose platform does not stop anyone": {seen(unactuated, hibernate), true},
+		"a paused one is not":                               {seen(paused), false},
+		"a fake one is not":                                 {seen(fake), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.in.AsksVersion(); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestTheReportedVersion(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   Seen
+		want Version
+	}{
+		"is the one of OpenShift":                 {seen(installedAs("4.3.0"), reports("4.4.8")), Version{OpenShift: true, Desired: "4.4.8"}},
+		"or of Kubernetes":                        {seen(installedAs("v1.36.2"), serves("v1.36.3")), Version{Desired: "v1.36.3"}},
+		"of OpenShift it is not that":             {seen(of("4.3.0"), serves("v1.16.2")), Version{}},
+		"and nothing while the cluster says none": {seen(installedAs("4.3.0")), Version{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Next(c.in, now).Version); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

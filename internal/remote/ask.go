@@ -80,6 +80,9 @@ func (a *asker) ask(ctx context.Context, ask Ask) (power.Spoke, error) {
 	if err == nil && ask.Errand {
 		s.Errand, err = a.errand(ctx)
 	}
+	if err == nil && ask.Version {
+		s.Version = a.version(ctx)
+	}
 	if err == nil && ask.Spots {
 		s.Spots, err = a.spots(ctx)
 	}

@@ -24,6 +24,8 @@ type Ask struct {
 	Again bool
 	// Errand asks whether the controller manager has reacted to what Send has sent.
 	Errand bool
+	// Version asks for the cluster's version.
+	Version bool
 	// Spots asks for the Machines of interruptible machines, if it has Machines.
 	Spots bool
 }

@@ -32,7 +32,7 @@ var ClusterStates = []string{
 
 // Cluster is the state of a cluster.
 func Cluster(cd *hivev1.ClusterDeployment) string {
-	asleep := cd.Spec.PowerState == hivev1.PowerHibernating
+	asleep := cd.Spec.PowerState == hivev1.PowerHibernating && !Unsupported(cd)
 	switch {
 	case cd.DeletionTimestamp != nil:
 		return Deleting
@@ -58,6 +58,13 @@ func Cluster(cd *hivev1.ClusterDeployment) string {
 func powerFails(cd *hivev1.ClusterDeployment) bool {
 	c := condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating)
 	return c != nil && (c.Reason == hivev1.ReasonFailedToStart || c.Reason == hivev1.ReasonFailedToStop)
+}
+
+// Unsupported reports whether the cluster cannot hibernate, so that it runs whatever is
+// wanted of it.
+func Unsupported(cd *hivev1.ClusterDeployment) bool {
+	c := condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating)
+	return c != nil && c.Reason == hivev1.ReasonUnsupported
 }
 
 // Claim is the state of a claim.

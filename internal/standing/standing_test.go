@@ -68,6 +68,8 @@ func TestHowAClusterStands(t *testing.T) {
 		"another reason of that condition is none":        {with(asleep(), hivev1.ClusterHibernating, corev1.ConditionTrue, hivev1.ReasonHibernating), Hibernating},
 		"one that is deleted is no more than that":        {deleted(with(awake(), hivev1.ClusterProvisionStopped, corev1.ConditionTrue, "")), Deleting},
 		"while it is installed nothing is said of power":  {raw(with(asleep(), hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStart)), Installing},
+		"one that cannot sleep runs, whatever is wanted":  {with(cluster(hivev1.PowerHibernating, hivev1.StatusRunning), hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonUnsupported), Running},
+		"or does not run yet":                             {with(cluster(hivev1.PowerHibernating, "WaitingForNodes"), hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonUnsupported), Resuming},
 		"one that wants sleep and says nothing is on its": {cluster(hivev1.PowerHibernating, ""), Stopping},
 	} {
 		t.Run(name, func(t *testing.T) {

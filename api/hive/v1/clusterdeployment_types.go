@@ -289,7 +289,9 @@ type ClusterDeploymentStatus struct {
 	// +optional
 	// +nullable
 	ProvisionRef *corev1.LocalObjectReference `json:"provisionRef,omitempty"`
-	// ClusterVersionStatus is what the cluster says of its version.
+	// ClusterVersionStatus is what the cluster reports of its version, in the form of
+	// OpenShift's ClusterVersionStatus: desired, and the three latest of history. Of a
+	// cluster that is not OpenShift it is the version of its API server, in desired.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields

@@ -351,25 +351,6 @@ func TestOperatorsAreAskedOnTheWayUpOnly(t *testing.T) {
 	}
 }
 
-func TestVersionOf(t *testing.T) {
-	installed := "4.18.20"
-	for name, c := range map[string]struct {
-		said string
-		want string
-	}{
-		"the cluster's own word counts":         {`{"desired":{"version":"4.19.1"}}`, "4.19.1"},
-		"without it the installed version does": {`{}`, installed},
-		"another shape is no word":              {`{"desired":7}`, installed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := versionOf(hivev1.ClusterDeploymentStatus{InstallVersion: &installed, ClusterVersionStatus: &runtime.RawExtension{Raw: []byte(c.said)}})
-			if got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
 func TestAsked(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*hivev1.ClusterDeployment)

@@ -2,7 +2,6 @@ package power
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -42,7 +41,7 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 	}
 	var err error
 	s.Spoke, err = r.Remote.Look(ctx, kubeconfig(cd), remote.Ask{
-		Operators: s.AsksOperators(), Errand: s.AsksErrand(), Spots: s.AsksSpots(), Again: s.Arrived(),
+		Operators: s.AsksOperators(), Errand: s.AsksErrand(), Spots: s.AsksSpots(), Again: s.Arrived(), Version: s.AsksVersion(),
 	})
 	if err == nil && len(s.Spoke.Spots) > 0 {
 		s.SpotFault = power.FailureOf(askSpots(ctx, actuator, cd, &s))
@@ -102,11 +101,14 @@ func described(cd *hivev1.ClusterDeployment) power.Seen {
 		LeaveRequests: annotated(cd, hivev1.AnnotationLeaveRequests),
 		Fake:          annotated(cd, hivev1.AnnotationFake),
 		Platform:      cd.Spec.Platform.Name(),
-		Version:       versionOf(cd.Status),
+		Version:       reportedVersion(cd.Status),
 		InfraID:       refOf(cd).InfraID,
 		SkipOperators: truly(cd.Labels[hivev1.LabelSkipClusterOperators]),
 		Record:        cd.Status.PowerTransition,
 		InstalledAt:   timeOf(cd.Status.InstalledTimestamp),
+	}
+	if v := cd.Status.InstallVersion; v != nil {
+		s.InstallVersion = *v
 	}
 	s.Limits, s.Complaint = limitsOf(cd.Spec)
 	if p := cd.Spec.ClusterPoolRef; p != nil && p.PoolName != "" {
@@ -142,22 +144,6 @@ func limitsOf(spec hivev1.ClusterDeploymentSpec) (power.Limits, string) {
 		*f.to = span
 	}
 	return limits, complaint
-}
-
-// versionOf is the version that the cluster says it should have, else the one that was installed.
-func versionOf(status hivev1.ClusterDeploymentStatus) string {
-	var said struct {
-		Desired struct {
-			Version string `json:"version"`
-		} `json:"desired"`
-	}
-	if raw := status.ClusterVersionStatus; raw != nil && json.Unmarshal(raw.Raw, &said) == nil && said.Desired.Version != "" {
-		return said.Desired.Version
-	}
-	if status.InstallVersion != nil {
-		return *status.InstallVersion
-	}
-	return ""
 }
 
 func refOf(cd *hivev1.ClusterDeployment) cloud.Ref {

@@ -30,7 +30,7 @@ func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, d
 	r.announce(before, cd)
 	r.drifted(cd, d)
 	r.Metrics.PowerTold(before, cd)
-	return next, nil
+	return next, r.label(ctx, cd, d.Version)
 }
 
 // mirrorDelay is how long the mirror of a claim's time may lag: in a burst of
@@ -57,6 +57,7 @@ func mirror(before, cd *hivev1.ClusterDeployment, now time.Time) time.Duration {
 func write(cd *hivev1.ClusterDeployment, d power.Decision, now time.Time) {
 	status := &cd.Status
 	status.PowerState, status.PowerTransition = d.Word, d.Record
+	setVersion(status, d.Version)
 	set := func(typ string, v power.Verdict) {
 		condition.Set(&status.Conditions, typ, v.Status, v.Reason, v.Message, now)
 	}

@@ -43,6 +43,7 @@ type sim struct {
 	observed, started, stopped, looked int
 	asked                              remote.Ask
 	forgotten                          bool
+	version                            power.Version
 	// away is a node whose certificate has expired; deaf is why requests cannot be approved.
 	away, deaf string
 	requests   []certificatesv1.CertificateSigningRequest
@@ -122,6 +123,9 @@ func (s *sim) Look(_ context.Context, _ types.NamespacedName, ask remote.Ask) (p
 	out := power.Spoke{Asked: true, Answers: true}
 	if ask.Errand {
 		out.Errand = s.errand
+	}
+	if ask.Version {
+		out.Version = s.version
 	}
 	if ask.Spots {
 		out.Spots = slices.Clone(s.spots)

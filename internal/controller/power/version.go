@@ -1,0 +1,85 @@
+package power
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/power"
+	"hotspare.io/hotspare/internal/provision"
+)
+
+// clusterVersionStatus is what is stored of a cluster's version. Its form is that of
+// OpenShift's ClusterVersionStatus, which Hive had in the same field.
+type clusterVersionStatus struct {
+	Desired release   `json:"desired"`
+	History []upgrade `json:"history,omitempty"`
+}
+
+type release struct {
+	Version string `json:"version"`
+	Image   string `json:"image,omitempty"`
+}
+
+type upgrade struct {
+	State          string       `json:"state"`
+	StartedTime    metav1.Time  `json:"startedTime"`
+	CompletionTime *metav1.Time `json:"completionTime"`
+	Version        string       `json:"version"`
+	Image          string       `json:"image"`
+}
+
+// setVersion stores what the cluster reports of its version; nothing new leaves it as it is.
+func setVersion(status *hivev1.ClusterDeploymentStatus, v power.Version) {
+	if v.Desired == "" {
+		return
+	}
+	out := clusterVersionStatus{Desired: release{v.Desired, v.Image}}
+	for _, u := range v.History {
+		entry := upgrade{State: u.State, StartedTime: stamp(u.Started), Version: u.Version, Image: u.Image}
+		if !u.Completed.IsZero() {
+			at := stamp(u.Completed)
+			entry.CompletionTime = &at
+		}
+		out.History = append(out.History, entry)
+	}
+	var have clusterVersionStatus
+	if is := status.ClusterVersionStatus; is != nil && json.Unmarshal(is.Raw, &have) == nil && equality.Semantic.DeepEqual(have, out) {
+		return // the API server does not keep the order of fields, so that bytes cannot be compared
+	}
+	if raw, err := json.Marshal(out); err == nil { // strings and times can always be written
+		status.ClusterVersionStatus = &runtime.RawExtension{Raw: raw}
+	}
+}
+
+// label corrects the labels with the cluster's version after an upgrade, as Hive does.
+func (r *Reconciler) label(ctx context.Context, cd *hivev1.ClusterDeployment, v power.Version) error {
+	labels := provision.VersionLabels(v.Desired)
+	before := cd.DeepCopy()
+	for key, value := range labels {
+		metav1.SetMetaDataLabel(&cd.ObjectMeta, key, value)
+	}
+	if _, err := patch.Object(ctx, r.Client, before, cd); err != nil {
+		return fmt.Errorf("labeling %s with its version: %w", client.ObjectKeyFromObject(cd), err)
+	}
+	return nil
+}
+
+// reportedVersion is the version that the cluster reported last; "" if it never did.
+func reportedVersion(status hivev1.ClusterDeploymentStatus) string {
+	var said clusterVersionStatus
+	if raw := status.ClusterVersionStatus; raw == nil || json.Unmarshal(raw.Raw, &said) != nil {
+		return ""
+	}
+	return said.Desired.Version
+}
+
+func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
