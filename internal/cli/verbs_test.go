@@ -114,7 +114,7 @@ func TestLogsOfAnInstallersPod(t *testing.T) {
 	pod := func(name string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: aged("default", name, time.Minute)}
 		p.Labels = map[string]string{hivev1.LabelInstaller: "install"}
-		p.Spec = corev1.PodSpec{InitContainers: []corev1.Container{{Name: "hotspare"}}, Containers: []corev1.Container{{Name: "installer"}}}
+		p.Spec = corev1.PodSpec{InitContainers: []corev1.Container{{Name: "hotspare"}}, Containers: []corev1.Container{{Name: "hive"}}}
 		return p
 	}
 	objects := append(localWorld(t), pod("pet-0-here"), pod("pet-0-there"))

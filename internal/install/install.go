@@ -18,6 +18,8 @@ type Place struct {
 	// Cluster is the ClusterDeployment.
 	Cluster types.NamespacedName
 	UID     types.UID
+	// Deleting is whether the ClusterDeployment is being deleted.
+	Deleting bool
 	// Platform is where the cluster is, and names the credentials for it.
 	Platform hivev1.Platform
 	// Provisioning is spec.provisioning; zero for a cluster that was not made here.
@@ -32,8 +34,9 @@ type Place struct {
 // same cluster is the same attempt, however often it is asked for.
 type Request struct {
 	Place
-	// Attempt counts from 0.
+	// Attempt counts from 0. Name is that of its ClusterProvision.
 	Attempt int
+	Name    string
 	// Config is the install-config.yaml, complete and valid. It holds secrets.
 	Config []byte
 	// ManifestPatches are for the manifests that the installer makes, as package config

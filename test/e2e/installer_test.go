@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,6 +44,8 @@ func TestAnInstallerMakesClustersInJobs(t *testing.T) {
 	if len(kubeconfig.Data["kubeconfig"]) == 0 || string(password.Data["password"]) != "plant-ed0pw-aaaaa-bbbbb" {
 		t.Error("its Secrets are not what the installer has made")
 	}
+
+	h.foundByClients(t, first)
 
 	t.Log("hotspare is killed while a cluster comes up: it is waited for, and not made twice")
 	if err := cloud.Hang("late"); err != nil {
@@ -164,6 +167,28 @@ func (h *hub) untold(t *testing.T) {
 				t.Errorf("%s tells the secret %q", path, secret)
 			}
 		}
+	}
+}
+
+// foundByClients finds the install as cluster-curator does, by the name of its Job, and its
+// log as the console of ACM does, by the labels of its pod.
+func (h *hub) foundByClients(t *testing.T, cd *hivev1.ClusterDeployment) {
+	t.Helper()
+	var job batchv1.Job
+	eventually(t, "the Job of the install succeeds", func(ctx context.Context) error {
+		err := h.Get(ctx, types.NamespacedName{Namespace: cd.Namespace, Name: cd.Status.ProvisionRef.Name + "-provision"}, &job)
+		if err == nil && (job.Status.Succeeded != 1 || job.Status.Active != 0) {
+			return fmt.Errorf("it has the status %+v", job.Status)
+		}
+		return err
+	})
+	var pods corev1.PodList
+	err := h.List(t.Context(), &pods, client.InNamespace(cd.Namespace), client.MatchingLabels{
+		"hive.openshift.io/cluster-deployment-name": cd.Name, "hive.openshift.io/job-type": "provision",
+		"hive.openshift.io/cluster-provision-name": cd.Status.ProvisionRef.Name, "job-name": job.Name,
+	})
+	if err != nil || len(pods.Items) != 1 {
+		t.Errorf("its pods are %d: %v", len(pods.Items), err)
 	}
 }
 

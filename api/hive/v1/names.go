@@ -42,6 +42,16 @@ const (
 	LabelMachinePool = "hive.openshift.io/machine-pool"
 	// LabelInstaller is on the Jobs that run an installer and on their pods, and tells what it does.
 	LabelInstaller = "hotspare.io/installer"
+	// LabelJobType is on the same, with a value of JobType: clients of Hive find the logs of
+	// an install by it. LabelInstall, LabelUninstall and LabelImageSet are its older forms,
+	// with value true.
+	LabelJobType   = "hive.openshift.io/job-type"
+	LabelInstall   = "hive.openshift.io/install"
+	LabelUninstall = "hive.openshift.io/uninstall"
+	LabelImageSet  = "hive.openshift.io/imageset"
+	// LabelClusterProvision and LabelClusterDeprovision name the object that a Job works for.
+	LabelClusterProvision   = "hive.openshift.io/cluster-provision-name"
+	LabelClusterDeprovision = "hive.openshift.io/cluster-deprovision-name"
 	// LabelInfraID is on those that make what an infraID marks.
 	LabelInfraID = "hotspare.io/infra-id"
 	// LabelAccess is on Roles and RoleBindings that hotspare makes, with AccessClaimOwner or AccessPoolAdmin.
@@ -52,6 +62,13 @@ const (
 const (
 	AccessClaimOwner = "claim-owner"
 	AccessPoolAdmin  = "pool-admin"
+)
+
+// Values of LabelJobType: what a Job is for.
+const (
+	JobTypeImageSet    = "imageset"
+	JobTypeProvision   = "provision"
+	JobTypeDeprovision = "deprovision"
 )
 
 // Values of LabelSecretType for what an installer's pods and hotspare tell each other.

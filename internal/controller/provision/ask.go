@@ -65,7 +65,7 @@ func waiting(a provision.Answer) *provision.Answer {
 
 func (p *pass) requestFor(attempt int) install.Request {
 	req := p.request
-	req.Attempt = attempt
+	req.Attempt, req.Name = attempt, provision.AttemptName(p.cluster.Name, p.cluster.UID, attempt)
 	return req
 }
 

@@ -57,6 +57,7 @@ func (p *pass) installing() bool {
 // place is where an executor works for a cluster.
 func place(cd *hivev1.ClusterDeployment) install.Place {
 	at := install.Place{
+		Deleting:     deleting(cd),
 		Cluster:      client.ObjectKeyFromObject(cd),
 		UID:          cd.UID,
 		Platform:     cd.Spec.Platform,

@@ -81,8 +81,8 @@ func (e *Executor) build(w work, v verb, image, infraID string) *batchv1.Job {
 	// Last, so that nobody's environment can change it.
 	b.env = append(b.env, corev1.EnvVar{Name: "HOTSPARE_POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}})
 
-	job := &batchv1.Job{ObjectMeta: w.meta(w.job(v))}
-	job.Labels[hivev1.LabelInstaller] = string(v)
+	job := &batchv1.Job{ObjectMeta: w.meta(w.names(v)[0])}
+	w.describe(job.Labels, v)
 	if infraID != "" {
 		job.Labels[hivev1.LabelInfraID] = labelValue(infraID)
 	}
@@ -115,8 +115,9 @@ func (e *Executor) podSpec(b *builder, image string) corev1.PodSpec {
 			Command:      []string{e.Program, "install-manager", "copy", "--to", path.Join(binDir, "hotspare")},
 			VolumeMounts: []corev1.VolumeMount{{Name: "bin", MountPath: binDir}},
 		}},
+		// People and scripts ask for the log of container hive, as they know it from Hive.
 		Containers: []corev1.Container{{
-			Name: "installer", Image: image, SecurityContext: confined(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			Name: "hive", Image: image, SecurityContext: confined(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			Command: []string{path.Join(binDir, "hotspare")}, Args: b.args, Env: b.env, VolumeMounts: b.mounts,
 		}},
 	}

@@ -7,10 +7,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
@@ -46,7 +51,7 @@ func TestEachPlatformGetsItsCredentialsTheWayItsInstallerReadsThem(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(nil, Options{Image: "q/hotspare"})
-			pod := e.build(e.attempt(placeOn(c.platform), 0), create, "q/installer", "c1-x").Spec.Template.Spec
+			pod := e.build(e.attempt(install.Request{Place: placeOn(c.platform)}), create, "q/installer", "c1-x").Spec.Template.Spec
 			var got []string
 			for _, v := range pod.Containers[0].Env {
 				text := v.Name + "=" + v.Value
@@ -78,7 +83,7 @@ func TestEachPlatformGetsItsCredentialsTheWayItsInstallerReadsThem(t *testing.T)
 func TestAPodTakesTheProgramFromWhereTheImageHasIt(t *testing.T) {
 	for program, want := range map[string]string{"": "/hotspare", "/hotspare-manager": "/hotspare-manager"} {
 		e := New(nil, Options{Image: "q/hotspare", Program: program})
-		pod := e.build(e.attempt(placeOn(hivev1.Platform{None: section(`{}`)}), 0), prepare, "q/installer", "").Spec.Template.Spec
+		pod := e.build(e.attempt(install.Request{Place: placeOn(hivev1.Platform{None: section(`{}`)})}), prepare, "q/installer", "").Spec.Template.Spec
 		if got := pod.InitContainers[0].Command; got[0] != want || got[1] != "install-manager" {
 			t.Errorf("of %q it runs %v", program, got)
 		}
@@ -94,7 +99,7 @@ func TestAPodMayDoLittle(t *testing.T) {
 		SSHPrivateKeySecretRef: &corev1.LocalObjectReference{Name: "ssh"},
 	}
 	for _, v := range []verb{resolve, prepare, create, destroy} {
-		job := e.build(e.attempt(place, 0), v, "q/installer", "c1-x")
+		job := e.build(e.attempt(install.Request{Place: place}), v, "q/installer", "c1-x")
 		pod := job.Spec.Template.Spec
 		if *pod.AutomountServiceAccountToken || !*pod.SecurityContext.RunAsNonRoot || pod.RestartPolicy != corev1.RestartPolicyNever {
 			t.Errorf("%s: a token, root, or restarts in place", v)
@@ -126,17 +131,25 @@ func TestNames(t *testing.T) {
 	long := placeOn(hivev1.Platform{})
 	long.Cluster.Name = strings.Repeat("a", 29) + "." + strings.Repeat("b", 33)
 	seen := map[string]bool{}
+	add := func(names ...string) {
+		for _, name := range names {
+			seen[name] = true
+		}
+	}
 	for _, uid := range []types.UID{"1", "2"} {
 		long.UID = uid
 		for n := range 3 {
-			seen[e.attempt(long, 100+n).job(prepare)] = true
+			w := e.attempt(install.Request{Place: long, Attempt: 100 + n, Name: long.Cluster.Name + "-100-abcde"})
+			for _, v := range []verb{resolve, prepare, create} {
+				add(w.names(v)...)
+			}
 		}
 		for _, id := range []string{"x-1", "x-2"} {
-			seen[e.destruction(long, id).job(destroy)] = true
+			add(e.destruction(long, id).names(destroy)...)
 		}
 	}
-	if len(seen) != 10 {
-		t.Errorf("%d names, want 10: %v", len(seen), seen)
+	if len(seen) != 22 {
+		t.Errorf("%d names, want 22: %v", len(seen), seen)
 	}
 	for name := range seen {
 		if bad := validation.IsDNS1123Subdomain(name); len(name) > 63 || len(bad) > 0 {
@@ -148,9 +161,75 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// What the console of ACM, cluster-curator and people select and get by.
+func TestClientsOfHiveFindTheJobs(t *testing.T) {
+	e := New(nil, Options{})
+	place := placeOn(hivev1.Platform{})
+	place.Cluster.Name = "c1"
+	attempt := e.attempt(install.Request{Place: place, Name: "c1-0-abcde"})
+	own := e.destruction(place, "c1-x").names(destroy)[0]
+	leaving := place
+	leaving.Deleting = true
+	provision := map[string]string{hivev1.LabelJobType: "provision", hivev1.LabelInstall: "true", hivev1.LabelClusterProvision: "c1-0-abcde"}
+	uninstall := map[string]string{hivev1.LabelJobType: "deprovision", hivev1.LabelUninstall: "true", hivev1.LabelClusterDeprovision: "c1"}
+	for name, tc := range map[string]struct {
+		w      work
+		v      verb
+		name   string
+		labels map[string]string
+	}{
+		"the lookup of the installer":        {attempt, resolve, "", map[string]string{hivev1.LabelJobType: "imageset", hivev1.LabelImageSet: "true"}},
+		"the preparation":                    {attempt, prepare, "", provision},
+		"the install":                        {attempt, create, "c1-0-abcde-provision", provision},
+		"the destruction of the cluster":     {e.destruction(leaving, "c1-x"), destroy, "c1-uninstall", uninstall},
+		"that of an attempt leaves the name": {e.destruction(place, "c1-x"), destroy, own, uninstall},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := e.build(tc.w, tc.v, "q/installer", "")
+			if tc.name != "" && job.Name != tc.name {
+				t.Errorf("Job %s, want %s", job.Name, tc.name)
+			}
+			tc.labels[hivev1.LabelClusterDeployment] = "c1"
+			for key, value := range tc.labels {
+				if job.Labels[key] != value || job.Spec.Template.Labels[key] != value {
+					t.Errorf("label %s is %q on the Job and %q on its pod, want %q", key, job.Labels[key], job.Spec.Template.Labels[key], value)
+				}
+			}
+			if c := job.Spec.Template.Spec.Containers[0].Name; c != "hive" {
+				t.Errorf("its log is that of container %s", c)
+			}
+		})
+	}
+}
+
+func TestANameThatIsTakenIsLeft(t *testing.T) {
+	place := placeOn(hivev1.Platform{})
+	place.Cluster = types.NamespacedName{Namespace: "c1", Name: "c1"}
+	place.Deleting = true
+	others := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "c1-uninstall", OwnerReferences: []metav1.OwnerReference{{Kind: "Secret", Name: "of-an-earlier-c1"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "c1-uninstall-x", Labels: map[string]string{batchv1.JobNameLabel: "c1-uninstall"}}}
+	hub := fake.NewClientBuilder().WithObjects(others, pod).Build()
+	e := New(hub, Options{})
+	w := e.destruction(place, "c1-x")
+	if seen, err := w.look(t.Context(), destroy); err != nil || seen.exists || seen.living > 0 {
+		t.Fatalf("it sees %+v, %v", seen, err)
+	}
+	succeed(t, hub.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: w.Key.Name}}))
+	succeed(t, e.run(t.Context(), w, destroy, "q/installer", ""))
+	own := w.names(destroy)[1]
+	if seen, err := w.look(t.Context(), destroy); err != nil || !seen.exists || seen.name != own {
+		t.Errorf("its own is %+v, %v, want %s", seen, err, own)
+	}
+	succeed(t, w.drop(t.Context(), destroy))
+	succeed(t, hub.Get(t.Context(), client.ObjectKeyFromObject(others), others))
+	if err := hub.Get(t.Context(), types.NamespacedName{Namespace: "c1", Name: own}, &batchv1.Job{}); !apierrors.IsNotFound(err) {
+		t.Errorf("its own is still there: %v", err)
+	}
+}
+
 func TestWithoutAnyImageTheDenialSaysWhatToDo(t *testing.T) {
 	e := New(nil, Options{})
-	_, err := e.image(t.Context(), e.attempt(placeOn(hivev1.Platform{}), 0), state.State{})
+	_, err := e.image(t.Context(), e.attempt(install.Request{Place: placeOn(hivev1.Platform{})}), state.State{})
 	if fault.Of(err) != fault.Denied || !strings.Contains(fmt.Sprint(err), "spec.provisioning.installerImageOverride") {
 		t.Errorf("got %v", err)
 	}
@@ -166,5 +245,12 @@ func TestSaid(t *testing.T) {
 		if got := said(in); got != want {
 			t.Errorf("said(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+func succeed(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

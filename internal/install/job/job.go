@@ -101,7 +101,7 @@ func New(c client.Client, o Options) *Executor {
 // Prepare has the installer say what it will make. Until it has, the error is
 // fault.Wait and tells what is waited for.
 func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Metadata, error) {
-	w := e.attempt(req.Place, req.Attempt)
+	w := e.attempt(req)
 	st, err := w.Read(ctx)
 	if apierrors.IsNotFound(err) {
 		st, err = e.beginAttempt(ctx, w, req)
@@ -209,7 +209,7 @@ func (e *Executor) awaitPrepared(ctx context.Context, w work, image string) erro
 
 // Install has the installer make what md names.
 func (e *Executor) Install(ctx context.Context, req install.Request, md install.Metadata) (install.Result, error) {
-	w := e.attempt(req.Place, req.Attempt)
+	w := e.attempt(req)
 	st, err := w.Read(ctx)
 	if apierrors.IsNotFound(err) {
 		return lost(fmt.Sprintf("Secret %s, the state of the attempt, is gone: what it made is destroyed, and another attempt follows.", w.Key.Name)), nil
@@ -238,7 +238,7 @@ func (e *Executor) create(ctx context.Context, w work, md install.Metadata, st s
 	case err != nil:
 		return st, err
 	case !seen.exists && seen.living > 0:
-		return st, fault.Waiting(poll, "Job %s is gone, and a pod of it has not ended yet", w.job(create))
+		return st, fault.Waiting(poll, "Job %s is gone, and a pod of it has not ended yet", seen.name)
 	case !seen.exists && (st.Phase == state.Prepared || st.Bootstrapped):
 		image, err := e.image(ctx, w, st)
 		if err != nil {
@@ -251,7 +251,7 @@ func (e *Executor) create(ctx context.Context, w work, md install.Metadata, st s
 	why, reason := seen.why(), state.ReasonInterrupted
 	switch {
 	case !seen.exists:
-		why = fmt.Sprintf("Job %s was deleted while it created the cluster: what it made is destroyed.", w.job(create))
+		why = fmt.Sprintf("Job %s was deleted while it created the cluster: what it made is destroyed.", seen.name)
 	case st.Phase == state.Prepared:
 		reason = "InstallerNotStarted"
 	case seen.late:

@@ -11,8 +11,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -40,13 +40,14 @@ type seen struct {
 
 // look reads a Job and its pods. What has come of it stands in the state.
 func (w work) look(ctx context.Context, v verb) (seen, error) {
-	s := seen{name: w.job(v)}
-	var job batchv1.Job
-	err := w.hub.Get(ctx, types.NamespacedName{Namespace: w.Key.Namespace, Name: s.name}, &job)
-	if client.IgnoreNotFound(err) != nil {
-		return s, fmt.Errorf("reading Job %s: %w", s.name, err)
+	job, names, err := w.find(ctx, v)
+	if err != nil {
+		return seen{}, err
 	}
-	s.exists = !apierrors.IsNotFound(err)
+	s := seen{name: names[0], exists: job != nil}
+	if job == nil {
+		job = &batchv1.Job{}
+	}
 	for _, c := range job.Status.Conditions {
 		if c.Status != corev1.ConditionTrue || c.Type != batchv1.JobComplete && c.Type != batchv1.JobFailed {
 			continue
@@ -55,7 +56,11 @@ func (w work) look(ctx context.Context, v verb) (seen, error) {
 		s.late = c.Reason == batchv1.JobReasonDeadlineExceeded
 	}
 	var pods corev1.PodList
-	err = w.hub.List(ctx, &pods, client.InNamespace(w.Key.Namespace), client.MatchingLabels{batchv1.JobNameLabel: s.name})
+	ofJob, err := labels.NewRequirement(batchv1.JobNameLabel, selection.In, names)
+	if err != nil {
+		return s, fmt.Errorf("selecting the pods of Job %s: %w", s.name, err)
+	}
+	err = w.hub.List(ctx, &pods, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*ofJob)})
 	if err != nil {
 		return s, fmt.Errorf("listing the pods of Job %s: %w", s.name, err)
 	}
@@ -157,8 +162,11 @@ func hindrance(pod corev1.Pod) string {
 
 // drop deletes a Job and lets its pods end.
 func (w work) drop(ctx context.Context, v verb) error {
-	job := &batchv1.Job{ObjectMeta: w.meta(w.job(v))}
-	err := w.hub.Delete(ctx, job, client.PropagationPolicy("Background"))
+	job, _, err := w.find(ctx, v)
+	if err != nil || job == nil {
+		return err
+	}
+	err = w.hub.Delete(ctx, job, client.PropagationPolicy("Background"), client.Preconditions{UID: &job.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Job %s: %w", job.Name, err)
 	}

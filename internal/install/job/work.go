@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +38,8 @@ type work struct {
 	state.Store
 	hub   client.Client
 	place install.Place
+	// provision names the ClusterProvision of an attempt, if that is known.
+	provision string
 }
 
 func (e *Executor) work(p install.Place, name string) work {
@@ -43,8 +47,10 @@ func (e *Executor) work(p install.Place, name string) work {
 	return work{Store: state.Store{API: e.hub, Key: key}, hub: e.hub, place: p}
 }
 
-func (e *Executor) attempt(p install.Place, number int) work {
-	return e.work(p, name(p, fmt.Sprintf("install-%d", number), ""))
+func (e *Executor) attempt(req install.Request) work {
+	w := e.work(req.Place, name(req.Place, fmt.Sprintf("install-%d", req.Attempt), ""))
+	w.provision = req.Name
+	return w
 }
 
 func (e *Executor) destruction(p install.Place, infraID string) work {
@@ -65,7 +71,65 @@ func name(p install.Place, what, which string) string {
 	return fmt.Sprintf("%s-%s-%s", prefix, what, hex.EncodeToString(sum[:])[:8])
 }
 
-func (w work) job(v verb) string { return w.Key.Name + "-" + string(v) }
+// names are those that the Job of a verb may have, the preferred one first. Clients of
+// Hive look for <ClusterProvision>-provision, and for <ClusterDeployment>-uninstall of a
+// cluster that is being deleted. Such a name may be too long, or taken by the Job of an
+// earlier cluster of that name; the last name is not.
+func (w work) names(v verb) []string {
+	wellKnown := ""
+	switch {
+	case v == create && w.provision != "":
+		wellKnown = w.provision + "-provision"
+	case v == destroy && w.place.Deleting:
+		wellKnown = w.place.Cluster.Name + "-uninstall"
+	}
+	own := w.Key.Name + "-" + string(v)
+	if wellKnown == "" || len(wellKnown) > validation.DNS1123LabelMaxLength {
+		return []string{own}
+	}
+	return []string{wellKnown, own}
+}
+
+// find returns the Job of a verb, or nil. names are those of the Job, or those that it
+// may have and no other Job has.
+func (w work) find(ctx context.Context, v verb) (found *batchv1.Job, names []string, err error) {
+	all := w.names(v)
+	for i, name := range all {
+		var job batchv1.Job
+		err := w.hub.Get(ctx, types.NamespacedName{Namespace: w.Key.Namespace, Name: name}, &job)
+		switch {
+		case apierrors.IsNotFound(err):
+			names = append(names, name)
+		case err != nil:
+			return nil, nil, fmt.Errorf("reading Job %s: %w", name, err)
+		case i == len(all)-1 || w.owns(&job):
+			return &job, []string{name}, nil
+		}
+	}
+	return nil, names, nil
+}
+
+// owns reports whether the Job was made for this attempt or destruction.
+func (w work) owns(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.Kind == "Secret" && o.Name == w.Key.Name
+	})
+}
+
+// describe labels a Job as clients of Hive expect it.
+func (w work) describe(labels map[string]string, v verb) {
+	labels[hivev1.LabelInstaller] = string(v)
+	switch v {
+	case resolve:
+		labels[hivev1.LabelJobType], labels[hivev1.LabelImageSet] = hivev1.JobTypeImageSet, "true"
+	case prepare, create:
+		labels[hivev1.LabelJobType], labels[hivev1.LabelInstall] = hivev1.JobTypeProvision, "true"
+		labels[hivev1.LabelClusterProvision] = w.provision
+	case destroy:
+		labels[hivev1.LabelJobType], labels[hivev1.LabelUninstall] = hivev1.JobTypeDeprovision, "true"
+		labels[hivev1.LabelClusterDeprovision] = w.place.Cluster.Name
+	}
+}
 
 // labels are those of everything that is made for a cluster.
 func (w work) labels() map[string]string {
@@ -154,8 +218,12 @@ func (e *Executor) run(ctx context.Context, w work, v verb, image, infraID strin
 	if err != nil {
 		return refusedByNamespace(w.place, infraID, err)
 	}
+	_, names, err := w.find(ctx, v)
+	if err != nil {
+		return err
+	}
 	b := e.build(w, v, image, infraID)
-	b.OwnerReferences = owner
+	b.Name, b.OwnerReferences = names[0], owner
 	err = w.hub.Create(ctx, b)
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil

@@ -98,7 +98,7 @@ func (r *Runner) control(ctx context.Context, job *batchv1.Job, all []corev1.Pod
 func (r *Runner) create(ctx context.Context, job *batchv1.Job) error {
 	if job.Status.StartTime == nil {
 		before := job.DeepCopy()
-		job.Status.StartTime = ptr.To(metav1.NewTime(r.Clock.Now()))
+		job.Status.StartTime, job.Status.Active = ptr.To(metav1.NewTime(r.Clock.Now())), 1
 		if err := r.Hub.Status().Patch(ctx, job, client.MergeFrom(before)); err != nil {
 			return fmt.Errorf("telling that Job %s has begun: %w", job.Name, err)
 		}
@@ -114,6 +114,7 @@ func (r *Runner) create(ctx context.Context, job *batchv1.Job) error {
 		pod.Labels[key] = value
 	}
 	pod.Labels[batchv1.JobNameLabel], pod.Labels[hivev1.LabelInstaller] = job.Name, job.Labels[hivev1.LabelInstaller]
+	pod.Labels["job-name"] = job.Name // as it was called once; clients of Hive select by it
 	pod.Spec.NodeName = node
 	if err := r.Hub.Create(ctx, pod); err != nil {
 		return fmt.Errorf("creating a pod of Job %s: %w", job.Name, err)
@@ -125,6 +126,7 @@ func (r *Runner) create(ctx context.Context, job *batchv1.Job) error {
 func (r *Runner) finish(ctx context.Context, job *batchv1.Job, reason, message string) error {
 	before := job.DeepCopy()
 	now := metav1.NewTime(r.Clock.Now())
+	job.Status.Active = 0
 	first, second := batchv1.JobFailureTarget, batchv1.JobFailed
 	if reason == "" {
 		first, second = batchv1.JobSuccessCriteriaMet, batchv1.JobComplete
