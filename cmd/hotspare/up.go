@@ -125,7 +125,8 @@ func upHere(cmd *cobra.Command, o up.Options) error {
 func next(out io.Writer, o up.Options, heading string, alike bool) {
 	self, dir := os.Args[0], o.Dir
 	if o.HubOnly {
-		fmt.Fprintf(out, "kubeconfig: %[1]s\n\nNext, in another terminal:\n  hotspare-manager --kubeconfig %[1]s\n", absolute(up.KubeconfigPath(dir)))
+		fmt.Fprintf(out, "kubeconfig: %s\n\nNext, in another terminal:\n  hotspare-manager --kubeconfig %s\n",
+			absolute(up.KubeconfigPath(dir)), absolute(up.ManagerKubeconfigPath(dir)))
 		return
 	}
 	found := fmt.Sprintf("  export HOTSPARE_DATA_DIR=%s\n", absolute(dir))

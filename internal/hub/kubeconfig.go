@@ -13,26 +13,36 @@ import (
 // Context is the name of the hub's context in a kubeconfig.
 const Context = "hotspare"
 
-// life is that of the certificate in the kubeconfig.
+// life is that of the certificate in a kubeconfig.
 const life = 365 * 24 * time.Hour
 
 // WriteKubeconfig writes to path how the person who runs the hub reaches it, for
 // kubectl. A file that says so already is left alone while its certificate is
 // good for another month.
 func (h *Hub) WriteKubeconfig(path string) error {
+	return h.writeKubeconfig(path, adminUser, AdminGroup)
+}
+
+// WriteManagerKubeconfig writes to path how a hotspare-manager beside this process
+// reaches the hub: as ManagerUser, whom the admission policies know as hotspare.
+func (h *Hub) WriteManagerKubeconfig(path string) error {
+	return h.writeKubeconfig(path, ManagerUser)
+}
+
+func (h *Hub) writeKubeconfig(path, user string, groups ...string) error {
 	cluster := pki.Cluster{Name: Context, Server: h.URL(), CA: h.ca.CertPEM()}
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading kubeconfig: %w", err)
 	}
-	if h.ca.Fresh(old, cluster, adminUser, time.Now()) {
+	if h.ca.Fresh(old, cluster, user, time.Now()) {
 		return nil
 	}
-	pair, err := h.ca.Client(time.Now(), life, adminUser, AdminGroup)
+	pair, err := h.ca.Client(time.Now(), life, user, groups...)
 	if err != nil {
 		return err
 	}
-	raw, err := pki.Kubeconfig(cluster, adminUser, pair)
+	raw, err := pki.Kubeconfig(cluster, user, pair)
 	if err != nil {
 		return err
 	}

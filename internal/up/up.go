@@ -2,6 +2,7 @@
 // the local platform. It is what hotspare up does.
 //
 //	DIR/kubeconfig      how to reach the hub; mode 0600
+//	DIR/manager.kubeconfig  how a hotspare-manager beside --hub-only reaches it; mode 0600
 //	DIR/hotspare.log    what everything has to say to an operator
 //	DIR/lock            held while hotspare runs on DIR; has its pid
 //	DIR/ready           is there while the hub can be used; has its URL
@@ -67,11 +68,12 @@ type Options struct {
 }
 
 // Files below the data folder.
-func KubeconfigPath(dir string) string { return filepath.Join(dir, "kubeconfig") }
-func LogPath(dir string) string        { return filepath.Join(dir, "hotspare.log") }
-func LockPath(dir string) string       { return filepath.Join(dir, "lock") }
-func readyPath(dir string) string      { return filepath.Join(dir, "ready") }
-func metricsPath(dir string) string    { return filepath.Join(dir, "metrics") }
+func KubeconfigPath(dir string) string        { return filepath.Join(dir, "kubeconfig") }
+func ManagerKubeconfigPath(dir string) string { return filepath.Join(dir, "manager.kubeconfig") }
+func LogPath(dir string) string               { return filepath.Join(dir, "hotspare.log") }
+func LockPath(dir string) string              { return filepath.Join(dir, "lock") }
+func readyPath(dir string) string             { return filepath.Join(dir, "ready") }
+func metricsPath(dir string) string           { return filepath.Join(dir, "metrics") }
 
 // startLimit bounds how long the hub may take to be ready.
 const startLimit = 2 * time.Minute
@@ -170,6 +172,9 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 		return err
 	}
 	if o.HubOnly {
+		if err := admitManager(ctx, admin, h, ManagerKubeconfigPath(o.Dir)); err != nil {
+			return err
+		}
 		announce(o.Dir, h, ready)
 		return together(ctx,
 			func(ctx context.Context) error { return watch(ctx, h) },

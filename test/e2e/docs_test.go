@@ -204,6 +204,8 @@ func newDesk(t *testing.T) *desk {
 	}
 	// The kubectl of somebody whose kubeconfig is the hub's.
 	write(t, filepath.Join(bin, "kubectl"), "#!/bin/sh\nexec hotspare kubectl \"$@\"\n", 0o700)
+	// A manager runs until it is stopped: who types it uses another terminal for the rest.
+	write(t, filepath.Join(bin, "hotspare-manager"), fmt.Sprintf("#!/bin/sh\n%s \"$@\" >~/manager.log 2>&1 &\necho $! >~/manager.pid\n", quoted(managerBinary())), 0o700)
 	shared, err := os.ReadFile(filepath.Join("testdata", "docs", "desk.sh"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -209,13 +210,15 @@ func (h *hub) replica(t *testing.T, kubeconfig string) *replica {
 	return runManager(t, nil, "--kubeconfig", kubeconfig, "-v", "1")
 }
 
+// managerBinary is the hotspare-manager that the tests run.
+func managerBinary() string {
+	return cmp.Or(os.Getenv("HOTSPARE_MANAGER_BINARY"), filepath.Join(filepath.Dir(binary), "hotspare-manager"))
+}
+
 // runManager starts a hotspare-manager that serves on ports of its choice.
 func runManager(t *testing.T, env []string, args ...string) *replica {
 	t.Helper()
-	program := os.Getenv("HOTSPARE_MANAGER_BINARY")
-	if program == "" {
-		program = filepath.Join(filepath.Dir(binary), "hotspare-manager")
-	}
+	program := managerBinary()
 	r := &replica{ended: make(chan struct{}), said: &transcript{news: make(chan struct{}, 1)}}
 	r.cmd = exec.Command(program, append(args, "--health-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0",
 		"--console-bind-address", "127.0.0.1:0")...)

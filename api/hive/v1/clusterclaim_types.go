@@ -84,6 +84,9 @@ const (
 	ReasonPoolNotFound    = "PoolNotFound"
 	ReasonPoolDeleting    = "PoolDeleting"
 	ReasonInvalidLifetime = "InvalidLifetime"
+	// ReasonAssignmentRefused: a cluster is reserved for the claim, and the hub refused
+	// to let hotspare write its name into spec.namespace.
+	ReasonAssignmentRefused = "AssignmentRefused"
 
 	// ClaimClusterRunning is True while the claim's cluster can be used.
 	ClaimClusterRunning   = "ClusterRunning"

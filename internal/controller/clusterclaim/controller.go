@@ -108,6 +108,9 @@ func (r *Reconciler) observe(ctx context.Context, claim *hivev1.ClusterClaim) (f
 	if limits := pool.Spec.ClaimLifetime; limits != nil {
 		f.fallback, f.maximum = limits.Default, limits.Maximum
 	}
+	if f.refused, err = r.refused(ctx, claim); err != nil {
+		return f, nil, err
+	}
 	cd, err := r.cluster(ctx, claim)
 	if cd != nil {
 		f.of = clusterOf(cd)
@@ -147,6 +150,22 @@ func (r *Reconciler) cluster(ctx context.Context, claim *hivev1.ClusterClaim) (*
 	if claim.DeletionTimestamp == nil {
 		return nil, nil
 	}
+	return r.reserved(ctx, claim)
+}
+
+// refused reports whether the hub refused to let hotspare assign the cluster that is
+// reserved for a waiting claim.
+func (r *Reconciler) refused(ctx context.Context, claim *hivev1.ClusterClaim) (bool, error) {
+	pending := condition.Find(claim.Status.Conditions, hivev1.ClaimPending)
+	if claim.Spec.Namespace != "" || pending == nil || pending.Reason != hivev1.ReasonAssignmentRefused {
+		return false, nil
+	}
+	cd, err := r.reserved(ctx, claim)
+	return cd != nil, err
+}
+
+// reserved finds the cluster that was given to a claim; nil if none was.
+func (r *Reconciler) reserved(ctx context.Context, claim *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
 	var given hivev1.ClusterDeploymentList
 	if err := r.Client.List(ctx, &given, client.MatchingFields{byClaim: claim.Namespace + "/" + claim.Name}); err != nil {
 		return nil, fmt.Errorf("looking for the cluster of claim %s: %w", claim.Name, err)

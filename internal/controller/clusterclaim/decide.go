@@ -29,6 +29,9 @@ type facts struct {
 	ready bool
 	// told is whether the claim has conditions already.
 	told bool
+	// refused is whether the hub refused the assignment of a cluster that is still
+	// reserved for the claim; the condition Pending says so.
+	refused bool
 	// of is the cluster, as far as it exists.
 	of *clusterFacts
 	// unreadable says what of the claim or its cluster could not be read; empty when all could.
@@ -140,6 +143,8 @@ func wait(f facts, now time.Time) verdict {
 		return verdict{pending: yes(hivev1.ReasonPoolNotFound, "The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim")}
 	case f.dissolving:
 		return verdict{pending: yes(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
+	case f.refused:
+		return verdict{} // the condition says what the hub said
 	}
 	if left := f.created.Add(grace).Sub(now); left > 0 && f.ready && !f.told {
 		return verdict{next: left}

@@ -60,6 +60,8 @@ func TestDecide(t *testing.T) {
 		"a new claim on an empty pool is told at once":   {waiting(func(f *facts) { f.created = noon }), "Pending=True/NoClusters"},
 		"a claim that is not served soon is told":        {waiting(func(f *facts) { f.ready = true }), "Pending=True/NoClusters"},
 		"a claim that waits is told":                     {waiting(nil), "Pending=True/NoClusters"},
+		"a claim keeps what the hub said of a refusal":   {waiting(func(f *facts) { f.refused, f.told = true, true }), ""},
+		"a refusal of a pool that is gone is stale":      {waiting(func(f *facts) { f.refused, f.pool = true, false }), "Pending=True/PoolNotFound"},
 		"a claim on no pool is told":                     {waiting(func(f *facts) { f.pool, f.created = false, noon }), "Pending=True/PoolNotFound"}, // B13
 		"a claim on a pool that goes is told":            {waiting(func(f *facts) { f.dissolving = true }), "Pending=True/PoolDeleting"},             // B13
 		"a claim that waits and is deleted goes":         {waiting(func(f *facts) { f.deleting = true }), "release"},

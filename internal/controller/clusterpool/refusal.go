@@ -1,0 +1,45 @@
+package clusterpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/patch"
+)
+
+// reportRefusal records in the claim's condition Pending that the hub refused to let
+// hotspare assign cluster cd, if that is what the error cause says: admission policies
+// and missing rights are for the hub's administrator to mend, and the claim's owner
+// would otherwise read that the pool is empty. The controller of claims keeps the
+// condition while the cluster is reserved for the claim.
+func (r *Reconciler) reportRefusal(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, cause error) error {
+	why, refused := refusal(cause)
+	if !refused {
+		return nil
+	}
+	before := claim.DeepCopy()
+	condition.Set(&claim.Status.Conditions, hivev1.ClaimPending, corev1.ConditionTrue, hivev1.ReasonAssignmentRefused,
+		fmt.Sprintf("Cluster %s is reserved for this claim, but the hub does not let hotspare assign it: %s. "+
+			"The hub's administrator can run hotspare as a user or ServiceAccount called hotspare-manager that has ClusterRole hotspare-manager", cd.Name, why),
+		r.Clock.Now())
+	if _, err := patch.Status(ctx, r.Client, before, claim); err != nil {
+		return fmt.Errorf("reporting the refusal to claim %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// refusal returns what the API server said when it refused a write for good: by an
+// admission policy, a webhook or RBAC.
+func refusal(err error) (string, bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		return "", false
+	}
+	return status.Status().Message, true
+}

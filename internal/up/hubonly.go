@@ -1,0 +1,57 @@
+package up
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"hotspare.io/hotspare/internal/hub"
+	"hotspare.io/hotspare/internal/manager"
+)
+
+// managerNamespace is where hotspare-manager holds its Lease, if it is not told otherwise.
+const managerNamespace = "hotspare-system"
+
+// admitManager prepares the hub for a hotspare-manager beside it, and writes a kubeconfig
+// for that to path. The manager is the user that the controllers of hotspare up are: the
+// admission policies know that user as hotspare, and do not know the administrator.
+func admitManager(ctx context.Context, c client.Client, h *hub.Hub, path string) error {
+	for _, o := range managerObjects() {
+		if err := c.Create(ctx, o); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("creating %s for hotspare-manager: %w", o.GetName(), err)
+		}
+	}
+	if err := h.WriteManagerKubeconfig(path); err != nil {
+		return fmt.Errorf("writing the kubeconfig of hotspare-manager: %w", err)
+	}
+	return nil
+}
+
+// managerObjects are what a manager on its own needs beside ClusterRole hotspare-manager:
+// a Lease to hold, and the right to ask who scrapes its metrics.
+func managerObjects() []client.Object {
+	name := func(namespace string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: "hotspare-hub-only-manager"}
+	}
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: hub.ManagerUser}}
+	return []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: managerNamespace}},
+		&rbacv1.Role{ObjectMeta: name(managerNamespace), Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{manager.LeaseName}, Verbs: []string{"get", "update"}},
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: name(managerNamespace), Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name("").Name},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: name(""), Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+		},
+	}
+}
