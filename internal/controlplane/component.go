@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // A component is one of the programs of a control plane, in a goroutine.
@@ -29,10 +30,16 @@ func run(ctx context.Context, name string, f func(context.Context) error) *compo
 	return c
 }
 
-// stop returns when the component has returned.
-func (c *component) stop() {
+// stop returns when the component has returned, or after limit: one that is starting, or
+// that waits for a component that is gone, may not listen.
+func (c *component) stop(limit time.Duration) {
 	c.cancel()
-	<-c.done
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-c.done:
+	case <-timer.C:
+	}
 }
 
 // died says why the component returned although nobody had stopped it.

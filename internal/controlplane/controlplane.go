@@ -28,6 +28,13 @@ import (
 // certificateLife is that of the certificates that are made anew at each start.
 const certificateLife = 365 * 24 * time.Hour
 
+// stopLimit bounds how long a component may take to stop, and stopLimitBroken how long
+// while not all of them run: those that do may wait for the others for ever.
+const (
+	stopLimit       = 20 * time.Second
+	stopLimitBroken = 2 * time.Second
+)
+
 // errStopped answers those who wait for a control plane that was stopped.
 var errStopped = errors.New("the control plane was stopped")
 
@@ -108,7 +115,7 @@ func start(ctx context.Context, o Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	admin := c.Config("hotspare-control-plane", "system:masters")
-	store, err := startEtcd(ctx, filepath.Join(o.Dir, "etcd"), f.run, o.Log)
+	store, err := startEtcd(ctx, filepath.Join(o.Dir, "etcd"), f.run, o.Log, cancel)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +134,7 @@ func (c *ControlPlane) live(ctx context.Context, o Options, f files, store *etcd
 	api := run(ctx, "kube-apiserver", func(ctx context.Context) error {
 		return runAPIServer(ctx, o, f, store.url, &c.known)
 	})
-	defer api.stop()
+	defer func() { api.stop(c.stopLimit(ctx)) }()
 	// The others wait for the API. Started with it they would poll it while it
 	// needs the processor, and give up on it after ten seconds, which a busy
 	// computer may take.
@@ -143,7 +150,7 @@ func (c *ControlPlane) live(ctx context.Context, o Options, f files, store *etcd
 			return runControllers(ctx, f, o.Controllers, o.ControllerFlags)
 		})
 	})
-	defer controllers.stop()
+	defer func() { controllers.stop(c.stopLimit(ctx)) }()
 	scheduler := run(ctx, "kube-scheduler", func(ctx context.Context) error {
 		if !o.Scheduler {
 			<-ctx.Done()
@@ -151,7 +158,7 @@ func (c *ControlPlane) live(ctx context.Context, o Options, f files, store *etcd
 		}
 		return runScheduler(ctx, f)
 	})
-	defer scheduler.stop()
+	defer func() { scheduler.stop(c.stopLimit(ctx)) }()
 
 	close(c.ready)
 	select {
@@ -166,6 +173,18 @@ func (c *ControlPlane) live(ctx context.Context, o Options, f files, store *etcd
 	case <-scheduler.done:
 		return scheduler.died()
 	}
+}
+
+// stopLimit is how long a component may take to stop, now.
+func (c *ControlPlane) stopLimit(ctx context.Context) time.Duration {
+	select {
+	case <-c.ready:
+		if why(ctx, nil) == nil {
+			return stopLimit
+		}
+	default:
+	}
+	return stopLimitBroken
 }
 
 // Ready waits until the API is ready and all components have been started. The

@@ -4,12 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
-	"time"
 
-	"go.etcd.io/bbolt"
-	bbolterrors "go.etcd.io/bbolt/errors"
+	"hotspare.io/hotspare/internal/controlplane/etcddata"
 )
 
 // minFree is how much room must be left on the disk to start. etcd allocates
@@ -31,22 +28,14 @@ func checkRoom(dir string) error {
 	return nil
 }
 
-// checkData opens and closes the database in dir, if there is one. etcd opens it in
-// a goroutine, whose panic would end the process, and waits for ever for another
-// process that has it open.
+// checkData returns an error if etcd could not start on the data in dir.
 func checkData(dir string) error {
-	path := filepath.Join(dir, "member", "snap", "db")
-	if !exists(path) {
-		return nil
-	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
-	if errors.Is(err, bbolterrors.ErrTimeout) {
-		return errors.New("another process has it open")
-	}
-	if err != nil {
+	err := etcddata.Check(dir)
+	var damaged *etcddata.CorruptError
+	if errors.As(err, &damaged) {
 		return corrupt(err)
 	}
-	return db.Close()
+	return err
 }
 
 func corrupt(reason any) error {

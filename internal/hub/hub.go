@@ -18,6 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/controlplane"
 	"hotspare.io/hotspare/internal/controlplane/flock"
 	"hotspare.io/hotspare/internal/hub/heap"
+	"hotspare.io/hotspare/internal/loopback"
 	"hotspare.io/hotspare/internal/pki"
 )
 
@@ -50,6 +51,8 @@ type Options struct {
 	// Port is the loopback port of the API. 0 stands for the one that the hub in
 	// Dir had last time, or else for any that is free.
 	Port int
+	// Connections is how many may be open at a time; 0 is any number.
+	Connections int
 	// Log takes what Kubernetes' components have to say.
 	Log io.Writer
 }
@@ -102,6 +105,9 @@ func (h *Hub) start(ctx context.Context, o Options) error {
 	listener, err := listen(o.Dir, o.Port)
 	if err != nil {
 		return err
+	}
+	if o.Connections > 0 {
+		listener = loopback.Bounded(listener, o.Connections)
 	}
 	h.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{
 		Dir:         o.Dir,

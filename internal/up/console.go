@@ -8,6 +8,7 @@ import (
 
 	"hotspare.io/hotspare/internal/console"
 	"hotspare.io/hotspare/internal/hub"
+	"hotspare.io/hotspare/internal/loopback"
 	"hotspare.io/hotspare/internal/version"
 )
 
@@ -30,5 +31,5 @@ func serveConsole(ctx context.Context, o Options, h *hub.Hub) error {
 	if err != nil {
 		return err
 	}
-	return s.Serve(o.stand, nil)
+	return s.Serve(loopback.Bounded(o.stand, o.connections.console), nil)
 }

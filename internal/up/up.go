@@ -36,6 +36,7 @@ import (
 	"hotspare.io/hotspare/internal/controlplane"
 	"hotspare.io/hotspare/internal/controlplane/flock"
 	"hotspare.io/hotspare/internal/hub"
+	"hotspare.io/hotspare/internal/loopback"
 	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/metrics"
 )
@@ -63,6 +64,8 @@ type Options struct {
 
 	// scrapes is what Run serves metrics on; nil serves none.
 	scrapes net.Listener
+	// connections bounds those of each server.
+	connections connections
 	// stand is where Run serves the console; nil: nowhere.
 	stand *door.Stand
 }
@@ -84,6 +87,13 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
+	files, err := fileLimit()
+	if err != nil {
+		return err
+	}
+	if o.connections, err = share(files); err != nil {
+		return err
+	}
 	lock, err := own(o.Dir)
 	if err != nil {
 		return err
@@ -102,6 +112,7 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 		return err
 	}
 	if o.scrapes != nil {
+		o.scrapes = loopback.Bounded(o.scrapes, o.connections.metrics)
 		defer o.scrapes.Close() //nolint:errcheck // the server has closed it, unless there never was one
 	}
 
@@ -146,7 +157,7 @@ func startHub(ctx context.Context, o Options, log io.Writer) (*hub.Hub, error) {
 	o.Progress("starting the API server")
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	return hub.Start(ctx, hub.Options{Dir: filepath.Join(o.Dir, "hub"), Port: o.Port, Log: log})
+	return hub.Start(ctx, hub.Options{Dir: filepath.Join(o.Dir, "hub"), Port: o.Port, Connections: o.connections.api, Log: log})
 }
 
 // explain adds a remedy to what went wrong with the hub.

@@ -1,0 +1,227 @@
+// Package etcddata checks the data of etcd before etcd opens it.
+//
+// etcd and its database bbolt panic in goroutines of their own when they meet data that
+// they cannot read, which ends the process without a word for its user; and etcd waits for
+// ever where its log is shorter than its database says. What Check reads, it reads in its
+// caller's goroutine.
+package etcddata
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/snap"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.uber.org/zap"
+)
+
+// lockWait is how long to wait for another process that has the database open.
+const lockWait = time.Second
+
+// ErrOpen says that another process has the database open.
+var ErrOpen = errors.New("another process has it open")
+
+// A CorruptError says that the data cannot be used: a backup is needed.
+type CorruptError struct {
+	// Path is the file or the folder that is damaged.
+	Path   string
+	Reason error
+}
+
+func (e *CorruptError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Reason) }
+func (e *CorruptError) Unwrap() error { return e.Reason }
+
+// Check returns an error if etcd could not start on the data in dir: a *CorruptError if
+// that is because of the data. A folder without data is well.
+func Check(dir string) error {
+	database := filepath.Join(dir, "member", "snap", "db")
+	logs := filepath.Join(dir, "member", "wal")
+	applied, err := checkDatabase(database)
+	if err != nil {
+		return err
+	}
+	if !wal.Exist(logs) {
+		if applied > 0 {
+			return &CorruptError{logs, errors.New("there is a database, and no log")}
+		}
+		return nil // etcd was ended before it had begun
+	}
+	if !exists(database) {
+		return &CorruptError{database, errors.New("there is a log, and no database")}
+	}
+	last, err := lastIndex(dir, logs)
+	if err != nil {
+		return err
+	}
+	if last < applied {
+		return &CorruptError{logs, fmt.Errorf("the log ends at entry %d, and the database has entry %d: the log was cut", last, applied)}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// checkDatabase reads all of the database at path. It returns the index of the last entry
+// of the log that was applied to it; 0 if there is none.
+func checkDatabase(path string) (uint64, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if info.Size() == 0 {
+		return 0, &CorruptError{path, errors.New("it is empty")}
+	}
+	var applied uint64
+	err = guarded(path, func() error {
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
+		if errors.Is(err, bbolterrors.ErrTimeout) {
+			return ErrOpen
+		}
+		if err != nil {
+			return err
+		}
+		defer db.Close() //nolint:errcheck // it was only read
+		return db.View(func(tx *bbolt.Tx) error {
+			if int64(tx.Size()) > info.Size() {
+				return fmt.Errorf("%d bytes are missing at its end", int64(tx.Size())-info.Size())
+			}
+			if err := readAll(tx); err != nil {
+				return err
+			}
+			applied = appliedIndex(tx)
+			return consistent(tx)
+		})
+	})
+	return applied, err
+}
+
+// guarded runs read and returns its error, or what it panicked with, as a CorruptError,
+// unless the operating system is to blame: a file that cannot be opened may be sound.
+func guarded(path string, read func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a cut file that is mapped into memory
+	defer func() {
+		if p := recover(); p != nil {
+			err = &CorruptError{path, fmt.Errorf("%v", p)}
+		}
+	}()
+	err = read()
+	switch {
+	case err == nil, errors.Is(err, ErrOpen):
+		return err
+	case ofSystem(err):
+		return fmt.Errorf("opening %s: %w", path, err)
+	default:
+		return &CorruptError{path, err}
+	}
+}
+
+// ofSystem reports whether an error is about the computer, and says nothing about the data.
+func ofSystem(err error) bool {
+	for _, code := range []syscall.Errno{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EIO,
+	} {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// readAll touches every page that holds data: bbolt panics at one that it cannot read.
+func readAll(tx *bbolt.Tx) error {
+	return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error { return readBucket(b) })
+}
+
+func readBucket(b *bbolt.Bucket) error {
+	return b.ForEach(func(k, v []byte) error {
+		if v == nil {
+			return readBucket(b.Bucket(k))
+		}
+		if len(v) > 0 { // a value may be on several pages
+			_ = v[0] + v[len(v)-1]
+		}
+		return nil
+	})
+}
+
+// consistent checks that no page is both free and in use: bbolt panics when it frees one.
+// It runs after readAll, since bbolt does it in a goroutine, where a panic ends the process.
+func consistent(tx *bbolt.Tx) error {
+	var first error
+	for err := range tx.Check() {
+		if first == nil && !strings.HasSuffix(err.Error(), "unreachable unfreed") { // lost room harms nobody
+			first = err
+		}
+	}
+	return first
+}
+
+// Where etcd keeps the index of the last entry that it applied.
+var (
+	metaBucket      = []byte("meta")
+	consistentIndex = []byte("consistent_index")
+)
+
+func appliedIndex(tx *bbolt.Tx) uint64 {
+	b := tx.Bucket(metaBucket)
+	if b == nil {
+		return 0
+	}
+	raw := b.Get(consistentIndex)
+	if len(raw) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(raw)
+}
+
+// lastIndex reads the log, and returns the index of its last entry.
+func lastIndex(dir, logs string) (uint64, error) {
+	var last uint64
+	err := guarded(logs, func() error {
+		quiet := zap.NewNop()
+		marks, err := wal.ValidSnapshotEntries(quiet, logs)
+		if err != nil {
+			return err
+		}
+		from := walpb.Snapshot{}
+		newest, err := snap.New(quiet, filepath.Join(dir, "member", "snap")).LoadNewestAvailable(marks)
+		switch {
+		case err == nil:
+			from.Index, from.Term = newest.Metadata.Index, newest.Metadata.Term
+		case !errors.Is(err, snap.ErrNoSnapshot):
+			return err
+		}
+		w, err := wal.OpenForRead(quiet, logs, from)
+		if err != nil {
+			return err
+		}
+		defer w.Close() //nolint:errcheck // it was only read
+		_, _, entries, err := w.ReadAll()
+		if err != nil {
+			return err
+		}
+		last = from.Index
+		if n := len(entries); n > 0 {
+			last = entries[n-1].Index
+		}
+		return nil
+	})
+	return last, err
+}

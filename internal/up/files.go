@@ -1,0 +1,48 @@
+package up
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// Files that are open at a time. A process that cannot open one may not be able to write
+// its data, and ends.
+const (
+	// ownFiles are for hotspare itself: 200 are open while it is idle, and each machine of a
+	// local cluster takes some.
+	ownFiles = 384
+	// minFiles is the lowest limit to start with: what is above ownFiles is for connections.
+	minFiles = 640
+)
+
+// connections says how many connections each of the servers may have open at a time.
+type connections struct{ api, console, metrics int }
+
+// fileLimit raises the soft limit on open files to the hard limit, and returns it.
+func fileLimit() (uint64, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("reading the limit on open files: %w", err)
+	}
+	raised := limit
+	raised.Cur = raised.Max
+	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &raised) != nil {
+		raised = limit // macOS calls unlimited what it does not allow
+	}
+	return raised.Cur, nil
+}
+
+// share divides the files that can be open among the servers. It is an error if they are
+// too few.
+func share(files uint64) (connections, error) {
+	if files < minFiles {
+		return connections{}, fmt.Errorf("this process can open %d files, and hotspare needs %d: raise the hard limit on open files "+
+			"(ulimit -Hn in a shell of root, LimitNOFILE of a systemd unit, --ulimit nofile of a container)", files, minFiles)
+	}
+	spare := files - ownFiles
+	return connections{
+		api:     int(min(spare/2, 4096)),
+		console: int(min(spare/8, 512)),
+		metrics: int(min(spare/8, 128)),
+	}, nil
+}
