@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"hotspare.io/hotspare/internal/loopback"
 )
 
 // policy lets pages load what this server serves, and nothing else.
@@ -50,10 +52,7 @@ func (s *Server) guard(h http.Handler) http.Handler {
 // serves reports whether browsers may reach the console by a name.
 func (s *Server) serves(host string) bool {
 	n := name(host)
-	if ip := net.ParseIP(strings.Trim(n, "[]")); ip != nil && ip.IsLoopback() {
-		return true
-	}
-	return n == "localhost" || slices.ContainsFunc(s.Hosts, func(h string) bool { return strings.EqualFold(h, n) })
+	return loopback.Named(host) || slices.ContainsFunc(s.Hosts, func(h string) bool { return strings.EqualFold(h, n) })
 }
 
 // name is a host without its port.

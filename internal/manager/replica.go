@@ -15,6 +15,7 @@ import (
 
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/controller/serviceinstance"
+	"hotspare.io/hotspare/internal/loopback"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/pool"
 )
@@ -40,7 +41,7 @@ type Replica struct {
 	// serves those of its process only, so that nothing is counted twice.
 	Scrapes net.Listener
 	// Guard stands before the metrics and keeps out who may not see them; nil lets
-	// everybody in.
+	// everybody in who asks by a name of this computer.
 	Guard func(http.Handler) (http.Handler, error)
 }
 
@@ -90,8 +91,9 @@ func (r Replica) serve(ctx context.Context, mgr ctrl.Manager, registry *promethe
 			return err
 		}
 	}
-	handler := metrics.Handler(registry, runtimemetrics.Registry)
+	handler := loopback.OnlyNamed(metrics.Handler(registry, runtimemetrics.Registry))
 	if r.Guard != nil {
+		handler = metrics.Handler(registry, runtimemetrics.Registry)
 		var err error
 		if handler, err = r.Guard(handler); err != nil {
 			return fmt.Errorf("putting a guard before the metrics: %w", err)

@@ -1,0 +1,31 @@
+package loopback
+
+import (
+	"net"
+	"net/http"
+	"strings"
+)
+
+// Named reports whether the host of a request, with or without a port, is a name of this
+// computer that nobody else can point at it, as DNS rebinding does.
+func Named(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return ip != nil && ip.IsLoopback()
+}
+
+// OnlyNamed serves requests for names of this computer, and refuses others.
+func OnlyNamed(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !Named(r.Host) {
+			http.Error(w, "This is not served under that name: use localhost or a loopback address.", http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
