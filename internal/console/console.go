@@ -71,6 +71,7 @@ type Server struct {
 	codes    *door.Keeper
 	failures failures
 	lives    lives
+	renders  *renders
 	ui       *ui
 	pages    *http.ServeMux
 	life     context.Context //nolint:containedctx // live pages end with it, whoever looks
@@ -80,7 +81,7 @@ type Server struct {
 
 // New returns a console that works until life ends.
 func New(life context.Context, o Options) (*Server, error) {
-	s := &Server{Options: o, life: life, reading: patience}
+	s := &Server{Options: o, life: life, reading: patience, renders: newRenders(o.Clock)}
 	if o.Key != nil {
 		s.codes = door.NewKeeper(o.Key)
 	}

@@ -36,11 +36,11 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		seen = last
 	}
-	if !s.lives.add(one.ID) {
+	if !s.lives.add(one.Name) {
 		http.Error(w, "You have too many live pages: close some.", http.StatusTooManyRequests)
 		return
 	}
-	defer s.lives.drop(one.ID)
+	defer s.lives.drop(one.Name)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	go func() {
@@ -56,34 +56,34 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mostLive bounds the live pages of a session.
+// mostLive bounds the live pages of a person, in all sessions.
 const mostLive = 40
 
-// lives counts live pages, by session.
+// lives counts live pages, by person.
 type lives struct {
 	mu sync.Mutex
 	of map[string]int
 }
 
 // add counts one more, if there may be one.
-func (l *lives) add(id string) bool {
+func (l *lives) add(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of == nil {
 		l.of = map[string]int{}
 	}
-	if l.of[id] >= mostLive {
+	if l.of[name] >= mostLive {
 		return false
 	}
-	l.of[id]++
+	l.of[name]++
 	return true
 }
 
-func (l *lives) drop(id string) {
+func (l *lives) drop(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.of[id]--; l.of[id] == 0 {
-		delete(l.of, id)
+	if l.of[name]--; l.of[name] == 0 {
+		delete(l.of, name)
 	}
 }
 
@@ -109,13 +109,15 @@ func (s *Server) follow(ctx context.Context, out *stream, one *sess, l *leaf, r 
 		return err
 	}
 	out.begin()
+	of, leave := s.renders.join(one.Name)
+	defer leave()
+	key := one.ID + " " + r.URL.RequestURI() // a session's forms have its mark
 	for out.err == nil {
 		if s.sessions.Find(one.ID, s.Clock.Now()) == nil || one.Who.Lost() {
 			out.say("bye", "", nil)
 			return out.err
 		}
-		changed := one.Who.Changed()
-		f, err := s.frame(ctx, one, l, r)
+		f, changed, err := s.renders.live(ctx, of, key, one.Who.Changed, func() (*frame, error) { return s.frame(ctx, one, l, r) })
 		switch {
 		case errors.Is(err, see.ErrUnknown):
 			s.sessions.Close(one.ID)

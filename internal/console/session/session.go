@@ -18,8 +18,9 @@ const (
 
 // How many there may be, and how many of one person.
 const (
-	most     = 500
-	mostEach = 20
+	most = 500
+	// Each session reads what its person looks at into memory of its own.
+	mostEach = 5
 	// mostMessages bounds those of a person who never looks at a page.
 	mostMessages = 5
 )

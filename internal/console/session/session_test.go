@@ -87,10 +87,10 @@ func TestSessionsAreBoundedByPersonAndInAll(t *testing.T) {
 	if r.Find(first.ID, start.Add(time.Minute)) != nil {
 		t.Error("the session that has been idle for longest is still there")
 	}
-	if r.ended[0] != "first" || len(r.ended) != 11 {
+	if r.ended[0] != "first" || len(r.ended) != 26 {
 		t.Errorf("%d ended, the first of them %s", len(r.ended), r.ended[0])
 	}
-	for i := range 480 {
+	for i := range 495 {
 		r.open(string(rune('b'+i)), "other", start.Add(time.Minute))
 	}
 	if _, err := r.Open("one too many", "x", start.Add(time.Minute)); !errors.Is(err, session.ErrFull) {
