@@ -19,7 +19,6 @@ type ClusterProvision struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Reading           `json:"-"`
 
-	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec ClusterProvisionSpec `json:"spec"`
 	// +optional
 	Status ClusterProvisionStatus `json:"status,omitempty"`
@@ -43,7 +42,8 @@ const (
 type ClusterProvisionSpec struct {
 	// ClusterDeploymentRef names the cluster, in the same namespace.
 	ClusterDeploymentRef corev1.LocalObjectReference `json:"clusterDeploymentRef"`
-	// PodSpec is how the installer runs, where it runs in a pod.
+	// PodSpec is how Hive runs its installer. hotspare does not read it, and keeps the
+	// names and images of its containers.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -51,16 +51,19 @@ type ClusterProvisionSpec struct {
 	// Attempt counts from 0.
 	Attempt int            `json:"attempt"`
 	Stage   ProvisionStage `json:"stage"`
-	// ClusterID, InfraID and MetadataJSON are the attempt's metadata.
+	// ClusterID and InfraID are the attempt's metadata.
 	// +optional
 	// +nullable
 	ClusterID *string `json:"clusterID,omitempty"`
 	// +optional
 	// +nullable
 	InfraID *string `json:"infraID,omitempty"`
+	// MetadataJSON is the attempt's metadata.json, in base64.
 	// +optional
 	// +nullable
-	MetadataJSON *string `json:"metadataJSON,omitempty"`
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=byte
+	MetadataJSON *MetadataJSON `json:"metadataJSON,omitempty"`
 	// InstallLog is the end of the installer's log, secrets scrubbed; set on failure.
 	// +optional
 	// +nullable

@@ -158,7 +158,7 @@ func recorded(cp *hivev1.ClusterProvision) install.Metadata {
 		md.ClusterID = *cp.Spec.ClusterID
 	}
 	if cp.Spec.MetadataJSON != nil {
-		md.Raw = []byte(*cp.Spec.MetadataJSON)
+		md.Raw = cp.Spec.MetadataJSON.Raw
 	}
 	return md
 }

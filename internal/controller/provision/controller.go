@@ -111,6 +111,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.Events.Eventf(p.cluster, nil, corev1.EventTypeWarning, "Unreadable", "Wait", "%s: correct it; until then the cluster is left alone", why)
 		return fault.Requeue(0, nil)
 	}
+	if err := p.encodeMetadata(ctx); err != nil {
+		return fault.Requeue(0, err)
+	}
 	plan, err := p.act(ctx)
 	if err == nil {
 		err = p.report(ctx, plan)

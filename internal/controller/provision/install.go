@@ -61,7 +61,6 @@ func (p *pass) readBack(ctx context.Context, name string) error {
 }
 
 func (p *pass) newAttempt(s provision.Step, md install.Metadata) *hivev1.ClusterProvision {
-	raw := string(md.Raw)
 	cp := &hivev1.ClusterProvision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.cluster.Namespace,
@@ -74,7 +73,7 @@ func (p *pass) newAttempt(s provision.Step, md install.Metadata) *hivev1.Cluster
 			Stage:                hivev1.StageProvisioning,
 			InfraID:              &md.InfraID,
 			ClusterID:            &md.ClusterID,
-			MetadataJSON:         &raw,
+			MetadataJSON:         &hivev1.MetadataJSON{Raw: md.Raw},
 		},
 	}
 	if before := p.latest(); before != nil {
