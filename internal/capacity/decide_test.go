@@ -115,7 +115,7 @@ func TestRemoval(t *testing.T) {
 		"a region with far too much room shrinks": {region("slack=3").planes("a:99 b:10"), "a keep Needed, b remove NotNeeded"},
 		"the rest has no room for the biggest":    {region("slack=0").planes("a:10-9 b:10-9 c:10"), "a keep NotEmpty, b keep NotEmpty, c keep Needed"},
 		"what is on its way does not help":        {region("slack=3").planes("a:10-9 b:10 c:coming=10"), "a keep NotEmpty, b keep Needed"},
-		"nor what is silent":                      {region("slack=3").planes("a:10+silent b:10"), "a remove NotNeeded, b keep Needed"},
+		"nor what is silent":                      {region("slack=3").planes("a:10+silent b:10"), "a keep ContentsUnknown, b keep Needed"},
 		"nor what is to go":                       {region("slack=3").planes("a:10+released b:10"), "b keep Needed"},
 		"nor what is Registered":                  {region("slack=3").planes("a:10+registered b:10"), "b keep Needed"},
 		"nor what has other zones":                {region("slack=3").planes("a:10-1+multi b:10"), "a keep NotEmpty, b keep Needed"},
@@ -161,6 +161,17 @@ func TestRemoval(t *testing.T) {
 		"… somebody names it, and the rest is short": {region("slack=3").planes("a:10-8 b:doubted=6 c:doubted=6").orders("x:5@b"), "a keep NotEmpty, b restore NotEmpty, c restore Needed"},
 		"… somebody names it, above the limit":       {region("slack=3 limit=10").planes("a:10-8 b:doubted=6 c:doubted=6").orders("x:5@b"), "a keep NotEmpty, b release NotNeeded, c release NotNeeded"},
 		"… only one that stays is big enough":        {region("slack=3 expected=6").planes("a:doubted=10+protected b:doubted=6").orders("x:7"), "a restore Protected, b restore Needed"},
+		"… its agent has not answered yet":           {region("slack=3").planes("a:10-4 b:doubted=10+asked"), "a keep NotEmpty, b keep AwaitingReport"},
+		"… its agent has fallen silent":              {region("slack=3").planes("a:10-4 b:doubted=10+asked+silent"), "a keep NotEmpty, b restore ContentsUnknown"},
+		"… its agent reports another instance":       {region("slack=3").planes("a:10-4 b:doubted=10+unlisted=x"), "a keep NotEmpty, b restore UnlistedInstances"},
+		"… its agent reports used units":             {region("slack=3").planes("a:10-4 b:doubted=10+says=2"), "a keep NotEmpty, b restore UnlistedInstances"},
+		"… which a person has given up":              {region("slack=3").planes("a:10-4 b:doubted=10+says=2+unlisted=x+silent+asked+discard"), "a keep NotEmpty, b release NotNeeded"},
+		"its agent reports another instance":         {region("slack=3").planes("a:10-4 b:10+unlisted=x"), "a keep NotEmpty, b keep UnlistedInstances"},
+		"its agent reports used units":               {region("slack=3").planes("a:10-4 b:10+says=2"), "a keep NotEmpty, b keep UnlistedInstances"},
+		"its agent is silent":                        {region("slack=3").planes("a:10-4 b:10+silent"), "a keep NotEmpty, b keep ContentsUnknown"},
+		"its agent does not say what is on it":       {region("slack=3").planes("a:10-4 b:10+unknown"), "a keep NotEmpty, b keep ContentsUnknown"},
+		"what is on it was given up":                 {region("slack=3").planes("a:10-4 b:10+unknown+unlisted=x+says=2+discard"), "a keep NotEmpty, b remove NotNeeded"},
+		"… but for an instance that is known":        {region("slack=3").planes("a:10-4 b:10-2+discard"), "a keep NotEmpty, b keep NotEmpty"},
 		"… one that is released does not come back":  {region("slack=3").planes("a:10-8 b:doubted=10+released"), "a keep NotEmpty"}, // fleet G
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -357,12 +368,15 @@ func TestReport(t *testing.T) {
 // People read these; see docs/fleet.md.
 func TestWords(t *testing.T) {
 	for want, w := range map[string]*world{
-		"create a data plane for std: 3 units are free, and there should be more than 3":                                region("slack=3").planes("a:10-7"),
-		"create a data plane for std: no data plane has room for the biggest size, 2 units":                             region("slack=0").planes("a:10-9"),
-		"create a data plane for std: minDataPlanes is 2, and there are 1":                                              region("min=2").planes("a:10"),
-		"remove b: it is empty, and the others are enough":                                                              region("").planes("a:10-1 b:10"),
-		"remove a: it is empty, and the region has none of its types any more":                                          region("name=dev limit=0").planes("a:10"),
-		"restore b: 1 instance on it":                                                                                   region("").planes("a:10-1 b:doubted=10-1"),
+		"create a data plane for std: 3 units are free, and there should be more than 3":    region("slack=3").planes("a:10-7"),
+		"create a data plane for std: no data plane has room for the biggest size, 2 units": region("slack=0").planes("a:10-9"),
+		"create a data plane for std: minDataPlanes is 2, and there are 1":                  region("min=2").planes("a:10"),
+		"remove b: it is empty, and the others are enough":                                  region("").planes("a:10-1 b:10"),
+		"remove a: it is empty, and the region has none of its types any more":              region("name=dev limit=0").planes("a:10"),
+		"restore b: 2 instances on it without a ServiceInstance, kafka-a, kafka-b: delete them on the data plane; to give that up, set spec.discardUnlisted of the DataPlane to true": region("").planes("a:10-1 b:doubted=10+unlisted=kafka-b+unlisted=kafka-a"),
+		"restore b: its agent is silent, so nobody knows what is on it: have the agent report again; to give that up, set spec.discardUnlisted of the DataPlane to true":              region("").planes("a:10-1 b:doubted=10+silent"),
+		"restore b: its agent reports 2 units of std as used, and the instances that are known here take 0; to give that up, set spec.discardUnlisted of the DataPlane to true":       region("").planes("a:10-1 b:doubted=10+says=2"),
+		"restore b: 1 instance on it": region("").planes("a:10-1 b:doubted=10-1"),
 		"restore b: without it, of std: no data plane has room for the biggest size, 2 units":                           region("").planes("a:10-9 b:doubted=10"),
 		"place t/x on a: the oldest data plane with 2 units free":                                                       region("").planes("a:10-1").orders("x:2"),
 		"fail b: it was not ready within 2h0m0s":                                                                        region("").planes("a:10 b:waiting=6+age=3h"),

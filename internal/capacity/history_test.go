@@ -29,11 +29,16 @@ type fleet struct {
 	log     []string
 	// meagre lets data planes come with less than was expected.
 	meagre bool
+	// on is what is on each data plane, whatever the hub knows of it, and told what its
+	// agent said of that last. backup is the hub as it was at some time.
+	on, told map[string][]capacity.Instance
+	backup   *capacity.Snapshot
 }
 
 func newFleet(t *testing.T, r *rand.Rand) *fleet {
 	t.Helper()
 	f := &fleet{T: t, rand: r, version: map[string]int{}, meagre: r.IntN(4) == 0}
+	f.on, f.told = map[string][]capacity.Instance{}, map[string][]capacity.Instance{}
 	f.Now = noon
 	f.Region.Up = capacity.Up{
 		Mode: capacity.Auto, MaxInFlight: 1 + r.IntN(3)*r.IntN(2), Timeout: time.Duration(r.IntN(3)) * time.Hour, Backoff: time.Duration(r.IntN(3)) * 10 * time.Minute,
@@ -90,15 +95,26 @@ func (f *fleet) plane(name string) *capacity.Plane {
 // happen is one random event that is not the region's doing.
 func (f *fleet) happen() {
 	f.Now = f.Now.Add(time.Duration(f.rand.IntN(600)) * time.Second)
-	switch f.rand.IntN(12) {
+	for n := range f.Planes {
+		if f.one(2) {
+			f.report(&f.Planes[n])
+		}
+	}
+	switch f.rand.IntN(15) {
 	case 0, 1, 2:
 		f.order()
+	case 12:
+		f.lose()
+	case 13:
+		f.restore()
+	case 14:
+		f.giveUp()
 	case 3:
 		if n := len(f.Instances); n > 0 {
 			f.Instances[f.rand.IntN(n)].Deleting = true
 		}
 	case 4:
-		f.Instances = slices.DeleteFunc(f.Instances, func(i capacity.Instance) bool { return i.Deleting })
+		f.cancelled()
 	case 5:
 		f.whim()
 	case 6:
@@ -110,6 +126,106 @@ func (f *fleet) happen() {
 		for range 3 {
 			f.progress(f.one(8))
 		}
+	}
+}
+
+// cancelled has data planes take away what is being deleted, and then the hub forget it.
+func (f *fleet) cancelled() {
+	dying := func(i capacity.Instance) bool { return i.Deleting }
+	for _, i := range f.Instances {
+		if p := f.plane(i.Plane); dying(i) && p != nil {
+			f.on[p.Name] = slices.DeleteFunc(f.on[p.Name], func(o capacity.Instance) bool { return o.UID == i.UID })
+			f.report(p)
+		}
+	}
+	f.Instances = slices.DeleteFunc(f.Instances, dying)
+}
+
+// report has the agent of a data plane make what it is told to, and say what is there.
+func (f *fleet) report(p *capacity.Plane) {
+	if p.Silent || p.Phase != capacity.Ready && p.Phase != capacity.Deprovisioning {
+		return
+	}
+	for _, i := range f.Instances {
+		if i.Plane == p.Name && !slices.ContainsFunc(f.on[p.Name], func(o capacity.Instance) bool { return o.UID == i.UID }) {
+			f.on[p.Name] = append(f.on[p.Name], i)
+		}
+	}
+	f.told[p.Name] = slices.Clone(f.on[p.Name])
+	p.Confirmed = p.Phase == capacity.Deprovisioning
+	f.version[p.Name]++
+	f.compare(p)
+}
+
+// compare is what the data plane's controller makes of the last report.
+func (f *fleet) compare(p *capacity.Plane) {
+	p.Unlisted = nil
+	used := map[string]int{}
+	for _, o := range f.told[p.Name] {
+		used[o.Type] += o.Units
+		if !slices.ContainsFunc(f.Instances, func(i capacity.Instance) bool { return i.UID == o.UID && i.Plane == p.Name }) {
+			p.Unlisted = append(p.Unlisted, o.Name)
+		}
+	}
+	for n := range p.Rooms {
+		p.Rooms[n].Used = used[p.Rooms[n].Type]
+	}
+}
+
+// lose has the hub lose an instance, as when somebody forces its finalizer off.
+func (f *fleet) lose() {
+	if len(f.Instances) == 0 {
+		return
+	}
+	n := f.rand.IntN(len(f.Instances))
+	f.say("the hub loses %s, on %q", f.Instances[n].Name, f.Instances[n].Plane)
+	f.Instances = slices.Delete(f.Instances, n, n+1)
+}
+
+// restore makes a backup of the hub, or brings it back to one. What the clusters have
+// stays as it is; a data plane whose cluster is gone meanwhile, or was made since, is not
+// of interest here. What agents answered before the hub came back does not count.
+func (f *fleet) restore() {
+	if f.backup == nil || f.one(4) {
+		s := f.Snapshot
+		s.Planes, s.Instances = clonePlanes(s.Planes), slices.Clone(s.Instances)
+		f.backup = &s
+		return
+	}
+	f.say("the hub is restored")
+	here := map[string]bool{}
+	for _, p := range f.Planes {
+		here[p.Name] = !p.Released && !p.Deleting
+	}
+	f.Planes = slices.DeleteFunc(clonePlanes(f.backup.Planes), func(p capacity.Plane) bool { return !here[p.Name] })
+	f.Instances = slices.DeleteFunc(slices.Clone(f.backup.Instances), func(i capacity.Instance) bool { return i.Plane != "" && !here[i.Plane] })
+	for n := range f.Planes {
+		f.Planes[n].Confirmed = false
+		f.version[f.Planes[n].Name]++
+	}
+}
+
+func clonePlanes(all []capacity.Plane) []capacity.Plane {
+	out := slices.Clone(all)
+	for n := range out {
+		out[n].Rooms, out[n].Bookings = slices.Clone(out[n].Rooms), slices.Clone(out[n].Bookings)
+	}
+	return out
+}
+
+// giveUp has a person delete what nobody knows on a data plane, or give it up.
+func (f *fleet) giveUp() {
+	for n := range f.Planes {
+		p := &f.Planes[n]
+		if len(p.Unlisted) == 0 {
+			continue
+		}
+		if p.Discard = f.one(3); !p.Discard {
+			f.on[p.Name] = slices.DeleteFunc(f.on[p.Name], func(o capacity.Instance) bool { return slices.Contains(p.Unlisted, o.Name) })
+			f.report(p)
+		}
+		f.say("a person ends what is unlisted on %s, or gives it up: %t", p.Name, p.Discard)
+		return
 	}
 }
 
@@ -164,6 +280,7 @@ func (f *fleet) refuse() {
 		}
 		i.Refusals = append(i.Refusals, capacity.Refusal{Plane: i.Plane, Until: f.Now.Add(10 * time.Minute)})
 		f.say("%s refuses %s", i.Plane, i.Name)
+		f.on[i.Plane] = slices.DeleteFunc(f.on[i.Plane], func(o capacity.Instance) bool { return o.UID == i.UID })
 		i.Plane = ""
 		return
 	}
@@ -209,6 +326,11 @@ func (f *fleet) gone(n int) {
 			f.fatalf("%s goes, and %s is on it", p.Name, f.Instances[i].Name)
 		}
 	}
+	if len(f.on[p.Name]) > 0 && !p.Discard && !p.Deleting {
+		f.fatalf("%s goes, and %+v is on it", p.Name, f.on[p.Name])
+	}
+	delete(f.on, p.Name)
+	delete(f.told, p.Name)
 	f.Instances = slices.DeleteFunc(f.Instances, func(i capacity.Instance) bool { return i.Plane == p.Name })
 	f.Planes = slices.Delete(f.Planes, n, n+1)
 	f.say("%s is gone", p.Name)
@@ -250,12 +372,15 @@ func (f *fleet) step(s capacity.Step, lossy bool) {
 	case capacity.Forget:
 		f.Planes = slices.DeleteFunc(f.Planes, func(p capacity.Plane) bool { return p.Name == s.DataPlane })
 	case capacity.Remove:
-		p.Phase, p.Since = capacity.Deprovisioning, f.Now
+		p.Phase, p.Since, p.Confirmed = capacity.Deprovisioning, f.Now, false
 	case capacity.Restore:
 		p.Phase = capacity.Ready
 	case capacity.Release:
 		if used := f.used(p.Name, ""); used > 0 {
 			f.fatalf("%s, and %d units of it are used", s, used)
+		}
+		if len(f.on[p.Name]) > 0 && !p.Discard {
+			f.fatalf("%s, and %+v is on it", s, f.on[p.Name])
 		}
 		p.Released = true
 	case capacity.Unbook:
@@ -363,6 +488,9 @@ func (f *fleet) noteEmpty() {
 		case p.EmptySince.IsZero():
 			p.EmptySince = f.Now
 		}
+		if f.one(2) {
+			f.compare(p)
+		}
 	}
 }
 
@@ -374,8 +502,10 @@ func (f *fleet) converge() {
 	quiet := 0
 	for range 400 {
 		f.Now = f.Now.Add(30 * time.Minute)
+		f.giveUp()
 		for n := range f.Planes {
 			f.Planes[n].Unreadable, f.Planes[n].Silent = "", false
+			f.report(&f.Planes[n])
 		}
 		for n := len(f.Planes) - 1; n >= 0; n-- {
 			p := &f.Planes[n]

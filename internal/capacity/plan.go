@@ -73,6 +73,12 @@ const (
 	EmptyRecently Reason = "EmptyRecently"
 	CoolingDown   Reason = "CoolingDown"
 	Concurrent    Reason = "MaxConcurrent"
+	// Unlisted: its agent reports instances, or used units, that have no ServiceInstance.
+	Unlisted Reason = "UnlistedInstances"
+	// ContentsUnknown: its agent does not say what is on it.
+	ContentsUnknown Reason = "ContentsUnknown"
+	// AwaitingReport: its agent was asked once more what is on it.
+	AwaitingReport Reason = "AwaitingReport"
 	// Needed: without it the region would be short of capacity.
 	Needed Reason = "Needed"
 

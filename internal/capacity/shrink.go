@@ -3,6 +3,7 @@ package capacity
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -26,6 +27,10 @@ func (d *draft) review() {
 			d.restore(p, reason, words)
 			continue
 		}
+		if !p.Confirmed && !p.Discard {
+			d.tell(p, Decision{Action: Keep, Reason: AwaitingReport, Message: "it is to be removed, and waits until its agent has reported once more what is on it"})
+			continue
+		}
 		words := "it is still empty, and not needed"
 		d.step(Step{Verb: Release, DataPlane: p.Name, Reason: NotNeeded, Message: words})
 		d.tell(p, Decision{Action: Release, Reason: NotNeeded, Message: words})
@@ -34,6 +39,9 @@ func (d *draft) review() {
 
 // hold is why a data plane is not removed, whatever the rest of the region has.
 func (d *draft) hold(p *plane) (Reason, string) {
+	if reason, words := p.unaccounted(); reason != "" && p.load == 0 {
+		return reason, words
+	}
 	switch {
 	case p.load > 0:
 		return NotEmpty, count(p.load, "instance") + " on it"
@@ -48,6 +56,40 @@ func (d *draft) hold(p *plane) (Reason, string) {
 	default:
 		return "", ""
 	}
+}
+
+// unaccounted is what p may hold besides the instances that are known here. To remove it
+// would destroy that.
+func (p *plane) unaccounted() (Reason, string) {
+	const giveUp = "; to give that up, set spec.discardUnlisted of the DataPlane to true"
+	switch {
+	case p.Discard:
+		return "", ""
+	case len(p.Unlisted) > 0:
+		return Unlisted, fmt.Sprintf("%s on it without a ServiceInstance, %s: delete them on the data plane"+giveUp,
+			count(len(p.Unlisted), "instance"), few(p.Unlisted))
+	case p.Silent:
+		return ContentsUnknown, "its agent is silent, so nobody knows what is on it: have the agent report again" + giveUp
+	case p.Unknown != "":
+		return ContentsUnknown, p.Unknown + ", so nobody knows what is on it" + giveUp
+	}
+	for i := range p.seats {
+		if used := p.Rooms[i].Used; used > p.seats[i].used {
+			return Unlisted, fmt.Sprintf("its agent reports %s of %s as used, and the instances that are known here take %d"+giveUp,
+				count(used, "unit"), p.Rooms[i].Type, p.seats[i].used)
+		}
+	}
+	return "", ""
+}
+
+// few names the first few of a list, in order.
+func few(names []string) string {
+	const most = 5
+	names = slices.Sorted(slices.Values(names))
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + " and others"
+	}
+	return strings.Join(names, ", ")
 }
 
 func (d *draft) restore(p *plane, reason Reason, words string) {

@@ -125,6 +125,15 @@ type Plane struct {
 	Protected, Cordoned bool
 	// Silent is set while its agent is not heard of, although it is Ready.
 	Silent bool
+	// Unlisted names the instances on it that have no ServiceInstance.
+	Unlisted []string
+	// Unknown says, in words, why nobody knows what is on it; empty when its agent has
+	// reported it. A Silent one is unknown, too.
+	Unknown string
+	// Confirmed is set when its agent has reported what is on it since it was to be removed.
+	Confirmed bool
+	// Discard is set when a person has given up what is on it and has no ServiceInstance.
+	Discard bool
 	// EmptySince is since when no instance is on it; zero when one is, or nobody has noted it.
 	EmptySince time.Time
 	// Released is set when it was decided for good to give its cluster back; Deleting
@@ -144,6 +153,8 @@ type Room struct {
 	Type string
 	// Max is how many units it has, or will have as far as is known.
 	Max int
+	// Used is how many units its agent has last reported as used.
+	Used int
 }
 
 // Booking is a place that was given to an instance.

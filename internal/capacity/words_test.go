@@ -94,6 +94,8 @@ func (w *world) planes(text string) *world {
 		if phases[phase] == "" {
 			panic("phase " + phase)
 		}
+		p.Confirmed = p.Phase == capacity.Deprovisioning
+		p.Rooms[0].Used, _ = strconv.Atoi(used)
 		if marks != "" {
 			for mark := range strings.SplitSeq(marks, "+") {
 				apply(&p, mark)
@@ -119,6 +121,16 @@ func apply(p *capacity.Plane, mark string) {
 	switch key {
 	case "silent":
 		p.Silent = true
+	case "unlisted": // with an instance of that name
+		p.Unlisted = append(p.Unlisted, value)
+	case "unknown":
+		p.Unknown = "its agent has not reported what is on it"
+	case "asked": // and has not answered yet
+		p.Confirmed = false
+	case "discard":
+		p.Discard = true
+	case "says": // that so many units are used
+		p.Rooms[0].Used = number(value)
 	case "cordoned":
 		p.Cordoned = true
 	case "protected":

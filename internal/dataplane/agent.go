@@ -37,6 +37,9 @@ func (s Seen) agent(p *Plan, reserve []capacity.Reserve) (why string) {
 	default:
 		want := s.Agent.DeepCopy()
 		want.Spec.Pools, want.Spec.Instances = pools, instances
+		if at, ok := s.inquiry(); ok && (want.Spec.InquiryAt == nil || want.Spec.InquiryAt.Time.Before(at)) {
+			want.Spec.InquiryAt = &metav1.Time{Time: at}
+		}
 		if !equality.Semantic.DeepEqual(want.Spec, s.Agent.Spec) {
 			p.do(Step{Verb: TellAgent, Agent: want})
 		}

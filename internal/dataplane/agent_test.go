@@ -65,7 +65,7 @@ func TestWhatTheAgentIsTold(t *testing.T) {
 		"its type is gone: it keeps its figures": {edits(ready, known, func(s *dataplane.Seen) { s.Types = nil }), "nothing new"},
 		"reserved ones":                          {edits(ready, reserve(2)), "/reserved-kafka-developer-1 reserved-kafka-developer-1 s1, /reserved-kafka-developer-2 reserved-kafka-developer-2 s1"},
 		"reserved ones without a version":        {edits(ready, reserve(2), func(s *dataplane.Seen) { s.Plane.Status.Versions = nil; s.Agent.Status.Report = nil }), "nothing new"},
-		"no reserve while it is to go":           {edits(ready, reserve(2), phase("Deprovisioning")), "nothing new"},
+		"no reserve while it is to go":           {edits(ready, reserve(2), phase("Deprovisioning"), answered), "nothing new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := listing(told(dataplane.Decide(seen(tt.seen...)))); got != tt.want {

@@ -193,6 +193,33 @@ func deleted(s *dataplane.Seen) { s.Plane.DeletionTimestamp = ago(0) }
 func released(s *dataplane.Seen) {
 	s.Plane.Status.Phase, s.Plane.Status.ReleasedAt = v1alpha1.PhaseDeprovisioning, ago(0)
 }
+
+// since was decided on to go at noon.
+func since(s *dataplane.Seen) { s.Plane.Status.PhaseSince = ago(0) }
+
+// answered has an agent that has said since then what is on it.
+func answered(s *dataplane.Seen) {
+	since(s)
+	s.Agent.Spec.InquiryAt = ago(0)
+}
+
+// stranger is an instance on it that nobody knows.
+func stranger(s *dataplane.Seen) {
+	s.Agent.Status.Report.Instances = []v1alpha1.InstanceReport{{UID: "lost", Name: "kafka", Phase: v1alpha1.AgentUnlisted}}
+}
+
+// occupied has used units that nobody knows of.
+func occupied(s *dataplane.Seen) {
+	s.Agent.Status.Report.Capacity = map[string]v1alpha1.ReportedCapacity{"developer": {MaxNodes: 3, MaxUnits: 30, RemainingUnits: 29}}
+}
+
+// deaf has an agent that its data plane does not answer.
+func deaf(s *dataplane.Seen) {
+	s.Agent.Status.Report.Ready, s.Agent.Status.Report.Reason = false, v1alpha1.ReasonPlaneSilent
+}
+
+func discard(s *dataplane.Seen) { s.Plane.Spec.DiscardUnlisted = true }
+
 func later(d time.Duration) edit { return func(s *dataplane.Seen) { s.Now = noon.Add(d) } }
 func orphan(s *dataplane.Seen)   { s.Plane.Spec.DeletionPolicy = v1alpha1.DeletionOrphan }
 func foreign(s *dataplane.Seen)  { s.Claim.Annotations = nil }
@@ -250,21 +277,37 @@ func TestAPhaseAPass(t *testing.T) {
 		"its agent reports, and cannot make any": {edits(reported, func(s *dataplane.Seen) {
 			s.Agent.Status.Report.Ready, s.Agent.Status.Report.Reason = false, "NoOperator"
 		}, phase("WaitingForAgent")), " | Ready NoOperator"},
-		"nothing is to be done":                                   {edits(ready), " | Ready Ready"},
-		"after a restart the agent is looked at":                  {edits(ready, func(s *dataplane.Seen) { s.Installed = time.Time{} }), "grant the agent's rights, install the agent | Ready Ready"},
-		"its agent is silent":                                     {edits(ready, later(2*time.Minute)), "grant the agent's rights, install the agent | Ready Silent"},
-		"its claim is gone: nothing is destroyed by guess":        {edits(ready, noClaim), " | Ready ClusterGone"},
-		"its cluster is hibernated":                               {edits(ready, asleep), " | Ready ClusterNotRunning"},
-		"somebody has changed its nodes":                          {edits(ready, func(s *dataplane.Seen) { s.Nodes[0].Spec.Taints = nil; s.Nodes[1].Spec.Replicas = ptr.To(int64(1)) }), "change MachinePool kafka-developer, change MachinePool worker | Ready Ready"},
-		"it is cordoned":                                          {edits(ready, func(s *dataplane.Seen) { s.Plane.Spec.Schedulable = ptr.To(false) }), " | Ready Unschedulable"},
-		"an instance is listed":                                   {edits(ready, instance("i")), "write DataPlaneAgent | Ready Ready"},
-		"one that is meant for another of that name is not":       {edits(ready, instance("i"), func(s *dataplane.Seen) { s.Hosts = false }), " | Ready Ready"},
-		"it is looked at once more":                               {edits(ready, phase("Deprovisioning")), " | Deprovisioning Deprovisioning"},
-		"it is released":                                          {edits(ready, released), " | Cleanup Cleanup"},
+		"nothing is to be done":                                 {edits(ready), " | Ready Ready"},
+		"after a restart the agent is looked at":                {edits(ready, func(s *dataplane.Seen) { s.Installed = time.Time{} }), "grant the agent's rights, install the agent | Ready Ready"},
+		"its agent is silent":                                   {edits(ready, later(2*time.Minute)), "grant the agent's rights, install the agent | Ready Silent"},
+		"its claim is gone: nothing is destroyed by guess":      {edits(ready, noClaim), " | Ready ClusterGone"},
+		"its cluster is hibernated":                             {edits(ready, asleep), " | Ready ClusterNotRunning"},
+		"somebody has changed its nodes":                        {edits(ready, func(s *dataplane.Seen) { s.Nodes[0].Spec.Taints = nil; s.Nodes[1].Spec.Replicas = ptr.To(int64(1)) }), "change MachinePool kafka-developer, change MachinePool worker | Ready Ready"},
+		"it is cordoned":                                        {edits(ready, func(s *dataplane.Seen) { s.Plane.Spec.Schedulable = ptr.To(false) }), " | Ready Unschedulable"},
+		"an instance is listed":                                 {edits(ready, instance("i")), "write DataPlaneAgent | Ready Ready"},
+		"one that is meant for another of that name is not":     {edits(ready, instance("i"), func(s *dataplane.Seen) { s.Hosts = false }), " | Ready Ready"},
+		"it is looked at once more, and its agent is asked":     {edits(ready, phase("Deprovisioning"), since), "write DataPlaneAgent | Deprovisioning Deprovisioning"},
+		"… which has answered":                                  {edits(ready, phase("Deprovisioning"), answered), " | Deprovisioning Deprovisioning"},
+		"it is released":                                        {edits(ready, released, answered), " | Cleanup Cleanup"},
+		"it is released, and its agent has not answered":        {edits(ready, released), "write DataPlaneAgent | Deprovisioning ContentsUnknown"},
+		"it is released, and an instance nobody knows is on it": {edits(ready, released, answered, stranger), " | Deprovisioning UnlistedInstances"},
+		"… which a person has given up":                         {edits(ready, released, answered, stranger, discard), " | Cleanup Cleanup"},
+		"it is released, and units that nobody knows are used":  {edits(ready, released, answered, occupied), " | Deprovisioning UnlistedInstances"},
+		"it is released, and its agent cannot look":             {edits(ready, released, answered, deaf), " | Deprovisioning ContentsUnknown"},
+		"it is released, and its agent has fallen silent":       {edits(ready, released, answered, later(2*time.Minute)), "grant the agent's rights, install the agent | Deprovisioning ContentsUnknown"},
+		"… and its cluster is gone":                             {edits(ready, released, noClaim, later(2*time.Minute)), " | Cleanup Cleanup"},
+		"… and a person has given up what is there":             {edits(ready, released, discard, later(2*time.Minute)), " | Cleanup Cleanup"},
+		"a cluster that stays is let go with what is on it":     {edits(ready, orphan, deleted, answered, stranger), " | Cleanup Cleanup"},
+		"an instance that nobody knows is on it":                {edits(ready, stranger), " | Ready Ready"},
+
 		"it is released, and there is an instance":                {edits(ready, instance("i"), released), "write DataPlaneAgent | Deprovisioning InstancesLeft"},
-		"somebody deletes it":                                     {edits(ready, deleted), " | Cleanup Cleanup"},
+		"somebody deletes it":                                     {edits(ready, deleted, answered), " | Cleanup Cleanup"},
+		"somebody deletes it: its agent is asked first":           {edits(ready, deleted), "write DataPlaneAgent | Ready ContentsUnknown"},
+		"somebody deletes it with an instance that nobody knows":  {edits(ready, deleted, answered, stranger), " | Ready UnlistedInstances"},
+		"… and gives that up":                                     {edits(ready, deleted, stranger, discard), " | Cleanup Cleanup"},
+		"… and gives up more than is known to be there":           {edits(ready, instance("i"), deleted, discard), "write DataPlaneAgent | Ready InstancesLeft"},
 		"somebody deletes it with an instance on it":              {edits(ready, instance("i"), deleted), "write DataPlaneAgent | Ready InstancesLeft"},
-		"somebody deletes it with an instance that is placed":     {edits(ready, func(s *dataplane.Seen) { s.Plane.Status.Bookings = []v1alpha1.Booking{{Name: "i"}} }, deleted), " | Ready InstancesLeft"},
+		"somebody deletes it with an instance that is placed":     {edits(ready, func(s *dataplane.Seen) { s.Plane.Status.Bookings = []v1alpha1.Booking{{Name: "i"}} }, deleted, answered), " | Ready InstancesLeft"},
 		"somebody deletes it when its cluster is gone":            {edits(ready, instance("i"), noClaim, deleted), " | Cleanup Cleanup"},
 		"a registered one with an instance whose Secret is gone":  {edits(registered, ready, instance("i"), func(s *dataplane.Seen) { s.Kubeconfig = false }, deleted), "write DataPlaneAgent | Ready InstancesLeft"},
 		"somebody deletes it before it began":                     {edits(deleted), " | Cleanup Cleanup"},

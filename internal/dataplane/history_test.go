@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -29,7 +31,9 @@ type life struct {
 	s dataplane.Seen
 	// rights and installed are what steps have brought about, over is set when the object is gone.
 	rights, installed, over bool
-	log                     []string
+	// on are the UIDs of what is on the cluster, whatever the hub knows of it.
+	on  []string
+	log []string
 }
 
 // A random history never goes back a phase, destroys nothing that nobody has let go or
@@ -110,6 +114,7 @@ func (l *life) do(st dataplane.Step) {
 		if was != nil {
 			s.Agent.Status = was.Status
 		}
+		s.Agent.Generation++
 	case dataplane.GrantRights:
 		l.rights, s.Revoked = true, false
 	case dataplane.InstallAgent:
@@ -127,6 +132,9 @@ func (l *life) do(st dataplane.Step) {
 		}
 		if s.Claim.Annotations == nil {
 			l.Error("another's claim is deleted")
+		}
+		if len(l.on) > 0 && !s.Plane.Spec.DiscardUnlisted && s.Cluster != nil {
+			l.Errorf("the cluster is given back with %v on it", l.on)
 		}
 		s.Claim.DeletionTimestamp = ago(0)
 	case dataplane.DeletePlane:
@@ -154,12 +162,18 @@ func (l *life) others() {
 		s.Now = s.Now.Add(time.Duration(l.r.IntN(200)) * time.Second)
 	case n < 60 && st.Phase == v1alpha1.PhaseReady && s.Plane.DeletionTimestamp == nil:
 		instance(fmt.Sprintf("i%d", l.r.IntN(3)))(s)
-	case n < 68 && len(s.Instances) > 0:
+	case n < 65 && len(s.Instances) > 0: // its data plane has taken it away
+		uid := string(s.Instances[0].UID)
+		l.on = slices.DeleteFunc(l.on, func(o string) bool { return o == uid })
+		s.Instances = s.Instances[1:]
+	case n < 68 && len(s.Instances) > 0: // the hub loses it
+		l.log = append(l.log, "lost "+string(s.Instances[0].UID))
 		s.Instances = s.Instances[1:]
 	case n < 70 && coming: // the region's time is over
 		st.Phase = v1alpha1.PhaseFailed
 	case n < 73 && st.Phase == v1alpha1.PhaseReady && len(s.Instances) == 0:
-		st.Phase = v1alpha1.PhaseDeprovisioning
+		at := metav1.NewTime(s.Now)
+		st.Phase, st.PhaseSince = v1alpha1.PhaseDeprovisioning, &at
 	case n < 76 && st.Phase == v1alpha1.PhaseDeprovisioning && st.ReleasedAt == nil:
 		st.Phase = v1alpha1.PhaseReady
 	case n < 79 && st.Phase == v1alpha1.PhaseDeprovisioning:
@@ -172,6 +186,10 @@ func (l *life) others() {
 		s.Nodes = s.Nodes[1:]
 	case n < 86 && s.Plane.Status.Phase == "" && s.Claim == nil && s.Plane.Spec.ClusterRef != nil: // somebody takes its name
 		s.Claim = &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	case n < 88: // a person deletes what nobody knows, or gives it up
+		if s.Plane.Spec.DiscardUnlisted = l.r.IntN(2) == 0; !s.Plane.Spec.DiscardUnlisted {
+			l.on = slices.DeleteFunc(l.on, func(uid string) bool { return !l.known(uid) })
+		}
 	}
 }
 
@@ -181,7 +199,7 @@ func (l *life) cluster() {
 	switch {
 	case s.Claim == nil:
 	case s.Claim.DeletionTimestamp != nil:
-		s.Claim, s.Cluster, s.Nodes, l.installed = nil, nil, nil, false
+		s.Claim, s.Cluster, s.Nodes, l.installed, l.on = nil, nil, nil, false, nil
 	case s.Cluster == nil:
 		claim := s.Claim
 		up(s)
@@ -198,22 +216,54 @@ func (l *life) report() {
 		s.Agent = s.Agent.DeepCopy()
 		report(s)
 		s.Agent.Status.Report.At = metav1.NewTime(s.Now)
+		l.tell(s.Agent)
 		if l.r.IntN(4) == 0 {
 			s.Agent.Status.Report.Capacity = nil
 		}
 	}
 }
 
-// end has everybody let go, and sees that nothing is left.
+// tell has the agent make what is listed, and say what is there.
+func (l *life) tell(a *v1alpha1.DataPlaneAgent) {
+	for _, i := range a.Spec.Instances {
+		if !i.Reserved && !i.Deleted && l.known(i.UID) && !slices.Contains(l.on, i.UID) {
+			l.on = append(l.on, i.UID)
+		}
+	}
+	r := a.Status.Report
+	r.ObservedGeneration = a.Generation
+	r.Capacity["developer"] = v1alpha1.ReportedCapacity{MaxNodes: 3, MaxUnits: 30, RemainingUnits: 30 - int32(len(l.on))}
+	for _, uid := range l.on {
+		phase := v1alpha1.AgentUnlisted
+		if slices.ContainsFunc(a.Spec.Instances, func(i v1alpha1.AgentInstance) bool { return i.UID == uid }) {
+			phase = v1alpha1.AgentReady
+		}
+		r.Instances = append(r.Instances, v1alpha1.InstanceReport{UID: uid, Phase: phase})
+	}
+}
+
+// known reports whether the hub knows an instance.
+func (l *life) known(uid string) bool {
+	return slices.ContainsFunc(l.s.Instances, func(i *v1alpha1.ServiceInstance) bool { return string(i.UID) == uid })
+}
+
+// end has everybody let go, and sees that nothing is left. Where it waits, it says for what.
 func (l *life) end() {
 	s := &l.s
 	s.Plane = s.Plane.DeepCopy()
 	s.Plane.DeletionTimestamp, s.Instances = ago(0), nil
+	if l.r.IntN(2) == 0 {
+		l.on = nil
+	}
 	if len(s.Plane.Finalizers) == 0 {
 		return // nothing holds it, and it holds nothing
 	}
-	for range 20 {
+	for n := range 60 {
+		l.report()
 		l.pass(false)
+		if n == 30 && !l.over {
+			l.patient()
+		}
 		if s.Claim != nil && s.Claim.DeletionTimestamp != nil {
 			l.cluster()
 		}
@@ -221,4 +271,15 @@ func (l *life) end() {
 	if !l.over {
 		l.Errorf("it does not go: %+v", dataplane.Decide(*s))
 	}
+}
+
+// patient sees that what it waits for is said, and has a person give it up.
+func (l *life) patient() {
+	c := meta.FindStatusCondition(l.s.Plane.Status.Conditions, v1alpha1.DataPlaneReady)
+	why := []string{v1alpha1.ReasonUnlistedInstances, v1alpha1.ReasonContentsUnknown}
+	if c == nil || !slices.Contains(why, c.Reason) || !strings.Contains(c.Message, "spec.discardUnlisted") {
+		l.Errorf("it waits, and says %+v", c)
+	}
+	l.s.Plane = l.s.Plane.DeepCopy()
+	l.s.Plane.Spec.DiscardUnlisted = true
 }

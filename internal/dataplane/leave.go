@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
 // leave gives back what a data plane holds, in three passes at least: when nothing is on
@@ -22,33 +23,58 @@ func (s Seen) leave(p *Plan) {
 		s.release(p)
 		return
 	}
-	if why := s.busy(); why != "" {
-		if s.phase() == v1alpha1.PhaseReady || s.phase() == v1alpha1.PhaseDeprovisioning {
-			s.running(p) // or nothing would ever go
-		}
-		s.not(p, v1alpha1.ReasonInstancesLeft, "%s", why)
+	reason, why := s.busy()
+	if why == "" {
+		s.enter(p, v1alpha1.PhaseCleanup)
 		return
 	}
-	s.enter(p, v1alpha1.PhaseCleanup)
+	if s.served() {
+		s.running(p) // or nothing would ever go
+	}
+	s.not(p, reason, "%s", why)
 }
 
 // busy says why its cluster cannot be given back yet: instances are on it, or reserved
 // ones on a cluster that stays. What was on a cluster that is gone is gone.
-func (s Seen) busy() string {
+//
+// Nor is it given back before its agent has reported, since it was to go, that nothing
+// else is there: the hub may have lost a ServiceInstance, or a person may have forced one away.
+func (s Seen) busy() (reason, why string) {
 	if s.gone() {
-		return ""
+		return "", ""
 	}
 	if names := s.left(); len(names) > 0 {
-		return fmt.Sprintf("It is to go, and waits for %s (%d): delete these ServiceInstances, and it goes when they have gone.", some(names), len(names))
+		return v1alpha1.ReasonInstancesLeft,
+			fmt.Sprintf("It is to go, and waits for %s (%d): delete these ServiceInstances, and it goes when they have gone.", some(names), len(names))
 	}
-	live := meta.IsStatusConditionTrue(s.Plane.Status.Conditions, v1alpha1.DataPlaneAgentLive)
-	if !s.stays() || !live || !s.ours() || s.Agent.Status.Report == nil {
-		return ""
+	live := facts.AgentLive(s.Plane, s.Now).Status == metav1.ConditionTrue
+	if !s.stays() {
+		return s.occupied(live)
+	}
+	if !live || !s.ours() || s.Agent.Status.Report == nil {
+		return "", ""
 	}
 	if slices.ContainsFunc(s.Agent.Status.Report.Instances, func(i v1alpha1.InstanceReport) bool { return i.Reserved }) {
-		return "It is to go, and its cluster stays: reserved instances are taken off it first."
+		return v1alpha1.ReasonInstancesLeft, "It is to go, and its cluster stays: reserved instances are taken off it first."
 	}
-	return ""
+	return "", ""
+}
+
+// occupied says why a cluster that would be destroyed is kept, though no known instance is on it.
+func (s Seen) occupied(live bool) (reason, why string) {
+	if !s.served() {
+		return "", ""
+	}
+	c := facts.ContentsOf(s.Plane, s.Agent, s.Instances, s.Moved)
+	since, _ := s.inquiry()
+	why = facts.Occupied(s.Plane, c, live, since)
+	switch {
+	case why == "":
+		return "", ""
+	case len(c.Unlisted) > 0 || c.Excess != "":
+		return v1alpha1.ReasonUnlistedInstances, "Deletion is waiting. " + why
+	}
+	return v1alpha1.ReasonContentsUnknown, "Deletion is waiting. " + why
 }
 
 // release gives everything back, and then the object: what the agent may do at the hub

@@ -159,10 +159,53 @@ func (s Seen) believe(p *Plan) bool {
 	if told || s.phase() == v1alpha1.PhaseReady {
 		set(st, facts.AgentLive(dp, s.Now), s.Now)
 	}
+	s.contents(p)
 	if a := st.Agent; a != nil && a.LastHeartbeat != nil {
 		p.again(a.LastHeartbeat.Add(facts.Silence).Sub(s.Now))
 	}
 	return told && j.Valid
+}
+
+// contents notes which instances on it have no ServiceInstance, and whether the agent has
+// answered the last inquiry.
+func (s Seen) contents(p *Plan) {
+	st := &p.Status
+	c := s.compare(*st)
+	st.Unlisted = c.Unlisted
+	if st.Agent != nil && c.AnsweredAt != nil {
+		st.Agent.AnsweredAt = c.AnsweredAt.DeepCopy()
+	}
+	if s.served() {
+		set(st, facts.InstancesListed(s.Plane, c), s.Now)
+	}
+}
+
+// compare compares what the agent reports with what is known, with that status.
+func (s Seen) compare(st v1alpha1.DataPlaneStatus) facts.Contents {
+	c := facts.ContentsOf(s.as(st), s.Agent, s.Instances, s.Moved)
+	if c.Unknown == "" && !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.DataPlaneAgentLive) {
+		c.Unknown = "The agent is silent, so nobody knows what is on the data plane."
+	}
+	return c
+}
+
+// served reports whether it has been Ready: instances may be on it.
+func (s Seen) served() bool {
+	return s.phase() == v1alpha1.PhaseReady || s.phase() == v1alpha1.PhaseDeprovisioning
+}
+
+// inquiry is when it was last to be removed: since then its agent has to have reported
+// what is on it. false while it stays.
+func (s Seen) inquiry() (time.Time, bool) {
+	switch since := s.Plane.Status.PhaseSince; {
+	case s.Plane.DeletionTimestamp != nil:
+		return facts.Inquiry(s.Plane.DeletionTimestamp.Time, s.Started), true
+	case s.phase() == v1alpha1.PhaseDeprovisioning && since != nil:
+		return facts.Inquiry(since.Time, s.Started), true
+	case s.Plane.Status.ReleasedAt != nil || s.phase() == v1alpha1.PhaseDeprovisioning:
+		return facts.Inquiry(s.Plane.CreationTimestamp.Time, s.Started), true
+	}
+	return time.Time{}, false
 }
 
 // as is the data plane with another status.
@@ -231,7 +274,7 @@ func (s Seen) tell(p *Plan, but string) {
 	case s.Plane.Spec.Schedulable != nil && !*s.Plane.Spec.Schedulable:
 		s.not(p, v1alpha1.ReasonUnschedulable, "spec.schedulable is false: it gets no more instances.")
 	default:
-		s.ready(&p.Status, metav1.ConditionTrue, string(v1alpha1.PhaseReady), strings.TrimSpace(words[v1alpha1.PhaseReady]+s.crowd()+s.unlisted()+" "+but))
+		s.ready(&p.Status, metav1.ConditionTrue, string(v1alpha1.PhaseReady), strings.TrimSpace(words[v1alpha1.PhaseReady]+s.crowd()+s.unlisted(p.Status)+" "+but))
 	}
 }
 
@@ -251,20 +294,10 @@ func agentWords(r *v1alpha1.DataPlaneReport) (reason, message string) {
 	return reason, message
 }
 
-// unlisted tells of instances that are there and that nobody has listed.
-func (s Seen) unlisted() string {
-	if !s.ours() || s.Agent.Status.Report == nil {
+// unlisted says that there are instances without a ServiceInstance.
+func (s Seen) unlisted(st v1alpha1.DataPlaneStatus) string {
+	if len(st.Unlisted) == 0 {
 		return ""
 	}
-	var ids []string
-	for _, i := range s.Agent.Status.Report.Instances {
-		if i.Phase == v1alpha1.AgentUnlisted {
-			ids = append(ids, i.UID)
-		}
-	}
-	if len(ids) == 0 {
-		return ""
-	}
-	slices.Sort(ids)
-	return fmt.Sprintf(" On it are instances without a ServiceInstance, which take their units: %s.", some(ids))
+	return fmt.Sprintf(" Instances without a ServiceInstance are on it, and take their units: see condition %s.", v1alpha1.DataPlaneInstancesListed)
 }

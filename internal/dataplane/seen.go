@@ -22,8 +22,10 @@ import (
 // Seen is everything that the next steps of one data plane depend on. Decide changes
 // none of it.
 type Seen struct {
-	Now   time.Time
-	Plane *v1alpha1.DataPlane
+	Now time.Time
+	// Started is when this process started: what agents answered before does not count.
+	Started time.Time
+	Plane   *v1alpha1.DataPlane
 	// Region is the FleetRegion of its namespace with its provider and region, if that
 	// counts. NoRegion says why there is none; Hosts whether instances that name a data
 	// plane of that provider and region mean one of this namespace.

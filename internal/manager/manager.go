@@ -181,8 +181,9 @@ func setUpFleet(
 	ctx context.Context, mgr ctrl.Manager, p Platforms, spokes *remote.Connector, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics,
 ) error {
 	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
+	started := now.Now()
 	regions := &fleetregion.Reconciler{
-		Client: c, Live: live, Clock: now, Events: recorder("fleetregion"), Metrics: counts,
+		Client: c, Live: live, Clock: now, Started: started, Events: recorder("fleetregion"), Metrics: counts,
 		Suffix: func() string { return utilrand.String(5) },
 	}
 	if err := regions.SetupWithManager(ctx, mgr); err != nil {
@@ -191,7 +192,9 @@ func setUpFleet(
 	if err := (&fleetregion.Types{Client: c, Clock: now, Metrics: counts}).SetupWithManager(mgr); err != nil {
 		return err
 	}
-	planes := &dataplane.Reconciler{Client: c, Live: live, Spokes: spokes, Hub: p.Hub, Clock: now, Events: recorder("dataplane"), Metrics: counts}
+	planes := &dataplane.Reconciler{
+		Client: c, Live: live, Spokes: spokes, Hub: p.Hub, Clock: now, Started: started, Events: recorder("dataplane"), Metrics: counts,
+	}
 	if err := planes.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}

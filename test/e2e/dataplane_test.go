@@ -2,13 +2,17 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,10 +59,56 @@ func TestADataPlaneComesAndGoes(t *testing.T) {
 	if err := h.Get(t.Context(), client.ObjectKeyFromObject(dp), &claim); err != nil || claim.DeletionTimestamp != nil {
 		t.Fatalf("the claim: %v, deleted %v", err, claim.DeletionTimestamp)
 	}
+	stranger := h.stranger(t, dp, si)
+	eventually(t, "the hub is told of an instance that it does not know", func(ctx context.Context) error {
+		a := &v1alpha1.DataPlaneAgent{}
+		if err := errors.Join(h.Get(ctx, client.ObjectKeyFromObject(dp), dp), h.Get(ctx, client.ObjectKeyFromObject(dp), a)); err != nil || len(dp.Status.Unlisted) == 1 {
+			return err
+		}
+		return fmt.Errorf("%+v, and its agent says %+v", dp.Status, a.Status.Report)
+	})
 	if err := h.Delete(t.Context(), si); err != nil {
 		t.Fatal(err)
 	}
+	h.planeIs(t, dp, v1alpha1.PhaseReady, v1alpha1.ReasonUnlistedInstances)
+	if err := h.Get(t.Context(), client.ObjectKeyFromObject(dp), &claim); err != nil || claim.DeletionTimestamp != nil || len(dp.Status.Unlisted) != 1 || dp.Status.Unlisted[0].Name != "stranger" {
+		t.Fatalf("an instance that the hub does not know is on it, %v; the claim: %v, deleted %v", dp.Status.Unlisted, err, claim.DeletionTimestamp)
+	}
+	t.Log("a person deletes the instance that nobody knows on the data plane")
+	if err := planeOf(t, h.kubeconfigOf(t, ns, dp.Name)).Delete(t.Context(), stranger); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "all of the data plane is gone", func(ctx context.Context) error { return h.gonePlane(ctx, dp) })
+}
+
+// stranger puts an instance on the data plane that is one of the agent's, and that the hub
+// does not know, as after a restore of the hub.
+func (h *hub) stranger(t *testing.T, dp *v1alpha1.DataPlane, like *v1alpha1.ServiceInstance) *unstructured.Unstructured {
+	t.Helper()
+	api := planeOf(t, h.kubeconfigOf(t, dp.Namespace, dp.Name))
+	known := &unstructured.Unstructured{}
+	known.SetGroupVersionKind(schema.GroupVersionKind{Group: "managedkafka.bf2.org", Version: "v1alpha1", Kind: "ManagedKafka"})
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: "kafka-" + string(like.UID), Name: like.Name}, known); err != nil {
+		t.Fatal(err)
+	}
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kafka-lost"}}
+	other := known.DeepCopy()
+	other.SetNamespace(space.Name)
+	other.SetName("stranger")
+	other.SetUID("")
+	other.SetResourceVersion("")
+	other.SetManagedFields(nil)
+	for _, o := range []client.Object{space, other} {
+		if err := api.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Last: the agent deletes a namespace of its own that is empty.
+	space.Labels = map[string]string{"app.kubernetes.io/managed-by": "hotspare-agent", "hotspare.io/instance": "lost"}
+	if err := api.Update(t.Context(), space); err != nil {
+		t.Fatal(err)
+	}
+	return other
 }
 
 // fleetOf is a type and a region of their own. The region makes and removes nothing.

@@ -105,6 +105,12 @@ type DataPlaneSpec struct {
 	// +optional
 	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// DiscardUnlisted gives the cluster back although its agent reports instances that
+	// have no ServiceInstance, or does not report at all. Whatever is on the cluster is
+	// destroyed with it. ServiceInstances of this data plane are waited for all the same.
+	// +optional
+	DiscardUnlisted bool `json:"discardUnlisted,omitempty"`
 }
 
 // ClusterReference names the cluster of a data plane, by what it is reached with.
@@ -194,10 +200,17 @@ type DataPlaneStatus struct {
 	// +listType=map
 	// +listMapKey=strimzi
 	Versions []OperatorVersion `json:"versions,omitempty"`
+	// Unlisted are instances that the agent reports and that have no ServiceInstance here.
+	// The cluster is kept for them.
+	// +optional
+	// +listType=map
+	// +listMapKey=uid
+	// +kubebuilder:validation:MaxItems=1000
+	Unlisted []UnlistedInstance `json:"unlisted,omitempty"`
 	// Agent is the program on the data plane that reports.
 	// +optional
 	Agent *AgentStatus `json:"agent,omitempty"`
-	// Conditions: Ready, AgentLive, ReportValid, PrewarmBlocked.
+	// Conditions: Ready, AgentLive, ReportValid, InstancesListed, PrewarmBlocked.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -239,6 +252,18 @@ type Booking struct {
 	Units int32  `json:"units"`
 }
 
+// UnlistedInstance is an instance on the data plane that has no ServiceInstance.
+type UnlistedInstance struct {
+	// UID is the annotation bf2.org/id of its ManagedKafka.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	UID string `json:"uid"`
+	// Name is that of its ManagedKafka.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
 // OperatorVersion is a Strimzi and what it runs.
 type OperatorVersion struct {
 	// Strimzi is the operator's version.
@@ -268,6 +293,11 @@ type AgentStatus struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ReportAt *metav1.Time `json:"reportAt,omitempty"`
+	// AnsweredAt is the spec.inquiryAt of the DataPlaneAgent that the agent has answered last.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	AnsweredAt *metav1.Time `json:"answeredAt,omitempty"`
 	// Version is the agent's.
 	// +optional
 	Version string `json:"version,omitempty"`
@@ -323,6 +353,14 @@ const (
 	ReasonReportValid      = "Valid"
 	ReasonReportInvalid    = "Invalid"
 	ReasonReportOutOfOrder = "OutOfOrder"
+	// DataPlaneInstancesListed is False while the agent reports instances that have no
+	// ServiceInstance, and Unknown while it does not report. Unless it is True, or
+	// spec.discardUnlisted is, the cluster is not given back.
+	DataPlaneInstancesListed = "InstancesListed"
+	ReasonInstancesListed    = "AllListed"
+	ReasonUnlistedInstances  = "UnlistedInstances"
+	ReasonContentsUnknown    = "ContentsUnknown"
+
 	// DataPlanePrewarmBlocked is True while reserved instances should exist and cannot.
 	DataPlanePrewarmBlocked = "PrewarmBlocked"
 	ReasonNoVersion         = "NoVersion"

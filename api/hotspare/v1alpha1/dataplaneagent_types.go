@@ -46,6 +46,12 @@ type DataPlaneAgentSpec struct {
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="reportEvery is below 1s or above 1h: write a time between them, such as 30s"
 	ReportEvery hivev1.Duration `json:"reportEvery,omitempty"`
+	// InquiryAt is when the hub last asked what is on the data plane. The agent reports at
+	// once when it changes: before a cluster is given back, its agent has to say that it is empty.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	InquiryAt *metav1.Time `json:"inquiryAt,omitempty"`
 	// Pools are the nodes for each instance type.
 	// +optional
 	// +listType=map

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -35,6 +36,9 @@ type Objects struct {
 	// one that is not among them to be there, and to be as it should.
 	Pools        map[string]*hivev1.ClusterPool
 	PoolsAssumed bool
+	// Started is when this process started. What agents answered before may have been
+	// restored from a backup, and does not count. The zero time accepts every answer.
+	Started time.Time
 }
 
 // Snapshot is what the region's next steps depend on; its lists are in no order. An error
@@ -217,6 +221,10 @@ func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) 
 		Silent:   meta.IsStatusConditionFalse(st.Conditions, v1alpha1.DataPlaneAgentLive),
 		Released: st.ReleasedAt != nil, Deleting: dp.DeletionTimestamp != nil, Unreadable: dp.Unreadable,
 	}
+	for _, u := range st.Unlisted {
+		p.Unlisted = append(p.Unlisted, cmp.Or(u.Name, u.UID))
+	}
+	p.Discard, p.Unknown, p.Confirmed = dp.Spec.DiscardUnlisted, unknown(st), Confirmed(st, o.Started)
 	p.Since = p.Created
 	if st.PhaseSince != nil {
 		p.Since = st.PhaseSince.Time
@@ -226,7 +234,7 @@ func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) 
 	}
 	p.Rooms = make([]capacity.Room, 0, len(dp.Spec.InstanceTypes))
 	for _, name := range dp.Spec.InstanceTypes {
-		p.Rooms = append(p.Rooms, capacity.Room{Type: name, Max: o.units(dp, name, region[name])})
+		p.Rooms = append(p.Rooms, capacity.Room{Type: name, Max: o.units(dp, name, region[name]), Used: int(st.Capacity[name].UsedUnits)})
 	}
 	for _, b := range st.Bookings {
 		p.Bookings = append(p.Bookings, capacity.Booking{
@@ -237,6 +245,31 @@ func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) 
 		p.Versions = append(p.Versions, capacity.Version{Strimzi: v.Strimzi, Ready: v.Ready, Kafka: v.Kafka, KafkaIBP: v.KafkaIBP})
 	}
 	return p
+}
+
+// unknown says why nobody knows what is on a data plane; "" when its agent has reported it,
+// or its controller has not looked yet: it is looked at again before it is released.
+func unknown(st v1alpha1.DataPlaneStatus) string {
+	if c := meta.FindStatusCondition(st.Conditions, v1alpha1.DataPlaneInstancesListed); c != nil && c.Status == metav1.ConditionUnknown {
+		return "its agent has not reported what is on it"
+	}
+	return ""
+}
+
+// Confirmed is whether the agent has reported what is on it since it was to be removed,
+// and to this process.
+func Confirmed(st v1alpha1.DataPlaneStatus, started time.Time) bool {
+	return st.PhaseSince != nil && st.Agent != nil && st.Agent.AnsweredAt != nil && !st.Agent.AnsweredAt.Time.Before(Inquiry(st.PhaseSince.Time, started))
+}
+
+// Inquiry is when the agent of a data plane is asked what is on it that is to go since
+// then: no earlier than this process started.
+func Inquiry(since, started time.Time) time.Time {
+	started = started.Truncate(time.Second) // as the API keeps times
+	if since.Before(started) {
+		return started
+	}
+	return since
 }
 
 // arrived are the phases in which what a data plane has is known, or does not matter.

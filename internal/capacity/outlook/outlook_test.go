@@ -233,7 +233,8 @@ func TestTheFateOfADataPlane(t *testing.T) {
 		},
 		"of a silent one that is told too": {
 			func(h *Hub) { silence(h.plane("a", v1alpha1.PhaseReady, 4)); h.plane("b", v1alpha1.PhaseReady, 4) },
-			"remove NotNeeded: silent 0/4: it is empty, and the others are enough. The agent was last heard of at noon",
+			"keep ContentsUnknown: silent 0/4: its agent is silent, so nobody knows what is on it: have the agent report again; " +
+				"to give that up, set spec.discardUnlisted of the DataPlane to true. The agent was last heard of at noon",
 		},
 		"somebody's own is not removed": {
 			func(h *Hub) { h.plane("a", v1alpha1.PhaseReady, 4).Spec.Ownership = v1alpha1.Registered },

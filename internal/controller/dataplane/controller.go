@@ -62,7 +62,10 @@ type Reconciler struct {
 	Spokes Spokes
 	Hub    Hub
 	Clock  clock.PassiveClock
-	Events events.EventRecorder
+	// Started is when this process started. What agents answered before does not count:
+	// the hub may have been restored from a backup.
+	Started time.Time
+	Events  events.EventRecorder
 	// Metrics measure the passes; nil measures nothing.
 	Metrics *metrics.Metrics
 

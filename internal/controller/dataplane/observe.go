@@ -36,7 +36,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*da
 		return nil, err
 	}
 	d := r.memory.of(key, dp.UID)
-	s := &dataplane.Seen{Now: r.Clock.Now(), Plane: &dp, Installed: d.installed, Removed: d.removed, Revoked: d.revoked}
+	s := &dataplane.Seen{Now: r.Clock.Now(), Started: r.Started, Plane: &dp, Installed: d.installed, Removed: d.removed, Revoked: d.revoked}
 	for _, look := range []func(context.Context, *dataplane.Seen) error{e.region, e.cluster, e.agent, e.instances, e.moved, e.types, e.pools, e.failures} {
 		if err := look(ctx, s); err != nil {
 			return nil, err

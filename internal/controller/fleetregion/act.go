@@ -16,6 +16,7 @@ import (
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/capacity/facts"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/patch"
 )
@@ -160,8 +161,9 @@ func (r *Reconciler) edit(s *seen, dp *v1alpha1.DataPlane, st capacity.Step) {
 	}
 }
 
-// vacant is an error unless there is nobody on the data plane past the cache either. An
-// instance that is given a place from now on is refused by the version of the data plane.
+// vacant is an error unless there is nobody on the data plane past the cache either: no
+// instance that names it, and nothing else that its agent reports. An instance that is
+// given a place from now on is refused by the version of the data plane.
 func (r *Reconciler) vacant(ctx context.Context, dp *v1alpha1.DataPlane) error {
 	var list v1alpha1.ServiceInstanceList
 	if err := r.Live.List(ctx, &list); err != nil {
@@ -172,6 +174,21 @@ func (r *Reconciler) vacant(ctx context.Context, dp *v1alpha1.DataPlane) error {
 		if inst.Status.DataPlaneName == dp.Name && inst.Spec.Provider == dp.Spec.Provider && inst.Spec.Region == dp.Spec.Region {
 			return fault.New(fault.Conflict, fmt.Errorf("instance %s is on DataPlane %s, and the cache does not show it", client.ObjectKeyFromObject(inst), dp.Name))
 		}
+	}
+	if dp.Spec.DiscardUnlisted {
+		return nil
+	}
+	var agent v1alpha1.DataPlaneAgent
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(dp), &agent); err != nil {
+		return fmt.Errorf("asking the agent of DataPlane %s: %w", dp.Name, err)
+	}
+	since := dp.CreationTimestamp.Time
+	if dp.Status.PhaseSince != nil {
+		since = dp.Status.PhaseSince.Time
+	}
+	live := facts.AgentLive(dp, r.Clock.Now()).Status == metav1.ConditionTrue
+	if why := facts.Occupied(dp, facts.ContentsOf(dp, &agent, nil, nil), live, facts.Inquiry(since, r.Started)); why != "" {
+		return fault.New(fault.Conflict, fmt.Errorf("keeping DataPlane %s: %s", dp.Name, why))
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ import (
 // +kubebuilder:rbac:groups=hotspare.io,resources=fleetregions/status;instancetypes/status;serviceinstances/status;dataplanes/status,verbs=patch
 // +kubebuilder:rbac:groups=hotspare.io,resources=serviceinstances,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hotspare.io,resources=dataplanes,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=hotspare.io,resources=dataplaneagents,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -47,6 +48,9 @@ type Reconciler struct {
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
+	// Started is when this process started. What agents answered before does not count:
+	// the hub may have been restored from a backup.
+	Started time.Time
 	// Suffix ends the name of a data plane: five characters that no other has.
 	Suffix func() string
 	// Metrics measure the passes; nil measures nothing.

@@ -27,7 +27,8 @@ import (
 type act = func(context.Context, client.Client) error
 
 var kinds = []client.Object{
-	&corev1.Namespace{}, &hivev1.ClusterPool{}, &v1alpha1.InstanceType{}, &v1alpha1.FleetRegion{}, &v1alpha1.DataPlane{}, &v1alpha1.ServiceInstance{},
+	&corev1.Namespace{}, &hivev1.ClusterPool{}, &v1alpha1.InstanceType{}, &v1alpha1.FleetRegion{}, &v1alpha1.DataPlane{}, &v1alpha1.DataPlaneAgent{},
+	&v1alpha1.ServiceInstance{},
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -111,13 +112,52 @@ func move(ctx context.Context, api client.Client, dp *v1alpha1.DataPlane) (bool,
 		return true, api.Delete(ctx, dp)
 	case dp.DeletionTimestamp != nil:
 		controllerutil.RemoveFinalizer(dp, v1alpha1.FinalizerDataPlane)
-		return true, api.Patch(ctx, dp, client.MergeFrom(before))
+		return true, errors.Join(api.Patch(ctx, dp, client.MergeFrom(before)), client.IgnoreNotFound(api.Delete(ctx, newAgent(dp))))
 	case dp.Status.Phase == "":
 		dp.Status.Phase = v1alpha1.PhaseReady
 		dp.Status.Capacity = map[string]v1alpha1.TypeCapacity{"standard": {MaxNodes: 18, MaxUnits: 6, RemainingUnits: 6}}
-		return true, api.Status().Patch(ctx, dp, client.MergeFrom(before))
+		dp.Status.Agent = &v1alpha1.AgentStatus{LastHeartbeat: ptr.To(metav1.NewTime(time.Now().Add(time.Hour)))}
+		return true, errors.Join(hear(ctx, api, dp), api.Status().Patch(ctx, dp, client.MergeFrom(before)))
+	case dp.Status.Phase == v1alpha1.PhaseDeprovisioning && dp.Status.Agent != nil && !dp.Status.Agent.AnsweredAt.Equal(dp.Status.PhaseSince):
+		dp.Status.Agent.AnsweredAt = dp.Status.PhaseSince
+		return true, errors.Join(hear(ctx, api, dp), api.Status().Patch(ctx, dp, client.MergeFrom(before)))
 	}
 	return false, nil
+}
+
+// newAgent is that of a data plane, on which nothing is, and which answers every inquiry.
+func newAgent(dp *v1alpha1.DataPlane) *v1alpha1.DataPlaneAgent {
+	a := &v1alpha1.DataPlaneAgent{ObjectMeta: metav1.ObjectMeta{Namespace: dp.Namespace, Name: dp.Name}}
+	a.Spec.DataPlaneUID, a.Spec.InquiryAt = string(dp.UID), dp.Status.PhaseSince
+	a.Status.Report = &v1alpha1.DataPlaneReport{
+		At: metav1.NewTime(time.Now()), DataPlaneUID: string(dp.UID), Ready: true, ObservedGeneration: 1000,
+		Capacity: map[string]v1alpha1.ReportedCapacity{"standard": {MaxNodes: 18, MaxUnits: 6, RemainingUnits: 6}},
+	}
+	return a
+}
+
+// hear has the agent report.
+func hear(ctx context.Context, api client.Client, dp *v1alpha1.DataPlane) error {
+	want := newAgent(dp)
+	a := &v1alpha1.DataPlaneAgent{}
+	err := api.Get(ctx, client.ObjectKeyFromObject(want), a)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if err != nil {
+		a = want.DeepCopy()
+		if err := api.Create(ctx, a); err != nil {
+			return err
+		}
+	}
+	before := a.DeepCopy()
+	a.Spec.InquiryAt = want.Spec.InquiryAt
+	if err := api.Patch(ctx, a, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	before = a.DeepCopy()
+	a.Status.Report = want.Status.Report
+	return api.Status().Patch(ctx, a, client.MergeFrom(before))
 }
 
 // sound is an error if a data plane is overfilled or gone with instances on it, or if more

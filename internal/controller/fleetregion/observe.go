@@ -35,7 +35,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 		return nil, client.IgnoreNotFound(err)
 	}
 	s := &seen{Objects: facts.Objects{
-		Region: r.regions.Newest(&region), Types: map[string]*v1alpha1.InstanceType{}, Pools: map[string]*hivev1.ClusterPool{},
+		Region: r.regions.Newest(&region), Types: map[string]*v1alpha1.InstanceType{}, Pools: map[string]*hivev1.ClusterPool{}, Started: r.Started,
 	}}
 	if s.Region.Unreadable != "" || s.Region.DeletionTimestamp != nil {
 		return nil, nil //nolint:nilnil // that nothing is to be done is a fact

@@ -172,7 +172,9 @@ func TestADataPlaneIsReleasedOnlyWhenItIsEmptyPastTheCache(t *testing.T) {
 	g.do(create(spare), func(ctx context.Context, api client.Client) error {
 		return status(g.store.Peek(&v1alpha1.DataPlane{}, client.ObjectKey{Namespace: "fleet", Name: "spare"}).(*v1alpha1.DataPlane),
 			func(dp *v1alpha1.DataPlane) { dp.Status = spare.Status })(ctx, api)
-	}, status(dp, func(dp *v1alpha1.DataPlane) { dp.Status.Phase = v1alpha1.PhaseDeprovisioning }))
+	}, status(dp, func(dp *v1alpha1.DataPlane) {
+		dp.Status.Phase, dp.Status.PhaseSince = v1alpha1.PhaseDeprovisioning, ptr.To(metav1.NewTime(g.now.Now()))
+	}))
 	g.view.ShowAll()
 	g.do(create(held(newInstance("k", "x1"))))
 	g.do(status(g.instance("k"), func(i *v1alpha1.ServiceInstance) { i.Status.DataPlaneName = dp.Name }))
@@ -189,6 +191,56 @@ func TestADataPlaneIsReleasedOnlyWhenItIsEmptyPastTheCache(t *testing.T) {
 	g.settle()
 	if len(g.planes()) != 1 {
 		t.Errorf("nobody is on it, and there are %d", len(g.planes()))
+	}
+}
+
+// The agent reports an instance that nobody knows, and the DataPlane does not say so yet.
+func TestADataPlaneIsReleasedOnlyWhenItsAgentSaysThatItIsEmpty(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change  func(*v1alpha1.DataPlaneAgent)
+		discard bool
+		want    bool
+	}{
+		"it is empty": {func(*v1alpha1.DataPlaneAgent) {}, false, true},
+		"an instance is there that nobody knows": {func(a *v1alpha1.DataPlaneAgent) {
+			a.Status.Report.Instances = []v1alpha1.InstanceReport{{UID: "x", Name: "kafka", Phase: v1alpha1.AgentUnlisted}}
+		}, false, false},
+		"units are used that nobody knows of": {func(a *v1alpha1.DataPlaneAgent) {
+			a.Status.Report.Capacity["standard"] = v1alpha1.ReportedCapacity{MaxNodes: 18, MaxUnits: 6, RemainingUnits: 4}
+		}, false, false},
+		"it has not answered since": {func(a *v1alpha1.DataPlaneAgent) { a.Spec.InquiryAt = nil }, false, false},
+		"a person has given up what is there": {func(a *v1alpha1.DataPlaneAgent) {
+			a.Status.Report.Instances = []v1alpha1.InstanceReport{{UID: "x", Name: "kafka", Phase: v1alpha1.AgentUnlisted}}
+		}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(t, newRegion("use1"))
+			g.settle()
+			keep, dp := g.planes()[0], g.planes()[0].DeepCopy()
+			dp.Name, dp.UID, dp.ResourceVersion, dp.Spec.DiscardUnlisted = "going", "", "", tt.discard
+			g.do(create(dp))
+			going := func() *v1alpha1.DataPlane {
+				return g.store.Peek(&v1alpha1.DataPlane{}, client.ObjectKey{Namespace: "fleet", Name: "going"}).(*v1alpha1.DataPlane)
+			}
+			g.do(func(ctx context.Context, api client.Client) error {
+				return status(going(), func(dp *v1alpha1.DataPlane) {
+					dp.Status = keep.Status
+					dp.Status.Phase, dp.Status.PhaseSince = v1alpha1.PhaseDeprovisioning, ptr.To(metav1.NewTime(g.now.Now()))
+					dp.Status.Agent = &v1alpha1.AgentStatus{LastHeartbeat: keep.Status.Agent.LastHeartbeat, AnsweredAt: dp.Status.PhaseSince}
+				})(ctx, api)
+			})
+			a := newAgent(going())
+			tt.change(a)
+			g.do(create(a), func(ctx context.Context, api client.Client) error {
+				there := g.store.Peek(a, client.ObjectKeyFromObject(a)).(*v1alpha1.DataPlaneAgent)
+				return status(there, func(b *v1alpha1.DataPlaneAgent) { b.Status = a.Status })(ctx, api)
+			})
+			g.view.ShowAll()
+			_, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "fleet", Name: "use1"}})
+			if released := going().Status.ReleasedAt != nil; released != tt.want || err != nil {
+				t.Errorf("released: %t, %v", released, err)
+			}
+		})
 	}
 }
 
@@ -326,6 +378,13 @@ func TestAHeartbeatWakesNoRegion(t *testing.T) {
 		}, true},
 		"silence": {func(d *v1alpha1.DataPlane) {
 			d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.DataPlaneAgentLive, Status: metav1.ConditionFalse}}
+		}, true},
+		"used units": {func(d *v1alpha1.DataPlane) {
+			d.Status.Capacity["standard"] = v1alpha1.TypeCapacity{MaxNodes: 18, MaxUnits: 6, RemainingUnits: 5, UsedUnits: 1}
+		}, true},
+		"an answer": {func(d *v1alpha1.DataPlane) { d.Status.Agent = &v1alpha1.AgentStatus{AnsweredAt: ptr.To(metav1.Now())} }, true},
+		"an instance that nobody knows": {func(d *v1alpha1.DataPlane) {
+			d.Status.Unlisted = []v1alpha1.UnlistedInstance{{UID: "x"}}
 		}, true},
 		"a booking":     {func(d *v1alpha1.DataPlane) { d.Status.Bookings = []v1alpha1.Booking{{Name: "k"}} }, true},
 		"a phase":       {func(d *v1alpha1.DataPlane) { d.Status.Phase = v1alpha1.PhaseFailed }, true},

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -107,16 +108,22 @@ func planeChanged() predicate.Predicate {
 // basis is what a plan depends on in a data plane's status.
 type basis struct {
 	v1alpha1.DataPlaneStatus
-	silent bool
+	silent, unknown bool
+	answered        string
 }
 
-// matters leaves out what is only told: the agent, conditions, what remains of the units.
+// matters leaves out what is only told: heartbeats, conditions, when units were reported.
 func matters(dp *v1alpha1.DataPlane) basis {
 	b := basis{DataPlaneStatus: dp.Status, silent: meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive)}
+	listed := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneInstancesListed)
+	b.unknown = listed != nil && listed.Status == metav1.ConditionUnknown
+	if a := dp.Status.Agent; a != nil && a.AnsweredAt != nil {
+		b.answered = a.AnsweredAt.String()
+	}
 	b.Agent, b.Conditions, b.ObservedGeneration = nil, nil, 0
 	b.Capacity = make(map[string]v1alpha1.TypeCapacity, len(dp.Status.Capacity))
 	for name, c := range dp.Status.Capacity {
-		b.Capacity[name] = v1alpha1.TypeCapacity{MaxNodes: c.MaxNodes, MaxUnits: c.MaxUnits}
+		b.Capacity[name] = v1alpha1.TypeCapacity{MaxNodes: c.MaxNodes, MaxUnits: c.MaxUnits, UsedUnits: c.UsedUnits}
 	}
 	return b
 }

@@ -1,0 +1,162 @@
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+)
+
+// Contents are what a data plane's agent says is on it, compared with what the hub knows.
+type Contents struct {
+	// Unlisted are instances that the hub does not know to be there, sorted by UID.
+	Unlisted []v1alpha1.UnlistedInstance
+	// Unknown says in a sentence why the agent's report does not tell what is there;
+	// empty when it does.
+	Unknown string
+	// Excess says in a sentence that the agent reports more used units than the known
+	// instances take; empty when it does not.
+	Excess string
+	// AnsweredAt is the inquiry that the report answers; nil without one.
+	AnsweredAt *metav1.Time
+}
+
+// mostUnlisted is how many the API keeps, and mostUID and mostName how much of each.
+const (
+	mostUnlisted = 1000
+	mostUID      = 63
+	mostName     = 253
+)
+
+// ContentsOf compares the last report of the agent of dp with the ServiceInstances that
+// are on dp, and those that are being taken off it. a may be nil.
+func ContentsOf(dp *v1alpha1.DataPlane, a *v1alpha1.DataPlaneAgent, on, moved []*v1alpha1.ServiceInstance) Contents {
+	if a == nil || a.Unreadable != "" || a.Spec.DataPlaneUID != string(dp.UID) || a.Status.Report == nil || a.Status.Report.DataPlaneUID != string(dp.UID) {
+		return Contents{Unknown: "The agent has not reported what is on the data plane."}
+	}
+	r := a.Status.Report
+	c := Contents{Unlisted: unlisted(dp, r, on, moved)}
+	judged, _ := Judge(dp, r)
+	faulty := !judged.Valid
+	switch {
+	case !r.Ready && slices.Contains([]string{v1alpha1.ReasonPlaneSilent, v1alpha1.ReasonSpecUnreadable}, r.Reason):
+		c.Unknown = "The agent cannot look at the data plane: it repeats an earlier report."
+	case faulty:
+		c.Unknown = "The agent's last report is not believed: see condition " + v1alpha1.DataPlaneReportValid + "."
+	case a.Spec.InquiryAt != nil && r.ObservedGeneration >= a.Generation:
+		c.AnsweredAt = a.Spec.InquiryAt
+	}
+	if !faulty {
+		c.Excess = excess(r, slices.Concat(on, moved))
+	}
+	return c
+}
+
+// unlisted are the instances of a report that the hub does not know. What is being taken
+// away is known to nobody any more, and not worth a question.
+func unlisted(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport, on, moved []*v1alpha1.ServiceInstance) []v1alpha1.UnlistedInstance {
+	known := map[string]bool{}
+	for _, i := range slices.Concat(on, moved) {
+		known[string(i.UID)] = true
+	}
+	for _, b := range dp.Status.Bookings {
+		known[b.UID] = true
+	}
+	var out []v1alpha1.UnlistedInstance
+	for _, i := range r.Instances {
+		leaving := i.Phase == v1alpha1.AgentDeleting || i.Phase == v1alpha1.AgentDeleted
+		uid := clip(i.UID, mostUID)
+		if i.Reserved || leaving || known[i.UID] || len(out) == mostUnlisted {
+			continue
+		}
+		if uid == "" {
+			uid = "unnamed"
+		}
+		known[i.UID], known[uid] = true, true
+		out = append(out, v1alpha1.UnlistedInstance{UID: uid, Name: clip(i.Name, mostName)})
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.UnlistedInstance) int { return strings.Compare(a.UID, b.UID) })
+	return out
+}
+
+func clip(text string, most int) string {
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
+
+// excess says that more is used than the known instances take.
+func excess(r *v1alpha1.DataPlaneReport, on []*v1alpha1.ServiceInstance) string {
+	known := map[string]int32{}
+	for _, i := range on {
+		known[i.Spec.Type] += i.Status.Units
+	}
+	var words []string
+	for name, c := range r.Capacity {
+		if used := c.MaxUnits - c.RemainingUnits; used > known[name] {
+			words = append(words, fmt.Sprintf("%d units of %s, of which known instances take %d", used, name, known[name]))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	slices.Sort(words)
+	return "The agent reports as used " + strings.Join(words, "; ") + "."
+}
+
+// InstancesListed is that condition, of what is on a data plane.
+func InstancesListed(dp *v1alpha1.DataPlane, c Contents) metav1.Condition {
+	const giveUp = " To give up whatever is there, set spec.discardUnlisted to true: it is destroyed with the cluster when the data plane is removed."
+	out := metav1.Condition{Type: v1alpha1.DataPlaneInstancesListed, ObservedGeneration: dp.Generation}
+	switch {
+	case len(c.Unlisted) > 0:
+		out.Status, out.Reason = metav1.ConditionFalse, v1alpha1.ReasonUnlistedInstances
+		out.Message = fmt.Sprintf("The agent reports %d instances without a ServiceInstance: %s. The cluster is kept for them. "+
+			"To delete one, delete its ManagedKafka on the data plane.", len(c.Unlisted), names(c.Unlisted)) + giveUp
+	case c.Unknown != "":
+		out.Status, out.Reason, out.Message = metav1.ConditionUnknown, v1alpha1.ReasonContentsUnknown, c.Unknown+" The cluster is kept until it does."+giveUp
+	case c.Excess != "":
+		out.Status, out.Reason, out.Message = metav1.ConditionFalse, v1alpha1.ReasonUnlistedInstances, c.Excess+" The cluster is kept."+giveUp
+	default:
+		out.Status, out.Reason, out.Message = metav1.ConditionTrue, v1alpha1.ReasonInstancesListed, "Every instance that the agent reports has a ServiceInstance."
+	}
+	return out
+}
+
+// names are the first few of a list.
+func names(all []v1alpha1.UnlistedInstance) string {
+	const few = 5
+	var out []string
+	for _, u := range all[:min(few, len(all))] {
+		word := u.UID
+		if u.Name != "" {
+			word = fmt.Sprintf("%s (%s)", u.Name, u.UID)
+		}
+		out = append(out, word)
+	}
+	if len(all) > few {
+		out = append(out, "and others")
+	}
+	return strings.Join(out, ", ")
+}
+
+// Occupied says why the cluster of a data plane must not be given back: what its agent
+// reports besides known instances, or that it has not answered an inquiry of that time or
+// later. "" when it is known to be empty, or a person has given up what is there.
+func Occupied(dp *v1alpha1.DataPlane, c Contents, live bool, inquiry time.Time) string {
+	cond := InstancesListed(dp, c)
+	switch {
+	case dp.Spec.DiscardUnlisted:
+		return ""
+	case len(c.Unlisted) > 0, c.Unknown != "", c.Excess != "":
+		return cond.Message
+	case !live:
+		return "The agent is silent, so nobody knows what is on the data plane: have it report again. " +
+			"To give up whatever is there, set spec.discardUnlisted to true."
+	case c.AnsweredAt == nil || c.AnsweredAt.Time.Before(inquiry):
+		return "The agent is asked once more what is on the data plane."
+	}
+	return ""
+}
