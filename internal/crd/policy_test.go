@@ -103,7 +103,7 @@ func (p policy) judge(t *testing.T, object, old map[string]any) []string {
 	t.Helper()
 	variables := map[string]any{}
 	given := map[string]any{
-		"object": object, "oldObject": nil, "variables": variables, "request": map[string]any{"userInfo": map[string]any{"username": "somebody"}},
+		"object": object, "oldObject": nil, "variables": variables, "request": map[string]any{"userInfo": map[string]any{"username": "somebody"}, "namespace": "somewhere"},
 		"authorizer": library.NewAuthorizerVal(&user.DefaultInfo{Name: "somebody"}, authorizerfactory.NewAlwaysDenyAuthorizer()),
 	}
 	if old != nil {

@@ -1,0 +1,110 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// acting are the packages that act with the rights of the manager, of an installer's Job or
+// of an account in a cloud. The CLI and the console act with those of their user.
+var acting = []string{
+	"./internal/controller/...", "./internal/install/...", "./internal/cloud/...", "./internal/access/...",
+	"./internal/grant/...", "./internal/ownership/...", "./internal/pool/facts/...", "./internal/provision/...",
+	"./internal/power/...", "./internal/inventory/...", "./internal/machinepool/...", "./internal/remote/...",
+	"./internal/dataplane/...", "./internal/capacity/...", "./internal/platform/...",
+}
+
+const api = "hotspare.io/hotspare/api/"
+
+// Reads returns what the acting packages read of the API's objects, sorted and each once:
+// fields as Type.Field, and labels, annotations and finalizers by the name of their constant.
+func Reads(root string) ([]string, error) {
+	cfg := &packages.Config{
+		Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedExportFile,
+		Dir:  root,
+		// As make build does, so that what is built already need not be built again.
+		Env: append(os.Environ(), "CGO_ENABLED=0"),
+	}
+	loaded, err := packages.Load(cfg, acting...)
+	if err != nil {
+		return nil, fmt.Errorf("loading packages: %w", err)
+	}
+	found := map[string]bool{}
+	var faults []error
+	for _, p := range loaded {
+		for _, e := range p.Errors {
+			faults = append(faults, fmt.Errorf("loading %s: %w", p.PkgPath, e))
+		}
+		for _, file := range p.Syntax {
+			collect(file, p.TypesInfo, found)
+		}
+	}
+	out := make([]string, 0, len(found))
+	for name := range found {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out, errors.Join(faults...)
+}
+
+// collect adds what a file reads to found. What stands on the left of an assignment is
+// written, not read.
+func collect(file *ast.File, info *types.Info, found map[string]bool) {
+	written := map[ast.Expr]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			if n.Tok == token.ASSIGN {
+				for _, left := range n.Lhs {
+					written[left] = true
+				}
+			}
+		case *ast.SelectorExpr:
+			if name := fieldName(n, info); name != "" && !written[n] {
+				found[name] = true
+			}
+			if c, ok := info.Uses[n.Sel].(*types.Const); ok && isKey(c) {
+				found[c.Name()] = true
+			}
+		}
+		return true
+	})
+}
+
+// fieldName returns Type.Field if a selector selects a field that package api declares.
+func fieldName(n *ast.SelectorExpr, info *types.Info) string {
+	s := info.Selections[n]
+	if s == nil || s.Kind() != types.FieldVal || s.Obj().Pkg() == nil || !strings.HasPrefix(s.Obj().Pkg().Path(), api) {
+		return ""
+	}
+	recv := s.Recv()
+	if p, ok := recv.(*types.Pointer); ok {
+		recv = p.Elem()
+	}
+	named, ok := recv.(*types.Named)
+	if !ok {
+		return ""
+	}
+	return named.Obj().Name() + "." + s.Obj().Name()
+}
+
+// isKey reports whether a constant of the API names a label, an annotation or a finalizer.
+func isKey(c *types.Const) bool {
+	if c.Pkg() == nil || !strings.HasPrefix(c.Pkg().Path(), api) {
+		return false
+	}
+	for _, prefix := range []string{"Label", "Annotation", "Finalizer"} {
+		if strings.HasPrefix(c.Name(), prefix) {
+			return true
+		}
+	}
+	return false
+}
