@@ -22,12 +22,16 @@ come at some rate. It is taken that claims come at random, each by itself; if ma
 together, say at nine in the morning, give the rate of that hour.
 
 With a POOL, how long an install and a resume take is what its clusters took. Without,
-no hub is needed, and --install and --resume say it.`
+no hub is needed, and --install and --resume say it. If you do not know how long a resume
+takes, leave --resume out: then it is taken to be as long as an install, so that you get
+the runningCount of a pool that does without stand-by clusters.`
 
 // wish is what pool estimate is asked.
 type wish struct {
 	estimate.Demand
 	atOnce, spare float64 // in percent
+	// unknownResume is set when nobody says how long a resume takes.
+	unknownResume bool
 }
 
 func (a *app) poolEstimateCommand() *cobra.Command {
@@ -36,7 +40,8 @@ func (a *app) poolEstimateCommand() *cobra.Command {
 		Use:   "estimate [POOL] --every TIME",
 		Short: "Work out how large a pool should be for claims that come at some rate",
 		Long:  estimateLong,
-		Example: `  hotspare pool estimate --every 15m --install 40m --resume 5m
+		Example: `  hotspare pool estimate --every 15m --install 40m
+  hotspare pool estimate --every 15m --install 40m --resume 5m
   hotspare pool estimate dev --every 15m --at-once 95 --held 8h`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -49,7 +54,7 @@ func (a *app) poolEstimateCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.DurationVar(&q.Every, "every", 0, "mean time between two claims")
 	f.DurationVar(&q.Install, "install", 0, "how long an install takes (default: what the clusters of POOL took)")
-	f.DurationVar(&q.Resume, "resume", 0, "how long a resume takes (default: what the clusters of POOL took)")
+	f.DurationVar(&q.Resume, "resume", 0, "how long a resume takes (default: what the clusters of POOL took, else as long as an install)")
 	f.DurationVar(&q.Destroy, "destroy", 0, "how long destroying a cluster takes")
 	f.DurationVar(&q.Held, "held", 0, "how long a claim keeps its cluster, for maxSize (0: not known)")
 	f.Float64Var(&q.atOnce, "at-once", 90, "percentage of claims that are to get a cluster that runs")
@@ -59,8 +64,8 @@ func (a *app) poolEstimateCommand() *cobra.Command {
 			return usage(errors.New("say how often claims come: --every 15m is four an hour"), cmd)
 		}
 		if len(args) == 0 {
-			if q.Install <= 0 || q.Resume <= 0 {
-				return usage(errors.New("say how long things take, by --install and --resume, or name a pool whose clusters tell"), cmd)
+			if q.Install <= 0 || q.Resume < 0 {
+				return usage(errors.New("say how long things take, by --install and, if you know it, --resume, or name a pool whose clusters tell"), cmd)
 			}
 			return a.poolEstimate(q)
 		}
@@ -95,8 +100,8 @@ func (a *app) learn(ctx context.Context, h *hub, name string, q *wish) error {
 		}
 	}
 	q.Install, q.Resume = cmp.Or(q.Install, median(installs)), cmp.Or(q.Resume, median(resumes))
-	if q.Install == 0 || q.Resume == 0 {
-		return fmt.Errorf("pool %s has no cluster yet that tells how long an install and a resume take: say it by --install and --resume", name)
+	if q.Install == 0 {
+		return fmt.Errorf("pool %s has no cluster yet that tells how long an install takes: say it by --install", name)
 	}
 	return nil
 }
@@ -112,6 +117,9 @@ func median(all []time.Duration) time.Duration {
 
 func (a *app) poolEstimate(q *wish) error {
 	q.AtOnce, q.Spare = q.atOnce/100, q.spare/100
+	if q.unknownResume = q.Resume == 0; q.unknownResume {
+		q.Resume = q.Install
+	}
 	e, err := estimate.For(q.Demand)
 	switch {
 	case errors.Is(err, estimate.ErrShare):
@@ -127,15 +135,21 @@ func (a *app) poolEstimate(q *wish) error {
 	case asName:
 		return Usage(errors.New("an estimate has no name: leave out -o name"))
 	default:
-		return a.writeEstimate(a.Stdout, q.Demand, e)
+		return a.writeEstimate(a.Stdout, q, e)
 	}
 }
 
-func (a *app) writeEstimate(w io.Writer, d estimate.Demand, e estimate.Advice) error {
+func (a *app) writeEstimate(w io.Writer, q *wish, e estimate.Advice) error {
+	d := q.Demand
 	about := newTable()
 	about.add("Claims", fmt.Sprintf("one every %s", duration.HumanDuration(d.Every)))
 	about.add("Install", fmt.Sprintf("%s, in which %.3g claims come on average", duration.HumanDuration(d.Install), d.Install.Seconds()/d.Every.Seconds()))
-	about.add("Resume", fmt.Sprintf("%s, in which %.3g claims come on average", duration.HumanDuration(d.Resume), d.Resume.Seconds()/d.Every.Seconds()))
+	if q.unknownResume {
+		about.add("Resume", "not known: taken to be as long as an install; with --resume fewer have to run")
+		about.add("On average", fmt.Sprintf("runningCount %.0f just keeps up: claims within an install, rounded up", math.Ceil(d.Install.Seconds()/d.Every.Seconds())))
+	} else {
+		about.add("Resume", fmt.Sprintf("%s, in which %.3g claims come on average", duration.HumanDuration(d.Resume), d.Resume.Seconds()/d.Every.Seconds()))
+	}
 	t := newTable("SETTING", "AT LEAST", "WITH IT")
 	t.add("runningCount", number(e.RunningCount), percent(e.AtOnce)+" of the claims get a cluster at once")
 	t.add("size", number(e.Size), percent(e.Spare)+" of the claims wait for no install")
