@@ -226,6 +226,8 @@ func TestNext(t *testing.T) {
 		"an unsupported cluster is not hibernated by its age":        {seen(unactuated, limits(Limits{HibernateAfter: time.Minute})), "keep, Running, Unsupported"},
 		"a fake cluster runs at once":                                {seen(fake, came("Hibernating", time.Hour)), "keep, Running, Running, arrived"},
 		"a fake cluster hibernates at once":                          {seen(fake, hibernate), "keep, Hibernating, Hibernating, arrived"},
+		"a paused fake cluster is not touched either":                {seen(fake, paused, hibernate), "keep, Unknown, PowerStatePaused"},
+		"nor is one that is to run":                                  {seen(fake, paused, came("Hibernating", time.Hour)), "keep, Unknown, PowerStatePaused"},
 		"a fake cluster has no timeouts":                             {seen(fake, going("Running", time.Hour), limits(Limits{ToRunning: 1})), "keep, Running, Running, arrived"},
 		"a resume that takes too long has failed":                    {seen(going("Running", time.Hour), unready, limits(Limits{ToRunning: time.Hour})), "keep, FailedToStart, FailedToStart"},
 		"a failed resume is still tried":                             {seen(going("Running", time.Hour), machines("m0:Stopped"), limits(Limits{ToRunning: time.Hour})), "start, FailedToStart, FailedToStart"},

@@ -118,6 +118,7 @@ func TestDecide(t *testing.T) {
 		"with the result its attempt is completed":             {edits{installed, attempts("0:provisioning"), named("x0"), installs(Succeeded)}, "last complete attempt 0"},
 		"an installed cluster is never failed":                 {edits{installed, attempts("0:provisioning"), named("x0"), installs(Failed)}, "nothing"},
 		"a completed attempt of no installed cluster is asked": {edits{attempts("0:complete"), named("x0")}, "install attempt 0"},
+		"so is a paused fake one":                              {edits{func(s *Snapshot) { s.Cluster.Paused, s.Cluster.Fake = true, true }}, "nothing"},
 		"a paused cluster is left alone":                       {edits{deleted, named("x0"), func(s *Snapshot) { s.Cluster.Paused = true }}, "nothing"},
 		"another installer's cluster is left alone":            {edits{func(s *Snapshot) { s.Cluster.Foreign = true }}, "nothing"},
 
