@@ -22,6 +22,8 @@ import (
 const (
 	// rounds is when a history counts as one that never settles; 15 are the most that one took.
 	rounds = 50
+	// hardRounds is the same with maxConcurrent 1: each cluster goes, and is replaced, by itself.
+	hardRounds = 200
 	// quiet is how many rounds in which nobody writes make it settled.
 	quiet = 3
 )
@@ -30,6 +32,8 @@ const (
 // pools have: it must come to rest. Then without: then all must be as it is asked to be.
 func (h *history) converge() {
 	h.say("from here on all goes well, within the limits")
+	h.restWhileSomeCannotBegin()
+	clear(h.impossible)
 	for _, r := range h.replicas {
 		if r != h.replicas[h.leader] {
 			h.scheduler.Kill(r.process)
@@ -53,8 +57,42 @@ func (h *history) converge() {
 	h.asAsked()
 }
 
+// unlimit takes away the limits of a pool. In a hard history it goes on with maxConcurrent 1.
 func (h *history) unlimit(p *hivev1.ClusterPool) {
-	h.edit("user", p, "no limits", func() { p.Spec.MaxSize, p.Spec.MaxConcurrent = nil, nil })
+	h.edit("user", p, "no limits", func() {
+		p.Spec.MaxSize, p.Spec.MaxConcurrent = nil, nil
+		if h.mood.hard {
+			p.Spec.MaxConcurrent = new(int32(1))
+		}
+	})
+}
+
+// restWhileSomeCannotBegin: installs that cannot begin are no reason not to come to rest,
+// and a pool that waits for them says so.
+func (h *history) restWhileSomeCannotBegin() {
+	if len(h.impossible) == 0 {
+		return
+	}
+	for _, r := range h.replicas {
+		if r != h.replicas[h.leader] {
+			h.scheduler.Kill(r.process)
+		}
+	}
+	h.overlap = false
+	h.heal()
+	h.clear()
+	h.rest()
+	for _, o := range h.store.All(&hivev1.ClusterPool{}) {
+		p := o.(*hivev1.ClusterPool)
+		c := condition.Find(p.Status.Conditions, hivev1.PoolProgressing)
+		for _, cd := range h.judge.members(p) {
+			stuck := !cd.Spec.Installed && condition.Find(cd.Status.Conditions, hivev1.ClusterRequirementsMet) != nil &&
+				!condition.True(cd.Status.Conditions, hivev1.ClusterRequirementsMet) && !condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped)
+			if p.DeletionTimestamp == nil && stuck && facts.Of(cd, h.clock.Now()).Phase(pool.Settings{}, h.clock.Now()) == pool.Installing && (c == nil || c.Reason != hivev1.ReasonBlocked) {
+				h.judge.broke("at rest cluster %s of pool %s cannot be installed, and the pool says %+v", cd.Name, p.Name, c)
+			}
+		}
+	}
 }
 
 // heal takes away what users hold on to.
@@ -78,8 +116,11 @@ func (h *history) clear() {
 
 // rest lets the leader and the world act in turn until nobody writes any longer.
 func (h *history) rest() {
-	r, still := h.replicas[h.leader], 0
-	for range rounds {
+	r, still, most := h.replicas[h.leader], 0, rounds
+	if h.mood.hard {
+		most = hardRounds
+	}
+	for range most {
 		before := h.store.Writes()
 		r.view.ShowAll()
 		for _, c := range r.controllers {

@@ -32,6 +32,9 @@ func (h *history) newPool(name string) *hivev1.ClusterPool {
 	p := newPool(int32(h.rand.IntN(5)), int32(h.rand.IntN(4)))
 	p.Name, p.Spec.BaseDomain = name, domain(name)
 	p.Spec.MaxSize, p.Spec.MaxConcurrent = h.number(8), h.number(4)
+	if h.mood.hard {
+		p.Spec.MaxConcurrent = new(int32(1))
+	}
 	if h.rand.IntN(2) == 0 {
 		p.Spec.HibernationConfig = &hivev1.HibernationConfig{ResumeTimeout: "20m"}
 	}
@@ -56,6 +59,10 @@ func (h *history) number(most int) *int32 {
 
 // users does one thing that a user does.
 func (h *history) users() {
+	if h.mood.hard && h.rand.IntN(2) == 0 {
+		h.claim()
+		h.editPool()
+	}
 	switch n := h.rand.IntN(40); {
 	case n < 10:
 		h.claim()
@@ -162,6 +169,12 @@ func (h *history) dropPool() {
 }
 
 func (h *history) toggleImageSet() {
+	if h.mood.hard && h.rand.IntN(2) == 0 {
+		name := imageSets[h.rand.IntN(2)]
+		h.impossible[name] = !h.impossible[name]
+		h.say("installs of %s cannot begin: %t", name, h.impossible[name])
+		return
+	}
 	set := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: imageSets[h.rand.IntN(2)]}}
 	if h.rand.IntN(3) == 0 {
 		h.delete(set)
@@ -244,7 +257,10 @@ func (h *history) move(cd *hivev1.ClusterDeployment, bad, cursed bool) bool {
 		case !slices.Contains(cd.Finalizers, hivev1.FinalizerDeprovision):
 			controllerutil.AddFinalizer(cd, hivev1.FinalizerDeprovision)
 		case gaveUp:
+		case !cd.Spec.Installed && h.impossible[cd.Spec.Provisioning.ImageSetRef.Name]:
+			condition.Set(&cd.Status.Conditions, hivev1.ClusterRequirementsMet, corev1.ConditionFalse, "X", "a typo", now.Time)
 		case !cd.Spec.Installed:
+			condition.Set(&cd.Status.Conditions, hivev1.ClusterRequirementsMet, corev1.ConditionTrue, "X", "", now.Time)
 			install(cd, bad || cursed, cursed || h.rand.IntN(2) == 0, now.Time)
 		default:
 			power(cd, bad, now)

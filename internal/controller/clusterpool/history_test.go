@@ -90,6 +90,9 @@ type mood struct {
 	length  int
 	// slots is how many customizations there may be for pools to take, at most; 0 is none ever.
 	slots int
+	// hard is a history in which pools have maxConcurrent 1, some installs cannot begin, and
+	// claims come all the time.
+	hard bool
 }
 
 func newMood(r *rand.Rand) mood {
@@ -102,6 +105,7 @@ func newMood(r *rand.Rand) mood {
 		m.slots = 1 + r.IntN(len(slots))
 		m.pools = max(m.pools, 1+r.IntN(2))
 	}
+	m.hard = r.IntN(3) == 0
 	return m
 }
 
@@ -123,7 +127,9 @@ type history struct {
 	judge   *judge
 	// cursed are the customizations with which every install fails for good.
 	cursed map[string]bool
-	calls  []*chaos.Call
+	// impossible are the image sets whose installs cannot begin.
+	impossible map[string]bool
+	calls      []*chaos.Call
 
 	serial, steps int
 	log           []fmt.Stringer
@@ -133,7 +139,7 @@ type history struct {
 func newHistory(t *testing.T, scheme *runtime.Scheme, seed uint64) *history {
 	t.Helper()
 	h := &history{
-		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), keep: 150, cursed: map[string]bool{},
+		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), keep: 150, cursed: map[string]bool{}, impossible: map[string]bool{},
 		clock:   clocktesting.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)),
 		indexes: &chaos.Indexes{}, scheduler: &chaos.Scheduler{},
 	}
