@@ -71,6 +71,11 @@ func (r *Reconciler) give(ctx context.Context, claim *hivev1.ClusterClaim, cd *h
 		return err
 	case place == grant.Closing:
 		return nil
+	case cd.DeletionTimestamp != nil:
+		// Subjects who have access can watch the cluster go; nobody gets access any more.
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(want.Binding), &rbacv1.RoleBinding{}); err != nil {
+			return client.IgnoreNotFound(err)
+		}
 	case place == grant.Foreign:
 		ref := cd.Spec.ClusterPoolRef
 		return fmt.Errorf("namespace %s was not made for a cluster of ClusterPool %s: if it is one's, label it %s=%s and %s=%s", cd.Namespace, ref.PoolName,

@@ -431,6 +431,49 @@ func TestAClaimThatNamesAClusterOfOthersTouchesNothing(t *testing.T) {
 	}
 }
 
+// A cluster is deleted before its claim has given access, or after.
+func TestNobodyGetsAccessToAClusterThatIsBeingDeleted(t *testing.T) {
+	going := running()
+	going.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	for name, tc := range map[string]struct {
+		before []client.Object
+		want   string
+	}{
+		"nobody had any":         {[]client.Object{going.DeepCopy()}, "nobody"},
+		"those who have keep it": {[]client.Object{running()}, "alice as Role hive-claim-owner: kubeconfig"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := rig(t, nil, append(tc.before, home(), newClaim("alice"))...)
+			r := newReconciler(c)
+			for range 2 {
+				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: about}); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Delete(t.Context(), running()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := readers(t.Context(), c, "a"); err != nil || got != tc.want {
+				t.Errorf("access has %s, want %s: %v", got, tc.want, err)
+			}
+		})
+	}
+}
+
+func TestAClaimWhoseClusterCannotHibernateRuns(t *testing.T) {
+	cd := running()
+	cd.Spec.PowerState = hivev1.PowerHibernating
+	condition.Set(&cd.Status.Conditions, hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonUnsupported, "", time.Now())
+	c, _ := rig(t, nil, home(), cd, newClaim())
+	if _, err := newReconciler(c).Reconcile(t.Context(), ctrl.Request{NamespacedName: about}); err != nil {
+		t.Fatal(err)
+	}
+	var claim hivev1.ClusterClaim
+	if err := c.Get(t.Context(), about, &claim); err != nil || !condition.True(claim.Status.Conditions, hivev1.ClaimClusterRunning) {
+		t.Errorf("%+v, %v", claim.Status.Conditions, err)
+	}
+}
+
 func TestAccessThatAClaimGaveGoesWithWhatItGaveItFor(t *testing.T) { // B33
 	given := metav1.ObjectMeta{
 		Namespace: "a", Name: hivev1.ClaimOwnerRole,

@@ -30,6 +30,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/patch"
+	"hotspare.io/hotspare/internal/standing"
 )
 
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;patch;delete
@@ -179,7 +180,7 @@ func (r *Reconciler) reserved(ctx context.Context, claim *hivev1.ClusterClaim) (
 func clusterOf(cd *hivev1.ClusterDeployment) *clusterFacts {
 	f := &clusterFacts{
 		deleting: cd.DeletionTimestamp != nil,
-		running:  cd.Status.PowerState == hivev1.StatusRunning && cd.Spec.PowerState != hivev1.PowerHibernating,
+		running:  cd.Status.PowerState == hivev1.StatusRunning && (cd.Spec.PowerState != hivev1.PowerHibernating || standing.Unsupported(cd)),
 		power:    cd.Status.PowerState,
 
 		unreadable: cd.Unreadable != "",
