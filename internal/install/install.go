@@ -46,6 +46,25 @@ type Request struct {
 	Version string
 }
 
+// NotLaunchedError is the error of an executor while the installer cannot begin: its pod
+// finds no node, say, or its image cannot be pulled.
+type NotLaunchedError struct{ Err error }
+
+// Error is what keeps the installer from beginning, and what to do about it.
+func (e *NotLaunchedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error, whose fault.Kind says when to ask again.
+func (e *NotLaunchedError) Unwrap() error { return e.Err }
+
+// UnauthorizedError is the error of an executor while the platform refuses its credentials.
+type UnauthorizedError struct{ Err error }
+
+// Error is what the platform answered, and what to do about it.
+func (e *UnauthorizedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error, whose fault.Kind says when to ask again.
+func (e *UnauthorizedError) Unwrap() error { return e.Err }
+
 // Metadata names what an attempt makes, as metadata.json does. Raw is that file.
 type Metadata struct {
 	ClusterID string

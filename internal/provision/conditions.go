@@ -25,6 +25,8 @@ func reportInstalled(p *Plan) {
 	p.report(hivev1.ClusterProvisioned, corev1.ConditionTrue, hivev1.ReasonProvisioned, "The cluster is installed.")
 	p.report(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped, "The cluster is installed.")
 	p.report(hivev1.ClusterProvisionFailed, corev1.ConditionFalse, hivev1.ReasonProvisionSuccessful, "The cluster is installed.")
+	p.report(hivev1.ClusterAuthenticationFailure, corev1.ConditionFalse, hivev1.ReasonProvisionSuccessful, "The cluster is installed.")
+	p.report(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonProvisionSuccessful, "The cluster is installed.")
 	p.report(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, allMet)
 }
 
@@ -35,20 +37,37 @@ func reportUnderWay(p *Plan, message string) {
 	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
 	p.report(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped, message)
 	p.report(hivev1.ClusterProvisionFailed, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
+	p.report(hivev1.ClusterAuthenticationFailure, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
+	p.report(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
 }
 
 // reportFailure reports what the attempts have come to while none is under way.
 func reportFailure(p *Plan, last *Attempt) {
 	if last == nil {
 		p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has begun; RequirementsMet tells what is missing.")
+		p.report(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has begun.")
 		return
 	}
+	p.report(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonProvisioning,
+		fmt.Sprintf("Attempt %d failed after it had begun.", last.Number))
 	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning,
 		fmt.Sprintf("Attempt %d failed; another follows.", last.Number))
 	p.report(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped,
 		fmt.Sprintf("Attempt %d failed; another follows.", last.Number))
 	p.report(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, last.Reason,
 		fmt.Sprintf("Attempt %d failed: %s; ClusterProvision %s has the log.", last.Number, strings.TrimRight(last.Message, "."), last.Name))
+	reportAuthentication(p, last)
+}
+
+// reportAuthentication reports whether the platform refused the credentials of the last attempt.
+func reportAuthentication(p *Plan, last *Attempt) {
+	if last.Reason != hivev1.ReasonInvalidCredentials {
+		p.report(hivev1.ClusterAuthenticationFailure, corev1.ConditionFalse, hivev1.ReasonProvisioning,
+			fmt.Sprintf("Attempt %d failed for another reason: see condition ProvisionFailed.", last.Number))
+		return
+	}
+	p.report(hivev1.ClusterAuthenticationFailure, corev1.ConditionTrue, hivev1.ReasonPlatformAuthError,
+		fmt.Sprintf("The platform refused the credentials of attempt %d: correct the Secret that credentialsSecretRef in spec.platform names; condition ProvisionFailed has the platform's answer.", last.Number))
 }
 
 func reportStopped(p *Plan, limit int) {

@@ -16,6 +16,8 @@ func ConditionTypes() []string {
 		hivev1.ClusterProvisioned,
 		hivev1.ClusterProvisionStopped,
 		hivev1.ClusterProvisionFailed,
+		hivev1.ClusterAuthenticationFailure,
+		hivev1.ClusterInstallLaunchError,
 		hivev1.ClusterRequirementsMet,
 		hivev1.ClusterDeprovisionLaunchError,
 	}
@@ -174,6 +176,12 @@ func refuse(p *Plan, a Answer) {
 // hold reports why an attempt does not get on, and looks again later.
 func hold(p *Plan, a Answer) {
 	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning, a.Message)
+	if a.NotLaunched {
+		p.report(hivev1.ClusterInstallLaunchError, corev1.ConditionTrue, hivev1.ReasonPodPending, a.Message)
+	}
+	if a.Unauthorized {
+		p.report(hivev1.ClusterAuthenticationFailure, corev1.ConditionTrue, hivev1.ReasonPlatformAuthError, a.Message)
+	}
 	p.Next = reconsider
 	if a.Outcome == Waiting {
 		p.Next = a.After

@@ -113,6 +113,10 @@ type Answer struct {
 	// Reason is one word, Message a sentence, for conditions. No secrets.
 	Reason  string
 	Message string
+	// NotLaunched: what is waited for is a pod of the installer that cannot begin.
+	NotLaunched bool
+	// Unauthorized: the platform refused the credentials.
+	Unauthorized bool
 	// After is when to ask again, for Waiting.
 	After time.Duration
 }

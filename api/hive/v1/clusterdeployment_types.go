@@ -368,6 +368,17 @@ const (
 	// ClusterProvisionFailed is True while the last attempt failed.
 	ClusterProvisionFailed = "ProvisionFailed"
 
+	// ClusterAuthenticationFailure is True after an attempt in which the platform refused
+	// its credentials.
+	ClusterAuthenticationFailure = "AuthenticationFailure"
+	ReasonPlatformAuthError      = "PlatformAuthError"
+	// ReasonInvalidCredentials is that of an attempt, in ProvisionFailed.
+	ReasonInvalidCredentials = "InvalidCredentials"
+
+	// ClusterInstallLaunchError is True while a pod of the installer cannot begin.
+	ClusterInstallLaunchError = "InstallLaunchError"
+	ReasonPodPending          = "PodInPendingPhase"
+
 	// ClusterRequirementsMet is False while something that the install needs is missing or wrong.
 	ClusterRequirementsMet              = "RequirementsMet"
 	ReasonAllRequirementsMet            = "AllRequirementsMet"

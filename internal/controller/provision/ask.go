@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -78,6 +79,9 @@ func (p *pass) answer(res install.Result, err error) (provision.Answer, error) {
 			Outcome: provision.Waiting,
 			Message: p.redact(err.Error()),
 			After:   cmp.Or(fault.After(err), askLater),
+
+			NotLaunched:  errors.As(err, new(*install.NotLaunchedError)),
+			Unauthorized: errors.As(err, new(*install.UnauthorizedError)),
 		}, nil
 	case fault.Denied:
 		return provision.Answer{Outcome: provision.Refused, Message: p.redact(err.Error())}, nil

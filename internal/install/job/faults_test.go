@@ -298,12 +298,27 @@ func TestPodsThatDoNotBeginSayWhy(t *testing.T) {
 			p.Status = c.status
 			must(t, l.hub.Status().Update(t.Context(), p))
 			l.until("it is said", l.tells(hivev1.ClusterProvisioned, c.want))
+			l.until("it is reported as in Hive", l.tells(hivev1.ClusterInstallLaunchError, c.want))
 			must(t, l.hub.Delete(t.Context(), p, client.GracePeriodSeconds(0)))
 			l.nodeless = false
 			l.until("the cluster is installed", l.installed)
+			l.until("it is reported no longer", func() bool { return strings.HasPrefix(l.says(hivev1.ClusterInstallLaunchError), "False") })
 			l.remove()
 		})
 	}
+}
+
+func TestCredentialsThatThePlatformRefusesAreReported(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	must(t, l.cloud.Fault("expired", 2))
+	l.until("it is reported", l.tells(hivev1.ClusterAuthenticationFailure, "True/PlatformAuthError: "))
+	if got := l.says(hivev1.ClusterAuthenticationFailure); !strings.Contains(got, "cannot call AWS (ExpiredToken)") {
+		t.Errorf("AuthenticationFailure is %s", got)
+	}
+	l.until("the cluster is installed", l.installed)
+	l.until("it is reported no longer", l.tells(hivev1.ClusterAuthenticationFailure, "False/"))
+	l.remove()
 }
 
 func TestTheInstallerIsLookedUpInTheRelease(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/job/state"
@@ -160,7 +161,11 @@ func (e *Executor) again(ctx context.Context, w work, req install.Request, st st
 	if st.Reason == state.ReasonInvalid {
 		return fault.Denying("%s", said(st.Log))
 	}
-	return fault.Waiting(left, "the installer could not be asked what it will make, and is asked again: %s", said(st.Log))
+	err = fault.Waiting(left, "the installer could not be asked what it will make, and is asked again: %s", said(st.Log))
+	if st.Reason == hivev1.ReasonInvalidCredentials {
+		return &install.UnauthorizedError{Err: err}
+	}
+	return err
 }
 
 // restart prepares an attempt anew of which nothing was recorded.

@@ -73,7 +73,7 @@ func (w work) look(ctx context.Context, v verb) (seen, error) {
 		s.living++
 		s.alive = append(s.alive, pod.Name)
 		if why := hindrance(pod); why != "" {
-			s.trouble = fault.Waiting(poll, "%s", why)
+			s.trouble = &install.NotLaunchedError{Err: fault.Waiting(poll, "%s", why)}
 		}
 	}
 	return s, nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/install/config"
 	"hotspare.io/hotspare/internal/install/scrub"
 )
@@ -133,7 +134,7 @@ var causes = []struct {
 	reason string
 }{
 	{regexp.MustCompile(`(?i)quota|limit ?exceeded`), "QuotaExceeded"},
-	{regexp.MustCompile(`AuthFailure|InvalidClientTokenId|SignatureDoesNotMatch|ExpiredToken|invalid_client|invalid_grant`), "InvalidCredentials"},
+	{regexp.MustCompile(`AuthFailure|InvalidClientTokenId|SignatureDoesNotMatch|ExpiredToken|invalid_client|invalid_grant`), hivev1.ReasonInvalidCredentials},
 	{regexp.MustCompile(`(?i)InsufficientInstanceCapacity|ZONE_RESOURCE_POOL_EXHAUSTED|SkuNotAvailable`), "InsufficientCapacity"},
 	{regexp.MustCompile(`(?i)failed waiting for Kubernetes API`), "KubeAPIWaitTimeout"},
 	{regexp.MustCompile(`(?i)bootstrap failed to complete|failed to wait for bootstrapping`), "BootstrapFailed"},

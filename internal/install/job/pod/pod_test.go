@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/install/job/standin"
 	"hotspare.io/hotspare/internal/install/job/state"
 )
@@ -296,7 +297,7 @@ func TestAnInstallThatWorks(t *testing.T) {
 func TestWhatPrepareFindsWrong(t *testing.T) {
 	for name, c := range map[string]struct{ fault, reason, says string }{
 		"an install-config that the installer does not accept": {"invalid", state.ReasonInvalid, "no such region"},
-		"credentials that have expired":                        {"expired", state.ReasonPrepare, "ExpiredToken"},
+		"credentials that have expired":                        {"expired", hivev1.ReasonInvalidCredentials, "ExpiredToken"},
 		"an installer that leaves no metadata":                 {"no-metadata", state.ReasonPrepare, "left no metadata.json"},
 	} {
 		t.Run(name, func(t *testing.T) {

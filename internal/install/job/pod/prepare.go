@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install/job/state"
 )
@@ -64,6 +65,9 @@ var refused = regexp.MustCompile(`invalid \\*"?install-config|failed to unmarsha
 func (p *pod) prepareReason(err error) string {
 	if p.log.find(refused) != "" || fault.Of(err) == fault.Denied {
 		return state.ReasonInvalid
+	}
+	if p.log.reason() == hivev1.ReasonInvalidCredentials {
+		return hivev1.ReasonInvalidCredentials
 	}
 	return state.ReasonPrepare
 }
