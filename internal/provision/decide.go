@@ -58,6 +58,11 @@ func Decide(s Snapshot) Plan {
 // completed, its result may not have been stored: then it is asked for again.
 func settle(p *Plan, s Snapshot, open *Attempt) {
 	reportInstalled(p)
+	if s.Cluster.Stopped {
+		// Somebody has set it, to have the cluster's pool replace the cluster (Hive's
+		// e2e-pool-test.sh does): it was False when the cluster became installed.
+		p.keep(hivev1.ClusterProvisionStopped)
+	}
 	if open == nil {
 		return
 	}

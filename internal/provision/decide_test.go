@@ -66,6 +66,7 @@ func destroys(id string, o Outcome) func(*Snapshot) {
 
 func limited(n int) func(*Snapshot) { return func(s *Snapshot) { s.Cluster.Limit = &n } }
 func deleted(s *Snapshot)           { s.Cluster.Deleting, s.Cluster.DeletedAt = true, now.Add(-time.Minute) }
+func marked(s *Snapshot)            { s.Cluster.Stopped = true }
 func installed(s *Snapshot)         { s.Cluster.Installed = true }
 func opened(s *Snapshot)            { s.Deprovision.Exists = true }
 func lacking(s *Snapshot)           { s.Needs.ImageSet.Found = false }
@@ -166,6 +167,8 @@ func TestConditions(t *testing.T) {
 		"under way":          {edits{attempts("0:provisioning"), installs(Running)}, "Provisioned=False/Provisioning ProvisionStopped=False/ProvisionNotStopped ProvisionFailed=False/Provisioning RequirementsMet=True/AllRequirementsMet"},
 		"held up":            {edits{attempts("0:provisioning"), installs(Waiting)}, "ProvisionStopped=False/ProvisionNotStopped ProvisionFailed=False/Provisioning RequirementsMet=True/AllRequirementsMet Provisioned=False/Provisioning"},
 		"installed":          {edits{installed}, "Provisioned=True/Provisioned ProvisionStopped=False/ProvisionNotStopped ProvisionFailed=False/ProvisionSucceeded RequirementsMet=True/AllRequirementsMet"},
+		"marked broken":      {edits{installed, marked}, "Provisioned=True/Provisioned ProvisionFailed=False/ProvisionSucceeded RequirementsMet=True/AllRequirementsMet"},
+		"marked too early":   {edits{attempts("0:provisioning"), installs(Running), marked}, "Provisioned=False/Provisioning ProvisionStopped=False/ProvisionNotStopped ProvisionFailed=False/Provisioning RequirementsMet=True/AllRequirementsMet"},
 		"backing off":        {edits{attempts("0:failed@0s†")}, "Provisioned=False/Provisioning ProvisionStopped=False/ProvisionNotStopped ProvisionFailed=True/Quota RequirementsMet=True/AllRequirementsMet"},
 		"given up":           {edits{attempts("0:failed@0s†"), limited(1)}, "ProvisionFailed=True/Quota Provisioned=False/ProvisionStopped ProvisionStopped=True/InstallAttemptsLimitReached"},
 		"the wreck remains":  {edits{attempts("0:failed@0s"), destroys("x0", Failed)}, "Provisioned=False/Provisioning ProvisionStopped=False/ProvisionNotStopped ProvisionFailed=True/Quota DeprovisionLaunchError=True/DestroyFailed"},

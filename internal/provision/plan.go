@@ -136,6 +136,11 @@ func (p *Plan) do(steps ...Step) { p.Steps = append(p.Steps, steps...) }
 
 // report adds a condition; it takes the place of an earlier one of its type.
 func (p *Plan) report(typ string, status corev1.ConditionStatus, reason, message string) {
-	p.Conditions = slices.DeleteFunc(p.Conditions, func(c Condition) bool { return c.Type == typ })
+	p.keep(typ)
 	p.Conditions = append(p.Conditions, Condition{Type: typ, Status: status, Reason: reason, Message: message})
+}
+
+// keep takes the condition of a type out of the plan: it stays as it is stored.
+func (p *Plan) keep(typ string) {
+	p.Conditions = slices.DeleteFunc(p.Conditions, func(c Condition) bool { return c.Type == typ })
 }

@@ -55,6 +55,8 @@ type Cluster struct {
 	Foreign bool
 	// Installed: spec.installed.
 	Installed bool
+	// Stopped: condition ProvisionStopped is True.
+	Stopped bool
 	// InfraID is the recorded one; empty before anything was made.
 	InfraID string
 	// Limit is how many attempts may be made; nil: any number.

@@ -40,6 +40,7 @@ func (p *pass) clusterFacts() provision.Cluster {
 		Held:      controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
 		Foreign:   cd.Spec.ClusterInstallRef != nil,
 		Installed: cd.Spec.Installed,
+		Stopped:   condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
 		InfraID:   infraID(cd),
 		Limit:     limit(cd),
 		Executor:  p.executor() != nil,
