@@ -289,6 +289,17 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// A customization says BrokenByCloud of its last cluster: the pool names it, too.
+func TestTheSummaryNamesWhatIsTriedAgain(t *testing.T) {
+	b := Books{Entries: map[string]Entry{
+		"a": {Status: hivev1.InventoryReserved, Attempts: 2, Failed: "p-1"}, "b": {Status: hivev1.InventoryAvailable, Attempts: 1, Failed: "p-2"}, "c": {Status: hivev1.InventoryAvailable, Attempts: 3},
+	}}
+	reason, message := b.Summary([]string{"c", "b", "a"}, 3)
+	if want := "the last cluster failed to install with a (attempts left: 2), b (attempts left: 1)"; reason != hivev1.ReasonInventoryValid || message != want {
+		t.Errorf("%s: %s", reason, message)
+	}
+}
+
 // Who waits for it to be free waits for ever.
 func TestAnothersThatIsBeingDeletedIsToBeTakenOffTheList(t *testing.T) {
 	s := Snapshot{Listed: []string{"a"}, Customizations: map[string]Customization{"a": {Version: "1", Holder: "q-1", Deleting: true}}}

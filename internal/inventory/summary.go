@@ -10,16 +10,21 @@ import (
 )
 
 // Summary is what the pool's condition InventoryValid says of the listed
-// customizations: its reason, and why in words, which are empty when all is well.
+// customizations: its reason, and why in words. When all can be used, those are about the
+// ones whose last cluster failed to install; empty without any.
 func (b Books) Summary(listed []string, size int) (reason, message string) {
 	names := slices.Compact(slices.Sorted(slices.Values(listed)))
 	usable := 0
+	var tried []string
 	wrong := map[hivev1.InventoryStatus][]string{}
 	for _, name := range names {
 		e := b.Entries[name]
 		switch e.Status {
 		case hivev1.InventoryAvailable, hivev1.InventoryReserved, hivev1.InventoryToBeUpdated:
 			usable++
+			if e.Failed != "" {
+				tried = append(tried, fmt.Sprintf("%s (attempts left: %d)", name, e.Attempts))
+			}
 		case hivev1.InventoryBrokenByConfiguration:
 			wrong[e.Status] = append(wrong[e.Status], name+" ("+e.Message+")")
 		case hivev1.InventoryBrokenByCloud, hivev1.InventoryMissing:
@@ -38,6 +43,9 @@ func (b Books) Summary(listed []string, size int) (reason, message string) {
 		return hivev1.ReasonInventoryInvalid, strings.Join(parts, "; ")
 	case len(parts) > 0:
 		return hivev1.ReasonInventoryTooSmall, strings.Join(parts, "; ")
+	}
+	if len(tried) > 0 {
+		return hivev1.ReasonInventoryValid, "the last cluster failed to install with " + strings.Join(tried, ", ")
 	}
 	return hivev1.ReasonInventoryValid, ""
 }

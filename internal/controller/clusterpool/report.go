@@ -68,6 +68,7 @@ func (r *Reconciler) report(ctx context.Context, s *seen, p pool.Plan, names []s
 	if wrote {
 		r.reports.note(s.pool.UID, now)
 		r.wrotePool(s)
+		r.reportEntries(ctx, before, s.pool)
 	}
 	return 0, nil
 }

@@ -43,6 +43,8 @@ func (r *Reconciler) do(ctx context.Context, key types.NamespacedName, s *seen, 
 		return r.take(ctx, key, s, st.cluster)
 	case release:
 		return r.release(ctx, key, s, st.reason)
+	case free:
+		return r.writeStatus(ctx, s, lease.Free)
 	case letGo:
 		return r.letGo(ctx, key, s, st.cluster)
 	default:

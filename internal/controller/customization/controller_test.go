@@ -71,6 +71,14 @@ func (b blind) Get(ctx context.Context, key client.ObjectKey, into client.Object
 	return err
 }
 
+func TestANewCustomizationIsAvailable(t *testing.T) {
+	counted := &counter{Client: newReader(t, newPool("p", 1), newSlot(slot.Name))}
+	got, _ := settle(t, counted)
+	if c := lease.Find(got, hivev1.CustomizationAvailable); c == nil || c.Status != metav1.ConditionTrue || counted.writes != 1 {
+		t.Errorf("after %d writes it is %+v", counted.writes, got.Status)
+	}
+}
+
 func TestALeaseThatLeaksIsReleased(t *testing.T) {
 	got, _ := settle(t, newReader(t, newPool("p", 1), leased(slot.Name, "x")))
 	if _, ok := lease.Holder(got); ok || lease.Find(got, hivev1.CustomizationAvailable).Status != metav1.ConditionTrue {

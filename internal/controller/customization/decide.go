@@ -68,6 +68,7 @@ const (
 	take    verb = "take"    // the lease for a cluster
 	tell    verb = "tell"    // how its cluster does
 	release verb = "release" // the lease
+	free    verb = "free"    // says that nobody has the lease of a new customization
 	letGo   verb = "let go"  // our finalizer off a cluster
 	drop    verb = "drop"    // our finalizer off the customization
 )
@@ -184,6 +185,8 @@ func repair(key types.NamespacedName, f facts) []step {
 		return append(plan, step{verb: take, cluster: *next})
 	case f.available == no:
 		plan = append(plan, step{verb: release, reason: "it names no cluster"})
+	case f.available == "" && !f.deleting:
+		plan = append(plan, step{verb: free})
 	}
 	if f.deleting && f.held && !slices.ContainsFunc(f.clusters, func(c cluster) bool { return c.unreadable }) {
 		plan = append(plan, step{verb: drop})

@@ -88,7 +88,8 @@ func spoken(plan []step) string {
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"nobody uses it, and nothing is to be done":               {"free:", ""},
-		"it says nothing, and nothing needs to be said":           {"free: says", ""},
+		"a new one says that it is free":                          {"free: says", "free"},
+		"one that is deleted need not say it":                     {"free: says deleting", ""},
 		"our finalizer stays while it is free":                    {"free: held", ""},
 		"a lease that is kept":                                    {"x: held x=live", ""},
 		"a new cluster, not marked yet, keeps it":                 {"x: held x=new", ""},

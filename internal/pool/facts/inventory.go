@@ -192,7 +192,7 @@ func (o Objects) inventory(set setter, books inventory.Books) {
 	status := corev1.ConditionFalse
 	if reason == hivev1.ReasonInventoryValid {
 		status = corev1.ConditionTrue
-		message = "Every customization of the inventory can be used"
+		message = strings.TrimSuffix("Every customization of the inventory can be used; "+message, "; ")
 	}
 	set(hivev1.PoolInventoryValid, status, reason, message)
 }
