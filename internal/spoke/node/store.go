@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"k8s.io/client-go/util/certificate"
+	"k8s.io/klog/v2"
 
 	"hotspare.io/hotspare/internal/pki"
 )
@@ -30,17 +31,27 @@ func newStore(dir, name string) store {
 	return store{path: filepath.Join(dir, name+".pem")}
 }
 
-// Current implements certificate.Store.
+// Current implements certificate.Store. A file without a certificate and its key is like
+// none: a full disk may have cut it, and the node can ask for another certificate.
 func (s store) Current() (*tls.Certificate, error) {
 	raw, err := os.ReadFile(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		none := certificate.NoCertKeyError("no certificate at " + s.path)
-		return nil, &none
+		return nil, noCertificate("no certificate at " + s.path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading certificate: %w", err)
 	}
-	return parse(raw, raw)
+	pair, err := parse(raw, raw)
+	if err != nil {
+		klog.Background().Info("a certificate cannot be read: the node asks for another", "path", s.path, "why", err.Error())
+		return nil, noCertificate("no certificate that can be read at " + s.path)
+	}
+	return pair, nil
+}
+
+func noCertificate(why string) error {
+	none := certificate.NoCertKeyError(why)
+	return &none
 }
 
 // Update implements certificate.Store.

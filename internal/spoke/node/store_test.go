@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -40,6 +41,35 @@ func TestStore(t *testing.T) {
 		if err != nil || current.Leaf.Subject.CommonName != name {
 			t.Errorf("after storing %s: %v", name, err)
 		}
+	}
+}
+
+// client-go's manager asks for a certificate when there is none, and gives up on other errors.
+func TestACertificateThatIsCutIsNone(t *testing.T) {
+	s := newStore(t.TempDir(), "client")
+	ca, err := pki.NewCA("test", noon.Time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := ca.Client(noon.Time, time.Hour, "node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := append(append([]byte{}, pair.Cert...), pair.Key...)
+	for _, length := range []int{0, 1, len(pair.Cert) / 2, len(pair.Cert), len(whole) - 40} {
+		if err := os.WriteFile(s.path, whole[:length], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var none *certificate.NoCertKeyError
+		if _, err := s.Current(); !errors.As(err, &none) {
+			t.Errorf("with %d of %d bytes: %v", length, len(whole), err)
+		}
+	}
+	if _, err := s.Update(pair.Cert, pair.Key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Current(); err != nil {
+		t.Errorf("after a new one was stored: %v", err)
 	}
 }
 
