@@ -69,6 +69,7 @@ type LocalPlatform struct {
 	// CertificateDuration is how long the certificates of the cluster's nodes live. At least 1m.
 	// +optional
 	// +kubebuilder:default="24h"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?m|[0-9]{1,9}([.][0-9]+)?s|[0-9]{1,12}([.][0-9]+)?ms|[0-9]{1,15}([.][0-9]+)?(us|µs)|[0-9]{1,18}ns)+)$') || duration(self) >= duration('1m')",messageExpression="'\"' + self + '\" is shorter than a minute, in which no node could renew its certificate: write at least 1m, such as 24h'"
 	CertificateDuration Duration `json:"certificateDuration,omitempty"`
 }
 
