@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 )
 
@@ -17,6 +18,9 @@ func (a *app) runChild(ctx context.Context, command []string, heard <-chan os.Si
 	child := exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = a.Stdin, a.Stdout, a.Stderr
 	child.Env = append(os.Environ(), env...)
+	child.SysProcAttr = withParent()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if err := child.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", command[0], err)
 	}

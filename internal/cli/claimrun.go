@@ -19,7 +19,7 @@ import (
 )
 
 // safetyNet is the lifetime of a claim that claim run makes: should this process
-// be killed, the hub gives the cluster back.
+// be killed, and no other claim run follow, the hub gives the cluster back.
 const safetyNet = 4 * time.Hour
 
 // lastWords is how long giving the cluster back may take.
@@ -36,7 +36,11 @@ however it ends. SIGINT, SIGTERM and SIGHUP go to the command.
 The command finds the cluster by KUBECONFIG, a private file that is removed
 afterwards; HOTSPARE_CLAIM and HOTSPARE_CLUSTER hold the names. The exit code is
 the command's. If the claim's lifetime ends first, or somebody releases it, that is
-said, and the command is sent SIGTERM: its cluster is gone.`,
+said, and the command is sent SIGTERM: its cluster is gone.
+
+Should this process be killed (SIGKILL), the command is sent SIGTERM on Linux. The next
+claim run of the same user on this machine releases the claim and removes the file;
+without one the claim ends with its lifetime.`,
 		Example: `  hotspare claim run dev -- make e2e
   hotspare claim run dev --timeout 10m -- sh -c 'kubectl get nodes'`,
 		Args: poolAndCommand,
@@ -70,6 +74,7 @@ func (a *app) claimRun(ctx context.Context, h *hub, poolName string, command []s
 	if err != nil {
 		return err
 	}
+	a.cleanUp(ctx, h)
 	heard := make(chan os.Signal, 8)
 	signal.Notify(heard, stops...)
 	defer signal.Stop(heard)
@@ -111,12 +116,12 @@ func (a *app) runWith(ctx context.Context, h *hub, c *hivev1.ClusterClaim, comma
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "hotspare-") // its mode is 0700
+	folder, err := newRunFolder(runRecord{Hub: h.url, Namespace: c.Namespace, Name: c.Name, UID: c.UID})
 	if err != nil {
-		return fmt.Errorf("making a private folder: %w", err)
+		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	path := filepath.Join(dir, "kubeconfig")
+	defer func() { err = errors.Join(err, folder.remove()) }()
+	path := filepath.Join(folder.dir, "kubeconfig")
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		return fmt.Errorf("writing the kubeconfig: %w", err)
 	}

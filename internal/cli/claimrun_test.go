@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -63,6 +64,53 @@ claim dev-12345 released
 		t.Errorf("stderr is %q, want %q", got, want)
 	}
 	r.released()
+}
+
+// A claim run that was killed leaves a folder whose lock nobody holds.
+func TestRunCleansUpAfterOneThatWasKilled(t *testing.T) {
+	r := claimRig(t)
+	var before hivev1.ClusterClaimList
+	if err := r.hub.List(t.Context(), &before); err != nil {
+		t.Fatal(err)
+	}
+	leave := func(url, name string, killed bool) string {
+		t.Helper()
+		claim := &hivev1.ClusterClaim{}
+		claim.Namespace, claim.Name, claim.UID = before.Items[0].Namespace, name, types.UID("uid-of-"+name)
+		claim.Spec.ClusterPoolName = "dev"
+		if err := r.hub.Create(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+		f, err := newRunFolder(runRecord{Hub: url, Namespace: claim.Namespace, Name: name, UID: claim.UID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if killed {
+			if err := f.lock.Release(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return f.dir
+	}
+	const url = "https://127.0.0.1:36443"
+	killed, runs, elsewhere := leave(url, "killed", true), leave(url, "runs", false), leave("https://elsewhere.example.com", "elsewhere", true)
+	if code := r.run("claim", "run", "dev", "--", "true"); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, r.stderr.String())
+	}
+	if want := "claim killed of a claim run that was killed is released\n"; !strings.HasPrefix(r.stderr.String(), want) {
+		t.Errorf("stderr is %q, want %q first", r.stderr.String(), want)
+	}
+	for name, there := range map[string]bool{"killed": false, "runs": true, "elsewhere": true} {
+		err := r.hub.Get(t.Context(), client.ObjectKey{Namespace: before.Items[0].Namespace, Name: name}, &hivev1.ClusterClaim{})
+		if (err == nil) != there {
+			t.Errorf("claim %s: %v", name, err)
+		}
+	}
+	for dir, there := range map[string]bool{killed: false, runs: true, elsewhere: false} {
+		if _, err := os.Stat(dir); (err == nil) != there {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
 }
 
 func TestRunExitsAsItsCommandDoes(t *testing.T) {
