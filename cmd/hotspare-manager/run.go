@@ -185,6 +185,7 @@ func (f *flags) connect() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the hub (see --kubeconfig): %w", err)
 	}
+	cfg.Wrap(patiently)
 	cfg.UserAgent = "hotspare-manager/" + version.Get()
 	return cfg, nil
 }
