@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) localCommand() *cobra.Command {
-	return a.group("local", "Clusters made of processes on this machine", a.localBreakCommand(), a.localHealCommand())
+	return a.group("local", "Clusters made of processes on this machine", a.localBreakCommand(), a.localHealCommand(), a.localListCommand(), a.localRemoveCommand())
 }
 
 // machines are those of one local cluster.

@@ -200,6 +200,7 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 	}
 	return together(ctx,
 		store.Run,
+		func(ctx context.Context) error { return stopStrays(ctx, admin, store) },
 		func(ctx context.Context) error {
 			return runManager(ctx, o, h, store, func() { announce(o.Dir, h, ready) })
 		},

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hotspare.io/hotspare/internal/controlplane/flock"
+	"hotspare.io/hotspare/internal/infraid"
+	"hotspare.io/hotspare/internal/machine"
+)
+
+// localCluster is what the data folder has of a cluster.
+type localCluster struct {
+	InfraID string `json:"infraID"`
+	// Of is the object of the hub that names the infraID, as namespace/name; empty: none.
+	Of       string `json:"of,omitempty"`
+	Machines int    `json:"machines"`
+	Running  int    `json:"running"`
+}
+
+func (a *app) localListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the machines of this data folder by cluster",
+		Long: `List the clusters that have machines in the data folder, with the object of the hub
+that names each. The hub does not know a cluster without one: a backup of the hub or of
+the machines was restored without the other. hotspare up stops its machines; remove
+them with "local remove".`,
+		Args: cobra.NoArgs,
+		RunE: a.on(func(ctx context.Context, h *hub, _ []string) error {
+			all, err := a.localClusters(ctx, h)
+			if err != nil {
+				return err
+			}
+			switch a.flags.output {
+			case asJSON, asYAML:
+				return a.encode(all)
+			case asName:
+				for _, c := range all {
+					if _, err := fmt.Fprintln(a.Stdout, c.InfraID); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			t := newTable("INFRAID", "CLUSTER", "MACHINES", "RUNNING")
+			for _, c := range all {
+				of := c.Of
+				if of == "" {
+					of = "unknown to the hub"
+				}
+				t.add(c.InfraID, of, strconv.Itoa(c.Machines), strconv.Itoa(c.Running))
+			}
+			return t.write(a.Stdout, a.palette(a.Stdout))
+		}),
+	}
+}
+
+func (a *app) localRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove INFRAID",
+		Short: "Remove the machines of a cluster that the hub does not know",
+		Long: `Remove the machines of a cluster that the hub does not know, with their disks.
+"local list" lists them. To destroy a cluster that the hub knows, delete it there.`,
+		Example: "  hotspare local remove dev-x7k2p-5hq2z",
+		Args:    one("infraID"),
+		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
+			all, err := a.localClusters(ctx, h)
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(all, func(c localCluster) bool { return c.InfraID == args[0] })
+			if i < 0 {
+				return advise(fmt.Errorf("there are no machines of %q in %s", args[0], a.machinesDir()), "see: "+a.next("local list"))
+			}
+			if err := a.removeStray(all[i]); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.Stdout, "removed %d machines of %s\n", all[i].Machines, all[i].InfraID)
+			return err
+		}),
+	}
+}
+
+func (a *app) removeStray(c localCluster) error {
+	switch {
+	case c.Of != "":
+		return fmt.Errorf("%s is known to the hub as %s: delete that instead", c.InfraID, c.Of)
+	case c.Running > 0:
+		return advise(fmt.Errorf("%d machines of %s run", c.Running, c.InfraID), "hotspare up stops them within a minute: try again then")
+	}
+	// Out of the way at once, since a machine is known by its folder.
+	trash, err := os.MkdirTemp(a.machinesDir(), ".removed-")
+	if err == nil {
+		err = os.Rename(filepath.Join(a.machinesDir(), c.InfraID), filepath.Join(trash, c.InfraID))
+	}
+	if err == nil {
+		err = errors.Join(os.RemoveAll(trash), os.RemoveAll(filepath.Join(dataDir(a.flags.dataDir), "installs", c.InfraID)))
+	}
+	if err != nil {
+		return fmt.Errorf("removing the machines of %s: %w", c.InfraID, err)
+	}
+	return nil
+}
+
+func (a *app) machinesDir() string { return filepath.Join(dataDir(a.flags.dataDir), "machines") }
+
+// localClusters are those of the data folder, by infraID.
+func (a *app) localClusters(ctx context.Context, h *hub) ([]localCluster, error) {
+	entries, err := os.ReadDir(a.machinesDir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	known, err := infraid.Known(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	all := []localCluster{}
+	for _, e := range entries {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		dir := filepath.Join(a.machinesDir(), e.Name())
+		machines, err := machine.LoadAll(dir)
+		if err != nil {
+			return nil, err
+		}
+		c := localCluster{InfraID: e.Name(), Of: known[e.Name()], Machines: len(machines)}
+		for _, m := range machines {
+			runs, err := held(machine.LockPath(filepath.Join(dir, m.Name)))
+			if err != nil {
+				return nil, err
+			}
+			if runs {
+				c.Running++
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// held reports whether a process holds a lock, which a machine does for as long as it runs.
+func held(path string) (bool, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	lock, err := flock.Acquire(path)
+	var by *flock.HeldError
+	if errors.As(err, &by) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, lock.Release()
+}

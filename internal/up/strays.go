@@ -1,0 +1,57 @@
+package up
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"hotspare.io/hotspare/internal/cloud/local"
+	"hotspare.io/hotspare/internal/infraid"
+)
+
+// strayInterval is how often machines without a cluster are looked for: nobody tells.
+const strayInterval = 30 * time.Second
+
+// stopStrays stops the machines of clusters that the hub does not know, until ctx ends: a
+// hub that was restored without its machines, or the other way round, leaves some. They
+// keep their disks: hotspare local remove removes them.
+func stopStrays(ctx context.Context, hub client.Reader, store *local.Store) error {
+	log := ctrl.Log.WithName("machines")
+	var before []string
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		// The store first: the name of a cluster is recorded before its machines are made.
+		stored, err := store.Clusters()
+		if err != nil {
+			log.Error(err, "looking for machines without a cluster")
+			return
+		}
+		known, err := infraid.Known(ctx, hub)
+		if err != nil {
+			if ctx.Err() == nil {
+				log.Error(err, "looking for machines without a cluster")
+			}
+			return
+		}
+		now := strays(stored, known)
+		for _, infraID := range now {
+			if !slices.Contains(before, infraID) {
+				log.Info("found machines of a cluster that the hub does not know: hotspare local remove removes them", "infraID", infraID)
+				continue // the cluster may just be going
+			}
+			if err := store.Stop(infraID); err != nil {
+				log.Error(err, "stopping machines without a cluster", "infraID", infraID)
+			}
+		}
+		before = now
+	}, strayInterval)
+	return nil
+}
+
+// strays are those of stored that are not known.
+func strays(stored []string, known map[string]string) []string {
+	return slices.DeleteFunc(slices.Clone(stored), func(infraID string) bool { return known[infraID] != "" })
+}
