@@ -33,6 +33,11 @@ up: build ## Build, then start everything on this machine; Ctrl-C stops it.
 .PHONY: test
 test: build bin/helm ## Run all tests.
 	go test $(RACE) -shuffle=on -timeout 40m ./...
+	@$(MAKE) --no-print-directory test-hivetypes
+
+.PHONY: test-hivetypes
+test-hivetypes: build ## Run the tests of the API through Hive's own public types, a module of its own.
+	cd test/hivetypes && go test -shuffle=on -count=1 -timeout 10m ./...
 
 SIMS := ./internal/cloud/openstack ./internal/cloud/baremetal/... ./internal/cloud/aws/ec2test ./test/sims
 # How long the tests may take, each package and all: two minutes and a half are usual.
@@ -106,6 +111,7 @@ chart: bin/helm ## Bring the generated manifests into the chart, and what it ren
 generate: bin/controller-gen ## Regenerate deep copies, CRDs, RBAC, the chart, and what pages tell of power states, platforms, fields and rights.
 	@bin/controller-gen object paths=./api/...
 	@bin/controller-gen crd:maxDescLen=300 paths=./api/... output:crd:dir=config/crd
+	@go run ./tools/hivefields tools/hivefields/fields.txt config/crd
 	@bin/controller-gen rbac:roleName=hotspare-manager paths="./internal/controller/...;./internal/install/job/..." output:rbac:dir=config/rbac
 	@$(MAKE) --no-print-directory chart
 	@go test ./internal/power -run TestThePageOfStates -update

@@ -62,6 +62,7 @@ type ClusterDeploymentSpec struct {
 	BaseDomain string `json:"baseDomain"`
 	// Platform is where the cluster is.
 	// +kubebuilder:validation:XValidation:rule="[has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local)].filter(p, p).size() <= 1",message="name only one platform"
+	// +kubebuilder:validation:XValidation:rule="![has(oldSelf.aws),has(oldSelf.azure),has(oldSelf.gcp),has(oldSelf.vsphere),has(oldSelf.openstack),has(oldSelf.baremetal),has(oldSelf.agentBareMetal),has(oldSelf.ibmcloud),has(oldSelf.nutanix),has(oldSelf.none),has(oldSelf.local)].exists(p, p) || [has(self.aws),has(self.azure),has(self.gcp),has(self.vsphere),has(self.openstack),has(self.baremetal),has(self.agentBareMetal),has(self.ibmcloud),has(self.nutanix),has(self.none),has(self.local)].exists(p, p)",message="it names no platform: write the platform that the cluster is on, such as {local: {}}; without it nothing could destroy the cluster"
 	Platform Platform `json:"platform"`
 	// PullSecretRef names a Secret with key .dockerconfigjson.
 	// +optional

@@ -62,7 +62,7 @@ type ClusterProvisionSpec struct {
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Format=byte
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`
 	MetadataJSON *MetadataJSON `json:"metadataJSON,omitempty"`
 	// InstallLog is the end of the installer's log, secrets scrubbed; set on failure.
 	// +optional

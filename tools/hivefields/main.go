@@ -1,0 +1,213 @@
+// Command hivefields completes the generated CRDs with the fields of Hive that the Go
+// types of hotspare keep as they are written, such as the sections of spec.platform:
+//
+//	go run ./tools/hivefields tools/hivefields/fields.txt config/crd
+//
+// Each line of the file is a field: its resource, its path, its type, and what kubectl
+// explain prints about it. The test module test/hivetypes keeps the list equal to Hive's
+// public API types.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: hivefields FIELDS FOLDER")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "hivefields:", err)
+		os.Exit(1)
+	}
+}
+
+func run(list, folder string) error {
+	fields, err := read(list)
+	if err != nil {
+		return err
+	}
+	names, err := filepath.Glob(filepath.Join(folder, "hive.openshift.io_*.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		_, resource, _ := strings.Cut(strings.TrimSuffix(filepath.Base(name), ".yaml"), "_")
+		if err := complete(name, fields[resource]); err != nil {
+			return fmt.Errorf("completing %s: %w", name, err)
+		}
+		delete(fields, resource)
+	}
+	if len(fields) > 0 {
+		return fmt.Errorf("%s has fields of resources without a CRD: %v", list, fields)
+	}
+	return nil
+}
+
+// field is one line of the list.
+type field struct {
+	path, typ, description string
+}
+
+// same are the resources whose spec.platform is that of another.
+var same = map[string]string{"clusterpools": "clusterdeployments"}
+
+// read reads the list, by resource.
+func read(name string) (map[string][]field, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	out := map[string][]field{}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		words := strings.SplitN(line, " ", 4)
+		if len(words) < 3 {
+			return nil, fmt.Errorf("%s: %q is not a resource, a path and a type", name, line)
+		}
+		f := field{path: words[1], typ: words[2]}
+		if len(words) == 4 {
+			f.description = words[3]
+		}
+		out[words[0]] = append(out[words[0]], f)
+	}
+	for to, from := range same {
+		for _, f := range out[from] {
+			if strings.HasPrefix(f.path, "spec.platform.") {
+				out[to] = append(out[to], f)
+			}
+		}
+	}
+	return out, nil
+}
+
+// complete adds the fields to the schema of a CRD.
+func complete(name string, fields []field) error {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	var crd map[string]any
+	if err := yaml.Unmarshal(raw, &crd); err != nil {
+		return err
+	}
+	version := crd["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+	root := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+	for _, f := range fields {
+		if err := add(root, f); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
+	boundTimes(root)
+	if raw, err = yaml.Marshal(crd); err != nil {
+		return err
+	}
+	return os.WriteFile(name, append([]byte("---\n"), raw...), 0o644)
+}
+
+// add adds a field. The objects above it become typed: what they do not name is no
+// longer kept.
+func add(node map[string]any, f field) error {
+	for _, part := range strings.Split(f.path, ".") {
+		part, steps := strings.TrimRight(part, "[]{}"), part
+		if err := settle(node, "object"); err != nil {
+			return err
+		}
+		delete(node, "x-kubernetes-preserve-unknown-fields")
+		node = child(child(node, "properties"), part)
+		for range strings.Count(steps, "[]") {
+			if err := settle(node, "array"); err != nil {
+				return err
+			}
+			delete(node, "x-kubernetes-preserve-unknown-fields")
+			node = child(node, "items")
+		}
+		for range strings.Count(steps, "{}") {
+			if err := settle(node, "object"); err != nil {
+				return err
+			}
+			node = child(node, "additionalProperties")
+		}
+	}
+	if f.typ != "any" {
+		delete(node, "x-kubernetes-preserve-unknown-fields")
+	}
+	written, ok := types[f.typ]
+	if !ok {
+		return fmt.Errorf("there is no type %q", f.typ)
+	}
+	for key, value := range written {
+		node[key] = value
+	}
+	if _, ok := node["description"]; !ok && f.description != "" {
+		node["description"] = f.description
+	}
+	return nil
+}
+
+// settle gives a node its type, and refuses to change one.
+func settle(node map[string]any, typ string) error {
+	if was, ok := node["type"]; ok && was != typ {
+		return fmt.Errorf("it is below a %v", was)
+	}
+	node["type"] = typ
+	return nil
+}
+
+func child(node map[string]any, name string) map[string]any {
+	c, ok := node[name].(map[string]any)
+	if !ok {
+		c = map[string]any{}
+		node[name] = c
+	}
+	return c
+}
+
+// timePattern is what Go reads as a time. The format date-time takes more.
+const timePattern = `^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+
+// boundTimes adds the pattern to times of imported types, which only have the format.
+func boundTimes(node any) {
+	switch n := node.(type) {
+	case []any:
+		for _, below := range n {
+			boundTimes(below)
+		}
+	case map[string]any:
+		if n["type"] == "string" && n["format"] == "date-time" && n["pattern"] == nil {
+			n["pattern"] = timePattern
+		}
+		for _, below := range n {
+			boundTimes(below)
+		}
+	}
+}
+
+// types are the types of the list.
+var types = map[string]map[string]any{
+	"any":         {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+	"object":      {"type": "object"},
+	"string":      {"type": "string"},
+	"boolean":     {"type": "boolean"},
+	"int32":       {"type": "integer", "format": "int32"},
+	"int64":       {"type": "integer", "format": "int64"},
+	"bytes":       {"type": "string", "pattern": `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`},
+	"intOrString": {"x-kubernetes-int-or-string": true},
+	"quantity": {
+		"x-kubernetes-int-or-string": true,
+		"pattern":                    `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`,
+	},
+	"time":     {"type": "string", "nullable": true, "pattern": timePattern},
+	"duration": {"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`},
+}
