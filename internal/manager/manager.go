@@ -118,9 +118,18 @@ func NewReplica(ctx context.Context, cfg *rest.Config, p Platforms, one Replica)
 	return mgr, nil
 }
 
+// fieldManager is the name that the controllers write by. The policies that keep fields
+// which a client with Hive's types cannot know do not concern a write that names one.
+const fieldManager = "hotspare"
+
+// writer is the manager's client, writing by that name.
+func writer(mgr ctrl.Manager) client.Client {
+	return client.WithFieldOwner(mgr.GetClient(), fieldManager)
+}
+
 // setUp adds every controller. They meet in the API only.
 func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics) error {
-	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
+	c, live, now := writer(mgr), mgr.GetAPIReader(), clock.RealClock{}
 	pools := &clusterpool.Reconciler{
 		Client: c, Live: live, Clock: now, Room: p.Room, Metrics: counts,
 		Installers: slices.Sorted(maps.Keys(p.Executors)),
@@ -180,7 +189,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 func setUpFleet(
 	ctx context.Context, mgr ctrl.Manager, p Platforms, spokes *remote.Connector, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics,
 ) error {
-	c, live, now := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
+	c, live, now := writer(mgr), mgr.GetAPIReader(), clock.RealClock{}
 	started := now.Now()
 	regions := &fleetregion.Reconciler{
 		Client: c, Live: live, Clock: now, Started: started, Events: recorder("fleetregion"), Metrics: counts,
