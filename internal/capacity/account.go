@@ -21,6 +21,9 @@ type account struct {
 	roomiest int
 	// waiting are the units of instances that found no room, oldest first.
 	waiting []int
+	// refused are those of instances that only data planes with room for them have refused,
+	// less those for which one is on its way.
+	refused []int
 	// hungry is set while an instance waits for room, on whichever data plane.
 	hungry bool
 	// pendingUnits is what instances take that have no data plane, whatever they wait for.
@@ -76,7 +79,8 @@ func (a *account) holding(s *seat) stock {
 	if !s.open() {
 		return h
 	}
-	h.max, h.free = s.max, s.free()
+	h.free = s.free()
+	h.max, h.used = s.max, s.max-h.free
 	if h.free >= a.biggest {
 		h.fits = 1
 	}
@@ -156,33 +160,32 @@ func (a *account) settle() {
 		}
 		return oldestFirst(y, x)
 	})
-	rest := a.waiting
-	a.waiting = nil
-	for _, units := range rest {
-		a.expect(units)
-	}
+	a.await()
 }
 
-// expect has so many units wait for the first data plane on its way with room for them.
-func (a *account) expect(units int) {
+// await has those that wait for room wait for what is on its way.
+func (a *account) await() {
+	a.waiting = slices.DeleteFunc(a.waiting, a.expect)
+	a.refused = slices.DeleteFunc(a.refused, a.expect)
+}
+
+// expect has so many units wait for the first data plane on its way with room for them,
+// and reports whether there is one.
+func (a *account) expect(units int) bool {
 	for i := range a.coming {
 		if a.coming[i] >= units {
 			a.coming[i] -= units
-			return
+			return true
 		}
 	}
-	a.waiting = append(a.waiting, units)
+	return false
 }
 
 // arrive adds a data plane that this plan makes.
 func (a *account) arrive() {
 	a.coming = append(a.coming, a.Expected)
 	a.planned++
-	rest := a.waiting
-	a.waiting = nil
-	for _, units := range rest {
-		a.expect(units)
-	}
+	a.await()
 }
 
 // remembers reports whether p is among the failures that count.
@@ -223,6 +226,8 @@ func (a *account) shortage(s stock, newest *seat) (Reason, bool) {
 		return LimitReached, false
 	case s.planes < a.MinPlanes:
 		return BelowMinimum, true
+	case len(a.refused) > 0:
+		return InstancesRefused, true
 	case a.covered(s):
 		return LimitCovered, false
 	case s.fits == 0 && !a.hopeless(newest):
@@ -269,6 +274,8 @@ func (a *account) words(r Reason, s stock) string {
 		return fmt.Sprintf("minDataPlanes is %d, and there would be %d", a.MinPlanes, s.planes)
 	case BiggestDoesNotFit:
 		return fmt.Sprintf("no data plane has room for the biggest size, %s", count(a.biggest, "unit"))
+	case InstancesRefused:
+		return fmt.Sprintf("%s refused by every data plane with room for it", wasWere(len(a.refused)))
 	case BelowSlack:
 		return fmt.Sprintf("%s free, and there should be more than %d", are(s.free), a.Slack)
 	case BiggestFitsNowhere:
@@ -277,6 +284,13 @@ func (a *account) words(r Reason, s stock) string {
 	default:
 		return fmt.Sprintf("%s free, more than the slack of %d, and the biggest size, %s, has room", are(s.free), a.Slack, count(a.biggest, "unit"))
 	}
+}
+
+func wasWere(instances int) string {
+	if instances == 1 {
+		return "1 instance was"
+	}
+	return fmt.Sprintf("%d instances were each", instances)
 }
 
 func are(units int) string {

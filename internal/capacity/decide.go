@@ -61,12 +61,23 @@ type seat struct {
 	// of is nil for a type that the region does not have.
 	of        *account
 	plane     *plane
+	room      *Room
 	max, used int
+	// counted is how many of the used units its agent has counted in what it says remains.
+	counted int
 	// gone is set once this plan removes its data plane.
 	gone bool
 }
 
-func (s *seat) free() int { return s.max - s.used }
+// free is how many units are left: of those that the data plane can have, and of those
+// that its agent reports as remaining, less what was placed since the report.
+func (s *seat) free() int {
+	free := s.max - s.used
+	if s.room.Reported {
+		free = min(free, s.room.Remaining-(s.used-s.counted))
+	}
+	return free
+}
 
 // open reports whether instances of the type can be placed there.
 func (s *seat) open() bool { return s.plane.stage == ready && s.willing() }
@@ -106,7 +117,7 @@ func newDraft(s Snapshot) *draft {
 func (d *draft) furnish(p *plane) {
 	p.seats = make([]seat, len(p.Rooms))
 	for i, r := range p.Rooms {
-		p.seats[i] = seat{of: d.accounts[r.Type], plane: p, max: r.Max}
+		p.seats[i] = seat{of: d.accounts[r.Type], plane: p, room: &p.Rooms[i], max: r.Max}
 		a := p.seats[i].of
 		if a == nil || p.MultiZone != a.MultiZone {
 			continue

@@ -33,11 +33,20 @@ type fleet struct {
 	// agent said of that last. backup is the hub as it was at some time.
 	on, told map[string][]capacity.Instance
 	backup   *capacity.Snapshot
+	// foreign is how many units of its first type each agent reports above what is on its
+	// data plane, or below. picky are the UIDs of instances that every data plane refuses.
+	foreign map[string]int
+	picky   map[string]bool
+	// lost are the bookings, by UID and data plane, of places that were refused since.
+	lost map[string]bool
+	// rounds is how many passes it took to settle.
+	rounds int
 }
 
 func newFleet(t *testing.T, r *rand.Rand) *fleet {
 	t.Helper()
 	f := &fleet{T: t, rand: r, version: map[string]int{}, meagre: r.IntN(4) == 0}
+	f.foreign, f.picky, f.lost = map[string]int{}, map[string]bool{}, map[string]bool{}
 	f.on, f.told = map[string][]capacity.Instance{}, map[string][]capacity.Instance{}
 	f.Now = noon
 	f.Region.Up = capacity.Up{
@@ -146,9 +155,16 @@ func (f *fleet) report(p *capacity.Plane) {
 	if p.Silent || p.Phase != capacity.Ready && p.Phase != capacity.Deprovisioning {
 		return
 	}
-	for _, i := range f.Instances {
-		if i.Plane == p.Name && !slices.ContainsFunc(f.on[p.Name], func(o capacity.Instance) bool { return o.UID == i.UID }) {
-			f.on[p.Name] = append(f.on[p.Name], i)
+	for n := range f.Instances {
+		i := &f.Instances[n]
+		there := slices.ContainsFunc(f.on[p.Name], func(o capacity.Instance) bool { return o.UID == i.UID })
+		r := slices.IndexFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == i.Type })
+		switch {
+		case i.Plane != p.Name || there || i.Deleting:
+		case f.picky[i.UID] || r >= 0 && f.says(p, r) < i.Units:
+			f.refuseBy(i, p, r)
+		default:
+			f.on[p.Name] = append(f.on[p.Name], *i)
 		}
 	}
 	f.told[p.Name] = slices.Clone(f.on[p.Name])
@@ -159,17 +175,48 @@ func (f *fleet) report(p *capacity.Plane) {
 
 // compare is what the data plane's controller makes of the last report.
 func (f *fleet) compare(p *capacity.Plane) {
+	if _, reported := f.told[p.Name]; !reported {
+		return
+	}
 	p.Unlisted = nil
-	used := map[string]int{}
+	known := map[string]int{}
 	for _, o := range f.told[p.Name] {
-		used[o.Type] += o.Units
 		if !slices.ContainsFunc(f.Instances, func(i capacity.Instance) bool { return i.UID == o.UID && i.Plane == p.Name }) {
 			p.Unlisted = append(p.Unlisted, o.Name)
+			continue
 		}
+		known[o.Type] += o.Units
 	}
 	for n := range p.Rooms {
-		p.Rooms[n].Used = used[p.Rooms[n].Type]
+		r := &p.Rooms[n]
+		r.Reported, r.Known, r.Remaining = true, known[r.Type], f.says(p, n)
+		r.Used = r.Max - r.Remaining
 	}
+}
+
+// says is how many units of a type the agent says that it has left.
+func (f *fleet) says(p *capacity.Plane, room int) int {
+	r := p.Rooms[room]
+	left := r.Max
+	for _, o := range f.on[p.Name] {
+		if o.Type == r.Type {
+			left -= o.Units
+		}
+	}
+	if room == 0 {
+		left -= f.foreign[p.Name]
+	}
+	return min(max(left, 0), r.Max)
+}
+
+// free is how many units of a type are left on a data plane, as docs/fleet.md says it.
+func (f *fleet) free(p *capacity.Plane, kind string, placed int) int {
+	r := p.Rooms[slices.IndexFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == kind })]
+	used := f.used(p.Name, kind) + placed
+	if !r.Reported {
+		return r.Max - used
+	}
+	return min(r.Max-used, r.Remaining-(used-min(r.Known, used-placed)))
 }
 
 // lose has the hub lose an instance, as when somebody forces its finalizer off.
@@ -233,6 +280,7 @@ func (f *fleet) giveUp() {
 func (f *fleet) order() {
 	f.serial++
 	t := f.Region.Types[f.rand.IntN(len(f.Region.Types))]
+	f.picky[fmt.Sprint(f.serial)] = f.one(8)
 	i := capacity.Instance{Name: fmt.Sprintf("t/i%d", f.serial), UID: fmt.Sprint(f.serial), Created: f.Now, Type: t.Name, Units: t.Sizes[f.rand.IntN(len(t.Sizes))]}
 	if f.one(12) && len(f.Planes) > 0 {
 		i.Pin = f.Planes[f.rand.IntN(len(f.Planes))].Name
@@ -247,7 +295,9 @@ func (f *fleet) whim() {
 	}
 	p := &f.Planes[f.rand.IntN(len(f.Planes))]
 	f.version[p.Name]++
-	switch f.rand.IntN(6) {
+	switch f.rand.IntN(7) {
+	case 6:
+		f.foreign[p.Name] = f.rand.IntN(5) - 2
 	case 0:
 		p.Silent = !p.Silent
 	case 1:
@@ -278,12 +328,31 @@ func (f *fleet) refuse() {
 		if i.Plane == "" || i.Deleting {
 			continue
 		}
-		i.Refusals = append(i.Refusals, capacity.Refusal{Plane: i.Plane, Until: f.Now.Add(10 * time.Minute)})
-		f.say("%s refuses %s", i.Plane, i.Name)
-		f.on[i.Plane] = slices.DeleteFunc(f.on[i.Plane], func(o capacity.Instance) bool { return o.UID == i.UID })
-		i.Plane = ""
+		p := f.plane(i.Plane)
+		if p == nil {
+			return
+		}
+		f.refuseBy(i, p, slices.IndexFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == i.Type }))
 		return
 	}
+}
+
+// refuseBy has p refuse i, for want of room or not, and says so to the hub.
+func (f *fleet) refuseBy(i *capacity.Instance, p *capacity.Plane, room int) {
+	f.say("%s refuses %s", p.Name, i.Name)
+	f.on[p.Name] = slices.DeleteFunc(f.on[p.Name], func(o capacity.Instance) bool { return o.UID == i.UID })
+	r := capacity.Refusal{Plane: p.Name, Until: f.Now.Add(10 * time.Minute), Vacant: len(f.on[p.Name]) == 0}
+	if room >= 0 {
+		r.Remaining = f.says(p, room)
+	}
+	for _, before := range i.Refusals {
+		if before.Plane == p.Name {
+			r.Remaining, r.Vacant = max(r.Remaining, before.Remaining), r.Vacant || before.Vacant
+		}
+	}
+	f.lost[i.UID+"@"+p.Name] = true
+	i.Refusals = append(slices.DeleteFunc(slices.Clone(i.Refusals), func(b capacity.Refusal) bool { return b.Plane == p.Name }), r)
+	i.Plane = ""
 }
 
 // progress moves one data plane on.
@@ -405,6 +474,7 @@ func (f *fleet) bind(s capacity.Step, p *capacity.Plane, lossy bool) {
 		f.fatalf("%s: it is %s", s, p.Phase)
 	}
 	if !slices.ContainsFunc(p.Bookings, func(b capacity.Booking) bool { return b.UID == i.UID }) {
+		f.lost[i.UID+"@"+p.Name] = false
 		p.Bookings = append(p.Bookings, capacity.Booking{Instance: i.Name, UID: i.UID, Type: s.Type, Units: s.Units})
 		r := slices.IndexFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == s.Type })
 		if r < 0 || f.used(p.Name, s.Type) > p.Rooms[r].Max {
@@ -427,7 +497,7 @@ func (f *fleet) used(name, kind string) int {
 	}
 	for _, b := range f.plane(name).Bookings {
 		alive := slices.ContainsFunc(f.Instances, func(i capacity.Instance) bool { return i.UID == b.UID && i.Plane == "" })
-		if alive && (kind == "" || b.Type == kind) {
+		if alive && !f.lost[b.UID+"@"+name] && (kind == "" || b.Type == kind) {
 			sum += b.Units
 		}
 	}
@@ -441,6 +511,8 @@ func TestHistories(t *testing.T) {
 	}
 	t.Logf("-capacity.seed=%d", s)
 	r := rand.New(rand.NewPCG(s, 1))
+	histories, longest := 0, 0
+	defer func() { t.Logf("%d histories; the longest took %d passes to settle", histories, longest) }()
 	for done := 0; done < *steps && !t.Failed(); {
 		f := newFleet(t, r)
 		for range 80 {
@@ -449,6 +521,7 @@ func TestHistories(t *testing.T) {
 			f.pass(true)
 		}
 		f.converge()
+		histories, longest = histories+1, max(longest, f.rounds)
 	}
 }
 
@@ -500,7 +573,7 @@ func (f *fleet) converge() {
 	f.say("from here on all goes well")
 	removed := map[string]string{}
 	quiet := 0
-	for range 400 {
+	for f.rounds = range 400 {
 		f.Now = f.Now.Add(30 * time.Minute)
 		f.giveUp()
 		for n := range f.Planes {
@@ -620,10 +693,10 @@ func (f *fleet) checkLimits(p capacity.Plan) {
 	counted := map[string]bool{}
 	for _, dp := range f.Planes {
 		for _, r := range dp.Rooms {
-			free[dp.Name+" "+r.Type] = r.Max - f.used(dp.Name, r.Type)
+			free[dp.Name+" "+r.Type] = f.free(&dp, r.Type, 0)
 		}
 		for _, b := range dp.Bookings {
-			if dp.Managed && !dp.Deleting && !dp.Released && dp.Phase != capacity.Failed {
+			if dp.Managed && !dp.Deleting && !dp.Released && dp.Phase != capacity.Failed && !f.lost[b.UID+"@"+dp.Name] {
 				counted[b.UID] = true
 			}
 		}
@@ -639,7 +712,7 @@ func (f *fleet) checkLimits(p capacity.Plan) {
 			continue
 		}
 		if free[s.DataPlane+" "+s.Type] -= s.Units; free[s.DataPlane+" "+s.Type] < 0 {
-			f.fatalf("%s: it is overfilled", s)
+			f.fatalf("%s: it is overfilled by %d: %+v, used %d, %+v", s, -free[s.DataPlane+" "+s.Type], f.plane(s.DataPlane), f.used(s.DataPlane, s.Type), p.Of(capacity.Place))
 		}
 		if f.plane(s.DataPlane).Managed {
 			more[s.Type] += s.Units
@@ -753,7 +826,8 @@ func (f *fleet) checkRest(p capacity.Plan) {
 			}
 			has := dp.Rooms[slices.IndexFunc(dp.Rooms, func(r capacity.Room) bool { return r.Type == t.Name })].Max
 			used := f.used(dp.Name, t.Name) + placed[dp.Name+" "+t.Name]
-			free, most = free+has-used, max(most, has-used)
+			left := f.free(&dp, t.Name, placed[dp.Name+" "+t.Name])
+			free, most = free+left, max(most, left)
 			if !dp.Created.Before(newest) && (dp.Created.After(newest) || dp.Name > last) {
 				newest, last, dwarf = dp.Created, dp.Name, used == 0 && has < biggest
 			}
@@ -820,7 +894,7 @@ func (f *fleet) checkFlapping(p capacity.Plan) {
 		for _, r := range dp.Rooms {
 			gone[r.Type] = true
 			if made[r.Type] && s.Verb == capacity.Remove {
-				f.fatalf("one of %s is made, and %s removed", r.Type, dp.Name)
+				f.fatalf("one of %s is made, and %s removed: %s\n%+v\n%+v", r.Type, dp.Name, p, f.Planes, p.Types)
 			}
 		}
 		after.Planes = slices.DeleteFunc(after.Planes, func(p capacity.Plane) bool { return p.Name == dp.Name })

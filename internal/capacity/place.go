@@ -12,6 +12,11 @@ import (
 func (d *draft) place() {
 	waiting := d.waiting()
 	held := d.bookings(waiting)
+	for _, p := range d.all {
+		for i := range p.seats {
+			p.seats[i].counted = min(p.seats[i].used, p.seats[i].room.Known)
+		}
+	}
 	for _, i := range waiting {
 		if p := held[i.Name]; p != nil {
 			d.finish(i, p)
@@ -43,7 +48,7 @@ func (d *draft) waiting() []*Instance {
 
 // bookings counts what is booked, and tells which data plane each instance has. A booking
 // is over when its instance is gone, or has been told of a data plane, or has an older
-// booking; or when the data plane is lost to it.
+// booking; or when the data plane is lost to it, or has refused it.
 func (d *draft) bookings(waiting []*Instance) map[string]*plane {
 	held := map[string]*plane{}
 	byName := make(map[string]*Instance, len(waiting))
@@ -53,7 +58,7 @@ func (d *draft) bookings(waiting []*Instance) map[string]*plane {
 	for _, p := range d.all {
 		for _, b := range p.Bookings {
 			i := byName[b.Instance]
-			if i == nil || i.UID != b.UID || held[b.Instance] != nil || p.stage == leaving || p.stage == failed {
+			if i == nil || i.UID != b.UID || held[b.Instance] != nil || p.stage == leaving || p.stage == failed || d.rebuffed(p, i) {
 				d.step(Step{Verb: Unbook, DataPlane: p.Name, Instance: b.Instance, Reason: Settled, Message: "the booking is over"})
 				continue
 			}
@@ -121,13 +126,61 @@ func (d *draft) find(i *Instance) {
 // turnedAway notes an instance that waits for room.
 func (a *account) turnedAway(i *Instance, reason Reason) {
 	switch {
-	case i.Pin != "":
+	case i.Pin != "" || i.Hopeless():
 	case reason == NoCapacity:
 		a.waiting = append(a.waiting, i.Units)
 		a.hungry = true
 	case reason == Refused:
 		a.hungry = true
+		if a.Expected == 0 || i.Units <= a.Expected {
+			a.refused = append(a.refused, i.Units)
+		}
 	}
+}
+
+// fewRefusals is after how many refusals no data plane is made for an instance any more.
+const fewRefusals = 3
+
+// Hopeless reports whether a new data plane would most likely refuse the instance, too:
+// one with nothing else on it has, or several have. To make one after the other would
+// never end.
+func (i *Instance) Hopeless() bool {
+	return len(i.Refusals) >= fewRefusals || slices.ContainsFunc(i.Refusals, func(r Refusal) bool { return r.Vacant })
+}
+
+// refuses reports whether the data plane would refuse the instance again: it has, and
+// reports no more room since, nor other versions.
+func (d *draft) refuses(s *seat, i *Instance) bool {
+	r := i.refusal(s.plane.Name)
+	switch {
+	case r == nil:
+		return false
+	case d.Now.Before(r.Until):
+		d.wake(r.Until)
+		return true
+	}
+	return s.room.Reported && s.room.Remaining <= r.Remaining && ReadyVersions(s.plane.Versions) == r.Versions
+}
+
+// rebuffed reports whether p has refused an instance since it was booked: the booking is
+// that of the place that the instance has lost.
+func (d *draft) rebuffed(p *plane, i *Instance) bool {
+	n := slices.IndexFunc(p.Rooms, func(r Room) bool { return r.Type == i.Type })
+	return n >= 0 && d.refuses(&p.seats[n], i)
+}
+
+// ReadyVersions are the versions that are ready, in one text.
+func ReadyVersions(all []Version) string {
+	var names []string
+	for _, v := range all {
+		if v.Ready {
+			names = append(names, v.Strimzi)
+		}
+	}
+	slices.Sort(names)
+	const most = 1024 // as much as the API keeps
+	text := strings.Join(names, ",")
+	return text[:min(len(text), most)]
 }
 
 // choose is the seat that an instance gets; or why it gets none.
@@ -150,20 +203,34 @@ func (d *draft) choose(a *account, i *Instance) (*seat, Reason, string) {
 		if s.free() < i.Units {
 			continue
 		}
-		if r := i.refusal(s.plane.Name); r != nil && d.Now.Before(r.Until) {
-			d.wake(r.Until)
-			refusals = append(refusals, r.Plane)
+		if d.refuses(s, i) {
+			refusals = append(refusals, s.plane.Name)
 			continue
 		}
 		return s, "", ""
 	}
+	if i.Hopeless() {
+		return nil, Refused, fmt.Sprintf("it was refused by %s, and a new data plane would most likely refuse it, too: "+
+			"correct spec.parameters, or delete it and order another; a data plane is asked again when it reports more room or other versions",
+			few(i.refusers()))
+	}
 	if len(refusals) > 0 {
-		return nil, Refused, "it was refused by " + strings.Join(refusals, ", ") + ", which will be asked again, and no other data plane has room"
+		return nil, Refused, fmt.Sprintf("it was refused by %s, and no other data plane has room: each is asked again when it reports more room or other versions",
+			few(refusals))
 	}
 	if most := a.largest(); most > 0 && i.Units > most {
 		return nil, TooBig, fmt.Sprintf("it takes %s, and a data plane of %s has at most %d: order a smaller size", count(i.Units, "unit"), a.Name, most)
 	}
 	return nil, NoCapacity, fmt.Sprintf("no data plane of %s has %s free", a.Name, count(i.Units, "unit"))
+}
+
+// refusers are the data planes that have refused the instance.
+func (i *Instance) refusers() []string {
+	var out []string
+	for _, r := range i.Refusals {
+		out = append(out, r.Plane)
+	}
+	return out
 }
 
 func (i *Instance) refusal(plane string) *Refusal {
@@ -192,7 +259,6 @@ func (d *draft) pinned(a *account, i *Instance) (*seat, Reason, string) {
 		return nil, PinNotThere, fmt.Sprintf("the region has no data plane %q", i.Pin)
 	}
 	n := slices.IndexFunc(p.Rooms, func(r Room) bool { return r.Type == i.Type })
-	r := i.refusal(p.Name)
 	switch {
 	case n < 0:
 		return nil, PinUnsuitable, fmt.Sprintf("data plane %s does not take %s", p.Name, i.Type)
@@ -203,10 +269,9 @@ func (d *draft) pinned(a *account, i *Instance) (*seat, Reason, string) {
 		return nil, PinUnsuitable, fmt.Sprintf("data plane %s takes no instances now: see its conditions, and spec.schedulable", p.Name)
 	case p.Managed && a.Limit != nil && a.committed+i.Units > *a.Limit:
 		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are used in the region", a.committed, count(*a.Limit, "unit"), a.Name)
-	case r != nil && d.Now.Before(r.Until):
-		d.wake(r.Until)
+	case d.refuses(&p.seats[n], i):
 		p.awaited = true
-		return nil, Refused, fmt.Sprintf("it was refused by %s, which will be asked again", p.Name)
+		return nil, Refused, fmt.Sprintf("it was refused by %s, which is asked again when it reports more room or other versions", p.Name)
 	case p.seats[n].free() < i.Units:
 		return nil, NoCapacity, fmt.Sprintf("data plane %s has not %s free", p.Name, count(i.Units, "unit"))
 	}

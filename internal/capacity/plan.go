@@ -43,6 +43,8 @@ const (
 	BelowMinimum      Reason = "BelowMinimum"
 	BiggestDoesNotFit Reason = "BiggestDoesNotFit"
 	BelowSlack        Reason = "BelowSlack"
+	// InstancesRefused: an instance waits that every data plane with room has refused.
+	InstancesRefused Reason = "InstancesRefused"
 
 	Sufficient   Reason = "Sufficient"
 	LimitReached Reason = "LimitReached"

@@ -153,8 +153,11 @@ type Room struct {
 	Type string
 	// Max is how many units it has, or will have as far as is known.
 	Max int
-	// Used is how many units its agent has last reported as used.
-	Used int
+	// Reported is set when its agent has reported the figures below.
+	Reported bool
+	// Used and Remaining are how many units its agent has last reported as used, and as
+	// left. Known is how many of those used are of Instances of the Snapshot.
+	Used, Remaining, Known int
 }
 
 // Booking is a place that was given to an instance.
@@ -186,10 +189,17 @@ type Instance struct {
 	Deleting bool
 }
 
-// Refusal is a data plane that would not have an instance, until a time.
+// Refusal is a data plane that would not have an instance. It is not asked again before
+// Until, nor while it reports what it did then.
 type Refusal struct {
 	Plane string
 	Until time.Time
+	// Remaining is how many units of the type it had left then, without the instance, and
+	// Versions what it could run, as ReadyVersions says.
+	Remaining int
+	Versions  string
+	// Vacant is set when nothing else was on it: a new data plane would refuse it, too.
+	Vacant bool
 }
 
 // stage is what a phase means for capacity.

@@ -131,6 +131,11 @@ func apply(p *capacity.Plane, mark string) {
 		p.Discard = true
 	case "says": // that so many units are used
 		p.Rooms[0].Used = number(value)
+	case "left": // says that so many units remain
+		p.Rooms[0].Reported, p.Rooms[0].Remaining, p.Rooms[0].Known = true, number(value), p.Rooms[0].Used
+		p.Rooms[0].Used = p.Rooms[0].Max - p.Rooms[0].Remaining
+	case "counted": // says that it counts so many units of instances that are known
+		p.Rooms[0].Known = number(value)
 	case "cordoned":
 		p.Cordoned = true
 	case "protected":
@@ -171,16 +176,19 @@ func span(text string) time.Duration {
 }
 
 // orders reads "x:2 y:1@a z:1!a=5m v:1*": an instance of two units that waits, one that is
-// pinned to a, one that a refused for another five minutes, one that is being deleted. The first is the oldest.
+// pinned to a, one that a refused for another five minutes, one that is being deleted. The
+// first is the oldest. "!a=0s,4" was refused when a had four units left; with ",vacant" when
+// it had nothing else on it. There may be several.
 func (w *world) orders(text string) *world {
 	for n, word := range strings.Fields(text) {
 		name, rest, _ := strings.Cut(word, ":")
 		i := capacity.Instance{Name: "t/" + name, UID: name, Type: "std", Created: noon.Add(time.Duration(n-20) * time.Minute)}
 		rest, i.Deleting = strings.CutSuffix(rest, "*")
-		rest, refusal, refused := strings.Cut(rest, "!")
+		rest, refusals, refused := strings.Cut(rest, "!")
 		if refused {
-			plane, left, _ := strings.Cut(refusal, "=")
-			i.Refusals = []capacity.Refusal{{Plane: plane, Until: noon.Add(span(left))}}
+			for refusal := range strings.SplitSeq(refusals, "!") {
+				i.Refusals = append(i.Refusals, readRefusal(refusal))
+			}
 		}
 		rest, i.Pin, _ = strings.Cut(rest, "@")
 		rest, other, _ := strings.Cut(rest, "/")
@@ -191,6 +199,18 @@ func (w *world) orders(text string) *world {
 		w.Instances = append(w.Instances, i)
 	}
 	return w
+}
+
+func readRefusal(text string) capacity.Refusal {
+	plane, what, _ := strings.Cut(text, "=")
+	words := strings.Split(what, ",")
+	r := capacity.Refusal{Plane: plane, Until: noon.Add(span(words[0]))}
+	for _, word := range words[1:] {
+		if r.Vacant = word == "vacant"; !r.Vacant {
+			r.Remaining = number(word)
+		}
+	}
+	return r
 }
 
 func (w *world) up(change func(*capacity.Up)) *world {

@@ -154,6 +154,9 @@ func (s Seen) believe(p *Plan) bool {
 	j, told := facts.Judge(dp, r)
 	if told {
 		st.Capacity, st.Versions = j.Capacity, j.Versions
+		if j.Valid {
+			s.known(st.Capacity, r)
+		}
 		set(st, j.Condition, s.Now)
 	}
 	if told || s.phase() == v1alpha1.PhaseReady {
@@ -164,6 +167,15 @@ func (s Seen) believe(p *Plan) bool {
 		p.again(a.LastHeartbeat.Add(facts.Silence).Sub(s.Now))
 	}
 	return told && j.Valid
+}
+
+// known notes how many units of a believed report are of known instances.
+func (s Seen) known(all map[string]v1alpha1.TypeCapacity, r *v1alpha1.DataPlaneReport) {
+	for name := range r.Capacity {
+		c := all[name]
+		c.KnownUnits = facts.KnownUnits(r, name, s.Instances)
+		all[name] = c
+	}
 }
 
 // contents notes which instances on it have no ServiceInstance, and whether the agent has

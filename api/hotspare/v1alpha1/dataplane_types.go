@@ -230,6 +230,10 @@ type TypeCapacity struct {
 	RemainingUnits int32 `json:"remainingUnits"`
 	// +optional
 	UsedUnits int32 `json:"usedUnits"`
+	// KnownUnits are those of ServiceInstances that the agent counts as used. What is
+	// placed later is taken from RemainingUnits.
+	// +optional
+	KnownUnits int32 `json:"knownUnits"`
 	// ReservedUnits are those of reserved instances. They take nothing from the others.
 	// +optional
 	ReservedUnits int32 `json:"reservedUnits"`

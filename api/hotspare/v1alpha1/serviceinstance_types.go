@@ -118,7 +118,8 @@ type ServiceInstanceStatus struct {
 	// +optional
 	// +listType=atomic
 	Routes []InstanceRoute `json:"routes,omitempty"`
-	// Refusals are data planes that would not have it; none is asked again before its time.
+	// Refusals are data planes that would not have it; none is asked again before what it
+	// reports has changed.
 	// +optional
 	// +listType=map
 	// +listMapKey=dataPlaneName
@@ -135,13 +136,30 @@ type ServiceInstanceStatus struct {
 type Refusal struct {
 	// +kubebuilder:validation:MaxLength=63
 	DataPlaneName string `json:"dataPlaneName"`
-	// Until is when it may be asked again.
+	// Until is when it may be asked again at the earliest. It is asked when, besides, it
+	// reports more remaining units than RemainingUnits, or other Versions.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Until metav1.Time `json:"until"`
 	// Message is what it said.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// RemainingUnits are those of the instance's type that the data plane had, without
+	// this instance, when it refused it.
+	// +optional
+	RemainingUnits int32 `json:"remainingUnits,omitempty"`
+	// Versions are the ready Strimzi versions that it had then, sorted, with commas between.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Versions string `json:"versions,omitempty"`
+	// Generation is that of the instance's specification that was refused. One that was
+	// changed since is asked for again at once.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// Vacant is set when no other instance was on it. A new data plane would refuse the
+	// instance, too, so none is made for it.
+	// +optional
+	Vacant bool `json:"vacant,omitempty"`
 }
 
 // Conditions of a ServiceInstance. The reasons of Placed are those of package capacity.

@@ -106,6 +106,7 @@ func (d *decision) keep(in v1alpha1.AgentInstance, ns *unstructured.Unstructured
 	}
 	objects, err := Render(in, pool, d.Pause, d.StandIn)
 	if err != nil {
+		d.book(in, k) // the hub counts it
 		d.say(in, v1alpha1.AgentFailed, v1alpha1.ReasonInvalidParameters, err.Error())
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
 )
 
 // Contents are what a data plane's agent says is on it, compared with what the hub knows.
@@ -159,4 +160,43 @@ func Occupied(dp *v1alpha1.DataPlane, c Contents, live bool, inquiry time.Time) 
 		return "The agent is asked once more what is on the data plane."
 	}
 	return ""
+}
+
+// uncounted are reasons of instances that a data plane refuses and does not count as used.
+var uncounted = []string{v1alpha1.ReasonNoRoom, v1alpha1.ReasonNoPool}
+
+// KnownUnits are the units of a type that a report counts as used by these instances.
+func KnownUnits(r *v1alpha1.DataPlaneReport, instanceType string, on []*v1alpha1.ServiceInstance) int32 {
+	counted := map[string]bool{}
+	for _, i := range r.Instances {
+		counted[i.UID] = !i.Reserved && i.Phase != v1alpha1.AgentDeleted && !slices.Contains(uncounted, i.Reason)
+	}
+	var sum int32
+	for _, i := range on {
+		if i.Spec.Type == instanceType && counted[string(i.UID)] {
+			sum += i.Status.Units
+		}
+	}
+	return sum
+}
+
+// RefusalOf is what to remember of a data plane whose report says that it refuses i: what
+// it had to offer, by which it is seen whether it is worth another question.
+func RefusalOf(plane string, r *v1alpha1.DataPlaneReport, i *v1alpha1.ServiceInstance) v1alpha1.Refusal {
+	out := v1alpha1.Refusal{
+		DataPlaneName: plane, Generation: i.Generation, Vacant: true,
+		RemainingUnits: r.Capacity[i.Spec.Type].RemainingUnits, Versions: capacity.ReadyVersions(versions(r.Versions)),
+	}
+	for _, e := range r.Instances {
+		switch {
+		case e.Reserved:
+		case e.UID != string(i.UID):
+			out.Vacant = out.Vacant && e.Phase == v1alpha1.AgentDeleted
+		case !slices.Contains(uncounted, e.Reason):
+			out.RemainingUnits += i.Status.Units // its units are taken while it is refused
+		case e.Reason == v1alpha1.ReasonNoPool:
+			out.Vacant = false // another may have nodes for it
+		}
+	}
+	return out
 }

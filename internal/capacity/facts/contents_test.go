@@ -97,3 +97,31 @@ func instances(uids string) []*v1alpha1.ServiceInstance {
 	}
 	return out
 }
+
+func TestUnitsThatAReportCounts(t *testing.T) {
+	r := &v1alpha1.DataPlaneReport{Capacity: map[string]v1alpha1.ReportedCapacity{"std": {MaxUnits: 9, RemainingUnits: 3}}}
+	for _, e := range []struct {
+		uid, reason string
+		phase       v1alpha1.AgentPhase
+	}{{"a", "", v1alpha1.AgentReady}, {"b", "NoRoom", v1alpha1.AgentRejected}, {"c", "Rejected", v1alpha1.AgentRejected}, {"d", "", v1alpha1.AgentDeleted}, {"x", "", v1alpha1.AgentUnlisted}} {
+		r.Instances = append(r.Instances, v1alpha1.InstanceReport{UID: e.uid, Reason: e.reason, Phase: e.phase})
+	}
+	on := instances("a b c d new")
+	if got := facts.KnownUnits(r, "std", on); got != 2 { // a and c
+		t.Errorf("%d units are counted", got)
+	}
+	for uid, want := range map[string]string{"b": "3 false", "c": "4 false"} {
+		i := instances(uid)[0]
+		if got := facts.RefusalOf("p", r, i); fmt.Sprint(got.RemainingUnits, " ", got.Vacant) != want {
+			t.Errorf("%s: %+v", uid, got)
+		}
+	}
+	r.Instances = r.Instances[1:2]
+	if got := facts.RefusalOf("p", r, instances("b")[0]); !got.Vacant {
+		t.Errorf("nothing else is on it: %+v", got)
+	}
+	r.Instances[0].Reason = v1alpha1.ReasonNoPool
+	if got := facts.RefusalOf("p", r, instances("b")[0]); got.Vacant {
+		t.Errorf("another may have nodes for it: %+v", got)
+	}
+}

@@ -234,17 +234,27 @@ func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) 
 	}
 	p.Rooms = make([]capacity.Room, 0, len(dp.Spec.InstanceTypes))
 	for _, name := range dp.Spec.InstanceTypes {
-		p.Rooms = append(p.Rooms, capacity.Room{Type: name, Max: o.units(dp, name, region[name]), Used: int(st.Capacity[name].UsedUnits)})
+		p.Rooms = append(p.Rooms, capacity.Room{
+			Type: name, Max: o.units(dp, name, region[name]),
+			Reported: st.Capacity[name].ReportedAt != nil, Used: int(st.Capacity[name].UsedUnits),
+			Remaining: int(st.Capacity[name].RemainingUnits), Known: int(st.Capacity[name].KnownUnits),
+		})
 	}
 	for _, b := range st.Bookings {
 		p.Bookings = append(p.Bookings, capacity.Booking{
 			Instance: types.NamespacedName{Namespace: b.Namespace, Name: b.Name}.String(), UID: b.UID, Type: b.Type, Units: int(b.Units),
 		})
 	}
-	for _, v := range st.Versions {
-		p.Versions = append(p.Versions, capacity.Version{Strimzi: v.Strimzi, Ready: v.Ready, Kafka: v.Kafka, KafkaIBP: v.KafkaIBP})
-	}
+	p.Versions = versions(st.Versions)
 	return p
+}
+
+func versions(all []v1alpha1.OperatorVersion) []capacity.Version {
+	var out []capacity.Version
+	for _, v := range all {
+		out = append(out, capacity.Version{Strimzi: v.Strimzi, Ready: v.Ready, Kafka: v.Kafka, KafkaIBP: v.KafkaIBP})
+	}
+	return out
 }
 
 // unknown says why nobody knows what is on a data plane; "" when its agent has reported it,
@@ -296,7 +306,12 @@ func (o Objects) instance(i *v1alpha1.ServiceInstance) capacity.Instance {
 		Type: i.Spec.Type, Units: int(i.Status.Units), Plane: i.Status.DataPlaneName, Pin: i.Spec.DataPlaneName, Deleting: i.DeletionTimestamp != nil,
 	}
 	for _, r := range i.Status.Refusals {
-		out.Refusals = append(out.Refusals, capacity.Refusal{Plane: r.DataPlaneName, Until: r.Until.Time})
+		if r.Generation != 0 && r.Generation != i.Generation {
+			continue // something else was refused
+		}
+		out.Refusals = append(out.Refusals, capacity.Refusal{
+			Plane: r.DataPlaneName, Until: r.Until.Time, Remaining: int(r.RemainingUnits), Versions: r.Versions, Vacant: r.Vacant,
+		})
 	}
 	if i.Unreadable != "" {
 		out.Reason, out.Fault = capacity.Unreadable, "it is left alone until it can be read: "+i.Unreadable

@@ -88,7 +88,7 @@ func TestSnapshot(t *testing.T) {
 			Down:  capacity.Down{Mode: capacity.Auto},
 		},
 		Planes: []capacity.Plane{{
-			Name: "a", Created: noon.Add(-time.Hour), Since: noon.Add(-time.Hour), Phase: capacity.Ready, Managed: true, Rooms: []capacity.Room{{Type: "standard", Max: 6}},
+			Name: "a", Created: noon.Add(-time.Hour), Since: noon.Add(-time.Hour), Phase: capacity.Ready, Managed: true, Rooms: []capacity.Room{{Type: "standard", Max: 6, Remaining: 6}},
 		}},
 		Instances: []capacity.Instance{{Name: "team/x", UID: "u-1", Created: noon.Add(-time.Minute), Type: "standard", Units: 2}},
 	}

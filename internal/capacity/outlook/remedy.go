@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/advice"
@@ -100,7 +99,7 @@ func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i capacity.Insta
 	case capacity.UnknownSize:
 		return advice.Do("Delete it, and order another size.", again)
 	case capacity.Refused:
-		return advice.Patience(e.askedAgain(i) + ".")
+		return e.refusedRemedy(i, again)
 	case capacity.NotOffered:
 		return advice.Do(fmt.Sprintf("Add %s to spec.instanceTypes of the region, or order another type.", i.Type), edit)
 	case capacity.UnknownType:
@@ -151,17 +150,32 @@ func (e Evaluation) coming(kind string) []string {
 	return out
 }
 
-// askedAgain says when a data plane that refused an instance is asked again.
-func (e Evaluation) askedAgain(i capacity.Instance) string {
-	var at time.Time
-	plane := ""
-	for _, r := range i.Refusals {
-		if r.Until.After(e.Facts.Now) && (plane == "" || r.Until.Before(at)) {
-			plane, at = r.Plane, r.Until
+// refusedRemedy is about an instance that data planes have refused.
+func (e Evaluation) refusedRemedy(i capacity.Instance, again string) *advice.Remedy {
+	if i.Hopeless() {
+		return advice.Do("Correct its spec.parameters, or delete it and order another.", again)
+	}
+	n := slices.IndexFunc(e.Plan.Types, func(t capacity.TypeReport) bool { return t.Name == i.Type })
+	if n >= 0 && i.Pin == "" {
+		switch t := e.Plan.Types[n]; {
+		case t.Decision.Action == capacity.Create && !t.Decision.DryRun:
+			return advice.Patience("A data plane is being made.")
+		case t.InFlight > 0:
+			return advice.Patience(fmt.Sprintf("%s on the way: %s.", prose.Plural(t.InFlight, "data plane is", "data planes are"), prose.Few(e.coming(i.Type))))
 		}
 	}
-	if plane == "" {
+	return advice.Patience(e.askedAgain(i) + ".")
+}
+
+// askedAgain says when data planes that refused an instance are asked again.
+func (e Evaluation) askedAgain(i capacity.Instance) string {
+	var planes []string
+	for _, r := range i.Refusals {
+		planes = append(planes, r.Plane)
+	}
+	if len(planes) == 0 {
 		return "It is placed with the next look"
 	}
-	return fmt.Sprintf("%s is asked again at %s", plane, at.UTC().Format(time.RFC3339))
+	slices.Sort(planes)
+	return "Ten minutes after they refused, these are asked again when they report more room or other versions: " + prose.Few(planes)
 }

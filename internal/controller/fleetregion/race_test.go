@@ -371,7 +371,7 @@ func TestAHeartbeatWakesNoRegion(t *testing.T) {
 		"a heartbeat": {func(d *v1alpha1.DataPlane) {
 			now := metav1.NewTime(time.Unix(1, 0))
 			d.Status.Agent = &v1alpha1.AgentStatus{LastHeartbeat: &now}
-			d.Status.Capacity["standard"] = v1alpha1.TypeCapacity{MaxNodes: 18, MaxUnits: 6, RemainingUnits: 5, ReportedAt: &now}
+			d.Status.Capacity["standard"] = v1alpha1.TypeCapacity{MaxNodes: 18, MaxUnits: 6, RemainingUnits: 6, ReportedAt: &now}
 		}, false},
 		"other units": {func(d *v1alpha1.DataPlane) {
 			d.Status.Capacity["standard"] = v1alpha1.TypeCapacity{MaxNodes: 18, MaxUnits: 5}
@@ -381,6 +381,9 @@ func TestAHeartbeatWakesNoRegion(t *testing.T) {
 		}, true},
 		"used units": {func(d *v1alpha1.DataPlane) {
 			d.Status.Capacity["standard"] = v1alpha1.TypeCapacity{MaxNodes: 18, MaxUnits: 6, RemainingUnits: 5, UsedUnits: 1}
+		}, true},
+		"fewer remaining units": {func(d *v1alpha1.DataPlane) {
+			d.Status.Capacity["standard"] = v1alpha1.TypeCapacity{MaxNodes: 18, MaxUnits: 6, RemainingUnits: 5}
 		}, true},
 		"an answer": {func(d *v1alpha1.DataPlane) { d.Status.Agent = &v1alpha1.AgentStatus{AnsweredAt: ptr.To(metav1.Now())} }, true},
 		"an instance that nobody knows": {func(d *v1alpha1.DataPlane) {

@@ -123,7 +123,7 @@ func matters(dp *v1alpha1.DataPlane) basis {
 	b.Agent, b.Conditions, b.ObservedGeneration = nil, nil, 0
 	b.Capacity = make(map[string]v1alpha1.TypeCapacity, len(dp.Status.Capacity))
 	for name, c := range dp.Status.Capacity {
-		b.Capacity[name] = v1alpha1.TypeCapacity{MaxNodes: c.MaxNodes, MaxUnits: c.MaxUnits, UsedUnits: c.UsedUnits}
+		b.Capacity[name] = v1alpha1.TypeCapacity{MaxNodes: c.MaxNodes, MaxUnits: c.MaxUnits, UsedUnits: c.UsedUnits, RemainingUnits: c.RemainingUnits, KnownUnits: c.KnownUnits}
 	}
 	return b
 }

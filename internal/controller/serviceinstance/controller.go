@@ -51,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, err)
 	}
 	d := decide(s.instance, s.situation)
-	return fault.Requeue(d.next, r.act(ctx, s.instance, d))
+	return fault.Requeue(0, r.act(ctx, s.instance, d))
 }
 
 // SetupWithManager starts the controller with mgr.

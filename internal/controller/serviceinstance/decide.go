@@ -41,6 +41,8 @@ type plane struct {
 	deaf bool
 	// says is what the agent said last of this placement of the instance; nil without.
 	says *v1alpha1.InstanceReport
+	// refusal is what is to be remembered if it refuses the instance.
+	refusal v1alpha1.Refusal
 }
 
 // state is what matters of a data plane to all its instances. It is comparable.
@@ -64,11 +66,10 @@ type decision struct {
 	// finalizer is hold, drop or nothing. With one of them the status is not written.
 	finalizer string
 	status    v1alpha1.ServiceInstanceStatus
-	// next is when to look again though nothing changed; 0 when only a change matters.
-	next time.Duration
 }
 
-// refusedFor is how long a data plane that would not have an instance is not asked again.
+// refusedFor is how long a data plane that would not have an instance is not asked again
+// at least.
 const refusedFor = 10 * time.Minute
 
 // maxRefusals is how many the API keeps.
@@ -269,25 +270,31 @@ func (d *draft) told(name string, r *v1alpha1.InstanceReport) {
 func (d *draft) refused(p plane) {
 	words := cmp.Or(cut(p.says.Message, maxMessage), cut(p.says.Reason, maxReason), "it does not say why.")
 	st := &d.status
-	st.Refusals = slices.DeleteFunc(st.Refusals, func(r v1alpha1.Refusal) bool { return r.DataPlaneName == p.name || !d.now.Before(r.Until.Time) })
+	r := p.refusal
+	r.DataPlaneName, r.Until, r.Message = p.name, metav1.NewTime(d.now.Add(refusedFor)), words
+	for _, before := range st.Refusals {
+		if before.DataPlaneName == p.name && before.Versions == r.Versions && before.Generation == r.Generation {
+			r.RemainingUnits = max(r.RemainingUnits, before.RemainingUnits) // or it would be asked without end
+			r.Vacant = r.Vacant || before.Vacant
+		}
+	}
+	st.Refusals = slices.DeleteFunc(st.Refusals, func(r v1alpha1.Refusal) bool { return r.DataPlaneName == p.name })
 	if len(st.Refusals) >= maxRefusals {
 		slices.SortStableFunc(st.Refusals, func(a, b v1alpha1.Refusal) int { return b.Until.Compare(a.Until.Time) })
 		st.Refusals = st.Refusals[:maxRefusals-1]
 	}
-	st.Refusals = append(st.Refusals, v1alpha1.Refusal{DataPlaneName: p.name, Until: metav1.NewTime(d.now.Add(refusedFor)), Message: words})
+	st.Refusals = append(st.Refusals, r)
 	st.DataPlaneName, st.Phase = "", v1alpha1.InstancePending
 	d.set(v1alpha1.InstancePlaced, metav1.ConditionFalse, string(capacity.Refused), fmt.Sprintf("Data plane %s would not have it: %s", p.name, words))
 	d.ready(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
 }
 
-// prune drops refusals that are over, and says when the next is: nobody else will.
+// prune drops the refusals of an instance that can be used, and those of another
+// specification.
 func (d *draft) prune() {
-	d.status.Refusals = slices.DeleteFunc(d.status.Refusals, func(r v1alpha1.Refusal) bool { return !d.now.Before(r.Until.Time) })
-	for _, r := range d.status.Refusals {
-		if left := r.Until.Sub(d.now); d.next == 0 || left < d.next {
-			d.next = left
-		}
-	}
+	d.status.Refusals = slices.DeleteFunc(d.status.Refusals, func(r v1alpha1.Refusal) bool {
+		return d.status.Phase == v1alpha1.InstanceReady || r.Generation != 0 && r.Generation != d.i.Generation
+	})
 }
 
 func (d *draft) ready(status metav1.ConditionStatus, reason, words string) {

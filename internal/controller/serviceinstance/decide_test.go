@@ -164,23 +164,39 @@ func refusal(plane string, until time.Duration) v1alpha1.Refusal {
 
 func TestARefusalIsRemembered(t *testing.T) {
 	i := newInstance(on("p", v1alpha1.InstanceProvisioning))
-	i.Status.Refusals = []v1alpha1.Refusal{refusal("p", -time.Minute), refusal("over", 0), refusal("q", time.Minute)}
-	d := decide(i, situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentRejected, "It takes 2 units, and 1 is left.")}})
-	if got := words(d); got != "Pending Ready=False/NotPlaced Placed=False/Refused not q not p" || d.next != time.Minute {
-		t.Errorf("got %q, next in %s", got, d.next)
-	}
-	last := d.status.Refusals[1]
-	if !last.Until.Time.Equal(noon.Add(10*time.Minute)) || last.Message != "It takes 2 units, and 1 is left." {
-		t.Errorf("it is %+v", last)
+	before := refusal("p", -time.Minute)
+	before.RemainingUnits, before.Versions = 4, "s1"
+	i.Status.Refusals = []v1alpha1.Refusal{before, refusal("over", 0), refusal("q", time.Minute)}
+	for name, tt := range map[string]struct {
+		now  v1alpha1.Refusal
+		want int32
+	}{
+		"with what it had left":            {v1alpha1.Refusal{RemainingUnits: 5, Versions: "s1"}, 5},
+		"… or had when it refused before":  {v1alpha1.Refusal{RemainingUnits: 3, Versions: "s1"}, 4},
+		"… unless it has another operator": {v1alpha1.Refusal{RemainingUnits: 3, Versions: "s2"}, 3},
+	} {
+		p := says(v1alpha1.AgentRejected, "It takes 2 units, and 1 is left.")
+		p.refusal = tt.now
+		d := decide(i, situation{now: noon, region: true, planes: []plane{p}})
+		if got := words(d); got != "Pending Ready=False/NotPlaced Placed=False/Refused not over not q not p" {
+			t.Errorf("%s: got %q", name, got)
+		}
+		last := d.status.Refusals[2]
+		if !last.Until.Time.Equal(noon.Add(10*time.Minute)) || last.Message != "It takes 2 units, and 1 is left." || last.RemainingUnits != tt.want {
+			t.Errorf("%s: it is %+v", name, last)
+		}
 	}
 }
 
-func TestRefusalsAreDroppedWhenTheirTimeHasCome(t *testing.T) {
-	i := newInstance()
-	i.Status.Refusals = []v1alpha1.Refusal{refusal("p", 0), refusal("q", time.Second), refusal("r", time.Minute)}
-	d := decide(i, situation{now: noon, region: true})
-	if got := words(d); got != " not q not r" || d.next != time.Second {
-		t.Errorf("got %q, next in %s", got, d.next)
+func TestRefusalsAreDroppedWhenTheyDoNotMatterAnyMore(t *testing.T) {
+	i := newInstance(on("p", v1alpha1.InstanceProvisioning))
+	i.Status.Refusals = []v1alpha1.Refusal{refusal("q", 0), refusal("r", -time.Hour)}
+	i.Status.Refusals[0].Generation = i.Generation - 1
+	if got := words(decide(i, situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentProvisioning)}})); !strings.HasSuffix(got, "on p not r") {
+		t.Errorf("of another specification: %q", got)
+	}
+	if got := words(decide(i, situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentReady)}})); !strings.HasSuffix(got, "on p") {
+		t.Errorf("of one that can be used: %q", got)
 	}
 }
 

@@ -157,7 +157,7 @@ func (r *Reconciler) ask(ctx context.Context, p *plane, dp *v1alpha1.DataPlane, 
 	p.deaf = deaf(report)
 	for n := range report.Instances {
 		if e := &report.Instances[n]; !e.Reserved && e.UID == string(i.UID) && e.PlacementID == i.PlacementID() {
-			p.says = e
+			p.says, p.refusal = e, facts.RefusalOf(dp.Name, report, i)
 			return nil
 		}
 	}
