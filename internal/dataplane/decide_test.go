@@ -86,7 +86,70 @@ func registered(s *dataplane.Seen) {
 }
 
 func cold(s *dataplane.Seen) {
-	s.Region.Spec.ClusterSource = v1alpha1.ClusterSource{Deployment: &v1alpha1.DeploymentSource{Template: runtime.RawExtension{Raw: []byte(`{"baseDomain":"d","platform":{"aws":{}}}`)}}}
+	s.Region.Spec.ClusterSource = v1alpha1.ClusterSource{Deployment: &v1alpha1.DeploymentSource{Template: v1alpha1.DeploymentTemplate{BaseDomain: "d", Platform: runtime.RawExtension{Raw: []byte(`{"aws":{}}`)}}}}
+}
+
+func template(change func(*v1alpha1.DeploymentTemplate)) edit {
+	return func(s *dataplane.Seen) { change(&s.Region.Spec.ClusterSource.Deployment.Template) }
+}
+
+// Whoever may write FleetRegions has clusters made with the rights of the manager: nothing
+// but what is listed reaches them.
+func TestWhatATemplateSets(t *testing.T) {
+	raw := &runtime.RawExtension{Raw: []byte(`{"name":"x"}`)}
+	for name, change := range map[string]func(*v1alpha1.DeploymentTemplate){
+		"installed":         func(t *v1alpha1.DeploymentTemplate) { t.Installed = true },
+		"clusterName":       func(t *v1alpha1.DeploymentTemplate) { t.ClusterName = "other" },
+		"clusterMetadata":   func(t *v1alpha1.DeploymentTemplate) { t.ClusterMetadata = raw },
+		"clusterPoolRef":    func(t *v1alpha1.DeploymentTemplate) { t.ClusterPoolRef = raw },
+		"clusterInstallRef": func(t *v1alpha1.DeploymentTemplate) { t.ClusterInstallRef = raw },
+		"powerState":        func(t *v1alpha1.DeploymentTemplate) { t.PowerState = "Hibernating" },
+		"hibernateAfter":    func(t *v1alpha1.DeploymentTemplate) { t.HibernateAfter = "1h" },
+		"preserveOnDelete":  func(t *v1alpha1.DeploymentTemplate) { t.PreserveOnDelete = true },
+		"releaseImage": func(t *v1alpha1.DeploymentTemplate) {
+			t.Provisioning = &v1alpha1.TemplateProvisioning{ReleaseImage: "x"}
+		},
+		"installerImage": func(t *v1alpha1.DeploymentTemplate) {
+			t.Provisioning = &v1alpha1.TemplateProvisioning{InstallerImageOverride: "x"}
+		},
+		"installerEnv": func(t *v1alpha1.DeploymentTemplate) {
+			t.Provisioning = &v1alpha1.TemplateProvisioning{InstallerEnv: []runtime.RawExtension{*raw}}
+		},
+		"customizationRef": func(t *v1alpha1.DeploymentTemplate) {
+			t.Provisioning = &v1alpha1.TemplateProvisioning{CustomizationRef: raw}
+		},
+	} {
+		p := dataplane.Decide(seen(cold, template(change)))
+		for _, st := range p.Steps {
+			if st.Cluster != nil {
+				t.Errorf("%s: a cluster is made: %+v", name, st.Cluster.Spec)
+			}
+		}
+		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.DataPlaneReady); c == nil || !strings.Contains(c.Message, "sets fields that it must not") {
+			t.Errorf("%s: it says %+v", name, c)
+		}
+	}
+	s := seen(cold, template(func(t *v1alpha1.DeploymentTemplate) {
+		t.PullSecretRef, t.InstallAttemptsLimit = &v1alpha1.NameReference{Name: "pull"}, ptr.To[int32](2)
+		t.Provisioning = &v1alpha1.TemplateProvisioning{ImageSetRef: &v1alpha1.NameReference{Name: "image"}, InstallConfigSecretRef: &v1alpha1.NameReference{Name: "config"}}
+	}))
+	for _, st := range dataplane.Decide(s).Steps {
+		if st.Cluster == nil {
+			continue
+		}
+		want := hivev1.ClusterDeploymentSpec{
+			ClusterName: "p", BaseDomain: "d", Platform: hivev1.Platform{AWS: &runtime.RawExtension{Raw: []byte(`{}`)}},
+			PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}, InstallAttemptsLimit: ptr.To[int32](2),
+			Provisioning: &hivev1.Provisioning{
+				ImageSetRef: &hivev1.ClusterImageSetReference{Name: "image"}, InstallConfigSecretRef: &corev1.LocalObjectReference{Name: "config"},
+			},
+		}
+		if diff := cmp.Diff(want, st.Cluster.Spec); diff != "" {
+			t.Error(diff)
+		}
+		return
+	}
+	t.Error("no cluster is made")
 }
 
 var mine = map[string]string{v1alpha1.AnnotationDataPlane: "u"}
@@ -242,6 +305,7 @@ func TestAPhaseAPass(t *testing.T) {
 		"a new one is held, named, and claimed for":            {edits(unfinished), "hold, name claim p, create claim p from pool a | Provisioning Provisioning"},
 		"after a failure the next pool is tried":               {edits(func(s *dataplane.Seen) { s.Failures = 3 }), "name claim p, create claim p from pool b | Provisioning Provisioning"},
 		"a cold install":                                       {edits(cold), "name cluster p, create cluster p | Provisioning Provisioning"},
+		"a cold install of what is there already":              {edits(cold, template(func(t *v1alpha1.DeploymentTemplate) { t.Installed = true }), later(time.Hour)), " | Failed NoSource"},
 		"named, and killed before the claim":                   {edits(claimed, noClaim), "create claim p from pool a | Provisioning Provisioning"},
 		"claimed, and killed before it was said":               {edits(claimed), " | Provisioning Provisioning"},
 		"the name is another's":                                {edits(claimed, foreign), " | Failed NameTaken"},

@@ -113,8 +113,17 @@ func (s Seen) template(d *v1alpha1.DeploymentSource) (*hivev1.ClusterDeployment,
 	if d.MultiZone != s.Plane.Spec.MultiZone {
 		return nil, no("spec.clusterSource.deployment of FleetRegion %s has multiZone %t", s.Region.Name, d.MultiZone)
 	}
+	allowed, all := d.Template.Allowed()
+	if !all {
+		return nil, no("spec.clusterSource.deployment.template of FleetRegion %s sets fields that it must not, such as installed, clusterMetadata, "+
+			"clusterPoolRef or an installer image: take them out", s.Region.Name)
+	}
 	cd := &hivev1.ClusterDeployment{}
-	if err := json.Unmarshal(d.Template.Raw, &cd.Spec); err != nil {
+	raw, err := json.Marshal(allowed)
+	if err == nil {
+		err = json.Unmarshal(raw, &cd.Spec)
+	}
+	if err != nil {
 		return nil, no("spec.clusterSource.deployment.template of FleetRegion %s is no spec of a ClusterDeployment", s.Region.Name)
 	}
 	cd.Spec.ClusterName = s.Plane.Name

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -154,13 +155,128 @@ type PoolReference struct {
 
 // DeploymentSource is a cold install.
 type DeploymentSource struct {
-	// Template is the spec of the ClusterDeployment that is made, without clusterName.
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Template runtime.RawExtension `json:"template"`
+	// Template is what the spec of each ClusterDeployment that is made has of these fields.
+	Template DeploymentTemplate `json:"template"`
 	// MultiZone says whether its clusters span several availability zones.
 	// +optional
 	// +kubebuilder:default=false
 	MultiZone bool `json:"multiZone"`
+}
+
+// DeploymentTemplate is the part of a ClusterDeployment's spec that a region may set. The
+// fields that say what exists already, whose a cluster is, or what runs with the cloud's
+// credentials are refused: the clusters are made with hotspare's own rights.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterName)",message="clusterName is the name of the data plane: leave it out",fieldPath=".clusterName"
+// +kubebuilder:validation:XValidation:rule="!has(self.installed) || !self.installed",message="installed cannot be set here: each data plane gets a cluster that is installed for it. For a cluster that you have already, make a Registered DataPlane",fieldPath=".installed"
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterMetadata)",message="clusterMetadata cannot be set here: it names a cluster that exists already. For such a cluster make a Registered DataPlane",fieldPath=".clusterMetadata"
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterPoolRef)",message="clusterPoolRef cannot be set here: to take clusters out of a pool, use spec.clusterSource.claim",fieldPath=".clusterPoolRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterInstallRef)",message="clusterInstallRef cannot be set here: one object cannot install the clusters of several data planes. Use provisioning",fieldPath=".clusterInstallRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.powerState) && !has(self.hibernateAfter)",message="powerState and hibernateAfter cannot be set here: data planes run all the time"
+// +kubebuilder:validation:XValidation:rule="!has(self.preserveOnDelete) || !self.preserveOnDelete",message="preserveOnDelete cannot be set here: set spec.deletionPolicy of the DataPlane to Orphan to keep its cluster",fieldPath=".preserveOnDelete"
+type DeploymentTemplate struct {
+	// BaseDomain is the DNS domain of the clusters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	BaseDomain string `json:"baseDomain,omitempty"`
+	// Platform is where the clusters are.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Platform runtime.RawExtension `json:"platform,omitempty"`
+	// PullSecretRef names a Secret with key .dockerconfigjson.
+	// +optional
+	PullSecretRef *NameReference `json:"pullSecretRef,omitempty"`
+	// Provisioning says how to install the clusters.
+	// +optional
+	Provisioning *TemplateProvisioning `json:"provisioning,omitempty"`
+	// InstallAttemptsLimit is how often an install is tried. Absent: until the data plane has failed.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	InstallAttemptsLimit *int32 `json:"installAttemptsLimit,omitempty"`
+
+	// The rest is refused. It is named here so that it is refused, and not left out unseen.
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ClusterName string `json:"clusterName,omitempty"`
+	// +optional
+	Installed bool `json:"installed,omitempty"`
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ClusterMetadata *runtime.RawExtension `json:"clusterMetadata,omitempty"`
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ClusterPoolRef *runtime.RawExtension `json:"clusterPoolRef,omitempty"`
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ClusterInstallRef *runtime.RawExtension `json:"clusterInstallRef,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	PowerState string `json:"powerState,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	HibernateAfter string `json:"hibernateAfter,omitempty"`
+	// +optional
+	PreserveOnDelete bool `json:"preserveOnDelete,omitempty"`
+}
+
+// TemplateProvisioning is the part of spec.provisioning of a ClusterDeployment that a
+// region may set. Which code runs in the installer's pods, with the cloud's credentials,
+// an admin says in the ClusterImageSet.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.releaseImage) && !has(self.installerImageOverride) && !has(self.installerEnv)",message="releaseImage, installerImageOverride and installerEnv cannot be set here, since they choose what runs with the cloud's credentials: name a ClusterImageSet in imageSetRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.customizationRef)",message="customizationRef cannot be set here: only one cluster at a time can use a customization, so use a ClusterPool with an inventory",fieldPath=".customizationRef"
+type TemplateProvisioning struct {
+	// InstallConfigSecretRef names a Secret with key install-config.yaml.
+	// +optional
+	InstallConfigSecretRef *NameReference `json:"installConfigSecretRef,omitempty"`
+	// ImageSetRef names the ClusterImageSet to install.
+	// +optional
+	ImageSetRef *NameReference `json:"imageSetRef,omitempty"`
+	// ManifestsConfigMapRef names a ConfigMap with manifests to add.
+	// +optional
+	ManifestsConfigMapRef *NameReference `json:"manifestsConfigMapRef,omitempty"`
+	// ManifestsSecretRef names a Secret with manifests to add.
+	// +optional
+	ManifestsSecretRef *NameReference `json:"manifestsSecretRef,omitempty"`
+	// SSHPrivateKeySecretRef names a Secret with key ssh-privatekey.
+	// +optional
+	SSHPrivateKeySecretRef *NameReference `json:"sshPrivateKeySecretRef,omitempty"`
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	SSHKnownHosts []string `json:"sshKnownHosts,omitempty"`
+
+	// The rest is refused.
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	ReleaseImage string `json:"releaseImage,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	InstallerImageOverride string `json:"installerImageOverride,omitempty"`
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +listType=atomic
+	InstallerEnv []runtime.RawExtension `json:"installerEnv,omitempty"`
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	CustomizationRef *runtime.RawExtension `json:"customizationRef,omitempty"`
+}
+
+// Allowed returns the template without the fields that are refused, and whether it had
+// none of them. One that was stored by an earlier version may have some.
+func (t DeploymentTemplate) Allowed() (DeploymentTemplate, bool) {
+	out := DeploymentTemplate{
+		BaseDomain: t.BaseDomain, Platform: t.Platform, PullSecretRef: t.PullSecretRef, InstallAttemptsLimit: t.InstallAttemptsLimit,
+	}
+	if p := t.Provisioning; p != nil {
+		out.Provisioning = &TemplateProvisioning{
+			InstallConfigSecretRef: p.InstallConfigSecretRef, ImageSetRef: p.ImageSetRef, ManifestsConfigMapRef: p.ManifestsConfigMapRef,
+			ManifestsSecretRef: p.ManifestsSecretRef, SSHPrivateKeySecretRef: p.SSHPrivateKeySecretRef, SSHKnownHosts: p.SSHKnownHosts,
+		}
+	}
+	return out, equality.Semantic.DeepEqual(t, out)
 }
 
 // DefaultNodePool are the nodes that are for no type.

@@ -36,6 +36,10 @@ func kindOf(ref *hivev1.ClusterInstallReference) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: ref.Group, Version: ref.Version, Kind: ref.Kind}
 }
 
+// group is that of Hive's installers. Objects of other groups are not read: whoever may
+// write a ClusterDeployment would have hotspare take what it is told from any object.
+const group = "extensions.hive.openshift.io"
+
 // install is the part of a ClusterInstall that the contract is about.
 type install struct {
 	Spec struct {
@@ -51,6 +55,11 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 	ref := cd.Spec.ClusterInstallRef
 	f := provision.Foreign{Kind: ref.Kind, Name: ref.Name, Installed: cd.Spec.Installed}
 	if f.Installed {
+		return f, nil, nil
+	}
+	if ref.Group != group {
+		f.Missing = fmt.Sprintf("spec.clusterInstallRef names kind %s of group %q: hotspare reads kinds of group %s only, such as AgentClusterInstall: name one of those.",
+			ref.Kind, ref.Group, group)
 		return f, nil, nil
 	}
 	obj := &unstructured.Unstructured{}
