@@ -82,7 +82,7 @@ func forgedProvision(cd *hivev1.ClusterDeployment, infraID string) *hivev1.Clust
 		},
 		Spec: hivev1.ClusterProvisionSpec{
 			ClusterDeploymentRef: corev1.LocalObjectReference{Name: cd.Name},
-			Stage:                hivev1.StageFailed, InfraID: &infraID, MetadataJSON: &metadata,
+			Stage:                hivev1.StageFailed, InfraID: &infraID, MetadataJSON: &hivev1.MetadataJSON{Raw: []byte(metadata)},
 		},
 	}
 }
