@@ -33,7 +33,7 @@ const (
 func (h *history) converge() {
 	h.say("from here on all goes well, within the limits")
 	h.restWhileSomeCannotBegin()
-	clear(h.impossible)
+	h.correct()
 	for _, r := range h.replicas {
 		if r != h.replicas[h.leader] {
 			h.scheduler.Kill(r.process)
@@ -65,6 +65,21 @@ func (h *history) unlimit(p *hivev1.ClusterPool) {
 			p.Spec.MaxConcurrent = new(int32(1))
 		}
 	})
+}
+
+// correct makes installs possible again: either those that cannot begin can, or the pools
+// are told to install something else.
+func (h *history) correct() {
+	if !h.mood.hard || h.rand.IntN(2) == 0 {
+		clear(h.impossible)
+		return
+	}
+	const good = "v3"
+	h.make(&hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: good}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "x:" + good}})
+	for _, o := range h.store.All(&hivev1.ClusterPool{}) {
+		p := o.(*hivev1.ClusterPool).DeepCopy()
+		h.edit("user", p, "install "+good, func() { p.Spec.ImageSetRef.Name = good })
+	}
 }
 
 // restWhileSomeCannotBegin: installs that cannot begin are no reason not to come to rest,
