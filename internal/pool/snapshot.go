@@ -60,6 +60,8 @@ type Member struct {
 	Deleting, Marked bool
 	// Installed is set when the install is done; GaveUp when it will never be; Failing while its last attempt failed.
 	Installed, GaveUp, Failing bool
+	// Begun is set once it is known whether its install can begin: somebody has taken it up.
+	Begun bool
 	// RequirementsUnmet says what its install misses, so that it cannot begin; empty when nothing.
 	RequirementsUnmet string
 	// DeletionError says why its deletion does not get on; empty when it does.

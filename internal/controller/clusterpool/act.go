@@ -64,10 +64,11 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	if err != nil {
 		return next, errors.Join(append(errs, err)...)
 	}
-	next = soonest(next, later)
+	deletes, rest := deletions(p)
+	next = soonest(soonest(next, later), rest)
 	errs = append(errs,
 		r.create(ctx, s, append(s.without(s.snapshot.Pending), names...)),
-		each(p.Of(pool.Delete), func(st pool.Step) error { return r.destroy(ctx, s, st) }))
+		each(deletes, func(st pool.Step) error { return r.destroy(ctx, s, st) }))
 	if len(s.missing) > 0 {
 		next = soonest(next, verdictAge)
 	}

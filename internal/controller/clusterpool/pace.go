@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"hotspare.io/hotspare/internal/pool"
+	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 const (
@@ -17,7 +18,38 @@ const (
 	// demand is for how long a pool counts as in demand after it served a claim. The
 	// API keeps that time in seconds: less than one would be none.
 	demand = 2 * time.Second
+	// backlog is how many clusters of a pool may wait for the controllers that install them.
+	// Those take up the clusters of all pools in one line: were it longer, a pool of any size
+	// would hold up the others.
+	backlog = 32
+	// takeUp is how long a cluster counts among these: one that is not taken up by then does
+	// not wait in a line.
+	takeUp = time.Minute
 )
+
+// deletions are the deletions of this pass, and when the next pass goes on with the others.
+// They, too, are worked off in one line with those of other pools.
+func deletions(p pool.Plan) (now []pool.Step, later time.Duration) {
+	all := p.Of(pool.Delete)
+	if len(all) <= batch {
+		return all, 0
+	}
+	return all[:batch], refill
+}
+
+// backlogLeft is how many more clusters may be made before those that were made are taken
+// up; of fake ones, before they are installed, since nothing but the controllers' line takes time.
+func (s *seen) backlogLeft(now time.Time) int {
+	left, fake := backlog-len(s.snapshot.Pending), facts.Fake(s.pool)
+	for i := range s.snapshot.Members {
+		m := &s.snapshot.Members[i]
+		waits := !m.Installed && !m.Deleting && !m.GaveUp && (!m.Begun || fake && m.RequirementsUnmet == "" && !m.Failing)
+		if waits && now.Sub(m.Created) < takeUp {
+			left--
+		}
+	}
+	return max(0, left)
+}
 
 // pace is how many clusters a pass creates at most, and when the next pass begins
 // if the plan has more. What makes a cluster costs the API server several times
@@ -34,9 +66,11 @@ func (s *seen) pace(p pool.Plan, now time.Time) (most int, later time.Duration) 
 			return 0, refill
 		}
 		return 1, refill
-	default:
-		return batch, soon
 	}
+	if left := s.backlogLeft(now); left < batch {
+		return left, refill
+	}
+	return batch, soon
 }
 
 func (s *seen) inDemand(now time.Time) bool {

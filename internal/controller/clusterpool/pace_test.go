@@ -11,6 +11,57 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
+// One pool must not hold up the others: what is made waits in one line for those who install it.
+func TestAPoolOfAnySizeMakesNoMoreThanIsTakenUp(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	fakes := map[string]string{hivev1.AnnotationFake: "true"}
+	waits := func(m *pool.Member) {}
+	for name, tc := range map[string]struct {
+		n, pending  int
+		of          func(*pool.Member)
+		annotations map[string]string
+		most        int
+		later       time.Duration
+	}{
+		"few wait":                                   {n: 10, of: waits, most: batch, later: soon},
+		"many wait":                                  {n: backlog - 3, of: waits, most: 3, later: refill},
+		"too many wait":                              {n: backlog + 10, of: waits, most: 0, later: refill},
+		"names wait, too":                            {pending: backlog, most: 0, later: refill},
+		"those whose install has begun do not":       {n: 500, of: func(m *pool.Member) { m.Begun = true }, most: batch, later: soon},
+		"but fake ones are installed at once":        {n: 500, of: func(m *pool.Member) { m.Begun = true }, annotations: fakes, most: 0, later: refill},
+		"installed ones do not":                      {n: 500, of: func(m *pool.Member) { m.Begun, m.Installed = true, true }, annotations: fakes, most: batch, later: soon},
+		"nor does what is not taken up for a minute": {n: 500, of: func(m *pool.Member) { m.Created = now.Add(-takeUp) }, annotations: fakes, most: batch, later: soon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &seen{pool: &hivev1.ClusterPool{Spec: hivev1.ClusterPoolSpec{Annotations: tc.annotations}}, clusters: map[string]*hivev1.ClusterDeployment{}}
+			s.snapshot.Settings.Size = 1_000_000_000
+			s.snapshot.Pending = make([]string, tc.pending)
+			for range tc.n {
+				m := pool.Member{Created: now}
+				tc.of(&m)
+				s.snapshot.Members = append(s.snapshot.Members, m)
+			}
+			if most, later := s.pace(pool.Plan{}, now); most != tc.most || later != tc.later {
+				t.Errorf("%d, then after %v; want %d and %v", most, later, tc.most, tc.later)
+			}
+		})
+	}
+}
+
+func TestAPassDeletesABatch(t *testing.T) {
+	var p pool.Plan
+	for range batch {
+		p.Steps = append(p.Steps, pool.Step{Verb: pool.Delete})
+	}
+	if now, later := deletions(p); len(now) != batch || later != 0 {
+		t.Errorf("of %d it deletes %d and looks again in %v", batch, len(now), later)
+	}
+	p.Steps = append(p.Steps, pool.Step{Verb: pool.Delete})
+	if now, later := deletions(p); len(now) != batch || later != refill {
+		t.Errorf("of %d it deletes %d and looks again in %v", batch+1, len(now), later)
+	}
+}
+
 func TestPace(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	tests := map[string]struct {
@@ -36,7 +87,7 @@ func TestPace(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := &seen{clusters: map[string]*hivev1.ClusterDeployment{"idle": {}}}
+			s := &seen{pool: &hivev1.ClusterPool{}, clusters: map[string]*hivev1.ClusterDeployment{"idle": {}}}
 			s.snapshot.Settings.Size = tc.size
 			s.snapshot.Pending = make([]string, tc.pending)
 			if tc.served > 0 {

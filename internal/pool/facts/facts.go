@@ -155,6 +155,7 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		Failing:   !cd.Spec.Installed && condition.True(cd.Status.Conditions, hivev1.ClusterProvisionFailed),
 		Wanted:    pool.Power(cd.Spec.PowerState),
 
+		Begun:             begun(cd),
 		RequirementsUnmet: requirementsUnmet(cd),
 		DeletionError:     deletionError(cd),
 
@@ -169,6 +170,12 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 	}
 	power(&m, cd, now)
 	return m
+}
+
+// begun reports whether the controllers that install a cluster have taken it up.
+func begun(cd *hivev1.ClusterDeployment) bool {
+	c := condition.Find(cd.Status.Conditions, hivev1.ClusterRequirementsMet)
+	return cd.Spec.Installed || c != nil && c.Status != corev1.ConditionUnknown
 }
 
 // requirementsUnmet says what the install of a cluster misses, so that it cannot begin;
