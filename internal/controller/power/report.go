@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -20,38 +19,21 @@ import (
 func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Decision) (time.Duration, error) {
 	before, now := cd.DeepCopy(), r.Clock.Now()
 	write(cd, d, now)
-	next := d.Next
-	if late := mirror(before, cd, now); late > 0 && (next == 0 || late < next) {
-		next = late
-	}
+	mirrorClaim(cd)
 	if _, err := patch.Status(ctx, r.Client, before, cd); err != nil {
-		return next, fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
+		return d.Next, fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
 	}
 	r.announce(before, cd)
 	r.drifted(cd, d)
 	r.Metrics.PowerTold(before, cd)
-	return next, r.label(ctx, cd, d.Version)
+	return d.Next, r.label(ctx, cd, d.Version)
 }
 
-// mirrorDelay is how long the mirror of a claim's time may lag: in a burst of
-// claims, a write that nobody waits for would hold up those that somebody does.
-const mirrorDelay = 10 * time.Second
-
-// mirror copies the time at which the cluster was claimed into its status (seed
-// 000): with the next write, or else when mirrorDelay has passed. It returns how
-// long that is.
-func mirror(before, cd *hivev1.ClusterDeployment, now time.Time) time.Duration {
-	pool := cd.Spec.ClusterPoolRef
-	if pool == nil || pool.ClaimedTimestamp.Equal(cd.Status.ClaimedTimestamp) {
-		return 0
+// mirrorClaim copies the time at which the cluster was claimed into its status (HIVE-1576).
+func mirrorClaim(cd *hivev1.ClusterDeployment) {
+	if pool := cd.Spec.ClusterPoolRef; pool != nil {
+		cd.Status.ClaimedTimestamp = pool.ClaimedTimestamp
 	}
-	if pool.ClaimedTimestamp != nil && equality.Semantic.DeepEqual(before.Status, cd.Status) {
-		if left := pool.ClaimedTimestamp.Add(mirrorDelay).Sub(now); left > 0 {
-			return left
-		}
-	}
-	cd.Status.ClaimedTimestamp = pool.ClaimedTimestamp
-	return 0
 }
 
 func write(cd *hivev1.ClusterDeployment, d power.Decision, now time.Time) {
