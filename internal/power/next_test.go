@@ -277,6 +277,25 @@ func agree(t *testing.T, d Decision) {
 	}
 }
 
+func TestNoTransitionEndsBeforeItBegins(t *testing.T) {
+	for name, s := range map[string]Seen{
+		"a fake spare that is to hibernate in the second of its install": seen(fake, hibernate, anew, func(s *Seen) { s.InstalledAt = now }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r := Next(s, now).Record; r.FinishedAt == nil || r.FinishedAt.Before(&r.StartedAt) {
+				t.Errorf("from %s to %s", r.StartedAt, r.FinishedAt)
+			}
+		})
+	}
+}
+
+func TestAClusterWithoutAPlatformSaysWhatToDo(t *testing.T) {
+	d := Next(seen(unactuated, func(s *Seen) { s.Platform = "" }), now)
+	if want := "spec.platform names no platform, so nothing can start and stop machines: write back the one that the cluster was made with."; d.Hibernating.Message != want {
+		t.Errorf("told %q", d.Hibernating.Message)
+	}
+}
+
 func TestMachinesThatFailAreTold(t *testing.T) {
 	tests := map[string]struct {
 		seen Seen

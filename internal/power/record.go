@@ -89,7 +89,7 @@ func (r *record) note(g *gap) {
 // finish closes the record: the target is reached. It keeps the time of the first call.
 func (r *record) finish(now time.Time) {
 	if r.FinishedAt == nil {
-		at := stamp(now)
+		at := metav1.NewTime(later(stamp(now).Time, r.StartedAt.Time)) // a start may be set a second later: see began
 		r.FinishedAt = &at
 	}
 	r.Deadline, r.LastError, r.MachinesFailed = nil, "", false

@@ -59,6 +59,9 @@ func (s Seen) supported() bool { return s.obstacle() == "" }
 // cannot raise one: who administers the cluster can have it report any version, and
 // would keep it awake against hibernateAfter.
 func (s Seen) obstacle() string {
+	if s.Platform == "" && !s.Actuator {
+		return "spec.platform names no platform, so nothing can start and stop machines: write back the one that the cluster was made with."
+	}
 	if !s.Actuator {
 		return fmt.Sprintf("The platform %q cannot start and stop machines.", s.Platform)
 	}

@@ -51,9 +51,8 @@ func destroyAll(p *Plan, s Snapshot, left []string) {
 func demolish(p *Plan, s Snapshot, ids []string, since time.Time) bool {
 	if !s.Cluster.Executor {
 		p.report(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, hivev1.ReasonNoExecutor,
-			fmt.Sprintf("%s is recorded, and no installer for platform %s is set up here to destroy it: "+
-				"set one up, or set spec.preserveOnDelete to let the ClusterDeployment go without.",
-				strings.Join(ids, ", "), s.Needs.Platform))
+			fmt.Sprintf("%s is recorded, and %s, or set spec.preserveOnDelete to let the ClusterDeployment go without.",
+				strings.Join(ids, ", "), s.Needs.noDestroyer()))
 		return false
 	}
 	if wait := s.calm(since); wait > 0 {
