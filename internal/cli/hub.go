@@ -47,7 +47,7 @@ func newScheme() *runtime.Scheme {
 // that would cost each command several requests.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization", "ClusterProvision"} {
+	for _, kind := range []string{"ClusterPool", "ClusterClaim", "ClusterDeployment", "ClusterDeploymentCustomization", "ClusterProvision", "ClusterDeprovision"} {
 		m.Add(hivev1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	for _, kind := range []string{"PowerSchedule", "FleetRegion", "DataPlane", "ServiceInstance"} {

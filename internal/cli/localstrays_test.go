@@ -14,6 +14,15 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
+// The client asks for no discovery: the hub in memory would not notice a kind that is missing.
+func TestTheMapperKnowsWhatNamesMachines(t *testing.T) {
+	for _, kind := range []string{"ClusterDeployment", "ClusterProvision", "ClusterDeprovision"} {
+		if _, err := mapper().RESTMapping(hivev1.GroupVersion.WithKind(kind).GroupKind(), hivev1.GroupVersion.Version); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestMachinesThatTheHubDoesNotKnowCanBeRemoved(t *testing.T) {
 	cd := &hivev1.ClusterDeployment{}
 	cd.Namespace, cd.Name = "home", "mine"

@@ -24,6 +24,15 @@ func CalledAs(file string) string {
 	}
 }
 
+// inHelp is the name in usage lines and examples: help is read, and quoted, elsewhere, and
+// no path of this machine belongs there. What messages propose has the path, to be copied.
+func inHelp(name string) string {
+	if strings.ContainsRune(name, filepath.Separator) {
+		return program
+	}
+	return name
+}
+
 // rename has the help of all commands show the name by which people call them.
 func rename(cmd *cobra.Command, name string) {
 	if !cmd.HasParent() {

@@ -141,7 +141,7 @@ func (a *app) root() *cobra.Command {
 	f.VarP(&a.flags.output, "output", "o", "format: table, json, yaml or name")
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	if a.Name != program {
-		rename(cmd, a.Name)
+		rename(cmd, inHelp(a.Name))
 	}
 	return cmd
 }

@@ -202,6 +202,20 @@ func TestAPluginOfKubectlShowsItsName(t *testing.T) {
 	compare(t, "plugin", transcript(r, []string{"pool create nope nope", "pool create x --size 1", "claim create --help", "explain claim bob"}))
 }
 
+func TestHelpHasNoPathOfThisMachine(t *testing.T) {
+	r := newRig(t, interceptor.Funcs{}, world()...)
+	r.name = "/opt/tools/hotspare"
+	for _, args := range [][]string{{"--help"}, {"claim", "create", "--help"}, {"pool", "--help"}} {
+		if code := r.run(args...); code != 0 || strings.Contains(r.stdout.String(), "/opt/tools") || !strings.Contains(r.stdout.String(), "  hotspare ") {
+			t.Errorf("%v: exit code %d:\n%s", args, code, r.stdout.String())
+		}
+	}
+	a := &app{Options: Options{Name: r.name}}
+	if got := a.next("pool list"); !strings.HasPrefix(got, r.name+" ") {
+		t.Errorf("what it proposes cannot be copied: %s", got)
+	}
+}
+
 func TestCompletionScriptsAreMade(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		r := newRig(t, interceptor.Funcs{})
