@@ -73,6 +73,28 @@ func TestEveryStrongRightIsJustifiedInWords(t *testing.T) {
 	}
 }
 
+// A rule that names objects tells its reader that others cannot be touched.
+func TestRulesThatNameObjectsAreNotGrantedForAll(t *testing.T) {
+	all := rules(t, "rbac/role.yaml", "manager/manager.yaml")
+	for _, named := range all {
+		if len(named.ResourceNames) == 0 {
+			continue
+		}
+		for _, wide := range all {
+			if len(wide.ResourceNames) > 0 || !overlap(wide.APIGroups, named.APIGroups) || !overlap(wide.Resources, named.Resources) {
+				continue
+			}
+			if overlap(wide.Verbs, named.Verbs) {
+				t.Errorf("%v of %v %v is granted for all, and so %v narrows nothing: %v", named.Verbs, named.APIGroups, named.Resources, named.ResourceNames, wide.Verbs)
+			}
+		}
+	}
+}
+
+func overlap(wide, named []string) bool {
+	return slices.Contains(wide, "*") || slices.ContainsFunc(named, func(one string) bool { return slices.Contains(wide, one) })
+}
+
 // rules are those of all roles in these files, but the one that is for others.
 func rules(t *testing.T, files ...string) []rbacv1.PolicyRule {
 	t.Helper()

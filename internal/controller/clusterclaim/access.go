@@ -25,15 +25,15 @@ import (
 
 // An API server lets nobody hand out what they do not have. So the controllers
 // have all rights over hive.openshift.io, which owners get in one namespace: it
-// is less than the right to escalate would be, which knows no bounds.
+// is less than the right to escalate would be, which knows no bounds. To patch and to
+// delete Roles and RoleBindings is a right that controller dataplane has of all.
 //
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=*,verbs=*
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=create
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles,resourceNames=hive-claim-owner,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles,resourceNames=hive-claim-owner,verbs=list;watch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,resourceNames=hive-claim-owner,verbs=patch;delete
 
 // admit gives the claim's subjects access to its cluster, or takes it away. It
 // comes before anything is told or destroyed: who sees that the cluster runs can
