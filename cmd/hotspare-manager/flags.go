@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/platform"
 )
 
@@ -30,6 +31,7 @@ type flags struct {
 	image         string
 	installer     string
 	installerUser int64
+	pullSecret    string
 
 	agent, server, authority string
 
@@ -69,6 +71,8 @@ func (f *flags) add(cmd *cobra.Command) {
 		"`image` with this program, for Jobs that make clusters (default: that of container manager of pod $POD_NAME; none: no clusters are made)")
 	set.StringVar(&f.installer, "installer-image", "", "`image` with the openshift-install of all clusters (default: that of each cluster's release)")
 	set.Int64Var(&f.installerUser, "installer-user", anyUser, "`uid` of installers' pods (default: what the hub or the image chooses)")
+	set.StringVar(&f.pullSecret, "global-pull-secret", "",
+		"Secret, as `namespace/name`, with registries that all clusters get beside those of their own pull secret, which win (default: none)")
 	set.StringVar(&f.agent, "agent-image", "", "`image` with hotspare in its path, for agents on data planes (default: none are installed)")
 	set.StringVar(&f.server, "hub-server", "", "`URL` of the hub as data planes reach it; needed with --agent-image")
 	set.StringVar(&f.authority, "hub-ca", "", "`file` with the certificate that signed that of --hub-server (default: that by which this program knows the hub)")
@@ -88,6 +92,9 @@ func (f *flags) check() error {
 	}
 	if f.installerUser < anyUser || f.installerUser == 0 {
 		errs = append(errs, fmt.Errorf("--installer-user is %d: give the uid of a user other than root", f.installerUser))
+	}
+	if _, err := manager.ParseSecretName(f.pullSecret); err != nil {
+		errs = append(errs, fmt.Errorf("--global-pull-secret %w", err))
 	}
 	if f.format != "text" && f.format != "json" {
 		errs = append(errs, fmt.Errorf("--log-format is %q: choose text or json", f.format))

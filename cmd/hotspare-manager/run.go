@@ -137,7 +137,13 @@ func (f *flags) build(ctx context.Context, log logr.Logger, cfg *rest.Config) (c
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := manager.NewReplica(ctx, cfg, manager.Platforms{Executors: set.Executors, Actuators: set.Actuators, Hub: hub}, one)
+	pullSecret, err := manager.ParseSecretName(f.pullSecret)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := manager.NewReplica(ctx, cfg, manager.Platforms{
+		Executors: set.Executors, Actuators: set.Actuators, GlobalPullSecret: pullSecret, Hub: hub,
+	}, one)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,9 @@ func upDetached(cmd *cobra.Command, o up.Options) error {
 	if o.Installer != "" {
 		args = append(args, "--installer", o.Installer)
 	}
+	if o.GlobalPullSecret.Name != "" {
+		args = append(args, "--global-pull-secret", o.GlobalPullSecret.String())
+	}
 	if o.HubOnly {
 		args = append(args, "--hub-only")
 	}

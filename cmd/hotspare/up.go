@@ -13,6 +13,7 @@ import (
 
 	"hotspare.io/hotspare/internal/cli"
 	"hotspare.io/hotspare/internal/console/door"
+	"hotspare.io/hotspare/internal/manager"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/up"
 	"hotspare.io/hotspare/internal/version"
@@ -28,6 +29,7 @@ Ctrl-C, or "hotspare down" from elsewhere, stops everything that was started.`
 func upCommand() *cobra.Command {
 	var o up.Options
 	var detach, untilEOF bool
+	var pullSecret string
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start hotspare on this machine",
@@ -43,6 +45,9 @@ func upCommand() *cobra.Command {
 			}
 			if o.Installer, err = program(o.Installer); err != nil {
 				return cli.Usage(err)
+			}
+			if o.GlobalPullSecret, err = manager.ParseSecretName(pullSecret); err != nil {
+				return cli.Usage(fmt.Errorf("--global-pull-secret %w", err))
 			}
 			o.Dir = cli.DataDir(cmd)
 			if detach {
@@ -61,6 +66,8 @@ func upCommand() *cobra.Command {
 		"loopback `address` that serves the console to browsers; port 0 is the one it had last time, else any that is free; 0 serves none")
 	cmd.Flags().StringVar(&o.Installer, "installer", "",
 		"`path` of an openshift-install that makes clusters on clouds, as processes on this machine (default: only local clusters are made)")
+	cmd.Flags().StringVar(&pullSecret, "global-pull-secret", "",
+		"Secret, as `namespace/name`, with registries that all clusters get beside those of their own pull secret, which win (default: none)")
 	cmd.Flags().BoolVar(&o.HubOnly, "hub-only", false, "start the API alone, without controllers and local clusters: for hotspare-manager, or to look at the data")
 	cmd.Flags().BoolVar(&detach, "detach", false, "return when it is ready, and let it run in the background")
 	cmd.Flags().BoolVar(&untilEOF, "until-eof", false, "stop when standard input ends: with the program that holds its other end")

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -55,6 +56,8 @@ type Platforms struct {
 	Workers map[string]install.Workers
 	// Room has the platforms that know how many more clusters they hold.
 	Room map[string]clusterpool.Room
+	// GlobalPullSecret has registries that all clusters get; without a name there is none.
+	GlobalPullSecret types.NamespacedName
 	// Hub is how the agents of data planes find back, and what they run.
 	Hub dataplane.Hub
 	// News brings clusters whose executor has something to tell; nil without.
@@ -152,7 +155,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	}
 	provisions := &provision.Reconciler{
 		Client: c, Live: live, Executors: p.Executors, Fake: fake.Executor{}, Clock: now,
-		Events: recorder("provision"), Wake: p.News, Metrics: counts,
+		Events: recorder("provision"), Wake: p.News, Metrics: counts, GlobalPullSecret: p.GlobalPullSecret,
 	}
 	if err := provisions.SetupWithManager(mgr); err != nil {
 		return err

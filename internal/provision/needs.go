@@ -17,6 +17,8 @@ type Needs struct {
 	ImageSet      Source
 	InstallConfig Source
 	PullSecret    Source
+	// GlobalPullSecret is the hub's own, as namespace/name, which its administrator named.
+	GlobalPullSecret Source
 	// Invalid is what is wrong with the install-config; empty when nothing is.
 	Invalid string
 	// Patches is what is wrong with the patches of the manifests, as a sentence; empty
@@ -50,6 +52,9 @@ func (s Snapshot) unmet() (reason, message string, found bool) {
 		return hivev1.ReasonSecretNotFound, missingSecret(n.InstallConfig, "spec.provisioning.installConfigSecretRef", hivev1.SecretKeyInstallConfig), true
 	case n.PullSecret.missing():
 		return hivev1.ReasonSecretNotFound, missingSecret(n.PullSecret, "spec.pullSecretRef", hivev1.SecretKeyPullSecret), true
+	case n.GlobalPullSecret.missing():
+		return hivev1.ReasonSecretNotFound, fmt.Sprintf("The hub's global pull secret, Secret %q, does not exist or has no key %s: "+
+			"the hub's administrator creates it, or starts hotspare without --global-pull-secret.", n.GlobalPullSecret.Name, hivev1.SecretKeyPullSecret), true
 	case n.Invalid != "":
 		return hivev1.ReasonInstallConfigValidationFailed, n.invalid(), true
 	case n.Patches != "":

@@ -55,7 +55,9 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		Workers:   map[string]install.Workers{here: installlocal.Workers{Store: store}},
 		Room:      map[string]clusterpool.Room{here: room(store)},
 		News:      news,
-		Hub:       dataplane.Hub{Server: h.URL(), CA: h.CA()},
+
+		GlobalPullSecret: o.GlobalPullSecret,
+		Hub:              dataplane.Hub{Server: h.URL(), CA: h.CA()},
 	}, o.scrapes)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,6 +57,8 @@ type Options struct {
 	// Installer is an openshift-install that makes clusters of other platforms, with
 	// hotspare as the program of its pods. Empty: only local clusters are made.
 	Installer string
+	// GlobalPullSecret names a Secret of the hub with registries that all clusters get.
+	GlobalPullSecret types.NamespacedName
 	// HubOnly leaves out the controllers and the local platform: hotspare-manager is to
 	// run beside it.
 	HubOnly bool

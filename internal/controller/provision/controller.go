@@ -27,6 +27,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -61,6 +62,9 @@ type Reconciler struct {
 	Events    events.EventRecorder
 	// Metrics count installs; nil counts nothing.
 	Metrics *metrics.Metrics
+	// GlobalPullSecret is one whose registries all clusters get, beside those of their own
+	// pull secret, which win. Without a name there is none.
+	GlobalPullSecret types.NamespacedName
 	// Wake brings the clusters whose executor has news; nil without.
 	Wake <-chan event.GenericEvent
 	// Concurrency is how many clusters are worked on at a time; 0: 8.

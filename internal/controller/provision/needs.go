@@ -190,15 +190,35 @@ func (p *pass) params(ctx context.Context) (config.Params, error) {
 	if err != nil {
 		return params, err
 	}
+	global, err := p.readGlobalPullSecret(ctx)
+	if err != nil {
+		return params, err
+	}
 	sshKey, err := p.readKey(ctx, &provision.Source{}, sshKeyName(p.cluster), hivev1.SecretKeySSHPublic)
 	if err != nil {
 		return params, err
 	}
-	params.PullSecret, params.SSHKey = string(pullSecret), string(sshKey)
+	params.PullSecret, params.GlobalPullSecret, params.SSHKey = string(pullSecret), string(global), string(sshKey)
 	if config.NeedsCredentials(spec.Platform) {
 		params.Credentials, err = p.readSecret(ctx, credentialsName(p.cluster))
 	}
 	return params, err
+}
+
+// readGlobalPullSecret reads the pull secret that the hub's administrator gives to all
+// clusters; nothing without one.
+func (p *pass) readGlobalPullSecret(ctx context.Context) ([]byte, error) {
+	name := p.GlobalPullSecret
+	if name.Name == "" {
+		return nil, nil
+	}
+	var secret corev1.Secret
+	if err := p.Live.Get(ctx, name, &secret); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the global pull secret %s: %w", name, err)
+	}
+	value, found := secret.Data[hivev1.SecretKeyPullSecret]
+	p.needs.GlobalPullSecret = provision.Source{Name: name.String(), Found: found}
+	return value, nil
 }
 
 // readKey reads one key of a Secret that may not be named, may not exist, and

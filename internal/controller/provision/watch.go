@@ -28,6 +28,9 @@ func (r *Reconciler) awaitingSecret(ctx context.Context, secret client.Object) [
 			Namespace: secret.GetNamespace(), Name: labels[hivev1.LabelClusterDeployment],
 		}}}
 	}
+	if client.ObjectKeyFromObject(secret) == r.GlobalPullSecret {
+		return r.awaiting(ctx, func(*hivev1.ClusterDeployment) bool { return true })
+	}
 	return r.awaiting(ctx, func(cd *hivev1.ClusterDeployment) bool {
 		return slices.Contains([]string{installConfigName(cd), pullSecretName(cd), sshKeyName(cd), credentialsName(cd), certificatesName(cd)}, secret.GetName())
 	}, client.InNamespace(secret.GetNamespace()))

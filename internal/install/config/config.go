@@ -11,6 +11,8 @@
 package config
 
 import (
+	"fmt"
+
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
@@ -22,6 +24,9 @@ type Params struct {
 	Platform    hivev1.Platform
 	// PullSecret is the content of a .dockerconfigjson; empty leaves the template's.
 	PullSecret string
+	// GlobalPullSecret is one that all clusters get, beside their own or the template's;
+	// Fill adds it, so that it is stored nowhere else.
+	GlobalPullSecret string
 	// SSHKey is a public key; empty leaves the template's.
 	SSHKey string
 	// Credentials is the data of the platform's credentials Secret. It goes into the
@@ -70,6 +75,12 @@ func Fill(raw []byte, p Params) ([]byte, error) {
 	}
 	if empty(doc["sshKey"]) {
 		doc.setUnlessEmpty("sshKey", p.SSHKey)
+	}
+	if own, isText := doc["pullSecret"].(string); p.PullSecret == "" && (isText || empty(doc["pullSecret"])) {
+		p.PullSecret = own
+	}
+	if p.PullSecret, err = MergePullSecrets(p.GlobalPullSecret, p.PullSecret); err != nil {
+		return nil, fmt.Errorf("global pull secret: %w", err)
 	}
 	return p.fill(doc)
 }

@@ -1,0 +1,35 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+
+	"hotspare.io/hotspare/internal/fault"
+)
+
+// dockerConfig is the content of a .dockerconfigjson.
+type dockerConfig struct {
+	Auths map[string]json.RawMessage `json:"auths"`
+}
+
+// MergePullSecrets returns the registries of both pull secrets; those of own win. Either
+// may be empty. An own one that cannot be read is returned as it is: the check of the
+// install-config says so. A global one that cannot be read is fault.Denied, and not quoted.
+func MergePullSecrets(global, own string) (string, error) {
+	if global == "" {
+		return own, nil
+	}
+	var merged, mine dockerConfig
+	if err := json.Unmarshal([]byte(global), &merged); err != nil || len(merged.Auths) == 0 {
+		return "", fault.Denying(`it is no JSON such as {"auths":{"quay.io":{"auth":"…"}}}`)
+	}
+	if own == "" {
+		return global, nil
+	}
+	if json.Unmarshal([]byte(own), &mine) != nil {
+		return own, nil
+	}
+	maps.Copy(merged.Auths, mine.Auths)
+	out, err := json.Marshal(merged)
+	return string(out), err
+}

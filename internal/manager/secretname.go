@@ -1,0 +1,22 @@
+package manager
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// ParseSecretName reads the value of a flag that names a Secret as namespace/name; empty
+// names none.
+func ParseSecretName(value string) (types.NamespacedName, error) {
+	if value == "" {
+		return types.NamespacedName{}, nil
+	}
+	namespace, name, _ := strings.Cut(value, "/")
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return types.NamespacedName{}, fmt.Errorf("%q does not name a Secret: write namespace/name", value)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
