@@ -45,13 +45,13 @@ type Schema struct {
 	shape      *schema.Structural
 	values     apischema.SchemaValidator
 	rules      *cel.Validator
-	policy     func(spec map[string]any) field.ErrorList
+	policy     func(object, spec map[string]any) field.ErrorList
 }
 
 // policies find what an admission policy refuses because the schema cannot.
-var policies = map[string]func(spec map[string]any) field.ErrorList{
-	"ClusterPool":                    inventory,
-	"ClusterDeploymentCustomization": values,
+var policies = map[string]func(object, spec map[string]any) field.ErrorList{
+	"ClusterPool":                    poolPolicies,
+	"ClusterDeploymentCustomization": func(_, spec map[string]any) field.ErrorList { return values(spec) },
 }
 
 // Of reads the schema of one of our kinds: "ClusterPool".
@@ -130,7 +130,7 @@ func (s *Schema) Admit(ctx context.Context, object map[string]any) (Verdict, err
 	defaulting.Default(object, s.shape)
 	v.Faults = s.validate(ctx, object)
 	if spec, ok := object["spec"].(map[string]any); ok && s.policy != nil {
-		v.Faults = append(v.Faults, s.policy(spec)...)
+		v.Faults = append(v.Faults, s.policy(object, spec)...)
 	}
 	return v, nil
 }

@@ -13,14 +13,20 @@ import (
 // the first fault only.
 func wrong(t *testing.T, kind string, spec map[string]any) (here, byPolicy string) {
 	t.Helper()
+	return wrongNamed(t, kind, "dev", spec)
+}
+
+func wrongNamed(t *testing.T, kind, name string, spec map[string]any) (here, byPolicy string) {
+	t.Helper()
+	object := map[string]any{"metadata": map[string]any{"name": name}, "spec": spec}
 	var words []string
-	for _, f := range policies[kind](spec) {
+	for _, f := range policies[kind](object, spec) {
 		words = append(words, f.Field+": "+f.Detail)
 	}
 	var told []string
 	for _, p := range policiesOf(t, kind) {
 		if p.action == denied {
-			told = append(told, p.judge(t, map[string]any{"spec": spec}, nil)...)
+			told = append(told, p.judge(t, object, nil)...)
 		}
 	}
 	return strings.Join(words, "\n"), strings.Join(append(told, "")[:1], "")
@@ -229,7 +235,8 @@ func TestAnInventoryIsJudgedWhenItChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := judge{t: t}
-			old, now := map[string]any{"spec": j.parse(tc.old)}, map[string]any{"spec": j.parse(tc.now)}
+			meta := map[string]any{"name": "dev"}
+			old, now := map[string]any{"metadata": meta, "spec": j.parse(tc.old)}, map[string]any{"metadata": meta, "spec": j.parse(tc.now)}
 			var told []string
 			for _, p := range policiesOf(t, "ClusterPool") {
 				if p.action == denied {

@@ -51,8 +51,7 @@ func destroyAll(p *Plan, s Snapshot, left []string) {
 func demolish(p *Plan, s Snapshot, ids []string, since time.Time) bool {
 	if !s.Cluster.Executor {
 		p.report(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, hivev1.ReasonNoExecutor,
-			fmt.Sprintf("%s is recorded, and %s, or set spec.preserveOnDelete to let the ClusterDeployment go without.",
-				strings.Join(ids, ", "), s.Needs.noDestroyer()))
+			s.Needs.noDestroyer(ids))
 		return false
 	}
 	if wait := s.calm(since); wait > 0 {
@@ -67,6 +66,17 @@ func demolish(p *Plan, s Snapshot, ids []string, since time.Time) bool {
 		}
 	}
 	return asked && judge(p, s, ids, since)
+}
+
+// noDestroyer says why nothing can destroy what ids mark.
+func (n Needs) noDestroyer(ids []string) string {
+	recorded := strings.Join(ids, ", ") + " is recorded, and "
+	if n.Platform == "" {
+		return recorded + "spec.platform names no platform, so that nothing knows how to destroy it: write the platform that it is on, " +
+			"such as {local: {}}, or set spec.preserveOnDelete to let the ClusterDeployment go without."
+	}
+	return recorded + fmt.Sprintf("no installer for platform %s is set up here to destroy it: "+
+		"set one up, or set spec.preserveOnDelete to let the ClusterDeployment go without.", n.Platform)
 }
 
 // calm is how long destroying is left alone after it failed. Without it every

@@ -76,14 +76,6 @@ func (n Needs) noExecutor() string {
 		n.Platform, strings.Join(n.Platforms, ", "), hivev1.AnnotationFake)
 }
 
-// noDestroyer is why nothing can destroy the cluster, and what to do about it.
-func (n Needs) noDestroyer() string {
-	if n.Platform == "" {
-		return "spec.platform names no platform, so nothing can destroy it: write back the one that the cluster was made with"
-	}
-	return fmt.Sprintf("no installer for platform %s is set up here to destroy it: set one up", n.Platform)
-}
-
 // invalid names the Secret, if there is one, before what is wrong with its content.
 func (n Needs) invalid() string {
 	if n.InstallConfig.Name == "" {

@@ -108,6 +108,8 @@ func TestClientsWithHivesTypes(t *testing.T) {
 	t.Run("the pool does not replace its clusters for it", func(t *testing.T) { h.settled(t, "paper", "sites") })
 	t.Run("a field can be removed on purpose", func(t *testing.T) { h.remove(t) })
 	t.Run("what would break a list is refused", func(t *testing.T) { h.refuse(t) })
+	t.Run("a served claim stays with its pool", func(t *testing.T) { h.keepPool(t) })
+	t.Run("what cannot work is refused", func(t *testing.T) { h.refuseUseless(t) })
 	t.Run("a real cluster is destroyed when its claim is released", func(t *testing.T) { h.release(t, "real", real) })
 }
 
@@ -394,5 +396,40 @@ func (h *hub) release(t *testing.T, name string, cd *hivev1.ClusterDeployment) {
 	left, err := filepath.Glob(filepath.Join(h.dir, "machines", cd.Name+"*"))
 	if len(left) > 0 || err != nil {
 		t.Errorf("machines are left: %v, %v", left, err)
+	}
+}
+
+// keepPool checks that a claim that has a cluster cannot be moved to another pool, and
+// that one that waits can.
+func (h *hub) keepPool(t *testing.T) {
+	move := func(name, pool string) error {
+		claim := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "wire", Name: name}}
+		return h.Patch(t.Context(), claim, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"clusterPoolName":%q}}`, pool)))
+	}
+	const want = "clusterPoolName cannot be changed once the claim has a cluster, and it has "
+	if err := move("served", "machines"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a claim that has a cluster: %v, want an error that says %q", err, want)
+	}
+	if err := move("waiting", "nothing"); err != nil {
+		t.Errorf("a claim that waits: %v", err)
+	}
+	h.served(t, "served")
+}
+
+// refuseUseless checks that the API refuses pools that can have no cluster.
+func (h *hub) refuseUseless(t *testing.T) {
+	for want, pool := range map[string][2]string{
+		`metadata.name: "a.b" has a dot`:                         {"a.b", "example.com"},
+		`"local_hotspare.io" is not a DNS domain`:                {"ab", "local_hotspare.io"},
+		"spec.baseDomain: Too long":                              {"ab", strings.Repeat("a", 300)},
+		"use at most 189":                                        {"ab", strings.Repeat("a.", 100) + "a"},
+		`spec.labels["a"]: "b c" cannot be the value of a label`: {"ab", "example.com, labels: {a: b c}"},
+		`spec.labels: "a b" cannot be the key of a label`:        {"ab", "example.com, labels: {a b: c}"},
+	} {
+		o := objects(t, fmt.Sprintf(`{apiVersion: hive.openshift.io/v1, kind: ClusterPool, metadata: {name: %s, namespace: wire},
+			spec: {size: 0, imageSetRef: {name: kubernetes}, platform: {local: {}}, baseDomain: %s}}`, pool[0], pool[1]))[0]
+		if err := h.Create(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80v: %v, want an error that says %s", pool, err, want)
+		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="ImageSet",type=string,JSONPath=`.spec.imageSetRef.name`
 // +kubebuilder:printcolumn:name="Running",type=string,JSONPath=`.spec.runningCount`,priority=1
 // +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.status.plan`,priority=1
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name is longer than the 63 characters that fit in the labels of its clusters: choose a shorter one"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 63",message="metadata.name is longer than the 63 characters that fit in the labels of its clusters: choose a shorter one",optionalOldSelf=true
 type ClusterPool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -59,6 +59,9 @@ type ClusterPoolSpec struct {
 	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
 	// BaseDomain is the DNS domain below which the clusters are named.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*[.]?$')",messageExpression="'\"' + self + '\" is not a DNS domain: write lower-case letters, digits and -, at most 63 between two dots, such as ci.example.com'",message="it is not a DNS domain: write lower-case letters, digits and -, at most 63 between two dots, such as ci.example.com"
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 189",message="it is so long that the names of clusters below it could exceed the 253 characters of a DNS name: use at most 189 characters"
 	BaseDomain string `json:"baseDomain"`
 	// ImageSetRef names the ClusterImageSet to install.
 	ImageSetRef ClusterImageSetReference `json:"imageSetRef"`

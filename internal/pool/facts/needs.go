@@ -123,7 +123,7 @@ func Missing(p *hivev1.ClusterPool, installers []string, look func(Need) (string
 		return nil, nil
 	}
 	var out []string
-	for _, words := range []string{noInstaller(p, installers), unfitName(p)} {
+	for _, words := range append([]string{noInstaller(p, installers), unfitName(p)}, unfit(p)...) {
 		if words != "" {
 			out = append(out, words)
 		}
