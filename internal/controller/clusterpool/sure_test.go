@@ -119,7 +119,7 @@ func (c *counter) List(ctx context.Context, into client.ObjectList, opts ...clie
 
 func TestAProcessAsksOnceForAPoolsClusters(t *testing.T) {
 	l := newLab(t)
-	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 40 }) // in batches, which the cache does not show
+	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 30 }) // in batches, which the cache does not show
 	l.restart()
 	live := &counter{Reader: l.store.Client()}
 	l.pools.Live = live
@@ -128,8 +128,8 @@ func TestAProcessAsksOnceForAPoolsClusters(t *testing.T) {
 		l.pass()
 		l.view.Show(l.pool, 99)
 	}
-	if n := l.clusters(); n != 40 || live.lists != 1 {
-		t.Errorf("%d clusters made with %d lists, want 40 with 1", n, live.lists)
+	if n := l.clusters(); n != 30 || live.lists != 1 {
+		t.Errorf("%d clusters made with %d lists, want 30 with 1", n, live.lists)
 	}
 	for _, o := range l.store.All(&hivev1.ClusterDeployment{}) {
 		cd := o.DeepCopyObject().(*hivev1.ClusterDeployment)
