@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,14 +31,16 @@ func (f prediction) busy() bool { return len(f.Plan.Steps) > 0 }
 // answer plans all pools of a set, in the order of their names.
 func (q *question) answer(set *manifest.Set) ([]prediction, error) {
 	var out []prediction
+	var errs []error
 	for _, key := range sortedKeys(set.Pools) {
 		f, err := q.plan(set, key)
 		if err != nil {
-			return nil, fmt.Errorf("planning pool %s: %w", key, err)
+			errs = append(errs, fmt.Errorf("planning pool %s: %w", key, err))
+			continue
 		}
 		out = append(out, f)
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
 func sortedKeys[T any](m map[types.NamespacedName]T) []types.NamespacedName {

@@ -98,21 +98,16 @@ func (a *app) moment(text string) (time.Time, error) {
 }
 
 func (a *app) poolPlan(ctx context.Context, q *question) error {
-	docs, err := manifest.Reader{Stdin: a.Stdin, Recursive: q.recursive}.Read(q.files)
-	if err != nil {
-		return err
-	}
+	docs, unread := manifest.Reader{Stdin: a.Stdin, Recursive: q.recursive}.Read(q.files)
 	namespace := a.flags.namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	set, err := manifest.Load(ctx, docs, manifest.Defaults{Namespace: namespace, Created: q.now})
-	if err != nil {
-		return err
-	}
-	all, err := q.answer(set)
-	if err != nil {
-		return err
+	set, undecoded := manifest.Load(ctx, docs, manifest.Defaults{Namespace: namespace, Created: q.now})
+	all, unplanned := q.answer(set)
+	left := errors.Join(unread, undecoded, unplanned)
+	if left != nil && len(all) == 0 {
+		return left
 	}
 	some, err := a.choose(all, q.pool)
 	if err != nil {
@@ -126,6 +121,9 @@ func (a *app) poolPlan(ctx context.Context, q *question) error {
 	}
 	if err := a.showPlans(some, set.Warnings, q.now); err != nil {
 		return err
+	}
+	if left != nil {
+		return advise(left, "correct these; the plans above do without them")
 	}
 	if q.detailed && slices.ContainsFunc(some, prediction.busy) {
 		return &exit{code: exitSteps}

@@ -329,3 +329,30 @@ func TestManyCreationsAreOneLine(t *testing.T) {
 		t.Errorf("got %v", rows)
 	}
 }
+
+// One document that cannot be read must not hide the plans of all others.
+func TestOtherPoolsArePlannedBesideABadDocument(t *testing.T) {
+	const good = `
+apiVersion: hive.openshift.io/v1
+kind: ClusterPool
+metadata: {name: good, namespace: ci}
+spec: {size: 2, baseDomain: example.com, imageSetRef: {name: v1}, platform: {local: {}}}
+`
+	for name, c := range map[string]struct{ bad, says string }{
+		"no YAML":           {"a: [", "document 2"},
+		"no kind":           {"metadata: {name: x}", "document 2: it has no apiVersion and no kind"},
+		"a field of a type": {"{apiVersion: hive.openshift.io/v1, kind: ClusterPool, metadata: {name: bad}, spec: {size: many}}", "spec.size"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, interceptor.Funcs{})
+			r.stdin = strings.NewReader(good + "---\n" + c.bad + "\n")
+			code := r.run("pool", "plan", "-f", "-")
+			if code == 0 || !strings.Contains(r.stdout.String(), "create 2 clusters") {
+				t.Errorf("exit %d, printed:\n%s", code, r.stdout.String())
+			}
+			if said := r.stderr.String(); !strings.Contains(said, c.says) || !strings.Contains(said, "the plans above do without them") {
+				t.Errorf("said:\n%s", said)
+			}
+		})
+	}
+}

@@ -123,6 +123,9 @@ func (s *Schema) Admit(ctx context.Context, object map[string]any) (Verdict, err
 	v.Unknown = slices.Sorted(slices.Values(slices.Concat(unknown, pruned)))
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.shape)
 	if found {
+		if !s.namespaced {
+			meta.Namespace = "" // the API server drops it, too
+		}
 		if err := objectmeta.SetObjectMeta(object, meta); err != nil {
 			return v, fmt.Errorf("reading metadata: %w", err)
 		}

@@ -53,3 +53,22 @@ func TestAdmitDoesWhatTheAPIServerDoes(t *testing.T) {
 		t.Errorf("fields that are not known go, nulls go where they may not be, defaults come: %s", diff)
 	}
 }
+
+// The API server drops the namespace of an object of a kind that is in none.
+func TestTheNamespaceOfAnImageSetIsDropped(t *testing.T) {
+	s, err := crd.Of("ClusterImageSet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := map[string]any{
+		"apiVersion": "hive.openshift.io/v1", "kind": "ClusterImageSet",
+		"metadata": map[string]any{"name": "v1", "namespace": "n"}, "spec": map[string]any{"releaseImage": "q/r:1"},
+	}
+	v, err := s.Admit(t.Context(), object)
+	if err != nil || len(v.Faults) > 0 || len(v.Unknown) > 0 {
+		t.Errorf("got %v %v %v, want nothing", v.Faults, v.Unknown, err)
+	}
+	if diff := cmp.Diff(map[string]any{"name": "v1"}, object["metadata"]); diff != "" {
+		t.Error(diff)
+	}
+}
