@@ -93,7 +93,7 @@ func TestCausesOfReplacement(t *testing.T) {
 		"a stale cluster":                       {members: "a:assignable+stale", want: pool.Stale},
 		"surplus is not replaced":               {members: "a:assignable", change: func(s *pool.Snapshot) { s.Settings.Size = 0 }},
 		"what is marked is not":                 {members: "a:marked"},
-		"a claimed cluster is not":              {members: "a:claimed=x"},
+		"a claimed cluster is not":              {members: "a:claimed=x+longlost"},
 		"nor are broken ones of a dying pool":   {members: "a:broken", change: func(s *pool.Snapshot) { s.Settings.Deleting = true }},
 		"nor is a stale cluster of a dying one": {members: "a:standby+stale", change: func(s *pool.Snapshot) { s.Settings.Deleting = true }},
 	}

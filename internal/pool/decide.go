@@ -45,6 +45,8 @@ type draft struct {
 	refused []string
 	// doomed are the members that this plan deletes, promised those that waiting claims will get.
 	doomed, promised map[string]bool
+	// orphans are the claimed members whose claim does not exist, and that are kept for now.
+	orphans []*Member
 	// room is how many more clusters may exist, budget how many more may be
 	// installed or destroyed at a time; both may be below zero.
 	room, budget int
@@ -177,8 +179,8 @@ func (d *draft) delete(m *Member, reason string, args ...any) {
 	d.step(Delete, m.Name, reason, args...)
 }
 
-// retire destroys clusters that are marked for removal, and claimed ones whose
-// claim is gone or going, or was given another cluster.
+// retire destroys clusters that are marked for removal, and claimed ones whose claim is
+// being deleted, was given another cluster, or does not exist.
 func (d *draft) retire() {
 	for _, m := range d.buckets[Removed] {
 		d.release(m, "it is marked for removal")
@@ -186,8 +188,12 @@ func (d *draft) retire() {
 	for _, m := range d.buckets[Claimed] {
 		c, exists := d.claims[m.Claim]
 		switch {
+		case !exists && m.ClaimUnaware:
+			d.release(m, "its claim %s was deleted before it was told of it", m.Claim)
+		case !exists && past(m.ClaimMissingSince, missingClaimDelay, d.Now):
+			d.release(m, "its claim %s has not existed for ten minutes", m.Claim)
 		case !exists:
-			d.release(m, "its claim %s is gone", m.Claim)
+			d.orphans = append(d.orphans, m)
 		case c.Deleting:
 			d.release(m, "its claim %s is being deleted", m.Claim)
 		case c.Cluster != "" && c.Cluster != m.Name:
@@ -471,6 +477,15 @@ func (d *draft) next() time.Duration {
 			if wait := at.Sub(d.Now); wait > 0 && (soonest == 0 || wait < soonest) {
 				soonest = wait
 			}
+		}
+	}
+	for _, m := range d.orphans {
+		wait := missingClaimDelay
+		if !m.ClaimMissingSince.IsZero() {
+			wait = m.ClaimMissingSince.Add(missingClaimDelay).Sub(d.Now)
+		}
+		if soonest == 0 || wait < soonest {
+			soonest = wait
 		}
 	}
 	return soonest

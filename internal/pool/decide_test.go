@@ -76,6 +76,12 @@ func applyMark(m *pool.Member, mark string) {
 		m.DeletionError = "the credentials are wrong."
 	case "withdrawn":
 		m.Withdrawn = "its customization foo is no longer in the inventory"
+	case "unaware":
+		m.ClaimUnaware = true
+	case "lost":
+		m.ClaimMissingSince = noon.Add(-9 * time.Minute)
+	case "longlost":
+		m.ClaimMissingSince = noon.Add(-10 * time.Minute)
 	case "stuck":
 		m.RequirementsUnmet = "the base domain is not valid"
 	case "unreachable":
@@ -144,34 +150,38 @@ func TestDecide(t *testing.T) {
 		claims  string
 		want    string
 	}{
-		"an empty pool is filled":                    {settings(2, 0), "", "", "create, create"},
-		"a full pool is left alone":                  {settings(2, 1), "a:assignable b:standby", "", ""},
-		"the oldest runningCount clusters run":       {settings(3, 1), "a:standby b:standby c:standby", "", "start a"},
-		"the others sleep":                           {settings(2, 1), "a:assignable b:assignable", "", "hibernate b"},
-		"installing clusters are told too":           {settings(2, 1), "a:installing b:installing", "", "start a, hibernate b"},
-		"runningCount above size means size":         {settings(1, 5), "a:assignable b:claimed=x", "x=b", ""},
-		"the oldest claim gets the oldest running":   {settings(0, 0), "a:standby b:assignable c:assignable", "x y", "bind x b, bind y c, delete a"},
-		"only a running cluster is assigned":         {settings(1, 0), "a:standby", "x", "start a, create"},
-		"a waiting claim adds a cluster":             {settings(1, 1), "a:installing+run", "x", "create"},
-		"a cluster is told of the claim that has it": {settings(1, 1), "a:assignable b:assignable", "x=a", "bind x a"},
-		"… and is not given to another":              {settings(1, 1), "a:assignable b:standby", "x=a y", "bind x a, start b, create"},
-		"… unless that claim goes":                   {settings(1, 1), "a:assignable", "x=a! y", "bind y a, create"},
-		"a pool of size zero serves claims":          {settings(0, 0), "", "x", "create"},
-		"a served claim is replaced":                 {settings(1, 1), "a:assignable", "x", "bind x a, create"},
-		"a claim being deleted gets nothing":         {settings(1, 1), "a:assignable", "x!", ""}, // B18
-		"a broken cluster is never assigned":         {settings(1, 1), "a:broken", "x", "create, create, delete a"},
-		"half a binding is finished":                 {settings(0, 0), "a:claimed=x", "x", "bind x a"},
-		"also by a pool that is being deleted":       {with(settings(0, 0), func(s *pool.Settings) { s.Deleting = true }), "a:claimed=x", "x", "bind x a"},
-		"a claim is given only one cluster":          {settings(0, 0), "a:claimed=x b:claimed=x", "x=a", "delete b"},
-		"a cluster goes with its claim":              {settings(0, 0), "a:claimed=x", "x=a!", "delete a"},
-		"a cluster whose claim is gone goes":         {settings(0, 0), "a:claimed=x", "", "delete a"},
-		"a marked cluster goes":                      {settings(1, 0), "a:marked b:standby", "", "delete a"},
-		"a claimed cluster is never touched":         {settings(0, 0), "a:claimed=x+stale+sleep", "x=a", ""},
-		"surplus: installing newest first":           {settings(1, 0), "a:standby b:installing+sleep c:installing+sleep", "", "delete c, delete b"},
-		"surplus: then stand-by":                     {settings(1, 1), "a:assignable b:standby c:standby", "", "delete c, delete b"},
-		"surplus: running ones last":                 {settings(1, 2), "a:assignable b:standby", "", "delete b"},
-		"one stale cluster at a time, oldest first":  {settings(3, 0), "a:standby b:standby+stale c:standby+stale", "", "delete b"},
-		"stale ones wait until the pool is settled":  {settings(3, 0), "a:standby+stale b:standby+stale c:installing+sleep", "", ""},
+		"an empty pool is filled":                       {settings(2, 0), "", "", "create, create"},
+		"a full pool is left alone":                     {settings(2, 1), "a:assignable b:standby", "", ""},
+		"the oldest runningCount clusters run":          {settings(3, 1), "a:standby b:standby c:standby", "", "start a"},
+		"the others sleep":                              {settings(2, 1), "a:assignable b:assignable", "", "hibernate b"},
+		"installing clusters are told too":              {settings(2, 1), "a:installing b:installing", "", "start a, hibernate b"},
+		"runningCount above size means size":            {settings(1, 5), "a:assignable b:claimed=x", "x=b", ""},
+		"the oldest claim gets the oldest running":      {settings(0, 0), "a:standby b:assignable c:assignable", "x y", "bind x b, bind y c, delete a"},
+		"only a running cluster is assigned":            {settings(1, 0), "a:standby", "x", "start a, create"},
+		"a waiting claim adds a cluster":                {settings(1, 1), "a:installing+run", "x", "create"},
+		"a cluster is told of the claim that has it":    {settings(1, 1), "a:assignable b:assignable", "x=a", "bind x a"},
+		"… and is not given to another":                 {settings(1, 1), "a:assignable b:standby", "x=a y", "bind x a, start b, create"},
+		"… unless that claim goes":                      {settings(1, 1), "a:assignable", "x=a! y", "bind y a, create"},
+		"a pool of size zero serves claims":             {settings(0, 0), "", "x", "create"},
+		"a served claim is replaced":                    {settings(1, 1), "a:assignable", "x", "bind x a, create"},
+		"a claim being deleted gets nothing":            {settings(1, 1), "a:assignable", "x!", ""}, // B18
+		"a broken cluster is never assigned":            {settings(1, 1), "a:broken", "x", "create, create, delete a"},
+		"half a binding is finished":                    {settings(0, 0), "a:claimed=x", "x", "bind x a"},
+		"also by a pool that is being deleted":          {with(settings(0, 0), func(s *pool.Settings) { s.Deleting = true }), "a:claimed=x", "x", "bind x a"},
+		"a claim is given only one cluster":             {settings(0, 0), "a:claimed=x b:claimed=x", "x=a", "delete b"},
+		"a cluster goes with its claim":                 {settings(0, 0), "a:claimed=x", "x=a!", "delete a"},
+		"a cluster whose claim was lost is kept":        {settings(0, 0), "a:claimed=x+lost", "", ""},
+		"… for ten minutes":                             {settings(0, 0), "a:claimed=x+longlost", "", "delete a"},
+		"… and is kept when it is not known since when": {settings(0, 0), "a:claimed=x", "", ""},
+		"one whose claim never knew of it goes at once": {settings(0, 0), "a:claimed=x+unaware", "", "delete a"},
+		"a claim that is created again keeps it":        {settings(0, 0), "a:claimed=x", "x", "bind x a"},
+		"a marked cluster goes":                         {settings(1, 0), "a:marked b:standby", "", "delete a"},
+		"a claimed cluster is never touched":            {settings(0, 0), "a:claimed=x+stale+sleep", "x=a", ""},
+		"surplus: installing newest first":              {settings(1, 0), "a:standby b:installing+sleep c:installing+sleep", "", "delete c, delete b"},
+		"surplus: then stand-by":                        {settings(1, 1), "a:assignable b:standby c:standby", "", "delete c, delete b"},
+		"surplus: running ones last":                    {settings(1, 2), "a:assignable b:standby", "", "delete b"},
+		"one stale cluster at a time, oldest first":     {settings(3, 0), "a:standby b:standby+stale c:standby+stale", "", "delete b"},
+		"stale ones wait until the pool is settled":     {settings(3, 0), "a:standby+stale b:standby+stale c:installing+sleep", "", ""},
 		"… also where maxSize is below the size": {
 			with(settings(3, 0), func(s *pool.Settings) { s.MaxSize = ptr(2) }), "a:standby b:standby+stale", "", "delete b",
 		},

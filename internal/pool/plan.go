@@ -111,6 +111,8 @@ type Report struct {
 	Hindrance string
 	// Stale and Unversioned name unclaimed members that differ from the pool, or do not say; sorted.
 	Stale, Unversioned []string
+	// Orphans are the claimed members whose claim does not exist, by name, and that claim.
+	Orphans map[string]string
 	// Left names the members that keep a deleted pool from going; sorted. Empty while the pool is not being deleted.
 	Left []string
 	// Progress is whether the pool gets on, and Blocked, for a pool that does not, what it

@@ -29,6 +29,12 @@ func (d *draft) report() Report {
 	if short := d.short(); short > 0 && !d.Settings.Deleting {
 		r.Short, r.Hindrance = short, d.hindrance()
 	}
+	for _, m := range d.orphans {
+		if r.Orphans == nil {
+			r.Orphans = map[string]string{}
+		}
+		r.Orphans[m.Name] = m.Claim
+	}
 	r.Queue = d.queue()
 	r.Refused, r.Busy, r.Failing = slices.Sorted(slices.Values(d.refused)), d.busy(), d.failing()
 	r.Progress = d.progress(r)
@@ -117,6 +123,9 @@ func (d *draft) obstacles(r Report) []string {
 	var out []string
 	if held := d.inUse(); len(held) > 0 {
 		out = append(out, "claims have "+few(held)+": release them")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Orphans)) {
+		out = append(out, fmt.Sprintf("%s is deleted ten minutes after its claim %s was missed: create the claim again to keep it", name, r.Orphans[name]))
 	}
 	if r.Short > 0 {
 		out = append(out, fmt.Sprintf("%d short: %s", r.Short, r.Hindrance))

@@ -56,6 +56,12 @@ type Member struct {
 	Version string
 	// Claim names the claim that it is given to; a cluster is given once.
 	Claim string
+	// ClaimMissingSince is since when that claim has not existed, as far as this process has
+	// seen; zero while it exists.
+	ClaimMissingSince time.Time
+	// ClaimUnaware is set when that claim was deleted before it was told of the cluster, so
+	// that nobody can be using the cluster.
+	ClaimUnaware bool
 	// Deleting is set while it is being destroyed; Marked when it has been marked for removal.
 	Deleting, Marked bool
 	// Installed is set when the install is done; GaveUp when it will never be; Failing while its last attempt failed.
@@ -195,6 +201,11 @@ func (s Settings) patience() time.Duration {
 func (m Member) stale(s Settings) bool {
 	return m.Version != s.Version || m.Outdated != "" || m.Withdrawn != ""
 }
+
+// missingClaimDelay is how long a cluster whose claim does not exist is kept. A claim that is
+// released waits for its cluster to go, so this one's was lost: its finalizer was removed by
+// hand, or a backup of the cluster was restored without it. Somebody may be using the cluster.
+const missingClaimDelay = 10 * time.Minute
 
 func past(since time.Time, span time.Duration, now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(span))

@@ -193,7 +193,8 @@ func TestConditions(t *testing.T) {
 
 func TestAClusterThatLostItsPlatformSaysWhatToDo(t *testing.T) {
 	s := snapshot(deleted, opened, named("x0"), powerless, func(s *Snapshot) { s.Needs.Platform = "" })
-	want := "x0 is recorded, and spec.platform names no platform, so nothing can destroy it: write back the one that the cluster was made with, or set spec.preserveOnDelete to let the ClusterDeployment go without."
+	want := "x0 is recorded, and spec.platform names no platform, so that nothing knows how to destroy it: write the platform that it is on, " +
+		"such as {local: {}}, or set spec.preserveOnDelete to let the ClusterDeployment go without."
 	said := ""
 	for _, c := range Decide(s).Conditions {
 		if c.Type == hivev1.ClusterDeprovisionLaunchError {

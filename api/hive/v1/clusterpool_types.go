@@ -216,6 +216,12 @@ const (
 	ReasonSettled          = "Settled"
 	ReasonBlocked          = "Blocked"
 
+	// PoolClaimsMissing is True while claimed clusters of the pool name claims that do not
+	// exist: the message names them, and how to keep them. Absent while none ever did.
+	PoolClaimsMissing    = "ClaimsMissing"
+	ReasonClaimNotFound  = "ClaimNotFound"
+	ReasonAllClaimsFound = "AllClaimsFound"
+
 	// PoolInventoryValid is False while customizations of the inventory are broken or
 	// missing, or fewer of them are usable than the pool's size; Unknown without one.
 	PoolInventoryValid      = "InventoryValid"

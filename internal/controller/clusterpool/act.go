@@ -175,6 +175,9 @@ func (r *Reconciler) bind(ctx context.Context, s *seen, st pool.Step) error {
 	claim.Spec.Namespace = cd.Name
 	controllerutil.AddFinalizer(claim, hivev1.FinalizerClaim)
 	wrote, err := patch.Object(ctx, r.Client, before, claim)
+	if apierrors.IsNotFound(err) {
+		s.readings.noteUnaware(cd)
+	}
 	if err != nil {
 		err = errors.Join(err, r.reportRefusal(ctx, before, cd, err))
 		return fmt.Errorf("telling claim %s of cluster %s: %w", claim.Name, cd.Name, err)

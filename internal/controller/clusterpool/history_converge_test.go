@@ -146,7 +146,7 @@ func (h *history) rest() {
 		}
 		h.world()
 		h.pass(time.Minute)
-		if still++; h.store.Writes() != before {
+		if still++; h.store.Writes() != before || h.claimsMissing() {
 			still = 0
 		}
 		if still == quiet || h.judge.broken != nil {
@@ -154,6 +154,13 @@ func (h *history) rest() {
 		}
 	}
 	h.judge.broke("it does not come to rest")
+}
+
+// claimsMissing reports whether a pool waits before it deletes a cluster whose claim is missing.
+func (h *history) claimsMissing() bool {
+	return slices.ContainsFunc(h.store.All(&hivev1.ClusterPool{}), func(o client.Object) bool {
+		return condition.True(o.(*hivev1.ClusterPool).Status.Conditions, hivev1.PoolClaimsMissing)
+	})
 }
 
 // drain lets all calls go on, one after the other, until no task is left.

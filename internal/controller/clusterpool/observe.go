@@ -3,6 +3,7 @@ package clusterpool
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,10 +113,15 @@ func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName, s
 // is no proof, since anybody may create one in a namespace of theirs: given to a claim, it
 // would hand out an API server of theirs.
 func (r *Reconciler) dropForeign(ctx context.Context, key types.NamespacedName, s *seen) error {
+	var unknown []string
 	for name, cd := range s.clusters {
-		if s.remembered[name] || s.readings.isHome(cd) {
-			continue
+		if !s.remembered[name] && !s.readings.isHome(cd) {
+			unknown = append(unknown, name)
 		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		cd := s.clusters[name]
 		var ns corev1.Namespace
 		err := r.Client.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns)
 		if apierrors.IsNotFound(err) { // the cache of namespaces may be behind that of clusters
@@ -169,6 +175,7 @@ func (r *Reconciler) snapshot(s *seen) (pool.Snapshot, error) {
 		return snap, err
 	}
 	s.readings.keep(s.clusters, snap.Members)
+	s.readings.dateMissingClaims(s, snap.Members, r.Clock.Now())
 	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !facts.Fake(s.pool) {
 		snap.Settings.Room, snap.Settings.NoRoom = room(s.pool.Spec.Platform)
 	}

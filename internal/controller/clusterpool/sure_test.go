@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/controller/clusterpool"
 	"hotspare.io/hotspare/internal/crash/chaos"
 )
@@ -201,12 +203,27 @@ func TestAClaimOfTheSameNameOnAnotherPoolHoldsNoCluster(t *testing.T) {
 	}
 	given := l.store.All(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
 	l.store.Edit(t.Context(), given, func() { given.Spec.ClusterPoolRef.ClaimName = "x" })
-	for range 3 {
-		l.view.ShowAll()
-		l.pass()
+	passes := func() {
+		for range 3 {
+			l.view.ShowAll()
+			l.pass()
+		}
 	}
+	passes()
+	if l.store.Peek(given, client.ObjectKeyFromObject(given)) == nil {
+		t.Fatal("the cluster is gone at once: somebody may be using it")
+	}
+	missing := condition.Find(l.stored().Status.Conditions, hivev1.PoolClaimsMissing)
+	if missing == nil || missing.Status != corev1.ConditionTrue || !strings.Contains(missing.Message, given.Name+" (claim x)") {
+		t.Errorf("the pool says %+v of it", missing)
+	}
+	l.clock.SetTime(l.clock.Now().Add(10 * time.Minute))
+	passes()
 	if l.store.Peek(given, client.ObjectKeyFromObject(given)) != nil {
 		t.Error("the cluster is there, and nobody will ever have it")
+	}
+	if c := condition.Find(l.stored().Status.Conditions, hivev1.PoolClaimsMissing); c == nil || c.Status != corev1.ConditionFalse {
+		t.Errorf("the pool says %+v when it is gone", c)
 	}
 }
 

@@ -44,6 +44,7 @@ func (o Objects) conditions(list *[]hivev1.Condition, rep pool.Report, books inv
 		}
 	}
 	o.inventory(set, books)
+	o.missingClaims(set, condition.Find(*list, hivev1.PoolClaimsMissing) != nil, rep)
 	if o.Pool.DeletionTimestamp != nil {
 		deletion(set, rep)
 		progress(set, rep)
@@ -62,6 +63,24 @@ func dependencies(set setter, missing []string) {
 		return
 	}
 	set(hivev1.PoolMissingDependencies, corev1.ConditionFalse, hivev1.ReasonVerified, "Dependencies verified")
+}
+
+// missingClaims says which clusters are deleted soon because their claim does not exist. A
+// pool that never had one has no such condition.
+func (o Objects) missingClaims(set setter, known bool, rep pool.Report) {
+	if len(rep.Orphans) == 0 {
+		if known {
+			set(hivev1.PoolClaimsMissing, corev1.ConditionFalse, hivev1.ReasonAllClaimsFound, "The claim of each claimed cluster exists")
+		}
+		return
+	}
+	var lost []string
+	for _, name := range slices.Sorted(maps.Keys(rep.Orphans)) {
+		lost = append(lost, fmt.Sprintf("%s (claim %s)", name, rep.Orphans[name]))
+	}
+	set(hivev1.PoolClaimsMissing, corev1.ConditionTrue, hivev1.ReasonClaimNotFound, fmt.Sprintf(
+		"The claims of these clusters do not exist, so they are deleted 10 minutes after that was seen: %s. To keep one, create its ClusterClaim again in namespace %s.",
+		strings.Join(lost, ", "), o.Pool.Namespace))
 }
 
 func (o Objects) capacity(set setter, rep pool.Report) {
