@@ -169,8 +169,8 @@ func TestWhatCannotBeFollowedIsToldWithARemedy(t *testing.T) {
 	secret.Spec.ClusterInstallRef.Group, secret.Spec.ClusterInstallRef.Version, secret.Spec.ClusterInstallRef.Kind = "", "v1", "Secret"
 	for want, objects := range map[string][]client.Object{
 		`spec.clusterInstallRef names kind Secret of group "": hotspare reads kinds of group extensions.hive.openshift.io only`: {secret},
-		"spec.clusterInstallRef names AgentClusterInstall aci, which does not exist in namespace c: create it.": {cluster()},
-		"AgentClusterInstall aci does not follow the ClusterInstall contract":                                   {cluster(), broken},
+		"spec.clusterInstallRef names AgentClusterInstall aci, which does not exist in namespace c: create it.":                 {cluster()},
+		"AgentClusterInstall aci does not follow the ClusterInstall contract":                                                   {cluster(), broken},
 	} {
 		r := newRig(t, objects...)
 		if next := r.pass(); next != lookAgain {
