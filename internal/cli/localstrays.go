@@ -85,7 +85,7 @@ func (a *app) localRemoveCommand() *cobra.Command {
 			if err := a.removeStray(all[i]); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.Stdout, "removed %d machines of %s\n", all[i].Machines, all[i].InfraID)
+			_, err = fmt.Fprintf(a.Stdout, "removed the machines of %s\n", all[i].InfraID)
 			return err
 		}),
 	}
@@ -96,7 +96,7 @@ func (a *app) removeStray(c localCluster) error {
 	case c.Of != "":
 		return fmt.Errorf("%s is known to the hub as %s: delete that instead", c.InfraID, c.Of)
 	case c.Running > 0:
-		return advise(fmt.Errorf("%d machines of %s run", c.Running, c.InfraID), "hotspare up stops them within a minute: try again then")
+		return advise(fmt.Errorf("machines of %s run (%d)", c.InfraID, c.Running), "hotspare up stops them within a minute: try again then")
 	}
 	// Out of the way at once, since a machine is known by its folder.
 	trash, err := os.MkdirTemp(a.machinesDir(), ".removed-")

@@ -56,11 +56,11 @@ func TestMachinesThatTheHubDoesNotKnowCanBeRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(1, "1 machines of stray-1 run", "local", "remove", "stray-1")
+	run(1, "machines of stray-1 run (1)", "local", "remove", "stray-1")
 	if err := lock.Release(); err != nil {
 		t.Fatal(err)
 	}
-	run(0, "removed 1 machines of stray-1", "local", "remove", "stray-1")
+	run(0, "removed the machines of stray-1", "local", "remove", "stray-1")
 	for infraID, there := range map[string]bool{"mine-1": true, "next-1": true, "stray-1": false} {
 		if _, err := os.Stat(folder(infraID)); (err == nil) != there {
 			t.Errorf("%s: %v", infraID, err)
