@@ -311,7 +311,7 @@ func TestPodsThatDoNotBeginSayWhy(t *testing.T) {
 func TestCredentialsThatThePlatformRefusesAreReported(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	must(t, l.cloud.Fault("expired", 2))
+	must(t, l.cloud.Fault("expired", 1))
 	l.until("it is reported", l.tells(hivev1.ClusterAuthenticationFailure, "True/PlatformAuthError: "))
 	if got := l.says(hivev1.ClusterAuthenticationFailure); !strings.Contains(got, "cannot call AWS (ExpiredToken)") {
 		t.Errorf("AuthenticationFailure is %s", got)
