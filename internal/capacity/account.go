@@ -107,22 +107,26 @@ func (a *account) count(s *seat) {
 	if (p.stage == ready || p.stage == doubted) && p.Created.After(a.proven) {
 		a.proven = p.Created
 	}
-	switch p.stage {
-	case ready:
+	switch {
+	case p.Gone: // it was Ready once, and that is all
+	case p.stage == ready:
 		a.ready = a.ready.plus(a.holding(s))
 		if s.open() {
 			a.samples = append(a.samples, s)
 		}
-	case coming:
+	case p.stage == coming:
 		a.coming = append(a.coming, s.max)
 		a.comingMax += s.max
-	case failed:
+	case p.stage == failed:
 		a.failures = append(a.failures, p)
 	}
 }
 
 // join adds a seat of a data plane that is Ready after all.
 func (a *account) join(s *seat) {
+	if s.plane.Gone {
+		return
+	}
 	a.ready = a.ready.plus(a.holding(s))
 	if s.open() {
 		at, _ := slices.BinarySearchFunc(a.samples, s, func(x, y *seat) int { return oldestFirst(x.plane, y.plane) })
@@ -133,6 +137,9 @@ func (a *account) join(s *seat) {
 // part takes away a seat of a data plane that is to go. Those go newest first: to cut the
 // end off, and leave the rest marked, is much faster than to take each out.
 func (a *account) part(s *seat) {
+	if s.plane.Gone {
+		return
+	}
 	a.ready = a.ready.minus(a.holding(s))
 	s.gone = true
 	for n := len(a.samples); n > 0 && a.samples[n-1].gone; n-- {

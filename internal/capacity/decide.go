@@ -85,7 +85,7 @@ func (s *seat) open() bool { return s.plane.stage == ready && s.willing() }
 // willing reports whether they could be if its data plane were Ready.
 func (s *seat) willing() bool {
 	p := s.plane
-	return !p.Cordoned && !p.Silent && p.MultiZone == s.of.MultiZone
+	return !p.Cordoned && !p.Silent && !p.Gone && p.MultiZone == s.of.MultiZone
 }
 
 func newDraft(s Snapshot) *draft {
@@ -122,14 +122,14 @@ func (d *draft) furnish(p *plane) {
 		if a == nil || p.MultiZone != a.MultiZone {
 			continue
 		}
-		if p.stage == coming || p.stage == ready || p.stage == doubted {
+		if !p.Gone && (p.stage == coming || p.stage == ready || p.stage == doubted) {
 			a.roomiest = max(a.roomiest, r.Max)
 		}
 		if p.seats[i].open() {
 			a.open = append(a.open, &p.seats[i])
 		}
 	}
-	if p.Managed && (p.stage == doubted || p.stage == leaving) {
+	if p.Managed && !p.Gone && (p.stage == doubted || p.stage == leaving) {
 		d.onTheWayOut++
 	}
 }

@@ -37,8 +37,6 @@ type fleet struct {
 	// data plane, or below. picky are the UIDs of instances that every data plane refuses.
 	foreign map[string]int
 	picky   map[string]bool
-	// lost are the bookings, by UID and data plane, of places that were refused since.
-	lost map[string]bool
 	// rounds is how many passes it took to settle.
 	rounds int
 }
@@ -46,7 +44,7 @@ type fleet struct {
 func newFleet(t *testing.T, r *rand.Rand) *fleet {
 	t.Helper()
 	f := &fleet{T: t, rand: r, version: map[string]int{}, meagre: r.IntN(4) == 0}
-	f.foreign, f.picky, f.lost = map[string]int{}, map[string]bool{}, map[string]bool{}
+	f.foreign, f.picky = map[string]int{}, map[string]bool{}
 	f.on, f.told = map[string][]capacity.Instance{}, map[string][]capacity.Instance{}
 	f.Now = noon
 	f.Region.Up = capacity.Up{
@@ -152,7 +150,7 @@ func (f *fleet) cancelled() {
 
 // report has the agent of a data plane make what it is told to, and say what is there.
 func (f *fleet) report(p *capacity.Plane) {
-	if p.Silent || p.Phase != capacity.Ready && p.Phase != capacity.Deprovisioning {
+	if p.Gone || p.Silent || p.Phase != capacity.Ready && p.Phase != capacity.Deprovisioning {
 		return
 	}
 	for n := range f.Instances {
@@ -207,6 +205,13 @@ func (f *fleet) says(p *capacity.Plane, room int) int {
 		left -= f.foreign[p.Name]
 	}
 	return min(max(left, 0), r.Max)
+}
+
+// rebuffed reports whether a data plane has refused an instance: what was booked for it
+// there may count, or not, by what the data plane reports.
+func (f *fleet) rebuffed(uid, plane string) bool {
+	n := slices.IndexFunc(f.Instances, func(i capacity.Instance) bool { return i.UID == uid })
+	return n >= 0 && slices.ContainsFunc(f.Instances[n].Refusals, func(r capacity.Refusal) bool { return r.Plane == plane })
 }
 
 // free is how many units of a type are left on a data plane, as docs/fleet.md says it.
@@ -295,7 +300,12 @@ func (f *fleet) whim() {
 	}
 	p := &f.Planes[f.rand.IntN(len(f.Planes))]
 	f.version[p.Name]++
-	switch f.rand.IntN(7) {
+	switch f.rand.IntN(8) {
+	case 7:
+		if p.Phase == capacity.Ready {
+			f.say("the cluster of %s is gone", p.Name)
+			p.Gone, f.on[p.Name] = true, nil
+		}
 	case 6:
 		f.foreign[p.Name] = f.rand.IntN(5) - 2
 	case 0:
@@ -350,7 +360,6 @@ func (f *fleet) refuseBy(i *capacity.Instance, p *capacity.Plane, room int) {
 			r.Remaining, r.Vacant = max(r.Remaining, before.Remaining), r.Vacant || before.Vacant
 		}
 	}
-	f.lost[i.UID+"@"+p.Name] = true
 	i.Refusals = append(slices.DeleteFunc(slices.Clone(i.Refusals), func(b capacity.Refusal) bool { return b.Plane == p.Name }), r)
 	i.Plane = ""
 }
@@ -470,11 +479,13 @@ func (f *fleet) bind(s capacity.Step, p *capacity.Plane, lossy bool) {
 		return // it went meanwhile, and the write is refused
 	}
 	i := &f.Instances[n]
+	if p.Gone {
+		f.fatalf("%s: its cluster is gone", s)
+	}
 	if p.Phase != capacity.Ready || p.Released || p.Deleting {
 		f.fatalf("%s: it is %s", s, p.Phase)
 	}
 	if !slices.ContainsFunc(p.Bookings, func(b capacity.Booking) bool { return b.UID == i.UID }) {
-		f.lost[i.UID+"@"+p.Name] = false
 		p.Bookings = append(p.Bookings, capacity.Booking{Instance: i.Name, UID: i.UID, Type: s.Type, Units: s.Units})
 		r := slices.IndexFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == s.Type })
 		if r < 0 || f.used(p.Name, s.Type) > p.Rooms[r].Max {
@@ -497,7 +508,7 @@ func (f *fleet) used(name, kind string) int {
 	}
 	for _, b := range f.plane(name).Bookings {
 		alive := slices.ContainsFunc(f.Instances, func(i capacity.Instance) bool { return i.UID == b.UID && i.Plane == "" })
-		if alive && !f.lost[b.UID+"@"+name] && (kind == "" || b.Type == kind) {
+		if alive && !f.plane(name).Gone && !f.rebuffed(b.UID, name) && (kind == "" || b.Type == kind) {
 			sum += b.Units
 		}
 	}
@@ -594,6 +605,9 @@ func (f *fleet) converge() {
 		for _, s := range plan.Steps {
 			switch s.Verb {
 			case capacity.Remove:
+				if f.plane(s.DataPlane).Gone {
+					continue
+				}
 				for _, r := range f.plane(s.DataPlane).Rooms {
 					removed[r.Type] = s.DataPlane
 				}
@@ -696,7 +710,7 @@ func (f *fleet) checkLimits(p capacity.Plan) {
 			free[dp.Name+" "+r.Type] = f.free(&dp, r.Type, 0)
 		}
 		for _, b := range dp.Bookings {
-			if dp.Managed && !dp.Deleting && !dp.Released && dp.Phase != capacity.Failed && !f.lost[b.UID+"@"+dp.Name] {
+			if dp.Managed && !dp.Deleting && !dp.Released && dp.Phase != capacity.Failed && !dp.Gone && !f.rebuffed(b.UID, dp.Name) {
 				counted[b.UID] = true
 			}
 		}
@@ -745,7 +759,9 @@ func (f *fleet) checkFlight(p capacity.Plan) {
 					onWay, all = onWay+1, all+1
 				}
 			case capacity.Ready:
-				all++
+				if !dp.Gone {
+					all++
+				}
 			}
 		}
 		if onWay+n > f.Region.Up.MaxInFlight {
@@ -788,7 +804,9 @@ func (f *fleet) checkBackoff(kind string) {
 func (f *fleet) checkRest(p capacity.Plan) {
 	going := map[string]bool{}
 	for _, s := range append(p.Of(capacity.Remove), p.Of(capacity.Release)...) {
-		going[s.DataPlane] = true
+		if !f.plane(s.DataPlane).Gone { // of which nothing is lost
+			going[s.DataPlane] = true
+		}
 	}
 	if len(going) == 0 {
 		return
@@ -817,7 +835,7 @@ func (f *fleet) checkRest(p capacity.Plan) {
 		biggest := slices.Max(t.Sizes)
 		for _, dp := range f.Planes {
 			here := dp.Phase == capacity.Ready || restored[dp.Name]
-			if going[dp.Name] || !dp.Managed || !here || dp.Deleting || dp.Released || dp.Unreadable != "" || !takes(dp, t.Name) {
+			if dp.Gone || going[dp.Name] || !dp.Managed || !here || dp.Deleting || dp.Released || dp.Unreadable != "" || !takes(dp, t.Name) {
 				continue
 			}
 			planes++
@@ -892,6 +910,9 @@ func (f *fleet) checkFlapping(p capacity.Plan) {
 	for _, s := range append(p.Of(capacity.Remove), p.Of(capacity.Release)...) {
 		dp := *f.plane(s.DataPlane)
 		for _, r := range dp.Rooms {
+			if dp.Gone {
+				continue
+			}
 			gone[r.Type] = true
 			if made[r.Type] && s.Verb == capacity.Remove {
 				f.fatalf("one of %s is made, and %s removed: %s\n%+v\n%+v", r.Type, dp.Name, p, f.Planes, p.Types)

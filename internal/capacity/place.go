@@ -58,7 +58,7 @@ func (d *draft) bookings(waiting []*Instance) map[string]*plane {
 	for _, p := range d.all {
 		for _, b := range p.Bookings {
 			i := byName[b.Instance]
-			if i == nil || i.UID != b.UID || held[b.Instance] != nil || p.stage == leaving || p.stage == failed || d.rebuffed(p, i) {
+			if i == nil || i.UID != b.UID || held[b.Instance] != nil || p.stage == leaving || p.stage == failed || p.Gone || d.rebuffed(p, i) {
 				d.step(Step{Verb: Unbook, DataPlane: p.Name, Instance: b.Instance, Reason: Settled, Message: "the booking is over"})
 				continue
 			}

@@ -75,6 +75,8 @@ const (
 	EmptyRecently Reason = "EmptyRecently"
 	CoolingDown   Reason = "CoolingDown"
 	Concurrent    Reason = "MaxConcurrent"
+	// ClusterGone: its cluster is gone, so there is nothing to keep.
+	ClusterGone Reason = "ClusterGone"
 	// Unlisted: its agent reports instances, or used units, that have no ServiceInstance.
 	Unlisted Reason = "UnlistedInstances"
 	// ContentsUnknown: its agent does not say what is on it.

@@ -23,6 +23,10 @@ func (d *draft) review() {
 		empty = append(empty, p)
 	}
 	for _, p := range empty {
+		if p.Gone {
+			d.release(p, ClusterGone, clusterGone)
+			continue
+		}
 		if reason, words := d.need(p); reason == Needed || reason == Undecided {
 			d.restore(p, reason, words)
 			continue
@@ -31,10 +35,15 @@ func (d *draft) review() {
 			d.tell(p, Decision{Action: Keep, Reason: AwaitingReport, Message: "it is to be removed, and waits until its agent has reported once more what is on it"})
 			continue
 		}
-		words := "it is still empty, and not needed"
-		d.step(Step{Verb: Release, DataPlane: p.Name, Reason: NotNeeded, Message: words})
-		d.tell(p, Decision{Action: Release, Reason: NotNeeded, Message: words})
+		d.release(p, NotNeeded, "it is still empty, and not needed")
 	}
+}
+
+const clusterGone = "its cluster is gone, and no instance is on it"
+
+func (d *draft) release(p *plane, reason Reason, words string) {
+	d.step(Step{Verb: Release, DataPlane: p.Name, Reason: reason, Message: words})
+	d.tell(p, Decision{Action: Release, Reason: reason, Message: words})
 }
 
 // hold is why a data plane is not removed, whatever the rest of the region has.
@@ -44,8 +53,12 @@ func (d *draft) hold(p *plane) (Reason, string) {
 	}
 	switch {
 	case p.load > 0:
-		return NotEmpty, count(p.load, "instance") + " on it"
-	case p.awaited:
+		words := count(p.load, "instance") + " on it"
+		if p.Gone {
+			words = "its cluster is gone, and " + words + ": delete the instances, and order others"
+		}
+		return NotEmpty, words
+	case p.awaited && !p.Gone:
 		return Needed, "an instance that names it was refused, and will ask again"
 	case p.Protected:
 		return Protected, "spec.protected is true"
@@ -63,7 +76,7 @@ func (d *draft) hold(p *plane) (Reason, string) {
 func (p *plane) unaccounted() (Reason, string) {
 	const giveUp = "; to give that up, set spec.discardUnlisted of the DataPlane to true"
 	switch {
-	case p.Discard:
+	case p.Discard || p.Gone:
 		return "", ""
 	case len(p.Unlisted) > 0:
 		return Unlisted, fmt.Sprintf("%s on it without a ServiceInstance, %s: delete them on the data plane"+giveUp,
@@ -96,7 +109,9 @@ func (d *draft) restore(p *plane, reason Reason, words string) {
 	d.step(Step{Verb: Restore, DataPlane: p.Name, Reason: reason, Message: words})
 	d.tell(p, Decision{Action: Restore, Reason: reason, Message: words})
 	p.stage = ready
-	d.onTheWayOut--
+	if !p.Gone {
+		d.onTheWayOut--
+	}
 	for i := range p.seats {
 		if a := p.seats[i].of; a != nil {
 			a.join(&p.seats[i])
@@ -153,7 +168,9 @@ func (d *draft) shrink() {
 			}
 		}
 		p.stage = doubted
-		d.onTheWayOut++
+		if !p.Gone {
+			d.onTheWayOut++
+		}
 		if !dec.DryRun {
 			d.step(Step{Verb: Remove, DataPlane: p.Name, Reason: dec.Reason, Message: dec.Message})
 		}
@@ -166,11 +183,14 @@ func (d *draft) removal(p *plane) Decision {
 	if reason, words := d.hold(p); reason != "" {
 		return keep(reason, words)
 	}
+	down := d.Region.Down
+	if p.Gone {
+		return Decision{Action: Remove, Reason: ClusterGone, Message: clusterGone, DryRun: down.Mode == DryRun}
+	}
 	reason, words := d.need(p)
 	if reason == Needed || reason == Undecided {
 		return keep(reason, words)
 	}
-	down := d.Region.Down
 	if at := p.EmptySince.Add(down.EmptyFor); down.EmptyFor > 0 && (p.EmptySince.IsZero() || d.Now.Before(at)) {
 		d.wake(at)
 		return keep(EmptyRecently, fmt.Sprintf("it is empty for less than %s", down.EmptyFor))

@@ -125,6 +125,8 @@ type Plane struct {
 	Protected, Cordoned bool
 	// Silent is set while its agent is not heard of, although it is Ready.
 	Silent bool
+	// Gone is set when its cluster is gone, or is being destroyed, though nobody has let it go.
+	Gone bool
 	// Unlisted names the instances on it that have no ServiceInstance.
 	Unlisted []string
 	// Unknown says, in words, why nobody knows what is on it; empty when its agent has

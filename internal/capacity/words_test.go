@@ -121,6 +121,8 @@ func apply(p *capacity.Plane, mark string) {
 	switch key {
 	case "silent":
 		p.Silent = true
+	case "gone":
+		p.Gone = true
 	case "unlisted": // with an instance of that name
 		p.Unlisted = append(p.Unlisted, value)
 	case "unknown":

@@ -234,6 +234,9 @@ func ready(s *dataplane.Seen) {
 	if s.Agent == nil {
 		reported(s)
 	}
+	if s.Claim != nil && s.Cluster != nil {
+		s.Cluster.Annotations = map[string]string{hivev1.AnnotationProtectedDelete: "true", v1alpha1.AnnotationDataPlane: "u"}
+	}
 	s.Plane.Status = dataplane.Decide(with(*s, phase(v1alpha1.PhaseWaitingForAgent))).Status
 	s.Plane.Status = dataplane.Decide(*s).Status
 }
@@ -284,6 +287,7 @@ func deaf(s *dataplane.Seen) {
 func discard(s *dataplane.Seen) { s.Plane.Spec.DiscardUnlisted = true }
 
 func later(d time.Duration) edit { return func(s *dataplane.Seen) { s.Now = noon.Add(d) } }
+func bare(s *dataplane.Seen)     { s.Cluster.Annotations = nil }
 func orphan(s *dataplane.Seen)   { s.Plane.Spec.DeletionPolicy = v1alpha1.DeletionOrphan }
 func foreign(s *dataplane.Seen)  { s.Claim.Annotations = nil }
 func noClaim(s *dataplane.Seen)  { s.Claim, s.Cluster = nil, nil }
@@ -341,6 +345,16 @@ func TestAPhaseAPass(t *testing.T) {
 		"its agent reports, and cannot make any": {edits(reported, func(s *dataplane.Seen) {
 			s.Agent.Status.Report.Ready, s.Agent.Status.Report.Reason = false, "NoOperator"
 		}, phase("WaitingForAgent")), " | Ready NoOperator"},
+		"its claimed cluster is protected": {edits(ready, bare), "protect cluster a-1 | Ready Ready"},
+		"… unless a person has done so, or has not": {edits(ready, func(s *dataplane.Seen) {
+			s.Cluster.Annotations = map[string]string{hivev1.AnnotationProtectedDelete: "false"}
+		}), " | Ready Ready"},
+		"… unless it stays anyway": {edits(ready, bare, orphan), " | Ready Ready"},
+		"a protection that is not its own stays": {edits(ready, phase("Cleanup"), gone, func(s *dataplane.Seen) {
+			s.Cluster.Annotations = map[string]string{hivev1.AnnotationProtectedDelete: "true"}
+		}), "delete claim p | Cleanup Cleanup"},
+		"its claim is deleted":                                  {edits(ready, func(s *dataplane.Seen) { s.Claim.DeletionTimestamp = ago(0) }), " | Ready ClusterDeleting"},
+		"… while it is to go":                                   {edits(ready, phase("Deprovisioning"), answered, func(s *dataplane.Seen) { s.Claim.DeletionTimestamp = ago(0) }), " | Deprovisioning ClusterDeleting"},
 		"nothing is to be done":                                 {edits(ready), " | Ready Ready"},
 		"after a restart the agent is looked at":                {edits(ready, func(s *dataplane.Seen) { s.Installed = time.Time{} }), "grant the agent's rights, install the agent | Ready Ready"},
 		"its agent is silent":                                   {edits(ready, later(2*time.Minute)), "grant the agent's rights, install the agent | Ready Silent"},
@@ -376,17 +390,17 @@ func TestAPhaseAPass(t *testing.T) {
 		"a registered one with an instance whose Secret is gone":  {edits(registered, ready, instance("i"), func(s *dataplane.Seen) { s.Kubeconfig = false }, deleted), "write DataPlaneAgent | Ready InstancesLeft"},
 		"somebody deletes it before it began":                     {edits(deleted), " | Cleanup Cleanup"},
 		"others hold it":                                          {edits(ready, deleted, unfinished), " | Ready Ready"},
-		"all it holds goes":                                       {edits(ready, phase("Cleanup")), "revoke the agent's rights, delete DataPlaneAgent, delete claim p | Cleanup Cleanup"},
-		"it waits until all is gone":                              {edits(ready, phase("Cleanup"), gone, func(s *dataplane.Seen) { s.Claim.DeletionTimestamp = ago(0) }), " | Cleanup Cleanup"},
+		"all it holds goes":                                       {edits(ready, phase("Cleanup")), "revoke the agent's rights, delete DataPlaneAgent, unprotect cluster a-1, delete claim p | Cleanup Cleanup"},
+		"it waits until all is gone":                              {edits(ready, phase("Cleanup"), gone, bare, func(s *dataplane.Seen) { s.Claim.DeletionTimestamp = ago(0) }), " | Cleanup Cleanup"},
 		"then the object goes":                                    {edits(ready, phase("Cleanup"), gone, noClaim), "delete DataPlane | Cleanup Cleanup"},
 		"then it is let go":                                       {edits(ready, phase("Cleanup"), gone, noClaim, deleted), "release | Cleanup Cleanup"},
-		"a claim that is not its own stays":                       {edits(ready, foreign, phase("Cleanup"), gone, deleted), "release | Cleanup Cleanup"},
+		"a claim that is not its own stays":                       {edits(ready, foreign, phase("Cleanup"), gone, deleted, bare), "release | Cleanup Cleanup"},
 		"a cold install is destroyed":                             {edits(installing, phase("Cleanup")), "revoke the agent's rights, delete cluster p | Cleanup Cleanup"},
-		"an orphan's cluster stays":                               {edits(ready, orphan, phase("Cleanup"), deleted), "revoke the agent's rights, delete DataPlaneAgent, remove the agent, release | Cleanup Cleanup"},
+		"an orphan's cluster stays":                               {edits(ready, orphan, phase("Cleanup"), deleted), "revoke the agent's rights, delete DataPlaneAgent, unprotect cluster a-1, remove the agent, release | Cleanup Cleanup"},
 		"a registered cluster stays":                              {edits(registered, ready, phase("Cleanup"), deleted), "revoke the agent's rights, delete DataPlaneAgent, remove the agent, release | Cleanup Cleanup"},
 		"a registered cluster that nobody can reach any more":     {edits(registered, ready, func(s *dataplane.Seen) { s.Kubeconfig = false }, phase("Cleanup"), gone, deleted), "release | Cleanup Cleanup"},
 		"a registered cluster is freed of reserved ones first":    {edits(registered, ready, reservedOnes, deleted), "write DataPlaneAgent | Ready InstancesLeft"},
-		"another's DataPlaneAgent stays":                          {edits(ready, newAgent, phase("Cleanup")), "revoke the agent's rights, delete claim p | Cleanup Cleanup"},
+		"another's DataPlaneAgent stays":                          {edits(ready, newAgent, phase("Cleanup")), "revoke the agent's rights, unprotect cluster a-1, delete claim p | Cleanup Cleanup"},
 		"what has failed is given back, and remembered":           {edits(up, failed), "revoke the agent's rights, delete claim p | Failed ProvisionTimedOut"},
 		"what has failed and was given back":                      {edits(up, noClaim, failed, gone), " | Failed ProvisionTimedOut"},
 		"what has failed and is forgotten":                        {edits(up, noClaim, failed, gone, deleted), "release | Failed ProvisionTimedOut"},

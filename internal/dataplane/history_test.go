@@ -115,6 +115,8 @@ func (l *life) do(st dataplane.Step) {
 			s.Agent.Status = was.Status
 		}
 		s.Agent.Generation++
+	case dataplane.ProtectCluster, dataplane.UnprotectCluster:
+		s.Cluster = st.Cluster
 	case dataplane.GrantRights:
 		l.rights, s.Revoked = true, false
 	case dataplane.InstallAgent:
@@ -135,6 +137,9 @@ func (l *life) do(st dataplane.Step) {
 		}
 		if len(l.on) > 0 && !s.Plane.Spec.DiscardUnlisted && s.Cluster != nil {
 			l.Errorf("the cluster is given back with %v on it", l.on)
+		}
+		if s.Cluster != nil && s.Cluster.Annotations[hivev1.AnnotationProtectedDelete] != "" {
+			l.Error("the cluster is given back and protected: it is never destroyed")
 		}
 		s.Claim.DeletionTimestamp = ago(0)
 	case dataplane.DeletePlane:
@@ -199,6 +204,12 @@ func (l *life) cluster() {
 	switch {
 	case s.Claim == nil:
 	case s.Claim.DeletionTimestamp != nil:
+		if s.Cluster != nil && s.Cluster.Annotations[hivev1.AnnotationProtectedDelete] == "true" {
+			return // it stays until it is let go
+		}
+		if len(l.on) > 0 && s.Plane.Status.Phase == v1alpha1.PhaseReady && s.Cluster != nil {
+			l.Errorf("the cluster is destroyed under its instances, %v", l.on)
+		}
 		s.Claim, s.Cluster, s.Nodes, l.installed, l.on = nil, nil, nil, false, nil
 	case s.Cluster == nil:
 		claim := s.Claim

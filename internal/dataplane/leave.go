@@ -89,6 +89,7 @@ func (s Seen) release(p *Plan) {
 	if s.ours() {
 		p.do(Step{Verb: DeleteAgent, Agent: s.Agent})
 	}
+	s.unprotect(p)
 	if s.stays() {
 		if _, ok := s.Kubeconfigs(); ok && !s.Removed {
 			p.do(Step{Verb: RemoveAgent})

@@ -19,17 +19,20 @@ const (
 	CreateCluster Verb = "create cluster" // a cold install
 	CreateNodes   Verb = "create MachinePool"
 	ChangeNodes   Verb = "change MachinePool"
-	CreateAgent   Verb = "create DataPlaneAgent"
-	TellAgent     Verb = "write DataPlaneAgent"
-	GrantRights   Verb = "grant the agent's rights"
-	InstallAgent  Verb = "install the agent"
-	RemoveAgent   Verb = "remove the agent"
-	RevokeRights  Verb = "revoke the agent's rights"
-	DeleteAgent   Verb = "delete DataPlaneAgent"
-	DeleteClaim   Verb = "delete claim"
-	DeleteCluster Verb = "delete cluster"
-	DeletePlane   Verb = "delete DataPlane"
-	Release       Verb = "release" // take the finalizer off
+	// A cluster that is protected is not destroyed when its claim is deleted.
+	ProtectCluster   Verb = "protect cluster"
+	UnprotectCluster Verb = "unprotect cluster"
+	CreateAgent      Verb = "create DataPlaneAgent"
+	TellAgent        Verb = "write DataPlaneAgent"
+	GrantRights      Verb = "grant the agent's rights"
+	InstallAgent     Verb = "install the agent"
+	RemoveAgent      Verb = "remove the agent"
+	RevokeRights     Verb = "revoke the agent's rights"
+	DeleteAgent      Verb = "delete DataPlaneAgent"
+	DeleteClaim      Verb = "delete claim"
+	DeleteCluster    Verb = "delete cluster"
+	DeletePlane      Verb = "delete DataPlane"
+	Release          Verb = "release" // take the finalizer off
 )
 
 // Step is one thing to do. At most one of its objects is set: the one that is made, or

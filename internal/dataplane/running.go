@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/capacity"
 	"hotspare.io/hotspare/internal/capacity/facts"
@@ -92,11 +93,11 @@ func (s Seen) trouble() (reason, why string, over bool) {
 	case ref.Claim != nil && s.Claim == nil:
 		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s is gone, and its cluster with it.", name), true
 	case ref.Claim != nil && s.Claim.DeletionTimestamp != nil:
-		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s was deleted, and its cluster is being destroyed.", name), true
+		return v1alpha1.ReasonClusterDeleting, fmt.Sprintf("ClusterClaim %s was deleted, and its cluster goes with it: delete the instances on this data plane, and order others.", name), true
 	case s.Cluster == nil:
 		return v1alpha1.ReasonClusterGone, "Its ClusterDeployment is gone.", true
 	case s.Cluster.DeletionTimestamp != nil:
-		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterDeployment %s was deleted, and is being destroyed.", s.Cluster.Name), true
+		return v1alpha1.ReasonClusterDeleting, fmt.Sprintf("ClusterDeployment %s was deleted: delete the instances on this data plane, and order others.", s.Cluster.Name), true
 	case !s.up():
 		return v1alpha1.ReasonClusterDown, fmt.Sprintf("Cluster %s does not run: see its ClusterDeployment.", s.Cluster.Name), false
 	}
@@ -114,6 +115,7 @@ func (s Seen) running(p *Plan) {
 	if down == "" {
 		s.nodes(p)
 	}
+	s.protect(p)
 	taken := s.agent(p, reserve)
 	if down == "" && taken == "" {
 		every := recheck
@@ -122,9 +124,41 @@ func (s Seen) running(p *Plan) {
 		}
 		s.install(p, every)
 	}
-	if s.phase() == v1alpha1.PhaseReady {
+	switch reason, why, _ := s.trouble(); {
+	case s.phase() == v1alpha1.PhaseReady:
 		s.tell(p, strings.TrimSpace(unsized+" "+taken))
+	case why != "":
+		s.not(p, reason, "%s", why)
 	}
+}
+
+// protect keeps the cluster of its claim from being destroyed when somebody deletes the
+// claim: instances run on it. The mark says that this data plane has protected it.
+func (s Seen) protect(p *Plan) {
+	if s.stays() || s.ref().Claim == nil || s.Cluster == nil || s.Claim == nil || !Owned(s.Plane, s.Claim) || s.Cluster.DeletionTimestamp != nil {
+		return
+	}
+	if _, set := s.Cluster.Annotations[hivev1.AnnotationProtectedDelete]; set {
+		return
+	}
+	want := s.Cluster.DeepCopy()
+	if want.Annotations == nil {
+		want.Annotations = map[string]string{}
+	}
+	want.Annotations[hivev1.AnnotationProtectedDelete] = "true"
+	want.Annotations[v1alpha1.AnnotationDataPlane] = string(s.Plane.UID)
+	p.do(Step{Verb: ProtectCluster, Cluster: want})
+}
+
+// unprotect takes back what protect has done.
+func (s Seen) unprotect(p *Plan) {
+	if s.ref().Claim == nil || s.Cluster == nil || !Owned(s.Plane, s.Cluster) {
+		return
+	}
+	want := s.Cluster.DeepCopy()
+	delete(want.Annotations, hivev1.AnnotationProtectedDelete)
+	delete(want.Annotations, v1alpha1.AnnotationDataPlane)
+	p.do(Step{Verb: UnprotectCluster, Cluster: want})
 }
 
 // install sees to the agent again, if the last time is so long ago.

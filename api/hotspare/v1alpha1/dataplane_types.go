@@ -332,6 +332,8 @@ const (
 	ReasonNoNodes = "NoNodes"
 	// ReasonClusterGone: its claim or its cluster is not there any more.
 	ReasonClusterGone = "ClusterGone"
+	// ReasonClusterDeleting: its claim or its cluster was deleted, and is not gone yet.
+	ReasonClusterDeleting = "ClusterDeleting"
 	// ReasonClusterDown: its cluster does not run.
 	ReasonClusterDown = "ClusterNotRunning"
 	// ReasonInstallFailed: its cluster cannot be installed.

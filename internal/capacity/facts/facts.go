@@ -224,6 +224,8 @@ func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) 
 	for _, u := range st.Unlisted {
 		p.Unlisted = append(p.Unlisted, cmp.Or(u.Name, u.UID))
 	}
+	p.Gone = Gone(dp)
+	p.Silent = p.Silent || p.Phase == capacity.Ready && reasonOf(dp) == v1alpha1.ReasonClusterDown
 	p.Discard, p.Unknown, p.Confirmed = dp.Spec.DiscardUnlisted, unknown(st), Confirmed(st, o.Started)
 	p.Since = p.Created
 	if st.PhaseSince != nil {
@@ -255,6 +257,23 @@ func versions(all []v1alpha1.OperatorVersion) []capacity.Version {
 		out = append(out, capacity.Version{Strimzi: v.Strimzi, Ready: v.Ready, Kafka: v.Kafka, KafkaIBP: v.KafkaIBP})
 	}
 	return out
+}
+
+// Gone is whether the cluster of a data plane that was Ready is gone, or is being
+// destroyed, though nobody has let it go.
+func Gone(dp *v1alpha1.DataPlane) bool {
+	served := dp.Status.Phase == v1alpha1.PhaseReady || dp.Status.Phase == v1alpha1.PhaseDeprovisioning
+	reason := reasonOf(dp)
+	return served && (reason == v1alpha1.ReasonClusterGone || reason == v1alpha1.ReasonClusterDeleting)
+}
+
+// reasonOf is why a data plane is not Ready; "" if it is, or nobody has said.
+func reasonOf(dp *v1alpha1.DataPlane) string {
+	c := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneReady)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return c.Reason
 }
 
 // unknown says why nobody knows what is on a data plane; "" when its agent has reported it,

@@ -19,6 +19,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/advice"
 	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
 // Fleet is what fleet status and fleet explain tell, and what their -o json prints.
@@ -78,7 +79,9 @@ type Plane struct {
 	// Decision is about removing it; nil when there is none to be made.
 	Decision *capacity.Decision `json:"decision,omitempty"`
 	Message  string             `json:"message"`
-	ToDo     *advice.Remedy     `json:"toDo,omitempty"`
+	// Gone is set when its cluster is gone though nobody has let it go.
+	Gone bool           `json:"gone,omitempty"`
+	ToDo *advice.Remedy `json:"toDo,omitempty"`
 }
 
 // Room is what a data plane has of a type, with what is being placed on it.
@@ -188,9 +191,20 @@ func (e Evaluation) planes(spell advice.Speller) []Plane {
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b Plane) int {
-		return cmp.Or(cmp.Compare(rankOf(a.Phase), rankOf(b.Phase)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(boolOrder(a.Gone, b.Gone), cmp.Compare(rankOf(a.Phase), rankOf(b.Phase)), cmp.Compare(a.Name, b.Name))
 	})
 	return out
+}
+
+// boolOrder puts what is so first.
+func boolOrder(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // occupants are the instances of each data plane, with those that are being placed.
@@ -258,6 +272,9 @@ func (v *Plane) tell(dp *v1alpha1.DataPlane) {
 		v.Message = "it is left alone until it can be read: " + dp.Unreadable
 	case dp.DeletionTimestamp != nil:
 		v.Message = "it is being deleted" + after(": ", said)
+	case facts.Gone(dp):
+		v.Gone = true
+		v.Message = said
 	case up && v.Live != nil && !*v.Live:
 		v.Message = cmp.Or(messageOf(dp, v1alpha1.DataPlaneAgentLive), "its agent is silent")
 	case up && meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneReportValid):

@@ -204,6 +204,25 @@ func tell(before string, tasks []Task) string {
 	return words
 }
 
+func lose(dp *v1alpha1.DataPlane) {
+	dp.Status.Conditions = append(dp.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.DataPlaneReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClusterGone, Message: "ClusterClaim b is gone, and its cluster with it.",
+	})
+}
+
+// What is lost is told of first.
+func TestALostClusterIsTheFirstThingToDo(t *testing.T) {
+	h := small()
+	h.plane("a", v1alpha1.PhaseFailed, 4)
+	lose(h.plane("b", v1alpha1.PhaseReady, 4))
+	h.instance("x", "x1", "b")
+	r := h.laptop()
+	act, _ := r.ToDo()
+	if r.DataPlanes[0].Name != "b" || len(act) == 0 || !strings.Contains(act[0].Text, "Its cluster is gone") {
+		t.Errorf("first is %s, to do: %+v", r.DataPlanes[0].Name, act)
+	}
+}
+
 func silence(dp *v1alpha1.DataPlane) {
 	dp.Status.Conditions = append(dp.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.DataPlaneAgentLive, Status: metav1.ConditionFalse, Reason: "Silent", Message: "The agent was last heard of at noon.",
@@ -235,6 +254,10 @@ func TestTheFateOfADataPlane(t *testing.T) {
 			func(h *Hub) { silence(h.plane("a", v1alpha1.PhaseReady, 4)); h.plane("b", v1alpha1.PhaseReady, 4) },
 			"keep ContentsUnknown: silent 0/4: its agent is silent, so nobody knows what is on it: have the agent report again; " +
 				"to give that up, set spec.discardUnlisted of the DataPlane to true. The agent was last heard of at noon",
+		},
+		"of one whose cluster is gone": {
+			func(h *Hub) { lose(h.plane("b", v1alpha1.PhaseReady, 4)); h.instance("x", "x1", "b") },
+			"keep NotEmpty:  1/4: its cluster is gone, and 1 instance on it: delete the instances, and order others. ClusterClaim b is gone, and its cluster with it",
 		},
 		"somebody's own is not removed": {
 			func(h *Hub) { h.plane("a", v1alpha1.PhaseReady, 4).Spec.Ownership = v1alpha1.Registered },

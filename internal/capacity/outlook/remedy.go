@@ -76,6 +76,16 @@ func (e Evaluation) planeRemedy(p capacity.Plane, v Plane, spell advice.Speller)
 	switch {
 	case p.Unreadable != "":
 		return advice.Do("Correct the field.", spell(namespace, "kubectl edit dataplane %s", p.Name))
+	case v.Gone && v.Instances > 0:
+		return advice.Do("Its cluster is gone, or goes: delete the instances on it, and order others.",
+			"kubectl get serviceinstances -A -o wide | grep "+p.Name)
+	case v.Gone && !p.Managed:
+		return advice.Do("Its cluster cannot be reached any more: bring its kubeconfig back, or delete the DataPlane.", spell(namespace, "kubectl describe dataplane %s", p.Name))
+	case v.Gone:
+		return advice.Patience("Its cluster is gone, and nothing is on it: it is removed.")
+	case len(p.Unlisted) > 0 && p.Managed && !p.Discard:
+		return advice.Do("Instances without a ServiceInstance are on it: delete them on the data plane, or set spec.discardUnlisted to give them up.",
+			spell(namespace, "kubectl describe dataplane %s", p.Name))
 	case p.Silent && p.Phase == capacity.Ready && !p.Deleting:
 		return advice.Do("Its free units count as none until its agent is heard of: see what has become of it.", spell(namespace, "kubectl describe dataplane %s", p.Name))
 	case v.Decision != nil && v.Decision.DryRun:

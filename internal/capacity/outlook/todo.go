@@ -9,11 +9,18 @@ type Task = advice.Task
 // for; and apart from it what needs no more than time.
 func (v Region) ToDo() (act, wait []advice.Task) {
 	var list advice.ToDo
+	for _, p := range v.DataPlanes { // what is lost comes first
+		if p.Gone {
+			list.Note(p.Name, p.ToDo)
+		}
+	}
 	for _, t := range v.Types {
 		list.Note(t.Name, t.ToDo)
 	}
 	for _, p := range v.DataPlanes {
-		list.Note(p.Name, p.ToDo)
+		if !p.Gone {
+			list.Note(p.Name, p.ToDo)
+		}
 	}
 	for _, i := range v.Instances {
 		list.Note(i.Name, i.ToDo)

@@ -58,11 +58,12 @@ type task struct {
 
 // deeds are what the verbs mean.
 var deeds = map[dataplane.Verb]func(*task, context.Context, dataplane.Step) error{
-	dataplane.Hold:          (*task).edit,
-	dataplane.Name:          (*task).edit,
-	dataplane.Release:       (*task).edit,
-	dataplane.CreateClaim:   func(t *task, ctx context.Context, s dataplane.Step) error { return t.create(ctx, s.Claim) },
-	dataplane.CreateCluster: func(t *task, ctx context.Context, s dataplane.Step) error { return t.create(ctx, s.Cluster) },
+	dataplane.Hold:           (*task).edit,
+	dataplane.Name:           (*task).edit,
+	dataplane.Release:        (*task).edit,
+	dataplane.CreateClaim:    func(t *task, ctx context.Context, s dataplane.Step) error { return t.create(ctx, s.Claim) },
+	dataplane.CreateCluster:  func(t *task, ctx context.Context, s dataplane.Step) error { return t.create(ctx, s.Cluster) },
+	dataplane.ProtectCluster: (*task).editCluster, dataplane.UnprotectCluster: (*task).editCluster,
 	dataplane.CreateAgent:   func(t *task, ctx context.Context, s dataplane.Step) error { return t.create(ctx, s.Agent) },
 	dataplane.TellAgent:     (*task).tell,
 	dataplane.CreateNodes:   func(t *task, ctx context.Context, s dataplane.Step) error { return t.createNodes(ctx, s.Nodes) },
@@ -83,6 +84,11 @@ func (t *task) do(ctx context.Context, step dataplane.Step) error {
 		return fmt.Errorf("there is no step %q", step.Verb)
 	}
 	return deed(t, ctx, step)
+}
+
+func (t *task) editCluster(ctx context.Context, step dataplane.Step) error {
+	_, err := patch.Object(ctx, t.Client, t.seen.Cluster, step.Cluster)
+	return client.IgnoreNotFound(err)
 }
 
 func (t *task) tell(ctx context.Context, step dataplane.Step) error {

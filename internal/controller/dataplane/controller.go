@@ -31,7 +31,7 @@ import (
 // +kubebuilder:rbac:groups=hotspare.io,resources=fleetregions;instancetypes;serviceinstances,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hotspare.io,resources=dataplaneagents,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;create;delete
-// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=machinepools,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

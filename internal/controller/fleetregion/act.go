@@ -175,7 +175,7 @@ func (r *Reconciler) vacant(ctx context.Context, dp *v1alpha1.DataPlane) error {
 			return fault.New(fault.Conflict, fmt.Errorf("instance %s is on DataPlane %s, and the cache does not show it", client.ObjectKeyFromObject(inst), dp.Name))
 		}
 	}
-	if dp.Spec.DiscardUnlisted {
+	if dp.Spec.DiscardUnlisted || facts.Gone(dp) {
 		return nil
 	}
 	var agent v1alpha1.DataPlaneAgent

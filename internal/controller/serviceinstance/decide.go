@@ -49,6 +49,8 @@ type plane struct {
 type state struct {
 	// over is whether its cluster is given back: there is no way back from that.
 	over bool
+	// gone is whether its cluster is gone, and going whether that was deleted.
+	gone, going bool
 	// silent is whether its agent is not heard of.
 	silent bool
 	// unreadable is why it cannot be read; "" when it can.
@@ -125,7 +127,7 @@ func (d *draft) holds() (reason, words string) {
 	for _, p := range d.planes {
 		name := "data plane " + p.name
 		switch {
-		case p.over, p.says != nil && p.says.Phase == v1alpha1.AgentDeleted && p.unreadable == "":
+		case p.over, p.gone && p.unreadable == "", p.says != nil && p.says.Phase == v1alpha1.AgentDeleted && p.unreadable == "":
 		case p.unreadable != "":
 			return hivev1.ReasonUnreadable, fmt.Sprintf("It is kept until %s can be read: %s.", name, p.unreadable)
 		case p.silent:
@@ -181,6 +183,10 @@ func (d *draft) follow() {
 		d.unknown(hivev1.ReasonUnreadable, fmt.Sprintf("What its data plane %s says cannot be read: %s.", p.name, p.unreadable))
 	case p.over:
 		d.gone(fmt.Sprintf("The cluster of data plane %s was given back", p.name))
+	case p.gone:
+		d.gone(fmt.Sprintf("The cluster of data plane %s is gone", p.name))
+	case p.going:
+		d.unknown(v1alpha1.ReasonClusterDeleting, fmt.Sprintf("The cluster of data plane %s was deleted, and this instance goes with it: delete the instance and order another.", p.name))
 	case !p.home:
 		d.unknown(v1alpha1.ReasonNoRegion, fmt.Sprintf("It is on data plane %s in namespace %s, and no FleetRegion of %s counts there any more: make it again, "+
 			"or delete a younger one elsewhere that took its place.", p.name, p.namespace, d.where()))

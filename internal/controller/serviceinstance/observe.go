@@ -126,7 +126,12 @@ func compare(a, b bool) int {
 
 // stateOf is what matters of a data plane to its instances.
 func stateOf(dp *v1alpha1.DataPlane) state {
+	why := ""
+	if c := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneReady); c != nil && facts.Gone(dp) {
+		why = c.Reason
+	}
 	return state{
+		gone: why == v1alpha1.ReasonClusterGone && dp.Unreadable == "" && dp.Spec.Ownership != v1alpha1.Registered, going: why == v1alpha1.ReasonClusterDeleting,
 		over: dp.Unreadable == "" &&
 			(dp.Status.ReleasedAt != nil || dp.Status.Phase == v1alpha1.PhaseCleanup || dp.Status.Phase == v1alpha1.PhaseFailed),
 		silent:     meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive),
