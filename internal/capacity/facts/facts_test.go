@@ -79,6 +79,18 @@ func snapshot(t *testing.T, o facts.Objects) capacity.Snapshot {
 	return s
 }
 
+// Absent is no limit, and 0 is none.
+func TestALimitOfZeroIsALimit(t *testing.T) {
+	for _, want := range []*int32{nil, new(int32)} {
+		o := facts.Objects{Region: &v1alpha1.FleetRegion{}}
+		o.Region.Spec.InstanceTypes = []v1alpha1.RegionType{{Name: "standard", Limit: want, MaxDataPlanes: want}}
+		s, err := o.Snapshot(noon)
+		if err != nil || (s.Region.Types[0].Limit == nil) != (want == nil) || (s.Region.Types[0].MaxPlanes == nil) != (want == nil) {
+			t.Errorf("limit %v, maxDataPlanes %v, %v", s.Region.Types[0].Limit, s.Region.Types[0].MaxPlanes, err)
+		}
+	}
+}
+
 func TestSnapshot(t *testing.T) {
 	want := capacity.Snapshot{
 		Now: noon,

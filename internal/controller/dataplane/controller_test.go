@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
@@ -349,4 +350,34 @@ func TestARefusedInstanceIsTakenAway(t *testing.T) {
 	if got := listed(); got != "" {
 		t.Errorf("nothing of it is left, and it is listed: %s", got)
 	}
+}
+
+// An instance is on a data plane that goes, and the cache does not show it.
+func TestWhatGoesIsLookedAtPastTheCache(t *testing.T) {
+	g := newRig(t, plane())
+	g.settle()
+	i := &v1alpha1.ServiceInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "i", UID: "u-i"}}
+	i.Spec = v1alpha1.ServiceInstanceSpec{Type: "developer", Size: "x1", Provider: "local", Region: "laptop"}
+	g.do(create(i))
+	g.do(edit(i.DeepCopy(), func(i *v1alpha1.ServiceInstance) { i.Status.DataPlaneName, i.Status.Units = "p", 1 }))
+	stale, ok := g.Client.(client.WithWatch)
+	if !ok {
+		t.Fatal("the client cannot be wrapped")
+	}
+	g.r.Client = interceptor.NewClient(stale, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, is := list.(*v1alpha1.ServiceInstanceList); is {
+				return nil
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	g.do(remove(plane()))
+	for range 10 {
+		g.pass()
+		if _, err := world(t.Context(), g.Client, g.spoke); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.expect(v1alpha1.ReasonInstancesLeft, "team/i")
 }

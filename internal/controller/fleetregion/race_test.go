@@ -349,6 +349,37 @@ func TestARegionSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+// What is made is what was recorded, with the zones of its type.
+func TestADataPlaneIsMadeAsItWasRecorded(t *testing.T) {
+	for _, multiZone := range []bool{false, true} {
+		g := newRig(t, newRegion("use1"))
+		g.do(func(ctx context.Context, api client.Client) error {
+			it := g.store.Peek(&v1alpha1.InstanceType{}, client.ObjectKey{Name: "standard"}).(*v1alpha1.InstanceType).DeepCopy()
+			before := it.DeepCopy()
+			it.Spec.MultiZone = multiZone
+			region := g.region().DeepCopy()
+			was := region.DeepCopy()
+			region.Spec.ClusterSource.Claim.Pools[0].MultiZone = multiZone
+			return errors.Join(api.Patch(ctx, it, client.MergeFrom(before)), api.Patch(ctx, region, client.MergeFrom(was)))
+		})
+		made := 0
+		g.store.Wrote = func(_ context.Context, w chaos.Write) {
+			dp, ok := w.After.(*v1alpha1.DataPlane)
+			if !ok || w.Before != nil {
+				return
+			}
+			made++
+			if !slices.ContainsFunc(g.region().Status.Pending, func(p v1alpha1.PendingDataPlane) bool { return p.Name == dp.Name }) || dp.Spec.MultiZone != multiZone {
+				t.Errorf("made %s, multiZone %t, of %+v", dp.Name, dp.Spec.MultiZone, g.region().Status.Pending)
+			}
+		}
+		g.settle()
+		if made != 1 {
+			t.Errorf("%d data planes were made", made)
+		}
+	}
+}
+
 // DryRun tells, and makes nothing.
 func TestADryRunMakesNothing(t *testing.T) {
 	g := newRig(t, newRegion("use1", func(r *v1alpha1.FleetRegion) { r.Spec.ScaleUp.Mode = v1alpha1.ScalingDryRun }))
