@@ -210,6 +210,16 @@ func lose(dp *v1alpha1.DataPlane) {
 	})
 }
 
+func TestAWrongReservedSizeIsToldOf(t *testing.T) {
+	h := small()
+	h.plane("a", v1alpha1.PhaseReady, 4)
+	h.Regions[0].Spec.InstanceTypes[0].Reserved = &v1alpha1.Reserved{Count: 1, Size: "x99"}
+	act, _ := h.laptop().ToDo()
+	if len(act) != 1 || act[0].Text != `Nothing is reserved: dev has no size "x99". Correct its reserved.size.` {
+		t.Errorf("to do: %+v", act)
+	}
+}
+
 // What is lost is told of first.
 func TestALostClusterIsTheFirstThingToDo(t *testing.T) {
 	h := small()
