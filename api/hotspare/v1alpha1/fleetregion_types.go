@@ -347,15 +347,16 @@ type ScaleDown struct {
 	Mode ScalingMode `json:"mode,omitempty"`
 	// EmptyFor is how long a data plane is left alone after its last instance has gone.
 	// +optional
-	// +kubebuilder:default="0s"
+	// +kubebuilder:default="10m"
 	EmptyFor hivev1.Duration `json:"emptyFor,omitempty"`
 	// CooldownAfterScaleUp is how long no data plane is removed after one that has a type
 	// in common with it was made.
 	// +optional
 	// +kubebuilder:default="0s"
 	CooldownAfterScaleUp hivev1.Duration `json:"cooldownAfterScaleUp,omitempty"`
-	// MaxConcurrent is how many may be on their way out at a time. Absent: any number.
+	// MaxConcurrent is how many may be on their way out at a time.
 	// +optional
+	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
 }
