@@ -225,7 +225,6 @@ func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) 
 		p.Unlisted = append(p.Unlisted, cmp.Or(u.Name, u.UID))
 	}
 	p.Gone = Gone(dp)
-	p.Silent = p.Silent || p.Phase == capacity.Ready && reasonOf(dp) == v1alpha1.ReasonClusterDown
 	p.Discard, p.Unknown, p.Confirmed = dp.Spec.DiscardUnlisted, unknown(st), Confirmed(st, o.Started)
 	p.Since = p.Created
 	if st.PhaseSince != nil {

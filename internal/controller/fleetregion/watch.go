@@ -109,16 +109,15 @@ func planeChanged() predicate.Predicate {
 // basis is what a plan depends on in a data plane's status.
 type basis struct {
 	v1alpha1.DataPlaneStatus
-	silent, unknown, gone, down bool
-	answered                    string
+	silent, unknown, gone bool
+	answered              string
 }
 
 // matters leaves out what is only told: heartbeats, conditions, when units were reported.
 func matters(dp *v1alpha1.DataPlane) basis {
 	b := basis{DataPlaneStatus: dp.Status, silent: meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive)}
 	listed := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneInstancesListed)
-	ready := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneReady)
-	b.gone, b.down = facts.Gone(dp), ready != nil && ready.Reason == v1alpha1.ReasonClusterDown
+	b.gone = facts.Gone(dp)
 	b.unknown = listed != nil && listed.Status == metav1.ConditionUnknown
 	if a := dp.Status.Agent; a != nil && a.AnsweredAt != nil {
 		b.answered = a.AnsweredAt.String()
