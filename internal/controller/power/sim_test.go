@@ -236,7 +236,7 @@ func newHub(t *testing.T, changes ...func(*hivev1.ClusterDeployment)) *hub {
 		change(cd)
 	}
 	scheme := runtime.NewScheme()
-	if err := hivev1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(hivev1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	h.Reconciler = Reconciler{

@@ -6,10 +6,12 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/install/job/state"
@@ -366,5 +368,45 @@ func TestADestructionWithoutMetadataSaysWhatItNeeds(t *testing.T) {
 	l.until("the cluster is gone", l.gone)
 	if left := l.cloud.Clusters(); len(left) > 0 {
 		t.Errorf("in the cloud there is still %v", left)
+	}
+}
+
+// A ClusterProvision may name any infraID, and the Job that destroys runs with the
+// credentials of the cloud.
+func TestAForgedAttemptDestroysNothingOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.until("the cluster is installed", l.installed)
+	own := l.cd().Spec.ClusterMetadata.InfraID
+	const theirs = "victim-abcde"
+	pool := hivev1.ClusterPoolReference{Namespace: "pools", PoolName: "p", ClaimName: "x"}
+	victim := &hivev1.ClusterDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "victim", Name: "victim", UID: "victim"},
+		Spec:       hivev1.ClusterDeploymentSpec{ClusterPoolRef: &pool, ClusterMetadata: &hivev1.ClusterMetadata{InfraID: theirs}},
+	}
+	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "victim", Labels: map[string]string{
+		hivev1.LabelPoolName: pool.PoolName, hivev1.LabelPoolNamespace: pool.Namespace,
+	}}}
+	forged := &hivev1.ClusterProvision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "forged", Labels: map[string]string{hivev1.LabelClusterDeployment: "c1"}},
+		Spec: hivev1.ClusterProvisionSpec{
+			Stage: hivev1.StageFailed, InfraID: ptr.To(theirs),
+			MetadataJSON: &hivev1.MetadataJSON{Raw: []byte(`{"clusterName":"victim","clusterID":"x","infraID":"` + theirs + `"}`)},
+		},
+	}
+	must(t, controllerutil.SetControllerReference(l.cd(), forged, kinds(t)))
+	must(t, errors.Join(l.hub.Create(t.Context(), home), l.hub.Create(t.Context(), victim), l.hub.Create(t.Context(), forged)))
+
+	l.delete(l.cd())
+	l.until("it is said whose it is", l.tells(hivev1.ClusterDeprovisionLaunchError, "infraID "+theirs+" is that of ClusterDeployment victim/victim"))
+	var jobs batchv1.JobList
+	must(t, l.hub.List(t.Context(), &jobs, client.MatchingLabels{hivev1.LabelInstaller: "destroy", hivev1.LabelInfraID: theirs}))
+	if len(jobs.Items) > 0 {
+		t.Errorf("Job %s destroys %s", jobs.Items[0].Name, theirs)
+	}
+	l.delete(forged)
+	l.until("the cluster is gone", l.gone)
+	if left := l.cloud.Clusters(); len(left) > 0 {
+		t.Errorf("in the cloud there is still %v of %s", left, own)
 	}
 }
