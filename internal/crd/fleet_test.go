@@ -162,7 +162,7 @@ func TestFleetDefaults(t *testing.T) {
 	got := fmt.Sprintf("%s %d %s %s; %s %s %s; %d to %d; %s", r.Spec.ScaleUp.Mode, r.Spec.ScaleUp.MaxInFlight, r.Spec.ScaleUp.ProvisionTimeout, r.Spec.ScaleUp.Backoff,
 		r.Spec.ScaleDown.Mode, r.Spec.ScaleDown.EmptyFor, r.Spec.ScaleDown.CooldownAfterScaleUp, r.Spec.DefaultNodePool.MinNodes, r.Spec.DefaultNodePool.MaxNodes,
 		r.Spec.InstanceTypes[0].Reserved.Size)
-	if want := "Auto 1 2h 10m; Auto 0s 0s; 6 to 18; x1"; got != want {
+	if want := "Auto 1 2h 10m; Auto 10m 0s; 6 to 18; x1"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

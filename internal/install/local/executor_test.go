@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"hotspare.io/hotspare/internal/cloud"
+	machines "hotspare.io/hotspare/internal/cloud/local"
 	"hotspare.io/hotspare/internal/cloud/local/standin"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
@@ -75,9 +77,55 @@ func (o office) install(t *testing.T, req install.Request, md install.Metadata) 
 	return o.settle(t, func() (install.Result, error) { return o.Install(t.Context(), req, md) })
 }
 
+// destroy has the cluster destroyed for the ClusterDeployment that its metadata names.
 func (o office) destroy(t *testing.T, md install.Metadata) install.Result {
 	t.Helper()
-	return o.settle(t, func() (install.Result, error) { return o.Destroy(t.Context(), install.Place{}, md) })
+	return o.settle(t, func() (install.Result, error) { return o.Destroy(t.Context(), placeOf(md), md) })
+}
+
+func placeOf(md install.Metadata) install.Place {
+	var place install.Place
+	if named, err := parseMetadata(md.Raw); err == nil {
+		place.Cluster = named.deployment()
+	}
+	return place
+}
+
+// The infraID of a cluster is no secret: only its own ClusterDeployment gets its
+// kubeconfig, and has it destroyed.
+func TestAClusterIsItsOwnClusterDeployments(t *testing.T) {
+	l := newLab(t)
+	o := l.office(t, Options{})
+	req, md := o.stuck(t, l, "a")
+	if _, err := o.Install(t.Context(), req, md); err != nil {
+		t.Fatal(err)
+	}
+	thief := req
+	thief.Cluster = types.NamespacedName{Namespace: "eve", Name: "a"}
+	for name, raw := range map[string][]byte{"its own metadata": md.Raw, "forged metadata": []byte(`{"infraID":"` + md.InfraID + `"}`)} {
+		forged := md
+		forged.Raw = raw
+		if got, err := o.Install(t.Context(), thief, forged); fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), "ns/a") || len(got.Kubeconfig) > 0 {
+			t.Errorf("installing with %s: %+v, %v", name, got, err)
+		}
+		if _, err := o.Destroy(t.Context(), thief.Place, forged); fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), "ns/a") {
+			t.Errorf("destroying with %s: %v", name, err)
+		}
+	}
+	power, ref := machines.Power{Store: l.store}, cloud.Ref{Cluster: thief.Cluster, InfraID: md.InfraID}
+	_, seen := power.Observe(t.Context(), ref)
+	for what, err := range map[string]error{
+		"observing": seen, "starting": power.Start(t.Context(), ref), "stopping": power.Stop(t.Context(), ref),
+		"adding a worker":   Workers{Store: l.store}.Add(install.Target{Cluster: thief.Cluster, InfraID: md.InfraID}, install.Worker{Name: "w"}),
+		"removing a worker": Workers{Store: l.store}.Remove(t.Context(), install.Target{Cluster: thief.Cluster, InfraID: md.InfraID}, "w"),
+	} {
+		if fault.Of(err) != fault.Denied {
+			t.Errorf("%s the machines of another cluster: %v", what, err)
+		}
+	}
+	if got := o.destroy(t, md); got.Phase != install.Succeeded {
+		t.Errorf("destroying it for its own: %+v", got)
+	}
 }
 
 func TestExecutor(t *testing.T) {
@@ -173,7 +221,7 @@ func TestDestroyEndsAnInstallation(t *testing.T) {
 	if got, err := o.Install(t.Context(), req, md); err != nil || got.Phase != install.Running {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if got, err := o.Destroy(t.Context(), install.Place{}, md); err != nil || got.Phase != install.Running {
+	if got, err := o.Destroy(t.Context(), placeOf(md), md); err != nil || got.Phase != install.Running {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if _, err := o.Install(t.Context(), req, md); fault.Of(err) != fault.Wait {
