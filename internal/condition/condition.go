@@ -54,6 +54,15 @@ func Find(list []hivev1.Condition, typ string) *hivev1.Condition {
 	return nil
 }
 
+// Remove takes the condition of that type out of the list. It reports whether there was one.
+func Remove(list *[]hivev1.Condition, typ string) bool {
+	if Find(*list, typ) == nil {
+		return false
+	}
+	*list = slices.DeleteFunc(slices.Clone(*list), func(c hivev1.Condition) bool { return c.Type == typ })
+	return true
+}
+
 // True reports whether the condition is there and True.
 func True(list []hivev1.Condition, typ string) bool {
 	c := Find(list, typ)

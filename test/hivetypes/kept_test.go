@@ -16,6 +16,7 @@ import (
 func TestFieldsThatHivesTypesLackAreKept(t *testing.T) {
 	want := []string{
 		"clusterclaims status.estimatedReadyTime kept-status",
+		"clusterclaims status.observedGeneration kept-status",
 		"clusterclaims status.position kept-status",
 		"clusterdeploymentcustomizations spec.clusterDeploymentSpecPatches kept-spec",
 		"clusterdeploymentcustomizations status.clusterDeploymentRef.* kept-references",
@@ -25,6 +26,7 @@ func TestFieldsThatHivesTypesLackAreKept(t *testing.T) {
 		"clusterdeployments spec.powerstateTransitionToHibernatingTimeout kept-spec",
 		"clusterdeployments spec.powerstateTransitionToRunningTimeout kept-spec",
 		"clusterdeployments status.claimedTimestamp kept-status",
+		"clusterdeployments status.observedGeneration kept-status",
 		"clusterdeployments status.powerTransition kept-status",
 		"clusterpools spec.platform.local kept-platform",
 		"clusterpools spec.powerstateTransitionToHibernatingTimeout kept-spec",
@@ -34,6 +36,7 @@ func TestFieldsThatHivesTypesLackAreKept(t *testing.T) {
 		"clusterpools status.pending kept-status",
 		"clusterpools status.plan kept-status",
 		"clusterpools status.selector kept-status",
+		"machinepools status.observedGeneration kept-status",
 	}
 	raw, err := os.ReadFile(filepath.Join("..", "..", "config", "admission", "kept-fields.yaml"))
 	if err != nil {

@@ -25,6 +25,7 @@ type ClusterClaim struct {
 
 	Spec ClusterClaimSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status ClusterClaimStatus `json:"status,omitempty"`
 }
 
@@ -53,7 +54,10 @@ type ClusterClaimSpec struct {
 
 // ClusterClaimStatus is what the claim has come to.
 type ClusterClaimStatus struct {
-	// Conditions: Pending, ClusterRunning.
+	// ObservedGeneration is the generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions: Pending, ClusterRunning; Reconciling or Stalled while it is True.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`

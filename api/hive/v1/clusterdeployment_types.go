@@ -29,6 +29,7 @@ type ClusterDeployment struct {
 
 	Spec ClusterDeploymentSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status ClusterDeploymentStatus `json:"status,omitempty"`
 }
 
@@ -244,6 +245,9 @@ type ClusterPoolReference struct {
 
 // ClusterDeploymentStatus is what the cluster is.
 type ClusterDeploymentStatus struct {
+	// ObservedGeneration is the generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// PowerState is what the machines are doing, in one word.
 	// +optional
 	PowerState string `json:"powerState,omitempty"`

@@ -26,6 +26,7 @@ type ClusterPool struct {
 
 	Spec ClusterPoolSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status ClusterPoolStatus `json:"status,omitempty"`
 }
 
@@ -175,7 +176,8 @@ type ClusterPoolStatus struct {
 	// of the pool uses, by its name.
 	// +optional
 	Inventory map[string]InventoryEntryStatus `json:"inventory,omitempty"`
-	// Conditions: MissingDependencies, CapacityAvailable, AllClustersCurrent, InventoryValid, DeletionPossible, Progressing.
+	// Conditions: MissingDependencies, CapacityAvailable, AllClustersCurrent, InventoryValid, DeletionPossible, Progressing; Reconciling
+	// or Stalled while it is True.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`

@@ -34,3 +34,14 @@ type Condition struct {
 
 // ReasonInitialized is the reason of a condition that nothing is known about yet; its status is Unknown.
 const ReasonInitialized = "Initialized"
+
+// Conditions of every kind that hotspare reports on, as kstatus defines them (Flux, Helm, kpt
+// and Argo CD judge objects by it). An object has at most one of them, with status True; a
+// settled object, and one that is being deleted, has neither.
+const (
+	// ConditionReconciling is True while hotspare works on the object, or while the object
+	// waits for something that happens without a person; the message names it.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True while a person must act; the message says who, and how.
+	ConditionStalled = "Stalled"
+)

@@ -21,6 +21,7 @@ type MachinePool struct {
 
 	Spec MachinePoolSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status MachinePoolStatus `json:"status,omitempty"`
 }
 
@@ -73,6 +74,9 @@ type MachinePoolAutoscaling struct {
 
 // MachinePoolStatus is what the group is.
 type MachinePoolStatus struct {
+	// ObservedGeneration is the generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of machines that the cluster was told to have in the pool.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`

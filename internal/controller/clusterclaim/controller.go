@@ -28,6 +28,7 @@ import (
 	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/standing"
@@ -271,6 +272,9 @@ func (r *Reconciler) report(claim *hivev1.ClusterClaim, v verdict) {
 	}
 	if v.lifetime != nil || v.pending.status == corev1.ConditionFalse {
 		claim.Status.Lifetime = v.lifetime
+	}
+	if v.pending.status != "" || v.running.status != "" {
+		kstatus.ReportClusterClaim(claim, v.fault, r.Clock.Now())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/kstatus"
 )
 
 // grace is how long nothing is said of a released claim whose cluster is not deleted yet, and of a new claim that waits on a pool with
@@ -54,6 +55,8 @@ type clusterFacts struct {
 type verdict struct {
 	pending, running outcome
 	lifetime         *hivev1.Duration
+	// fault is what of a claim that has its cluster is invalid.
+	fault kstatus.Progress
 	// expired is set when the claim's time is up: the claim is deleted.
 	expired bool
 	// release is set when nothing keeps a deleted claim any longer.
@@ -106,6 +109,7 @@ func park(f facts) verdict {
 		return verdict{pending: yes(hivev1.ReasonUnreadable, "The claim cannot be served: "+f.unreadable+": correct it, or delete the claim and make another")}
 	}
 	v := verdict{pending: no(hivev1.ReasonClusterClaimed, "Cluster claimed; without end until all can be read: "+f.unreadable+": correct it")}
+	v.fault = kstatus.Stalled(hivev1.ReasonUnreadable, v.pending.message)
 	if f.of != nil && !f.of.unreadable {
 		v.running = running(f.of)
 	}
@@ -163,6 +167,7 @@ func hold(f facts, now time.Time) verdict {
 	span, err := effective(f.lifetime, f.fallback, f.maximum)
 	if err != nil {
 		v.pending.message = "Cluster claimed; spec.lifetime is ignored: " + err.Error()
+		v.fault = kstatus.Stalled(hivev1.ReasonInvalidLifetime, v.pending.message+": correct it")
 		return v
 	}
 	if span == 0 {

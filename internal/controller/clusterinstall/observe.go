@@ -17,6 +17,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/provision"
 )
@@ -145,6 +146,10 @@ func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, p
 		}
 		cd.Status.InstalledTimestamp = &at
 	}
+	if !cd.Spec.Installed {
+		cd.Status.ObservedGeneration = cd.Generation // of installed clusters, package power reports it
+	}
+	kstatus.ReportClusterDeployment(cd, now)
 	_, err := patch.Status(ctx, r.Client, before, cd)
 	return err
 }

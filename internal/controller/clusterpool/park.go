@@ -9,6 +9,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 )
 
@@ -22,6 +23,7 @@ func (r *Reconciler) park(ctx context.Context, s *seen) error {
 	p.Status.ObservedGeneration = p.Generation
 	condition.Set(&p.Status.Conditions, hivev1.PoolMissingDependencies, corev1.ConditionUnknown, hivev1.ReasonUnreadable, why, r.Clock.Now())
 	condition.Set(&p.Status.Conditions, hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonUnreadable, why, r.Clock.Now())
+	kstatus.ReportClusterPool(p, &p.Status, r.Clock.Now())
 	wrote, err := patch.Status(ctx, r.Client, before, p)
 	if err != nil {
 		return fmt.Errorf("parking pool %s: %w", p.Name, err)

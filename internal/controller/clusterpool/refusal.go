@@ -10,6 +10,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 )
 
@@ -28,6 +29,7 @@ func (r *Reconciler) reportRefusal(ctx context.Context, claim *hivev1.ClusterCla
 		fmt.Sprintf("Cluster %s is reserved for this claim, but the hub does not let hotspare assign it: %s. "+
 			"The hub's administrator can run hotspare as a user or ServiceAccount called hotspare-manager that has ClusterRole hotspare-manager", cd.Name, why),
 		r.Clock.Now())
+	kstatus.ReportClusterClaim(claim, kstatus.Progress{}, r.Clock.Now())
 	if _, err := patch.Status(ctx, r.Client, before, claim); err != nil {
 		return fmt.Errorf("reporting the refusal to claim %s: %w", claim.Name, err)
 	}

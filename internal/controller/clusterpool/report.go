@@ -79,6 +79,8 @@ func onlyCounts(a, b hivev1.ClusterPoolStatus) bool {
 	for _, st := range []*hivev1.ClusterPoolStatus{&a, &b} {
 		st.Size, st.Standby, st.Ready, st.Plan = 0, 0, 0, ""
 		st.Conditions = slices.Clone(st.Conditions)
+		condition.Remove(&st.Conditions, hivev1.ConditionReconciling) // both follow from the others
+		condition.Remove(&st.Conditions, hivev1.ConditionStalled)
 		c := condition.Find(st.Conditions, hivev1.PoolProgressing)
 		if c == nil {
 			continue

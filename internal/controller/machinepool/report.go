@@ -13,6 +13,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/machinepool"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/remote"
@@ -129,6 +130,7 @@ func (r *Reconciler) report(ctx context.Context, mp *hivev1.MachinePool, s state
 		mp.Status.Replicas, mp.Status.MachineSets = int32(d.Replicas), d.Sets
 		own(mp, d.Owned)
 	}
+	kstatus.ReportMachinePool(mp, now)
 	if _, err := patch.Status(ctx, r.Client, before, mp); err != nil {
 		return fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(mp), err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/power"
 )
@@ -20,6 +21,10 @@ func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, d
 	before, now := cd.DeepCopy(), r.Clock.Now()
 	write(cd, d, now)
 	mirrorClaim(cd)
+	if cd.Spec.Installed {
+		cd.Status.ObservedGeneration = cd.Generation // before, package provision reports it
+	}
+	kstatus.ReportClusterDeployment(cd, now)
 	if _, err := patch.Status(ctx, r.Client, before, cd); err != nil {
 		return d.Next, fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
 	}

@@ -9,6 +9,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/install"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/provision"
 )
@@ -23,6 +24,10 @@ func (p *pass) report(ctx context.Context, plan provision.Plan) error {
 	p.reportAttempts()
 	p.reportImages()
 	p.reportInstalled()
+	if !p.cluster.Spec.Installed {
+		p.cluster.Status.ObservedGeneration = p.cluster.Generation // of installed clusters, package power reports it
+	}
+	kstatus.ReportClusterDeployment(p.cluster, p.now)
 	_, err := patch.Status(ctx, p.Client, before, p.cluster)
 	if err == nil {
 		p.Metrics.ProvisionTold(before, p.cluster)

@@ -49,7 +49,7 @@ func tells(t *testing.T, o Objects) string {
 	}
 	var lines []string
 	for _, c := range o.Status(pool.Decide(s).Report, inventory.Books{}, s.Pending, noon).Conditions {
-		if c.Reason != hivev1.ReasonInitialized {
+		if c.Reason != hivev1.ReasonInitialized && c.Type != hivev1.ConditionReconciling && c.Type != hivev1.ConditionStalled {
 			lines = append(lines, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/inventory"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/pool"
 )
 
@@ -29,6 +30,7 @@ func (o Objects) Status(rep pool.Report, books inventory.Books, pending []string
 	st.Pending = slices.Clone(pending)
 	st.Inventory = recorded(books)
 	o.conditions(&st.Conditions, rep, books, now)
+	kstatus.ReportClusterPool(o.Pool, &st, now)
 	return st
 }
 

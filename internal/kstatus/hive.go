@@ -1,0 +1,176 @@
+package kstatus
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+)
+
+// ReportClusterPool sets the two conditions in st, which is to become the status of pool.
+// Call it after the pool's other conditions are set.
+func ReportClusterPool(pool *hivev1.ClusterPool, st *hivev1.ClusterPoolStatus, now time.Time) {
+	clusterPool(st.Conditions).exceptDeleted(pool.DeletionTimestamp).set(&st.Conditions, now)
+}
+
+func clusterPool(list []hivev1.Condition) Progress {
+	progressing := condition.Find(list, hivev1.PoolProgressing)
+	if progressing == nil {
+		return settled
+	}
+	if progressing.Status == corev1.ConditionTrue {
+		return reconciling(progressing.Reason, progressing.Message)
+	}
+	// The conditions that give a blocked pool a more precise reason, the cause first.
+	missing := condition.Find(list, hivev1.PoolMissingDependencies)
+	capacity := condition.Find(list, hivev1.PoolCapacityAvailable)
+	inventory := condition.Find(list, hivev1.PoolInventoryValid)
+	blocked := progressing.Reason == hivev1.ReasonBlocked
+	switch {
+	case progressing.Reason == hivev1.ReasonUnreadable:
+		return stalled(progressing.Reason, progressing.Message)
+	case blocked && missing != nil && missing.Status == corev1.ConditionTrue:
+		return stalled(missing.Reason, progressing.Message)
+	case blocked && capacity != nil && capacity.Status == corev1.ConditionFalse:
+		return stalled(capacity.Reason, progressing.Message)
+	case blocked:
+		return stalled(progressing.Reason, progressing.Message)
+	case missing != nil && missing.Status == corev1.ConditionTrue:
+		return stalled(missing.Reason, missing.Message+": correct that, or change the pool's spec")
+	case inventory != nil && inventory.Status == corev1.ConditionFalse:
+		return stalled(inventory.Reason, inventory.Message)
+	default:
+		return settled
+	}
+}
+
+// ReportClusterClaim sets the two conditions of a claim, and the generation that its status
+// is about. Call it after the claim's other conditions are set. A fault is what these do not
+// have a reason for: the claim has its cluster, and something of the claim is invalid.
+func ReportClusterClaim(claim *hivev1.ClusterClaim, fault Progress, now time.Time) {
+	claim.Status.ObservedGeneration = claim.Generation
+	p := clusterClaim(claim)
+	if p == settled {
+		p = fault
+	}
+	p.exceptDeleted(claim.DeletionTimestamp).set(&claim.Status.Conditions, now)
+}
+
+func clusterClaim(claim *hivev1.ClusterClaim) Progress {
+	pending := condition.Find(claim.Status.Conditions, hivev1.ClaimPending)
+	running := condition.Find(claim.Status.Conditions, hivev1.ClaimClusterRunning)
+	switch {
+	case pending == nil:
+		return settled
+	case pending.Reason == hivev1.ReasonNoClusters:
+		return reconciling(pending.Reason, "The claim waits for a cluster of ClusterPool "+claim.Spec.ClusterPoolName+
+			": the pool's status.plan says what it does, and its condition Stalled, if it has one, what a person must do")
+	case pending.Status == corev1.ConditionTrue:
+		return stalled(pending.Reason, pending.Message)
+	}
+	return claimedCluster(running)
+}
+
+// claimedCluster is the progress of a claim that has a cluster. A cluster that hibernates
+// does so on purpose: whoever may use the claim can resume it.
+func claimedCluster(running *hivev1.Condition) Progress {
+	if running == nil || running.Status == corev1.ConditionTrue {
+		return settled
+	}
+	switch running.Reason {
+	case hivev1.ReasonHibernating:
+		return settled
+	case hivev1.ReasonResuming:
+		return reconciling(running.Reason, running.Message)
+	case hivev1.ReasonClusterDeleting, hivev1.ReasonClusterDeleted:
+		return stalled(running.Reason, running.Message+": delete this claim, and claim again")
+	default:
+		return stalled(running.Reason, running.Message)
+	}
+}
+
+// ReportClusterDeployment sets the two conditions of a cluster. Several controllers report on
+// a cluster: each calls it after it has set its own conditions.
+func ReportClusterDeployment(cd *hivev1.ClusterDeployment, now time.Time) {
+	p := install(cd.Status.Conditions)
+	if cd.Spec.Installed {
+		p = power(cd.Status.Conditions)
+	}
+	p.exceptDeleted(cd.DeletionTimestamp).set(&cd.Status.Conditions, now)
+}
+
+// install is the progress of a cluster that is not installed.
+func install(list []hivev1.Condition) Progress {
+	if c := condition.Find(list, hivev1.ClusterProvisionStopped); c != nil && c.Status == corev1.ConditionTrue {
+		return stalled(c.Reason, c.Message)
+	}
+	if c := condition.Find(list, hivev1.ClusterRequirementsMet); c != nil && c.Status == corev1.ConditionFalse {
+		return stalled(c.Reason, c.Message)
+	}
+	if c := condition.Find(list, hivev1.ClusterAuthenticationFailure); c != nil && c.Status == corev1.ConditionTrue {
+		return stalled(c.Reason, c.Message)
+	}
+	for _, typ := range []string{hivev1.ClusterInstallLaunchError, hivev1.ClusterProvisionFailed} {
+		if c := condition.Find(list, typ); c != nil && c.Status == corev1.ConditionTrue {
+			return reconciling(c.Reason, c.Message)
+		}
+	}
+	if condition.True(list, hivev1.ClusterProvisioned) {
+		return unknownPower
+	}
+	if c := condition.Find(list, hivev1.ClusterProvisioned); c != nil && c.Reason != hivev1.ReasonInitialized {
+		return reconciling(c.Reason, c.Message)
+	}
+	return reconciling(hivev1.ReasonInitialized, "The install has not begun.")
+}
+
+// unknownPower is the progress of a cluster that was just installed.
+var unknownPower = reconciling(hivev1.ReasonInitialized, "The cluster is installed, and its power state is not known yet.")
+
+// power is the progress of an installed cluster. One that hibernates on purpose is settled,
+// though kstatus goes by its condition Ready then, which Hive's clients need to be False.
+func power(list []hivev1.Condition) Progress {
+	hibernating := condition.Find(list, hivev1.ClusterHibernating)
+	ready := condition.Find(list, hivev1.ClusterReady)
+	switch {
+	case hibernating == nil || ready == nil || ready.Reason == hivev1.ReasonInitialized:
+		return unknownPower
+	case hibernating.Reason == hivev1.ReasonFailedToStart, hibernating.Reason == hivev1.ReasonFailedToStop:
+		return stalled(hibernating.Reason, hibernating.Message)
+	case hibernating.Reason == hivev1.ReasonPowerPaused:
+		return stalled(hibernating.Reason, hibernating.Message+" Remove it to have hotspare hibernate and resume the cluster.")
+	case hibernating.Status == corev1.ConditionTrue, ready.Status == corev1.ConditionTrue:
+		return settled
+	case hibernating.Reason == hivev1.ReasonStopping:
+		return reconciling(hibernating.Reason, hibernating.Message)
+	default:
+		return reconciling(ready.Reason, ready.Message)
+	}
+}
+
+// ReportMachinePool sets the two conditions of a MachinePool, and the generation that its
+// status is about. Call it after the pool's other conditions are set.
+func ReportMachinePool(mp *hivev1.MachinePool, now time.Time) {
+	mp.Status.ObservedGeneration = mp.Generation
+	machinePool(mp.Status.Conditions).exceptDeleted(mp.DeletionTimestamp).set(&mp.Status.Conditions, now)
+}
+
+func machinePool(list []hivev1.Condition) Progress {
+	synced := condition.Find(list, hivev1.MachinePoolSynced)
+	if synced == nil || synced.Status == corev1.ConditionTrue {
+		return settled
+	}
+	for _, typ := range []string{hivev1.MachinePoolUnsupported, hivev1.MachinePoolNotEnough} {
+		if c := condition.Find(list, typ); c != nil && c.Status == corev1.ConditionTrue && c.Reason == synced.Reason {
+			return stalled(c.Reason, c.Message)
+		}
+	}
+	switch synced.Reason {
+	case hivev1.ReasonSyncFailed, hivev1.ReasonNoRoom, hivev1.ReasonClusterNotFound, hivev1.ReasonPaused:
+		return stalled(synced.Reason, synced.Message)
+	default:
+		return reconciling(synced.Reason, synced.Message)
+	}
+}

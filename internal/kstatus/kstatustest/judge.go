@@ -1,0 +1,43 @@
+// Package kstatustest judges objects in tests as tools do that wait for them, with the
+// library that these use.
+package kstatustest
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+)
+
+// Judge returns what the library says of an object, with the reason of the condition that
+// it goes by: "InProgress Installing". A condition without a message fails the test.
+func Judge(t *testing.T, obj any) string {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := status.Compute(&unstructured.Unstructured{Object: content})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := string(res.Status)
+	for _, c := range res.Conditions {
+		if c.Message == "" {
+			t.Errorf("condition %s with reason %s has no message", c.Type, c.Reason)
+		}
+		out += " " + c.Reason
+	}
+	return out
+}
+
+// Expect fails the test unless Judge returns want.
+func Expect(t *testing.T, obj any, want string) {
+	t.Helper()
+	if got := Judge(t, obj); got != want {
+		raw, _ := json.MarshalIndent(obj, "", " ") // for people only
+		t.Errorf("kstatus says %q, want %q, of\n%s", got, want, raw)
+	}
+}
