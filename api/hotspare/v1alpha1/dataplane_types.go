@@ -29,6 +29,7 @@ type DataPlane struct {
 
 	Spec DataPlaneSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status DataPlaneStatus `json:"status,omitempty"`
 }
 
@@ -210,7 +211,7 @@ type DataPlaneStatus struct {
 	// Agent is the program on the data plane that reports.
 	// +optional
 	Agent *AgentStatus `json:"agent,omitempty"`
-	// Conditions: Ready, AgentLive, ReportValid, InstancesListed, PrewarmBlocked.
+	// Conditions: Ready, AgentLive, ReportValid, InstancesListed, PrewarmBlocked; Reconciling or Stalled while it is True.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

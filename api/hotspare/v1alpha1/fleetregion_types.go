@@ -27,6 +27,7 @@ type FleetRegion struct {
 
 	Spec FleetRegionSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status FleetRegionStatus `json:"status,omitempty"`
 }
 
@@ -381,7 +382,7 @@ type FleetRegionStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Pending []PendingDataPlane `json:"pending,omitempty"`
-	// Conditions: CapacityAvailable, PoolSuitable, Valid.
+	// Conditions: CapacityAvailable, PoolSuitable, Valid; Reconciling or Stalled while it is True.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

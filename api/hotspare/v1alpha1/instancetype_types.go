@@ -29,6 +29,7 @@ type InstanceType struct {
 
 	Spec InstanceTypeSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status InstanceTypeStatus `json:"status,omitempty"`
 }
 
@@ -181,7 +182,7 @@ type InstanceTypeStatus struct {
 	// BiggestUnits are the units of the biggest size.
 	// +optional
 	BiggestUnits int32 `json:"biggestUnits,omitempty"`
-	// Conditions: Valid.
+	// Conditions: Valid; Reconciling or Stalled while it is True.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -24,6 +24,7 @@ type PowerSchedule struct {
 
 	Spec PowerScheduleSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status PowerScheduleStatus `json:"status,omitempty"`
 }
 
@@ -99,7 +100,7 @@ type PowerScheduleStatus struct {
 	// LastSlot is the last slot that came, and what became of it.
 	// +optional
 	LastSlot *TakenSlot `json:"lastSlot,omitempty"`
-	// Conditions: Valid.
+	// Conditions: Valid; Reconciling or Stalled while it is True.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

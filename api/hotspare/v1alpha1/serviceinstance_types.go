@@ -31,6 +31,7 @@ type ServiceInstance struct {
 
 	Spec ServiceInstanceSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status ServiceInstanceStatus `json:"status,omitempty"`
 }
 
@@ -125,7 +126,7 @@ type ServiceInstanceStatus struct {
 	// +listMapKey=dataPlaneName
 	// +kubebuilder:validation:MaxItems=32
 	Refusals []Refusal `json:"refusals,omitempty"`
-	// Conditions: Placed, Ready.
+	// Conditions: Placed, Ready; Reconciling or Stalled while it is True.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -10,6 +10,7 @@ import (
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/capacity"
+	"hotspare.io/hotspare/internal/kstatus"
 )
 
 // Status is what a region's status becomes by a plan. Its pending data planes are for
@@ -33,6 +34,7 @@ func (o Objects) Status(p capacity.Plan, now time.Time) v1alpha1.FleetRegionStat
 		c.ObservedGeneration = o.Region.Generation
 		setCondition(&st.Conditions, c, now)
 	}
+	kstatus.ReportFleetRegion(o.Region, &st, now)
 	return st
 }
 
@@ -146,6 +148,7 @@ func TypeStatus(it *v1alpha1.InstanceType, now time.Time) v1alpha1.InstanceTypeS
 		}
 	}
 	setCondition(&st.Conditions, c, now)
+	kstatus.ReportInstanceType(it, &st, now)
 	return st
 }
 

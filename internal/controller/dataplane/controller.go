@@ -22,6 +22,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/dataplane"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/metrics"
 	"hotspare.io/hotspare/internal/patch"
 )
@@ -105,6 +106,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s *dataplane.Seen, p dataplan
 func (r *Reconciler) report(ctx context.Context, dp *v1alpha1.DataPlane, st v1alpha1.DataPlaneStatus) error {
 	before := dp.DeepCopy()
 	dp.Status = st
+	kstatus.ReportDataPlane(dp, &dp.Status, r.Clock.Now())
 	if _, err := patch.Status(ctx, r.Client, before, dp); err != nil {
 		return fmt.Errorf("reporting on data plane %s: %w", client.ObjectKeyFromObject(dp), client.IgnoreNotFound(err))
 	}

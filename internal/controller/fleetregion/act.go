@@ -18,6 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 	"hotspare.io/hotspare/internal/capacity/facts"
 	"hotspare.io/hotspare/internal/fault"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 )
 
@@ -113,6 +114,7 @@ func (r *Reconciler) change(ctx context.Context, s *seen, dp *v1alpha1.DataPlane
 		}
 		r.edit(s, after, st)
 	}
+	kstatus.ReportDataPlane(after, &after.Status, r.Clock.Now())
 	wrote, err := patch.Status(ctx, r.Client, dp, after)
 	if err != nil {
 		return fmt.Errorf("writing DataPlane %s: %w", dp.Name, err)
@@ -220,6 +222,7 @@ func (r *Reconciler) assign(ctx context.Context, s *seen, dp *v1alpha1.DataPlane
 		Type: v1alpha1.InstancePlaced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPlaced,
 		Message: "It is on data plane " + dp.Name + ".", ObservedGeneration: i.Generation, LastTransitionTime: now,
 	})
+	kstatus.ReportServiceInstance(i, &i.Status, r.Clock.Now())
 	if _, err := patch.Status(ctx, r.Client, before, i); err != nil {
 		return fmt.Errorf("telling %s of its data plane: %w", st.Instance, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/capacity"
 	"hotspare.io/hotspare/internal/capacity/facts"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 )
 
@@ -86,6 +87,7 @@ func (r *Reconciler) reportTwin(ctx context.Context, s *seen) error {
 		Type: v1alpha1.RegionValid, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRegionDouble, Message: s.twin,
 		ObservedGeneration: after.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 	})
+	kstatus.ReportFleetRegion(after, &after.Status, r.Clock.Now())
 	return r.write(ctx, s, after)
 }
 
@@ -105,6 +107,7 @@ func (r *Reconciler) tell(ctx context.Context, s *seen, plan capacity.Plan) erro
 		c := facts.Placed(i, p)
 		c.LastTransitionTime = metav1.NewTime(r.Clock.Now())
 		meta.SetStatusCondition(&i.Status.Conditions, c)
+		kstatus.ReportServiceInstance(i, &i.Status, r.Clock.Now())
 		wrote, err := patch.Status(ctx, r.Client, before, i)
 		switch {
 		case client.IgnoreNotFound(err) != nil:

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/schedule"
 )
@@ -73,6 +74,7 @@ func (r *Reconciler) write(ctx context.Context, ps *v1alpha1.PowerSchedule, edit
 	before := ps.DeepCopy()
 	edit(&ps.Status)
 	ps.Status.ObservedGeneration = ps.Generation
+	kstatus.ReportPowerSchedule(ps, r.Clock.Now())
 	if _, err := patch.Status(ctx, r.Client, before, ps); err != nil {
 		return fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(ps), err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 )
 
@@ -29,6 +30,7 @@ func (r *Reconciler) act(ctx context.Context, before *v1alpha1.ServiceInstance, 
 		return nil
 	}
 	after.Status = d.status
+	kstatus.ReportServiceInstance(after, &after.Status, r.Clock.Now())
 	wrote, err := patch.Status(ctx, r.Client, before, after)
 	if err != nil {
 		return fmt.Errorf("writing the status of ServiceInstance %s: %w", client.ObjectKeyFromObject(before), err)

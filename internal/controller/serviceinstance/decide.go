@@ -159,7 +159,7 @@ func (d *draft) where() string {
 // there is no region that could.
 func (d *draft) wait() {
 	if !d.region {
-		d.status.Phase = v1alpha1.InstancePending
+		d.status.ObservedGeneration, d.status.Phase = d.i.Generation, v1alpha1.InstancePending
 		d.set(v1alpha1.InstancePlaced, metav1.ConditionFalse, v1alpha1.ReasonNoRegion,
 			fmt.Sprintf("No FleetRegion has %s: make one, or order where there is one.", d.where()))
 	}

@@ -1,0 +1,49 @@
+package dataplane_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/dataplane"
+	"hotspare.io/hotspare/internal/kstatus"
+	"hotspare.io/hotspare/internal/kstatus/kstatustest"
+)
+
+// TestHowToolsThatWaitJudgeADataPlane reports what is decided of a data plane.
+func TestHowToolsThatWaitJudgeADataPlane(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  string
+	}{
+		"one that was just made":                {nil, "InProgress Provisioning"},
+		"one whose claim waits":                 {edits(claimed, phase(v1alpha1.PhaseProvisioning)), "InProgress Provisioning"},
+		"one that has a running cluster":        {edits(up, phase(v1alpha1.PhaseProvisioning)), "InProgress Provisioned"},
+		"one whose name is taken":               {edits(claimed, phase(v1alpha1.PhaseProvisioning), func(s *dataplane.Seen) { s.Claim.Annotations = nil }), "Failed NameTaken"},
+		"one whose kubeconfig is not there":     {edits(registered, phase(v1alpha1.PhaseProvisioning), func(s *dataplane.Seen) { s.Kubeconfig = false }), "Failed ClusterGone"},
+		"one that takes instances":              {edits(ready), "Current"},
+		"one whose agent is silent":             {edits(ready, later(24*60*60*1e9)), "Failed Silent"},
+		"one that takes no more on purpose":     {edits(ready, func(s *dataplane.Seen) { s.Plane.Spec.Schedulable = ptr.To(false) }), "InProgress Unschedulable"},
+		"one whose claim says the pool is gone": {edits(claimed, phase(v1alpha1.PhaseProvisioning), pending(hivev1.ReasonPoolNotFound)), "Failed PoolNotFound"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := seen(tc.edits...)
+			s.Plane.Generation = 2
+			dp := s.Plane.DeepCopy()
+			dp.Status = dataplane.Decide(s).Status
+			kstatus.ReportDataPlane(dp, &dp.Status, s.Now)
+			kstatustest.Expect(t, dp, tc.want)
+			dp.DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
+			kstatus.ReportDataPlane(dp, &dp.Status, s.Now)
+			kstatustest.Expect(t, dp, "Terminating")
+			for _, c := range dp.Status.Conditions {
+				if c.Type == hivev1.ConditionReconciling || c.Type == hivev1.ConditionStalled {
+					t.Errorf("one that is being deleted has condition %s", c.Type)
+				}
+			}
+		})
+	}
+}
