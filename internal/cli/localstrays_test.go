@@ -32,9 +32,9 @@ func TestMachinesThatTheHubDoesNotKnowCanBeRemoved(t *testing.T) {
 	attempt.Spec.InfraID = new("next-1")
 	r := newRig(t, interceptor.Funcs{}, []client.Object{cd, attempt}...)
 	data := t.TempDir()
-	folder := func(infraID string) string { return filepath.Join(data, "machines", infraID) }
+	folderOf := func(infraID string) string { return filepath.Join(data, "machines", infraID) }
 	for _, infraID := range []string{"mine-1", "next-1", "stray-1"} {
-		dir := filepath.Join(folder(infraID), infraID+"-master-0")
+		dir := filepath.Join(folderOf(infraID), infraID+"-master-0")
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestMachinesThatTheHubDoesNotKnowCanBeRemoved(t *testing.T) {
 	run(1, "known to the hub as home/mine", "local", "remove", "mine-1")
 	run(1, "known to the hub as home/next-0", "local", "remove", "next-1")
 	run(1, "there are no machines", "local", "remove", "other-1")
-	lock, err := flock.Acquire(machine.LockPath(filepath.Join(folder("stray-1"), "stray-1-master-0")))
+	lock, err := flock.Acquire(machine.LockPath(filepath.Join(folderOf("stray-1"), "stray-1-master-0")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,11 +85,11 @@ func own(info os.FileInfo) bool {
 
 func (a *app) cleanUpOne(ctx context.Context, h *hub, dir string) error {
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !own(info) {
-		return nil //nolint:nilerr // gone meanwhile, or somebody else's
+		return nil // gone meanwhile, or somebody else's
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "claim.json"))
 	if err != nil {
-		return nil //nolint:nilerr // one that is being made
+		return nil // one that is being made
 	}
 	lock, err := flock.Acquire(filepath.Join(dir, "lock"))
 	var held *flock.HeldError

@@ -230,7 +230,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, one *sess) {
 		})
 		return
 	}
-	f, err := s.renders.once(r.Context(), one.Name, func() (*frame, error) { return s.frame(r.Context(), one, l, inner) })
+	f, err := s.renders.once(r.Context(), one.Name, func() (*frame, error) { return s.frame(r.Context(), one, l, inner) }) //nolint:contextcheck // it is the context of the request
 	if err != nil {
 		s.fail(w, r, one, err)
 		return

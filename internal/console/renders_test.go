@@ -66,7 +66,7 @@ func TestOnePersonsPagesTakeAQuarterOfAProcessor(t *testing.T) {
 		}
 	}()
 	for !clock.HasWaiters() {
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) //nolint:forbidigo // the clock tells nobody that it is waited for
 	}
 	bob, leaveBob := r.join("bob")
 	defer leaveBob()

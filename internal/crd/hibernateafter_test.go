@@ -27,8 +27,10 @@ func TestAHibernateAfterShorterThanAResumeIsWarnedOf(t *testing.T) {
 		"a minute of fake clusters":   {"ClusterPool", cloud + "\nhibernateAfter: 1m\nannotations: {hive.openshift.io/fake-cluster: 'true'}", ""},
 		"a minute with annotations":   {"ClusterPool", cloud + "\nhibernateAfter: 1m\nannotations: {a: b}", minute},
 		"below Hive's resume timeout": {"ClusterPool", cloud + "\nhibernateAfter: 15m\nhibernationConfig: {resumeTimeout: 20m}", "warning: spec.hibernateAfter 15m is shorter than a resume may take (spec.hibernationConfig.resumeTimeout 20m)" + pool},
-		"below the seed's, which wins": {"ClusterPool", cloud + "\nhibernateAfter: 15m\nhibernationConfig: {resumeTimeout: 5m}\npowerstateTransitionToRunningTimeout: 1h",
-			"warning: spec.hibernateAfter 15m is shorter than a resume may take (spec.powerstateTransitionToRunningTimeout 1h)" + pool},
+		"below the seed's, which wins": {
+			"ClusterPool", cloud + "\nhibernateAfter: 15m\nhibernationConfig: {resumeTimeout: 5m}\npowerstateTransitionToRunningTimeout: 1h",
+			"warning: spec.hibernateAfter 15m is shorter than a resume may take (spec.powerstateTransitionToRunningTimeout 1h)" + pool,
+		},
 		"as long as a resume may take":     {"ClusterPool", cloud + "\nhibernateAfter: 5m\nhibernationConfig: {resumeTimeout: 5m}", ""},
 		"of a local pool below its own":    {"ClusterPool", "platform: {local: {}}\nhibernateAfter: 1m\nhibernationConfig: {resumeTimeout: 5m}", "warning: spec.hibernateAfter 1m is shorter than a resume may take (spec.hibernationConfig.resumeTimeout 5m)" + pool},
 		"of a cluster":                     {"ClusterDeployment", cloud + "\nhibernateAfter: 1m", "warning: spec.hibernateAfter 1m is shorter than 10m: a resume takes minutes, so the cluster may spend more time resuming than running"},

@@ -43,7 +43,8 @@ func unfitKeys(labels, annotations map[string]string) field.ErrorList {
 		out = append(out, faults(field.NewPath(`spec.labels["`+k+`"]`), `"%s" cannot be the value of a label: use at most 63 letters, digits, "-", "_" and "."`, labels[k])...)
 	}
 	if k, found := first(annotations, func(k, _ string) bool { return len([]rune(k)) > longestKey || !annotationKey.MatchString(k) }); found {
-		out = append(out, faults(field.NewPath("spec", "annotations"), `"%s" cannot be the key of an annotation: use at most 63 letters, digits, "-", "_" and ".", after a DNS name and "/" if you like`, k)...)
+		out = append(out, faults(field.NewPath("spec", "annotations"),
+			`"%s" cannot be the key of an annotation: use at most 63 letters, digits, "-", "_" and ".", after a DNS name and "/" if you like`, k)...)
 	}
 	return out
 }

@@ -93,7 +93,8 @@ func (s Seen) trouble() (reason, why string, over bool) {
 	case ref.Claim != nil && s.Claim == nil:
 		return v1alpha1.ReasonClusterGone, fmt.Sprintf("ClusterClaim %s is gone, and its cluster with it.", name), true
 	case ref.Claim != nil && s.Claim.DeletionTimestamp != nil:
-		return v1alpha1.ReasonClusterDeleting, fmt.Sprintf("ClusterClaim %s was deleted, and its cluster goes with it: delete the instances on this data plane, and order others.", name), true
+		return v1alpha1.ReasonClusterDeleting, fmt.Sprintf(
+			"ClusterClaim %s was deleted, and its cluster goes with it: delete the instances on this data plane, and order others.", name), true
 	case s.Cluster == nil:
 		return v1alpha1.ReasonClusterGone, "Its ClusterDeployment is gone.", true
 	case s.Cluster.DeletionTimestamp != nil:

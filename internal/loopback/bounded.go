@@ -98,6 +98,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close closes the connection and gives its place back.
 func (c *counted) Close() error {
 	c.of.mu.Lock()
 	c.of.leave(c)

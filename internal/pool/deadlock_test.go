@@ -257,9 +257,9 @@ func (s *storm) relent() (byVersion bool) {
 	byVersion = s.rand.IntN(2) == 0
 	if byVersion {
 		s.Settings.Version = "good"
-		s.of["good"] = weather([]weather{fine, slow}[s.rand.IntN(2)])
+		s.of["good"] = []weather{fine, slow}[s.rand.IntN(2)]
 	} else {
-		s.of[s.Settings.Version] = weather([]weather{fine, slow}[s.rand.IntN(2)])
+		s.of[s.Settings.Version] = []weather{fine, slow}[s.rand.IntN(2)]
 	}
 	s.Settings.Blocked, s.Settings.MaxSize, s.Settings.MaxConcurrent = "", nil, ptr(1)
 	s.Settings.Size = min(s.Settings.Size, customizations/2)

@@ -67,7 +67,8 @@ func reportAuthentication(p *Plan, last *Attempt) {
 		return
 	}
 	p.report(hivev1.ClusterAuthenticationFailure, corev1.ConditionTrue, hivev1.ReasonPlatformAuthError,
-		fmt.Sprintf("The platform refused the credentials of attempt %d: correct the Secret that credentialsSecretRef in spec.platform names; condition ProvisionFailed has the platform's answer.", last.Number))
+		fmt.Sprintf("The platform refused the credentials of attempt %d: correct the Secret that credentialsSecretRef in spec.platform names; "+
+			"condition ProvisionFailed has the platform's answer.", last.Number))
 }
 
 func reportStopped(p *Plan, limit int) {

@@ -68,6 +68,7 @@ func TestTheChartRunsHotspareWithTheRightsThatItGives(t *testing.T) {
 func (h *hub) bare(t *testing.T) {
 	t.Helper()
 	h.kubectl(t, "delete", "-f", filepath.Join(manifests, "admission"), "-f", filepath.Join(manifests, "rbac"))
+	h.kubectl(t, "delete", "clusterrolebinding", "hotspare-hub-only-manager", "--ignore-not-found") // of up --hub-only
 	left := h.kubectl(t, "get", "clusterrole,clusterrolebinding,validatingadmissionpolicy,mutatingadmissionpolicy", "-o", "name")
 	for name := range strings.Lines(left) {
 		ours := strings.Contains(name, "hotspare") || strings.Contains(name, "hive")

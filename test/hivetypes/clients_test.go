@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	hivev1 "github.com/openshift/hive/apis/hive/v1"
 )
 
 // world has an object of every kind that hotspare serves, as real work leaves them.

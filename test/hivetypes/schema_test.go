@@ -9,13 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	hivev1 "github.com/openshift/hive/apis/hive/v1"
 )
 
 // free are fields that our schema leaves open although Hive's types do not.

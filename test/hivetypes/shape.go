@@ -6,13 +6,12 @@ import (
 	"reflect"
 	"strings"
 
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	hivev1 "github.com/openshift/hive/apis/hive/v1"
 )
 
 // kinds are the kinds that hotspare serves, as Hive's types have them, by the plural name.

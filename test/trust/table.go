@@ -125,15 +125,18 @@ var table = []section{
 			[]string{"ClusterClaimSpec.Namespace"}, "`spec.namespace`", nobody, "Policy `clusterclaim-namespace`: hotspare alone writes it.",
 		},
 		{
-			[]string{"ClusterClaimSpec.Subjects"}, "`spec.subjects`", owner,
+			[]string{"ClusterClaimSpec.Subjects"},
+			"`spec.subjects`", owner,
 			"It gives away what the claim has: the cluster and the Secrets that `spec.clusterMetadata` names. Access is given only in a namespace that hotspare made for a cluster of that pool.",
 		},
 		{
-			[]string{"ClusterClaim*.*"}, "all other fields", owner,
+			[]string{"ClusterClaim*.*"},
+			"all other fields", owner,
 			"Lifetimes are bounded by the pool's `claimLifetime.maximum`, from `spec` and the time of assignment each time.",
 		},
 		{
-			[]string{"AnnotationClaim", "LabelAccess", "FinalizerClaim"}, "its finalizer; marks on Roles and RoleBindings", owner,
+			[]string{"AnnotationClaim", "LabelAccess", "FinalizerClaim"},
+			"its finalizer; marks on Roles and RoleBindings", owner,
 			"Roles and RoleBindings are compared with what they should be, whole; subjects hold no rights on RBAC.",
 		},
 	}},
@@ -156,7 +159,8 @@ var table = []section{
 	}},
 	{"PowerSchedule", []row{
 		{
-			[]string{"PowerSchedule*.*", "TakenSlot.*", "record.*", "basis.*", "AnnotationSlot"}, "all fields", owner,
+			[]string{"PowerSchedule*.*", "TakenSlot.*", "record.*", "basis.*", "AnnotationSlot"},
+			"all fields", owner,
 			"Policy `powerschedule-reach`: only who could switch these clusters writes a schedule for them.",
 		},
 	}},
@@ -170,7 +174,8 @@ var table = []section{
 			[]string{"DataPlaneAgent*.*", "AgentInstance.*", "AgentPool.*"}, "spec of a DataPlaneAgent", nobody, "hotspare writes it anew from the ServiceInstances; the agent may only read it.",
 		},
 		{
-			[]string{"ServiceInstance*.*", "Booking.*", "FinalizerServiceInstance", "LabelInstanceType"}, "a ServiceInstance", owner,
+			[]string{"ServiceInstance*.*", "Booking.*", "FinalizerServiceInstance", "LabelInstanceType"},
+			"a ServiceInstance", owner,
 			"It uses up units of the region, which the region's limit bounds, and places nothing but itself.",
 		},
 		{
@@ -182,7 +187,8 @@ var table = []section{
 			"Clusters are claimed from pools of, or made in, its own namespace; what a template may set of a ClusterDeployment is a list.",
 		},
 		{
-			[]string{"DataPlane*.*", "ClusterReference.*", "FinalizerDataPlane", "AnnotationDataPlane"}, "a DataPlane", owner,
+			[]string{"DataPlane*.*", "ClusterReference.*", "FinalizerDataPlane", "AnnotationDataPlane"},
+			"a DataPlane", owner,
 			"Clusters and kubeconfigs are those of its own namespace. Kubeconfigs that would run programs are refused.",
 		},
 		{[]string{"InstanceType*.*", "InstanceSize.*"}, "an InstanceType", nobody, "Cluster-scoped: for who may write it everywhere."},

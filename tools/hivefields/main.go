@@ -65,7 +65,7 @@ func read(name string) (map[string][]field, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // it was only read
 	out := map[string][]field{}
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		line := strings.TrimSpace(lines.Text())
@@ -119,8 +119,8 @@ func complete(name string, fields []field) error {
 // add adds a field. The objects above it become typed: what they do not name is no
 // longer kept.
 func add(node map[string]any, f field) error {
-	for _, part := range strings.Split(f.path, ".") {
-		part, steps := strings.TrimRight(part, "[]{}"), part
+	for _, steps := range strings.Split(f.path, ".") {
+		part := strings.TrimRight(steps, "[]{}")
 		if err := settle(node, "object"); err != nil {
 			return err
 		}

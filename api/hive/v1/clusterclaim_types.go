@@ -31,7 +31,7 @@ type ClusterClaim struct {
 
 // ClusterClaimSpec is what is asked for.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.__namespace__) || oldSelf.__namespace__ == '' || self.clusterPoolName == oldSelf.clusterPoolName",messageExpression="'clusterPoolName cannot be changed once the claim has a cluster, and it has ' + oldSelf.__namespace__ + ' of pool ' + oldSelf.clusterPoolName + ': create another ClusterClaim for a cluster of another pool'",message="clusterPoolName cannot be changed once the claim has a cluster: create another ClusterClaim for a cluster of another pool"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.__namespace__) || size(oldSelf.__namespace__) == 0 || self.clusterPoolName == oldSelf.clusterPoolName",messageExpression="'clusterPoolName cannot be changed once the claim has a cluster, and it has ' + oldSelf.__namespace__ + ' of pool ' + oldSelf.clusterPoolName + ': create another ClusterClaim for a cluster of another pool'",message="clusterPoolName cannot be changed once the claim has a cluster: create another ClusterClaim for a cluster of another pool"
 type ClusterClaimSpec struct {
 	// ClusterPoolName names a pool in the claim's namespace. It cannot be changed once
 	// the claim has a cluster.

@@ -266,7 +266,6 @@ func (v *Plane) tell(dp *v1alpha1.DataPlane) {
 	}
 	said := messageOf(dp, v1alpha1.DataPlaneReady)
 	up := dp.Status.Phase == v1alpha1.PhaseReady || dp.Status.Phase == v1alpha1.PhaseDeprovisioning
-	unschedulable := dp.Spec.Schedulable != nil && !*dp.Spec.Schedulable
 	switch {
 	case dp.Unreadable != "":
 		v.Message = "it is left alone until it can be read: " + dp.Unreadable
@@ -279,16 +278,24 @@ func (v *Plane) tell(dp *v1alpha1.DataPlane) {
 		v.Message = cmp.Or(messageOf(dp, v1alpha1.DataPlaneAgentLive), "its agent is silent")
 	case up && meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneReportValid):
 		v.Message = messageOf(dp, v1alpha1.DataPlaneReportValid)
-	case v.Decision != nil:
-		v.Message = v.Decision.Message
-		if unschedulable {
-			v.Message += "; spec.schedulable is false"
-		}
-	case unschedulable:
-		v.Message = "spec.schedulable is false: nothing more is placed on it"
 	default:
-		v.Message = cmp.Or(said, phaseWords[dp.Status.Phase])
+		v.Message = v.whatIsDecided(dp, cmp.Or(said, phaseWords[dp.Status.Phase]))
 	}
+}
+
+// whatIsDecided says what is decided about a data plane that nothing is wrong with;
+// otherwise what its controller said.
+func (v *Plane) whatIsDecided(dp *v1alpha1.DataPlane, said string) string {
+	unschedulable := dp.Spec.Schedulable != nil && !*dp.Spec.Schedulable
+	switch {
+	case v.Decision != nil && unschedulable:
+		return v.Decision.Message + "; spec.schedulable is false"
+	case v.Decision != nil:
+		return v.Decision.Message
+	case unschedulable:
+		return "spec.schedulable is false: nothing more is placed on it"
+	}
+	return said
 }
 
 func after(separator, text string) string {

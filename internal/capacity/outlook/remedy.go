@@ -17,10 +17,10 @@ import (
 func (e Evaluation) typeRemedy(t capacity.TypeReport, spell advice.Speller) *advice.Remedy {
 	r := e.Region
 	edit := spell(r.Namespace, "kubectl edit fleetregion %s", r.Name)
-	kind := e.kindOf(t.Name)
-	switch d := t.Decision; {
-	case kind.Reserved.Count > 0 && kind.Reserved.Units == 0 && kind.Unknown == "":
+	if kind := e.kindOf(t.Name); kind.Reserved.Count > 0 && kind.Reserved.Units == 0 && kind.Unknown == "" {
 		return advice.Do(fmt.Sprintf("Nothing is reserved: %s has no size %q. Correct its reserved.size.", t.Name, kind.Reserved.Size), edit)
+	}
+	switch d := t.Decision; {
 	case d.DryRun:
 		return advice.Do("To have it made, set spec.scaleUp.mode to Auto.", edit)
 	case d.Reason == capacity.SwitchedOff && (t.PendingUnits > 0 || !t.BiggestFits):

@@ -3,11 +3,11 @@ package machinepool_test
 import (
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/kstatus/kstatustest"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestHowToolsThatWaitJudgeAMachinePool has the controller report.

@@ -186,7 +186,8 @@ func (d *draft) follow() {
 	case p.gone:
 		d.gone(fmt.Sprintf("The cluster of data plane %s is gone", p.name))
 	case p.going:
-		d.unknown(v1alpha1.ReasonClusterDeleting, fmt.Sprintf("The cluster of data plane %s was deleted, and this instance goes with it: delete the instance and order another.", p.name))
+		d.unknown(v1alpha1.ReasonClusterDeleting, fmt.Sprintf(
+			"The cluster of data plane %s was deleted, and this instance goes with it: delete the instance and order another.", p.name))
 	case !p.home:
 		d.unknown(v1alpha1.ReasonNoRegion, fmt.Sprintf("It is on data plane %s in namespace %s, and no FleetRegion of %s counts there any more: make it again, "+
 			"or delete a younger one elsewhere that took its place.", p.name, p.namespace, d.where()))

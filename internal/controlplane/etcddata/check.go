@@ -99,8 +99,8 @@ func checkDatabase(path string) (uint64, error) {
 		}
 		defer db.Close() //nolint:errcheck // it was only read
 		return db.View(func(tx *bbolt.Tx) error {
-			if int64(tx.Size()) > info.Size() {
-				return fmt.Errorf("%d bytes are missing at its end", int64(tx.Size())-info.Size())
+			if tx.Size() > info.Size() {
+				return fmt.Errorf("%d bytes are missing at its end", tx.Size()-info.Size())
 			}
 			if err := readAll(tx); err != nil {
 				return err

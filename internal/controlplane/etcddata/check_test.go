@@ -53,7 +53,7 @@ func sound(t *testing.T) string {
 // shortDir is one whose name fits into the address of a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "etcd")
+	dir, err := os.MkdirTemp("", "etcd") //nolint:usetesting // the name of t.TempDir is too long
 	if err != nil {
 		t.Fatal(err)
 	}

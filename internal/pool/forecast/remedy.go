@@ -36,7 +36,8 @@ func (f Outlook) remedies(next advice.Speller) []advice.Remedy {
 		out = append(out, *advice.Do("Not all of its inventory can be used: see what is wrong, and what to do.", next(namespace, "inventory list %s", name)))
 	}
 	if unmet := f.unmet(); len(unmet) > 0 {
-		out = append(out, *f.edit(fmt.Sprintf("%s cannot begin. Make what RequirementsMet names, or correct the pool: it continues by itself.", prose.Count(len(unmet), "install")), next))
+		what := prose.Count(len(unmet), "install") + " cannot begin. Make what RequirementsMet names, or correct the pool: it continues by itself."
+		out = append(out, *f.edit(what, next))
 	}
 	if f.Plan.Report.Short == 0 {
 		return append(out, f.deletions(next)...)

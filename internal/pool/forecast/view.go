@@ -250,13 +250,22 @@ func (f Outlook) fate(v Cluster, m pool.Member) string {
 		return ""
 	case v.Cause != "" || v.Phase == pool.Removed:
 		return "it is destroyed when its turn comes: " + f.turn()
-	case v.Stale && v.Phase == pool.Installing && f.Facts.Settings.Blocked == "":
-		return cmp.Or(m.Outdated, "it is made from an older version of the pool") + ", and goes on since a claim waits for it"
-	case v.Stale && slices.Contains([]pool.Phase{pool.Installing, pool.Standby, pool.Assignable}, v.Phase):
-		return cmp.Or(m.Outdated, "it was made from an older version of the pool") + ", and is replaced when no claim waits and nothing else is under way"
+	case v.Stale:
+		return f.fateOfStale(v, m)
 	default:
 		return ""
 	}
+}
+
+// fateOfStale says when a cluster that differs from the pool is replaced.
+func (f Outlook) fateOfStale(v Cluster, m pool.Member) string {
+	switch {
+	case v.Phase == pool.Installing && f.Facts.Settings.Blocked == "":
+		return cmp.Or(m.Outdated, "it is made from an older version of the pool") + ", and goes on since a claim waits for it"
+	case slices.Contains([]pool.Phase{pool.Installing, pool.Standby, pool.Assignable}, v.Phase):
+		return cmp.Or(m.Outdated, "it was made from an older version of the pool") + ", and is replaced when no claim waits and nothing else is under way"
+	}
+	return ""
 }
 
 // told says what a cluster is told, which one that is being installed does later.

@@ -1,3 +1,7 @@
 ### Deleting
 region
 apply < dataplane-1.yaml
+
+### Instances without a ServiceInstance
+region
+apply < dataplane-1.yaml
