@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -380,22 +381,56 @@ func TestSomebodysNamespaceIsNotTouched(t *testing.T) {
 	}
 }
 
-func TestARefusalIsToldWithoutValues(t *testing.T) {
-	r := newRig(t)
-	r.fail = func(verb string, _ client.Object) error {
-		if verb != "apply" {
-			return nil
-		}
-		return apierrors.NewInvalid(plan.ManagedKafka.GroupKind(), "a", field.ErrorList{field.Invalid(field.NewPath("spec", "oauth"), "hunter2", "hunter2 is bad")})
-	}
-	r.settle(t)
-	got := r.phaseOf(t, "a")
-	message := r.reported(t).Instances[0].Message
-	if got != "Failed NotApplied" || !strings.Contains(message, "spec.oauth") {
-		t.Errorf("a is %s: %s", got, message)
-	}
-	if said := fmt.Sprint(r.reported(t)) + r.log.String(); strings.Contains(said, "hunter2") {
-		t.Errorf("the secret is told: %s", said)
+// typedPatchError is what the API answers to server-side apply of an object that does not
+// fit the schema: a status without a reason, whose message quotes values.
+func typedPatchError(faults string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+		Message: "failed to create typed patch object (kafka-a/a; managedkafka.bf2.org/v1alpha1, Kind=ManagedKafka): " + faults,
+	}}
+}
+
+func TestARefusedApplyIsReportedWithoutValues(t *testing.T) {
+	invalid := apierrors.NewInvalid(plan.ManagedKafka.GroupKind(), "a", field.ErrorList{field.Invalid(field.NewPath("spec", "oauth"), "hunter2", "hunter2 is bad")})
+	outage := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: "etcd is away, hunter2"}}
+	for name, tc := range map[string]struct {
+		err         error
+		phase, says string
+	}{
+		"a value that the schema forbids": {invalid, "Failed NotApplied", "(422 Invalid): spec.oauth: FieldValueInvalid"},
+		"a field that the schema does not have": {
+			typedPatchError(".spec.oauthh: field not declared in schema"), "Failed NotApplied", "(500): .spec.oauthh: there is no such field",
+		},
+		"a value of another type": {
+			typedPatchError(`.spec.capacity.ingressPerSec: expected string, got &value.valueUnstructured{Value:"hunter2"}`),
+			"Failed NotApplied", "(500): .spec.capacity.ingressPerSec: expected string",
+		},
+		"several faults": {
+			typedPatchError("errors:\n  .spec.owners: expected list, got hunter2\n  .spec.x-y[0].z: field not declared in schema"),
+			"Failed NotApplied", "(500): .spec.owners: expected list, .spec.x-y[0].z: there is no such field",
+		},
+		"a fault without a field":         {typedPatchError("element 0: hunter2"), "Failed NotApplied", "(500)"},
+		"an outage of the API is retried": {outage, "Provisioning NotApplied", "(500)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.fail = func(verb string, _ client.Object) error {
+				if verb != "apply" {
+					return nil
+				}
+				return tc.err
+			}
+			r.settle(t)
+			if got := r.phaseOf(t, "a"); got != tc.phase {
+				t.Errorf("a is %q, want %q", got, tc.phase)
+			}
+			if message := r.reported(t).Instances[0].Message; !strings.HasSuffix(message, tc.says) {
+				t.Errorf("the message is %q, want it to end with %q", message, tc.says)
+			}
+			if said := fmt.Sprint(r.reported(t)) + r.log.String(); strings.Contains(said, "hunter2") {
+				t.Errorf("the secret is told: %s", said)
+			}
+		})
 	}
 }
 

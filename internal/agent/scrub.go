@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -19,9 +20,16 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.said }
 
-// undeclared finds fields in what server-side apply says of an object with others than
-// the schema has.
-var undeclared = regexp.MustCompile(`(\.[A-Za-z0-9_.\[\]-]+): field not declared in schema`)
+// typedPatch begins the message of an object that server-side apply cannot read by the
+// schema: it has a field that is not declared, or a value of another type. The API server
+// answers 500 without a reason (k8s.io/apimachinery/pkg/util/managedfields, Apply), so
+// nothing but the message tells this answer from an outage.
+const typedPatch = "failed to create typed patch object "
+
+// fieldFault matches what such a message says of one field. The value behind it is not
+// matched: it may be a secret.
+var fieldFault = regexp.MustCompile(`(?m)(?:^ *|\): )(\.[A-Za-z0-9_.\[\]-]+): (field not declared in schema|` +
+	`expected (?:list|map|string|boolean|numeric|any scalar)|duplicate entries)`)
 
 // scrub returns err without values of objects.
 func scrub(err error) error {
@@ -43,19 +51,32 @@ func scrub(err error) error {
 			}
 		}
 	}
-	for _, m := range undeclared.FindAllStringSubmatch(s.Message, -1) {
-		fields = append(fields, m[1]+": there is no such field")
+	if isTypedPatch(s) {
+		for _, m := range fieldFault.FindAllStringSubmatch(s.Message, -1) {
+			fields = append(fields, m[1]+": "+strings.Replace(m[2], "field not declared in schema", "there is no such field", 1))
+		}
 	}
-	said := fmt.Sprintf("the data plane's API refused it (%d %s)", s.Code, s.Reason)
+	said := "the data plane's API refused it (" + strings.TrimSpace(fmt.Sprintf("%d %s", s.Code, s.Reason)) + ")"
 	if len(fields) > 0 {
 		said += ": " + strings.Join(fields, ", ")
 	}
 	return &refusal{said: said, cause: err}
 }
 
-// final says whether the same will be refused again.
+func isTypedPatch(s metav1.Status) bool {
+	return s.Code == http.StatusInternalServerError && strings.HasPrefix(s.Message, typedPatch)
+}
+
+// final reports whether the API will refuse the same object again.
 func final(err error) bool {
-	var r *refusal
 	var taken *takenError
-	return errors.As(err, &taken) || errors.As(err, &r) && (apierrors.IsInvalid(r.cause) || apierrors.IsBadRequest(r.cause))
+	if errors.As(err, &taken) {
+		return true
+	}
+	var r *refusal
+	if !errors.As(err, &r) {
+		return false
+	}
+	var status apierrors.APIStatus
+	return apierrors.IsInvalid(r.cause) || apierrors.IsBadRequest(r.cause) || errors.As(r.cause, &status) && isTypedPatch(status.Status())
 }

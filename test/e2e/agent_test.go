@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
@@ -66,6 +67,7 @@ func TestAnAgentMakesAndReportsWhatIsListed(t *testing.T) { //nolint:tparallel /
 	t.Run("it can read and write its own report only", func(t *testing.T) { refusedOnHub(t, creds, mine, other) })
 	t.Run("it can write in its own namespaces only", func(t *testing.T) { refusedOnPlane(t, config) })
 	t.Run("what was promised is not taken back", func(t *testing.T) { h.frozen(t, mine) })
+	t.Run("parameters that the data plane's API refuses fail the instance", func(t *testing.T) { h.refusedParameters(t, mine) })
 	t.Run("what is to go goes", func(t *testing.T) {
 		h.list(t, mine, func(s *v1alpha1.DataPlaneAgentSpec) { s.Instances[0].Deleted = true })
 		r := h.reports(t, mine, func(r v1alpha1.DataPlaneReport) bool { return strings.HasPrefix(phases(r), "a:Deleted") })
@@ -74,6 +76,33 @@ func TestAnAgentMakesAndReportsWhatIsListed(t *testing.T) { //nolint:tparallel /
 		}
 	})
 	t.Run("it ends with its machine", func(t *testing.T) { h.killedMachine(t) })
+}
+
+// refusedParameters lists instances with parameters that do not fit the schema, and takes
+// them from the list again.
+func (h *hub) refusedParameters(t *testing.T, a *v1alpha1.DataPlaneAgent) {
+	t.Helper()
+	for parameters, says := range map[string]string{
+		`{"nosuch":"hunter2"}`:                               ".spec.nosuch: there is no such field",
+		`{"endpoint":{"bootstrapServerHost":{"hunter2":1}}}`: ".spec.endpoint.bootstrapServerHost: expected string",
+	} {
+		h.list(t, a, func(s *v1alpha1.DataPlaneAgentSpec) {
+			wrong := s.Instances[1]
+			wrong.UID, wrong.Name = "wrong", "wrong"
+			wrong.Parameters = &runtime.RawExtension{Raw: []byte(parameters)}
+			s.Instances = append(s.Instances, wrong)
+		})
+		r := h.reports(t, a, func(r v1alpha1.DataPlaneReport) bool { return strings.Contains(phases(r), "wrong:Failed") })
+		for _, i := range r.Instances {
+			if i.UID == "wrong" && (!strings.Contains(i.Message, says) || strings.Contains(i.Message, "hunter2")) {
+				t.Errorf("%s: the message is %q, want %q", parameters, i.Message, says)
+			}
+		}
+		h.list(t, a, func(s *v1alpha1.DataPlaneAgentSpec) { s.Instances[len(s.Instances)-1].Deleted = true })
+		h.reports(t, a, func(r v1alpha1.DataPlaneReport) bool { return strings.Contains(phases(r), "wrong:Deleted") })
+		h.list(t, a, func(s *v1alpha1.DataPlaneAgentSpec) { s.Instances = s.Instances[:len(s.Instances)-1] })
+		h.reports(t, a, func(r v1alpha1.DataPlaneReport) bool { return !strings.Contains(phases(r), "wrong") })
+	}
 }
 
 func planeAgent(ns, name string) *v1alpha1.DataPlaneAgent {
