@@ -21,9 +21,11 @@ import (
 // +kubebuilder:printcolumn:name="Units",type=integer,JSONPath=`.status.units`
 // +kubebuilder:printcolumn:name="DataPlane",type=string,JSONPath=`.status.dataPlaneName`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
-// +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.conditions[?(@.type=='Placed')].reason`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].reason`
+// +kubebuilder:printcolumn:name="Placed",type=string,JSONPath=`.status.conditions[?(@.type=='Placed')].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=='Placed')].message`,priority=1
+// +kubebuilder:printcolumn:name="Ready-Message",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].message`,priority=1
+// +kubebuilder:printcolumn:name="Placed-Message",type=string,JSONPath=`.status.conditions[?(@.type=='Placed')].message`,priority=1
 type ServiceInstance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -35,20 +35,33 @@ func (r *Reconciler) act(ctx context.Context, before *v1alpha1.ServiceInstance, 
 	if err != nil {
 		return fmt.Errorf("writing the status of ServiceInstance %s: %w", client.ObjectKeyFromObject(before), err)
 	}
-	if wrote && before.Status.Phase != after.Status.Phase {
+	switch {
+	case !wrote:
+	case before.Status.Phase != after.Status.Phase:
 		r.announce(after)
+	case notApplied(after) && !notApplied(before):
+		why := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.InstanceIsReady)
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, why.Reason, "Follow", "%s", cut(why.Message, maxNote))
 	}
 	return nil
+}
+
+// notApplied reports whether the data plane's API refuses an object of the instance. That
+// need not change the phase: the instance may be Ready as it was before, or its agent may
+// retry.
+func notApplied(i *v1alpha1.ServiceInstance) bool {
+	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.InstanceIsReady)
+	return c != nil && c.Reason == v1alpha1.ReasonNotApplied
 }
 
 // announce tells of a phase that the instance has come into.
 func (r *Reconciler) announce(i *v1alpha1.ServiceInstance) {
 	why := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.InstanceIsReady)
 	kind := corev1.EventTypeNormal
-	switch i.Status.Phase {
-	case v1alpha1.InstanceFailed:
+	switch {
+	case i.Status.Phase == v1alpha1.InstanceFailed, notApplied(i):
 		kind = corev1.EventTypeWarning
-	case v1alpha1.InstancePending:
+	case i.Status.Phase == v1alpha1.InstancePending:
 		kind, why = corev1.EventTypeWarning, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.InstancePlaced)
 	}
 	if why == nil {

@@ -259,6 +259,36 @@ func TestAPhaseIsToldOnce(t *testing.T) {
 	}
 }
 
+// What the API of a data plane refuses is one Warning, whatever phase the instance is in.
+func TestARefusedObjectIsOneWarning(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before v1alpha1.InstancePhase
+		phase  v1alpha1.AgentPhase
+		want   string
+	}{
+		"that cannot be made":                {v1alpha1.InstanceProvisioning, v1alpha1.AgentFailed, "Warning NotApplied Failed: no such field"},
+		"that is retried":                    {v1alpha1.InstanceProvisioning, v1alpha1.AgentProvisioning, "Warning NotApplied no such field"},
+		"of an instance that is in use":      {v1alpha1.InstanceReady, v1alpha1.AgentReady, "Warning NotApplied no such field"},
+		"of one that is new, and is retried": {"", v1alpha1.AgentProvisioning, "Warning NotApplied Provisioning: no such field"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused := report("u-1", tc.phase)
+			refused.Reason, refused.Message = v1alpha1.ReasonNotApplied, "no such field"
+			r := newRig(t, newRegion("fleet", 0), newPlane("fleet", "p"), newAgent("fleet", "p", refused), newInstance(on("p", tc.before)))
+			r.settle(t)
+			r.settle(t)
+			close(r.told.Events)
+			var got []string
+			for e := range r.told.Events {
+				got = append(got, e)
+			}
+			if strings.Join(got, "\n") != tc.want {
+				t.Errorf("the events are %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestARefusalIsTold(t *testing.T) {
 	refused := report("u-1", v1alpha1.AgentRejected)
 	refused.Message = "No room."
