@@ -17,8 +17,8 @@ import (
 )
 
 const fleetExplainLong = `Tell in words why a region does what it does: for each type whether a data plane is
-made, and by which figures; what becomes of each data plane; why instances wait; and
-what a person can do. Without REGION, of all regions of the namespace.
+made, and by which figures; what becomes of each data plane; why instances fail or wait;
+and what a person can do. Without REGION, of all regions of the namespace.
 
 It is decided now, from what the hub has, with the code of the hub's controllers. With
 -o json or -o yaml it prints what fleet status prints; docs/fleet.md describes the fields.`
@@ -107,7 +107,7 @@ func (a *app) explain(r outlook.Region, now time.Time) []*table {
 	for _, t := range r.Types {
 		out = append(out, explainType(t))
 	}
-	return append(out, a.fateTable(r, now), warmTable(r), a.waitTable(r), toDo(r.ToDo()))
+	return append(out, a.fateTable(r, now), warmTable(r), failureTable(r), a.waitTable(r), toDo(r.ToDo()))
 }
 
 // explainType tells what is decided about a type, what there is of it, and what there
@@ -140,6 +140,16 @@ func warmTable(r outlook.Region) *table {
 	t := newTable("KEPT WARM ON", "INSTANCES", "REASON", "WHY")
 	for _, p := range r.Reserved {
 		t.add(p.DataPlane, number(len(p.Instances)), string(p.Reason), p.Message)
+	}
+	return t
+}
+
+// failureTable says of each instance that fails on its data plane why it does.
+func failureTable(r outlook.Region) *table {
+	t := newTable("FAILING INSTANCE", "SIZE", "DATA PLANE", "PHASE", "REASON", "WHY")
+	t.colours = fleetColours
+	for _, f := range r.Failures {
+		t.add(f.Name, f.Size, f.DataPlane, f.Phase, f.Reason, f.Message)
 	}
 	return t
 }

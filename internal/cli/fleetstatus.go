@@ -197,6 +197,10 @@ func (a *app) writeHints(w io.Writer, v outlook.Fleet) error {
 	var lines []string
 	for _, r := range v.Regions {
 		waiting := r.Waiting()
+		if failing := len(r.Failures); failing > 0 {
+			lines = append(lines, fmt.Sprintf("%s on a data plane of %s/%s. To see why, and what to do:\n  %s",
+				prose.Plural(failing, "instance fails", "instances fail"), r.Namespace, r.Name, a.nextIn(r.Namespace, "fleet explain %s", r.Name)))
+		}
 		switch {
 		case r.Parked != "":
 			lines = append(lines, fmt.Sprintf("Nothing is decided about %s/%s: %s", r.Namespace, r.Name, r.Parked))

@@ -42,6 +42,8 @@ type Region struct {
 	Types      []Type     `json:"types"`
 	DataPlanes []Plane    `json:"dataPlanes"`
 	Instances  []Instance `json:"instances"`
+	// Failures are instances that have a data plane and are not made there as ordered.
+	Failures []Failure `json:"failures"`
 	// Reserved are the reserved instances that there should be.
 	Reserved []Reserve `json:"reserved"`
 
@@ -110,7 +112,7 @@ func (e Evaluation) view(spell advice.Speller) Region {
 	r := e.Region
 	v := Region{
 		Namespace: r.Namespace, Name: r.Name, Provider: r.Spec.Provider, Region: r.Spec.Region,
-		Types: []Type{}, DataPlanes: []Plane{}, Instances: []Instance{}, Reserved: []Reserve{},
+		Types: []Type{}, DataPlanes: []Plane{}, Instances: []Instance{}, Failures: []Failure{}, Reserved: []Reserve{},
 	}
 	if e.Parked != "" {
 		v.Parked, v.Plan = e.Parked, "nothing is decided: "+e.Parked
@@ -126,6 +128,7 @@ func (e Evaluation) view(spell advice.Speller) Region {
 	}
 	v.DataPlanes = e.planes(spell)
 	v.Instances = e.instances(spell)
+	v.Failures = e.failures(v.DataPlanes, spell)
 	v.Reserved = e.Reserved
 	return v
 }

@@ -14,6 +14,9 @@ func (v Region) ToDo() (act, wait []advice.Task) {
 			list.Note(p.Name, p.ToDo)
 		}
 	}
+	for _, f := range v.Failures {
+		list.Note(f.Name, f.ToDo)
+	}
 	for _, t := range v.Types {
 		list.Note(t.Name, t.ToDo)
 	}
