@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -63,6 +64,17 @@ func TestFleetTranscripts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { compare(t, name, transcript(fleets(t), lines)) })
 	}
+}
+
+// The data planes of a FleetRegion that was deleted run on, and cost what they did.
+func TestDataPlanesOutliveTheirRegion(t *testing.T) {
+	r := fleets(t)
+	for _, name := range []string{"use1", "euc1"} {
+		if err := r.hub.Delete(t.Context(), &v1alpha1.FleetRegion{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compare(t, "fleet-without-region", transcript(r, []string{"fleet status -n fleet", "fleet explain -n fleet", "fleet explain trial -n team-a", "fleet status -n team-a -o json"}))
 }
 
 // On a terminal there are colours and bars, and columns that do not fit are left out.

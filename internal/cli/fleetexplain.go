@@ -56,9 +56,15 @@ func (a *app) fleetExplainCommand() *cobra.Command {
 				}
 				regions = []*v1alpha1.FleetRegion{r}
 			}
-			return a.showFleet(f, regions, func(w io.Writer, v outlook.Fleet) error {
+			v := f.View(regions, a.Clock.Now(), a.nextIn)
+			if len(args) == 0 {
+				v.OtherDataPlanes = f.Others(v, a.nextIn)
+			}
+			return a.showFleet(v, regions, func(w io.Writer) error {
 				if len(regions) == 0 {
-					return a.nothing("FleetRegions", h, everywhere, "kubectl apply -f fleetregion.yaml")
+					if err := a.nothing("FleetRegions", h, everywhere, "kubectl apply -f fleetregion.yaml"); err != nil {
+						return err
+					}
 				}
 				return a.writeExplanations(w, v)
 			})
@@ -89,7 +95,30 @@ func (a *app) writeExplanations(w io.Writer, v outlook.Fleet) error {
 			return err
 		}
 	}
-	return nil
+	return a.explainStrays(w, v)
+}
+
+// explainStrays lists the data planes without a region, with what to do about them.
+func (a *app) explainStrays(w io.Writer, v outlook.Fleet) error {
+	strays := v.Strays()
+	if len(strays) == 0 {
+		return nil
+	}
+	if len(v.Regions) > 0 {
+		if _, err := fmt.Fprint(w, "\n\n"); err != nil {
+			return err
+		}
+	}
+	planes := newTable("DATA PLANE WITHOUT A REGION", "PHASE", "AGE", "INSTANCES", "WHY")
+	planes.colours = fleetColours
+	var list advice.ToDo
+	for _, o := range strays {
+		name := o.Namespace + "/" + o.Name
+		planes.add(name, orNone(o.Phase), a.age(o.Created), number(o.Instances), o.Why)
+		list.Note(name, o.ToDo)
+	}
+	planes.wrap(a.Width(w), "INSTANCES", "AGE")
+	return a.writeSections(w, planes, toDo(list.Act, list.Wait))
 }
 
 // explain tells of a region: its plan, its types, its data planes, who waits, what to do.

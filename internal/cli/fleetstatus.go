@@ -40,11 +40,16 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 				return err
 			}
 			regions := f.In(scope(h, everywhere))
-			return a.showFleet(f, regions, func(w io.Writer, v outlook.Fleet) error {
+			v := f.View(regions, a.Clock.Now(), a.nextIn)
+			v.OtherDataPlanes = f.Others(v, a.nextIn)
+			return a.showFleet(v, regions, func(w io.Writer) error {
 				if len(regions) == 0 {
-					return a.nothing("FleetRegions", h, everywhere, "kubectl apply -f fleetregion.yaml")
+					err := a.nothing("FleetRegions", h, everywhere, "kubectl apply -f fleetregion.yaml")
+					if err != nil || len(v.OtherDataPlanes) == 0 {
+						return err
+					}
 				}
-				return a.writeFleet(w, f, v, everywhere)
+				return a.writeFleet(w, v, everywhere)
 			})
 		}),
 	}
@@ -53,8 +58,7 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 }
 
 // showFleet prints regions in the format asked for; text prints them for people.
-func (a *app) showFleet(f *outlook.Hub, regions []*v1alpha1.FleetRegion, text func(io.Writer, outlook.Fleet) error) error {
-	v := f.View(regions, a.Clock.Now(), a.nextIn)
+func (a *app) showFleet(v outlook.Fleet, regions []*v1alpha1.FleetRegion, text func(io.Writer) error) error {
 	switch a.flags.output {
 	case asJSON, asYAML:
 		return a.encode(v)
@@ -66,7 +70,7 @@ func (a *app) showFleet(f *outlook.Hub, regions []*v1alpha1.FleetRegion, text fu
 		}
 		return nil
 	default:
-		return text(a.Stdout, v)
+		return text(a.Stdout)
 	}
 }
 
@@ -100,15 +104,15 @@ var fleetColours = palette{
 	outlook.AgentSilent:                   "\x1b[31m",
 }
 
-func (a *app) writeFleet(w io.Writer, f *outlook.Hub, v outlook.Fleet, namespaces bool) error {
-	tables := []*table{a.roomTable(w, v, namespaces), a.dataPlaneTable(w, f, v, namespaces)}
+func (a *app) writeFleet(w io.Writer, v outlook.Fleet, namespaces bool) error {
+	tables := []*table{a.roomTable(w, v, namespaces), a.dataPlaneTable(w, v, namespaces)}
 	if len(tables[0].rows) == 0 {
 		tables = tables[1:]
 	}
 	if err := a.writeSections(w, tables...); err != nil {
 		return err
 	}
-	return a.writeHints(w, v)
+	return a.writeHints(w, v, namespaces)
 }
 
 // roomTable has a line for each region and type. On a terminal there is a bar.
@@ -172,7 +176,7 @@ func bar(used, most int) string {
 }
 
 // dataPlaneTable has a line for each data plane, also for those about which nothing is decided.
-func (a *app) dataPlaneTable(w io.Writer, f *outlook.Hub, v outlook.Fleet, namespaces bool) *table {
+func (a *app) dataPlaneTable(w io.Writer, v outlook.Fleet, namespaces bool) *table {
 	t := newTable("DATA PLANE", "REGION", "PHASE", "AGE", "LIVE", "INSTANCES", "UNITS", "WHY")
 	t.colours = fleetColours
 	t.begin(namespaces)
@@ -183,9 +187,9 @@ func (a *app) dataPlaneTable(w io.Writer, f *outlook.Hub, v outlook.Fleet, names
 			})
 		}
 	}
-	for _, o := range f.Others(v) {
+	for _, o := range v.OtherDataPlanes {
 		t.begun(namespaces, o.Namespace, []string{
-			o.Name, orNone(o.Region), orNone(string(o.Status.Phase)), a.age(o.CreationTimestamp.Time), none, none, none, o.Why,
+			o.Name, orNone(o.FleetRegion), orNone(o.Phase), a.age(o.Created), none, number(o.Instances), none, o.Why,
 		})
 	}
 	t.fit(a.Width(w), "UNITS", "LIVE", "AGE", "INSTANCES", "REGION", "WHY")
@@ -193,7 +197,7 @@ func (a *app) dataPlaneTable(w io.Writer, f *outlook.Hub, v outlook.Fleet, names
 }
 
 // writeHints names regions that nothing is decided about, and where to read why instances wait.
-func (a *app) writeHints(w io.Writer, v outlook.Fleet) error {
+func (a *app) writeHints(w io.Writer, v outlook.Fleet, namespaces bool) error {
 	var lines []string
 	for _, r := range v.Regions {
 		waiting := r.Waiting()
@@ -208,6 +212,14 @@ func (a *app) writeHints(w io.Writer, v outlook.Fleet) error {
 			lines = append(lines, fmt.Sprintf("%s no place in %s/%s. To see why, and what to do:\n  %s",
 				prose.Plural(len(waiting), "instance has", "instances have"), r.Namespace, r.Name, a.nextIn(r.Namespace, "fleet explain %s", r.Name)))
 		}
+	}
+	if strays := len(v.Strays()); strays > 0 {
+		command := "fleet explain"
+		if namespaces {
+			command += " -A"
+		}
+		lines = append(lines, fmt.Sprintf("%s no FleetRegion. To see what to do:\n  %s",
+			prose.Plural(strays, "data plane has", "data planes have"), a.next("%s", command)))
 	}
 	if len(lines) == 0 {
 		return nil

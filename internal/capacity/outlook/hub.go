@@ -1,11 +1,8 @@
 package outlook
 
 import (
-	"fmt"
 	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
@@ -77,38 +74,6 @@ func (h *Hub) objects(r *v1alpha1.FleetRegion) facts.Objects {
 		}
 	}
 	return o
-}
-
-// Other is a data plane about which nothing is decided.
-type Other struct {
-	*v1alpha1.DataPlane
-	// Region is the name of its region; empty when it has none.
-	Region string
-	// Why says in words why nothing is decided.
-	Why string
-}
-
-// Others are the data planes that a view of some regions does not tell of: those that
-// belong to no region, or to one about which nothing is decided.
-func (h *Hub) Others(v Fleet) []Other {
-	told := map[types.NamespacedName]bool{}
-	for _, r := range v.Regions {
-		for _, p := range r.DataPlanes {
-			told[types.NamespacedName{Namespace: r.Namespace, Name: p.Name}] = true
-		}
-	}
-	var out []Other
-	for _, dp := range h.Planes {
-		if told[types.NamespacedName{Namespace: dp.Namespace, Name: dp.Name}] {
-			continue
-		}
-		o := Other{DataPlane: dp, Why: fmt.Sprintf("no FleetRegion of its namespace is of %s %s", dp.Spec.Provider, dp.Spec.Region)}
-		if r := h.regionOf(dp); r != nil {
-			o.Region, o.Why = r.Name, "nothing is decided about its region"
-		}
-		out = append(out, o)
-	}
-	return out
 }
 
 // regionOf is the region of a data plane; nil when it has none.

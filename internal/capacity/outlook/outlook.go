@@ -27,6 +27,9 @@ import (
 type Fleet struct {
 	Now     time.Time `json:"now"`
 	Regions []Region  `json:"regions"`
+	// OtherDataPlanes are those about which nothing is decided. A view of chosen regions
+	// has none.
+	OtherDataPlanes []Other `json:"otherDataPlanes,omitempty"`
 }
 
 // Region is a region, and what is decided about it.

@@ -307,11 +307,11 @@ func TestEveryDataPlaneIsToldOf(t *testing.T) {
 		"by its region": {func(*Hub) {}, ""},
 		"one of no region": {
 			func(h *Hub) { h.Planes[0].Spec.Region = "moon" },
-			"a : no FleetRegion of its namespace is of local moon",
+			"a : no FleetRegion of its namespace is of local moon, and its cluster stays",
 		},
 		"one of another namespace": {
 			func(h *Hub) { h.Planes[0].Namespace = "team-b" },
-			"a : no FleetRegion of its namespace is of local laptop",
+			"a : no FleetRegion of its namespace is of local laptop, and its cluster stays",
 		},
 		"one whose region is being deleted": {
 			func(h *Hub) { h.Regions[0].DeletionTimestamp = &metav1.Time{Time: now} },
@@ -323,8 +323,8 @@ func TestEveryDataPlaneIsToldOf(t *testing.T) {
 			h.plane("a", v1alpha1.PhaseReady, 4)
 			c.make(h)
 			got := ""
-			for _, o := range h.Others(h.View(h.Regions, now, advice.Plain)) {
-				got += fmt.Sprintf("%s %s: %s", o.Name, o.Region, o.Why)
+			for _, o := range h.Others(h.View(h.Regions, now, advice.Plain), advice.Plain) {
+				got += fmt.Sprintf("%s %s: %s", o.Name, o.FleetRegion, o.Why)
 			}
 			if got != c.want {
 				t.Errorf("%q, want %q", got, c.want)

@@ -81,6 +81,8 @@ type Instance struct {
 type OtherPlane struct {
 	Namespace, Name, Region, Phase, Why string
 	Age                                 Moment
+	// ToDo is what a person can do about it; nil when nothing has to be done.
+	ToDo *advice.Remedy
 }
 
 // FleetLink is the page of a region.
@@ -96,10 +98,10 @@ func NewFleet(h *outlook.Hub, namespace string, written bool, now time.Time) Fle
 	for _, r := range v.Regions {
 		f.Regions = append(f.Regions, newRegion(r, now))
 	}
-	for _, o := range h.Others(v) {
+	for _, o := range h.Others(v, advice.Plain) {
 		if namespace == "" || o.Namespace == namespace {
 			f.Others = append(f.Others, OtherPlane{
-				o.Namespace, o.Name, o.Region, string(o.Status.Phase), o.Why, Since(o.CreationTimestamp.Time, now),
+				o.Namespace, o.Name, o.FleetRegion, o.Phase, o.Why, Since(o.Created, now), o.ToDo,
 			})
 		}
 	}

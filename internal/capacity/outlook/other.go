@@ -1,0 +1,108 @@
+package outlook
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/advice"
+	"hotspare.io/hotspare/internal/capacity/facts"
+)
+
+// Other is a data plane about which nothing is decided.
+type Other struct {
+	Namespace string             `json:"namespace"`
+	Name      string             `json:"name"`
+	Ownership v1alpha1.Ownership `json:"ownership"`
+	// FleetRegion is the name of its region; empty when it has none.
+	FleetRegion string    `json:"fleetRegion,omitempty"`
+	Phase       string    `json:"phase"`
+	Created     time.Time `json:"created"`
+	Instances   int       `json:"instances"`
+	// Why says in words why nothing is decided.
+	Why  string         `json:"why"`
+	ToDo *advice.Remedy `json:"toDo,omitempty"`
+}
+
+// Others returns the data planes that a view of some regions does not tell of: those that
+// belong to no region, or to one about which nothing is decided. A FleetRegion that is
+// deleted leaves its data planes as they are, and their clusters cost what they did.
+func (h *Hub) Others(v Fleet, spell advice.Speller) []Other {
+	told := map[types.NamespacedName]bool{}
+	for _, r := range v.Regions {
+		for _, p := range r.DataPlanes {
+			told[types.NamespacedName{Namespace: r.Namespace, Name: p.Name}] = true
+		}
+	}
+	var out []Other
+	for _, dp := range h.Planes {
+		if !told[types.NamespacedName{Namespace: dp.Namespace, Name: dp.Name}] {
+			out = append(out, h.other(dp, spell))
+		}
+	}
+	slices.SortFunc(out, func(a, b Other) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+func (h *Hub) other(dp *v1alpha1.DataPlane, spell advice.Speller) Other {
+	o := Other{
+		Namespace: dp.Namespace, Name: dp.Name, Ownership: cmp.Or(dp.Spec.Ownership, v1alpha1.Managed), Phase: string(dp.Status.Phase),
+		Created: dp.CreationTimestamp.Time,
+	}
+	for _, i := range h.Instances {
+		if i.Status.DataPlaneName == dp.Name && i.Spec.Provider == dp.Spec.Provider && i.Spec.Region == dp.Spec.Region {
+			o.Instances++
+		}
+	}
+	if r := h.regionOf(dp); r != nil {
+		o.FleetRegion, o.Why = r.Name, "nothing is decided about its region"
+		return o
+	}
+	o.Why = fmt.Sprintf("no FleetRegion of its namespace is of %s %s", dp.Spec.Provider, dp.Spec.Region)
+	if hasCluster(dp) {
+		o.Why += ", and its cluster stays"
+	}
+	o.ToDo = o.remedy(dp, spell)
+	return o
+}
+
+// hasCluster reports whether the data plane holds a cluster that nobody gives back.
+func hasCluster(dp *v1alpha1.DataPlane) bool {
+	switch dp.Status.Phase {
+	case v1alpha1.PhaseProvisioned, v1alpha1.PhaseWaitingForAgent, v1alpha1.PhaseReady, v1alpha1.PhaseDeprovisioning:
+		return dp.DeletionTimestamp == nil && !facts.Gone(dp)
+	}
+	return false
+}
+
+// remedy returns what a person can do about a data plane without a region; nil when it is
+// on its way out.
+func (o Other) remedy(dp *v1alpha1.DataPlane, spell advice.Speller) *advice.Remedy {
+	if dp.DeletionTimestamp != nil || dp.Status.Phase == v1alpha1.PhaseCleanup {
+		return nil
+	}
+	create := fmt.Sprintf("Create a FleetRegion of provider %s and region %s in namespace %s", dp.Spec.Provider, dp.Spec.Region, dp.Namespace)
+	remove := spell(dp.Namespace, "kubectl delete dataplane %s", dp.Name)
+	switch {
+	case o.Instances > 0:
+		return advice.Do(create+" again: instances are on it, and their status is not kept up to date without one. "+
+			"To give its cluster back instead, delete the instances, then the DataPlane.",
+			spell(dp.Namespace, "kubectl apply -f fleetregion.yaml"))
+	case o.Ownership == v1alpha1.Registered:
+		return advice.Do(create+" to use it; or delete it, which leaves its cluster to you.", remove)
+	case dp.Status.Phase == v1alpha1.PhaseFailed:
+		return advice.Do("Delete it: it failed, and has given its cluster back.", remove)
+	}
+	return advice.Do(create+" to use it; or delete it to give its cluster back.", remove)
+}
+
+// Strays are the data planes that belong to no region.
+func (v Fleet) Strays() []Other {
+	return slices.DeleteFunc(slices.Clone(v.OtherDataPlanes), func(o Other) bool { return o.FleetRegion != "" })
+}
