@@ -141,7 +141,9 @@ func (s *Schema) Admit(ctx context.Context, object map[string]any) (Verdict, err
 func (s *Schema) validate(ctx context.Context, object map[string]any) field.ErrorList {
 	faults := validation.ValidateObjectMetaAccessor(
 		&unstructured.Unstructured{Object: object}, s.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	faults = append(faults, apischema.ValidateCustomResource(nil, object, s.values)...)
+	if !conforms(object, s.shape) {
+		faults = append(faults, apischema.ValidateCustomResource(nil, object, s.values)...)
+	}
 	faults = append(faults, listtype.ValidateListSetsAndMaps(nil, s.shape, object)...)
 	if s.rules == nil || blocks(faults) {
 		return faults
