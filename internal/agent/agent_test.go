@@ -517,3 +517,62 @@ func TestACrashAfterAnyWrite(t *testing.T) {
 		})
 	}
 }
+
+// operatorSays writes the status of the real instance as an operator on the data plane does.
+func (r *rig) operatorSays(t *testing.T, condition map[string]any) {
+	t.Helper()
+	k := oneOf(plan.ManagedKafka)
+	if err := r.plane.Get(t.Context(), types.NamespacedName{Namespace: "kafka-a", Name: "a"}, k); err != nil {
+		t.Fatal(err)
+	}
+	k.Object["status"] = map[string]any{"conditions": []any{condition}}
+	if err := r.plane.Status().Update(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// With --operator fleetshard the agent makes ManagedKafkas and no pods for them; operators
+// on the data plane do the rest, and it reports what they write.
+func TestOperatorsOnTheDataPlaneMakeInstances(t *testing.T) {
+	r := newRig(t)
+	r.StandIn = Options{Operator: Fleetshard}.standsIn()
+	r.settle(t)
+	if got := r.reported(t); got.Ready || got.Reason != v1alpha1.ReasonNoOperator {
+		t.Errorf("without operators the report is %t %s", got.Ready, got.Reason)
+	}
+	operators := oneOf(plan.ManagedKafka.GroupVersion().WithKind("ManagedKafkaAgent"))
+	operators.SetNamespace("redhat-kas-fleetshard-operator")
+	operators.SetName("managed-agent")
+	operators.Object["status"] = map[string]any{"strimzi": []any{map[string]any{
+		"version": "strimzi.v1", "ready": true, "kafkaVersions": []any{"3.9.0"}, "kafkaIbpVersions": []any{"3.9"},
+	}}}
+	if err := r.plane.Create(t.Context(), operators); err != nil {
+		t.Fatal(err)
+	}
+	r.settle(t)
+	if got := r.reported(t); !got.Ready || len(got.Versions) != 1 || got.Versions[0].Strimzi != "strimzi.v1" {
+		t.Errorf("with operators the report is %t, versions %+v", got.Ready, got.Versions)
+	}
+	if got := r.objects(t); strings.Contains(got, "stand-in") || !strings.Contains(got, "ManagedKafka kafka-a/a") {
+		t.Errorf("the objects are\n%s", got)
+	}
+	if got := r.phaseOf(t, "a"); !strings.HasPrefix(got, "Provisioning") {
+		t.Errorf("before its operator says anything, a is %s", got)
+	}
+	r.operatorSays(t, map[string]any{"type": "Ready", "status": "True"})
+	r.settle(t)
+	if got := r.phaseOf(t, "a"); !strings.HasPrefix(got, "Ready") {
+		t.Errorf("a is %s", got)
+	}
+
+	r.change(t, func(a *v1alpha1.DataPlaneAgent) { a.Spec.Instances[0].Deleted = true })
+	r.settle(t)
+	if got := r.phaseOf(t, "a"); !strings.HasPrefix(got, "Deleting") || !strings.Contains(r.objects(t), "ManagedKafka kafka-a/a") {
+		t.Errorf("before its operator has taken it away, a is %s", got)
+	}
+	r.operatorSays(t, map[string]any{"type": "Ready", "status": "False", "reason": "Deleted"})
+	r.settle(t)
+	if got := r.phaseOf(t, "a"); got != "Deleted" || strings.Contains(r.objects(t), "kafka-a") {
+		t.Errorf("after that, a is %s, and the objects are\n%s", got, r.objects(t))
+	}
+}

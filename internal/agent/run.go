@@ -58,6 +58,9 @@ type Options struct {
 	Version string
 }
 
+// standsIn reports whether the agent itself does what operators would.
+func (o Options) standsIn() bool { return o.Operator == StandIn }
+
 // synced is how long the caches may take to fill. Then the process ends, and whoever
 // keeps it starts it again, later each time.
 const synced = time.Minute
@@ -91,7 +94,7 @@ func Run(ctx context.Context, o Options) error {
 	a := &Agent{
 		Hub: hub.GetClient(), Plane: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Key: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, UID: o.UID,
-		StandIn: o.Operator == StandIn, Pause: o.Pause, Version: o.Version, Clock: clock.RealClock{},
+		StandIn: o.standsIn(), Pause: o.Pause, Version: o.Version, Clock: clock.RealClock{},
 	}
 	if err := a.setUp(mgr, hub); err != nil {
 		return fmt.Errorf("setting up the watches: %w", err)
