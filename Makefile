@@ -171,15 +171,18 @@ checksums: bin/helm ## Add the chart and checksums to dist, and show what is the
 	@cd dist && du -h -L --apparent-size *
 
 IMAGE          ?= hotspare.io/hotspare-manager:$(VERSION)
+AGENT_IMAGE    ?= hotspare.io/hotspare:$(VERSION)
 ARCH           ?= $(shell go env GOARCH)
 CONTAINER_TOOL ?= podman
 CERTIFICATES   ?= /etc/ssl/certs/ca-certificates.crt
 
 .PHONY: image
-image: ## Build the image of hotspare-manager, IMAGE, with CONTAINER_TOOL.
+image: ## Build the images of hotspare-manager, IMAGE, and of agents, AGENT_IMAGE, with CONTAINER_TOOL.
 	@mkdir -p dist && cp $(CERTIFICATES) dist/ca-certificates.crt
 	@GOOS=linux GOARCH=$(ARCH) $(BUILD) -trimpath -o dist/hotspare-manager-linux-$(ARCH) ./cmd/hotspare-manager
-	@$(CONTAINER_TOOL) build -f Containerfile --build-arg TARGETARCH=$(ARCH) -t $(IMAGE) .
+	@GOOS=linux GOARCH=$(ARCH) $(BUILD) -trimpath -o dist/hotspare-linux-$(ARCH) ./cmd/hotspare
+	@$(CONTAINER_TOOL) build -f Containerfile --target manager --build-arg TARGETARCH=$(ARCH) -t $(IMAGE) .
+	@$(CONTAINER_TOOL) build -f Containerfile --target agent --build-arg TARGETARCH=$(ARCH) -t $(AGENT_IMAGE) .
 
 .PHONY: clean
 clean: ## Remove what was built.
