@@ -31,9 +31,11 @@ var ours = map[string]reflect.Type{
 
 const fieldsFile = "../../tools/hivefields/fields.txt"
 
-// later are fields of newer versions of Hive than the one that can be imported.
+// later are fields that the importable version of Hive lacks, and others have: newer ones,
+// and amiID, which its own pages show.
 var later = []string{
 	"clusterdeployments spec.platform.vsphere.infrastructure any",
+	"machinepools spec.platform.aws.amiID string",
 }
 
 // TestTheListOfFieldsIsHives compares the list that completes our CRDs with Hive's types:

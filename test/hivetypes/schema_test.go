@@ -105,8 +105,7 @@ func misfits(resource, at string, p *property, s *shape) []string {
 
 // refused are examples that the API refuses, and why.
 var refused = map[string]string{
-	"docs__hive-integration__kube-api-select-ocp-versions.md.L63.yaml": "name or generateName is required",        // a part of one
-	"docs__using-hive.md.L963.yaml":                                    `unknown field "spec.platform.aws.amiID"`, // Hive's types do not have it any more
+	"docs__hive-integration__kube-api-select-ocp-versions.md.L63.yaml": "name or generateName is required", // a part of one
 }
 
 // TestExamples gives manifests of public projects to the API, and decodes what it would
