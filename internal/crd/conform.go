@@ -56,11 +56,7 @@ func conformsToBounds(value any, b *schema.ValueValidation) bool {
 	if b == nil {
 		return true
 	}
-	if b.ExclusiveMaximum || b.ExclusiveMinimum || b.UniqueItems || b.MultipleOf != nil || b.MaxProperties != nil || b.MinProperties != nil ||
-		len(b.AllOf) > 0 || len(b.OneOf) > 0 || len(b.AnyOf) > 0 || b.Not != nil {
-		return false
-	}
-	if len(b.Enum) > 0 && !slices.ContainsFunc(b.Enum, func(e schema.JSON) bool { return reflect.DeepEqual(e.Object, value) }) {
+	if hasRareBounds(b) || len(b.Enum) > 0 && !slices.ContainsFunc(b.Enum, func(e schema.JSON) bool { return reflect.DeepEqual(e.Object, value) }) {
 		return false
 	}
 	switch v := value.(type) {
@@ -71,10 +67,31 @@ func conformsToBounds(value any, b *schema.ValueValidation) bool {
 	case string:
 		return within(int64(utf8.RuneCountInString(v)), b.MinLength, b.MaxLength) && matches(v, b.Pattern) && hasFormat(v, b.Format)
 	case int64:
-		return (b.Minimum == nil || float64(v) >= *b.Minimum) && (b.Maximum == nil || float64(v) <= *b.Maximum) &&
-			(b.Format == "" || b.Format == "int64" || b.Format == "int32" && v >= math.MinInt32 && v <= math.MaxInt32)
+		return conformsToRange(v, b)
 	case bool:
 		return b.Format == ""
+	}
+	return false
+}
+
+// hasRareBounds reports whether a schema has bounds that only the API server's validator judges.
+func hasRareBounds(b *schema.ValueValidation) bool {
+	ofNumbers := b.ExclusiveMaximum || b.ExclusiveMinimum || b.MultipleOf != nil
+	ofObjects := b.UniqueItems || b.MaxProperties != nil || b.MinProperties != nil
+	combined := len(b.AllOf) > 0 || len(b.OneOf) > 0 || len(b.AnyOf) > 0 || b.Not != nil
+	return ofNumbers || ofObjects || combined
+}
+
+// conformsToRange reports whether a number certainly keeps the bounds of its schema.
+func conformsToRange(v int64, b *schema.ValueValidation) bool {
+	if b.Minimum != nil && float64(v) < *b.Minimum || b.Maximum != nil && float64(v) > *b.Maximum {
+		return false
+	}
+	switch b.Format {
+	case "", "int64":
+		return true
+	case "int32":
+		return v >= math.MinInt32 && v <= math.MaxInt32
 	}
 	return false
 }

@@ -77,7 +77,8 @@ func fleetRegion(st *v1alpha1.FleetRegionStatus) Progress {
 		case t.Decision.Action == createAction:
 			return reconciling(t.Decision.Reason, "A data plane of "+t.Name+" is being made.")
 		case t.Decision.Reason == string(capacity.BackingOff):
-			waiting = reconciling(t.Decision.Reason, "Data planes of "+t.Name+" failed in a row: hotspare makes the next one after spec.scaleUp.backoff, or as soon as the failed ones are deleted.")
+			waiting = reconciling(t.Decision.Reason, "Data planes of "+t.Name+
+				" failed in a row: hotspare makes the next one after spec.scaleUp.backoff, or as soon as the failed ones are deleted.")
 		case stuckType(t):
 			stuck = append(stuck, t.Name+": "+t.Decision.Message)
 			if reason == "" {

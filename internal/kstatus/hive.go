@@ -23,27 +23,40 @@ func clusterPool(list []hivev1.Condition) Progress {
 	if progressing.Status == corev1.ConditionTrue {
 		return reconciling(progressing.Reason, progressing.Message)
 	}
-	// The conditions that give a blocked pool a more precise reason, the cause first.
-	missing := condition.Find(list, hivev1.PoolMissingDependencies)
-	capacity := condition.Find(list, hivev1.PoolCapacityAvailable)
-	inventory := condition.Find(list, hivev1.PoolInventoryValid)
-	blocked := progressing.Reason == hivev1.ReasonBlocked
+	missing := findWith(list, hivev1.PoolMissingDependencies, corev1.ConditionTrue)
+	inventory := findWith(list, hivev1.PoolInventoryValid, corev1.ConditionFalse)
 	switch {
 	case progressing.Reason == hivev1.ReasonUnreadable:
 		return stalled(progressing.Reason, progressing.Message)
-	case blocked && missing != nil && missing.Status == corev1.ConditionTrue:
-		return stalled(missing.Reason, progressing.Message)
-	case blocked && capacity != nil && capacity.Status == corev1.ConditionFalse:
-		return stalled(capacity.Reason, progressing.Message)
-	case blocked:
-		return stalled(progressing.Reason, progressing.Message)
-	case missing != nil && missing.Status == corev1.ConditionTrue:
+	case progressing.Reason == hivev1.ReasonBlocked:
+		return stalled(blockedReason(list, progressing.Reason), progressing.Message)
+	case missing != nil:
 		return stalled(missing.Reason, missing.Message+": correct that, or change the pool's spec")
-	case inventory != nil && inventory.Status == corev1.ConditionFalse:
+	case inventory != nil:
 		return stalled(inventory.Reason, inventory.Message)
 	default:
 		return settled
 	}
+}
+
+// blockedReason returns the reason of the condition that says most precisely why a pool is
+// blocked, the cause first; otherwise the given one.
+func blockedReason(list []hivev1.Condition, otherwise string) string {
+	if missing := findWith(list, hivev1.PoolMissingDependencies, corev1.ConditionTrue); missing != nil {
+		return missing.Reason
+	}
+	if full := findWith(list, hivev1.PoolCapacityAvailable, corev1.ConditionFalse); full != nil {
+		return full.Reason
+	}
+	return otherwise
+}
+
+// findWith returns the condition of a type if it has a status, otherwise nil.
+func findWith(list []hivev1.Condition, typ string, status corev1.ConditionStatus) *hivev1.Condition {
+	if c := condition.Find(list, typ); c != nil && c.Status == status {
+		return c
+	}
+	return nil
 }
 
 // ReportClusterClaim sets the two conditions of a claim, and the generation that its status

@@ -17,8 +17,8 @@ import (
 func (e Evaluation) typeRemedy(t capacity.TypeReport, spell advice.Speller) *advice.Remedy {
 	r := e.Region
 	edit := spell(r.Namespace, "kubectl edit fleetregion %s", r.Name)
-	if kind := e.kindOf(t.Name); kind.Reserved.Count > 0 && kind.Reserved.Units == 0 && kind.Unknown == "" {
-		return advice.Do(fmt.Sprintf("Nothing is reserved: %s has no size %q. Correct its reserved.size.", t.Name, kind.Reserved.Size), edit)
+	if size, wrong := e.wrongReserve(t.Name); wrong {
+		return advice.Do(fmt.Sprintf("Nothing is reserved: %s has no size %q. Correct its reserved.size.", t.Name, size), edit)
 	}
 	switch d := t.Decision; {
 	case d.DryRun:
@@ -34,16 +34,21 @@ func (e Evaluation) typeRemedy(t capacity.TypeReport, spell advice.Speller) *adv
 		return advice.Do("See to its clusters: the pools of spec.clusterSource, and the node pools of the type.", edit)
 	case d.Reason == capacity.NoUnits:
 		return advice.Do("See why the newest data plane has no units.", spell(r.Namespace, "kubectl describe dataplanes"))
-	case d.Reason == capacity.BackingOff:
-		if failed := e.failed(t.Name); len(failed) > 0 {
-			return advice.Do("Wait, or try again at once by deleting those that failed.", spell(r.Namespace, "kubectl delete dataplane %s", strings.Join(failed, " ")))
-		}
+	case d.Reason == capacity.BackingOff && len(e.failed(t.Name)) > 0:
+		return advice.Do("Wait, or try again at once by deleting those that failed.", spell(r.Namespace, "kubectl delete dataplane %s", strings.Join(e.failed(t.Name), " ")))
 	case d.Reason == capacity.BiggestFitsNowhere:
 		return advice.Do("Raise maxNodes of its node pool, or take the size away.", spell("", "kubectl edit instancetype %s", t.Name))
 	case d.Reason == capacity.Undecided:
 		return advice.Do("Make the InstanceType, or mend it, or take the type from spec.instanceTypes.", edit)
 	}
 	return nil
+}
+
+// wrongReserve returns the size of the instances that a type reserves, and whether the type
+// has no such size.
+func (e Evaluation) wrongReserve(name string) (size string, wrong bool) {
+	kind := e.kindOf(name)
+	return kind.Reserved.Size, kind.Reserved.Count > 0 && kind.Reserved.Units == 0 && kind.Unknown == ""
 }
 
 // missing is a pool that is to be claimed from for a type, and is not there; "" if all are.
