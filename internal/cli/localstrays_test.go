@@ -62,7 +62,7 @@ func TestMachinesThatTheHubDoesNotKnowCanBeRemoved(t *testing.T) {
 	}
 	run(0, "removed the machines of stray-1", "local", "remove", "stray-1")
 	for infraID, there := range map[string]bool{"mine-1": true, "next-1": true, "stray-1": false} {
-		if _, err := os.Stat(folder(infraID)); (err == nil) != there {
+		if _, err := os.Stat(folderOf(infraID)); (err == nil) != there {
 			t.Errorf("%s: %v", infraID, err)
 		}
 	}

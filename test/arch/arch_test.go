@@ -54,7 +54,7 @@ var rules = map[string]rule{
 	"facts know objects and the decider, not who reads or writes them": {
 		about: []string{"internal/pool/facts", "internal/capacity/facts"},
 		deny:  []string{"internal/..."},
-		allow: []string{"internal/pool", "internal/capacity", "internal/inventory/...", "internal/condition", "internal/install/config"},
+		allow: []string{"internal/pool", "internal/capacity", "internal/inventory/...", "internal/condition", "internal/install/config", "internal/kstatus"},
 		why:   "the controller and hotspare pool plan must say the same of the same objects, wherever those come from",
 	},
 	"what people are told knows objects and deciders, not who shows it": {
