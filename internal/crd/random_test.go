@@ -148,14 +148,14 @@ func (g generator) value(s *schema.Structural, key string) any {
 	case s.ValueValidation != nil && len(s.ValueValidation.Enum) > 0:
 		return s.ValueValidation.Enum[g.IntN(len(s.ValueValidation.Enum))].Object
 	case s.XIntOrString:
-		return pick[any](g, g.number(), g.word())
+		return pick[any](g, g.number(), g.quantity())
 	}
 	switch s.Type {
 	case "object":
 		return g.members(s, key)
 	case "array":
 		list := []any{}
-		for range g.IntN(3) {
+		for range g.length(s) {
 			list = append(list, g.value(s.Items, ""))
 		}
 		return list
@@ -201,6 +201,23 @@ func (g generator) members(s *schema.Structural, key string) any {
 
 func required(s *schema.Structural, name string) bool {
 	return s.ValueValidation != nil && slices.Contains(s.ValueValidation.Required, name)
+}
+
+// length is a number of items for a list, rarely below the list's minimum.
+func (g generator) length(s *schema.Structural) int {
+	n := g.IntN(3)
+	if s.ValueValidation != nil && s.ValueValidation.MinItems != nil && !g.one(g.odd) {
+		n = max(n, int(*s.ValueValidation.MinItems))
+	}
+	return n
+}
+
+// quantity is the text of a field that takes a number or a text, usually of a resource.Quantity.
+func (g generator) quantity() string {
+	if !g.one(g.odd) {
+		return "3"
+	}
+	return g.word()
 }
 
 // wild is a value of any type.
