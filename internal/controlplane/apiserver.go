@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -33,7 +32,7 @@ var serverNames = []string{
 // knows clients by their tokens, too. The cobra command cannot be used: it insists on
 // handling the process's signals.
 func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clients *known.Clients) error {
-	completed, err := apiServerOptions(ctx, o.Listener, f, etcdURL)
+	completed, err := apiServerOptions(ctx, o, f, etcdURL)
 	if err != nil {
 		return err
 	}
@@ -67,12 +66,15 @@ func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clien
 	return prepared.Run(ctx)
 }
 
-func apiServerOptions(ctx context.Context, l net.Listener, f files, etcdURL string) (options.CompletedOptions, error) {
+func apiServerOptions(ctx context.Context, wanted Options, f files, etcdURL string) (options.CompletedOptions, error) {
 	o := options.NewServerRunOptions()
+	if wanted.MutatedGroup != "" {
+		o.Admission.GenericAdmission.Plugins = admissionPlugins(wanted.MutatedGroup)
+	}
 	if err := parse(o.Flags(), apiServerFlags(f, etcdURL)); err != nil {
 		return options.CompletedOptions{}, err
 	}
-	o.SecureServing.Listener = l
+	o.SecureServing.Listener = wanted.Listener
 	if err := o.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
 		return options.CompletedOptions{}, fmt.Errorf("setting feature gates: %w", err)
 	}

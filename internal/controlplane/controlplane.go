@@ -59,6 +59,9 @@ type Options struct {
 	// of who owns their fields (metadata.managedFields) until they are first applied
 	// server-side.
 	Untracked func(*unstructured.Unstructured) bool
+	// MutatedGroup, if not empty, is the group version of custom resources that
+	// MutatingAdmissionPolicies match. They are applied as soon as the API server serves it.
+	MutatedGroup string
 	// Scheduler says whether pods are assigned to nodes.
 	Scheduler bool
 	// Log takes what the components have to say to an operator.

@@ -118,8 +118,9 @@ func (h *Hub) start(ctx context.Context, o Options) error {
 			"--cluster-signing-cert-file=" + filepath.Join(keys, pki.ClusterCA+".crt"),
 			"--cluster-signing-key-file=" + filepath.Join(keys, pki.ClusterCA+".key"),
 		},
-		Untracked: ofPool,
-		Log:       o.Log,
+		Untracked:    ofPool,
+		MutatedGroup: hivev1.GroupVersion.String(),
+		Log:          o.Log,
 	})
 	if err != nil {
 		return err

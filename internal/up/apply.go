@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"hotspare.io/hotspare/config"
 )
 
 // fieldOwner is whose the fields of applied manifests are.
@@ -28,11 +26,7 @@ const settle = 30 * time.Second
 
 // prepare applies the manifests that the controllers need, and waits until the
 // kinds among them are served.
-func prepare(ctx context.Context, c client.Client) error {
-	objects, err := manifests(config.Manifests)
-	if err != nil {
-		return err
-	}
+func prepare(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	if err := apply(ctx, c, objects); err != nil {
 		return err
 	}

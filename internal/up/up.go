@@ -26,12 +26,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/config"
 	"hotspare.io/hotspare/internal/cloud/local"
 	"hotspare.io/hotspare/internal/console/door"
 	"hotspare.io/hotspare/internal/controlplane"
@@ -175,11 +177,19 @@ func explain(dir string, err error) error {
 // serve runs the controllers and the local platform on a hub that answers.
 func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) error {
 	o.Progress("preparing the hub")
-	admin, err := client.New(h.AdminConfig(), client.Options{Scheme: manager.Scheme()})
+	scheme := manager.Scheme()
+	if err := admissionv1.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("adding kinds to a scheme: %w", err)
+	}
+	admin, err := client.New(h.AdminConfig(), client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
 	}
-	if err := prepare(ctx, admin); err != nil {
+	objects, err := manifests(config.Manifests)
+	if err != nil {
+		return err
+	}
+	if err := prepare(ctx, admin, objects); err != nil {
 		return err
 	}
 	if err := defaults(ctx, admin); err != nil {
@@ -187,6 +197,9 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 	}
 	if o.HubOnly {
 		if err := admitManager(ctx, admin, h, ManagerKubeconfigPath(o.Dir)); err != nil {
+			return err
+		}
+		if err := awaitMutations(ctx, admin, objects); err != nil {
 			return err
 		}
 		announce(o.Dir, h, ready)
@@ -201,11 +214,22 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 	if err != nil {
 		return err
 	}
+	started := make(chan struct{})
 	return together(ctx,
 		store.Run,
 		func(ctx context.Context) error { return stopStrays(ctx, admin, store) },
+		func(ctx context.Context) error { return runManager(ctx, o, h, store, func() { close(started) }) },
 		func(ctx context.Context) error {
-			return runManager(ctx, o, h, store, func() { announce(o.Dir, h, ready) })
+			if err := awaitMutations(ctx, admin, objects); err != nil {
+				return err
+			}
+			select {
+			case <-started:
+				announce(o.Dir, h, ready)
+				<-ctx.Done()
+			case <-ctx.Done():
+			}
+			return nil
 		},
 		func(ctx context.Context) error { return watch(ctx, h) },
 		func(ctx context.Context) error { return runInstallers(ctx, o, h) },

@@ -1,0 +1,120 @@
+package controlplane
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"sync/atomic"
+
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/openapi"
+	kubeoptions "k8s.io/kubernetes/pkg/kubeapiserver/options"
+)
+
+// admissionPlugins returns the admission plugins of kube-apiserver. The one that applies
+// MutatingAdmissionPolicies reads the schema of the group version gv when it needs it.
+//
+// By itself it lists the schemas when it is created and then every five seconds, and refuses
+// writes that a policy would change while the schema of their kind is not in its list.
+func admissionPlugins(gv string) *admission.Plugins {
+	plugins := admission.NewPlugins()
+	kubeoptions.RegisterAllAdmissionPlugins(plugins)
+	lifecycle.Register(plugins)
+	validatingwebhook.Register(plugins)
+	mutatingwebhook.Register(plugins)
+	validating.Register(plugins)
+	plugins.Register(mutating.PluginName, func(config io.Reader) (admission.Interface, error) {
+		plugin, err := mutating.NewPlugin(config)
+		return mutatingPlugin{plugin, gv}, err
+	})
+	return plugins
+}
+
+// mutatingPlugin replaces the client by which its plugin reads schemas.
+type mutatingPlugin struct {
+	*mutating.Plugin
+	gv string
+}
+
+func (p mutatingPlugin) SetExternalKubeClientSet(c kubernetes.Interface) {
+	p.Plugin.SetExternalKubeClientSet(schemaClientset{c, p.gv})
+}
+
+type schemaClientset struct {
+	kubernetes.Interface
+	gv string
+}
+
+func (c schemaClientset) Discovery() discovery.DiscoveryInterface {
+	return schemaDiscovery{c.Interface.Discovery(), c.gv}
+}
+
+type schemaDiscovery struct {
+	discovery.DiscoveryInterface
+	gv string
+}
+
+func (d schemaDiscovery) OpenAPIV3() openapi.Client {
+	return &schemaClient{Client: d.DiscoveryInterface.OpenAPIV3(), path: "apis/" + d.gv}
+}
+
+// schemaClient lists schemas. The one of path is always in the list. It is read anew at each
+// use until two lists in a row agree about it: it grows with each kind that is created.
+type schemaClient struct {
+	openapi.Client
+	path string
+	last string // the URL of the schema, in the last list
+}
+
+// Paths lists the schemas. It is not called by several goroutines at a time.
+func (c *schemaClient) Paths() (map[string]openapi.GroupVersion, error) {
+	paths, err := c.Client.Paths()
+	if err != nil && c.last != "" {
+		return nil, err
+	}
+	if err != nil || paths == nil { // the API server does not listen yet
+		paths = map[string]openapi.GroupVersion{}
+	}
+	url := ""
+	if listed, found := paths[c.path]; found {
+		url = listed.ServerRelativeURL()
+	}
+	if url == "" || url != c.last {
+		paths[c.path] = &currentSchema{client: c.Client, path: c.path}
+	}
+	c.last = url
+	return paths, nil
+}
+
+// currentSchema is the schema of a group version, read at each use.
+type currentSchema struct {
+	client openapi.Client
+	path   string
+	uses   atomic.Int64
+}
+
+// ServerRelativeURL returns another URL each time: the plugin keeps what it has read until
+// the URL changes.
+func (s *currentSchema) ServerRelativeURL() string {
+	return s.path + "#" + strconv.FormatInt(s.uses.Add(1), 10)
+}
+
+// Schema reads the schema.
+func (s *currentSchema) Schema(contentType string) ([]byte, error) {
+	paths, err := s.client.Paths()
+	if err != nil {
+		return nil, fmt.Errorf("listing schemas: %w", err)
+	}
+	listed, found := paths[s.path]
+	if !found {
+		return nil, fmt.Errorf("the API server has no schema of %s yet", s.path)
+	}
+	return listed.Schema(contentType)
+}
