@@ -10,12 +10,15 @@ import (
 	"testing"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
 // Each test below plays an attacker with an account that has exactly the rights it names.
@@ -372,4 +375,79 @@ func TestAForgedNameLeadsNowhere(t *testing.T) {
 		t.Errorf("hotspare has put Secret %s into a namespace that it has not made", secrets.Items[0].Name)
 	}
 	h.gone(t, cluster(foreign))
+}
+
+// Whoever writes a FleetRegion has hotspare create clusters with hotspare's own rights: the
+// template of these clusters may not name what exists already, or what runs with credentials.
+func TestTheWriterOfAFleetRegionChoosesNoClusterThatExists(t *testing.T) {
+	h := shared(t)
+	ns := h.namespace(t)
+	eve := person{h, "eve-writes-regions"}
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "e2e-region-writer-" + ns},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"fleetregions"}, Verbs: []string{"get", "list", "create", "patch", "update"}}},
+	}
+	it, region := fleetOf(ns)
+	h.create(t, role, it)
+	t.Cleanup(func() { _ = h.Delete(context.Background(), role) }) // the shared hub ends with the run
+	h.allow(t, role.Name, ns, eve.name)
+	raw := func(s string) runtime.RawExtension { return runtime.RawExtension{Raw: []byte(s)} }
+	region.Spec.ClusterSource = v1alpha1.ClusterSource{Deployment: &v1alpha1.DeploymentSource{Template: v1alpha1.DeploymentTemplate{
+		BaseDomain: "fleet.example.com", Platform: raw(`{"local":{"workers":1}}`),
+		Provisioning: &v1alpha1.TemplateProvisioning{ImageSetRef: &v1alpha1.NameReference{Name: "kubernetes"}},
+	}}}
+	region.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FleetRegion"))
+	good, err := json.Marshal(region)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eve.may(t, "get", "fleetregions", "-n", ns)
+
+	t.Log("what she may set she sets, as far as the data plane")
+	if r := h.run(t, string(good), "kubectl", "create", "-f", "-", "--as", eve.name); r.code != 0 {
+		t.Fatal(r.all())
+	}
+	dp := &v1alpha1.DataPlane{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "plane"}}
+	dp.Spec = v1alpha1.DataPlaneSpec{Provider: "local", Region: ns, InstanceTypes: []string{it.Name}}
+	h.create(t, dp)
+	cd := &hivev1.ClusterDeployment{}
+	eventually(t, "the data plane has a cluster", func(ctx context.Context) error {
+		return h.Get(ctx, client.ObjectKeyFromObject(dp), cd)
+	})
+	if cd.Spec.ClusterName != dp.Name || cd.Spec.BaseDomain != "fleet.example.com" || cd.Spec.ClusterPoolRef != nil || cd.Spec.ClusterInstallRef != nil {
+		t.Errorf("its cluster is %+v", cd.Spec)
+	}
+
+	t.Log("the rest is refused, in a new region and in hers")
+	for field, template := range map[string]string{
+		"clusterName":            `{"clusterName":"other"}`,
+		"installed":              `{"installed":true}`,
+		"clusterMetadata":        `{"clusterMetadata":{"infraID":"victim","clusterID":"x","adminKubeconfigSecretRef":{"name":"x"}}}`,
+		"clusterPoolRef":         `{"clusterPoolRef":{"namespace":"x","poolName":"x"}}`,
+		"clusterInstallRef":      `{"clusterInstallRef":{"group":"any.example","version":"v1","kind":"Any","name":"x"}}`,
+		"powerState":             `{"powerState":"Hibernating"}`,
+		"hibernateAfter":         `{"hibernateAfter":"1h"}`,
+		"preserveOnDelete":       `{"preserveOnDelete":true}`,
+		"releaseImage":           `{"provisioning":{"releaseImage":"evil.example/release"}}`,
+		"installerImageOverride": `{"provisioning":{"installerImageOverride":"evil.example/installer"}}`,
+		"installerEnv":           `{"provisioning":{"installerEnv":[{"name":"X","value":"y"}]}}`,
+		"customizationRef":       `{"provisioning":{"customizationRef":{"name":"x"}}}`,
+	} {
+		change := fmt.Sprintf(`{"spec":{"clusterSource":{"deployment":{"template":%s}}}}`, template)
+		refused(t, eve.kubectl(t, "patch", "fleetregion", region.Name, "-n", ns, "--type=merge", "-p", change),
+			"spec.clusterSource.deployment.template", field)
+		changed, err := jsonpatch.MergePatch(good, []byte(change))
+		if err == nil {
+			changed, err = jsonpatch.MergePatch(changed, []byte(`{"metadata":{"name":"there"}}`))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused(t, h.run(t, string(changed), "kubectl", "create", "-f", "-", "--as", eve.name),
+			"spec.clusterSource.deployment.template", field)
+	}
+	eve.may(t, "patch", "fleetregion", region.Name, "-n", ns, "--type=merge", "-p", `{"spec":{"clusterSource":{"deployment":{"template":{"baseDomain":"other.example.com"}}}}}`)
+	eve.mayNot(t, "get", "dataplanes", "-n", ns)
+	h.delete(t, dp)
+	eventually(t, "the data plane and its cluster are gone", func(ctx context.Context) error { return h.gonePlane(ctx, dp) })
 }
