@@ -45,7 +45,7 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	if err := r.denounce(ctx, s); err != nil {
 		return next, errors.Join(append(errs, err)...)
 	}
-	if err := errors.Join(r.evict(ctx, s), r.evictForeign(ctx, s)); err != nil {
+	if err := errors.Join(r.evict(ctx, s), r.evictForeign(ctx, s), r.evictInterrupted(ctx, s)); err != nil {
 		errs = append(errs, err)
 	}
 	if len(s.evicted) > 0 {
@@ -313,10 +313,10 @@ func (r *Reconciler) createOne(ctx context.Context, s *seen, from material, name
 	}
 	for _, o := range append(objects, cd) {
 		err := r.Client.Create(ctx, o)
-		if ns, ok := o.(*corev1.Namespace); ok && apierrors.IsAlreadyExists(err) {
-			err = r.confirmHome(ctx, s, ns.Name, *cd.Spec.ClusterPoolRef)
+		if apierrors.IsAlreadyExists(err) {
+			err = r.confirmExisting(ctx, s, o, *cd.Spec.ClusterPoolRef)
 		}
-		if client.IgnoreAlreadyExists(err) != nil {
+		if err != nil {
 			return fmt.Errorf("creating %s of cluster %s: %w", describe(o), name, err)
 		}
 	}
@@ -324,6 +324,18 @@ func (r *Reconciler) createOne(ctx context.Context, s *seen, from material, name
 		r.clusters.Note(cd, r.Clock.Now())
 		r.Metrics.Took(s.key(), pool.Step{Verb: pool.Create})
 		r.happened(s.pool, cd, "Created", "Create", "cluster %s", name)
+	}
+	return nil
+}
+
+// confirmExisting returns an error unless the object that exists in place of o was made for
+// the cluster, and as it would be made now.
+func (r *Reconciler) confirmExisting(ctx context.Context, s *seen, o client.Object, ref hivev1.ClusterPoolReference) error {
+	switch o := o.(type) {
+	case *corev1.Namespace:
+		return r.confirmHome(ctx, s, o.Name, ref)
+	case *corev1.Secret:
+		return r.confirmCopy(ctx, o)
 	}
 	return nil
 }
