@@ -393,7 +393,7 @@ func (d *draft) trim() {
 func (d *draft) cheapest(members []*Member) []*Member {
 	rank := func(m *Member) int {
 		switch {
-		case m.struggles(d.Settings, d.Now):
+		case m.struggles(d.Settings, d.Now) && m.Paused == "": // somebody may be looking at one that is paused
 			return 0
 		case !d.promised[m.Name]:
 			return 1

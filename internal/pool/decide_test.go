@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/pool"
 )
 
@@ -70,6 +71,8 @@ func applyMark(m *pool.Member, mark string) {
 		m.Wanted = pool.Hibernating
 	case "failing":
 		m.Failing = true
+	case "paused":
+		m.Paused = hivev1.AnnotationReconcilePause
 	case "marked":
 		m.Marked = true
 	case "undeletable":

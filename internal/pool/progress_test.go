@@ -47,6 +47,18 @@ func TestAPoolThatWaitsSaysForWhat(t *testing.T) {
 			decision{oneAtATime(2, 0), "a:installing+sleep b:broken c:standby", "", ""},
 			pool.Advancing, "installing 1; to be deleted: b: maxConcurrent is 1 (being installed: a)",
 		},
+		"a paused install": {
+			decision{settings(2, 0), "a:installing+sleep+paused b:standby", "", ""},
+			pool.Held, "held up; a is paused: remove its annotation hive.openshift.io/reconcile-pause",
+		},
+		"a paused resume, and the next one is started": {
+			decision{settings(2, 1), "a:resuming=1m+paused b:standby", "", "start b"},
+			pool.Advancing, "resuming 1; a is paused: remove its annotation hive.openshift.io/reconcile-pause",
+		},
+		"a waiting claim gets one that is not paused": {
+			decision{settings(1, 0), "a:standby+paused b:standby", "x", "start b"},
+			pool.Advancing, "resuming 1; 1 claim waiting",
+		},
 		"a frozen pool": {
 			decision{with(settings(1, 0), func(s *pool.Settings) { s.MaxConcurrent = ptr(0) }), "a:marked", "", ""},
 			pool.Held, "held up; 1 short: maxConcurrent is 0: raise it; to be deleted: a: maxConcurrent is 0: raise it",
@@ -85,5 +97,22 @@ func TestAPoolThatWaitsSaysForWhat(t *testing.T) {
 				t.Errorf("%s, and it waits for %q", r.Progress, r.Blocked)
 			}
 		})
+	}
+}
+
+func TestAPoolThatIsBlockedWaitsToCreateWhatItHasRecorded(t *testing.T) {
+	set := settings(1, 0)
+	set.Blocked = "no image set"
+	p := pool.Decide(pool.Snapshot{Settings: set, Pending: []string{"a"}, Now: noon})
+	if r := p.Report; r.Progress != pool.Held || r.Blocked != "1 to be created: no image set" {
+		t.Errorf("%s: %s", r.Progress, r.Words)
+	}
+}
+
+// No cluster is created any more under a name that a deleted pool has recorded.
+func TestADeletedPoolDoesNotWaitForItsRecordedNames(t *testing.T) {
+	p := pool.Decide(pool.Snapshot{Settings: deleted(settings(1, 0)), Members: members("a:deleting+undeletable"), Pending: []string{"b"}, Now: noon})
+	if r := p.Report; r.Progress != pool.Held {
+		t.Errorf("%s: %s", r.Progress, r.Words)
 	}
 }

@@ -59,7 +59,7 @@ func (d *draft) coming() []time.Time {
 		}
 	}
 	for _, m := range d.buckets[Installing] {
-		if !m.Failing {
+		if !m.Failing && m.Paused == "" {
 			add(m.Created, install)
 		}
 	}

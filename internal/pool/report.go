@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
 func (d *draft) report() Report {
@@ -98,11 +100,11 @@ func few(names []string) string {
 // whether the pool is as it is asked to be.
 func (d *draft) progress(r Report) Progress {
 	underWay := d.planned(Create) + d.planned(Delete) + d.hibernating() + d.resuming() - len(d.hanging()) + len(d.buckets[Deleting]) - len(r.Failing)
-	if d.Settings.Blocked == "" {
+	if d.Settings.Blocked == "" && !d.Settings.Deleting {
 		underWay += len(d.Pending)
 	}
 	for _, m := range d.buckets[Installing] {
-		if m.RequirementsUnmet == "" {
+		if m.RequirementsUnmet == "" && m.Paused == "" {
 			underWay++
 		}
 	}
@@ -131,6 +133,14 @@ func (d *draft) obstacles(r Report) []string {
 		out = append(out, fmt.Sprintf("%d short: %s", r.Short, r.Hindrance))
 	}
 	out = append(out, d.unmet()...)
+	if n := len(d.Pending); n > 0 && d.Settings.Blocked != "" && r.Short == 0 && !d.Settings.Deleting {
+		out = append(out, fmt.Sprintf("%d to be created: %s", n, d.Settings.Blocked))
+	}
+	for _, annotation := range []string{hivev1.AnnotationReconcilePause, hivev1.AnnotationPowerPause} {
+		if paused := d.paused(annotation); len(paused) > 0 {
+			out = append(out, fmt.Sprintf("%s is paused: remove its annotation %s", few(paused), annotation))
+		}
+	}
 	if n := len(r.Refused); n > 0 {
 		out = append(out, fmt.Sprintf("to be deleted: %s: %s", few(r.Refused), d.concurrency()))
 	}
@@ -165,7 +175,19 @@ func (d *draft) inUse() []string {
 func (d *draft) hanging() []string {
 	var out []string
 	for _, m := range d.buckets[Standby] {
-		if d.Settings.ResumeTimeout == 0 && m.comingUp() && !m.MachinesFailed && m.struggles(d.Settings, d.Now) && !d.doomed[m.Name] {
+		if d.Settings.ResumeTimeout == 0 && m.Paused == "" && m.comingUp() && !m.MachinesFailed && m.struggles(d.Settings, d.Now) && !d.doomed[m.Name] {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// paused names the members that would be installed or resumed, were they not paused by
+// that annotation.
+func (d *draft) paused(annotation string) []string {
+	var out []string
+	for _, m := range d.unclaimed(Installing, Standby) {
+		if m.Paused == annotation && !d.doomed[m.Name] && (!m.Installed || m.Wanted == Running) {
 			out = append(out, m.Name)
 		}
 	}
@@ -176,7 +198,7 @@ func (d *draft) hanging() []string {
 func (d *draft) unmet() []string {
 	var stuck []*Member
 	for _, m := range d.buckets[Installing] {
-		if m.RequirementsUnmet != "" && !d.doomed[m.Name] {
+		if m.RequirementsUnmet != "" && m.Paused == "" && !d.doomed[m.Name] {
 			stuck = append(stuck, m)
 		}
 	}
@@ -299,7 +321,7 @@ func (d *draft) hibernating() int { return d.plannedOfInstalled(Sleep) }
 func (d *draft) resuming() int {
 	n := d.plannedOfInstalled(Start)
 	for _, m := range d.buckets[Standby] {
-		if m.Wanted == Running {
+		if m.Wanted == Running && m.Paused == "" {
 			n++
 		}
 	}

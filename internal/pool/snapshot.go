@@ -70,6 +70,9 @@ type Member struct {
 	Begun bool
 	// RequirementsUnmet says what its install misses, so that it cannot begin; empty when nothing.
 	RequirementsUnmet string
+	// Paused is the annotation by which a user has paused it, so that nobody starts or stops
+	// it, or works on it at all; empty when nobody has.
+	Paused string
 	// DeletionError says why its deletion does not get on; empty when it does.
 	DeletionError string
 	// Wanted is the power state it is told to have.
@@ -173,7 +176,7 @@ func (m Member) struggles(s Settings, now time.Time) bool {
 		return !m.progresses()
 	}
 	patience := s.patience()
-	return m.PowerFailed || m.MachinesFailed ||
+	return m.Paused != "" && !m.Running || m.PowerFailed || m.MachinesFailed ||
 		past(m.ResumingSince, patience, now) || past(m.UnreachableSince, patience, now) || past(m.UnreadySince, patience, now)
 }
 
@@ -183,7 +186,7 @@ func (m Member) beingInstalled() bool {
 }
 
 // progresses reports whether m's install gets on, as far as is known.
-func (m Member) progresses() bool { return m.RequirementsUnmet == "" && !m.Failing }
+func (m Member) progresses() bool { return m.RequirementsUnmet == "" && !m.Failing && m.Paused == "" }
 
 // comingUp reports whether m was told to run, has begun to, and neither runs nor has been given up.
 func (m Member) comingUp() bool {

@@ -9,8 +9,10 @@ package facts
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -158,6 +160,7 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		Begun:             begun(cd),
 		RequirementsUnmet: requirementsUnmet(cd),
 		DeletionError:     deletionError(cd),
+		Paused:            pausedBy(cd),
 
 		Unreadable: cd.Unreadable,
 	}
@@ -194,11 +197,42 @@ func requirementsUnmet(cd *hivev1.ClusterDeployment) string {
 // deletionError says why a cluster that is being deleted is not destroyed; "" when nothing
 // that is known keeps it.
 func deletionError(cd *hivev1.ClusterDeployment) string {
+	if cd.DeletionTimestamp == nil {
+		return ""
+	}
+	if words := foreignFinalizers(cd); words != "" {
+		return words
+	}
+	if isTrue(cd.Annotations[hivev1.AnnotationReconcilePause]) {
+		return fmt.Sprintf("it is paused: remove its annotation %s", hivev1.AnnotationReconcilePause)
+	}
 	c := condition.Find(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError)
-	if cd.DeletionTimestamp == nil || c == nil || c.Status != corev1.ConditionTrue {
+	if c == nil || c.Status != corev1.ConditionTrue {
 		return ""
 	}
 	return cmp.Or(c.Message, c.Reason)
+}
+
+// pausedBy is the annotation that keeps hotspare from starting or stopping a cluster, or
+// from working on it at all; "" when none does.
+func pausedBy(cd *hivev1.ClusterDeployment) string {
+	switch {
+	case isTrue(cd.Annotations[hivev1.AnnotationReconcilePause]):
+		return hivev1.AnnotationReconcilePause
+	case cd.Spec.Installed && isTrue(cd.Annotations[hivev1.AnnotationPowerPause]):
+		return hivev1.AnnotationPowerPause
+	}
+	return ""
+}
+
+// foreignFinalizers says which finalizers keep a deleted cluster after hotspare has removed
+// its own; "" while one of its own is left.
+func foreignFinalizers(cd *hivev1.ClusterDeployment) string {
+	own := func(f string) bool { return f == hivev1.FinalizerDeprovision || f == hivev1.FinalizerLease }
+	if len(cd.Finalizers) == 0 || slices.ContainsFunc(cd.Finalizers, own) {
+		return ""
+	}
+	return fmt.Sprintf("finalizers that hotspare does not remove are left on the ClusterDeployment: %s: whoever added them removes them", strings.Join(cd.Finalizers, ", "))
 }
 
 // Timeless reports whether Of says the same of the cluster at any time.

@@ -135,6 +135,39 @@ func TestSinceWhenAClusterIsAway(t *testing.T) {
 	}
 }
 
+func TestWhyADeletionDoesNotProceed(t *testing.T) {
+	deleted := func(finalizers ...string) func(*hivev1.ClusterDeployment) {
+		return func(cd *hivev1.ClusterDeployment) {
+			at := metav1.NewTime(noon)
+			cd.DeletionTimestamp, cd.Finalizers = &at, finalizers
+		}
+	}
+	pause := annotated(hivev1.AnnotationReconcilePause, "true")
+	const paused = "it is paused: remove its annotation hive.openshift.io/reconcile-pause"
+	for name, tc := range map[string]struct {
+		cd   *hivev1.ClusterDeployment
+		want string
+	}{
+		"nothing keeps it":         {running(deleted(hivev1.FinalizerDeprovision)), ""},
+		"its own beside another's": {running(deleted(hivev1.FinalizerDeprovision, "example.com/hold")), ""},
+		"another's alone": {
+			running(deleted("example.com/hold")),
+			"finalizers that hotspare does not remove are left on the ClusterDeployment: example.com/hold: whoever added them removes them",
+		},
+		"somebody paused it":               {running(deleted(hivev1.FinalizerDeprovision), pause), paused},
+		"somebody paused one that remains": {running(pause), ""},
+	} {
+		if got := Of(tc.cd, noon).DeletionError; got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+	for _, annotation := range []string{"", hivev1.AnnotationReconcilePause, hivev1.AnnotationPowerPause} {
+		if got := Of(running(annotated(annotation, "true")), noon).Paused; got != annotation {
+			t.Errorf("paused by %q: got %q", annotation, got)
+		}
+	}
+}
+
 func TestWhatAnInstallMisses(t *testing.T) {
 	uninstalled := func(cd *hivev1.ClusterDeployment) { cd.Spec.Installed = false }
 	because := func(message string) func(*hivev1.ClusterDeployment) {
