@@ -31,23 +31,25 @@ const (
 // converge lets everything succeed from here on. First within the limits that the
 // pools have: it must come to rest. Then without: then all must be as it is asked to be.
 func (h *history) converge() {
-	h.say("from here on all goes well, within the limits")
-	h.restWhileSomeCannotBegin()
-	h.correct()
 	for _, r := range h.replicas {
 		if r != h.replicas[h.leader] {
 			h.scheduler.Kill(r.process)
 		}
 	}
 	h.overlap = false
+	h.leaveAlone()
+	h.say("from here on all goes well, within the limits")
+	h.correct()
 	h.heal()
 	h.clear()
 	h.rest()
 	h.atRest()
+	h.checkNamed()
 	h.say("and without limits")
 	for _, name := range imageSets {
 		h.make(&hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
+	h.setTemplate(true)
 	for _, o := range h.store.All(&hivev1.ClusterPool{}) {
 		h.unlimit(o.(*hivev1.ClusterPool).DeepCopy())
 	}
@@ -61,6 +63,9 @@ func (h *history) converge() {
 func (h *history) unlimit(p *hivev1.ClusterPool) {
 	h.edit("user", p, "no limits", func() {
 		p.Spec.MaxSize, p.Spec.MaxConcurrent = nil, nil
+		if p.Spec.ImageSetRef.Name == noImageSet {
+			p.Spec.ImageSetRef.Name = imageSets[0]
+		}
 		if h.mood.hard {
 			p.Spec.MaxConcurrent = new(int32(1))
 		}
@@ -82,40 +87,19 @@ func (h *history) correct() {
 	}
 }
 
-// restWhileSomeCannotBegin: installs that cannot begin are no reason not to come to rest,
-// and a pool that waits for them says so.
-func (h *history) restWhileSomeCannotBegin() {
-	if len(h.impossible) == 0 {
-		return
-	}
-	for _, r := range h.replicas {
-		if r != h.replicas[h.leader] {
-			h.scheduler.Kill(r.process)
-		}
-	}
-	h.overlap = false
-	h.heal()
-	h.clear()
-	h.rest()
-	for _, o := range h.store.All(&hivev1.ClusterPool{}) {
-		p := o.(*hivev1.ClusterPool)
-		c := condition.Find(p.Status.Conditions, hivev1.PoolProgressing)
-		for _, cd := range h.judge.members(p) {
-			stuck := !cd.Spec.Installed && condition.Find(cd.Status.Conditions, hivev1.ClusterRequirementsMet) != nil &&
-				!condition.True(cd.Status.Conditions, hivev1.ClusterRequirementsMet) && !condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped)
-			if p.DeletionTimestamp == nil && stuck && facts.Of(cd, h.clock.Now()).Phase(pool.Settings{}, h.clock.Now()) == pool.Installing && (c == nil || c.Reason != hivev1.ReasonBlocked) {
-				h.judge.broke("at rest cluster %s of pool %s cannot be installed, and the pool says %+v", cd.Name, p.Name, c)
-			}
-		}
-	}
-}
-
 // heal takes away what users hold on to.
 func (h *history) heal() {
 	for _, like := range cached {
 		for _, shared := range h.store.All(like) {
 			o := shared.DeepCopyObject().(client.Object)
-			h.edit("user", o, "let go", func() { controllerutil.RemoveFinalizer(o, foreign) })
+			h.edit("user", o, "let go", func() {
+				controllerutil.RemoveFinalizer(o, foreign)
+				if cd, is := o.(*hivev1.ClusterDeployment); is {
+					for _, annotation := range pauses {
+						delete(cd.Annotations, annotation)
+					}
+				}
+			})
 		}
 	}
 }

@@ -78,7 +78,11 @@ func (h *history) users() {
 		h.make(h.newPool(poolNames[h.rand.IntN(h.mood.pools)]))
 	case n < 31:
 		h.toggleImageSet()
-	case n < 34:
+	case n < 32:
+		h.toggleTemplate()
+	case n < 33:
+		h.togglePause()
+	case n < 35:
 		h.toggleFinalizer()
 	default:
 		h.meddle()
@@ -140,26 +144,6 @@ func (h *history) edit(who string, o client.Object, what string, change func()) 
 	if h.store.Edit(h.t.Context(), o, change) {
 		h.say("%s: %T %s: %s", who, o, o.GetName(), what)
 	}
-}
-
-func (h *history) editPool() {
-	o := h.any(&hivev1.ClusterPool{})
-	if o == nil {
-		return
-	}
-	p := o.(*hivev1.ClusterPool)
-	h.edit("user", p, "edit", func() {
-		switch h.rand.IntN(5) {
-		case 0, 1:
-			p.Spec.Size = int32(h.rand.IntN(5))
-		case 2:
-			p.Spec.RunningCount = int32(h.rand.IntN(5))
-		case 3:
-			p.Spec.MaxSize, p.Spec.MaxConcurrent = h.number(8), h.number(4)
-		default:
-			p.Spec.ImageSetRef.Name = imageSets[h.rand.IntN(2)]
-		}
-	})
 }
 
 func (h *history) dropPool() {
@@ -245,6 +229,9 @@ func (h *history) sweep(o client.Object) bool {
 // move moves a cluster on, well or badly; a cursed one is never installed. It reports whether it was there already.
 func (h *history) move(cd *hivev1.ClusterDeployment, bad, cursed bool) bool {
 	now, before := metav1.NewTime(h.clock.Now()), h.store.Writes()
+	if paused(cd) {
+		return false
+	}
 	what := "move"
 	if bad {
 		what = "move badly"

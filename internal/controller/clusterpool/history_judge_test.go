@@ -107,7 +107,8 @@ func (j *judge) wrote(ctx context.Context, w chaos.Write) {
 			j.broke("%s took finalizer %s from %T %s", by.Name, f, w.After, w.After.GetName())
 		}
 	}
-	if !equality.Semantic.DeepEqual(w.Before.GetLabels(), w.After.GetLabels()) || !equality.Semantic.DeepEqual(w.Before.GetAnnotations(), w.After.GetAnnotations()) {
+	if !slices.Equal(withoutFollowed(w.Before.GetLabels()), withoutFollowed(w.After.GetLabels())) ||
+		!slices.Equal(withoutFollowed(w.Before.GetAnnotations()), withoutFollowed(w.After.GetAnnotations())) {
 		j.broke("%s edited the labels or annotations of %T %s", by.Name, w.After, w.After.GetName())
 	}
 }
@@ -395,7 +396,7 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32, a
 		}
 	}
 	for _, name := range p.Status.Pending {
-		if j.clusterNamed(name) == nil && !asked {
+		if j.clusterNamed(name) == nil && j.toldTo[name] == "" && !asked {
 			n++
 		}
 	}

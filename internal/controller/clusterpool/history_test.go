@@ -186,6 +186,9 @@ func (h *history) run() {
 // step is one thing that happens.
 func (h *history) step() {
 	h.steps++
+	if h.rand.IntN(40) == 0 {
+		h.editPool()
+	}
 	switch n := h.rand.IntN(100); {
 	case n < 60 && len(h.calls) > 0:
 		h.goOn()
