@@ -29,6 +29,7 @@ import (
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/agent/plan"
+	"hotspare.io/hotspare/internal/kstatus/kstatustest"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -243,6 +244,24 @@ func TestWhatIsListedIsMadeAndReported(t *testing.T) {
 	}
 	if a, b := r.phaseOf(t, "a"), r.phaseOf(t, "reserved-kafka-standard-1"); a != "Ready" || b != "Ready" {
 		t.Errorf("a is %s, the reserved one %s", a, b)
+	}
+}
+
+// TestTheGenerationThatWasReadIsReported changes the spec twice: tools that wait for the
+// DataPlaneAgent go by status.observedGeneration.
+func TestTheGenerationThatWasReadIsReported(t *testing.T) {
+	r := newRig(t)
+	for generation := int64(1); generation < 4; generation++ {
+		r.change(t, func(a *v1alpha1.DataPlaneAgent) { a.Generation = generation })
+		r.settle(t)
+		var a v1alpha1.DataPlaneAgent
+		if err := r.hub.Get(t.Context(), r.Key, &a); err != nil {
+			t.Fatal(err)
+		}
+		kstatustest.Expect(t, &a, "Current")
+		if a.Generation != generation || a.Status.ObservedGeneration != generation {
+			t.Errorf("generation %d of %d is observed, want %d", a.Status.ObservedGeneration, a.Generation, generation)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (a *Agent) report(ctx context.Context, to *v1alpha1.DataPlaneAgent, r v1alp
 	}
 	r.At = metav1.NewTime(now)
 	before := to.DeepCopy()
-	to.Status.Report = &r
+	to.Status.Report, to.Status.ObservedGeneration = &r, to.Generation
 	_, err := patch.Status(ctx, a.Hub, before, to)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):

@@ -47,3 +47,40 @@ func TestHowToolsThatWaitJudgeADataPlane(t *testing.T) {
 		})
 	}
 }
+
+// TestHowToolsThatWaitJudgeADataPlaneAgent reports what is decided of its data plane.
+func TestHowToolsThatWaitJudgeADataPlaneAgent(t *testing.T) {
+	refused := func(s *dataplane.Seen) { s.Agent.Status.Report.Capacity = nil }
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  string
+	}{
+		"one whose agent is being installed":    {edits(equipped, phase(v1alpha1.PhaseWaitingForAgent)), "InProgress WaitingForAgent"},
+		"one whose agent reports first":         {edits(reported, phase(v1alpha1.PhaseWaitingForAgent)), "Current"},
+		"one whose first report is refused":     {edits(reported, refused, phase(v1alpha1.PhaseWaitingForAgent)), "Failed Invalid"},
+		"one whose data plane takes instances":  {edits(ready), "Current"},
+		"one whose data plane takes no more":    {edits(ready, func(s *dataplane.Seen) { s.Plane.Spec.Schedulable = ptr.To(false) }), "Current"},
+		"one whose agent is silent":             {edits(ready, later(24*60*60*1e9)), "Failed Silent"},
+		"one whose report is refused":           {edits(ready, refused), "Failed Invalid"},
+		"one whose agent reaches no data plane": {edits(ready, deaf), "Failed DataPlaneSilent"},
+		"one whose cluster is gone":             {edits(ready, noClaim), "Failed ClusterGone"},
+		"one whose report is of another":        {edits(reported, func(s *dataplane.Seen) { s.Agent.Status.Report.DataPlaneUID = "v" }, phase(v1alpha1.PhaseWaitingForAgent)), "Failed Invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := seen(tc.edits...)
+			a := s.Agent.DeepCopy()
+			a.Generation, a.Status.ObservedGeneration = 3, -1
+			kstatustest.Expect(t, a, "InProgress LatestGenerationNotObserved")
+			a.Status.ObservedGeneration = 3
+			st := dataplane.Decide(s).Status
+			kstatus.ReportDataPlaneAgent(a, &st, s.Now)
+			kstatustest.Expect(t, a, tc.want)
+			a.DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
+			kstatus.ReportDataPlaneAgent(a, &st, s.Now)
+			kstatustest.Expect(t, a, "Terminating")
+			if len(a.Status.Conditions) > 0 {
+				t.Errorf("one that is being deleted has conditions %+v", a.Status.Conditions)
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -73,6 +74,11 @@ type Plan struct {
 	Status v1alpha1.DataPlaneStatus
 	// Next is when to look again, if nothing wakes us before; 0 is not at all.
 	Next time.Duration
+}
+
+// Has reports whether the plan has a step with that verb.
+func (p Plan) Has(v Verb) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Verb == v })
 }
 
 func (p *Plan) do(steps ...Step) { p.Steps = append(p.Steps, steps...) }

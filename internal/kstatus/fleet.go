@@ -166,3 +166,28 @@ func dataPlane(st *v1alpha1.DataPlaneStatus) Progress {
 		return stalled(ready.Reason, ready.Message)
 	}
 }
+
+// ReportDataPlaneAgent sets the two conditions of the DataPlaneAgent of a data plane. Call it
+// with the status that the data plane is to have, of which the conditions are set.
+func ReportDataPlaneAgent(a *v1alpha1.DataPlaneAgent, plane *v1alpha1.DataPlaneStatus, now time.Time) {
+	dataPlaneAgent(a, plane).exceptDeleted(a.DeletionTimestamp).setMeta(&a.Status.Conditions, a.Status.ObservedGeneration, now)
+}
+
+// dataPlaneAgent is the progress of a DataPlaneAgent: it is settled while its agent reports,
+// and is ready. What becomes of an instance, its ServiceInstance reports.
+func dataPlaneAgent(a *v1alpha1.DataPlaneAgent, plane *v1alpha1.DataPlaneStatus) Progress {
+	report, p := a.Status.Report, dataPlane(plane)
+	reported := report != nil && report.DataPlaneUID == a.Spec.DataPlaneUID
+	switch {
+	case !reported && p == settled:
+		return reconciling(string(v1alpha1.PhaseWaitingForAgent), "The agent has not reported yet.")
+	case !reported, !report.Ready && p != settled, p.Type == hivev1.ConditionStalled:
+		return p
+	}
+	for _, typ := range []string{v1alpha1.DataPlaneReportValid, v1alpha1.DataPlaneAgentLive} {
+		if c := meta.FindStatusCondition(plane.Conditions, typ); c != nil && c.Status != metav1.ConditionTrue {
+			return stalled(c.Reason, c.Message)
+		}
+	}
+	return settled
+}

@@ -1,12 +1,17 @@
 package kstatus
 
 import (
+	"encoding/json"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/inventory"
+	"hotspare.io/hotspare/internal/provision"
 )
 
 // ReportClusterPool sets the two conditions in st, which is to become the status of pool.
@@ -185,5 +190,103 @@ func machinePool(list []hivev1.Condition) Progress {
 		return stalled(synced.Reason, synced.Message)
 	default:
 		return reconciling(synced.Reason, synced.Message)
+	}
+}
+
+// ReportCustomization sets the two conditions of a customization, and the generation that its
+// status is about. Call it after its other conditions are set.
+func ReportCustomization(c *hivev1.ClusterDeploymentCustomization, now time.Time) {
+	c.Status.ObservedGeneration = c.Generation
+	customization(c).exceptDeleted(c.DeletionTimestamp).setMeta(&c.Status.Conditions, c.Generation, now)
+}
+
+// customization is the progress of a customization. A failure is about the patches that were
+// tried: after a change of them nobody knows better until a pool tries the new ones.
+func customization(c *hivev1.ClusterDeploymentCustomization) Progress {
+	if c.Unreadable != "" {
+		return stalled(hivev1.ReasonUnreadable, c.Unreadable+": correct it; until then no pool uses it")
+	}
+	applied := meta.FindStatusCondition(c.Status.Conditions, hivev1.CustomizationApplySucceeded)
+	if applied == nil {
+		return settled
+	}
+	switch {
+	case applied.Reason == hivev1.ReasonInstallationPending:
+		return reconciling(applied.Reason, applied.Message)
+	case applied.Reason == hivev1.ReasonBrokenBySyntax && applied.ObservedGeneration == c.Generation:
+		return stalled(applied.Reason, applied.Message)
+	case applied.Reason == hivev1.ReasonBrokenByCloud && lastApplied(c):
+		return stalled(applied.Reason, applied.Message+" The pool's status.inventory shows how many attempts are left.")
+	default:
+		return settled
+	}
+}
+
+// lastApplied reports whether the last cluster was made with the patches that c has now. It
+// was, if the record of that cluster's patches cannot be read.
+func lastApplied(c *hivev1.ClusterDeploymentCustomization) bool {
+	var was hivev1.ClusterDeploymentCustomizationSpec
+	if json.Unmarshal([]byte(c.Status.LastAppliedConfiguration), &was) != nil {
+		return true
+	}
+	before, err := inventory.Version(was)
+	now, errNow := inventory.Version(c.Spec)
+	return err != nil || errNow != nil || before == now
+}
+
+// ReportClusterProvision sets the two conditions of an attempt to install cd, and the
+// generation that its status is about. Call it after the conditions of cd are set.
+func ReportClusterProvision(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment, now time.Time) {
+	cp.Status.ObservedGeneration = cp.Generation
+	clusterProvision(cp, cd).exceptDeleted(cp.DeletionTimestamp).set(&cp.Status.Conditions, now)
+}
+
+// clusterProvision is the progress of an attempt: of one under way that of its cluster.
+func clusterProvision(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment) Progress {
+	switch {
+	case cp.Spec.Stage == hivev1.StageComplete:
+		return settled
+	case cp.Spec.Stage == hivev1.StageFailed:
+		return failedAttempt(cp, cd)
+	case cd.Spec.Installed, condition.True(cd.Status.Conditions, hivev1.ClusterProvisioned):
+		return reconciling(hivev1.ReasonProvisioned, "The cluster is installed, and the end of the attempt is not recorded yet.")
+	default:
+		return install(cd.Status.Conditions)
+	}
+}
+
+// unknownError is the reason of a failure that has none, as in Hive.
+const unknownError = "UnknownError"
+
+// failedAttempt is the progress of an attempt that failed: what comes next its cluster tells.
+func failedAttempt(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment) Progress {
+	next := ": ClusterDeployment " + cd.Name + " shows whether there is another attempt"
+	if c := findWith(cp.Status.Conditions, hivev1.ProvisionFailed, corev1.ConditionTrue); c != nil && c.Reason != "" {
+		return stalled(c.Reason, "The attempt failed: "+strings.TrimRight(c.Message, ". ")+next)
+	}
+	return stalled(unknownError, "The attempt failed"+next)
+}
+
+// ReportClusterDeprovision sets the two conditions of the record of a destruction, and the
+// generation that its status is about. Call it after the conditions of the cluster that is
+// destroyed are set: cluster are these.
+func ReportClusterDeprovision(record *hivev1.ClusterDeprovision, cluster []hivev1.Condition, now time.Time) {
+	record.Status.ObservedGeneration = record.Generation
+	clusterDeprovision(record, cluster).exceptDeleted(record.DeletionTimestamp).set(&record.Status.Conditions, now)
+}
+
+func clusterDeprovision(record *hivev1.ClusterDeprovision, cluster []hivev1.Condition) Progress {
+	launch := condition.Find(cluster, hivev1.ClusterDeprovisionLaunchError)
+	switch {
+	case record.Status.Completed:
+		return settled
+	case launch == nil || launch.Reason == hivev1.ReasonInitialized:
+		return reconciling(hivev1.ReasonDeprovisioning, "The cluster is being destroyed.")
+	case launch.Status != corev1.ConditionTrue:
+		return reconciling(launch.Reason, launch.Message)
+	case launch.Reason == provision.ReasonDestroyFailed:
+		return reconciling(launch.Reason, launch.Message+": hotspare retries, less often the longer it fails")
+	default:
+		return stalled(launch.Reason, launch.Message)
 	}
 }

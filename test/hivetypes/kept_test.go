@@ -21,6 +21,7 @@ func TestFieldsThatHivesTypesLackAreKept(t *testing.T) {
 		"clusterdeploymentcustomizations spec.clusterDeploymentSpecPatches kept-spec",
 		"clusterdeploymentcustomizations status.clusterDeploymentRef.* kept-references",
 		"clusterdeploymentcustomizations status.clusterPoolRef.* kept-references",
+		"clusterdeploymentcustomizations status.observedGeneration kept-status",
 		"clusterdeployments spec.machineManagement kept-spec",
 		"clusterdeployments spec.platform.local kept-platform",
 		"clusterdeployments spec.powerstateTransitionToHibernatingTimeout kept-spec",
@@ -28,6 +29,7 @@ func TestFieldsThatHivesTypesLackAreKept(t *testing.T) {
 		"clusterdeployments status.claimedTimestamp kept-status",
 		"clusterdeployments status.observedGeneration kept-status",
 		"clusterdeployments status.powerTransition kept-status",
+		"clusterdeprovisions status.observedGeneration kept-status",
 		"clusterpools spec.platform.local kept-platform",
 		"clusterpools spec.powerstateTransitionToHibernatingTimeout kept-spec",
 		"clusterpools spec.powerstateTransitionToRunningTimeout kept-spec",
@@ -36,6 +38,7 @@ func TestFieldsThatHivesTypesLackAreKept(t *testing.T) {
 		"clusterpools status.pending kept-status",
 		"clusterpools status.plan kept-status",
 		"clusterpools status.selector kept-status",
+		"clusterprovisions status.observedGeneration kept-status",
 		"machinepools status.observedGeneration kept-status",
 	}
 	raw, err := os.ReadFile(filepath.Join("..", "..", "config", "admission", "kept-fields.yaml"))

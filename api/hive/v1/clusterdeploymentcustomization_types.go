@@ -23,6 +23,7 @@ type ClusterDeploymentCustomization struct {
 
 	Spec ClusterDeploymentCustomizationSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status ClusterDeploymentCustomizationStatus `json:"status,omitempty"`
 }
 
@@ -104,6 +105,9 @@ const (
 
 // ClusterDeploymentCustomizationStatus tells who uses it.
 type ClusterDeploymentCustomizationStatus struct {
+	// ObservedGeneration is the generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// ClusterDeploymentRef is the cluster that uses it: at most one, of all pools. It is
 	// a lease: whoever writes it first, on the version it has read, has it.
 	// +optional
@@ -117,6 +121,7 @@ type ClusterDeploymentCustomizationStatus struct {
 	// last was made with.
 	// +optional
 	LastAppliedConfiguration string `json:"lastAppliedConfiguration,omitempty"`
+	// Conditions: Available, ApplySucceeded; Reconciling or Stalled while it is True.
 	// +optional
 	// +nullable
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -21,6 +21,7 @@ type ClusterProvision struct {
 
 	Spec ClusterProvisionSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status ClusterProvisionStatus `json:"status,omitempty"`
 }
 
@@ -88,9 +89,13 @@ type ClusterProvisionSpec struct {
 
 // ClusterProvisionStatus tells more.
 type ClusterProvisionStatus struct {
+	// ObservedGeneration is the generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
 	// +nullable
 	JobRef *corev1.LocalObjectReference `json:"jobRef,omitempty"`
+	// Conditions: ClusterProvisionFailed; Reconciling or Stalled while it is True.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`
@@ -127,6 +132,7 @@ type ClusterDeprovision struct {
 
 	Spec ClusterDeprovisionSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status ClusterDeprovisionStatus `json:"status,omitempty"`
 }
 
@@ -150,8 +156,12 @@ type ClusterDeprovisionSpec struct {
 
 // ClusterDeprovisionStatus tells how far it is.
 type ClusterDeprovisionStatus struct {
+	// ObservedGeneration is the generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
 	Completed bool `json:"completed,omitempty"`
+	// Conditions: DeprovisionFailed; Reconciling or Stalled while it is True.
 	// +optional
 	// +nullable
 	Conditions []Condition `json:"conditions,omitempty"`

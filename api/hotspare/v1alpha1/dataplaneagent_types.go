@@ -11,7 +11,8 @@ import (
 
 // DataPlaneAgent is what the hub and the agent on a data plane have to tell each
 // other. It has the name of its DataPlane. The hub alone writes the spec: what is to be
-// there. The agent alone writes the status: what there is. People read it.
+// there. The agent writes the status: what there is; the hub writes its conditions.
+// People read it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -30,6 +31,7 @@ type DataPlaneAgent struct {
 
 	Spec DataPlaneAgentSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status DataPlaneAgentStatus `json:"status,omitempty"`
 }
 
@@ -164,11 +166,21 @@ type InstanceVersions struct {
 	KafkaIBP string `json:"kafkaIbp,omitempty"`
 }
 
-// DataPlaneAgentStatus is what there is.
+// DataPlaneAgentStatus is what there is, and what the hub thinks of the report.
 type DataPlaneAgentStatus struct {
+	// ObservedGeneration is the generation of the spec that the agent has read last. The
+	// agent writes it with its report.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Report is what the agent said last. Nothing of it is believed before the hub has judged it.
 	// +optional
 	Report *DataPlaneReport `json:"report,omitempty"`
+	// Conditions: Reconciling or Stalled while it is True. The hub writes them, from the
+	// conditions of the DataPlane.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // DataPlaneReport is what an agent says of its data plane. It is a heartbeat, too.

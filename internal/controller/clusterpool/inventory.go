@@ -21,6 +21,7 @@ import (
 	"hotspare.io/hotspare/internal/access"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/inventory/lease"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/pool/facts"
 )
@@ -74,6 +75,7 @@ func (r *Reconciler) denounce(ctx context.Context, s *seen) error {
 		before := c.DeepCopy()
 		c = c.DeepCopy()
 		lease.Denounce(c, by+e.Message, r.Clock.Now())
+		kstatus.ReportCustomization(c, r.Clock.Now())
 		wrote, err := patch.Status(ctx, r.Client, before, c)
 		if err != nil {
 			return fmt.Errorf("telling that customization %s does not apply: %w", name, err)
@@ -179,6 +181,7 @@ func (r *Reconciler) home(ctx context.Context, s *seen, cluster string) (*hivev1
 	}
 	before = c.DeepCopy()
 	lease.Lease(c, types.NamespacedName{Namespace: cluster, Name: cluster}, s.key(), r.Clock.Now(), string(applied))
+	kstatus.ReportCustomization(c, r.Clock.Now())
 	if _, err := patch.Status(ctx, r.Client, before, c); err != nil {
 		return nil, fmt.Errorf("taking customization %s for cluster %s: %w", name, cluster, err)
 	}

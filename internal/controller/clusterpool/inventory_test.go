@@ -20,6 +20,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/inventory/lease"
+	"hotspare.io/hotspare/internal/kstatus/kstatustest"
 )
 
 // named is a customization that names its cluster.
@@ -206,6 +207,9 @@ func TestAPatchThatDoesNotApplyIsToldAndSkipped(t *testing.T) {
 	if applied.Reason != hivev1.ReasonBrokenBySyntax || !strings.Contains(applied.Message, "metadata/names") {
 		t.Errorf("ApplySucceeded says %s: %s", applied.Reason, applied.Message)
 	}
+	kstatustest.Expect(t, bad, "Failed BrokenBySyntax")
+	s.get(good)
+	kstatustest.Expect(t, good, "InProgress InstallationPending")
 	version := bad.ResourceVersion
 	s.keep("p", 3)
 	if s.get(bad); bad.ResourceVersion != version {

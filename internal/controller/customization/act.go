@@ -15,6 +15,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/inventory/lease"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 )
 
@@ -47,6 +48,8 @@ func (r *Reconciler) do(ctx context.Context, key types.NamespacedName, s *seen, 
 		return r.writeStatus(ctx, s, lease.Free)
 	case letGo:
 		return r.letGo(ctx, key, s, st.cluster)
+	case report:
+		return r.writeStatus(ctx, s, func(*hivev1.ClusterDeploymentCustomization, time.Time) {})
 	default:
 		return r.tell(ctx, s, st.reason)
 	}
@@ -121,6 +124,7 @@ func (r *Reconciler) tell(ctx context.Context, s *seen, reason string) error {
 func (r *Reconciler) writeStatus(ctx context.Context, s *seen, edit func(*hivev1.ClusterDeploymentCustomization, time.Time)) error {
 	before := s.customization.DeepCopy()
 	edit(s.customization, r.Clock.Now())
+	kstatus.ReportCustomization(s.customization, r.Clock.Now())
 	_, err := patch.Status(ctx, r.Client, before, s.customization)
 	return err
 }

@@ -30,6 +30,9 @@ type facts struct {
 	available string
 	// applied is the reason of ApplySucceeded.
 	applied string
+	// reported is whether the generation and the conditions Reconciling and Stalled are as
+	// they should be.
+	reported bool
 	// recorded is whether the pool means to make the holder, obscure whether it may, for
 	// it cannot be read. Both are known only when the API server was asked.
 	recorded, obscure bool
@@ -69,6 +72,7 @@ const (
 	tell    verb = "tell"    // how its cluster does
 	release verb = "release" // the lease
 	free    verb = "free"    // says that nobody has the lease of a new customization
+	report  verb = "report"  // the generation, and Reconciling or Stalled
 	letGo   verb = "let go"  // our finalizer off a cluster
 	drop    verb = "drop"    // our finalizer off the customization
 )
@@ -93,6 +97,11 @@ func (s step) String() string {
 	}
 }
 
+// writesStatus reports whether the step writes the customization's status.
+func (s step) writesStatus() bool {
+	return slices.Contains([]verb{take, tell, release, free, report}, s.verb)
+}
+
 // decide says what to do about the customization called key. At most one step writes
 // its status.
 func decide(key types.NamespacedName, f facts) []step {
@@ -103,6 +112,9 @@ func decide(key types.NamespacedName, f facts) []step {
 		plan = keep(key, f)
 	default:
 		plan = repair(key, f)
+	}
+	if f.exists && !f.reported && !f.deleting && !slices.ContainsFunc(plan, step.writesStatus) {
+		plan = append(plan, step{verb: report})
 	}
 	released := slices.ContainsFunc(plan, func(s step) bool { return s.verb == release })
 	for _, c := range f.clusters {

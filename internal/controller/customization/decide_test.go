@@ -20,7 +20,7 @@ var slot = types.NamespacedName{Namespace: "pools", Name: "slot"}
 // A cluster names slot, exists, is bound and standing, unless it says otherwise.
 func written(text string) facts {
 	lease, rest, _ := strings.Cut(text, ":")
-	f := facts{exists: lease != "none", available: "True"}
+	f := facts{exists: lease != "none", available: "True", reported: true}
 	if lease != "free" && lease != "none" {
 		f.leased, f.available, f.applied = true, no, hivev1.ReasonInstallationPending
 		f.holder = types.NamespacedName{Namespace: lease, Name: lease}
@@ -39,6 +39,7 @@ func written(text string) facts {
 			f.held = f.held || word == "held"
 			f.deleting = f.deleting || word == "deleting"
 			f.unreadable = f.unreadable || word == "unreadable"
+			f.reported = f.reported && word != "unreported"
 			f.recorded = f.recorded || word == "recorded"
 			f.obscure = f.obscure || word == "obscure"
 		}
@@ -90,6 +91,10 @@ func TestDecide(t *testing.T) {
 		"nobody uses it, and nothing is to be done":               {"free:", ""},
 		"a new one says that it is free":                          {"free: says", "free"},
 		"one that is deleted need not say it":                     {"free: says deleting", ""},
+		"what tools that wait go by is behind":                    {"free: unreported", "report"},
+		"it goes along with another report":                       {"free: unreported says", "free"},
+		"also in use, and of one that cannot be read":             {"x: held unreadable unreported x=live", "report"},
+		"of one that is deleted nothing is reported":              {"free: held deleting unreported", "drop"},
 		"our finalizer stays while it is free":                    {"free: held", ""},
 		"a lease that is kept":                                    {"x: held x=live", ""},
 		"a new cluster, not marked yet, keeps it":                 {"x: held x=new", ""},
@@ -152,7 +157,7 @@ func TestEveryPlan(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	words := []string{"held", "deleting", "recorded", "obscure", "unreadable", "saysTrue", "says", "saysFalse"}
+	words := []string{"held", "deleting", "recorded", "obscure", "unreadable", "saysTrue", "says", "saysFalse", "unreported"}
 	states := []string{"live", "new", "deleting", "over", "elsewhere", "nowhere", "unreadable", "installed", "stopped", "unbound"}
 	for range 20000 {
 		text := []string{"x", "free", "none"}[r.IntN(3)] + ":"
@@ -202,7 +207,7 @@ func wrong(f facts, plan []step) string {
 			if f.leased || s.cluster.over() || s.cluster.customization != slot {
 				return "it takes what it should not"
 			}
-		case tell:
+		case tell, report, free:
 			statuses++
 		case letGo:
 			if !s.cluster.over() || s.cluster.unreadable {
@@ -217,7 +222,7 @@ func wrong(f facts, plan []step) string {
 				return "it adds a finalizer to what is being deleted"
 			}
 		}
-		if (f.unreadable || !f.exists) && s.verb != letGo {
+		if (f.unreadable || !f.exists) && s.verb != letGo && (s.verb != report || !f.exists) {
 			return "it writes what it could not read"
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -12,6 +14,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/inventory/lease"
+	"hotspare.io/hotspare/internal/kstatus"
 )
 
 // seen is what a pass has read. The clusters are the cache's own: they are copied
@@ -88,6 +91,13 @@ func (r *Reconciler) lookAgain(ctx context.Context, f facts) (facts, error) {
 	return f, nil
 }
 
+// reported reports whether kstatus has nothing to change about a customization.
+func reported(c *hivev1.ClusterDeploymentCustomization) bool {
+	now := c.DeepCopy()
+	kstatus.ReportCustomization(now, time.Time{})
+	return equality.Semantic.DeepEqual(now.Status, c.Status)
+}
+
 // of are the facts of a customization by itself.
 func of(c *hivev1.ClusterDeploymentCustomization) facts {
 	f := facts{
@@ -95,6 +105,7 @@ func of(c *hivev1.ClusterDeploymentCustomization) facts {
 		deleting:   c.DeletionTimestamp != nil,
 		held:       controllerutil.ContainsFinalizer(c, hivev1.FinalizerLease),
 		pool:       lease.Pool(c),
+		reported:   reported(c),
 	}
 	f.holder, f.leased = lease.Holder(c)
 	if have := lease.Find(c, hivev1.CustomizationAvailable); have != nil {

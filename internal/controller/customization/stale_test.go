@@ -15,6 +15,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/inventory/lease"
+	"hotspare.io/hotspare/internal/kstatus"
 )
 
 // behind reads from a cache that shows something else than the API server has.
@@ -134,13 +135,15 @@ func TestInUseItSaysSo(t *testing.T) {
 	c := leased(slot.Name, "x")
 	c.Status.Conditions = nil
 	got, _ := settle(t, newReader(t, newPool("p", 1), held(c), newCluster("x", "p", slot.Name)))
-	want := leased(slot.Name, "x").Status.Conditions
+	inUse := leased(slot.Name, "x")
+	kstatus.ReportCustomization(inUse, noon)
+	want := inUse.Status.Conditions
 	for i, have := range got.Status.Conditions {
 		if have.Reason != want[i].Reason || have.Message != want[i].Message || have.Status != want[i].Status {
 			t.Errorf("it says %+v, want %+v", have, want[i])
 		}
 	}
-	if len(got.Status.Conditions) != 2 {
+	if len(got.Status.Conditions) != len(want) {
 		t.Errorf("it says %+v", got.Status.Conditions)
 	}
 }

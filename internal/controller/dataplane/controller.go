@@ -31,6 +31,7 @@ import (
 // +kubebuilder:rbac:groups=hotspare.io,resources=dataplanes/status,verbs=patch
 // +kubebuilder:rbac:groups=hotspare.io,resources=fleetregions;instancetypes;serviceinstances,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hotspare.io,resources=dataplaneagents,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=hotspare.io,resources=dataplaneagents/status,verbs=patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterclaims,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=machinepools,verbs=get;list;watch;create;patch
@@ -92,14 +93,34 @@ func (r *Reconciler) carryOut(ctx context.Context, s *dataplane.Seen, p dataplan
 	var told *refusal
 	switch {
 	case errors.As(err, &told):
-		return retry, r.report(ctx, s.Plane, s.Refused(p, told.reason, told.message))
+		return retry, r.reportBoth(ctx, s, s.Refused(p, told.reason, told.message))
 	case err != nil:
 		return 0, err
 	case released(p):
 		r.memory.forget(client.ObjectKeyFromObject(s.Plane))
 		return 0, nil
 	}
-	return p.Next, r.report(ctx, s.Plane, p.Status)
+	if p.Has(dataplane.TellAgent) || p.Has(dataplane.DeleteAgent) {
+		return p.Next, r.report(ctx, s.Plane, p.Status) // the next pass sees the agent that was written
+	}
+	return p.Next, r.reportBoth(ctx, s, p.Status)
+}
+
+// reportBoth writes the status of the DataPlane, then the conditions of its DataPlaneAgent.
+func (r *Reconciler) reportBoth(ctx context.Context, s *dataplane.Seen, st v1alpha1.DataPlaneStatus) error {
+	if err := r.report(ctx, s.Plane, st); err != nil {
+		return err
+	}
+	a := s.Agent
+	if a == nil || a.Unreadable != "" || a.Spec.DataPlaneUID != string(s.Plane.UID) {
+		return nil
+	}
+	before := a.DeepCopy()
+	kstatus.ReportDataPlaneAgent(a, &st, r.Clock.Now())
+	if _, err := patch.Status(ctx, r.Client, before, a); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reporting on DataPlaneAgent %s: %w", client.ObjectKeyFromObject(a), err)
+	}
+	return nil
 }
 
 // report writes the status, and announces a new phase.

@@ -26,6 +26,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 	"hotspare.io/hotspare/internal/agent/install"
 	"hotspare.io/hotspare/internal/controller/dataplane"
+	"hotspare.io/hotspare/internal/kstatus/kstatustest"
 )
 
 // rig is a hub with a fleet, its cluster, and the controller.
@@ -168,9 +169,14 @@ func TestADataPlaneComes(t *testing.T) {
 	if err := g.spoke.Get(t.Context(), types.NamespacedName{Namespace: install.Namespace, Name: install.Name}, &d); err != nil || d.Spec.Template.Spec.Containers[0].Image != install.LocalImage {
 		t.Errorf("%v, %+v", err, d.Spec)
 	}
+	kstatustest.Expect(t, &a, "Current")
 	t.Run("at rest nothing is written", func(t *testing.T) {
 		g.spoke.log = nil
 		result := g.pass()
+		var again v1alpha1.DataPlaneAgent
+		if err := g.Get(t.Context(), key, &again); err != nil || again.ResourceVersion != a.ResourceVersion {
+			t.Errorf("%v, the DataPlaneAgent was written: %+v", err, again.Status)
+		}
 		if g.plane().ResourceVersion != dp.ResourceVersion || len(g.spoke.log) > 0 || result.RequeueAfter != 2*time.Minute || len(g.told()) > 0 {
 			t.Errorf("%v, %+v", g.spoke.log, result)
 		}
@@ -193,6 +199,35 @@ func TestADataPlaneComes(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestToolsThatWaitSeeASilentAgent has the hub report it: a silent agent cannot.
+func TestToolsThatWaitSeeASilentAgent(t *testing.T) {
+	g := newRig(t, made())
+	g.settle()
+	expect := func(want string) {
+		t.Helper()
+		var a v1alpha1.DataPlaneAgent
+		if err := g.Get(t.Context(), key, &a); err != nil {
+			t.Fatal(err)
+		}
+		kstatustest.Expect(t, &a, want)
+	}
+	expect("Current")
+	g.clock.SetTime(start.Add(time.Hour))
+	g.settle()
+	expect("Failed " + v1alpha1.ReasonSilent)
+	var a v1alpha1.DataPlaneAgent
+	if err := g.Get(t.Context(), key, &a); err != nil {
+		t.Fatal(err)
+	}
+	before := a.DeepCopy()
+	a.Status.Report.At = metav1.NewTime(start.Add(time.Hour))
+	if err := g.Client.Status().Patch(t.Context(), &a, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	g.settle()
+	expect("Current")
 }
 
 func TestAClusterThatDoesNotTakeTheAgent(t *testing.T) {

@@ -245,6 +245,6 @@ func agents(ctx context.Context, api client.Client, p *spoke) (bool, error) {
 		return false, nil
 	}
 	before := a.DeepCopy()
-	a.Status.Report = r
+	a.Status.Report, a.Status.ObservedGeneration = r, a.Generation
 	return true, api.Status().Patch(ctx, &a, client.MergeFrom(before))
 }

@@ -125,5 +125,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err == nil {
 		err = p.do(ctx, plan.Last)
 	}
+	if err == nil {
+		err = p.reportProgress(ctx, plan)
+	}
 	return fault.Requeue(plan.Next, err)
 }

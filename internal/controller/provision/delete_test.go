@@ -56,6 +56,7 @@ func TestADeletedClusterIsDestroyed(t *testing.T) {
 	wantEqual(t, []string{
 		"create Deprovision c1",
 		"report Deployment c1",
+		"report Deprovision c1", // how far it is
 		"report Deprovision c1",
 		"report Deployment c1",
 		"patch Deployment c1",

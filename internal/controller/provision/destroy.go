@@ -11,6 +11,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
+	"hotspare.io/hotspare/internal/kstatus"
 	"hotspare.io/hotspare/internal/patch"
 	"hotspare.io/hotspare/internal/provision"
 )
@@ -73,6 +74,7 @@ func (p *pass) editDeprovision(ctx context.Context, edit func(*hivev1.ClusterDep
 	}
 	before := p.deprovision.DeepCopy()
 	edit(&p.deprovision.Status)
+	kstatus.ReportClusterDeprovision(p.deprovision, p.cluster.Status.Conditions, p.now)
 	_, err := patch.Status(ctx, p.Client, before, p.deprovision)
 	return err
 }

@@ -2,9 +2,11 @@ package provision
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
@@ -28,11 +30,27 @@ func (p *pass) report(ctx context.Context, plan provision.Plan) error {
 		p.cluster.Status.ObservedGeneration = p.cluster.Generation // of installed clusters, package power reports it
 	}
 	kstatus.ReportClusterDeployment(p.cluster, p.now)
-	_, err := patch.Status(ctx, p.Client, before, p.cluster)
-	if err == nil {
-		p.Metrics.ProvisionTold(before, p.cluster)
+	if _, err := patch.Status(ctx, p.Client, before, p.cluster); err != nil {
+		return err
 	}
-	return err
+	p.Metrics.ProvisionTold(before, p.cluster)
+	return client.IgnoreNotFound(p.editDeprovision(ctx, func(*hivev1.ClusterDeprovisionStatus) {}))
+}
+
+// reportProgress stores how tools that wait judge each attempt, once a pass and after its
+// last step. Of a cluster that is being deleted, the ClusterDeprovision shows how far that is.
+func (p *pass) reportProgress(ctx context.Context, plan provision.Plan) error {
+	if len(plan.Conditions) == 0 || deleting(p.cluster) {
+		return nil
+	}
+	for _, cp := range p.attempts {
+		before := cp.DeepCopy()
+		kstatus.ReportClusterProvision(cp, p.cluster, p.now)
+		if _, err := patch.Status(ctx, p.Client, before, cp); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reporting on ClusterProvision %s: %w", cp.Name, err)
+		}
+	}
+	return nil
 }
 
 // reportConditions sets those of the plan. Those nothing was ever known about

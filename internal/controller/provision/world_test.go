@@ -103,6 +103,7 @@ func (w *world) funcs() interceptor.Funcs {
 			return w.list(list, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			obj.SetGeneration(1)
 			return w.wrote("create", obj, c.Create(ctx, obj, opts...))
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
