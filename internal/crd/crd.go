@@ -133,9 +133,17 @@ func (s *Schema) Admit(ctx context.Context, object map[string]any) (Verdict, err
 	defaulting.Default(object, s.shape)
 	v.Faults = s.validate(ctx, object)
 	if spec, ok := object["spec"].(map[string]any); ok && s.policy != nil {
-		v.Faults = append(v.Faults, s.policy(object, spec)...)
+		v.Faults = append(v.Faults, beside(v.Faults, s.policy(object, spec))...)
 	}
 	return v, nil
+}
+
+// beside returns the faults that a policy finds of fields of which the schema finds none: the
+// API server asks no policy before the schema is satisfied.
+func beside(schema, policy field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(policy, func(p *field.Error) bool {
+		return slices.ContainsFunc(schema, func(s *field.Error) bool { return s.Field == p.Field })
+	})
 }
 
 func (s *Schema) validate(ctx context.Context, object map[string]any) field.ErrorList {

@@ -116,6 +116,8 @@ func typeOf(p apiextensionsv1.JSONSchemaProps) string {
 		return "map of " + typeOf(*p.AdditionalProperties.Schema)
 	case p.Format == "date-time":
 		return "time"
+	case p.Type == "" && len(p.Properties) > 0:
+		return "object"
 	case p.Type == "":
 		return "anything"
 	default:

@@ -110,6 +110,7 @@ func complete(name string, fields []field) error {
 		}
 	}
 	boundTimes(root)
+	allowMapping(root)
 	if raw, err = yaml.Marshal(crd); err != nil {
 		return err
 	}
@@ -192,6 +193,27 @@ func boundTimes(node any) {
 			boundTimes(below)
 		}
 	}
+}
+
+// allowMapping lets spec.inventory of a ClusterPool be a list or the enhancement's mapping
+// of one: neither it nor its items have a type then, which the API server permits only
+// beside x-kubernetes-preserve-unknown-fields. kubectl explain shows the fields of both
+// forms; admission policies refuse what the schema cannot.
+func allowMapping(root map[string]any) {
+	spec := child(child(root, "properties"), "spec")
+	list, ok := child(spec, "properties")["inventory"].(map[string]any)
+	if !ok {
+		return
+	}
+	for _, node := range []map[string]any{list, child(list, "items")} {
+		delete(node, "type")
+		node["x-kubernetes-preserve-unknown-fields"] = true
+	}
+	list["properties"] = map[string]any{"ClusterDeploymentCustomizations": map[string]any{
+		"description":                          "ClusterDeploymentCustomizations is the list in the enhancement's form of an inventory. The API server stores the list alone.",
+		"items":                                list["items"],
+		"x-kubernetes-preserve-unknown-fields": true,
+	}}
 }
 
 // types are the types of the list.

@@ -111,7 +111,6 @@ type ClusterPoolSpec struct {
 	// Inventory lists the ClusterDeploymentCustomizations that the pool's clusters take, one
 	// each: [{name: foo}], or as in the enhancement {ClusterDeploymentCustomizations: [{name: foo}]}.
 	// +optional
-	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Inventory Inventory `json:"inventory,omitempty"`
 	// InstallerEnv is added to the installer's environment.

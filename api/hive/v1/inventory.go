@@ -15,6 +15,7 @@ type InventoryEntry struct {
 	// Kind is ClusterDeploymentCustomization, or empty, which means the same.
 	// +optional
 	Kind string `json:"kind,omitempty"`
+	// Name is that of a ClusterDeploymentCustomization in the namespace of the pool.
 	Name string `json:"name"`
 }
 
