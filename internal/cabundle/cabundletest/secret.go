@@ -1,0 +1,63 @@
+// Package cabundletest is a Secret with CA certificates, for tests.
+package cabundletest
+
+import (
+	"context"
+	"encoding/pem"
+	"net/http/httptest"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"hotspare.io/hotspare/internal/cabundle"
+)
+
+// Name is the name of the Secret.
+var Name = types.NamespacedName{Namespace: "hotspare-system", Name: "authorities"}
+
+// Secret is the Secret. It is safe for concurrent use.
+type Secret struct {
+	mu      sync.Mutex
+	content []byte
+}
+
+// Set changes the content of key ca.crt.
+func (s *Secret) Set(content []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.content = content
+}
+
+// Source returns a Source that reads the Secret for each connection.
+func (s *Secret) Source() *cabundle.Source {
+	return cabundle.NewSource([]types.NamespacedName{Name}, s.read, &hurried{})
+}
+
+func (s *Secret) read(context.Context, types.NamespacedName) (map[string][]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return map[string][]byte{cabundle.Key: s.content}, nil
+}
+
+// PEM returns the certificate of a server.
+func PEM(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+}
+
+// hurried is a clock on which an hour passes between two looks.
+type hurried struct {
+	mu    sync.Mutex
+	hours time.Duration
+}
+
+// Now implements clock.PassiveClock.
+func (h *hurried) Now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hours++
+	return time.Unix(0, 0).Add(h.hours * time.Hour)
+}
+
+// Since implements clock.PassiveClock.
+func (h *hurried) Since(t time.Time) time.Duration { return h.Now().Sub(t) }

@@ -1,0 +1,104 @@
+// Package cabundle has the CA certificates that the administrator of a hub names for all
+// clusters: in installers, and in hotspare's own clients of clouds and of clusters they are
+// trusted in addition to those of the system.
+package cabundle
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// blockType is the type of a PEM block with a certificate.
+const blockType = "CERTIFICATE"
+
+// Certificate is one certificate in DER.
+type Certificate []byte
+
+// Parse returns the certificates in raw. It accepts all of raw or nothing: the error says
+// what to correct, and quotes nothing of raw, which may hold a key by mistake. Text around
+// the PEM blocks is a comment.
+func Parse(raw []byte) ([]Certificate, error) {
+	begun := beginnings(raw)
+	if begun == 0 {
+		return nil, errors.New("there is no PEM certificate: write certificates that begin with -----BEGIN CERTIFICATE-----")
+	}
+	var found []Certificate
+	rest := raw
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if err := check(block); err != nil {
+			return nil, fmt.Errorf("PEM block %d of %d %w", len(found)+1, begun, err)
+		}
+		found = append(found, block.Bytes)
+	}
+	// The decoder skips a block that it cannot read.
+	if len(found) != begun {
+		return nil, fmt.Errorf("only %d of %d PEM blocks are complete: copy the certificates again, from BEGIN to END", len(found), begun)
+	}
+	return found, nil
+}
+
+// beginnings counts the lines that begin a PEM block, also the indented ones, which the
+// decoder skips.
+func beginnings(raw []byte) int {
+	count := 0
+	for line := range bytes.Lines(raw) {
+		if bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("-----BEGIN")) {
+			count++
+		}
+	}
+	return count
+}
+
+// check returns an error that continues the name of the block, unless the block is a
+// certificate.
+func check(block *pem.Block) error {
+	switch {
+	case strings.HasSuffix(block.Type, "PRIVATE KEY"):
+		return errors.New("is a private key: remove the key, and write certificates only")
+	case block.Type != blockType:
+		return errors.New("is not of type CERTIFICATE: remove it, and write certificates only")
+	}
+	if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+		return errors.New("is not an X.509 certificate: copy the certificate again")
+	}
+	return nil
+}
+
+// Encode returns the certificates in PEM, in their order, each once.
+func Encode(certificates []Certificate) []byte {
+	var out bytes.Buffer
+	seen := map[[sha256.Size]byte]bool{}
+	for _, c := range certificates {
+		sum := sha256.Sum256(c)
+		if seen[sum] {
+			continue
+		}
+		seen[sum] = true
+		out.Write(pem.EncodeToMemory(&pem.Block{Type: blockType, Bytes: c}))
+	}
+	return out.Bytes()
+}
+
+// Pool returns the system's certificates and those in bundles, which are PEM. It returns
+// nil, which stands for the system's, if the bundles hold none.
+func Pool(bundles ...[]byte) *x509.CertPool {
+	all := bytes.Join(bundles, []byte("\n"))
+	if len(bytes.TrimSpace(all)) == 0 {
+		return nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool() // a system without certificates trusts nobody else
+	}
+	pool.AppendCertsFromPEM(all)
+	return pool
+}

@@ -1,0 +1,181 @@
+package cabundle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"hotspare.io/hotspare/internal/fault"
+)
+
+const (
+	// Key is the key of the Secrets that holds certificates, as in Hive. Other keys are
+	// not read.
+	Key = "ca.crt"
+	// flag names the Secrets.
+	flag = "--additional-certificate-authorities"
+	// maxAge is how long Latest may return what it has read before.
+	maxAge = 10 * time.Second
+	// maxSize is how large a bundle may be: installers get it in one Secret, which holds a
+	// megabyte.
+	maxSize = 1_000_000
+)
+
+// ReadSecret returns the data of a Secret of the hub. The error for a Secret that does not
+// exist is fault.Denied, and names the Secret.
+type ReadSecret func(ctx context.Context, name types.NamespacedName) (map[string][]byte, error)
+
+// Source reads the certificates from Secrets of the hub. A nil Source has none. It is safe
+// for concurrent use.
+type Source struct {
+	names  []types.NamespacedName
+	secret ReadSecret
+	clock  clock.PassiveClock
+
+	mu     sync.Mutex
+	readAt time.Time
+	latest Bundle
+	// usable has, for each Secret, the certificates that could be read last.
+	usable map[types.NamespacedName][]Certificate
+}
+
+// Bundle is the certificates to trust for one connection.
+type Bundle struct {
+	// PEM holds the certificates; it is empty if there are none.
+	PEM []byte
+	// Problem is why the Secrets' present content is not in PEM; empty if it is.
+	Problem string
+}
+
+// Equal reports whether both bundles hold the same certificates and have the same problem.
+func (b Bundle) Equal(other Bundle) bool {
+	return b.Problem == other.Problem && bytes.Equal(b.PEM, other.PEM)
+}
+
+// NewSource returns a Source of the certificates in the named Secrets; nil without names.
+func NewSource(names []types.NamespacedName, secret ReadSecret, now clock.PassiveClock) *Source {
+	if len(names) == 0 {
+		return nil
+	}
+	return &Source{names: names, secret: secret, clock: now, usable: map[types.NamespacedName][]Certificate{}}
+}
+
+// Names returns the names of the Secrets.
+func (s *Source) Names() []types.NamespacedName {
+	if s == nil {
+		return nil
+	}
+	return s.names
+}
+
+// Read returns the certificates of all Secrets in PEM, as the Secrets are now. The error is
+// fault.Denied, and names Secret, key and remedy, if one of the Secrets cannot be used.
+func (s *Source) Read(ctx context.Context) ([]byte, error) {
+	var all []Certificate
+	for _, name := range s.Names() {
+		found, err := s.read(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	bundle := Encode(all)
+	return bundle, checkSize(bundle)
+}
+
+// Latest returns the certificates as they were at most 10 seconds ago. It is for
+// connections, most of which can do without: a Secret whose content is malformed counts with
+// what it held before, and one that does not exist counts as empty.
+func (s *Source) Latest(ctx context.Context) Bundle {
+	if s == nil {
+		return Bundle{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.clock.Now(); s.readAt.IsZero() || now.Sub(s.readAt) >= maxAge {
+		s.refresh(ctx, now)
+	}
+	return s.latest
+}
+
+// refresh reads all Secrets. After an error of the API, the next call reads them again. When
+// ctx ends, nothing changes.
+func (s *Source) refresh(ctx context.Context, now time.Time) {
+	var all []Certificate
+	var problems []string
+	s.readAt = now
+	for _, name := range s.names {
+		found, err := s.read(ctx, name)
+		switch {
+		case err == nil:
+			s.usable[name] = found
+		case fault.Of(err) != fault.Denied:
+			s.readAt = time.Time{}
+		case errors.As(err, new(missingError)):
+			delete(s.usable, name)
+		}
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+		all = append(all, s.usable[name]...)
+	}
+	if ctx.Err() != nil {
+		s.readAt = time.Time{}
+		return
+	}
+	before := s.latest.Problem
+	s.latest = Bundle{PEM: Encode(all), Problem: strings.Join(problems, "; ")}
+	logChange(logr.FromContextOrDiscard(ctx), before, s.latest.Problem)
+}
+
+// logChange logs a problem when it begins or changes, and when it has ended.
+func logChange(log logr.Logger, before, now string) {
+	switch {
+	case now == before:
+	case now == "":
+		log.Info("read all additional certificate authorities again")
+	default:
+		log.Error(errors.New(now), "did not read all additional certificate authorities")
+	}
+}
+
+// missingError is the error for a Secret that does not exist.
+type missingError struct{ error }
+
+// Unwrap returns the error of the API.
+func (e missingError) Unwrap() error { return e.error }
+
+func (s *Source) read(ctx context.Context, name types.NamespacedName) ([]Certificate, error) {
+	data, err := s.secret(ctx, name)
+	switch {
+	case fault.Of(err) == fault.Denied:
+		return nil, missingError{fault.Denying("additional certificate authorities: %w, or start hotspare without it in %s", err, flag)}
+	case err != nil:
+		return nil, fmt.Errorf("reading additional certificate authorities: %w", err)
+	}
+	raw, ok := data[Key]
+	if !ok {
+		return nil, fault.Denying("additional certificate authorities: Secret %s has no key %s: add it with the certificates in PEM", name, Key)
+	}
+	found, err := Parse(raw)
+	if err != nil {
+		return nil, fault.Denying("additional certificate authorities: key %s of Secret %s: %w", Key, name, err)
+	}
+	return found, nil
+}
+
+func checkSize(bundle []byte) error {
+	if len(bundle) <= maxSize {
+		return nil
+	}
+	return fault.Denying("additional certificate authorities: those of all Secrets in %s take %d bytes, and at most %d fit into a Secret: remove some",
+		flag, len(bundle), maxSize)
+}

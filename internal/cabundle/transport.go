@@ -1,0 +1,104 @@
+package cabundle
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+)
+
+// Explain adds the problem of the bundle to an error that may come of it: that a
+// certificate cannot be verified.
+func (b Bundle) Explain(err error) error {
+	if b.Problem == "" || !errors.As(err, new(*tls.CertificateVerificationError)) {
+		return err
+	}
+	return &untrustedError{err, b.Problem}
+}
+
+// Problem returns the problem of the bundle that Explain has added to an error; empty if
+// none was added.
+func Problem(err error) string {
+	var untrusted *untrustedError
+	if errors.As(err, &untrusted) {
+		return untrusted.problem
+	}
+	return ""
+}
+
+// untrustedError is the error for a certificate that may be unknown because of a problem of
+// the bundle.
+type untrustedError struct {
+	err     error
+	problem string
+}
+
+func (e *untrustedError) Error() string { return fmt.Sprintf("%v (%s)", e.err, e.problem) }
+
+// Unwrap returns the error without the problem.
+func (e *untrustedError) Unwrap() error { return e.err }
+
+// Transport returns base with errors that Explain has explained.
+func (b Bundle) Transport(base *http.Transport) http.RoundTripper {
+	if b.Problem == "" {
+		return base
+	}
+	return explained{base, b}
+}
+
+type explained struct {
+	*http.Transport
+	bundle Bundle
+}
+
+// RoundTrip sends the request.
+func (e explained) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := e.Transport.RoundTrip(r)
+	return response, e.bundle.Explain(err)
+}
+
+// Transport returns a transport like base that trusts the certificates of s in addition to
+// the system's. When they change, it makes new connections. base itself is not used.
+func (s *Source) Transport(base *http.Transport) http.RoundTripper {
+	if s == nil {
+		return base
+	}
+	return &transport{source: s, base: base}
+}
+
+type transport struct {
+	source *Source
+	base   *http.Transport
+
+	mu sync.Mutex
+	// current trusts the certificates in trusted; nil before the first request.
+	current *http.Transport
+	trusted []byte
+}
+
+// RoundTrip sends the request.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	bundle := t.source.Latest(r.Context())
+	response, err := t.trusting(bundle.PEM).RoundTrip(r)
+	return response, bundle.Explain(err)
+}
+
+// trusting returns the transport that trusts these certificates.
+func (t *transport) trusting(bundle []byte) *http.Transport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current != nil && bytes.Equal(t.trusted, bundle) {
+		return t.current
+	}
+	if t.current != nil {
+		t.current.CloseIdleConnections()
+	}
+	t.current, t.trusted = t.base.Clone(), bundle
+	if t.current.TLSClientConfig == nil {
+		t.current.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	t.current.TLSClientConfig.RootCAs = Pool(bundle)
+	return t.current
+}
