@@ -4,6 +4,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cabundle"
 )
 
 // Root is the folder in a pod below which everything is that hotspare puts there.
@@ -24,6 +26,7 @@ const (
 	workDir         = Root + "/work"
 	credentialsDir  = Root + "/credentials"
 	certificatesDir = Root + "/certificates"
+	authoritiesDir  = Root + "/certificate-authorities"
 	manifestsDir    = Root + "/manifests"
 	sshDir          = Root + "/ssh"
 )
@@ -64,6 +67,9 @@ func (e *Executor) build(w work, v verb, image, infraID string) *batchv1.Job {
 	b.empty("tmp", "/tmp")
 	b.hub()
 	limit := e.PrepareLimit
+	if v != resolve {
+		b.trust(e.CertificateAuthorities)
+	}
 	switch v {
 	case prepare:
 		b.credentials()
@@ -158,11 +164,27 @@ func (b *builder) hub() {
 	}}})
 }
 
-func (b *builder) credentials() {
+// trust has the installer trust certificates in addition to those of its image: those that
+// the platform names, and those that the hub has for all clusters. Go, in which the installer
+// and its providers are written, reads all files of these folders, and beside them the file
+// with the image's certificates.
+func (b *builder) trust(authorities *cabundle.Source) {
+	var folders []string
 	if name := certificatesName(b.w.place); name != "" {
 		b.secret("certificates", certificatesDir, name)
-		b.env = append(b.env, corev1.EnvVar{Name: "SSL_CERT_DIR", Value: certificatesDir + ":/etc/pki/tls/certs:/etc/ssl/certs"})
+		folders = append(folders, certificatesDir)
 	}
+	if len(authorities.Names()) > 0 {
+		b.secret("certificate-authorities", authoritiesDir, b.w.authoritiesName())
+		folders = append(folders, authoritiesDir)
+	}
+	if len(folders) > 0 {
+		folders = append(folders, "/etc/pki/tls/certs", "/etc/ssl/certs")
+		b.env = append(b.env, corev1.EnvVar{Name: "SSL_CERT_DIR", Value: strings.Join(folders, ":")})
+	}
+}
+
+func (b *builder) credentials() {
 	need, ok := accesses[b.w.place.Platform.Name()]
 	name := credentialsName(b.w.place)
 	if !ok || name == "" {

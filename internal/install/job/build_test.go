@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cabundle"
+	"hotspare.io/hotspare/internal/cabundle/cabundletest"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/job/state"
@@ -75,6 +77,51 @@ func TestEachPlatformGetsItsCredentialsTheWayItsInstallerReadsThem(t *testing.T)
 			}
 			if !slices.Contains(Platforms(), name) {
 				t.Errorf("%s is not among the platforms", name)
+			}
+		})
+	}
+}
+
+func TestCertificatesAreTrustedBesideThoseOfTheImage(t *testing.T) {
+	const theImages = "/etc/pki/tls/certs:/etc/ssl/certs"
+	own := placeOn(hivev1.Platform{VSphere: section(`{"credentialsSecretRef":{"name":"creds"},"certificatesSecretRef":{"name":"ca"}}`)})
+	none := placeOn(hivev1.Platform{None: section(`{}`)})
+	var hub cabundletest.Secret
+	for name, tc := range map[string]struct {
+		place       install.Place
+		authorities *cabundle.Source
+		verb        verb
+		env         string
+		mounted     string
+	}{
+		"neither":                     {none, nil, create, "", ""},
+		"the platform's":              {own, nil, create, "/run/hotspare/certificates:" + theImages, "ca at /run/hotspare/certificates"},
+		"the hub's":                   {none, hub.Source(), create, "/run/hotspare/certificate-authorities:" + theImages, "STATE-ca-bundle at /run/hotspare/certificate-authorities"},
+		"both, to prepare":            {own, hub.Source(), prepare, "/run/hotspare/certificates:/run/hotspare/certificate-authorities:" + theImages, "ca at /run/hotspare/certificates, STATE-ca-bundle at /run/hotspare/certificate-authorities"},
+		"both, to destroy":            {own, hub.Source(), destroy, "/run/hotspare/certificates:/run/hotspare/certificate-authorities:" + theImages, "ca at /run/hotspare/certificates, STATE-ca-bundle at /run/hotspare/certificate-authorities"},
+		"a look into a release image": {own, hub.Source(), resolve, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(nil, Options{Image: "q/hotspare", CertificateAuthorities: tc.authorities})
+			w := e.attempt(install.Request{Place: tc.place})
+			pod := e.build(w, tc.verb, "q/installer", "c1-x").Spec.Template.Spec
+			var env, mounted []string
+			for _, v := range pod.Containers[0].Env {
+				if strings.HasPrefix(v.Name, "SSL_") || strings.HasPrefix(v.Name, "AWS_CA") {
+					env = append(env, v.Value)
+				}
+			}
+			for _, m := range pod.Containers[0].VolumeMounts {
+				i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name && v.Secret != nil })
+				if i >= 0 && strings.HasPrefix(m.Name, "certificate") && m.ReadOnly {
+					mounted = append(mounted, strings.Replace(pod.Volumes[i].Secret.SecretName, w.Key.Name, "STATE", 1)+" at "+m.MountPath)
+				}
+			}
+			if got := strings.Join(env, " "); got != tc.env {
+				t.Errorf("SSL_CERT_DIR is %q, want %q", got, tc.env)
+			}
+			if got := strings.Join(mounted, ", "); got != tc.mounted {
+				t.Errorf("mounted are %q, want %q", got, tc.mounted)
 			}
 		})
 	}

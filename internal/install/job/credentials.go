@@ -69,7 +69,7 @@ func certificatesName(p install.Place) string {
 }
 
 // checkSecrets is fault.Denied, and says what to do, unless the Secrets that the platform
-// names are there, and are such as the installer can work with. A pod without would
+// and the hub's administrator name are there, and are such as the installer can work with. A pod without would
 // never begin.
 func (e *Executor) checkSecrets(ctx context.Context, p install.Place) error {
 	if err := unsupported(p.Platform); err != nil {
@@ -78,7 +78,11 @@ func (e *Executor) checkSecrets(ctx context.Context, p install.Place) error {
 	if err := e.checkCredentials(ctx, p); err != nil {
 		return err
 	}
-	return e.checkCertificates(ctx, p)
+	if err := e.checkCertificates(ctx, p); err != nil {
+		return err
+	}
+	_, err := e.CertificateAuthorities.Read(ctx)
+	return err
 }
 
 // unsupported is fault.Denied for ways to log in that Jobs do not have.

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/job/state"
@@ -48,6 +49,9 @@ type Options struct {
 	// RunAsUser is the user of the pods. Nil is good where the hub chooses one, as
 	// OpenShift does, and where images do.
 	RunAsUser *int64
+	// CertificateAuthorities has CA certificates that all installers trust in addition to
+	// those of their image; nil has none.
+	CertificateAuthorities *cabundle.Source
 	// Limits; 0 is the default of each.
 	PrepareLimit, InstallLimit, DestroyLimit time.Duration
 	// Retry is how long after a failure something is prepared again.

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/fault"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/job/state"
@@ -208,6 +210,42 @@ func (w work) equip(ctx context.Context, parts int) (owner []metav1.OwnerReferen
 	return owner, nil
 }
 
+// authoritiesName names the Secret with the CA certificates of the hub for the pods of w,
+// which can mount Secrets of their own namespace only.
+func (w work) authoritiesName() string { return w.Key.Name + "-ca-bundle" }
+
+// writeAuthorities writes the hub's CA certificates, as they are now, to where the next pod
+// of w mounts them; nothing if the hub has none.
+func (e *Executor) writeAuthorities(ctx context.Context, w work, owner []metav1.OwnerReference) error {
+	bundle, err := e.CertificateAuthorities.Read(ctx)
+	if err != nil || len(bundle) == 0 {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: w.meta(w.authoritiesName()), Data: map[string][]byte{cabundle.Key: bundle}}
+	secret.OwnerReferences = owner
+	err = w.hub.Create(ctx, secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = w.rewriteAuthorities(ctx, bundle)
+	}
+	if err != nil {
+		return fmt.Errorf("writing Secret %s: %w", secret.Name, err)
+	}
+	return nil
+}
+
+func (w work) rewriteAuthorities(ctx context.Context, bundle []byte) error {
+	var secret corev1.Secret
+	if err := w.hub.Get(ctx, types.NamespacedName{Namespace: w.Key.Namespace, Name: w.authoritiesName()}, &secret); err != nil {
+		return err
+	}
+	if len(secret.Data) == 1 && bytes.Equal(secret.Data[cabundle.Key], bundle) {
+		return nil
+	}
+	before := secret.DeepCopy()
+	secret.Data = map[string][]byte{cabundle.Key: bundle}
+	return w.hub.Patch(ctx, &secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
 // run makes a Job, with all it needs. That there is one is fine.
 func (e *Executor) run(ctx context.Context, w work, v verb, image, infraID string) error {
 	parts := 0
@@ -215,6 +253,9 @@ func (e *Executor) run(ctx context.Context, w work, v verb, image, infraID strin
 		parts = state.MaxParts
 	}
 	owner, err := w.equip(ctx, parts)
+	if err == nil && v != resolve {
+		err = e.writeAuthorities(ctx, w, owner)
+	}
 	if err != nil {
 		return refusedByNamespace(w.place, infraID, err)
 	}
