@@ -3,6 +3,7 @@ package platform
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/aws"
 	"hotspare.io/hotspare/internal/cloud/azure"
@@ -22,15 +24,17 @@ import (
 )
 
 // clouds returns the actuators of all platforms whose machines can be moved, and what
-// keeps their sessions.
-func clouds(secrets cloud.Secrets) (cloud.Registry, func(context.Context) error) {
-	vcenters := vsphere.New(secrets)
+// keeps their sessions. Every connection trusts the certificates of authorities in addition
+// to the system's.
+func clouds(secrets cloud.Secrets, authorities *cabundle.Source) (cloud.Registry, func(context.Context) error) {
+	vcenters := vsphere.New(secrets, authorities)
+	transport := authorities.Transport(http.DefaultTransport.(*http.Transport)) //nolint:forcetypeassert // it is what the standard library says
 	return cloud.Registry{
-		"aws":       aws.New(secrets),
-		"azure":     azure.New(secrets, nil),
-		"baremetal": baremetal.New(secrets),
-		"gcp":       gcp.New(secrets, gcp.Options{}),
-		"openstack": openstack.New(secrets),
+		"aws":       aws.New(secrets, aws.WithAuthorities(authorities)),
+		"azure":     azure.New(secrets, transport),
+		"baremetal": baremetal.New(secrets, authorities),
+		"gcp":       gcp.New(secrets, gcp.Options{Transport: transport}),
+		"openstack": openstack.New(secrets, authorities),
 		"vsphere":   vcenters,
 	}, vcenters.Run
 }

@@ -14,9 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/install"
 	"hotspare.io/hotspare/internal/install/job"
@@ -28,6 +31,9 @@ type Options struct {
 	Only []string
 	// Jobs say how clusters are made; nil: none are.
 	Jobs *job.Options
+	// CertificateAuthorities are Secrets of the hub with CA certificates that installers and
+	// actuators of all platforms trust in addition to those of the system.
+	CertificateAuthorities []types.NamespacedName
 }
 
 // Set is what can be done, by the key in spec.platform. Its registries are the
@@ -35,6 +41,8 @@ type Options struct {
 type Set struct {
 	Actuators cloud.Registry
 	Executors install.Registry
+	// CertificateAuthorities reads the Secrets of the option of that name; nil without any.
+	CertificateAuthorities *cabundle.Source
 	// Tend is to run as long as the others are used: it keeps their sessions, and logs
 	// them out when its context ends.
 	Tend func(context.Context) error
@@ -42,7 +50,7 @@ type Set struct {
 
 // Names are all platforms that there can be, sorted.
 func Names() []string {
-	actuators, _ := clouds(nil)
+	actuators, _ := clouds(nil, nil)
 	names := append(slices.Collect(maps.Keys(actuators)), job.Platforms()...)
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -67,10 +75,15 @@ func New(cfg *rest.Config, o Options) (Set, error) {
 	if err != nil {
 		return Set{}, err
 	}
-	s := Set{Executors: install.Registry{}}
-	s.Actuators, s.Tend = clouds(secrets)
+	s := Set{
+		Executors:              install.Registry{},
+		CertificateAuthorities: cabundle.NewSource(o.CertificateAuthorities, cabundle.ReadSecret(secrets), clock.RealClock{}),
+	}
+	s.Actuators, s.Tend = clouds(secrets, s.CertificateAuthorities)
 	if o.Jobs != nil {
-		if err := s.install(cfg, *o.Jobs); err != nil {
+		jobs := *o.Jobs
+		jobs.CertificateAuthorities = s.CertificateAuthorities
+		if err := s.install(cfg, jobs); err != nil {
 			return Set{}, err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	"k8s.io/apimachinery/pkg/types"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 )
 
@@ -51,10 +52,16 @@ func WithServiceProvider(secret types.NamespacedName) Option {
 // go where the region's partition has them, be that commercial, GovCloud or China.
 func WithEndpoint(url string) Option { return func(p *Power) { p.endpoint = sdk.String(url) } }
 
+// WithAuthorities has every request trust the certificates of authorities in addition to
+// the system's: those of a proxy, or of private endpoints.
+func WithAuthorities(authorities *cabundle.Source) Option {
+	return func(p *Power) { p.http = client(authorities) }
+}
+
 // New makes the platform. It reads credentials from Secrets only: nothing of the
 // environment, and no files. A proxy is taken from the environment, as Go programs do.
 func New(secrets cloud.Secrets, options ...Option) *Power {
-	p := &Power{secrets: secrets, patience: patience, http: client()}
+	p := &Power{secrets: secrets, patience: patience, http: client(nil)}
 	for _, o := range options {
 		o(p)
 	}

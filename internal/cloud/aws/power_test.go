@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cabundle/cabundletest"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/aws/ec2test"
 	"hotspare.io/hotspare/internal/cloud/cloudtest"
@@ -54,6 +57,23 @@ func (l *lab) secret(_ context.Context, name types.NamespacedName) (map[string][
 		out[k] = []byte(v)
 	}
 	return out, nil
+}
+
+// They are those of private endpoints, or of a proxy that opens TLS.
+func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
+	var authorities cabundletest.Secret
+	l := newLab(t)
+	front := httptest.NewTLSServer(l.ec2)
+	t.Cleanup(front.Close)
+	l.Power = New(l.secret, WithAuthorities(authorities.Source()), WithEndpoint(front.URL))
+	authorities.Set(cabundletest.PEM(cabundletest.NewServer(t, http.NotFoundHandler())))
+	if _, err := l.Observe(t.Context(), ref(t, infraID)); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		t.Errorf("without the certificate: %v", err)
+	}
+	authorities.Set(cabundletest.PEM(front))
+	if _, err := l.Observe(t.Context(), ref(t, infraID)); err != nil {
+		t.Errorf("with the certificate: %v", err)
+	}
 }
 
 // refOf is a cluster whose spec.platform.aws is set to platform.

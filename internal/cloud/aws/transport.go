@@ -5,13 +5,15 @@ import (
 	"net/http"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"hotspare.io/hotspare/internal/cabundle"
 )
 
 // client is the SDK's, but for plain bodies. It follows no redirects: the signature
 // is for one host.
-func client() *http.Client {
+func client(authorities *cabundle.Source) *http.Client {
 	return &http.Client{
-		Transport:     plain{awshttp.NewBuildableClient().GetTransport()},
+		Transport:     plain{authorities.Transport(awshttp.NewBuildableClient().GetTransport())},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/fault"
 )
@@ -30,8 +31,15 @@ const (
 // inventory is a cluster's hosts.
 type inventory struct {
 	hosts []host
-	// roots are PEM certificates that are trusted beside the system's.
-	roots []byte
+	trust trust
+}
+
+// trust is the certificates that connections to BMCs trust in addition to the system's.
+type trust struct {
+	// roots are PEM certificates from the Secret of the cluster; authorities are those that
+	// the hub has for all clusters.
+	roots       []byte
+	authorities cabundle.Bundle
 }
 
 // host is one machine with its BMC.
@@ -96,8 +104,8 @@ func inventoryOf(infraID string, name types.NamespacedName, data map[string][]by
 	if of := strings.TrimSpace(string(data[keyInfraID])); of != "" && of != infraID {
 		return inventory{}, nil // those hosts are, or were, another cluster's
 	}
-	inv := inventory{roots: data[keyRoots]}
-	if len(inv.roots) > 0 && !x509.NewCertPool().AppendCertsFromPEM(inv.roots) {
+	inv := inventory{trust: trust{roots: data[keyRoots]}}
+	if roots := inv.trust.roots; len(roots) > 0 && !x509.NewCertPool().AppendCertsFromPEM(roots) {
 		return inventory{}, fault.Denying("key %s of Secret %s holds no PEM certificate: correct it", keyRoots, name)
 	}
 	where := fmt.Sprintf("key %s of Secret %s", keyHosts, name)

@@ -74,7 +74,7 @@ func TestTheClustersOwnSecretWins(t *testing.T) {
 func TestASecretThatCannotBeReadIsNotTakenForNone(t *testing.T) {
 	p := New(func(context.Context, types.NamespacedName) (map[string][]byte, error) {
 		return nil, errors.New("etcd is away")
-	})
+	}, nil)
 	ref := refOf(infraID)
 	ref.InstallConfig = "install"
 	if _, err := p.Observe(t.Context(), ref); fault.Of(err) != fault.Unknown || !strings.Contains(err.Error(), "etcd is away") {

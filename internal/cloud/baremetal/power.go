@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/turns"
 	"hotspare.io/hotspare/internal/fault"
@@ -22,20 +23,22 @@ import (
 
 // Power is the bare metal platform.
 type Power struct {
-	secrets cloud.Secrets
-	memory  memory
-	locked  locked
-	clock   clock.PassiveClock
+	secrets     cloud.Secrets
+	authorities *cabundle.Source
+	memory      memory
+	locked      locked
+	clock       clock.PassiveClock
 	// patience is how long a BMC has for one answer.
 	patience time.Duration
 }
 
 var _ cloud.Power = (*Power)(nil)
 
-// New makes the bare metal platform. secrets reads the Secrets of the hub.
-func New(secrets cloud.Secrets) *Power {
+// New makes the bare metal platform. secrets reads the Secrets of the hub. Every connection
+// trusts the certificates of authorities in addition to the system's.
+func New(secrets cloud.Secrets, authorities *cabundle.Source) *Power {
 	return &Power{
-		secrets: secrets, clock: clock.RealClock{}, patience: turns.Patience,
+		secrets: secrets, authorities: authorities, clock: clock.RealClock{}, patience: turns.Patience,
 		memory: memory{told: map[string]told{}}, locked: locked{until: map[string]time.Time{}},
 	}
 }
@@ -188,13 +191,14 @@ func (p *Power) look(ctx context.Context, ref cloud.Ref) (inventory, []sight, er
 	if err != nil {
 		return inventory{}, nil, err
 	}
-	all := p.visit(ctx, inv.roots, inv.hosts, func(context.Context, node, told) error { return nil })
+	inv.trust.authorities = p.authorities.Latest(ctx)
+	all := p.visit(ctx, inv.trust, inv.hosts, func(context.Context, node, told) error { return nil })
 	return inv, all, nil
 }
 
 // tell gives hosts the order that next says, by what their BMCs tell just now.
 func (p *Power) tell(ctx context.Context, inv inventory, hosts []host, next func(told, power, time.Time) order) []sight {
-	return p.visit(ctx, inv.roots, hosts, func(ctx context.Context, n node, t told) error {
+	return p.visit(ctx, inv.trust, hosts, func(ctx context.Context, n node, t told) error {
 		o := next(t, n.power(), p.clock.Now())
 		switch o {
 		case nothing:

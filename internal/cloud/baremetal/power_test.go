@@ -57,7 +57,7 @@ func labOf(bmc *redfishtest.Server) *lab {
 
 // restart is another process, which remembers nothing.
 func (l *lab) restart() {
-	l.Power = New(l.secret)
+	l.Power = New(l.secret, nil)
 	l.clock = l.time
 }
 

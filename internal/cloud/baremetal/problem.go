@@ -15,6 +15,7 @@ import (
 
 	"github.com/stmcginnis/gofish/schemas"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -119,8 +120,8 @@ func redfishProblem(h host, err error) problem {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &cert):
-		return newProblem(untrusted, h, "has a certificate that is not trusted (%v): put its CA into key %s of the Secret with the BMCs, "+
-			"or set bmc.disableCertificateVerification of the host", cert.Err, keyRoots)
+		return newProblem(untrusted, h, "has a certificate that is not trusted (%s): put its CA into key %s of the Secret with the BMCs, "+
+			"or set bmc.disableCertificateVerification of the host", unverified(cert, err), keyRoots)
 	case errors.Is(err, errStray):
 		return newProblem(other, h, "points to another address, which is not followed")
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -133,6 +134,14 @@ func redfishProblem(h host, err error) problem {
 		return newProblem(other, h, "answers what is not Redfish: a JSON %s where something else should be", unlike.Value)
 	}
 	return newProblem(other, h, "fails: %v", err)
+}
+
+// unverified says why a certificate is not trusted.
+func unverified(cert *tls.CertificateVerificationError, err error) string {
+	if problem := cabundle.Problem(err); problem != "" {
+		return fmt.Sprintf("%v; %s", cert.Err, problem)
+	}
+	return cert.Err.Error()
 }
 
 func statusProblem(h host, status int, said string) problem {

@@ -3,7 +3,6 @@ package baremetal
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/stmcginnis/gofish"
 	"github.com/stmcginnis/gofish/schemas"
+
+	"hotspare.io/hotspare/internal/cabundle"
 )
 
 const (
@@ -45,14 +46,14 @@ type redfishBMC struct {
 	session   bool
 }
 
-func newRedfish(h host, roots []byte, patience time.Duration) *redfishBMC {
+func newRedfish(h host, trust trust, patience time.Duration) *redfishBMC {
 	t := &http.Transport{
-		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool(roots), InsecureSkipVerify: h.insecure}, //nolint:gosec // where the host says so
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cabundle.Pool(trust.roots, trust.authorities.PEM), InsecureSkipVerify: h.insecure}, //nolint:gosec // where the host says so
 		MaxConnsPerHost:     2,
 		IdleConnTimeout:     patience,
 		TLSHandshakeTimeout: patience,
 	}
-	g := &guard{next: t, scheme: h.scheme, host: h.address.host}
+	g := &guard{next: trust.authorities.Transport(t), scheme: h.scheme, host: h.address.host}
 	return &redfishBMC{
 		transport: t, guard: g,
 		config: gofish.ClientConfig{
@@ -61,19 +62,6 @@ func newRedfish(h host, roots []byte, patience time.Duration) *redfishBMC {
 			NoModifyTransport: true, ReuseConnections: true,
 		},
 	}
-}
-
-// pool is the system's certificates and others; nil stands for the system's.
-func pool(roots []byte) *x509.CertPool {
-	if len(roots) == 0 {
-		return nil
-	}
-	all, err := x509.SystemCertPool()
-	if err != nil {
-		all = x509.NewCertPool()
-	}
-	all.AppendCertsFromPEM(roots)
-	return all
 }
 
 func (b *redfishBMC) look(ctx context.Context, h host) (node, error) {

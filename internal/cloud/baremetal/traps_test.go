@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hotspare.io/hotspare/internal/cabundle/cabundletest"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/baremetal/redfishtest"
 	"hotspare.io/hotspare/internal/fault"
@@ -324,6 +325,18 @@ func TestCertificatesAreVerifiedUnlessTheHostSaysOtherwise(t *testing.T) {
 	l.list(infraID)
 	delete(l.secrets[named(infraID+"-bmc")], "ca.crt")
 	l.sees(t, "master-0 Unknown, worker-0 Running")
+}
+
+func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
+	l := newLab(t)
+	l.one(running, running)
+	delete(l.secrets[named(infraID+"-bmc")], "ca.crt")
+	var authorities cabundletest.Secret
+	l.authorities = authorities.Source()
+	authorities.Set([]byte("no PEM"))
+	l.fails(t, fault.Denied, "not trusted", "key ca.crt of Secret "+cabundletest.Name.String())
+	authorities.Set(l.bmc.Roots)
+	l.sees(t, "master-0 Running, worker-0 Running")
 }
 
 func TestAnAnswerThatPointsElsewhereIsNotFollowed(t *testing.T) {

@@ -38,7 +38,7 @@ type node interface {
 
 // visit does something to hosts, many BMCs at a time, and those of one BMC one after the
 // other. It returns what it saw of each, in the order of hosts.
-func (p *Power) visit(ctx context.Context, roots []byte, hosts []host, do func(context.Context, node, told) error) []sight {
+func (p *Power) visit(ctx context.Context, trust trust, hosts []host, do func(context.Context, node, told) error) []sight {
 	out := make([]sight, len(hosts))
 	groups := map[string][]int{}
 	for i, h := range hosts {
@@ -49,7 +49,7 @@ func (p *Power) visit(ctx context.Context, roots []byte, hosts []host, do func(c
 	g.SetLimit(width)
 	for id, group := range groups {
 		g.Go(func() error {
-			p.visitOne(ctx, roots, id, group, out, do)
+			p.visitOne(ctx, trust, id, group, out, do)
 			return nil // one BMC's errors must not stop the others
 		})
 	}
@@ -62,12 +62,12 @@ func (p *Power) visit(ctx context.Context, roots []byte, hosts []host, do func(c
 }
 
 // visitOne visits the hosts of one BMC, those of out that group tells.
-func (p *Power) visitOne(ctx context.Context, roots []byte, id string, group []int, out []sight, do func(context.Context, node, told) error) {
+func (p *Power) visitOne(ctx context.Context, trust trust, id string, group []int, out []sight, do func(context.Context, node, told) error) {
 	first := out[group[0]].host
 	deaf := p.locked.refusal(id, first, p.clock.Now())
 	var b bmc
 	if deaf == nil {
-		b = p.open(first, roots)
+		b = p.open(first, trust)
 		defer b.close(ctx)
 	}
 	for _, i := range group {
@@ -98,11 +98,11 @@ func (p *Power) one(ctx context.Context, b bmc, s *sight, do func(context.Contex
 	return do(ctx, n, s.told)
 }
 
-func (p *Power) open(h host, roots []byte) bmc {
+func (p *Power) open(h host, trust trust) bmc {
 	if h.protocol == ipmi {
 		return newIPMI(h, p.patience)
 	}
-	return newRedfish(h, roots, p.patience)
+	return newRedfish(h, trust, p.patience)
 }
 
 // failures joins the errors of hosts. What a BMC says of all its hosts is said once.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/fault"
 )
@@ -69,8 +70,11 @@ type identity struct {
 	entry
 	cloud           string
 	cluster, secret types.NamespacedName
-	roots           *x509.CertPool // nil is the system's
-	patience        time.Duration
+	// roots are PEM certificates that are trusted in addition to the system's; authorities
+	// are those that the hub has for all clusters.
+	roots       []byte
+	authorities cabundle.Bundle
+	patience    time.Duration
 }
 
 // identify reads the credentials of a cluster.
@@ -84,7 +88,7 @@ func (p Power) identify(ctx context.Context, ref cloud.Ref) (*identity, error) {
 	if set.CredentialsSecretRef.Name == "" {
 		return nil, fault.Denying("ClusterDeployment %s names no credentials: set spec.platform.openstack.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
 	}
-	who := &identity{cloud: set.Cloud, cluster: ref.Cluster, patience: p.patience}
+	who := &identity{cloud: set.Cloud, cluster: ref.Cluster, authorities: p.authorities.Latest(ctx), patience: p.patience}
 	who.secret = types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CredentialsSecretRef.Name}
 	data, err := p.secrets(ctx, who.secret)
 	if err != nil {
@@ -100,24 +104,22 @@ func (p Power) identify(ctx context.Context, ref cloud.Ref) (*identity, error) {
 	return who, err
 }
 
-// certificates are the system's and those in all keys of a Secret; the installer takes any key.
-func (p Power) certificates(ctx context.Context, name types.NamespacedName) (*x509.CertPool, error) {
+// certificates are those in all keys of a Secret; the installer takes any key.
+func (p Power) certificates(ctx context.Context, name types.NamespacedName) ([]byte, error) {
 	data, err := p.secrets(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the cloud's certificates: %w", err)
 	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool() // a system without certificates trusts nobody else
+	var all []byte
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if x509.NewCertPool().AppendCertsFromPEM(data[key]) {
+			all = append(append(all, data[key]...), '\n')
+		}
 	}
-	some := false
-	for _, raw := range data {
-		some = pool.AppendCertsFromPEM(raw) || some
-	}
-	if !some {
+	if len(all) == 0 {
 		return nil, fault.Denying("Secret %s, named by spec.platform.openstack.certificatesSecretRef, has no PEM certificate in any key: add the CA of the cloud", name)
 	}
-	return pool, nil
+	return all, nil
 }
 
 // read finds the cluster's cloud in a clouds.yaml. What stands there is in no error:

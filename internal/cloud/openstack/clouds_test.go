@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"hotspare.io/hotspare/internal/cabundle/cabundletest"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -154,6 +155,33 @@ func TestCertificatesOfTheCloud(t *testing.T) {
 	l.sees(t, refTo(infraID, map[string]any{"certificatesSecretRef": map[string]any{"name": "os-ca"}}), "master-0 Stopped")
 	l.secrets["os-creds"][secretKey] = l.clouds(func(cloud, _ map[string]any) { cloud["verify"] = false })
 	l.sees(t, refTo(infraID, nil), "master-0 Stopped")
+}
+
+func TestTheCertificateAuthoritiesOfTheHubAreTrustedBesideTheCloudsOwn(t *testing.T) {
+	l := newLab(t)
+	l.cluster(0)
+	front := l.withTLS(t)
+	ref := refTo(infraID, nil)
+	others := cabundletest.PEM(cabundletest.NewServer(t, http.NotFoundHandler()))
+	var authorities cabundletest.Secret
+	l.Power = New(l.secret, authorities.Source())
+	refused := func(says ...string) {
+		t.Helper()
+		for _, err := range l.all(t.Context(), ref) {
+			mustSay(t, err, fault.Denied, append(says, "certificate signed by unknown authority")...)
+		}
+	}
+	authorities.Set(others)
+	refused()
+	authorities.Set([]byte("no PEM"))
+	refused("key ca.crt of Secret " + cabundletest.Name.String())
+	authorities.Set(cabundletest.PEM(front))
+	l.sees(t, ref, "master-0 Stopped")
+	l.secrets["os-ca"] = map[string][]byte{"any.crt": others}
+	ref = refTo(infraID, map[string]any{"certificatesSecretRef": map[string]any{"name": "os-ca"}})
+	l.sees(t, ref, "master-0 Stopped")
+	authorities.Set(others)
+	refused()
 }
 
 func TestPasswordsDoNotFollowRedirects(t *testing.T) {

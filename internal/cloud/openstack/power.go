@@ -16,6 +16,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/cloud/turns"
 	"hotspare.io/hotspare/internal/fault"
@@ -23,16 +24,19 @@ import (
 
 // Power is Nova, of any cloud: which one, the cluster's clouds.yaml says.
 type Power struct {
-	secrets  cloud.Secrets
-	patience time.Duration // for one request
+	secrets     cloud.Secrets
+	authorities *cabundle.Source
+	patience    time.Duration // for one request
 }
 
 var _ cloud.Power = Power{}
 
 // New makes an actuator that finds credentials by way of secrets. It reads no
 // environment and no files, but for the proxy that Go programs use and the CAs that
-// the system trusts.
-func New(secrets cloud.Secrets) Power { return Power{secrets: secrets, patience: turns.Patience} }
+// the system trusts. Every connection trusts the certificates of authorities, too.
+func New(secrets cloud.Secrets, authorities *cabundle.Source) Power {
+	return Power{secrets: secrets, authorities: authorities, patience: turns.Patience}
+}
 
 // Observe returns the servers of the cluster. If a part of the cloud is down, that is
 // an error: the servers there are unknown, not gone.

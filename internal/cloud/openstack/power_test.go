@@ -32,7 +32,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{sim: newSim(t), secrets: map[string]map[string][]byte{}}
 	l.secrets["os-creds"] = map[string][]byte{secretKey: l.clouds(nil)}
-	l.Power = New(l.secret)
+	l.Power = New(l.secret, nil)
 	return l
 }
 

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -90,12 +91,12 @@ func (s *session) project() string {
 // passwords and tokens along to whatever host they name.
 func (who *identity) client() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is what the standard library says
-	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: who.roots}
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cabundle.Pool(who.roots, who.authorities.PEM)}
 	if who.Verify != nil && !*who.Verify {
 		t.TLSClientConfig.InsecureSkipVerify = true // whoever wrote the password into clouds.yaml wrote that, too
 	}
 	return &http.Client{
-		Transport:     t,
+		Transport:     who.authorities.Transport(t),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

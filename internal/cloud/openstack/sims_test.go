@@ -104,7 +104,7 @@ func (r *real) tenant(t *testing.T) *tenant {
 	te.logIn(map[string]any{
 		"username": name, "password": password, "user_domain_name": "Default", "project_name": name, "project_domain_name": "Default",
 	})
-	te.Power = New(te.secret)
+	te.Power = New(te.secret, nil)
 	return te
 }
 

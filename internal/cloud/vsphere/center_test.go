@@ -478,7 +478,7 @@ func refWith(infraID string, section map[string]any) cloud.Ref {
 // newPower makes a platform, which is closed in the end.
 func newPower(t *testing.T, h *hub) *Power {
 	t.Helper()
-	p := New(h.secrets)
+	p := New(h.secrets, nil)
 	t.Cleanup(func() {
 		if err := p.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Errorf("closing: %v", err)

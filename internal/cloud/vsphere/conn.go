@@ -3,7 +3,6 @@ package vsphere
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -43,10 +43,7 @@ func dial(ctx context.Context, c center) (*conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	transport, err := transportTo(c)
-	if err != nil {
-		return nil, err
-	}
+	transport := transportTo(c)
 	sc := soap.NewClient(u, false)
 	sc.Transport, sc.Timeout, sc.UserAgent = transport, patience, "hotspare"
 	vim, err := vim25.NewClient(ctx, sc)
@@ -101,31 +98,29 @@ func (c *conn) clock(ctx context.Context) (time.Time, error) {
 	return *now, nil
 }
 
-// transportTo verifies the vCenter by the cluster's certificates and the system's.
-// It is not the SDK's own, which takes settings from the environment.
-func transportTo(c center) (http.RoundTripper, error) {
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		return nil, fault.New(fault.Unknown, fmt.Errorf("reading the system's certificates: %w", err))
-	}
-	roots.AppendCertsFromPEM(c.roots)
+// transportTo verifies the vCenter by the certificates of the cluster, the hub and the
+// system. It is not the SDK's own, which takes settings from the environment.
+func transportTo(c center) http.RoundTripper {
 	return statuses{&http.Transport{
-		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:     &tls.Config{RootCAs: cabundle.Pool(c.roots, c.authorities.PEM), MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: patience,
 		IdleConnTimeout:     time.Minute,
-	}}, nil
+	}, c.authorities}
 }
 
 // statuses turns answers that are no answers into errors that tell their code; the
 // SDK's own cannot be asked for it.
-type statuses struct{ *http.Transport }
+type statuses struct {
+	*http.Transport
+	authorities cabundle.Bundle
+}
 
 // RoundTrip lets through what the SDK understands: success, and a fault, which is a
 // 500 with a body.
 func (s statuses) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := s.Transport.RoundTrip(req)
 	if err != nil {
-		return nil, err
+		return nil, s.authorities.Explain(err)
 	}
 	if res.StatusCode < http.StatusUnauthorized || res.StatusCode == http.StatusInternalServerError {
 		return res, nil

@@ -12,21 +12,24 @@ import (
 	"fmt"
 	"time"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/fault"
 )
 
 // Power is the vSphere platform. Close or Run logs its sessions out.
 type Power struct {
-	secrets  cloud.Secrets
-	sessions *sessions
+	secrets     cloud.Secrets
+	authorities *cabundle.Source
+	sessions    *sessions
 }
 
 var _ cloud.Power = (*Power)(nil)
 
-// New makes the vSphere platform. secrets reads the Secrets that clusters name.
-func New(secrets cloud.Secrets) *Power {
-	return &Power{secrets: secrets, sessions: newSessions()}
+// New makes the vSphere platform. secrets reads the Secrets that clusters name. Every
+// connection trusts the certificates of authorities in addition to the system's.
+func New(secrets cloud.Secrets, authorities *cabundle.Source) *Power {
+	return &Power{secrets: secrets, authorities: authorities, sessions: newSessions()}
 }
 
 // farewell is how long vCenters may take to log sessions out; what is left ends there by itself.

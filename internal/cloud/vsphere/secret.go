@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/fault"
 )
@@ -34,8 +35,10 @@ type account struct {
 type center struct {
 	site
 	username, password string
-	// roots are PEM certificates that are trusted beside the system's.
-	roots []byte
+	// roots are PEM certificates that are trusted in addition to the system's; authorities
+	// are those that the hub has for all clusters.
+	roots       []byte
+	authorities cabundle.Bundle
 	// where tells users where the account stands.
 	where string
 }
@@ -43,7 +46,7 @@ type center struct {
 // key tells apart the sessions that must not be shared.
 func (c center) key() key {
 	sum := sha256.New()
-	for _, part := range [][]byte{[]byte(c.password), c.roots} {
+	for _, part := range [][]byte{[]byte(c.password), c.roots, c.authorities.PEM} {
 		fmt.Fprintf(sum, "%d:", len(part))
 		sum.Write(part)
 	}
@@ -66,13 +69,14 @@ func (p *Power) centers(ctx context.Context, ref cloud.Ref) ([]center, error) {
 	if err != nil {
 		return nil, err
 	}
+	authorities := p.authorities.Latest(ctx)
 	var out []center
 	for _, at := range s.sites() {
 		c, err := centerOf(at, name, data)
 		if err != nil {
 			return nil, err
 		}
-		c.roots = roots
+		c.roots, c.authorities = roots, authorities
 		out = append(out, c)
 	}
 	p.sessions.use(ctx, ref.Cluster, out)

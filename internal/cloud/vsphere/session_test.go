@@ -12,6 +12,7 @@ import (
 
 	soapsession "github.com/vmware/govmomi/session"
 
+	"hotspare.io/hotspare/internal/cabundle/cabundletest"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -223,6 +224,23 @@ func TestACenterThatCannotBeVerifiedIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	r.open("0+0")
+}
+
+func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
+	r := newRig(t)
+	var authorities cabundletest.Secret
+	r.p.authorities = authorities.Source()
+	r.ref = refWith("c-12345", map[string]any{"credentialsSecretRef": named{"creds"}, "vCenter": r.server()})
+	authorities.Set([]byte("no PEM"))
+	_, err := r.p.Observe(t.Context(), r.ref)
+	if fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), "key ca.crt of Secret "+cabundletest.Name.String()) {
+		t.Errorf("while the Secret is malformed: %v", err)
+	}
+	// The refusal of the login before stands for five minutes, but only for what it was made with.
+	authorities.Set(r.ca())
+	if _, err := r.p.Observe(t.Context(), r.ref); err != nil {
+		t.Errorf("with the vCenter's certificate: %v", err)
+	}
 }
 
 func TestACenterThatDoesNotAnswerIsAnErrorInTheEnd(t *testing.T) {

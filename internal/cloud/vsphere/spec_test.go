@@ -89,7 +89,7 @@ func TestAccountsOfASecret(t *testing.T) {
 
 func TestSecretsThatAreMissingOrHoldNoCertificateAreTold(t *testing.T) {
 	h := &hub{data: map[string]map[string]string{"creds": {"username": "u", "password": "p"}, "ca": {"ca.crt": "nonsense"}}}
-	p := New(h.secrets)
+	p := New(h.secrets, nil)
 	for secret, want := range map[string]string{"ca": "no PEM certificate", "absent": "Secret ns/absent does not exist"} {
 		ref := refWith("c-12345", map[string]any{"vCenter": "a.example", "credentialsSecretRef": named{"creds"}, "certificatesSecretRef": named{secret}})
 		if _, err := p.Observe(t.Context(), ref); fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), want) {
