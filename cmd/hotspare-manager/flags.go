@@ -32,6 +32,7 @@ type flags struct {
 	installer     string
 	installerUser int64
 	pullSecret    string
+	authorities   []string
 
 	agent, server, authority string
 
@@ -73,6 +74,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	set.Int64Var(&f.installerUser, "installer-user", anyUser, "`uid` of installers' pods (default: what the hub or the image chooses)")
 	set.StringVar(&f.pullSecret, "global-pull-secret", "",
 		"Secret, as `namespace/name`, with registries that all clusters get beside those of their own pull secret, which win (default: none)")
+	set.StringSliceVar(&f.authorities, "additional-certificate-authorities", nil,
+		"Secrets, as `namespace/name`, with CA certificates in key ca.crt that installers, and this program when it calls platforms and clusters, trust in addition to those of the system; may be given several times (default: none)")
 	set.StringVar(&f.agent, "agent-image", "", "`image` with hotspare in its path, for agents on data planes (default: none are installed)")
 	set.StringVar(&f.server, "hub-server", "", "`URL` of the hub as data planes reach it; needed with --agent-image")
 	set.StringVar(&f.authority, "hub-ca", "", "`file` with the certificate that signed that of --hub-server (default: that by which this program knows the hub)")
@@ -95,6 +98,9 @@ func (f *flags) check() error {
 	}
 	if _, err := manager.ParseSecretName(f.pullSecret); err != nil {
 		errs = append(errs, fmt.Errorf("--global-pull-secret %w", err))
+	}
+	if _, err := manager.ParseSecretNames(f.authorities); err != nil {
+		errs = append(errs, fmt.Errorf("--additional-certificate-authorities %w", err))
 	}
 	if f.format != "text" && f.format != "json" {
 		errs = append(errs, fmt.Errorf("--log-format is %q: choose text or json", f.format))

@@ -26,6 +26,8 @@ func TestWrongFlagsAreNamedWithARemedy(t *testing.T) {
 		"a console's name with a port": {"--console-host=hotspare.example.com:9443", "without scheme and port"},
 		"no namespace for the Lease":   {"--leader-elect-namespace=", "name the namespace of the Lease"},
 		"installers as root":           {"--installer-user=0", "a user other than root"},
+		"certificates of no Secret":    {"--additional-certificate-authorities=hotspare-system/a,ca.crt", `--additional-certificate-authorities "ca.crt" does not name a Secret: write namespace/name`},
+		"certificates without a name":  {"--additional-certificate-authorities=hotspare-system/a,,hotspare-system/b", "names a Secret without a name: write namespace/name"},
 		"a log of another format":      {"--log-format=xml", "choose text or json"},
 		"less than no log":             {"--verbosity=-1", "give 0 or more"},
 		"agents that find no way":      {"--agent-image=q/hotspare", "tell agents where the hub is"},
@@ -55,6 +57,7 @@ func TestFlagsThatAreRightAreAccepted(t *testing.T) {
 		"--console-bind-address=:9443 --console-host=hotspare.example.com,hotspare --console-host=10.0.0.1",
 		"--installer-user=1000620000 --log-format=json -v 2",
 		"--agent-image=q/hotspare --hub-server=https://hub.example.com:6443",
+		"--global-pull-secret=hotspare-system/pull --additional-certificate-authorities=hotspare-system/a,hotspare-system/b",
 	} {
 		var f flags
 		cmd := command()

@@ -121,7 +121,11 @@ func (f *flags) build(ctx context.Context, log logr.Logger, cfg *rest.Config) (c
 	if err != nil {
 		return nil, err
 	}
-	set, err := platform.New(cfg, platform.Options{Only: f.platforms, Jobs: jobs})
+	authorities, err := manager.ParseSecretNames(f.authorities)
+	if err != nil {
+		return nil, err
+	}
+	set, err := platform.New(cfg, platform.Options{Only: f.platforms, Jobs: jobs, CertificateAuthorities: authorities})
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +147,7 @@ func (f *flags) build(ctx context.Context, log logr.Logger, cfg *rest.Config) (c
 	}
 	mgr, err := manager.NewReplica(ctx, cfg, manager.Platforms{
 		Executors: set.Executors, Actuators: set.Actuators, GlobalPullSecret: pullSecret, Hub: hub,
+		CertificateAuthorities: set.CertificateAuthorities,
 	}, one)
 	if err != nil {
 		return nil, err

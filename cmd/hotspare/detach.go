@@ -34,6 +34,9 @@ func upDetached(cmd *cobra.Command, o up.Options) error {
 	if o.GlobalPullSecret.Name != "" {
 		args = append(args, "--global-pull-secret", o.GlobalPullSecret.String())
 	}
+	for _, name := range o.CertificateAuthorities {
+		args = append(args, "--additional-certificate-authorities", name.String())
+	}
 	if o.HubOnly {
 		args = append(args, "--hub-only")
 	}

@@ -27,6 +27,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/cloud"
 	"hotspare.io/hotspare/internal/controller/clusterclaim"
 	"hotspare.io/hotspare/internal/controller/clusterinstall"
@@ -58,6 +59,9 @@ type Platforms struct {
 	Room map[string]clusterpool.Room
 	// GlobalPullSecret has registries that all clusters get; without a name there is none.
 	GlobalPullSecret types.NamespacedName
+	// CertificateAuthorities has the CA certificates that clients of clusters trust in addition
+	// to those of the kubeconfigs; nil has none. Executors and Actuators have been made with it.
+	CertificateAuthorities *cabundle.Source
 	// Hub is how the agents of data planes find back, and what they run.
 	Hub dataplane.Hub
 	// News brings clusters whose executor has something to tell; nil without.
@@ -156,6 +160,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	provisions := &provision.Reconciler{
 		Client: c, Live: live, Executors: p.Executors, Fake: fake.Executor{}, Clock: now,
 		Events: recorder("provision"), Wake: p.News, Metrics: counts, GlobalPullSecret: p.GlobalPullSecret,
+		CertificateAuthorities: p.CertificateAuthorities.Names(),
 	}
 	if err := provisions.SetupWithManager(mgr); err != nil {
 		return err
@@ -164,7 +169,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	if err := installs.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	spokes := remote.New(live)
+	spokes := remote.New(live, p.CertificateAuthorities)
 	powers := &power.Reconciler{
 		Client: c, Actuators: p.Actuators, Remote: spokes, Clock: now,
 		Events: recorder("power"), Metrics: counts,

@@ -1,7 +1,9 @@
 package manager
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,4 +21,22 @@ func ParseSecretName(value string) (types.NamespacedName, error) {
 		return types.NamespacedName{}, fmt.Errorf("%q does not name a Secret: write namespace/name", value)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// ParseSecretNames reads the values of a flag that names Secrets, each as namespace/name.
+func ParseSecretNames(values []string) ([]types.NamespacedName, error) {
+	var names []types.NamespacedName
+	for _, value := range values {
+		name, err := ParseSecretName(value)
+		if err == nil && name.Name == "" {
+			err = errors.New("names a Secret without a name: write namespace/name")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }

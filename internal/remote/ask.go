@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/client-go/kubernetes/typed/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/power"
 )
 
@@ -32,13 +33,14 @@ type asker struct {
 	kube   client.Client
 }
 
-// newAsker makes a client from a kubeconfig. Its errors are fixed phrases.
-func newAsker(kubeconfig []byte) (*asker, error) {
+// newAsker makes a client from a kubeconfig, which also trusts authorities. Its errors are
+// fixed phrases.
+func newAsker(kubeconfig []byte, authorities cabundle.Bundle) (*asker, error) {
 	config, err := parse(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	h, err := httpClient(config)
+	h, err := httpClient(config, authorities)
 	if err != nil {
 		return nil, err
 	}

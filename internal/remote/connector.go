@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cabundle"
 	"hotspare.io/hotspare/internal/power"
 )
 
@@ -33,7 +34,8 @@ type Ask struct {
 // Connector asks clusters by their admin kubeconfigs. It keeps one client for
 // each Secret until the Secret changes or is forgotten. Safe for concurrent use.
 type Connector struct {
-	secrets client.Reader
+	secrets     client.Reader
+	authorities *cabundle.Source
 	// breath is the moment between two tries.
 	breath time.Duration
 
@@ -41,15 +43,18 @@ type Connector struct {
 	spokes map[types.NamespacedName]spoke
 }
 
-// spoke is a cluster's client, made from one version of one Secret.
+// spoke is a cluster's client, made from one version of one Secret and of the additional
+// certificate authorities.
 type spoke struct {
-	version string
+	version     string
+	authorities cabundle.Bundle
 	*asker
 }
 
-// New returns a Connector that reads kubeconfigs with secrets.
-func New(secrets client.Reader) *Connector {
-	return &Connector{secrets: secrets, breath: 500 * time.Millisecond, spokes: map[types.NamespacedName]spoke{}}
+// New returns a Connector that reads kubeconfigs with secrets. Every connection trusts the
+// certificates of authorities in addition to those of the kubeconfig.
+func New(secrets client.Reader, authorities *cabundle.Source) *Connector {
+	return &Connector{secrets: secrets, authorities: authorities, breath: 500 * time.Millisecond, spokes: map[types.NamespacedName]spoke{}}
 }
 
 // Look asks the cluster whose admin kubeconfig is in the Secret. A cluster that
@@ -106,28 +111,28 @@ func (c *Connector) connect(ctx context.Context, name types.NamespacedName) (*as
 	case err != nil:
 		return nil, "", fmt.Errorf("reading secret %s: %w", name, err)
 	}
-	a, err := c.client(name, &secret)
+	a, err := c.client(name, &secret, c.authorities.Latest(ctx))
 	if err != nil {
 		return nil, err.Error(), nil //nolint:nilerr // told as a fact: the user has to mend the kubeconfig
 	}
 	return a, "", nil
 }
 
-func (c *Connector) client(name types.NamespacedName, secret *corev1.Secret) (*asker, error) {
+func (c *Connector) client(name types.NamespacedName, secret *corev1.Secret, authorities cabundle.Bundle) (*asker, error) {
 	version := string(secret.UID) + "/" + secret.ResourceVersion
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old, ok := c.spokes[name]
-	if ok && old.version == version {
+	if ok && old.version == version && old.authorities.Equal(authorities) {
 		return old.asker, nil
 	}
-	a, err := newAsker(secret.Data[hivev1.SecretKeyKubeconfig])
+	a, err := newAsker(secret.Data[hivev1.SecretKeyKubeconfig], authorities)
 	if err != nil {
 		return nil, err
 	}
 	if ok {
 		old.close()
 	}
-	c.spokes[name] = spoke{version: version, asker: a}
+	c.spokes[name] = spoke{version: version, authorities: authorities, asker: a}
 	return a, nil
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"hotspare.io/hotspare/internal/cabundle/cabundletest"
 	"hotspare.io/hotspare/internal/power"
 )
 
@@ -124,7 +125,7 @@ func connector(t *testing.T, kubeconfig string) (*Connector, client.Client) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "uid"},
 		Data:       map[string][]byte{"kubeconfig": []byte(kubeconfig)},
 	}).Build()
-	return New(hub), hub
+	return New(hub, nil), hub
 }
 
 func TestLook(t *testing.T) {
@@ -229,6 +230,43 @@ func TestTrouble(t *testing.T) {
 		cancel()
 		if s, err := con.Look(ctx, key, Ask{}); err == nil && s.Answers {
 			t.Error("it answered")
+		}
+	})
+}
+
+func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
+	a, other := newAPI(t), cabundletest.NewServer(t, http.NotFoundHandler())
+	var authorities cabundletest.Secret
+	for name, config := range map[string]string{
+		"beside those of the kubeconfig": strings.Replace(kubeconfig(other, token(secret)), other.URL, a.URL, 1),
+		"beside those of the system":     strings.Replace(kubeconfig(a.Server, token(secret)), "certificate-authority-data", "ignored", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			con, _ := connector(t, config)
+			con.authorities = authorities.Source()
+			expect := func(want string) {
+				t.Helper()
+				s, err := con.Look(t.Context(), key, Ask{})
+				if err != nil || s.Trouble != want || s.Answers != (want == "") {
+					t.Errorf("answers %t, trouble %q, %v; want trouble %q", s.Answers, s.Trouble, err, want)
+				}
+			}
+			authorities.Set(cabundletest.PEM(other))
+			expect("its certificate does not verify")
+			authorities.Set([]byte("no PEM"))
+			expect("its certificate does not verify: additional certificate authorities: key ca.crt of Secret hotspare-system/authorities: " +
+				"there is no PEM certificate: write certificates that begin with -----BEGIN CERTIFICATE-----")
+			authorities.Set(cabundletest.PEM(a.Server))
+			expect("")
+			authorities.Set(cabundletest.PEM(other))
+			expect("its certificate does not verify")
+		})
+	}
+	t.Run("and the kubeconfig's own still count", func(t *testing.T) {
+		con, _ := connector(t, kubeconfig(a.Server, token(secret)))
+		con.authorities = authorities.Source()
+		if s, err := con.Look(t.Context(), key, Ask{}); err != nil || !s.Answers {
+			t.Errorf("%+v, %v", s, err)
 		}
 	})
 }

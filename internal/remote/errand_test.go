@@ -68,7 +68,7 @@ func newKeeper(t *testing.T) (*keeper, *Connector) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Data:       map[string][]byte{"kubeconfig": []byte(kubeconfig(server, `"token":"`+secret+`"`))},
 	}
-	return k, New(fake.NewClientBuilder().WithObjects(s).Build())
+	return k, New(fake.NewClientBuilder().WithObjects(s).Build(), nil)
 }
 
 func TestErrand(t *testing.T) {

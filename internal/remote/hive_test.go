@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hotspare.io/hotspare/internal/cabundle"
 )
 
 // hanging is a network that swallows packets.
@@ -33,7 +35,7 @@ func TestD20AClusterThatSwallowsPacketsHoldsAWorkerForTenSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := newAPI(t)
 			synctest.Test(t, func(t *testing.T) {
-				a, err := newAsker([]byte(kubeconfig(server.Server, token(secret))))
+				a, err := newAsker([]byte(kubeconfig(server.Server, token(secret))), cabundle.Bundle{})
 				if err != nil {
 					t.Fatal(err)
 				}

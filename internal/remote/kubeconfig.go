@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"hotspare.io/hotspare/internal/cabundle"
 )
 
 // timeout bounds every call: a spoke whose packets are dropped must not hold a worker.
@@ -62,25 +65,43 @@ func harmless(c *clientcmdapi.Config) error {
 
 // httpClient is a client of its own for each kubeconfig: client-go's shared
 // transports are never given back, and clusters come and go.
-func httpClient(c *rest.Config) (*http.Client, error) {
-	tls, err := rest.TLSConfigFor(c)
+func httpClient(c *rest.Config, authorities cabundle.Bundle) (*http.Client, error) {
+	verify, err := rest.TLSConfigFor(c)
 	if err != nil {
 		return nil, errUnreadable
 	}
+	verify = trust(verify, authorities)
 	proxy := http.ProxyFromEnvironment
 	if c.Proxy != nil {
 		proxy = c.Proxy
 	}
-	transport, err := rest.HTTPWrappersForConfig(c, &http.Transport{
+	transport, err := rest.HTTPWrappersForConfig(c, authorities.Transport(&http.Transport{
 		Proxy:               proxy,
 		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
-		TLSClientConfig:     tls,
+		TLSClientConfig:     verify,
 		TLSHandshakeTimeout: timeout,
 		IdleConnTimeout:     idle,
 		MaxIdleConnsPerHost: 1,
-	})
+	}))
 	if err != nil {
 		return nil, errUnreadable
 	}
 	return &http.Client{Transport: transport, Timeout: timeout}, nil
+}
+
+// trust returns verify with the certificates of authorities in addition to those of the
+// kubeconfig, or to the system's if the kubeconfig has none.
+func trust(verify *tls.Config, authorities cabundle.Bundle) *tls.Config {
+	if len(authorities.PEM) == 0 {
+		return verify
+	}
+	if verify == nil {
+		verify = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if verify.RootCAs == nil {
+		verify.RootCAs = cabundle.Pool(authorities.PEM)
+		return verify
+	}
+	verify.RootCAs.AppendCertsFromPEM(authorities.PEM)
+	return verify
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"hotspare.io/hotspare/internal/cabundle"
 )
 
 // slow reports whether the cluster let us wait: a second try would, too.
@@ -24,7 +26,7 @@ func phrase(err error) string {
 	)
 	switch {
 	case errors.As(err, &cert):
-		return "its certificate does not verify"
+		return untrusted(err)
 	case errors.As(err, &dns):
 		return "its name does not resolve"
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -42,4 +44,14 @@ func phrase(err error) string {
 	default:
 		return "the connection failed"
 	}
+}
+
+// untrusted says that a certificate does not verify, and why certificates that might verify
+// it are missing, if some are.
+func untrusted(err error) string {
+	const plain = "its certificate does not verify"
+	if problem := cabundle.Problem(err); problem != "" {
+		return plain + ": " + problem
+	}
+	return plain
 }

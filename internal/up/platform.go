@@ -43,7 +43,7 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		},
 	})
 	defer installer.Wait()
-	others, err := platform.New(cfg, platform.Options{Jobs: o.jobs()})
+	others, err := platform.New(cfg, platform.Options{Jobs: o.jobs(), CertificateAuthorities: o.CertificateAuthorities})
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,9 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		Room:      map[string]clusterpool.Room{here: room(store)},
 		News:      news,
 
-		GlobalPullSecret: o.GlobalPullSecret,
-		Hub:              dataplane.Hub{Server: h.URL(), CA: h.CA()},
+		GlobalPullSecret:       o.GlobalPullSecret,
+		CertificateAuthorities: others.CertificateAuthorities,
+		Hub:                    dataplane.Hub{Server: h.URL(), CA: h.CA()},
 	}, o.scrapes)
 	if err != nil {
 		return err

@@ -61,6 +61,9 @@ type Options struct {
 	Installer string
 	// GlobalPullSecret names a Secret of the hub with registries that all clusters get.
 	GlobalPullSecret types.NamespacedName
+	// CertificateAuthorities name Secrets of the hub with CA certificates that installers, and
+	// the clients of platforms and clusters, trust in addition to those of the system.
+	CertificateAuthorities []types.NamespacedName
 	// HubOnly leaves out the controllers and the local platform: hotspare-manager is to
 	// run beside it.
 	HubOnly bool

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/cabundle/cabundletest"
 	"hotspare.io/hotspare/internal/install/job/standin"
 )
 
@@ -42,7 +44,9 @@ func TestTheChartRunsHotspareWithTheRightsThatItGives(t *testing.T) {
 	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: release, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}})
-	manifests := h.charted(t, "--set", "dashboards.enabled=true,installers.image=quay.io/openshift-install")
+	private := cabundletest.NewServer(t, http.NotFoundHandler())
+	manifests := h.charted(t, "--set", "dashboards.enabled=true,installers.image=quay.io/openshift-install",
+		"--set", "additionalCertificateAuthorities={"+release+"/private-ca}")
 	r := h.run(t, manifests, "kubectl", "apply", "--server-side", "-f", "-")
 	if n := strings.Count(r.out, "serverside-applied"); r.code != 0 || r.err != "" || n != len(objectsIn(t, manifests)) {
 		t.Fatalf("%d of %d objects were applied, exit code %d\n%s", n, len(objectsIn(t, manifests)), r.code, r.all())
@@ -52,7 +56,7 @@ func TestTheChartRunsHotspareWithTheRightsThatItGives(t *testing.T) {
 	m := h.deployed(t)
 	m.answers(t, m.probes(t)+"/readyz", "", http.StatusOK, "ok")
 	h.servesWell(t)
-	h.installsWell(t, cloud)
+	h.installsWell(t, cloud, private)
 	lease := get(t, h, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: release, Name: "hotspare-manager"}})
 	if ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
 		t.Error("nobody holds the Lease in the chart's namespace")
@@ -171,9 +175,16 @@ func (h *hub) servesWell(t *testing.T) {
 }
 
 // installsWell has a cluster made by a Job, and destroyed.
-func (h *hub) installsWell(t *testing.T, cloud standin.Cloud) {
+//
+// The installer calls an endpoint with a private CA, whose Secret comes when it is missed.
+func (h *hub) installsWell(t *testing.T, cloud standin.Cloud, endpoint *httptest.Server) {
 	t.Helper()
-	cd := h.ordered(t, h.namespace(t), "ordered", cloud)
+	cd := h.ordered(t, h.namespace(t), "ordered", cloud, corev1.EnvVar{Name: standin.EnvEndpoints, Value: endpoint.URL})
+	c := h.conditioned(t, cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse)
+	if want := "Secret private-ca in namespace " + release + " does not exist: create it"; !strings.Contains(c.Message, want) {
+		t.Errorf("without the Secret RequirementsMet says %q, want %q", c.Message, want)
+	}
+	h.create(t, secret(release, "private-ca", map[string][]byte{"ca.crt": cabundletest.PEM(endpoint)}))
 	h.made(t, cd)
 	h.delete(t, cd)
 	h.gone(t, cd)

@@ -86,8 +86,8 @@ func TestAnInstallerMakesClustersInJobs(t *testing.T) {
 	})
 }
 
-// ordered creates a cluster that an installer is to make in a cloud.
-func (h *hub) ordered(t *testing.T, ns, name string, cloud standin.Cloud) *hivev1.ClusterDeployment {
+// ordered creates a cluster that an installer, with env, is to make in a cloud.
+func (h *hub) ordered(t *testing.T, ns, name string, cloud standin.Cloud, env ...corev1.EnvVar) *hivev1.ClusterDeployment {
 	t.Helper()
 	config := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-config"},
@@ -102,7 +102,7 @@ func (h *hub) ordered(t *testing.T, ns, name string, cloud standin.Cloud) *hivev
 				ReleaseImage:           "quay.io/ocp-release:4.18.20-x86_64",
 				InstallConfigSecretRef: &corev1.LocalObjectReference{Name: config.Name},
 				// A program with the race detector takes a second to exit, unless it is told not to.
-				InstallerEnv: []corev1.EnvVar{{Name: standin.Env, Value: string(cloud)}, {Name: "GORACE", Value: "atexit_sleep_ms=0"}},
+				InstallerEnv: append(env, corev1.EnvVar{Name: standin.Env, Value: string(cloud)}, corev1.EnvVar{Name: "GORACE", Value: "atexit_sleep_ms=0"}),
 			},
 		},
 	}

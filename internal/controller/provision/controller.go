@@ -65,6 +65,9 @@ type Reconciler struct {
 	// GlobalPullSecret is one whose registries all clusters get, beside those of their own
 	// pull secret, which win. Without a name there is none.
 	GlobalPullSecret types.NamespacedName
+	// CertificateAuthorities are the Secrets with CA certificates that executors read for all
+	// clusters.
+	CertificateAuthorities []types.NamespacedName
 	// Wake brings the clusters whose executor has news; nil without.
 	Wake <-chan event.GenericEvent
 	// Concurrency is how many clusters are worked on at a time; 0: 8.

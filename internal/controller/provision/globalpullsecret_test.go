@@ -47,3 +47,14 @@ func TestAllClustersGetTheGlobalPullSecret(t *testing.T) {
 		}
 	}
 }
+
+func TestAChangeOfTheCertificateAuthoritiesWakesInstallsThatWait(t *testing.T) {
+	w := newWorld(t, request()...)
+	w.catchUp()
+	authorities := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hotspare-system", Name: "ca-2"}}
+	if got := w.reconciler().awaitingSecret(t.Context(), authorities); len(got) > 0 {
+		t.Errorf("a Secret that nobody names wakes %v", got)
+	}
+	w.certificateAuthorities = []client.ObjectKey{{Namespace: "hotspare-system", Name: "ca-1"}, client.ObjectKeyFromObject(authorities)}
+	wantEqual(t, []ctrl.Request{{NamespacedName: key}}, w.reconciler().awaitingSecret(t.Context(), authorities))
+}

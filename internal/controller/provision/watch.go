@@ -28,7 +28,7 @@ func (r *Reconciler) awaitingSecret(ctx context.Context, secret client.Object) [
 			Namespace: secret.GetNamespace(), Name: labels[hivev1.LabelClusterDeployment],
 		}}}
 	}
-	if client.ObjectKeyFromObject(secret) == r.GlobalPullSecret {
+	if name := client.ObjectKeyFromObject(secret); name == r.GlobalPullSecret || slices.Contains(r.CertificateAuthorities, name) {
 		return r.awaiting(ctx, func(*hivev1.ClusterDeployment) bool { return true })
 	}
 	return r.awaiting(ctx, func(cd *hivev1.ClusterDeployment) bool {

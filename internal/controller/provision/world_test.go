@@ -40,11 +40,13 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // with it can be made to die right after any write.
 type world struct {
 	globalPullSecret types.NamespacedName
-	t                *testing.T
-	live             client.WithWatch
-	cache            map[string]map[types.NamespacedName]client.Object
-	clock            *clocktesting.FakeClock
-	lab              *lab
+	// certificateAuthorities are Secrets that the executors read.
+	certificateAuthorities []types.NamespacedName
+	t                      *testing.T
+	live                   client.WithWatch
+	cache                  map[string]map[types.NamespacedName]client.Object
+	clock                  *clocktesting.FakeClock
+	lab                    *lab
 	// lag decides which kinds stay behind; nil: none does.
 	lag *rand.Rand
 	// crashAt is the write after which the process dies; 0: never.
@@ -83,14 +85,15 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 // reconciler is a process's, fresh from its start.
 func (w *world) reconciler() *Reconciler {
 	return &Reconciler{
-		GlobalPullSecret: w.globalPullSecret,
-		Client:           interceptor.NewClient(w.live, w.funcs()),
-		Live:             w.live,
-		Executors:        install.Registry{"aws": w.lab},
-		Fake:             w.lab,
-		Clock:            w.clock,
-		Events:           &events.FakeRecorder{Events: w.events},
-		Metrics:          w.metrics,
+		GlobalPullSecret:       w.globalPullSecret,
+		CertificateAuthorities: w.certificateAuthorities,
+		Client:                 interceptor.NewClient(w.live, w.funcs()),
+		Live:                   w.live,
+		Executors:              install.Registry{"aws": w.lab},
+		Fake:                   w.lab,
+		Clock:                  w.clock,
+		Events:                 &events.FakeRecorder{Events: w.events},
+		Metrics:                w.metrics,
 	}
 }
 
