@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -121,7 +122,8 @@ func etcdLogger(log io.Writer, words *lastWords) *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
 	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(zapcore.AddSync(log)), zapcore.WarnLevel)
-	return zap.New(core, zap.WithFatalHook(words), zap.WithPanicHook(words))
+	none := zapcore.AddSync(io.Discard) // for what cannot be logged, because the disk is full: not to the terminal
+	return zap.New(core, zap.ErrorOutput(none), zap.WithFatalHook(words), zap.WithPanicHook(words))
 }
 
 // lastWords is called when etcd logs that it cannot go on: because its disk is full, for
@@ -144,10 +146,25 @@ func (w *lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field)
 func reasonOf(message string, fields []zapcore.Field) error {
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok {
-			return fmt.Errorf("etcd gave up: %s: %w", message, err)
+			return fmt.Errorf("etcd gave up: %s: %w", message, withErrno(err))
 		}
 	}
 	return fmt.Errorf("etcd gave up: %s", message)
+}
+
+// withErrno returns err with the error of the operating system that its text ends in: bbolt
+// formats some of them as text.
+func withErrno(err error) error {
+	var wrapped syscall.Errno
+	if errors.As(err, &wrapped) {
+		return err
+	}
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EROFS, syscall.EIO} {
+		if before, found := strings.CutSuffix(err.Error(), errno.Error()); found {
+			return fmt.Errorf("%s%w", before, errno)
+		}
+	}
+	return err
 }
 
 // note keeps the first reason: the others follow from it.

@@ -106,16 +106,21 @@ func established(ctx context.Context, c client.Client, crd *unstructured.Unstruc
 		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), now); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
-		conditions, _, err := unstructured.NestedSlice(now.Object, "status", "conditions")
-		for _, one := range conditions {
-			if m, ok := one.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
-				return true, err
-			}
-		}
-		return false, err
+		return isEstablished(now), nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for kind %s to be served: %w", crd.GetName(), err)
 	}
 	return nil
+}
+
+// isEstablished reports whether the kind is served. The conditions of a new one are null.
+func isEstablished(crd *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions") // an error: there is no list yet
+	for _, one := range conditions {
+		if m, ok := one.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
+			return true
+		}
+	}
+	return false
 }

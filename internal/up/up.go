@@ -23,6 +23,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -174,7 +175,28 @@ func explain(dir string, err error) error {
 	if errors.As(err, &taken) {
 		return fmt.Errorf("port %d is taken by another program: stop that program, or choose another with --port", taken.Port)
 	}
+	if full(err) {
+		return fmt.Errorf("starting the API server: %w", fullDisk(dir, err))
+	}
 	return fmt.Errorf("starting the API server: %w (more in %s)", err, LogPath(dir))
+}
+
+// full reports whether the API server cannot write because of a limit: a disk, a quota, or
+// how large a file of this process may be.
+func full(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}
+
+// fullDisk adds what is full, and the remedy.
+func fullDisk(dir string, err error) error {
+	what := "the disk of " + dir + " is full: make room there"
+	switch {
+	case errors.Is(err, syscall.EDQUOT):
+		what = "your quota on the disk of " + dir + " is used up: delete files of yours there, or raise the quota"
+	case errors.Is(err, syscall.EFBIG):
+		what = "a file in " + dir + " cannot grow beyond what this process may write: raise the limit (ulimit -f)"
+	}
+	return fmt.Errorf("%s, and run hotspare up again. All that was stored is kept (%w)", what, err)
 }
 
 // serve runs the controllers and the local platform on a hub that answers.
@@ -207,7 +229,7 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 		}
 		announce(o.Dir, h, ready)
 		return together(ctx,
-			func(ctx context.Context) error { return watch(ctx, h) },
+			func(ctx context.Context) error { return watch(ctx, o.Dir, h) },
 			func(ctx context.Context) error { return runInstallers(ctx, o, h) },
 			func(ctx context.Context) error { return serveConsole(ctx, o, h) },
 		)
@@ -234,7 +256,7 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 			}
 			return nil
 		},
-		func(ctx context.Context) error { return watch(ctx, h) },
+		func(ctx context.Context) error { return watch(ctx, o.Dir, h) },
 		func(ctx context.Context) error { return runInstallers(ctx, o, h) },
 		func(ctx context.Context) error { return serveConsole(ctx, o, h) },
 	)
@@ -249,13 +271,21 @@ func announce(dir string, h *hub.Hub, ready func(url string)) {
 }
 
 // watch fails when the hub dies by itself.
-func watch(ctx context.Context, h *hub.Hub) error {
+func watch(ctx context.Context, dir string, h *hub.Hub) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-h.Done():
-		return fmt.Errorf("the API server has stopped: %w", h.Err())
+		return stopped(dir, h.Err())
 	}
+}
+
+// stopped says why the API server of the hub in dir stopped by itself.
+func stopped(dir string, err error) error {
+	if full(err) {
+		err = fullDisk(dir, err)
+	}
+	return fmt.Errorf("the API server has stopped: %w", err)
 }
 
 // together runs parts until the first of them ends, then ends the others and

@@ -1,0 +1,34 @@
+package controlplane
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+func TestTheReasonThatEtcdGivesKeepsTheErrorOfTheSystem(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want error
+	}{
+		"an error that is wrapped":       {&fs.PathError{Op: "write", Path: "db", Err: syscall.ENOSPC}, syscall.ENOSPC},
+		"an error that is only text":     {errors.New("file resize error: truncate db: file too large"), syscall.EFBIG},
+		"a full disk that is only text":  {errors.New("file resize error: truncate db: no space left on device"), syscall.ENOSPC},
+		"an error that is not a limit's": {errors.New("database not open"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := reasonOf("failed to commit tx", []zapcore.Field{zap.Error(c.err)})
+			if text := "etcd gave up: failed to commit tx: " + c.err.Error(); got.Error() != text {
+				t.Errorf("got %q, want %q", got, text)
+			}
+			var errno syscall.Errno
+			if errors.As(got, &errno) != (c.want != nil) || c.want != nil && !errors.Is(got, c.want) {
+				t.Errorf("got %v", errno)
+			}
+		})
+	}
+}

@@ -1,0 +1,58 @@
+package up
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestALimitThatEndsTheAPIServerIsNamedWithItsRemedy(t *testing.T) {
+	write := func(why error) error {
+		return &fs.PathError{Op: "write", Path: "/data/hub/etcd/member/snap/db", Err: why}
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"a full disk":         {write(syscall.ENOSPC), []string{"the disk of /data is full: make room there, and run hotspare up again", "member/snap/db"}},
+		"a quota":             {write(syscall.EDQUOT), []string{"your quota on the disk of /data is used up", "run hotspare up again"}},
+		"a limit on files":    {write(syscall.EFBIG), []string{"a file in /data cannot grow", "ulimit -f", "run hotspare up again"}},
+		"anything else as is": {errors.New("etcd gave up: bad luck"), []string{"etcd gave up: bad luck"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, err := range []error{stopped("/data", c.err), explain("/data", c.err)} {
+				for _, part := range c.want {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("it does not say %q: %v", part, err)
+					}
+				}
+				if !errors.Is(err, c.err) || full(c.err) != strings.Contains(err.Error(), "hotspare up again") {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestAKindIsServedWhenItIsEstablished(t *testing.T) {
+	for name, c := range map[string]struct {
+		conditions any
+		want       bool
+	}{
+		"a new one has null":  {nil, false},
+		"its names are taken": {[]any{map[string]any{"type": "NamesAccepted", "status": "True"}}, false},
+		"not yet":             {[]any{map[string]any{"type": "Established", "status": "False"}}, false},
+		"established":         {[]any{map[string]any{"type": "Established", "status": "True"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crd := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": c.conditions}}}
+			if got := isEstablished(crd); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
