@@ -61,21 +61,25 @@ func LoadFleet(ctx context.Context, docs []Document, d Defaults) (*Fleet, error)
 
 // addFleet decodes one object into the fleet.
 func (l *loader) addFleet(ctx context.Context, f *Fleet, o object) error {
-	v, err := l.admit(ctx, o)
+	content, err := o.Object()
+	if err != nil {
+		return err
+	}
+	v, err := l.admit(ctx, o.kind, content)
 	if err != nil {
 		return err
 	}
 	switch o.kind {
 	case "FleetRegion":
-		err = put(f.Regions, o, l.Created, decode[v1alpha1.FleetRegion])
+		err = put(f.Regions, o.key, content, l.Created, decode[v1alpha1.FleetRegion])
 	case "InstanceType":
-		err = put(f.Types, o, l.Created, decode[v1alpha1.InstanceType])
+		err = put(f.Types, o.key, content, l.Created, decode[v1alpha1.InstanceType])
 	case "DataPlane":
-		err = put(f.Planes, o, l.Created, decode[v1alpha1.DataPlane])
+		err = put(f.Planes, o.key, content, l.Created, decode[v1alpha1.DataPlane])
 	case "ServiceInstance":
-		err = put(f.Instances, o, l.Created, decode[v1alpha1.ServiceInstance])
+		err = put(f.Instances, o.key, content, l.Created, decode[v1alpha1.ServiceInstance])
 	default:
-		err = put(f.Pools, o, l.Created, decode[hivev1.ClusterPool])
+		err = put(f.Pools, o.key, content, l.Created, decode[hivev1.ClusterPool])
 	}
 	switch {
 	case err != nil && len(v.Faults) > 0:

@@ -24,8 +24,26 @@ import (
 // Document is one object as it stands in a file.
 type Document struct {
 	// Place is where it stands: "pools.yaml, document 2, item 3".
-	Place  string
-	Object map[string]any
+	Place string
+	// raw is the object as JSON: a map of it takes ten times the memory, and there may be many.
+	raw []byte
+}
+
+func newDocument(place string, object map[string]any) (Document, error) {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return Document{}, fmt.Errorf("%s: %w", place, err)
+	}
+	return Document{place, raw}, nil
+}
+
+// Object decodes the object.
+func (d Document) Object() (map[string]any, error) {
+	var object map[string]any
+	if err := utiljson.Unmarshal(d.raw, &object); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Place, err)
+	}
+	return object, nil
 }
 
 // Reader finds documents.
@@ -207,6 +225,73 @@ func splitJSON(text string) []part {
 // value decodes a part; nil when there is nothing in it. A key that is written
 // twice is an error: one of the two would be lost.
 func (p part) value() (any, error) {
+	if !p.json {
+		if list := p.list(); list != nil {
+			return list, nil
+		}
+	}
+	return p.whole()
+}
+
+// list decodes a List whose items are written as a block, one item after the other: the
+// decoder of YAML takes 20 times the memory of a text while it reads it. Its items are JSON.
+// It returns nil for any other part, and for one with an item that cannot be read by itself.
+func (p part) list() map[string]any {
+	around, items := splitItems(p.text)
+	if len(items) == 0 {
+		return nil
+	}
+	value, err := part{text: around}.whole()
+	object, ok := value.(map[string]any)
+	if kind, _ := object["kind"].(string); err != nil || !ok || !strings.HasSuffix(kind, "List") || object["items"] != nil {
+		return nil
+	}
+	list := make([]any, len(items))
+	for i, item := range items {
+		raw, err := part{text: item}.toJSON()
+		var one []json.RawMessage
+		if err != nil || json.Unmarshal(raw, &one) != nil || len(one) != 1 {
+			return nil
+		}
+		list[i] = one[0]
+	}
+	object["items"] = list
+	return object
+}
+
+// splitItems divides the text of a YAML document with a line "items:" into its items, which
+// begin with a dash at the same indentation, and what is around them.
+func splitItems(text string) (around string, items []string) {
+	head, rest, found := strings.Cut("\n"+text, "\nitems:\n")
+	if !found {
+		return "", nil
+	}
+	indent := rest[:len(rest)-len(strings.TrimLeft(rest, " "))]
+	begins := func(line string) bool {
+		after, ok := strings.CutPrefix(line, indent+"-")
+		return ok && (after == "\n" || strings.HasPrefix(after, " "))
+	}
+	if !begins(rest) {
+		return "", nil
+	}
+	start, end := 0, 0
+	for line := range strings.Lines(rest) {
+		switch {
+		case begins(line):
+			if end > start {
+				items = append(items, rest[start:end])
+			}
+			start = end
+		case line[0] != ' ' && line[0] != '\n' && line[0] != '#': // the next field of the list
+			return head + "\nitems:\n" + rest[end:], append(items, rest[start:end])
+		}
+		end += len(line)
+	}
+	return head + "\nitems:\n", append(items, rest[start:end])
+}
+
+// whole decodes a part at once.
+func (p part) whole() (any, error) {
 	raw := []byte(p.text)
 	if !p.json {
 		var err error
@@ -221,8 +306,12 @@ func (p part) value() (any, error) {
 	return v, nil
 }
 
-// toJSON puts the lines before it back, so that an error tells the line of the file.
+// toJSON converts YAML. If that fails it is done again with the lines before the part, so
+// that the error tells the line of the file: to read them each time takes longer than all else.
 func (p part) toJSON() ([]byte, error) {
+	if raw, err := yaml.YAMLToJSONStrict([]byte(p.text)); err == nil {
+		return raw, nil
+	}
 	text := []byte(strings.Repeat("\n", p.before) + p.text)
 	raw, err := yaml.YAMLToJSONStrict(text)
 	if err != nil && strings.Contains(p.text, "<<:") {
@@ -247,7 +336,11 @@ func documents(place string, value any) ([]Document, error) {
 	items, has := object["items"]
 	of, isList := strings.CutSuffix(kind, "List")
 	if !isList || !has {
-		return []Document{{place, object}}, nil
+		doc, err := newDocument(place, object)
+		if err != nil {
+			return nil, err
+		}
+		return []Document{doc}, nil
 	}
 	list, ok := items.([]any)
 	if !ok && items != nil {
@@ -256,10 +349,31 @@ func documents(place string, value any) ([]Document, error) {
 	var out []Document
 	var errs []error
 	for i, item := range list {
-		docs, err := documents(fmt.Sprintf("%s, item %d", place, i+1), inherit(item, of, version))
+		at := fmt.Sprintf("%s, item %d", place, i+1)
+		if raw, isRaw := item.(json.RawMessage); isRaw {
+			if isObject(raw) {
+				out = append(out, Document{at, raw})
+				continue
+			}
+			if err := utiljson.Unmarshal(raw, &item); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", at, err))
+				continue
+			}
+		}
+		docs, err := documents(at, inherit(item, of, version))
 		out, errs = append(out, docs...), append(errs, err)
 	}
 	return out, errors.Join(errs...)
+}
+
+// isObject reports whether the JSON of an item is an object that says what it is, and no list.
+func isObject(raw json.RawMessage) bool {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return false
+	}
+	text := func(name string) bool { return len(fields[name]) > len(`""`) && fields[name][0] == '"' }
+	return text("apiVersion") && text("kind") && fields["items"] == nil
 }
 
 func absent(kind, version string) string {

@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,8 +30,12 @@ func folder(t *testing.T, files map[string]string) {
 func places(docs []manifest.Document) string {
 	var lines []string
 	for _, d := range docs {
-		name, _ := d.Object["name"].(string)
-		kind, _ := d.Object["kind"].(string)
+		object, err := d.Object()
+		if err != nil {
+			panic(err) // Read has made it
+		}
+		name, _ := object["name"].(string)
+		kind, _ := object["kind"].(string)
 		lines = append(lines, d.Place+" = "+kind+" "+name)
 	}
 	return strings.Join(lines, "\n")
@@ -104,7 +109,10 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		"neither":                            {"size: 3\n", "f.yaml, document 1: it has no apiVersion and no kind: every object needs apiVersion and kind, such as hive.openshift.io/v1 and ClusterPool"},
 		"items that are no list":             {"apiVersion: v1\nkind: List\nitems: 3\n", "f.yaml, document 1: items is a number, want a list of objects"},
 		"an item that is none":               {"apiVersion: v1\nkind: List\nitems: [null]\n", "f.yaml, document 1, item 1: it is empty, want an object with apiVersion and kind"},
-		"two faults are both told":           {"- a\n---\n- b\n", "f.yaml, document 1: it is a list, want an object with apiVersion and kind\nf.yaml, document 2: it is a list, want an object with apiVersion and kind"},
+		"an item that is no YAML, with the line of the file": {"apiVersion: v1\nkind: List\nitems:\n- kind: A\n  apiVersion: v1\n- kind: [\n", "f.yaml, document 1: yaml: line 6: did not find expected node content"},
+		"an item with a key written twice":                   {thing("a") + "---\napiVersion: v1\nkind: List\nitems:\n- kind: A\n  kind: B\n", "f.yaml, document 2: yaml: unmarshal errors:\n  line 9: key \"kind\" already set in map"},
+		"an item with a field that is almost apiVersion":     {"apiVersion: v1\nkind: List\nitems:\n- kind: A\n  apiversion: v1\n", "f.yaml, document 1, item 1: it has no apiVersion: every object needs apiVersion and kind, such as hive.openshift.io/v1 and ClusterPool"},
+		"two faults are both told":                           {"- a\n---\n- b\n", "f.yaml, document 1: it is a list, want an object with apiVersion and kind\nf.yaml, document 2: it is a list, want an object with apiVersion and kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder(t, map[string]string{"f.yaml": tc.text})
@@ -126,5 +134,73 @@ func TestFilesThatAreNotThere(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// The items of a List are read one by one where that is the same as all at once.
+func TestTheItemsOfAList(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"as kubectl writes them": {
+			"apiVersion: v1\nitems:\n- kind: A\n  apiVersion: v1\n  name: a\n- kind: A\n  apiVersion: v1\n  name: b\nkind: List\nmetadata:\n  resourceVersion: \"\"\n",
+			"f.yaml, document 1, item 1 = A a\nf.yaml, document 1, item 2 = A b",
+		},
+		"indented, with comments and empty lines": {
+			"kind: AList\napiVersion: v1\nitems:\n  - name: a\n\n# one more\n  -\n    name: b\n",
+			"f.yaml, document 1, item 1 = A a\nf.yaml, document 1, item 2 = A b",
+		},
+		"with lists and texts in them": {
+			"kind: List\napiVersion: v1\nitems:\n- kind: A\n  apiVersion: v1\n  more:\n  - x\n  - y\n  text: |\n    - not an item\n    items:\n  name: a\n",
+			"f.yaml, document 1, item 1 = A a",
+		},
+		"an item that refers to another": {
+			"kind: List\napiVersion: v1\nitems:\n- &a\n  kind: A\n  apiVersion: v1\n  name: a\n- *a\n",
+			"f.yaml, document 1, item 1 = A a\nf.yaml, document 1, item 2 = A a",
+		},
+		"a text whose lines begin like items": {
+			"kind: List\napiVersion: v1\nitems:\n- kind: A\n  apiVersion: v1\n  name: \"a\n- b\"\n",
+			"f.yaml, document 1, item 1 = A a - b",
+		},
+		"written on one line": {
+			"kind: List\napiVersion: v1\nitems:\n- {kind: A, apiVersion: v1, name: a}\n- {kind: A, apiVersion: v1, name: b}\n",
+			"f.yaml, document 1, item 1 = A a\nf.yaml, document 1, item 2 = A b",
+		},
+		"items of something that is no List": {
+			"kind: A\napiVersion: v1\nname: a\nitems:\n- x\n- y\n",
+			"f.yaml, document 1 = A a",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder(t, map[string]string{"f.yaml": tc.text})
+			docs, err := manifest.Reader{}.Read([]string{"f.yaml"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, places(docs)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// BenchmarkRead reads 1,000 objects: as documents, and as the items of a List.
+func BenchmarkRead(b *testing.B) {
+	const object = "apiVersion: v1\nkind: A\nname: a%d\nspec:\n  more: [1, 2, 3]\n  text: x\n"
+	var documents, list strings.Builder
+	list.WriteString("apiVersion: v1\nkind: List\nitems:\n")
+	for n := range 1000 {
+		text := fmt.Sprintf(object, n)
+		documents.WriteString("---\n" + text)
+		list.WriteString("- " + strings.TrimSuffix(strings.ReplaceAll(text, "\n", "\n  "), "  "))
+	}
+	for name, text := range map[string]string{"documents": documents.String(), "list": list.String()} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				docs, err := manifest.Reader{Stdin: strings.NewReader(text)}.Read([]string{"-"})
+				if err != nil || len(docs) != 1000 {
+					b.Fatalf("%d documents: %v", len(docs), err)
+				}
+			}
+		})
 	}
 }

@@ -139,19 +139,34 @@ var poolKinds = map[string]kind{
 
 // sort puts a document among the objects, or counts it as a stranger.
 func (l *loader) sort(doc Document) error {
-	name, _ := doc.Object["kind"].(string)
-	version, _ := doc.Object["apiVersion"].(string)
+	content, err := doc.Object()
+	if err != nil {
+		return err
+	}
+	name, _ := content["kind"].(string)
+	version, _ := content["apiVersion"].(string)
 	known, ours := l.kinds[name]
 	if !ours || version != known.version {
 		l.strange[name+" ("+version+")"]++
 		return nil
 	}
-	o := object{Document: doc, kind: name}
-	if err := o.name(l.Namespace, known.namespaced); err != nil {
+	o := object{kind: name}
+	o.Place = doc.Place
+	if err := o.name(content, l.Namespace, known.namespaced); err != nil {
 		return err
 	}
-	if i, again := l.at[o.String()]; again {
-		o.keep(l.objects[i])
+	i, again := l.at[o.String()]
+	if again {
+		old, err := l.objects[i].Object()
+		if err != nil {
+			return err
+		}
+		keep(content, old)
+	}
+	if o.Document, err = newDocument(doc.Place, content); err != nil {
+		return err
+	}
+	if again {
 		l.replaced = append(l.replaced, fmt.Sprintf("%s: %s replaces that of %s; status and age stay, unless it tells its own", o.Place, o, l.objects[i].Place))
 		l.objects[i] = o
 		return nil
@@ -163,8 +178,8 @@ func (l *loader) sort(doc Document) error {
 
 // name finds out what the object is called. One that should be in a namespace and
 // names none is put into the default one.
-func (o *object) name(namespace string, namespaced bool) error {
-	meta, _ := o.Object["metadata"].(map[string]any)
+func (o *object) name(content map[string]any, namespace string, namespaced bool) error {
+	meta, _ := content["metadata"].(map[string]any)
 	var ok bool
 	if o.key.Name, ok = meta["name"].(string); !ok || o.key.Name == "" {
 		return fmt.Errorf("%s: %s: metadata.name is %s", o.Place, o.kind, noText(meta["name"]))
@@ -190,12 +205,12 @@ func noText(v any) string {
 }
 
 // keep takes over from an older document what only the API server writes.
-func (o object) keep(old object) {
-	if _, has := o.Object["status"]; !has && old.Object["status"] != nil {
-		o.Object["status"] = old.Object["status"]
+func keep(object, old map[string]any) {
+	if _, has := object["status"]; !has && old["status"] != nil {
+		object["status"] = old["status"]
 	}
-	meta, _ := o.Object["metadata"].(map[string]any)
-	before, _ := old.Object["metadata"].(map[string]any)
+	meta, _ := object["metadata"].(map[string]any)
+	before, _ := old["metadata"].(map[string]any)
 	for _, k := range []string{"creationTimestamp", "deletionTimestamp", "uid", "generation"} {
 		if meta[k] == nil && before[k] != nil {
 			meta[k] = before[k]
@@ -214,24 +229,28 @@ func (l *loader) strangers() string {
 
 // add decodes one object into the set.
 func (l *loader) add(ctx context.Context, s *Set, o object) error {
-	if o.kind == "Secret" {
-		return put(s.Secrets, o, l.Created, decodeSecret)
+	content, err := o.Object()
+	if err != nil {
+		return err
 	}
-	v, err := l.admit(ctx, o)
+	if o.kind == "Secret" {
+		return put(s.Secrets, o.key, content, l.Created, decodeSecret)
+	}
+	v, err := l.admit(ctx, o.kind, content)
 	if err != nil {
 		return err
 	}
 	switch o.kind {
 	case "ClusterPool":
-		err = put(s.Pools, o, l.Created, decode[hivev1.ClusterPool])
+		err = put(s.Pools, o.key, content, l.Created, decode[hivev1.ClusterPool])
 	case "ClusterDeployment":
-		err = put(s.Clusters, o, l.Created, decode[hivev1.ClusterDeployment])
+		err = put(s.Clusters, o.key, content, l.Created, decode[hivev1.ClusterDeployment])
 	case "ClusterClaim":
-		err = put(s.Claims, o, l.Created, decode[hivev1.ClusterClaim])
+		err = put(s.Claims, o.key, content, l.Created, decode[hivev1.ClusterClaim])
 	case "ClusterImageSet":
-		err = put(s.ImageSets, o, l.Created, decode[hivev1.ClusterImageSet])
+		err = put(s.ImageSets, o.key, content, l.Created, decode[hivev1.ClusterImageSet])
 	default:
-		err = put(s.Customizations, o, l.Created, decode[hivev1.ClusterDeploymentCustomization])
+		err = put(s.Customizations, o.key, content, l.Created, decode[hivev1.ClusterDeploymentCustomization])
 	}
 	switch {
 	case err != nil && len(v.Faults) > 0:
@@ -243,15 +262,15 @@ func (l *loader) add(ctx context.Context, s *Set, o object) error {
 	return nil
 }
 
-func (l *loader) admit(ctx context.Context, o object) (crd.Verdict, error) {
-	if l.schemas[o.kind] == nil {
-		schema, err := crd.Of(o.kind)
+func (l *loader) admit(ctx context.Context, kind string, content map[string]any) (crd.Verdict, error) {
+	if l.schemas[kind] == nil {
+		schema, err := crd.Of(kind)
 		if err != nil {
 			return crd.Verdict{}, err
 		}
-		l.schemas[o.kind] = schema
+		l.schemas[kind] = schema
 	}
-	return l.schemas[o.kind].Admit(ctx, o.Object)
+	return l.schemas[kind].Admit(ctx, content)
 }
 
 func (o object) warnings(v crd.Verdict) []Warning {
@@ -269,16 +288,16 @@ func (o object) warnings(v crd.Verdict) []Warning {
 func put[T any, P interface {
 	*T
 	metav1.Object
-}](into map[types.NamespacedName]P, o object, created time.Time, decode func(map[string]any) (P, error),
+}](into map[types.NamespacedName]P, key types.NamespacedName, content map[string]any, created time.Time, decode func(map[string]any) (P, error),
 ) error {
-	obj, err := decode(o.Object)
+	obj, err := decode(content)
 	if err != nil {
 		return err
 	}
 	if at := obj.GetCreationTimestamp(); at.IsZero() {
 		obj.SetCreationTimestamp(metav1.NewTime(created))
 	}
-	into[o.key] = obj
+	into[key] = obj
 	return nil
 }
 
