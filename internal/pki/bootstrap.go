@@ -67,7 +67,7 @@ func ReadToken(dir string) (string, error) {
 		return "", fmt.Errorf("reading the bootstrap token: %w", err)
 	}
 	record, err := csv.NewReader(bytes.NewReader(raw)).Read()
-	if err != nil {
+	if err != nil || len(record) != 4 || record[0] == "" || record[1] != NodeBootstrapperUser {
 		return "", fmt.Errorf("reading the bootstrap token: %s is damaged", TokensPath(dir)) // the reader's error may quote it
 	}
 	return record[0], nil

@@ -62,6 +62,9 @@ func run(ctx context.Context, m *self) error {
 	if err := m.outdate(); err != nil {
 		return err
 	}
+	if err := m.checkIdentity(); err != nil {
+		return err
+	}
 	switch m.Role {
 	case machine.ControlPlane:
 		return runControlPlane(ctx, m)

@@ -63,6 +63,42 @@ func TestBrokenStandbysAreReplaced(t *testing.T) {
 	h.settled(t, pool)
 }
 
+// Without the token by which nodes join, a control plane could run, and wait for nodes for ever.
+func TestAClusterWithADamagedDiskIsReplaced(t *testing.T) {
+	h := shared(t)
+	pool := localPool(h.namespace(t), "damaged", 1, 0)
+	h.create(t, pool)
+	var cd hivev1.ClusterDeployment
+	eventually(t, "it sleeps", func(context.Context) error {
+		all := h.clusters(t, pool)
+		if len(all) != 1 || all[0].Status.PowerState != hivev1.StatusHibernating {
+			return fmt.Errorf("there are %d clusters: %v", len(all), byPower(all))
+		}
+		cd = all[0]
+		return nil
+	})
+	infraID := cd.Spec.ClusterMetadata.InfraID
+	tokens := filepath.Join(machine.PKIPath(filepath.Join(h.machines(), infraID, infraID+"-master-0")), "tokens.csv")
+	if err := os.Truncate(tokens, 0); err != nil {
+		t.Fatal(err)
+	}
+	h.hotspare(t, "pool", "scale", pool.Name, "-n", pool.Namespace, "--running", "1")
+	eventually(t, "the file is named", func(context.Context) error {
+		r := h.run(t, "", "explain", "cluster", cd.Name, "-n", cd.Namespace)
+		if !strings.Contains(r.all(), "tokens.csv is damaged") {
+			return errors.New(r.all())
+		}
+		return nil
+	})
+	eventually(t, "it is replaced by one that runs", func(context.Context) error {
+		all := h.clusters(t, pool)
+		if len(all) != 1 || all[0].Name == cd.Name || all[0].Status.PowerState != hivev1.StatusRunning {
+			return fmt.Errorf("there are %d clusters: %v", len(all), byPower(all))
+		}
+		return nil
+	})
+}
+
 // A cluster that runs gets a fault, and then the next.
 func TestARunningClusterGetsOverItsFaults(t *testing.T) {
 	h := shared(t)

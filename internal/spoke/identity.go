@@ -1,0 +1,59 @@
+package spoke
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/keyutil"
+
+	"hotspare.io/hotspare/internal/machine"
+	"hotspare.io/hotspare/internal/pki"
+)
+
+// checkIdentity returns an error that names the file if one of those is damaged that the
+// installer writes once, and nobody writes again: a machine without them would run, and its
+// cluster would wait for nodes that cannot join. A machine that ends with an error is Failed,
+// so that its cluster is replaced. A node asks again for its own certificates.
+func (m *self) checkIdentity() error {
+	var err error
+	switch m.Role {
+	case machine.ControlPlane:
+		err = checkKeys(machine.PKIPath(m.dir))
+	case machine.Worker:
+		err = checkBootstrap(machine.BootstrapPath(m.dir))
+	}
+	if err != nil {
+		return fmt.Errorf("starting machine %s: its disk is damaged: %w", m.Name, err)
+	}
+	return nil
+}
+
+func checkKeys(dir string) error {
+	for _, name := range []string{pki.ClusterCA, pki.FrontProxyCA} {
+		if _, err := pki.LoadCA(dir, name); err != nil {
+			return err
+		}
+	}
+	key := pki.ServiceAccountKeyPath(dir)
+	if _, err := keyutil.PrivateKeyFromFile(key); err != nil {
+		return fmt.Errorf("reading %s: %w", key, err)
+	}
+	_, err := pki.ReadToken(dir)
+	return err
+}
+
+func checkBootstrap(path string) error {
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err == nil && (config.BearerToken == "" || len(config.CAData) == 0) {
+		err = errors.New("it has no token, or no certificate of the cluster")
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	return nil
+}
