@@ -24,7 +24,7 @@ func TestExplainShowsTheFieldsOfAnInventory(t *testing.T) {
 			"FIELD: inventory <[]Object>", "ClusterDeploymentCustomizations\t<[]Object>", "kind\t<string>", "name\t<string> -required-",
 			"Name is that of a ClusterDeploymentCustomization in the namespace of the pool.",
 		},
-		"spec.inventory.name":                                 {"FIELD: name <string>"},
+		"spec.inventory.name": {"FIELD: name <string>"},
 		"spec.inventory.ClusterDeploymentCustomizations.name": {"FIELD: name <string>"},
 	} {
 		var out bytes.Buffer

@@ -41,6 +41,31 @@ func TestToolsThatWaitFollowAPoolAndItsClaim(t *testing.T) {
 	cd.Namespace, cd.Name = claim.Spec.Namespace, claim.Spec.Namespace
 	becomes(cd, "Current")
 
+	t.Log("nor is a customization; one whose patches do not apply needs a person")
+	site := customization(ns, "site", replace("/metadata/nothing", "x"))
+	h.create(t, site)
+	kstatustest.Expect(t, site, "InProgress LatestGenerationNotObserved")
+	becomes(site, "Current")
+	sites := fakePool(ns, "sites", 1, 1)
+	sites.Spec.Inventory = inventoryOf(site.Name)
+	h.create(t, sites)
+	becomes(site, "Failed BrokenBySyntax")
+	corrected := site.DeepCopy()
+	corrected.Spec.InstallConfigPatches[0].Path = "/metadata/name"
+	if err := h.Patch(t.Context(), corrected, client.MergeFrom(site)); err != nil {
+		t.Fatal(err)
+	}
+	kstatustest.Expect(t, corrected, "InProgress LatestGenerationNotObserved")
+	becomes(sites, "Current")
+	becomes(site, "Current")
+	var attempts hivev1.ClusterProvisionList
+	if err := h.List(t.Context(), &attempts, client.InNamespace(site.Status.ClusterDeploymentRef.Name)); err != nil || len(attempts.Items) != 1 {
+		t.Fatalf("%d attempts, want 1 (%v)", len(attempts.Items), err)
+	}
+	becomes(&attempts.Items[0], "Current")
+	h.delete(t, sites)
+	h.gone(t, sites)
+
 	t.Log("a claim on a pool that does not exist needs a person")
 	lost := claimOn(fakePool(ns, "nowhere", 0, 0), "lost")
 	h.create(t, lost)

@@ -26,9 +26,11 @@ func TestHowToolsThatWaitJudgeAnAttempt(t *testing.T) {
 	}{
 		"one under way":                         {func(w *world) { w.lab.polls = 100 }, "InProgress Provisioning"},
 		"one that the platform has no room for": {func(w *world) { w.lab.installErr = fault.NoCapacity(time.Minute, "no room") }, "InProgress Provisioning"},
-		"one that the platform refuses":         {func(w *world) { w.lab.installErr = &install.UnauthorizedError{Err: fault.Waiting(time.Minute, "no rights")} }, "Failed PlatformAuthError"},
-		"one that failed":                       {func(w *world) { w.lab.failures = 1 }, "Failed QuotaExceeded"},
-		"one that succeeded":                    {func(*world) {}, "Current"},
+		"one that the platform refuses": {func(w *world) {
+			w.lab.installErr = &install.UnauthorizedError{Err: fault.Waiting(time.Minute, "no rights")}
+		}, "Failed PlatformAuthError"},
+		"one that failed":    {func(w *world) { w.lab.failures = 1 }, "Failed QuotaExceeded"},
+		"one that succeeded": {func(*world) {}, "Current"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, request()...)
