@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	hiveaws "github.com/openshift/hive/apis/hive/v1/aws"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -430,5 +431,13 @@ func (h *hub) refuseUseless(t *testing.T) {
 		if err := h.Create(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80v: %v, want an error that says %s", pool, err, want)
 		}
+	}
+	var pool hivev1.ClusterPool
+	pool.Namespace, pool.Name = "wire", "nowhere"
+	pool.Spec.BaseDomain, pool.Spec.ImageSetRef.Name = "example.com", "kubernetes"
+	pool.Spec.Platform.AWS = &hiveaws.Platform{} // whose region is empty, not absent
+	const want = "spec.platform.aws.region: Required value: write the AWS region of the cluster"
+	if err := h.Create(t.Context(), &pool); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a pool without a region: %v, want an error that says %s", err, want)
 	}
 }

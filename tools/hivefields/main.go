@@ -111,6 +111,7 @@ func complete(name string, fields []field) error {
 	}
 	boundTimes(root)
 	allowMapping(root)
+	requireRegion(root)
 	if raw, err = yaml.Marshal(crd); err != nil {
 		return err
 	}
@@ -214,6 +215,41 @@ func allowMapping(root map[string]any) {
 		"items":                                list["items"],
 		"x-kubernetes-preserve-unknown-fields": true,
 	}}
+}
+
+// regions are the platforms of which Hive requires a region, with an example.
+var regions = []struct{ platform, name, example string }{
+	{"aws", "AWS", "us-east-1"},
+	{"azure", "Azure", "eastus"},
+	{"gcp", "GCP", "us-central1"},
+	{"ibmcloud", "IBM Cloud", "us-south"},
+}
+
+// requireRegion refuses a platform of the CRD's spec without a region. An object that was
+// stored without one stays writable. So does the cluster of a pool that was: the pool copies
+// its platform.
+func requireRegion(root map[string]any) {
+	spec := child(child(root, "properties"), "spec")
+	platform, ok := child(spec, "properties")["platform"].(map[string]any)
+	if !ok || platform["x-kubernetes-validations"] == nil {
+		return // a platform without the rule that it names exactly one
+	}
+	rules, _ := spec["x-kubernetes-validations"].([]any)
+	for _, r := range regions {
+		missing := func(object string) string {
+			at := object + ".platform." + r.platform
+			return fmt.Sprintf("has(%[1]s) && (!has(%[1]s.region) || %[1]s.region == '')", at)
+		}
+		rule := fmt.Sprintf("!(%s) || oldSelf.hasValue() && %s", missing("self"), missing("oldSelf.value()"))
+		if child(spec, "properties")["clusterPoolRef"] != nil {
+			rule = "has(self.clusterPoolRef) || " + rule
+		}
+		rules = append(rules, map[string]any{
+			"rule": rule, "optionalOldSelf": true, "reason": "FieldValueRequired", "fieldPath": ".platform." + r.platform + ".region",
+			"message": fmt.Sprintf("write the %s region of the cluster, such as %s", r.name, r.example),
+		})
+	}
+	spec["x-kubernetes-validations"] = rules
 }
 
 // types are the types of the list.
