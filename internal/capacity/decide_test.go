@@ -129,6 +129,7 @@ func TestRemoval(t *testing.T) {
 		"the minimum stays":                       {region("min=2").planes("a:10 b:10 c:10"), "a keep Needed, b keep Needed, c remove NotNeeded"},
 		"… though the limit is reached":           {region("limit=0 min=1").planes("a:10 b:10"), "a keep Needed, b remove NotNeeded"},
 		"more than the maximum, all needed":       {region("max=1 slack=11").planes("a:10 b:10"), "a keep Needed, b keep Needed"},
+		"the only one that is big enough":         {region("slack=0 sizes=2 expected=0").planes("a:1 b:3+left=1+says=0"), "a keep Needed, b keep Needed"},
 		"a type that nobody knows":                {region("unknown").planes("a:10"), "a keep Undecided"},
 		"a type that is not configured any more":  {region("name=dev").planes("a:10"), "a remove NotConfigured"},
 		"… with an instance on it":                {region("name=dev").planes("a:10-1"), "a keep NotEmpty"},

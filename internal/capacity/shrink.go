@@ -143,7 +143,13 @@ func (d *draft) need(p *plane) (Reason, string) {
 		if rest.planes < a.MinPlanes {
 			return Needed, fmt.Sprintf("without it, of %s: %s", a.Name, a.words(BelowMinimum, rest))
 		}
-		if reason, short := a.shortage(rest, a.newest(p)); short {
+		// Which size a new data plane would have is judged as it will be once p is gone, and
+		// as it is now: p may be the only one that shows that the biggest size fits.
+		reason, short := a.shortage(rest, a.newest(p))
+		if !short {
+			reason, short = a.shortage(rest, a.newest(nil))
+		}
+		if short {
 			return Needed, fmt.Sprintf("without it, of %s: %s", a.Name, a.words(reason, rest))
 		}
 	}

@@ -1,0 +1,112 @@
+package capacity_test
+
+import (
+	"slices"
+	"time"
+
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+// regionEdits are the edits that users can make to a FleetRegion and to what it refers to.
+var regionEdits = []func(f *fleet){
+	func(f *fleet) { f.Region.Up.Mode = f.mode() },
+	func(f *fleet) { f.Region.Up.MaxInFlight = 1 + f.rand.IntN(3) },
+	func(f *fleet) { f.Region.Up.Timeout = time.Duration(f.rand.IntN(3)) * time.Hour },
+	func(f *fleet) { f.Region.Up.Backoff = time.Duration(f.rand.IntN(3)) * 10 * time.Minute },
+	func(f *fleet) { f.Region.Down.Mode = f.mode() },
+	func(f *fleet) { f.Region.Down.EmptyFor = time.Duration(f.rand.IntN(60)) * time.Minute },
+	func(f *fleet) { f.Region.Down.Cooldown = time.Duration(f.rand.IntN(60)) * time.Minute },
+	func(f *fleet) {
+		f.Region.Down.MaxConcurrent = nil
+		if f.one(2) {
+			f.Region.Down.MaxConcurrent = ptr(f.rand.IntN(3))
+		}
+	},
+	func(f *fleet) { // a type is taken off the region, or put on it again
+		if len(f.off) > 0 {
+			f.Region.Types, f.off = append(f.Region.Types, f.off...), nil
+		} else if n := len(f.Region.Types); n > 1 {
+			f.off, f.Region.Types = slices.Clone(f.Region.Types[n-1:]), f.Region.Types[:n-1]
+		}
+	},
+	func(f *fleet) { // an InstanceType is deleted, or made again
+		t := f.anyType()
+		t.Unknown = map[bool]string{true: "there is no such InstanceType"}[t.Unknown == ""]
+	},
+	func(f *fleet) { // the source of clusters is broken, or mended
+		t := f.anyType()
+		t.Blocked = map[bool]string{true: "there is no ClusterPool"}[t.Blocked == ""]
+	},
+	func(f *fleet) { f.anyType().Limit = nil },
+	func(f *fleet) { f.anyType().Limit = ptr(f.rand.IntN(20)) },
+	func(f *fleet) { f.anyType().Slack = f.rand.IntN(8) },
+	func(f *fleet) {
+		t := f.anyType()
+		t.MinPlanes, t.MaxPlanes = f.rand.IntN(3), nil
+	},
+	func(f *fleet) {
+		t := f.anyType()
+		t.MaxPlanes = ptr(f.rand.IntN(4))
+	},
+	func(f *fleet) { t := f.anyType(); t.Sizes = append(t.Sizes, 1+f.rand.IntN(8)) },
+	func(f *fleet) { t := f.anyType(); t.MultiZone = !t.MultiZone },
+	func(f *fleet) { f.anyType().Expected = f.rand.IntN(10) },
+}
+
+func (f *fleet) mode() capacity.Mode {
+	return []capacity.Mode{capacity.Auto, capacity.Auto, capacity.Off, capacity.DryRun}[f.rand.IntN(4)]
+}
+
+func (f *fleet) anyType() *capacity.Type {
+	// The types are cloned, since a backup of the hub has them, too.
+	f.Region.Types = slices.Clone(f.Region.Types)
+	return &f.Region.Types[f.rand.IntN(len(f.Region.Types))]
+}
+
+// editRegion makes one edit.
+func (f *fleet) editRegion() {
+	n := f.rand.IntN(len(regionEdits))
+	regionEdits[n](f)
+	f.say("edit %d: %+v", n, f.Region)
+}
+
+// mendRegion takes back the edits that keep the region from working.
+func (f *fleet) mendRegion() {
+	f.Region.Up.Mode, f.Region.Down.Mode = capacity.Auto, capacity.Auto
+	if most := f.Region.Down.MaxConcurrent; most != nil && *most == 0 {
+		f.Region.Down.MaxConcurrent = nil
+	}
+	f.Region.Types, f.off = append(slices.Clone(f.Region.Types), f.off...), nil
+	for n := range f.Region.Types {
+		f.Region.Types[n].Unknown, f.Region.Types[n].Blocked = "", ""
+	}
+}
+
+// leaveAlone lets time pass while users do nothing and broken settings stay as they are.
+// The region comes to rest, and whatever waits has a reason (check).
+func (f *fleet) leaveAlone() {
+	f.say("from here on users leave everything alone")
+	quiet := 0
+	for range 400 {
+		f.Now = f.Now.Add(30 * time.Minute)
+		for n := range f.Planes {
+			f.report(&f.Planes[n])
+		}
+		for n := len(f.Planes) - 1; n >= 0; n-- {
+			p := &f.Planes[n]
+			f.version[p.Name]++
+			switch {
+			case p.Released || p.Deleting || p.Phase == capacity.Cleanup:
+				f.gone(n)
+			case slices.Contains([]capacity.Phase{"", capacity.Accepted, capacity.Provisioning, capacity.WaitingForAgent}, p.Phase):
+				f.come(p)
+			}
+		}
+		if plan := f.pass(false); len(plan.Steps) > 0 {
+			quiet = 0
+		} else if quiet++; quiet > 8 {
+			return
+		}
+	}
+	f.fatalf("left alone, it never settles: %d data planes, %+v", len(f.Planes), capacity.Decide(f.Snapshot).Types)
+}
