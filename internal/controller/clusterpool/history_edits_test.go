@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/pool/facts"
 )
 
 const (
@@ -146,6 +147,16 @@ func (h *history) setTemplate(good bool) {
 	}
 	old = old.DeepCopy()
 	h.edit("user", old, "content "+content, func() { old.Data = want.Data })
+}
+
+// templateFits reports whether installs of a pool can use the template.
+func (h *history) templateFits(p *hivev1.ClusterPool) bool {
+	secret, _ := h.store.Peek(&corev1.Secret{}, types.NamespacedName{Namespace: p.Namespace, Name: templateName}).(*corev1.Secret)
+	if secret == nil {
+		return false
+	}
+	_, err := facts.Render(secret.Data[hivev1.SecretKeyInstallConfig], p, p.Name)
+	return err == nil
 }
 
 // togglePause pauses a cluster, or ends its pause.

@@ -86,8 +86,7 @@ func (h *history) checkObstacles(p *hivev1.ClusterPool, message string) {
 	add(p.Spec.MaxConcurrent != nil, "maxConcurrent is")
 	add(p.Spec.MaxSize != nil, "maxSize is")
 	add(len(p.Spec.Inventory) > 0, "no customization of the inventory is free")
-	add(h.lacking(p) != "", fmt.Sprintf("%q does not exist", h.lacking(p)))
-	add(p.Spec.InstallConfigSecretTemplateRef != nil, templateName)
+	add(h.lacking(p) != "", h.lacking(p))
 	for _, cd := range h.judge.members(p) {
 		add(true, cd.Name)
 	}

@@ -121,6 +121,9 @@ func (h *history) lacking(p *hivev1.ClusterPool) string {
 	if h.store.Peek(&hivev1.ClusterImageSet{}, types.NamespacedName{Name: p.Spec.ImageSetRef.Name}) == nil {
 		return p.Spec.ImageSetRef.Name
 	}
+	if p.Spec.InstallConfigSecretTemplateRef != nil && !h.templateFits(p) {
+		return templateName
+	}
 	return ""
 }
 
