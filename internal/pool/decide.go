@@ -428,14 +428,19 @@ func (d *draft) renew() {
 	}
 }
 
-// renewInstalls destroys stale installs, each at once: none is a spare yet, and waiting
-// for its end would only delay its successor (Hive B32). One that a waiting claim will
+// renewInstalls destroys stale installs, and those that do not get on and would be made from
+// other Secrets by now, each at once: none is a spare yet, and waiting for its end would
+// only delay its successor (Hive B32). One that a waiting claim will
 // get is kept while it makes progress. One that cannot begin, or whose last attempt
 // failed, serves nobody: what was wrong with the pool may be what was mended since.
 func (d *draft) renewInstalls() {
 	for _, m := range slices.Backward(d.buckets[Installing]) {
-		if m.stale(d.Settings) && !d.doomed[m.Name] && !(d.promised[m.Name] && m.progresses()) {
+		switch {
+		case d.doomed[m.Name], d.promised[m.Name] && m.progresses():
+		case m.stale(d.Settings):
 			d.replace(m, Stale, cmp.Or(m.Outdated, "it is being made from an older version of the pool"))
+		case m.couldSucceed(d.Settings):
+			d.replace(m, Stale, "its install does not succeed, and a Secret or customization that the pool refers to has changed since it began")
 		}
 	}
 }
@@ -469,6 +474,10 @@ func (d *draft) unclaimed(phases ...Phase) []*Member {
 	return out
 }
 
+// sourcesRecheck is how often the objects that clusters are made from are looked at while an
+// install does not get on: Secrets are not watched.
+const sourcesRecheck = 30 * time.Second
+
 // next is when the first member becomes overdue or broken by the clock alone.
 func (d *draft) next() time.Duration {
 	var soonest time.Duration
@@ -478,6 +487,9 @@ func (d *draft) next() time.Duration {
 				soonest = wait
 			}
 		}
+	}
+	if slices.ContainsFunc(d.buckets[Installing], func(m *Member) bool { return !m.progresses() }) && (soonest == 0 || soonest > sourcesRecheck) {
+		soonest = sourcesRecheck
 	}
 	for _, m := range d.orphans {
 		wait := missingClaimDelay

@@ -69,6 +69,8 @@ func applyMark(m *pool.Member, mark string) {
 		m.Wanted = pool.Running
 	case "sleep":
 		m.Wanted = pool.Hibernating
+	case "older": // made from other Secrets
+		m.Sources = "older"
 	case "failing":
 		m.Failing = true
 	case "paused":

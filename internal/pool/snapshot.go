@@ -40,6 +40,9 @@ type Settings struct {
 	Free      []string
 	// Version is the pool's version; a member of another is stale.
 	Version string
+	// Sources identifies the versions of the objects that new clusters are made from beside
+	// the pool itself; empty when nobody knows.
+	Sources string
 	// Blocked says why no cluster may be created now, in words; empty when it may.
 	Blocked string
 	// Deleting is set while the pool is being deleted.
@@ -54,6 +57,8 @@ type Member struct {
 	Created time.Time
 	// Version is the pool version that it was made from; empty when it does not say.
 	Version string
+	// Sources is what Settings.Sources was when it was made; empty when it does not say.
+	Sources string
 	// Claim names the claim that it is given to; a cluster is given once.
 	Claim string
 	// ClaimMissingSince is since when that claim has not existed, as far as this process has
@@ -203,6 +208,12 @@ func (s Settings) patience() time.Duration {
 
 func (m Member) stale(s Settings) bool {
 	return m.Version != s.Version || m.Outdated != "" || m.Withdrawn != ""
+}
+
+// couldSucceed reports whether m's install, which does not get on, would be made from other
+// objects by now: somebody may have mended the Secret that it fails for.
+func (m Member) couldSucceed(s Settings) bool {
+	return m.beingInstalled() && !m.progresses() && m.Paused == "" && m.Sources != "" && s.Sources != "" && m.Sources != s.Sources
 }
 
 // missingClaimDelay is how long a cluster whose claim does not exist is kept. A claim that is

@@ -72,7 +72,7 @@ var table = []section{
 		},
 		{
 			[]string{
-				"AnnotationFake", "AnnotationPoolVersion", "AnnotationCustomizationVersion", "AnnotationReconcilePause", "AnnotationProtectedDelete", "AnnotationTryInstallOnce",
+				"AnnotationFake", "AnnotationPoolVersion", "AnnotationCustomizationVersion", "AnnotationSourceVersion", "AnnotationReconcilePause", "AnnotationProtectedDelete", "AnnotationTryInstallOnce",
 				"FinalizerDeprovision", "FinalizerLease",
 			},
 			"all other labels and annotations under `hive.openshift.io` and `hotspare.io`; finalizers; owners", owner,

@@ -85,6 +85,9 @@ const (
 	AnnotationPoolVersion = "hive.openshift.io/cluster-pool-spec-hash"
 	// AnnotationCustomizationVersion is the version of the customization that a cluster was made with.
 	AnnotationCustomizationVersion = "hotspare.io/customization-version"
+	// AnnotationSourceVersion identifies the versions, without the content, of the Secrets and the
+	// customization that the pool referred to when it created the cluster.
+	AnnotationSourceVersion = "hotspare.io/source-version"
 	// AnnotationRemove marks a pool's cluster for removal.
 	AnnotationRemove = "hive.openshift.io/remove-cluster-from-pool"
 	// AnnotationRemoveLegacy is its older spelling.

@@ -55,8 +55,10 @@ func clusterName(poolName, suffix string, most int) string {
 
 // material is what every new cluster of a pass is built from.
 type material struct {
-	pool     *hivev1.ClusterPool
-	version  string
+	pool    *hivev1.ClusterPool
+	version string
+	// sources is the version of the Secrets and the customization, or an older one.
+	sources  string
 	template []byte
 	secrets  []*corev1.Secret // copied under their own names
 	// poolwide is the customization of all clusters of the pool, of which only the patches
@@ -67,7 +69,7 @@ type material struct {
 // material reads the Secrets that a pool refers to. One that is missing counts
 // only for clusters that are not fake: those have been stopped before.
 func (r *Reconciler) material(ctx context.Context, s *seen) (material, error) {
-	m := material{pool: s.pool, version: s.snapshot.Settings.Version}
+	m := material{pool: s.pool, version: s.snapshot.Settings.Version, sources: s.sources}
 	read := func(ref *corev1.LocalObjectReference) (*corev1.Secret, error) {
 		if ref == nil || ref.Name == "" {
 			return nil, nil
@@ -210,6 +212,9 @@ func (m material) cluster(name string) *hivev1.ClusterDeployment {
 	annotations := map[string]string{}
 	maps.Copy(annotations, m.pool.Spec.Annotations)
 	annotations[hivev1.AnnotationPoolVersion] = m.version
+	if m.sources != "" {
+		annotations[hivev1.AnnotationSourceVersion] = m.sources
+	}
 	return &hivev1.ClusterDeployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: name, Name: name,

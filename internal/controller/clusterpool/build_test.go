@@ -174,11 +174,11 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	}
 	check := func(ctx context.Context, want []string) {
 		t.Helper()
-		got, err := r.missing(ctx, p)
+		found, err := r.dependencies(ctx, p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, found.missing); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -200,9 +200,9 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	}
 	r.Installers = []string{"local", "none"}
 	now.SetTime(noon.Add(2*verdictAge + 2*time.Second))
-	got, err := r.missing(t.Context(), p)
-	text := strings.Join(got, "\n")
-	if err != nil || len(got) != 2 || !strings.Contains(text, "no installer for spec.platform.aws is set up here, only for local, none") ||
+	found, err := r.dependencies(t.Context(), p)
+	text := strings.Join(found.missing, "\n")
+	if err != nil || len(found.missing) != 2 || !strings.Contains(text, "no installer for spec.platform.aws is set up here, only for local, none") ||
 		!strings.Contains(text, `Secret "template", key "install-config.yaml"`) || strings.Contains(text, "hush") {
 		t.Errorf("got %v, %v", text, err)
 	}

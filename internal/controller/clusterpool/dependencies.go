@@ -30,6 +30,8 @@ type verdict struct {
 	at         time.Time
 	generation int64
 	missing    []string
+	// sources is the version of what was found.
+	sources string
 }
 
 func (v *verdicts) forget(uid types.UID) {
@@ -38,45 +40,54 @@ func (v *verdicts) forget(uid types.UID) {
 	delete(v.by, uid)
 }
 
-func (v *verdicts) recall(p *hivev1.ClusterPool, now time.Time) ([]string, bool) {
+func (v *verdicts) recall(p *hivev1.ClusterPool, now time.Time) (verdict, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	old, ok := v.by[p.UID]
-	return old.missing, ok && old.generation == p.Generation && now.Sub(old.at) < verdictAge
+	return old, ok && old.generation == p.Generation && now.Sub(old.at) < verdictAge
 }
 
-func (v *verdicts) keep(p *hivev1.ClusterPool, missing []string, now time.Time) {
+func (v *verdicts) keep(p *hivev1.ClusterPool, found verdict) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.by == nil {
 		v.by = map[types.UID]verdict{}
 	}
-	v.by[p.UID] = verdict{now, p.Generation, missing}
+	v.by[p.UID] = found
 }
 
-// missing tells what the pool needs and lacks, each in words.
-func (r *Reconciler) missing(ctx context.Context, p *hivev1.ClusterPool) ([]string, error) {
+// dependencies finds out what the pool needs and lacks, each in words, and the version of
+// what it does not lack.
+func (r *Reconciler) dependencies(ctx context.Context, p *hivev1.ClusterPool) (verdict, error) {
 	if p.DeletionTimestamp != nil {
 		r.verdicts.forget(p.UID)
-		return nil, nil
+		return verdict{}, nil
 	}
 	if old, ok := r.verdicts.recall(p, r.Clock.Now()); ok {
 		return old, nil
 	}
-	out, err := facts.Missing(p, r.Installers, func(n facts.Need) (string, error) { return r.lacks(ctx, p.Namespace, n) })
+	var versions []string
+	missing, err := facts.Missing(p, r.Installers, func(n facts.Need) (string, error) {
+		words, version, err := r.lacks(ctx, p.Namespace, n)
+		if n.Kind != facts.ImageSet { // each attempt reads it anew
+			versions = append(versions, version)
+		}
+		return words, err
+	})
 	if err != nil {
-		return nil, err
+		return verdict{}, err
 	}
-	r.verdicts.keep(p, out, r.Clock.Now())
-	return out, nil
+	found := verdict{at: r.Clock.Now(), generation: p.Generation, missing: missing, sources: facts.SourceVersion(versions)}
+	r.verdicts.keep(p, found)
+	return found, nil
 }
 
-// lacks looks for what is needed, and says in words what is wrong with it; "" when nothing is.
-func (r *Reconciler) lacks(ctx context.Context, namespace string, n facts.Need) (string, error) {
+// lacks looks for what is needed, and says in words what is wrong with it; "" when nothing
+// is. version changes when its content does.
+func (r *Reconciler) lacks(ctx context.Context, namespace string, n facts.Need) (words, version string, err error) {
 	var secret corev1.Secret
 	var set hivev1.ClusterImageSet
 	var customization hivev1.ClusterDeploymentCustomization
-	var err error
 	switch key := (types.NamespacedName{Namespace: namespace, Name: n.Name}); n.Kind {
 	case facts.Secret:
 		err = r.Live.Get(ctx, key, &secret)
@@ -88,11 +99,12 @@ func (r *Reconciler) lacks(ctx context.Context, namespace string, n facts.Need) 
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return n.Absent(), nil
+		return n.Absent(), "", nil
 	case err != nil:
-		return "", fmt.Errorf("reading %s %s: %w", n.Role, n.Name, err)
+		return "", "", fmt.Errorf("reading %s %s: %w", n.Role, n.Name, err)
 	case n.Kind == facts.Secret:
-		return n.Unfit(&secret), nil
+		return n.Unfit(&secret), fmt.Sprintf("%s/%s", secret.UID, secret.ResourceVersion), nil
 	}
-	return n.Unread(cmp.Or(set.Unreadable, customization.Unreadable)), nil
+	// The status of a customization changes, too.
+	return n.Unread(cmp.Or(set.Unreadable, customization.Unreadable)), fmt.Sprintf("%s/%d", customization.UID, customization.Generation), nil
 }

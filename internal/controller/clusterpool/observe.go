@@ -33,6 +33,8 @@ type seen struct {
 	current bool
 	// missing are the pool's dependencies that do not exist, in words.
 	missing []string
+	// sources is the version of those that do.
+	sources string
 	// customizations are those that exist of the ones that the pool has to do with, by
 	// name; faults says of some why they do not apply to its clusters.
 	customizations map[string]*hivev1.ClusterDeploymentCustomization
@@ -65,9 +67,11 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 	if s.claims, err = r.claimsOf(ctx, key); err != nil {
 		return nil, err
 	}
-	if s.missing, err = r.missing(ctx, s.pool); err != nil {
+	found, err := r.dependencies(ctx, s.pool)
+	if err != nil {
 		return nil, err
 	}
+	s.missing, s.sources = found.missing, found.sources
 	if err = r.stock(ctx, s); err != nil {
 		return nil, err
 	}
@@ -162,7 +166,7 @@ func (r *Reconciler) claimsOf(ctx context.Context, key types.NamespacedName) (ma
 // objects are what the facts are taken from.
 func (s *seen) objects() facts.Objects {
 	return facts.Objects{
-		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing,
+		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing, Sources: s.sources,
 		Customizations: s.customizations, Faults: s.faults, Read: s.readings.read,
 	}
 }

@@ -31,6 +31,8 @@ type Objects struct {
 	Claims   map[string]*hivev1.ClusterClaim
 	// Missing is what the pool needs and lacks, each in words; see Missing.
 	Missing []string
+	// Sources is the version of what the pool refers to; see SourceVersion.
+	Sources string
 	// Customizations are those that exist of the ones that the pool has to do with, by
 	// name; Faults says of some why they cannot be applied to its clusters.
 	Customizations map[string]*hivev1.ClusterDeploymentCustomization
@@ -52,6 +54,7 @@ func (o Objects) Snapshot(books inventory.Books, now time.Time) (pool.Snapshot, 
 	if err != nil {
 		return pool.Snapshot{}, err
 	}
+	set.Sources = o.Sources
 	set.Inventory, set.Free = len(o.Pool.Spec.Inventory) > 0, books.Free
 	s := pool.Snapshot{Settings: set, Now: now, Members: slices.Grow(o.Room[:0], len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
 	read := o.Read
@@ -150,6 +153,7 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		Name:      cd.Name,
 		Created:   cd.CreationTimestamp.Time,
 		Version:   cd.Annotations[hivev1.AnnotationPoolVersion],
+		Sources:   cd.Annotations[hivev1.AnnotationSourceVersion],
 		Deleting:  cd.DeletionTimestamp != nil,
 		Marked:    Marked(cd),
 		Installed: cd.Spec.Installed,

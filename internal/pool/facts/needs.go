@@ -1,6 +1,8 @@
 package facts
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -138,6 +140,17 @@ func Missing(p *hivev1.ClusterPool, installers []string, look func(Need) (string
 		}
 	}
 	return out, nil
+}
+
+// SourceVersion identifies the versions of what a pool's clusters are made from: for each of
+// its needs, in their order, the UID and the version of the object. It tells nothing of what
+// the objects contain. "" when there are none.
+func SourceVersion(versions []string) string {
+	if len(versions) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join(versions, "\n")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // noInstaller says that clusters of the pool's platform cannot be made; "" when
