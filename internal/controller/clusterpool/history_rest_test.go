@@ -69,7 +69,8 @@ func (h *history) restOfBooks(p *hivev1.ClusterPool) {
 			cluster = e.ClusterDeployment.Name
 		}
 		cd := h.judge.clusterNamed(cluster)
-		ours := slices.Contains(p.Status.Pending, holder) || slices.ContainsFunc(h.judge.members(p), func(cd *hivev1.ClusterDeployment) bool { return cd.Name == holder })
+		// What is recorded keeps what was leased for it while the pool cannot create it.
+		ours := slices.Contains(p.Status.Pending, holder) && h.lacking(p) == "" || slices.ContainsFunc(h.judge.members(p), func(cd *hivev1.ClusterDeployment) bool { return cd.Name == holder })
 		wrong := ""
 		switch {
 		case ours && cluster != holder:
