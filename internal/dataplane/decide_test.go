@@ -402,9 +402,20 @@ func TestAPhaseAPass(t *testing.T) {
 		"a registered cluster is freed of reserved ones first":    {edits(registered, ready, reservedOnes, deleted), "write DataPlaneAgent | Ready InstancesLeft"},
 		"another's DataPlaneAgent stays":                          {edits(ready, newAgent, phase("Cleanup")), "revoke the agent's rights, unprotect cluster a-1, delete claim p | Cleanup Cleanup"},
 		"what has failed is given back, and remembered":           {edits(up, failed), "revoke the agent's rights, delete claim p | Failed ProvisionTimedOut"},
-		"what has failed and was given back":                      {edits(up, noClaim, failed, gone), " | Failed ProvisionTimedOut"},
-		"what has failed and is forgotten":                        {edits(up, noClaim, failed, gone, deleted), "release | Failed ProvisionTimedOut"},
-		"what has failed and is forgotten before it was released": {edits(up, failed, deleted), "revoke the agent's rights, delete claim p | Failed ProvisionTimedOut"},
+		"what has failed after its agent reported is asked first": {edits(ready, failed, since), "write DataPlaneAgent | Failed ProvisionTimedOut"},
+		"… and answers that nothing is there": {edits(ready, failed, answered),
+			"revoke the agent's rights, delete DataPlaneAgent, unprotect cluster a-1, delete claim p | Failed ProvisionTimedOut"},
+		"… and reports an instance that nobody knows": {edits(ready, failed, answered, stranger), " | Failed ProvisionTimedOut"},
+		"… which a person has given up after it failed": {edits(ready, failed, answered, stranger, discard),
+			"revoke the agent's rights, delete DataPlaneAgent, unprotect cluster a-1, delete claim p | Failed ProvisionTimedOut"},
+		"… and an instance is on it":                                    {edits(ready, instance("i"), failed, answered), "write DataPlaneAgent | Failed ProvisionTimedOut"},
+		"… and has fallen silent":                                       {edits(ready, failed, answered, later(2*time.Minute)), "grant the agent's rights, install the agent | Failed ProvisionTimedOut"},
+		"… and its cluster is gone, too":                                {edits(ready, failed, answered, noClaim, later(2*time.Minute)), "revoke the agent's rights, delete DataPlaneAgent | Failed ProvisionTimedOut"},
+		"… and its cluster stays":                                       {edits(ready, orphan, failed, stranger), "revoke the agent's rights, delete DataPlaneAgent, unprotect cluster a-1, remove the agent | Failed ProvisionTimedOut"},
+		"it is deleted before it was Ready, and its agent has reported": {edits(ready, phase("WaitingForAgent"), deleted), "write DataPlaneAgent | WaitingForAgent ContentsUnknown"},
+		"what has failed and was given back":                            {edits(up, noClaim, failed, gone), " | Failed ProvisionTimedOut"},
+		"what has failed and is forgotten":                              {edits(up, noClaim, failed, gone, deleted), "release | Failed ProvisionTimedOut"},
+		"what has failed and is forgotten before it was released":       {edits(up, failed, deleted), "revoke the agent's rights, delete claim p | Failed ProvisionTimedOut"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := seen(tt.seen...)

@@ -191,6 +191,13 @@ func (l *life) others() {
 		s.Nodes = s.Nodes[1:]
 	case n < 86 && s.Plane.Status.Phase == "" && s.Claim == nil && s.Plane.Spec.ClusterRef != nil: // somebody takes its name
 		s.Claim = &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	case n >= 88 && len(l.on) > 0 && st.Phase == v1alpha1.PhaseReady && s.Plane.DeletionTimestamp == nil && st.Agent != nil:
+		// the hub is restored from a backup of when it was on its way
+		st.Phase, st.EmptySince, s.Instances = v1alpha1.PhaseWaitingForAgent, nil, nil
+		l.log = append(l.log, "restored")
+		if l.r.IntN(2) == 0 {
+			st.Phase, st.PhaseSince = v1alpha1.PhaseFailed, ago(0) // and the region's time was over
+		}
 	case n < 88: // a person deletes what nobody knows, or gives it up
 		if s.Plane.Spec.DiscardUnlisted = l.r.IntN(2) == 0; !s.Plane.Spec.DiscardUnlisted {
 			l.on = slices.DeleteFunc(l.on, func(uid string) bool { return !l.known(uid) })
@@ -286,7 +293,11 @@ func (l *life) end() {
 
 // patient sees that what it waits for is said, and has a person give it up.
 func (l *life) patient() {
-	c := meta.FindStatusCondition(l.s.Plane.Status.Conditions, v1alpha1.DataPlaneReady)
+	kind := v1alpha1.DataPlaneReady
+	if l.s.Plane.Status.Phase == v1alpha1.PhaseFailed {
+		kind = v1alpha1.DataPlaneInstancesListed // the other keeps why it failed
+	}
+	c := meta.FindStatusCondition(l.s.Plane.Status.Conditions, kind)
 	why := []string{v1alpha1.ReasonUnlistedInstances, v1alpha1.ReasonContentsUnknown}
 	if c == nil || !slices.Contains(why, c.Reason) || !strings.Contains(c.Message, "spec.discardUnlisted") {
 		l.Errorf("it waits, and says %+v", c)

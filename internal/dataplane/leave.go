@@ -3,7 +3,9 @@ package dataplane
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
@@ -19,8 +21,11 @@ func (s Seen) leave(p *Plan) {
 		return // others hold it
 	}
 	switch s.phase() {
-	case v1alpha1.PhaseCleanup, v1alpha1.PhaseFailed:
+	case v1alpha1.PhaseCleanup:
 		s.release(p)
+		return
+	case v1alpha1.PhaseFailed:
+		s.leaveFailed(p)
 		return
 	}
 	reason, why := s.busy()
@@ -28,10 +33,59 @@ func (s Seen) leave(p *Plan) {
 		s.enter(p, v1alpha1.PhaseCleanup)
 		return
 	}
-	if s.served() {
+	switch {
+	case s.served():
 		s.running(p) // or nothing would ever go
+	case s.reported():
+		s.inquire(p)
 	}
 	s.not(p, reason, "%s", why)
+}
+
+// leaveFailed gives back what a data plane holds that failed before it was Ready, as far as
+// the hub knows. The hub may have been restored from a backup of a time when it was on its
+// way, and have forgotten what was placed on it since. So if its agent has ever reported,
+// its cluster is kept until the agent reports that nothing is on it. Condition Ready keeps
+// the reason of the failure; InstancesListed says what the cluster is kept for.
+func (s Seen) leaveFailed(p *Plan) {
+	const kept = " Its cluster is kept: see condition " + v1alpha1.DataPlaneInstancesListed + "."
+	reason, message := "", ""
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.DataPlaneReady); c != nil {
+		reason, message = c.Reason, strings.TrimSuffix(c.Message, kept)
+	}
+	why := ""
+	switch since, _ := s.inquiry(); {
+	case s.gone(), s.stays(), s.Plane.Spec.DiscardUnlisted && len(s.left()) == 0:
+	case s.reported():
+		_, why = s.busy()
+	case s.ours() && s.up() && s.Now.Before(since.Add(facts.Silence)):
+		why = "Its agent has time to report."
+	}
+	if why != "" {
+		s.inquire(p)
+		message += kept
+	}
+	if reason != "" {
+		s.not(p, reason, "%s", message)
+	}
+	if why == "" {
+		s.release(p)
+	}
+}
+
+// inquire asks the agent what is on the data plane, and notes what it answers.
+func (s Seen) inquire(p *Plan) {
+	s.believe(p)
+	if taken := s.agent(p, nil); taken == "" && s.up() {
+		s.install(p, silent)
+	}
+	p.again(silent)
+}
+
+// reported reports whether its agent has ever reported. Without that it never was Ready,
+// and nothing was placed on it.
+func (s Seen) reported() bool {
+	return s.Plane.Status.Agent != nil || s.ours() && s.Agent.Status.Report != nil && s.Agent.Status.Report.DataPlaneUID == string(s.Plane.UID)
 }
 
 // busy says why its cluster cannot be given back yet: instances are on it, or reserved
@@ -62,7 +116,7 @@ func (s Seen) busy() (reason, why string) {
 
 // occupied says why a cluster that would be destroyed is kept, though no known instance is on it.
 func (s Seen) occupied(live bool) (reason, why string) {
-	if !s.served() {
+	if !s.served() && !s.reported() {
 		return "", ""
 	}
 	c := facts.ContentsOf(s.Plane, s.Agent, s.Instances, s.Moved)

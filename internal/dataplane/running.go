@@ -222,7 +222,7 @@ func (s Seen) contents(p *Plan) {
 	if st.Agent != nil && c.AnsweredAt != nil {
 		st.Agent.AnsweredAt = c.AnsweredAt.DeepCopy()
 	}
-	if s.served() {
+	if s.served() || Leaving(s.Plane) {
 		set(st, facts.InstancesListed(s.Plane, c), s.Now)
 	}
 }
@@ -247,7 +247,7 @@ func (s Seen) inquiry() (time.Time, bool) {
 	switch since := s.Plane.Status.PhaseSince; {
 	case s.Plane.DeletionTimestamp != nil:
 		return facts.Inquiry(s.Plane.DeletionTimestamp.Time, s.Started), true
-	case s.phase() == v1alpha1.PhaseDeprovisioning && since != nil:
+	case (s.phase() == v1alpha1.PhaseDeprovisioning || s.phase() == v1alpha1.PhaseFailed) && since != nil:
 		return facts.Inquiry(since.Time, s.Started), true
 	case s.Plane.Status.ReleasedAt != nil || s.phase() == v1alpha1.PhaseDeprovisioning:
 		return facts.Inquiry(s.Plane.CreationTimestamp.Time, s.Started), true
