@@ -384,6 +384,10 @@ func TestWhatIsLeftAlone(t *testing.T) {
 		"an adopted cluster is marked and reported": {adopted, []string{"patch Deployment c1", "report Deployment c1"}, "True/Provisioned: The cluster is installed."},
 		"another installer's cluster is marked":     {foreign, []string{"patch Deployment c1"}, "absent"},
 		"a paused cluster is not touched":           {paused, nil, "absent"},
+		"nor is a paused fake one": {func(cd *hivev1.ClusterDeployment) {
+			paused(cd)
+			cd.Annotations[hivev1.AnnotationFake] = "true"
+		}, nil, "absent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, request(tt.edit)...)

@@ -218,3 +218,14 @@ func TestSettings(t *testing.T) {
 		t.Errorf("the timeout's own field counts before Hive's, and fake clusters need nothing: %+v, %v", got, err)
 	}
 }
+
+// Absent is no limit, and 0 is none.
+func TestALimitOfZeroIsALimit(t *testing.T) {
+	for _, want := range []*int32{nil, new(int32)} {
+		p := &hivev1.ClusterPool{Spec: hivev1.ClusterPoolSpec{MaxSize: want, MaxConcurrent: want}}
+		set, err := Settings(p, nil)
+		if err != nil || (set.MaxSize == nil) != (want == nil) || (set.MaxConcurrent == nil) != (want == nil) {
+			t.Errorf("maxSize %v, maxConcurrent %v, %v", set.MaxSize, set.MaxConcurrent, err)
+		}
+	}
+}
