@@ -50,6 +50,9 @@ func (w *world) say(format string, args ...any) { w.log = append(w.log, fmt.Spri
 func (w *world) happen() {
 	w.Now = w.Now.Add(time.Duration(w.rand.IntN(300)) * time.Second)
 	w.blur()
+	if w.rand.IntN(4) == 0 {
+		w.edit()
+	}
 	switch w.rand.IntN(8) {
 	case 0, 1:
 		w.serial++
@@ -67,6 +70,36 @@ func (w *world) happen() {
 			w.progress()
 		}
 	}
+}
+
+// edit edits one setting that a user can edit, or breaks or mends what the pool refers to.
+func (w *world) edit() {
+	limit := func(most int) *int {
+		if w.rand.IntN(2) == 0 {
+			return nil
+		}
+		return ptr(w.rand.IntN(most))
+	}
+	switch set := &w.Settings; w.rand.IntN(7) {
+	case 0:
+		set.RunningCount = w.rand.IntN(4)
+	case 1:
+		set.MaxSize = limit(12)
+	case 2:
+		set.MaxConcurrent = limit(4)
+	case 3:
+		set.ResumeTimeout = []time.Duration{0, 3 * time.Minute, 20 * time.Minute}[w.rand.IntN(3)]
+	case 4:
+		set.Blocked = map[bool]string{true: "no image set"}[set.Blocked == ""]
+	case 5:
+		set.Sources = fmt.Sprint("s", w.rand.IntN(3))
+	default:
+		if n := len(w.Members); n > 0 {
+			m := &w.Members[w.rand.IntN(n)]
+			m.Paused = map[bool]string{true: "pause"}[m.Paused == ""]
+		}
+	}
+	w.say("edit: %+v", w.Settings)
 }
 
 // blur makes a member or a claim unreadable now and then, or readable again.
@@ -89,12 +122,15 @@ func (w *world) progress() {
 	i := w.rand.IntN(len(w.Members))
 	m := &w.Members[i]
 	switch bad := w.rand.IntN(12) == 0; {
+	case m.Paused != "":
 	case m.Deleting:
 		w.Members = slices.Delete(w.Members, i, i+1)
 	case !m.Installed && bad:
 		m.GaveUp = true
+	case !m.Installed && !m.GaveUp && w.rand.IntN(6) == 0:
+		m.Failing = true
 	case !m.Installed && !m.GaveUp:
-		m.Installed = true
+		m.Installed, m.Failing = true, false
 		m.Running = m.Wanted != pool.Hibernating
 	case m.Wanted == pool.Hibernating:
 		m.Running, m.ResumingSince = false, time.Time{}
@@ -137,7 +173,7 @@ func (w *world) step(t *testing.T, s pool.Step) {
 	switch s.Verb {
 	case pool.Create:
 		w.serial++
-		w.Members = append(w.Members, pool.Member{Name: fmt.Sprintf("c%d", w.serial), Created: w.Now, Version: w.Settings.Version})
+		w.Members = append(w.Members, pool.Member{Name: fmt.Sprintf("c%d", w.serial), Created: w.Now, Version: w.Settings.Version, Sources: w.Settings.Sources})
 	case pool.Delete:
 		w.Members[i].Deleting = true
 	case pool.Start:
@@ -267,7 +303,10 @@ func TestHistories(t *testing.T) {
 // what it is asked to be and then stays so.
 func (w *world) converge(t *testing.T) {
 	t.Helper()
-	w.Settings.MaxSize = nil
+	w.Settings.MaxSize, w.Settings.Blocked = nil, ""
+	if most := w.Settings.MaxConcurrent; most != nil && *most == 0 {
+		w.Settings.MaxConcurrent = nil
+	}
 	var p pool.Plan
 	for range 200 {
 		w.heal()
@@ -299,8 +338,9 @@ func (w *world) heal() {
 	w.Members = slices.DeleteFunc(w.Members, func(m pool.Member) bool { return m.Deleting })
 	for i := range w.Members {
 		m := &w.Members[i]
-		m.Unreadable = ""
+		m.Unreadable, m.Paused = "", ""
 		m.Installed = m.Installed || !m.GaveUp
+		m.Failing = m.Failing && !m.Installed
 		if m.PowerFailed && w.Settings.ResumeTimeout == 0 {
 			m.PowerTimedOut = true // somebody gives up on it
 		}

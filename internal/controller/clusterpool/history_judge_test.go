@@ -396,7 +396,11 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32, a
 		}
 	}
 	for _, name := range p.Status.Pending {
-		if j.clusterNamed(name) == nil && j.toldTo[name] == "" && !asked {
+		if j.clusterNamed(name) != nil || j.toldTo[name] != "" || asked {
+			continue
+		}
+		// One that is gone, and that the pass saw, is as it saw it.
+		if old := seen[name]; old == nil || facts.Of(old, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now()) == pool.Installing {
 			n++
 		}
 	}
