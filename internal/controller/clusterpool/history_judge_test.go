@@ -399,8 +399,12 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32, a
 		if j.clusterNamed(name) != nil || j.toldTo[name] != "" || asked {
 			continue
 		}
-		// One that is gone, and that the pass saw, is as it saw it.
-		if old := seen[name]; old == nil || facts.Of(old, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now()) == pool.Installing {
+		// One that is gone is as the pass saw it, in its cache or as its process wrote it.
+		old := seen[name]
+		if old == nil {
+			old = j.own[written{by.Process, name}]
+		}
+		if old == nil || facts.Of(old, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now()) == pool.Installing {
 			n++
 		}
 	}
