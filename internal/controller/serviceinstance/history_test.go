@@ -1,16 +1,25 @@
 package serviceinstance
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
+	"hotspare.io/hotspare/internal/capacity"
+)
+
+var (
+	histories   = flag.Uint64("serviceinstance.histories", 3000, "how many random histories to try")
+	historySeed = flag.Uint64("serviceinstance.seed", 0, "seed of the first one, the next has the next")
 )
 
 // cluster is a data plane in a history: what is there, what its agent was told and says,
@@ -19,6 +28,8 @@ type cluster struct {
 	name                 string
 	exists, over, silent bool
 	room                 bool
+	// lies is whether its agent says what it likes, and lied whether it ever has.
+	lies, lied bool
 	// lists is what the hub lists, told what the agent has read of it.
 	lists, told *entry
 	// has is the placement that there is something of; "" when nothing is there.
@@ -42,13 +53,16 @@ type history struct {
 	clusters []*cluster
 	// relist is whether the hub has what it lists no longer taken away first.
 	relist bool
-	// known are the clusters whose DataPlane was not deleted by force.
-	log []string
+	// orderable is whether there is the InstanceType that the instance names, with its size.
+	orderable bool
+	// forced is whether the instance's finalizer was removed by hand.
+	forced bool
+	log    []string
 }
 
 func newHistory(seed uint64) *history {
 	rng := rand.New(rand.NewPCG(seed, 7))
-	h := &history{rng: rng, now: noon, instance: newInstance(free), region: true, relist: rng.IntN(2) == 0}
+	h := &history{rng: rng, now: noon, instance: newInstance(free), region: true, relist: rng.IntN(2) == 0, orderable: rng.IntN(4) > 0}
 	for n := range 3 {
 		h.clusters = append(h.clusters, &cluster{name: fmt.Sprintf("p%d", n), exists: true, room: rng.IntN(3) > 0})
 	}
@@ -71,7 +85,13 @@ func (h *history) placement(c *cluster) string {
 func (h *history) place(c *cluster) {
 	i := h.instance
 	switch {
-	case i == nil, !h.region, len(i.Finalizers) == 0, i.DeletionTimestamp != nil, i.Status.DataPlaneName != "", !c.exists, c.over, c.silent:
+	case i == nil, !h.region, len(i.Finalizers) == 0, i.DeletionTimestamp != nil, i.Status.DataPlaneName != "":
+		return
+	case !h.orderable:
+		h.wait(capacity.UnknownSize, "InstanceType standard has no size \"x1\".")
+		return
+	case !c.exists, c.over, c.silent:
+		h.wait(capacity.NoCapacity, "No data plane has room.")
 		return
 	}
 	for _, r := range i.Status.Refusals {
@@ -82,6 +102,14 @@ func (h *history) place(c *cluster) {
 	i.Status.DataPlaneName, i.Status.Phase = c.name, v1alpha1.InstanceProvisioning
 	i.Status.Placements++
 	h.note("placed on %s", c.name)
+}
+
+// wait says why the instance has no data plane, as package fleetregion does.
+func (h *history) wait(reason capacity.Reason, words string) {
+	h.instance.Status.Phase = v1alpha1.InstancePending
+	meta.SetStatusCondition(&h.instance.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.InstancePlaced, Status: metav1.ConditionFalse, Reason: string(reason), Message: words, LastTransitionTime: metav1.NewTime(h.now),
+	})
 }
 
 // list does what package dataplane does.
@@ -149,6 +177,11 @@ func (c *cluster) tell(h *history) {
 			r.Phase = v1alpha1.AgentProvisioning
 		}
 	}
+	if c.lies && c.told != nil {
+		phases := []v1alpha1.AgentPhase{v1alpha1.AgentReady, v1alpha1.AgentProvisioning, v1alpha1.AgentFailed, v1alpha1.AgentRejected, v1alpha1.AgentDeleting, v1alpha1.AgentDeleted, v1alpha1.AgentUnlisted, "Odd"}
+		r = &v1alpha1.InstanceReport{PlacementID: c.told.placement, Phase: phases[h.rng.IntN(len(phases))], Reason: "no word", Message: strings.Repeat("ü", h.rng.IntN(8))}
+		c.lied = true
+	}
 	if r != nil {
 		r.UID = "u"
 		h.note("%s says %s of %s", c.name, r.Phase, r.PlacementID)
@@ -203,12 +236,12 @@ func (h *history) pass() error {
 	case d.finalizer == drop:
 		h.instance = nil
 		for _, c := range h.clusters {
-			if c.exists && !c.over && (c.has != "" || c.told != nil && !c.told.deleted) {
+			if c.exists && !c.over && !c.lied && (c.has != "" || c.told != nil && !c.told.deleted) {
 				return fmt.Errorf("the instance is let go, and %s has %q of it and was told %+v", c.name, c.has, c.told)
 			}
 		}
 		return nil
-	case i.Status.Phase == v1alpha1.InstanceReady && d.status.DataPlaneName == "":
+	case i.Status.Phase == v1alpha1.InstanceReady && d.status.DataPlaneName == "" && !h.lied():
 		return fmt.Errorf("an instance in use loses its data plane: %s", words(d))
 	case len(d.status.Refusals) > maxRefusals:
 		return fmt.Errorf("%d refusals", len(d.status.Refusals))
@@ -240,7 +273,19 @@ func (h *history) happen() error {
 		h.region = !h.region
 	case n < 95:
 		h.now = h.now.Add(time.Duration(h.rng.IntN(8)) * time.Minute)
+	case n < 96 && h.rng.IntN(3) == 0:
+		h.orderable = !h.orderable
+		h.note("orderable: %t", h.orderable)
+	case n < 96 && h.rng.IntN(4) == 0:
+		c.lies = !c.lies
+		h.note("%s lies: %t", c.name, c.lies)
+	case n < 96 && h.instance != nil && h.instance.DeletionTimestamp != nil && h.rng.IntN(8) == 0:
+		h.instance, h.forced = nil, true
+		h.note("its finalizer is removed by hand")
 	case n < 96 && h.instance != nil && h.instance.DeletionTimestamp == nil:
+		if c := h.home(); c != nil && h.rng.IntN(4) == 0 {
+			c.silent = true
+		}
 		h.instance.DeletionTimestamp = ptr.To(metav1.NewTime(h.now))
 		h.note("deleted")
 	case n < 97 && !c.over && h.rng.IntN(4) == 0: // somebody deletes the DataPlane
@@ -253,13 +298,72 @@ func (h *history) happen() error {
 	return nil
 }
 
+// home is the cluster that the instance is on; nil when it is on none.
+func (h *history) home() *cluster {
+	for _, c := range h.clusters {
+		if h.placement(c) != "" {
+			return c
+		}
+	}
+	return nil
+}
+
+func (h *history) lied() bool {
+	return slices.ContainsFunc(h.clusters, func(c *cluster) bool { return c.lied })
+}
+
+// leaveAlone lets time pass while nobody mends anything: what is silent stays so, what
+// does not exist does not come. The instance comes to rest, and says what it waits for.
+func (h *history) leaveAlone() error {
+	for _, c := range h.clusters {
+		c.lies = false
+	}
+	for range 40 {
+		h.now = h.now.Add(time.Minute)
+		for _, c := range h.clusters {
+			h.list(c)
+			for range 3 {
+				h.work(c)
+			}
+			h.place(c)
+			if err := h.pass(); err != nil {
+				return err
+			}
+		}
+		if h.instance == nil {
+			return nil
+		}
+	}
+	return h.checkNamed()
+}
+
+// checkNamed checks that an instance which is not Ready says why.
+func (h *history) checkNamed() error {
+	st, going := h.instance.Status, h.instance.DeletionTimestamp != nil
+	if len(h.instance.Finalizers) == 0 || st.Phase == v1alpha1.InstanceReady && !going {
+		return nil
+	}
+	ready, placed := meta.FindStatusCondition(st.Conditions, v1alpha1.InstanceIsReady), meta.FindStatusCondition(st.Conditions, v1alpha1.InstancePlaced)
+	switch {
+	case st.DataPlaneName == "" && !going:
+		if placed == nil || placed.Status != metav1.ConditionFalse || placed.Message == "" {
+			return fmt.Errorf("left alone, it has no data plane and says %+v", placed)
+		}
+	case ready == nil || ready.Status == metav1.ConditionTrue || ready.Message == "":
+		return fmt.Errorf("left alone, it is %s and says %+v", st.Phase, ready)
+	case going && !strings.Contains(strings.ToLower(ready.Message), "data plane"):
+		return fmt.Errorf("left alone, it is deleted, and does not say what keeps it: %+v", ready)
+	}
+	return nil
+}
+
 // rest lets things take their course: every agent is heard of, and nobody does anything.
 func (h *history) rest() error {
-	h.region = true
+	h.region, h.orderable = true, true
 	for range 200 {
 		h.now = h.now.Add(time.Minute)
 		for _, c := range h.clusters {
-			c.silent, c.room = false, true
+			c.silent, c.room, c.lies = false, true, false
 			h.list(c)
 			h.work(c)
 			h.place(c)
@@ -275,8 +379,11 @@ func (h *history) rest() error {
 			left++
 		}
 	}
+	if err := h.checkLeft(); err != nil && (h.forced || h.lied()) {
+		return err
+	}
 	switch {
-	case left > 0 && h.relist:
+	case left > 0 && h.relist && !h.forced && !h.lied():
 		return fmt.Errorf("%d data planes have something that is not wanted", left)
 	case i == nil:
 		return nil
@@ -292,6 +399,16 @@ func (h *history) rest() error {
 	return fmt.Errorf("it comes to no end: %+v", i.Status)
 }
 
+// checkLeft checks that what is left of an instance that the hub has lost is reported.
+func (h *history) checkLeft() error {
+	for _, c := range h.clusters {
+		if c.exists && !c.over && c.has != "" && c.has != h.placement(c) && (c.report == nil || c.report.Phase != v1alpha1.AgentUnlisted) {
+			return fmt.Errorf("%s has %s, of which the hub knows nothing, and says %+v", c.name, c.has, c.report)
+		}
+	}
+	return nil
+}
+
 // full is whether there is no data plane left.
 func (h *history) full() bool {
 	for _, c := range h.clusters {
@@ -305,11 +422,14 @@ func (h *history) full() bool {
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}
-	for seed := range uint64(3000) {
+	for seed := *historySeed; seed < *historySeed+*histories; seed++ {
 		h := newHistory(seed)
 		var err error
 		for n := 0; n < 150 && err == nil; n++ {
 			err = h.happen()
+		}
+		if err == nil && seed%2 == 0 {
+			err = h.leaveAlone()
 		}
 		if err == nil {
 			err = h.rest()
