@@ -75,7 +75,7 @@ func platformInWords(spec hivev1.ClusterPoolSpec) string {
 	if l := spec.Platform.Local; l != nil && l.Workers != nil {
 		words += ", " + prose.Count(int(*l.Workers), "worker")
 	}
-	if spec.Annotations[hivev1.AnnotationFake] == "true" {
+	if hivev1.IsTrue(spec.Annotations, hivev1.AnnotationFake) {
 		words += ", fake"
 	}
 	return words

@@ -88,7 +88,7 @@ func platform(s hivev1.ClusterPoolSpec) string {
 	if l := s.Platform.Local; l != nil && l.Workers != nil {
 		words += ", " + Plural(int(*l.Workers), "worker")
 	}
-	if s.Annotations[hivev1.AnnotationFake] == "true" {
+	if hivev1.IsTrue(s.Annotations, hivev1.AnnotationFake) {
 		words += ", fake"
 	}
 	return words

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,9 +24,8 @@ import (
 // follows reports whether the cluster's install is to be looked at: not once it is
 // installed and that is told.
 func follows(cd *hivev1.ClusterDeployment) bool {
-	paused, err := strconv.ParseBool(cd.Annotations[hivev1.AnnotationReconcilePause])
 	switch {
-	case cd.Spec.ClusterInstallRef == nil, cd.Unreadable != "", cd.DeletionTimestamp != nil, paused && err == nil:
+	case cd.Spec.ClusterInstallRef == nil, cd.Unreadable != "", cd.DeletionTimestamp != nil, hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause):
 		return false
 	}
 	return !cd.Spec.Installed || cd.Status.InstalledTimestamp == nil

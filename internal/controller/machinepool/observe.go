@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ import (
 // nothingLeft reports whether a deleted MachinePool can go at once: what it made goes
 // with its cluster, or it has made nothing.
 func nothingLeft(cd *hivev1.ClusterDeployment) bool {
-	return cd == nil || cd.DeletionTimestamp != nil || !cd.Spec.Installed || truly(cd, hivev1.AnnotationFake)
+	return cd == nil || cd.DeletionTimestamp != nil || !cd.Spec.Installed || hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake)
 }
 
 // obstacle is what is said while nothing can be done in the cluster; nil if it can.
@@ -36,9 +35,9 @@ func obstacle(cd *hivev1.ClusterDeployment, mp *hivev1.MachinePool) *state {
 		return waiting(hivev1.ReasonClusterGoing, "The cluster is being destroyed, and its machines with it.")
 	case !cd.Spec.Installed || cd.Spec.ClusterMetadata == nil:
 		return waiting(hivev1.ReasonClusterNotInstalled, "The cluster is not installed yet.")
-	case truly(cd, hivev1.AnnotationReconcilePause) || truly(mp, hivev1.AnnotationReconcilePause):
+	case hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause) || hivev1.IsTrue(mp.Annotations, hivev1.AnnotationReconcilePause):
 		return waiting(hivev1.ReasonPaused, "The annotation %s is set: remove it to have machines made and removed.", hivev1.AnnotationReconcilePause)
-	case truly(cd, hivev1.AnnotationFake):
+	case hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake):
 		return pretended(mp)
 	case cd.Spec.PowerState == hivev1.PowerHibernating || condition.True(cd.Status.Conditions, hivev1.ClusterHibernating):
 		return waiting(hivev1.ReasonClusterAsleep, "The cluster is hibernating: the pool is looked at when it has resumed.")
@@ -167,10 +166,4 @@ func upSince(cd *hivev1.ClusterDeployment) time.Time {
 // secretOf names the Secret with the cluster's admin kubeconfig.
 func secretOf(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	return types.NamespacedName{Namespace: cd.Namespace, Name: cd.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name}
-}
-
-// truly reads a flag as Hive does; what is no boolean is false.
-func truly(o client.Object, annotation string) bool {
-	is, err := strconv.ParseBool(o.GetAnnotations()[annotation])
-	return err == nil && is
 }

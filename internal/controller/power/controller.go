@@ -79,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &cd); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if annotated(&cd, hivev1.AnnotationReconcilePause) || cd.Unreadable != "" {
+	if hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause) || cd.Unreadable != "" {
 		return ctrl.Result{}, nil
 	}
 	seen, err := r.observe(ctx, &cd)

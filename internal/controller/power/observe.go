@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,13 +96,13 @@ func described(cd *hivev1.ClusterDeployment) power.Seen {
 		Wanted:        cd.Spec.PowerState,
 		Deleted:       !cd.DeletionTimestamp.IsZero(),
 		Installed:     cd.Spec.Installed,
-		Paused:        annotated(cd, hivev1.AnnotationPowerPause),
-		LeaveRequests: annotated(cd, hivev1.AnnotationLeaveRequests),
-		Fake:          annotated(cd, hivev1.AnnotationFake),
+		Paused:        hivev1.IsTrue(cd.Annotations, hivev1.AnnotationPowerPause),
+		LeaveRequests: hivev1.IsTrue(cd.Annotations, hivev1.AnnotationLeaveRequests),
+		Fake:          hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake),
 		Platform:      cd.Spec.Platform.Name(),
 		Version:       reportedVersion(cd.Status),
 		InfraID:       refOf(cd).InfraID,
-		SkipOperators: truly(cd.Labels[hivev1.LabelSkipClusterOperators]),
+		SkipOperators: hivev1.IsTrue(cd.Labels, hivev1.LabelSkipClusterOperators),
 		Record:        cd.Status.PowerTransition,
 		InstalledAt:   timeOf(cd.Status.InstalledTimestamp),
 	}
@@ -151,7 +150,7 @@ func refOf(cd *hivev1.ClusterDeployment) cloud.Ref {
 		Cluster:  client.ObjectKeyFromObject(cd),
 		Platform: cd.Spec.Platform,
 		Metadata: cd.Spec.ClusterMetadata,
-		Shelve:   annotated(cd, hivev1.AnnotationShelve),
+		Shelve:   hivev1.IsTrue(cd.Annotations, hivev1.AnnotationShelve),
 	}
 	if ref.Metadata != nil {
 		ref.InfraID = ref.Metadata.InfraID
@@ -172,14 +171,6 @@ func kubeconfig(cd *hivev1.ClusterDeployment) types.NamespacedName {
 		name.Name = md.AdminKubeconfigSecretRef.Name
 	}
 	return name
-}
-
-func annotated(cd *hivev1.ClusterDeployment, key string) bool { return truly(cd.Annotations[key]) }
-
-// truly reads a flag as Hive does; what is no boolean is false.
-func truly(value string) bool {
-	is, err := strconv.ParseBool(value)
-	return err == nil && is
 }
 
 func timeOf(t *metav1.Time) time.Time {

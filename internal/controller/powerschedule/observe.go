@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -161,8 +160,7 @@ func (r *Reconciler) claimed(ctx context.Context, namespace string, by labels.Se
 // going, that somebody wants left alone, or that wait in their pool, which decides itself.
 func switchable(cd *hivev1.ClusterDeployment) bool {
 	ref := cd.Spec.ClusterPoolRef
-	paused, err := strconv.ParseBool(cd.Annotations[hivev1.AnnotationReconcilePause])
-	return cd.DeletionTimestamp == nil && cd.Unreadable == "" && (err != nil || !paused) &&
+	return cd.DeletionTimestamp == nil && cd.Unreadable == "" && !hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause) &&
 		(ref == nil || ref.PoolName == "" || ref.ClaimName != "")
 }
 

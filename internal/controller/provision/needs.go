@@ -44,7 +44,7 @@ func (p *pass) observeNeeds(ctx context.Context) error {
 func (p *pass) installing() bool {
 	cd := p.cluster
 	switch {
-	case deleting(cd), cd.Spec.ClusterInstallRef != nil, annotated(cd, hivev1.AnnotationReconcilePause):
+	case deleting(cd), cd.Spec.ClusterInstallRef != nil, hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause):
 		return false
 	case !cd.Spec.Installed:
 		return true

@@ -3,7 +3,6 @@ package provision
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,19 +120,13 @@ func (p *pass) attempt(id string) *hivev1.ClusterProvision {
 
 // executor is the one for the cluster, or nil.
 func (p *pass) executor() install.Executor {
-	if annotated(p.cluster, hivev1.AnnotationFake) {
+	if hivev1.IsTrue(p.cluster.Annotations, hivev1.AnnotationFake) {
 		return p.Fake
 	}
 	return p.Executors[p.cluster.Spec.Platform.Name()]
 }
 
 func deleting(cd *hivev1.ClusterDeployment) bool { return !cd.DeletionTimestamp.IsZero() }
-
-// annotated reports whether an annotation says true, in any of the usual spellings.
-func annotated(obj client.Object, key string) bool {
-	yes, err := strconv.ParseBool(obj.GetAnnotations()[key])
-	return err == nil && yes
-}
 
 func infraID(cd *hivev1.ClusterDeployment) string {
 	if m := cd.Spec.ClusterMetadata; m != nil {

@@ -36,7 +36,7 @@ func (p *pass) clusterFacts() provision.Cluster {
 	facts := provision.Cluster{
 		Name:      cd.Name,
 		UID:       cd.UID,
-		Paused:    annotated(cd, hivev1.AnnotationReconcilePause),
+		Paused:    hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause),
 		Held:      controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
 		Foreign:   cd.Spec.ClusterInstallRef != nil,
 		Installed: cd.Spec.Installed,
@@ -44,10 +44,10 @@ func (p *pass) clusterFacts() provision.Cluster {
 		InfraID:   infraID(cd),
 		Limit:     limit(cd),
 		Executor:  p.executor() != nil,
-		Fake:      annotated(cd, hivev1.AnnotationFake),
+		Fake:      hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake),
 		Deleting:  deleting(cd),
 		Preserved: cd.Spec.PreserveOnDelete,
-		Protected: annotated(cd, hivev1.AnnotationProtectedDelete),
+		Protected: hivev1.IsTrue(cd.Annotations, hivev1.AnnotationProtectedDelete),
 	}
 	facts.Marked = facts.Held && labelled(cd)
 	if facts.Deleting {
@@ -76,7 +76,7 @@ func limit(cd *hivev1.ClusterDeployment) *int {
 		n := int(*l)
 		most = &n
 	}
-	if annotated(cd, hivev1.AnnotationTryInstallOnce) && (most == nil || *most > 1) {
+	if hivev1.IsTrue(cd.Annotations, hivev1.AnnotationTryInstallOnce) && (most == nil || *most > 1) {
 		once := 1
 		most = &once
 	}

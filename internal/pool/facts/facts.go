@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -131,19 +130,13 @@ func ResumeTimeout(p *hivev1.ClusterPool) *hivev1.Duration {
 }
 
 // Fake reports whether the pool's clusters exist on paper only.
-func Fake(p *hivev1.ClusterPool) bool { return isTrue(p.Spec.Annotations[hivev1.AnnotationFake]) }
+func Fake(p *hivev1.ClusterPool) bool {
+	return hivev1.IsTrue(p.Spec.Annotations, hivev1.AnnotationFake)
+}
 
 // Marked reports whether somebody has marked the cluster for removal.
 func Marked(cd *hivev1.ClusterDeployment) bool {
-	return isTrue(cd.Annotations[hivev1.AnnotationRemove]) || isTrue(cd.Annotations[hivev1.AnnotationRemoveLegacy])
-}
-
-func isTrue(s string) bool {
-	if s == "" {
-		return false // nearly always; ParseBool would make an error of it
-	}
-	b, err := strconv.ParseBool(s)
-	return err == nil && b
+	return hivev1.IsTrue(cd.Annotations, hivev1.AnnotationRemove) || hivev1.IsTrue(cd.Annotations, hivev1.AnnotationRemoveLegacy)
 }
 
 // Of reads what a plan depends on from a cluster. Two results can be compared to
@@ -207,7 +200,7 @@ func deletionError(cd *hivev1.ClusterDeployment) string {
 	if words := foreignFinalizers(cd); words != "" {
 		return words
 	}
-	if isTrue(cd.Annotations[hivev1.AnnotationReconcilePause]) {
+	if hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause) {
 		return fmt.Sprintf("it is paused: remove its annotation %s", hivev1.AnnotationReconcilePause)
 	}
 	c := condition.Find(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError)
@@ -221,9 +214,9 @@ func deletionError(cd *hivev1.ClusterDeployment) string {
 // from working on it at all; "" when none does.
 func pausedBy(cd *hivev1.ClusterDeployment) string {
 	switch {
-	case isTrue(cd.Annotations[hivev1.AnnotationReconcilePause]):
+	case hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause):
 		return hivev1.AnnotationReconcilePause
-	case cd.Spec.Installed && isTrue(cd.Annotations[hivev1.AnnotationPowerPause]):
+	case cd.Spec.Installed && hivev1.IsTrue(cd.Annotations, hivev1.AnnotationPowerPause):
 		return hivev1.AnnotationPowerPause
 	}
 	return ""
