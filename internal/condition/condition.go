@@ -63,8 +63,8 @@ func Remove(list *[]hivev1.Condition, typ string) bool {
 	return true
 }
 
-// True reports whether the condition is there and True.
-func True(list []hivev1.Condition, typ string) bool {
+// IsTrue reports whether the condition is there and True.
+func IsTrue(list []hivev1.Condition, typ string) bool {
 	c := Find(list, typ)
 	return c != nil && c.Status == corev1.ConditionTrue
 }

@@ -36,7 +36,7 @@ func TestSet(t *testing.T) {
 	if c := condition.Find(list, "Ready"); !c.LastTransitionTime.Equal(ptrTo(noon.Add(2 * time.Hour))) {
 		t.Errorf("the transition time moves with the status: %+v", c)
 	}
-	if !condition.True(list, "Ready") || condition.True(list, "Other") {
+	if !condition.IsTrue(list, "Ready") || condition.IsTrue(list, "Other") {
 		t.Error("True is for what is there and true")
 	}
 }

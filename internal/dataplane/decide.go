@@ -84,7 +84,7 @@ func (s Seen) awaitClaim(p *Plan, name string) {
 		s.fail(p, v1alpha1.ReasonNameTaken, "ClusterClaim %s was made for something else: delete it, or make a DataPlane of another name.", name)
 	case why != "":
 		s.lost(p, reason, "%s", why)
-	case s.Cluster != nil && s.Cluster.Spec.ClusterMetadata != nil && condition.True(c.Status.Conditions, hivev1.ClaimClusterRunning):
+	case s.Cluster != nil && s.Cluster.Spec.ClusterMetadata != nil && condition.IsTrue(c.Status.Conditions, hivev1.ClaimClusterRunning):
 		s.enter(p, v1alpha1.PhaseProvisioned)
 	case c.Spec.Namespace != "":
 		s.not(p, string(v1alpha1.PhaseProvisioning), "ClusterClaim %s has cluster %s, which does not run yet.", name, c.Spec.Namespace)
@@ -126,7 +126,7 @@ func (s Seen) awaitCluster(p *Plan, name string) {
 		s.fail(p, v1alpha1.ReasonNameTaken, "ClusterDeployment %s was made for something else: delete it, or make a DataPlane of another name.", name)
 	case c.DeletionTimestamp != nil:
 		s.lost(p, v1alpha1.ReasonClusterGone, "ClusterDeployment %s was deleted before it ran.", name)
-	case condition.True(c.Status.Conditions, hivev1.ClusterProvisionStopped):
+	case condition.IsTrue(c.Status.Conditions, hivev1.ClusterProvisionStopped):
 		why := condition.Find(c.Status.Conditions, hivev1.ClusterProvisionStopped)
 		s.lost(p, v1alpha1.ReasonInstallFailed, "ClusterDeployment %s: %s", name, why.Message)
 	case s.up():
@@ -141,7 +141,7 @@ func (s Seen) awaitCluster(p *Plan, name string) {
 // up reports whether the cluster runs.
 func (s Seen) up() bool {
 	c := s.Cluster
-	return c != nil && c.DeletionTimestamp == nil && c.Spec.Installed && c.Spec.ClusterMetadata != nil && condition.True(c.Status.Conditions, hivev1.ClusterReady)
+	return c != nil && c.DeletionTimestamp == nil && c.Spec.Installed && c.Spec.ClusterMetadata != nil && condition.IsTrue(c.Status.Conditions, hivev1.ClusterReady)
 }
 
 // lost fails a data plane whose cluster will not come. A Registered one waits: whose

@@ -135,7 +135,7 @@ func install(list []hivev1.Condition) Progress {
 			return reconciling(c.Reason, c.Message)
 		}
 	}
-	if condition.True(list, hivev1.ClusterProvisioned) {
+	if condition.IsTrue(list, hivev1.ClusterProvisioned) {
 		return unknownPower
 	}
 	if c := condition.Find(list, hivev1.ClusterProvisioned); c != nil && c.Reason != hivev1.ReasonInitialized {
@@ -248,7 +248,7 @@ func clusterProvision(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment)
 		return settled
 	case cp.Spec.Stage == hivev1.StageFailed:
 		return failedAttempt(cp, cd)
-	case cd.Spec.Installed, condition.True(cd.Status.Conditions, hivev1.ClusterProvisioned):
+	case cd.Spec.Installed, condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisioned):
 		return reconciling(hivev1.ReasonProvisioned, "The cluster is installed, and the end of the attempt is not recorded yet.")
 	default:
 		return install(cd.Status.Conditions)

@@ -43,7 +43,7 @@ func (m *Metrics) ClaimTold(before, after *hivev1.ClusterClaim, cd *hivev1.Clust
 // before. A claim that knows its cluster has had both conditions from the same
 // moment; one whose cluster ran, and then did not, has a younger ClusterRunning.
 func firstRuns(before, after *hivev1.ClusterClaim) bool {
-	if !condition.True(after.Status.Conditions, hivev1.ClaimClusterRunning) {
+	if !condition.IsTrue(after.Status.Conditions, hivev1.ClaimClusterRunning) {
 		return false
 	}
 	was := condition.Find(before.Status.Conditions, hivev1.ClaimClusterRunning)

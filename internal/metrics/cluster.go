@@ -23,7 +23,7 @@ func (m *Metrics) Installed(cd *hivev1.ClusterDeployment) {
 // install has been given up, and did not before.
 func (m *Metrics) ProvisionTold(before, after *hivev1.ClusterDeployment) {
 	const stopped = hivev1.ClusterProvisionStopped
-	if m == nil || condition.True(before.Status.Conditions, stopped) || !condition.True(after.Status.Conditions, stopped) {
+	if m == nil || condition.IsTrue(before.Status.Conditions, stopped) || !condition.IsTrue(after.Status.Conditions, stopped) {
 		return
 	}
 	ref, name := poolRef(after), ""

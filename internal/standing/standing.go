@@ -36,7 +36,7 @@ func Cluster(cd *hivev1.ClusterDeployment) string {
 	switch {
 	case cd.DeletionTimestamp != nil:
 		return Deleting
-	case condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped):
+	case condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped):
 		return Failed
 	case !cd.Spec.Installed:
 		return Installing
@@ -92,7 +92,7 @@ func Claim(c *hivev1.ClusterClaim) string {
 
 // Usable reports whether the claim's cluster can be used.
 func Usable(c *hivev1.ClusterClaim) bool {
-	return c.Spec.Namespace != "" && condition.True(c.Status.Conditions, hivev1.ClaimClusterRunning)
+	return c.Spec.Namespace != "" && condition.IsTrue(c.Status.Conditions, hivev1.ClaimClusterRunning)
 }
 
 // PoolOf is the pool of a cluster, and the claim that has it; all may be empty.

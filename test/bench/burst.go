@@ -158,7 +158,7 @@ func (b *bench) claimAll(ctx context.Context, pool string, names []string, atATi
 			mu.Lock()
 			at, mine := began[c.Name]
 			mu.Unlock()
-			if _, had := took[c.Name]; mine && !had && condition.True(c.Status.Conditions, hivev1.ClaimClusterRunning) {
+			if _, had := took[c.Name]; mine && !had && condition.IsTrue(c.Status.Conditions, hivev1.ClaimClusterRunning) {
 				took[c.Name] = time.Since(at)
 			}
 		}

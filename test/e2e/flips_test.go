@@ -173,7 +173,7 @@ func (f *flipper) watch(t *testing.T) {
 
 // contradiction is what in a cluster's status says one thing and another.
 func contradiction(cd *hivev1.ClusterDeployment) error {
-	is := func(typ string) bool { return condition.True(cd.Status.Conditions, typ) }
+	is := func(typ string) bool { return condition.IsTrue(cd.Status.Conditions, typ) }
 	word := cd.Status.PowerState
 	asleep, ready := is(hivev1.ClusterHibernating), is(hivev1.ClusterReady)
 	unreachable := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable)

@@ -151,7 +151,7 @@ func (g *grouped) synced(t *testing.T, mp *hivev1.MachinePool, replicas int32) {
 			return err
 		}
 		sets := mp.Status.MachineSets
-		if !condition.True(mp.Status.Conditions, hivev1.MachinePoolSynced) || mp.Status.Replicas != replicas || len(sets) != 1 || sets[0].ReadyReplicas != replicas {
+		if !condition.IsTrue(mp.Status.Conditions, hivev1.MachinePoolSynced) || mp.Status.Replicas != replicas || len(sets) != 1 || sets[0].ReadyReplicas != replicas {
 			return fmt.Errorf("its status is %+v", mp.Status)
 		}
 		return nil

@@ -221,7 +221,7 @@ func grantedBeforeTold(ctx context.Context, api client.Client) error {
 	}
 	for _, c := range claims.Items {
 		pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
-		says := condition.True(c.Status.Conditions, hivev1.ClaimClusterRunning) || pending != nil && pending.Status == corev1.ConditionFalse
+		says := condition.IsTrue(c.Status.Conditions, hivev1.ClaimClusterRunning) || pending != nil && pending.Status == corev1.ConditionFalse
 		if !says || len(c.Spec.Subjects) == 0 || c.DeletionTimestamp != nil || c.Annotations["told"] != "" {
 			continue
 		}
@@ -397,7 +397,7 @@ func TestAccessThatCannotBeGivenHidesNothing(t *testing.T) {
 			if pending == nil || pending.Status != corev1.ConditionFalse || !strings.Contains(pending.Message, tc.says) {
 				t.Errorf("Pending is %+v", pending)
 			}
-			if !condition.True(claim.Status.Conditions, hivev1.ClaimClusterRunning) || claim.Status.Lifetime == nil {
+			if !condition.IsTrue(claim.Status.Conditions, hivev1.ClaimClusterRunning) || claim.Status.Lifetime == nil {
 				t.Errorf("the rest is %+v", claim.Status)
 			}
 		})
@@ -469,7 +469,7 @@ func TestAClaimWhoseClusterCannotHibernateRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var claim hivev1.ClusterClaim
-	if err := c.Get(t.Context(), about, &claim); err != nil || !condition.True(claim.Status.Conditions, hivev1.ClaimClusterRunning) {
+	if err := c.Get(t.Context(), about, &claim); err != nil || !condition.IsTrue(claim.Status.Conditions, hivev1.ClaimClusterRunning) {
 		t.Errorf("%+v, %v", claim.Status.Conditions, err)
 	}
 }

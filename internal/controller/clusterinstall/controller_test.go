@@ -122,7 +122,7 @@ func TestAnInstallIsFollowed(t *testing.T) {
 		t.Errorf("looks again after %s", next)
 	}
 	cd := r.get()
-	if cd.Spec.Installed || cd.Spec.ClusterMetadata != nil || !condition.True(cd.Status.Conditions, hivev1.ClusterInstallRequirementsMet) {
+	if cd.Spec.Installed || cd.Spec.ClusterMetadata != nil || !condition.IsTrue(cd.Status.Conditions, hivev1.ClusterInstallRequirementsMet) {
 		t.Errorf("%+v", cd.Status.Conditions)
 	}
 	done := aci(made, "Completed", "True")
@@ -156,7 +156,7 @@ func TestACrashLosesNothing(t *testing.T) {
 		}
 		r.pass()
 		r.pass()
-		if cd := r.get(); !cd.Spec.Installed || !condition.True(cd.Status.Conditions, hivev1.ClusterProvisioned) {
+		if cd := r.get(); !cd.Spec.Installed || !condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisioned) {
 			t.Errorf("killed after write %d: never installed", die)
 		}
 	}
@@ -190,7 +190,7 @@ func TestAnAdoptedClusterIsInstalled(t *testing.T) {
 	r := newRig(t, cd)
 	r.pass()
 	got := r.get()
-	if !condition.True(got.Status.Conditions, hivev1.ClusterProvisioned) || !got.Status.InstalledTimestamp.Equal(&got.CreationTimestamp) {
+	if !condition.IsTrue(got.Status.Conditions, hivev1.ClusterProvisioned) || !got.Status.InstalledTimestamp.Equal(&got.CreationTimestamp) {
 		t.Errorf("%+v", got.Status)
 	}
 }

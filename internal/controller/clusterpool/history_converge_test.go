@@ -143,7 +143,7 @@ func (h *history) rest() {
 // claimsMissing reports whether a pool waits before it deletes a cluster whose claim is missing.
 func (h *history) claimsMissing() bool {
 	return slices.ContainsFunc(h.store.All(&hivev1.ClusterPool{}), func(o client.Object) bool {
-		return condition.True(o.(*hivev1.ClusterPool).Status.Conditions, hivev1.PoolClaimsMissing)
+		return condition.IsTrue(o.(*hivev1.ClusterPool).Status.Conditions, hivev1.PoolClaimsMissing)
 	})
 }
 

@@ -237,7 +237,7 @@ func (h *history) move(cd *hivev1.ClusterDeployment, bad, cursed bool) bool {
 		what = "move badly"
 	}
 	h.edit("world", cd, what, func() {
-		gaveUp := condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped)
+		gaveUp := condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped)
 		switch {
 		case cd.DeletionTimestamp != nil:
 			controllerutil.RemoveFinalizer(cd, hivev1.FinalizerDeprovision)
@@ -281,7 +281,7 @@ func power(cd *hivev1.ClusterDeployment, bad bool, now metav1.Time) {
 		status, failed = corev1.ConditionTrue, hivev1.ReasonFailedToStop
 	}
 	tr := cd.Status.PowerTransition
-	unreachable := condition.True(cd.Status.Conditions, hivev1.ClusterUnreachable)
+	unreachable := condition.IsTrue(cd.Status.Conditions, hivev1.ClusterUnreachable)
 	switch {
 	case cd.Status.PowerState == state && !bad && !unreachable:
 	case cd.Status.PowerState == state && target == hivev1.PowerRunning && bad:

@@ -127,7 +127,7 @@ func clusterOf(cd *hivev1.ClusterDeployment) cluster {
 		standing:      controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
 		bound:         controllerutil.ContainsFinalizer(cd, hivev1.FinalizerLease),
 		installed:     cd.Spec.Installed,
-		stopped:       condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
+		stopped:       condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
 		unreadable:    cd.Unreadable != "",
 	}
 	if ref := cd.Spec.ClusterPoolRef; ref != nil {

@@ -39,7 +39,7 @@ func obstacle(cd *hivev1.ClusterDeployment, mp *hivev1.MachinePool) *state {
 		return waiting(hivev1.ReasonPaused, "The annotation %s is set: remove it to have machines made and removed.", hivev1.AnnotationReconcilePause)
 	case hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake):
 		return pretended(mp)
-	case cd.Spec.PowerState == hivev1.PowerHibernating || condition.True(cd.Status.Conditions, hivev1.ClusterHibernating):
+	case cd.Spec.PowerState == hivev1.PowerHibernating || condition.IsTrue(cd.Status.Conditions, hivev1.ClusterHibernating):
 		return waiting(hivev1.ReasonClusterAsleep, "The cluster is hibernating: the pool is looked at when it has resumed.")
 	}
 	switch c := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable); {

@@ -248,7 +248,7 @@ func (g *rig) settle() *hivev1.MachinePool {
 		if mp, _, err = g.pass(); err != nil {
 			g.Fatal(err)
 		}
-		if mp == nil || condition.True(mp.Status.Conditions, hivev1.MachinePoolSynced) {
+		if mp == nil || condition.IsTrue(mp.Status.Conditions, hivev1.MachinePoolSynced) {
 			return mp
 		}
 		g.workers.join()

@@ -298,7 +298,7 @@ func TestTheLimitOfAttempts(t *testing.T) {
 			w := newWorld(t, request(tt.edit)...)
 			w.lab.failures = 9
 			w.drive("stopped", func() bool {
-				return condition.True(w.cluster().Status.Conditions, hivev1.ClusterProvisionStopped)
+				return condition.IsTrue(w.cluster().Status.Conditions, hivev1.ClusterProvisionStopped)
 			})
 			for range 5 {
 				w.clock.Step(time.Hour)

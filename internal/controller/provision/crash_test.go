@@ -21,7 +21,7 @@ func stories() map[string]story {
 	installed := func(w *world) bool { return w.installed() }
 	stopped := func(w *world) bool {
 		cd := w.cluster()
-		return condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped) && w.lab.left() == ""
+		return condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped) && w.lab.left() == ""
 	}
 	begun := func(w *world) bool { return len(w.lab.alive) > 0 }
 	one := int32(1)

@@ -58,7 +58,7 @@ func TestInstallsAreCounted(t *testing.T) {
 	t.Run("one that is given up is one, whatever follows", func(t *testing.T) {
 		w := newWorld(t, request(func(cd *hivev1.ClusterDeployment) { n := int32(2); cd.Spec.InstallAttemptsLimit = &n })...)
 		w.lab.failures = 9
-		reg := w.drives(func() bool { return condition.True(w.cluster().Status.Conditions, hivev1.ClusterProvisionStopped) })
+		reg := w.drives(func() bool { return condition.IsTrue(w.cluster().Status.Conditions, hivev1.ClusterProvisionStopped) })
 		for range 3 {
 			w.clock.Step(time.Hour)
 			w.mustPass()

@@ -40,7 +40,7 @@ func (p *pass) clusterFacts() provision.Cluster {
 		Held:      controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
 		Foreign:   cd.Spec.ClusterInstallRef != nil,
 		Installed: cd.Spec.Installed,
-		Stopped:   condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
+		Stopped:   condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
 		InfraID:   infraID(cd),
 		Limit:     limit(cd),
 		Executor:  p.executor() != nil,
@@ -89,7 +89,7 @@ func attemptFacts(cp *hivev1.ClusterProvision) provision.Attempt {
 		Name:      cp.Name,
 		InfraID:   *cp.Spec.InfraID,
 		Stage:     cp.Spec.Stage,
-		Destroyed: condition.True(cp.Status.Conditions, provision.DestroyedCondition),
+		Destroyed: condition.IsTrue(cp.Status.Conditions, provision.DestroyedCondition),
 	}
 	if a.Stage == hivev1.StageFailed {
 		a.FailedAt, a.Reason, a.Message = failure(cp)

@@ -150,8 +150,8 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 		Deleting:  cd.DeletionTimestamp != nil,
 		Marked:    Marked(cd),
 		Installed: cd.Spec.Installed,
-		GaveUp:    condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
-		Failing:   !cd.Spec.Installed && condition.True(cd.Status.Conditions, hivev1.ClusterProvisionFailed),
+		GaveUp:    condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
+		Failing:   !cd.Spec.Installed && condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionFailed),
 		Wanted:    pool.Power(cd.Spec.PowerState),
 
 		Begun:             begun(cd),

@@ -46,7 +46,7 @@ func (o Objects) Books() (inventory.Books, error) {
 			s.Clusters = append(s.Clusters, inventory.Cluster{
 				Name: cd.Name, Customization: name, Version: cd.Annotations[hivev1.AnnotationCustomizationVersion],
 				Claimed: cd.Spec.ClusterPoolRef.ClaimName != "", Installed: cd.Spec.Installed,
-				Failed:  !cd.Spec.Installed && condition.True(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
+				Failed:  !cd.Spec.Installed && condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
 				Failure: failure(cd),
 			})
 		}

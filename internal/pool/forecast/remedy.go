@@ -100,7 +100,7 @@ func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next 
 	switch {
 	case m.Unreadable != "":
 		return advice.Do("Correct the field.", next(cd.Namespace, "kubectl edit clusterdeployment %s", cd.Name))
-	case condition.True(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError):
+	case condition.IsTrue(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError):
 		return advice.Do("Destroying it fails: see to what its condition DeprovisionLaunchError says.", next(namespace, "cluster describe %s", cd.Name))
 	case !m.Installed && says(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse) != "":
 		return advice.Do("See to what its condition RequirementsMet says.", next(namespace, "cluster describe %s", cd.Name))
