@@ -64,3 +64,19 @@ func TestALongMessageIsCut(t *testing.T) {
 }
 
 func ptrTo(t time.Time) *metav1.Time { at := metav1.NewTime(t); return &at }
+
+func TestApply(t *testing.T) {
+	var list []hivev1.Condition
+	if condition.Apply(&list, "Ready", condition.Value{}, noon) || len(list) > 0 {
+		t.Errorf("a value that says nothing changed the list: %+v", list)
+	}
+	for _, v := range []condition.Value{condition.True("Done", "a"), condition.False("Failed", "b"), condition.Unknown("Waiting", "c")} {
+		if !condition.Apply(&list, "Ready", v, noon) || condition.Apply(&list, "Ready", v, noon) {
+			t.Errorf("%+v is a change the first time, and none the second", v)
+		}
+		c := condition.Find(list, "Ready")
+		if got := (condition.Value{Status: c.Status, Reason: c.Reason, Message: c.Message}); got != v || got.IsTrue() != (v.Reason == "Done") {
+			t.Errorf("Apply of %+v wrote %+v", v, got)
+		}
+	}
+}

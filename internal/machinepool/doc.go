@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 // Pool is what a MachinePool asks for.
@@ -46,8 +47,8 @@ const reserved = "master"
 const systemLabels = "machine.openshift.io/cluster-api-"
 
 // refused says why the pool can have nothing; nil if it can.
-func (p Pool) refused() *Verdict {
-	var v Verdict
+func (p Pool) refused() *condition.Value {
+	var v condition.Value
 	switch {
 	case p.Rival != "":
 		v = objection(hivev1.ReasonDuplicatePool, "MachinePool %s is pool %s of this cluster already: delete one of the two, or make another with another spec.name.", p.Rival, p.Name)
@@ -100,20 +101,14 @@ func PoolOf(mp *hivev1.MachinePool) Pool {
 	return p
 }
 
-// Verdict says whether a condition is true, and why.
-type Verdict struct {
-	True            bool
-	Reason, Message string
-}
-
-// Objection is a verdict that keeps everything as it is.
-func objection(reason, format string, args ...any) Verdict {
-	return Verdict{True: true, Reason: reason, Message: fmt.Sprintf(format, args...)}
+// objection is the condition that keeps everything as it is.
+func objection(reason, format string, args ...any) condition.Value {
+	return condition.True(reason, fmt.Sprintf(format, args...))
 }
 
 var (
-	supported = Verdict{Reason: hivev1.ReasonConfigSupported, Message: "The configuration is supported."}
-	enough    = Verdict{Reason: hivev1.ReasonEnough, Message: "The bounds of autoscaling are enough for each MachineSet."}
+	supported = condition.False(hivev1.ReasonConfigSupported, "The configuration is supported.")
+	enough    = condition.False(hivev1.ReasonEnough, "The bounds of autoscaling are enough for each MachineSet.")
 )
 
 // Decision is what is to be done and said.
@@ -121,7 +116,7 @@ type Decision struct {
 	Steps []Step
 	// Unsupported and NotEnough are the conditions of those names. While one of them is
 	// true there are no steps.
-	Unsupported, NotEnough Verdict
+	Unsupported, NotEnough condition.Value
 	// Replicas, Sets and Owned are for the status. Owned is to be recorded before the
 	// steps are done.
 	Replicas int64

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 // A platform is how the settings of a MachinePool become a providerSpec.
@@ -69,7 +70,7 @@ var platforms = map[string]platform{
 func Platforms() []string { return slices.Sorted(maps.Keys(platforms)) }
 
 // zones are those that the settings ask for; none asks for wherever workers are.
-func (p platform) zones(settings map[string]any) ([]string, *Verdict) {
+func (p platform) zones(settings map[string]any) ([]string, *condition.Value) {
 	raw, ok := settings["zones"]
 	if !ok || raw == nil {
 		return nil, nil
@@ -95,7 +96,7 @@ func (p platform) zones(settings map[string]any) ([]string, *Verdict) {
 
 // check says which setting is not known. One that is silently left out would give
 // machines that nobody has asked for.
-func (p platform) check(key string, settings map[string]any) *Verdict {
+func (p platform) check(key string, settings map[string]any) *condition.Value {
 	for _, path := range flat("", settings, p.settings) {
 		if _, known := p.settings[path]; !known && path != "zones" {
 			v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform.%s.%s is not supported: remove it; there are %s.",

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 // Set is a MachineSet: what a cluster has, or what it is to have.
@@ -77,7 +78,7 @@ func Sets(f Fleet) Decision {
 	if bad != nil {
 		return f.object(d, mine, *bad, enough)
 	}
-	if short := f.short(len(want)); short.True {
+	if short := f.short(len(want)); short.IsTrue() {
 		return f.object(d, mine, supported, short)
 	}
 	f.share(want)
@@ -89,7 +90,7 @@ func Sets(f Fleet) Decision {
 }
 
 // object changes nothing, and tells what there is.
-func (f Fleet) object(d Decision, mine []Set, unsupported, short Verdict) Decision {
+func (f Fleet) object(d Decision, mine []Set, unsupported, short condition.Value) Decision {
 	d.Unsupported, d.NotEnough = unsupported, short
 	d.Replicas, d.Sets = f.told(mine)
 	d.Owned = f.Pool.Owned
@@ -125,7 +126,7 @@ func (f Fleet) fits(s Set) bool {
 
 // layout returns the MachineSets that the pool should have, sorted by name, without
 // their share of replicas.
-func (f Fleet) layout(mine []Set) ([]Set, *Verdict) {
+func (f Fleet) layout(mine []Set) ([]Set, *condition.Value) {
 	p, known := platforms[f.Platform]
 	if !known {
 		v := objection(hivev1.ReasonUnsupportedPlatform, "Platform %q of the cluster is not supported for MachinePools: there are %s and local.",
@@ -194,7 +195,7 @@ func compareBool(a, b bool) int {
 }
 
 // inZones makes one MachineSet for each zone.
-func (f Fleet) inZones(p platform, zones []string, mine []Set, templates []template) ([]Set, *Verdict) {
+func (f Fleet) inZones(p platform, zones []string, mine []Set, templates []template) ([]Set, *condition.Value) {
 	var out []Set
 	for _, zone := range zones {
 		if i := slices.IndexFunc(mine, func(s Set) bool { return text(s.Provider, p.zone) == zone }); i >= 0 {
@@ -224,7 +225,7 @@ func (f Fleet) inZones(p platform, zones []string, mine []Set, templates []templ
 
 // likeTemplates makes one MachineSet for each of the workers'. Those that the pool has
 // stay, even where there are no other workers any more: nobody has asked for less.
-func (f Fleet) likeTemplates(p platform, mine []Set, templates []template) ([]Set, *Verdict) {
+func (f Fleet) likeTemplates(p platform, mine []Set, templates []template) ([]Set, *condition.Value) {
 	if len(templates) == 0 && len(mine) == 0 {
 		return nil, f.noTemplate()
 	}
@@ -247,7 +248,7 @@ func (f Fleet) likeTemplates(p platform, mine []Set, templates []template) ([]Se
 	return out, nil
 }
 
-func (f Fleet) noTemplate() *Verdict {
+func (f Fleet) noTemplate() *condition.Value {
 	v := objection(hivev1.ReasonNoTemplate, "The cluster has no worker MachineSet to copy the providerSpec from: make %s-worker by hand, with replicas 0.", f.InfraID)
 	return &v
 }
@@ -273,7 +274,7 @@ func (f Fleet) fresh(suffix string, provider map[string]any) Set {
 var zeroAllowed = []string{"aws", "azure", "gcp", "openstack"}
 
 // short says whether the bounds of autoscaling are too low for n MachineSets.
-func (f Fleet) short(n int) Verdict {
+func (f Fleet) short(n int) condition.Value {
 	r := f.Pool.Range
 	switch {
 	case r == nil:

@@ -151,10 +151,10 @@ func TestObjections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := Sets(tc.fleet)
 			v := d.Unsupported
-			if !v.True {
+			if !v.IsTrue() {
 				v = d.NotEnough
 			}
-			if !v.True || v.Reason != tc.reason || len(d.Steps) > 0 {
+			if !v.IsTrue() || v.Reason != tc.reason || len(d.Steps) > 0 {
 				t.Errorf("got %+v with steps %s", v, told(d))
 			}
 			for _, p := range tc.parts {
@@ -287,7 +287,7 @@ func TestSetsConverge(t *testing.T) {
 			}
 			d = Sets(f)
 		}
-		if d.Unsupported.True || d.NotEnough.True {
+		if d.Unsupported.IsTrue() || d.NotEnough.IsTrue() {
 			t.Fatalf("%+v: %+v %+v", f.Pool, d.Unsupported, d.NotEnough)
 		}
 		var sum int64

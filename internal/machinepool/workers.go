@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 const (
@@ -113,7 +114,7 @@ func Workers(c Crew, now time.Time) Decision {
 }
 
 // unset says which settings there are, which there cannot be.
-func (c Crew) unset() *Verdict {
+func (c Crew) unset() *condition.Value {
 	if len(c.Set) == 0 {
 		return nil
 	}

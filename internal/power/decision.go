@@ -5,9 +5,8 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/csr"
 )
 
@@ -55,7 +54,7 @@ type Decision struct {
 	// Version is zero when nothing new is known about it.
 	Version Version
 	// Unreachable is zero when nothing new is known about it.
-	Unreachable Verdict
+	Unreachable condition.Value
 	// Next is when to look again; 0 is not before something changes.
 	Next time.Duration
 }
@@ -87,21 +86,9 @@ func (d Decision) String() string {
 }
 
 // news is the condition that has more to tell.
-func (d Decision) news() Verdict {
+func (d Decision) news() condition.Value {
 	if d.Hibernating.Reason == hivev1.ReasonResuming {
 		return d.Ready
 	}
 	return d.Hibernating
-}
-
-// Verdict is a condition without its type and times.
-type Verdict struct {
-	Status          corev1.ConditionStatus
-	Reason, Message string
-}
-
-func yes(reason, message string) Verdict { return Verdict{corev1.ConditionTrue, reason, message} }
-func no(reason, message string) Verdict  { return Verdict{corev1.ConditionFalse, reason, message} }
-func unclear(reason, message string) Verdict {
-	return Verdict{corev1.ConditionUnknown, reason, message}
 }

@@ -9,6 +9,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -181,7 +182,7 @@ func (p place) settled() place {
 // told is what users are told: the word and both conditions, without messages.
 type told struct {
 	word               string
-	hibernating, ready Verdict
+	hibernating, ready condition.Value
 }
 
 func toldBy(s State) told {

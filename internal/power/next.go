@@ -4,6 +4,7 @@ import (
 	"time"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 // Next decides about a cluster from what was seen of it. The same observation
@@ -73,18 +74,18 @@ func (s Seen) onlyWatched(now time.Time) Decision {
 
 // What is said of the cluster's API.
 var (
-	reachable = no(hivev1.ReasonReachable, "The cluster's API answers.")
-	asleep    = yes(hivev1.ReasonHibernating, "The cluster is hibernating.")
+	reachable = condition.False(hivev1.ReasonReachable, "The cluster's API answers.")
+	asleep    = condition.True(hivev1.ReasonHibernating, "The cluster is hibernating.")
 )
 
 // reach judges whether the cluster's API can be reached; zero if it was not asked.
-func (s Seen) reach() Verdict {
+func (s Seen) reach() condition.Value {
 	switch {
 	case !s.Spoke.Asked:
-		return Verdict{}
+		return condition.Value{}
 	case s.Spoke.Answers:
 		return reachable
 	default:
-		return yes(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: "+s.Spoke.Trouble+".")
+		return condition.True(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: "+s.Spoke.Trouble+".")
 	}
 }

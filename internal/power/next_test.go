@@ -12,6 +12,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/cloud"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/fault"
 )
 
@@ -360,13 +361,13 @@ func TestTheErrandIsTakenAwayAtTheEnd(t *testing.T) {
 func TestAPausedClusterIsReachableOrNot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in   Seen
-		want Verdict
+		want condition.Value
 	}{
 		"it answers":                      {seen(paused), reachable},
-		"it does not":                     {seen(paused, silent), yes(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: connection refused.")},
+		"it does not":                     {seen(paused, silent), condition.True(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: connection refused.")},
 		"it slept when it was paused":     {seen(paused, silent, came("Hibernating", time.Hour)), asleep},
 		"and was woken by somebody else":  {seen(paused, came("Hibernating", time.Hour)), reachable},
-		"it was going to sleep meanwhile": {seen(paused, silent, going("Hibernating", time.Hour)), yes(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: connection refused.")},
+		"it was going to sleep meanwhile": {seen(paused, silent, going("Hibernating", time.Hour)), condition.True(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: connection refused.")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !tc.in.AsksSpoke() || tc.in.AsksErrand() || tc.in.AsksOperators() {

@@ -1,13 +1,16 @@
 package power
 
-import hivev1 "hotspare.io/hotspare/api/hive/v1"
+import (
+	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
+)
 
 // State is what users are told of a cluster's power: the two conditions and the
 // word in status.powerState. The three are only ever made together, by the
 // functions below, so they cannot contradict each other (Hive D2).
 type State struct {
 	Word               string
-	Hibernating, Ready Verdict
+	Hibernating, Ready condition.Value
 }
 
 // Messages of the condition that has less to tell.
@@ -18,50 +21,50 @@ const (
 
 // unseen is a cluster that is not installed yet.
 func unseen() State {
-	v := unclear(hivev1.ReasonInitialized, "The cluster is not installed yet.")
+	v := condition.Unknown(hivev1.ReasonInitialized, "The cluster is not installed yet.")
 	return State{Hibernating: v, Ready: v}
 }
 
 // unknown is a cluster at whose machines nobody looks.
 func unknown(reason, message string) State {
-	v := unclear(reason, message)
+	v := condition.Unknown(reason, message)
 	return State{hivev1.StatusUnknown, v, v}
 }
 
 func hibernating(message string) State {
-	return State{hivev1.StatusHibernating, yes(hivev1.ReasonHibernating, message), no(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
+	return State{hivev1.StatusHibernating, condition.True(hivev1.ReasonHibernating, message), condition.False(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
 }
 
 // stopping is a cluster that has not stopped yet; word tells how far it is.
 func stopping(word, message string) State {
-	return State{word, no(hivev1.ReasonStopping, message), no(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
+	return State{word, condition.False(hivev1.ReasonStopping, message), condition.False(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
 }
 
 func failedToStop(message string) State {
-	return State{hivev1.ReasonFailedToStop, no(hivev1.ReasonFailedToStop, message), no(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
+	return State{hivev1.ReasonFailedToStop, condition.False(hivev1.ReasonFailedToStop, message), condition.False(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
 }
 
 // resuming is a cluster on its way up, for want of what the gap says.
 func resuming(g gap) State {
-	return State{g.reason, no(hivev1.ReasonResuming, seeReady), no(g.reason, g.message)}
+	return State{g.reason, condition.False(hivev1.ReasonResuming, seeReady), condition.False(g.reason, g.message)}
 }
 
 func failedToStart(g gap, message string) State {
-	return State{hivev1.ReasonFailedToStart, no(hivev1.ReasonFailedToStart, message), no(g.reason, g.message)}
+	return State{hivev1.ReasonFailedToStart, condition.False(hivev1.ReasonFailedToStart, message), condition.False(g.reason, g.message)}
 }
 
 func running(message string) State {
-	return State{hivev1.StatusRunning, no(hivev1.ReasonRunning, message), yes(hivev1.ReasonRunning, message)}
+	return State{hivev1.StatusRunning, condition.False(hivev1.ReasonRunning, message), condition.True(hivev1.ReasonRunning, message)}
 }
 
 // degraded is a cluster that has been running and is not ready now; its power is not the cause.
 func degraded(g gap) State {
-	return State{g.reason, no(hivev1.ReasonRunning, "The cluster has resumed: see condition Ready."), no(g.reason, g.message)}
+	return State{g.reason, condition.False(hivev1.ReasonRunning, "The cluster has resumed: see condition Ready."), condition.False(g.reason, g.message)}
 }
 
 // unsupported says of a state that the cluster cannot hibernate. Whether it is ready does not depend on that.
 func (s State) unsupported(message string) State {
 	s.Word = s.Ready.Reason
-	s.Hibernating = no(hivev1.ReasonUnsupported, message)
+	s.Hibernating = condition.False(hivev1.ReasonUnsupported, message)
 	return s
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 var update = flag.Bool("update", false, "write docs/power-states.md anew")
@@ -259,7 +260,7 @@ func (s State) says() string {
 	return s.Hibernating.Message
 }
 
-func brieflyOf(v Verdict) string {
+func brieflyOf(v condition.Value) string {
 	if v.Status == corev1.ConditionUnknown {
 		return "Unknown, " + v.Reason
 	}

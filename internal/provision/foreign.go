@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 )
 
 // Foreign is the object of another installer that spec.clusterInstallRef names, as
@@ -69,7 +70,7 @@ func Mirror(f Foreign) ForeignPlan {
 	for _, m := range mirrored {
 		c, ok := f.Conditions[m.theirs]
 		if !ok {
-			c = Condition{Status: corev1.ConditionUnknown, Reason: hivev1.ReasonInitialized, Message: f.says("says nothing of it yet")}
+			c = Condition{Value: condition.Unknown(hivev1.ReasonInitialized, f.says("says nothing of it yet"))}
 		}
 		p.report(m.ours, c.Status, cmp.Or(c.Reason, m.theirs), c.Message)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"hotspare.io/hotspare/internal/condition"
 )
 
 // says is what an AgentClusterInstall says: "Completed=True/Done: words", one each.
@@ -15,7 +17,7 @@ func says(conditions ...string) Foreign {
 		head, message, _ := strings.Cut(text, ": ")
 		typ, rest, _ := strings.Cut(head, "=")
 		status, reason, _ := strings.Cut(rest, "/")
-		f.Conditions[typ] = Condition{Type: typ, Status: corev1.ConditionStatus(status), Reason: reason, Message: message}
+		f.Conditions[typ] = Condition{typ, condition.Value{Status: corev1.ConditionStatus(status), Reason: reason, Message: message}}
 	}
 	return f
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"hotspare.io/hotspare/internal/condition"
 )
 
 // Verb is what a step does.
@@ -92,10 +94,8 @@ func (s Step) asks() bool { return s.Do == Record || s.Do == Install || s.Do == 
 
 // Condition is an observation to report.
 type Condition struct {
-	Type    string
-	Status  corev1.ConditionStatus
-	Reason  string
-	Message string
+	Type string
+	condition.Value
 }
 
 // Plan is what to do in a pass, in this order: Steps, then Conditions are
@@ -137,7 +137,7 @@ func (p *Plan) do(steps ...Step) { p.Steps = append(p.Steps, steps...) }
 // report adds a condition; it takes the place of an earlier one of its type.
 func (p *Plan) report(typ string, status corev1.ConditionStatus, reason, message string) {
 	p.keep(typ)
-	p.Conditions = append(p.Conditions, Condition{Type: typ, Status: status, Reason: reason, Message: message})
+	p.Conditions = append(p.Conditions, Condition{typ, condition.Value{Status: status, Reason: reason, Message: message}})
 }
 
 // keep takes the condition of a type out of the plan: it stays as it is stored.

@@ -48,7 +48,7 @@ var rules = map[string]rule{
 		about:  []string{"internal/access", "internal/agent/plan", "internal/capacity", "internal/csr", "internal/inventory/...", "internal/machinepool", "internal/pool", "internal/power", "internal/provision", "internal/schedule"},
 		except: []string{"internal/inventory/stock"}, // it tells people, see below
 		deny:   []string{"internal/..."},
-		allow:  []string{"internal/fault", "internal/cloud", "internal/csr", "internal/inventory", "internal/inventory/lease"},
+		allow:  []string{"internal/fault", "internal/condition", "internal/cloud", "internal/csr", "internal/inventory", "internal/inventory/lease"},
 		why:    "arrows run from controllers to deciders; a decider that calls back can do something while it decides",
 	},
 	"facts know objects and the decider, not who reads or writes them": {

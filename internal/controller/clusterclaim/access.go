@@ -60,8 +60,8 @@ func (r *Reconciler) admit(ctx context.Context, claim *hivev1.ClusterClaim, cd *
 
 // add says more about a claim that has its cluster.
 func (v *verdict) add(text string) {
-	if v.pending.status == corev1.ConditionFalse {
-		v.pending.message += "; " + text
+	if v.pending.Status == corev1.ConditionFalse {
+		v.pending.Message += "; " + text
 	}
 }
 

@@ -260,20 +260,16 @@ func (r *Reconciler) expire(ctx context.Context, claim *hivev1.ClusterClaim) err
 }
 
 func (r *Reconciler) report(claim *hivev1.ClusterClaim, v verdict) {
-	set := func(typ string, o outcome) {
-		if o.status != "" {
-			condition.Set(&claim.Status.Conditions, typ, o.status, o.reason, o.message, r.Clock.Now())
-		}
-	}
-	set(hivev1.ClaimPending, v.pending)
-	set(hivev1.ClaimClusterRunning, v.running)
-	if v.pending.reason != hivev1.ReasonNoClusters && v.pending.status != "" {
+	now := r.Clock.Now()
+	condition.Apply(&claim.Status.Conditions, hivev1.ClaimPending, v.pending, now)
+	condition.Apply(&claim.Status.Conditions, hivev1.ClaimClusterRunning, v.running, now)
+	if v.pending.Reason != hivev1.ReasonNoClusters && v.pending.Status != "" {
 		claim.Status.Position, claim.Status.EstimatedReadyTime = nil, nil
 	}
-	if v.lifetime != nil || v.pending.status == corev1.ConditionFalse {
+	if v.lifetime != nil || v.pending.Status == corev1.ConditionFalse {
 		claim.Status.Lifetime = v.lifetime
 	}
-	if v.pending.status != "" || v.running.status != "" {
+	if v.pending.Status != "" || v.running.Status != "" {
 		kstatus.ReportClusterClaim(claim, v.fault, r.Clock.Now())
 	}
 }

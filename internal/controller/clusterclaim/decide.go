@@ -3,9 +3,8 @@ package clusterclaim
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
+	"hotspare.io/hotspare/internal/condition"
 	"hotspare.io/hotspare/internal/kstatus"
 )
 
@@ -53,7 +52,8 @@ type clusterFacts struct {
 
 // verdict is what to do about a claim.
 type verdict struct {
-	pending, running outcome
+	// pending and running are conditions of the claim; the zero value leaves one as it is.
+	pending, running condition.Value
 	lifetime         *hivev1.Duration
 	// fault is what of a claim that has its cluster is invalid.
 	fault kstatus.Progress
@@ -67,16 +67,6 @@ type verdict struct {
 	next time.Duration
 }
 
-// outcome is a condition without its times. The zero value leaves it as it is.
-type outcome struct {
-	status          corev1.ConditionStatus
-	reason, message string
-}
-
-func yes(reason, message string) outcome { return outcome{corev1.ConditionTrue, reason, message} }
-
-func no(reason, message string) outcome { return outcome{corev1.ConditionFalse, reason, message} }
-
 // decide says what to do about the claim called name.
 func decide(name string, f facts, now time.Time) verdict {
 	mine := f.of != nil && f.of.claim == name
@@ -89,14 +79,14 @@ func decide(name string, f facts, now time.Time) verdict {
 		return wait(f, now)
 	case f.of == nil:
 		return verdict{
-			pending: no(hivev1.ReasonClusterClaimed, "Cluster claimed"),
-			running: no(hivev1.ReasonClusterDeleted, "Assigned cluster has been deleted"),
+			pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed"),
+			running: condition.False(hivev1.ReasonClusterDeleted, "Assigned cluster has been deleted"),
 		}
 	case f.of.claim == "" && f.of.pooled:
 		// The cluster was written first, so we see it late; that it comes wakes us.
 		return verdict{}
 	case !mine:
-		return verdict{pending: yes(hivev1.ReasonConflict, "Assigned cluster was claimed by a different ClusterClaim: delete this claim, and claim again")}
+		return verdict{pending: condition.True(hivev1.ReasonConflict, "Assigned cluster was claimed by a different ClusterClaim: delete this claim, and claim again")}
 	default:
 		return hold(f, now)
 	}
@@ -106,10 +96,10 @@ func decide(name string, f facts, now time.Time) verdict {
 // what it has and gets nothing, and has no end: a lifetime may be what is missing.
 func park(f facts) verdict {
 	if f.cluster == "" {
-		return verdict{pending: yes(hivev1.ReasonUnreadable, "The claim cannot be served: "+f.unreadable+": correct it, or delete the claim and make another")}
+		return verdict{pending: condition.True(hivev1.ReasonUnreadable, "The claim cannot be served: "+f.unreadable+": correct it, or delete the claim and make another")}
 	}
-	v := verdict{pending: no(hivev1.ReasonClusterClaimed, "Cluster claimed; without end until all can be read: "+f.unreadable+": correct it")}
-	v.fault = kstatus.Stalled(hivev1.ReasonUnreadable, v.pending.message)
+	v := verdict{pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed; without end until all can be read: "+f.unreadable+": correct it")}
+	v.fault = kstatus.Stalled(hivev1.ReasonUnreadable, v.pending.Message)
 	if f.of != nil && !f.of.unreadable {
 		v.running = running(f.of)
 	}
@@ -117,13 +107,13 @@ func park(f facts) verdict {
 }
 
 // goes tells that the claim's cluster is being deleted, or is about to be.
-var goes = no(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
+var goes = condition.False(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
 
 // leave ends a deleted claim once its cluster is gone. The pool's controller
 // deletes the cluster; without a pool it falls to the claim's.
 func leave(f facts, mine bool, now time.Time) verdict {
 	if f.of != nil && f.of.unreadable {
-		return verdict{running: no(hivev1.ReasonUnreadable, "Assigned cluster is not destroyed until it can be read: "+f.unreadable+": correct it")}
+		return verdict{running: condition.False(hivev1.ReasonUnreadable, "Assigned cluster is not destroyed until it can be read: "+f.unreadable+": correct it")}
 	}
 	if !mine {
 		return verdict{release: true}
@@ -132,7 +122,7 @@ func leave(f facts, mine bool, now time.Time) verdict {
 		if soon := f.left.Add(grace).Sub(now); soon > 0 {
 			return verdict{running: goes, next: soon}
 		}
-		return verdict{running: no(hivev1.ReasonClusterDeleting,
+		return verdict{running: condition.False(hivev1.ReasonClusterDeleting,
 			"Assigned cluster waits to be deleted: its ClusterPool deletes no more than maxConcurrent clusters at a time; its status.plan names those that are being deleted")}
 	}
 	return verdict{
@@ -144,21 +134,21 @@ func leave(f facts, mine bool, now time.Time) verdict {
 func wait(f facts, now time.Time) verdict {
 	switch {
 	case !f.pool:
-		return verdict{pending: yes(hivev1.ReasonPoolNotFound, "The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim")}
+		return verdict{pending: condition.True(hivev1.ReasonPoolNotFound, "The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim")}
 	case f.dissolving:
-		return verdict{pending: yes(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
+		return verdict{pending: condition.True(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
 	case f.refused:
 		return verdict{} // the condition says what the hub said
 	}
 	if left := f.created.Add(grace).Sub(now); left > 0 && f.ready && !f.told {
 		return verdict{next: left}
 	}
-	return verdict{pending: yes(hivev1.ReasonNoClusters, "No clusters in pool are ready to be claimed")}
+	return verdict{pending: condition.True(hivev1.ReasonNoClusters, "No clusters in pool are ready to be claimed")}
 }
 
 func hold(f facts, now time.Time) verdict {
 	v := verdict{
-		pending: no(hivev1.ReasonClusterClaimed, "Cluster claimed"),
+		pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed"),
 		running: running(f.of),
 	}
 	if f.of.claimed.IsZero() {
@@ -166,8 +156,8 @@ func hold(f facts, now time.Time) verdict {
 	}
 	span, err := effective(f.lifetime, f.fallback, f.maximum)
 	if err != nil {
-		v.pending.message = "Cluster claimed; spec.lifetime is ignored: " + err.Error()
-		v.fault = kstatus.Stalled(hivev1.ReasonInvalidLifetime, v.pending.message+": correct it")
+		v.pending.Message = "Cluster claimed; spec.lifetime is ignored: " + err.Error()
+		v.fault = kstatus.Stalled(hivev1.ReasonInvalidLifetime, v.pending.Message+": correct it")
 		return v
 	}
 	if span == 0 {
@@ -180,16 +170,16 @@ func hold(f facts, now time.Time) verdict {
 	return v
 }
 
-func running(c *clusterFacts) outcome {
+func running(c *clusterFacts) condition.Value {
 	switch {
 	case c.deleting:
-		return no(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
+		return condition.False(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
 	case c.running:
-		return yes(hivev1.ReasonRunning, "Cluster is running")
+		return condition.True(hivev1.ReasonRunning, "Cluster is running")
 	case c.power == hivev1.StatusHibernating:
-		return no(hivev1.ReasonHibernating, "Cluster is hibernating: set its spec.powerState to Running to use it")
+		return condition.False(hivev1.ReasonHibernating, "Cluster is hibernating: set its spec.powerState to Running to use it")
 	default:
-		return no(hivev1.ReasonResuming, "Waiting for cluster to be running")
+		return condition.False(hivev1.ReasonResuming, "Waiting for cluster to be running")
 	}
 }
 

@@ -41,8 +41,8 @@ func brief(v verdict) string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	add(v.pending.status != "", "Pending=%s/%s", v.pending.status, v.pending.reason)
-	add(v.running.status != "", "ClusterRunning=%s/%s", v.running.status, v.running.reason)
+	add(v.pending.Status != "", "Pending=%s/%s", v.pending.Status, v.pending.Reason)
+	add(v.running.Status != "", "ClusterRunning=%s/%s", v.running.Status, v.running.Reason)
 	add(v.lifetime != nil, "lifetime")
 	add(v.expired, "expired")
 	add(v.destroy, "destroy")
@@ -120,8 +120,8 @@ func TestAReleasedClaimSaysThatItsClusterWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := served(func(f *facts) { f.deleting, f.left, f.of.deleting = true, noon.Add(-tc.ago), tc.deleting })
 			v := decide("x", f, noon)
-			if !strings.HasPrefix(v.running.message, tc.want) || v.next != tc.next {
-				t.Errorf("it says %q and looks again in %v", v.running.message, v.next)
+			if !strings.HasPrefix(v.running.Message, tc.want) || v.next != tc.next {
+				t.Errorf("it says %q and looks again in %v", v.running.Message, v.next)
 			}
 		})
 	}
@@ -129,7 +129,7 @@ func TestAReleasedClaimSaysThatItsClusterWaits(t *testing.T) {
 
 func TestALifetimeThatIsNoneIsExplained(t *testing.T) {
 	v := decide("x", served(func(f *facts) { f.lifetime = span("1w") }), noon)
-	if !strings.Contains(v.pending.message, `"1w"`) {
-		t.Errorf("the message does not name the value: %q", v.pending.message)
+	if !strings.Contains(v.pending.Message, `"1w"`) {
+		t.Errorf("the message does not name the value: %q", v.pending.Message)
 	}
 }

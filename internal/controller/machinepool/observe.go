@@ -55,8 +55,8 @@ func obstacle(cd *hivev1.ClusterDeployment, mp *hivev1.MachinePool) *state {
 func pretended(mp *hivev1.MachinePool) *state {
 	pool := machinepool.PoolOf(mp)
 	d := machinepool.Decision{
-		Unsupported: machinepool.Verdict{Reason: hivev1.ReasonFakeCluster, Message: "The cluster is fake."},
-		NotEnough:   machinepool.Verdict{Reason: hivev1.ReasonFakeCluster, Message: "The cluster is fake."},
+		Unsupported: condition.Value{Reason: hivev1.ReasonFakeCluster, Message: "The cluster is fake."},
+		NotEnough:   condition.Value{Reason: hivev1.ReasonFakeCluster, Message: "The cluster is fake."},
 		Replicas:    pool.Replicas, Owned: pool.Owned,
 	}
 	if pool.Range != nil {
@@ -84,7 +84,7 @@ func (t *task) next(err error) time.Duration {
 	switch {
 	case fault.Of(err) == fault.Wait:
 		return soon
-	case err != nil || t.Unsupported.True || t.NotEnough.True:
+	case err != nil || t.Unsupported.IsTrue() || t.NotEnough.IsTrue():
 		return retry
 	case t.local == nil && busy:
 		return later

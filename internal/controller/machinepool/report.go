@@ -44,9 +44,9 @@ func failed(err error) state {
 func outcome(d machinepool.Decision, err error) state {
 	s := state{synced: corev1.ConditionFalse, decision: &d}
 	switch {
-	case d.Unsupported.True:
+	case d.Unsupported.IsTrue():
 		s.reason, s.message = d.Unsupported.Reason, "Nothing is changed in the cluster: see condition "+hivev1.MachinePoolUnsupported+"."
-	case d.NotEnough.True:
+	case d.NotEnough.IsTrue():
 		s.reason, s.message = d.NotEnough.Reason, "Nothing is changed in the cluster: see condition "+hivev1.MachinePoolNotEnough+"."
 	case fault.Of(err) == fault.Capacity:
 		s.reason, s.message = hivev1.ReasonNoRoom, sentence(err.Error())
@@ -125,8 +125,8 @@ func (r *Reconciler) report(ctx context.Context, mp *hivev1.MachinePool, s state
 	}
 	set(hivev1.MachinePoolSynced, s.synced, s.reason, s.message)
 	if d := s.decision; d != nil {
-		set(hivev1.MachinePoolUnsupported, condition.Status(d.Unsupported.True), d.Unsupported.Reason, d.Unsupported.Message)
-		set(hivev1.MachinePoolNotEnough, condition.Status(d.NotEnough.True), d.NotEnough.Reason, d.NotEnough.Message)
+		set(hivev1.MachinePoolUnsupported, condition.Status(d.Unsupported.IsTrue()), d.Unsupported.Reason, d.Unsupported.Message)
+		set(hivev1.MachinePoolNotEnough, condition.Status(d.NotEnough.IsTrue()), d.NotEnough.Reason, d.NotEnough.Message)
 		mp.Status.Replicas, mp.Status.MachineSets = int32(d.Replicas), d.Sets
 		own(mp, d.Owned)
 	}
@@ -141,7 +141,7 @@ func (r *Reconciler) report(ctx context.Context, mp *hivev1.MachinePool, s state
 // announce tells once of what a person must mend.
 func (r *Reconciler) announce(mp *hivev1.MachinePool, before []hivev1.Condition, s state) {
 	bad := []string{hivev1.ReasonSyncFailed, hivev1.ReasonNoRoom}
-	if d := s.decision; !slices.Contains(bad, s.reason) && (d == nil || !d.Unsupported.True && !d.NotEnough.True) {
+	if d := s.decision; !slices.Contains(bad, s.reason) && (d == nil || !d.Unsupported.IsTrue() && !d.NotEnough.IsTrue()) {
 		return
 	}
 	if was := condition.Find(before, hivev1.MachinePoolSynced); was != nil && was.Reason == s.reason {

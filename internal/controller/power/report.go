@@ -45,16 +45,12 @@ func write(cd *hivev1.ClusterDeployment, d power.Decision, now time.Time) {
 	status := &cd.Status
 	status.PowerState, status.PowerTransition = d.Word, d.Record
 	setVersion(status, d.Version)
-	set := func(typ string, v power.Verdict) {
-		condition.Set(&status.Conditions, typ, v.Status, v.Reason, v.Message, now)
-	}
+	set := func(typ string, v condition.Value) { condition.Apply(&status.Conditions, typ, v, now) }
 	set(hivev1.ClusterHibernating, d.Hibernating)
 	set(hivev1.ClusterReady, d.Ready)
-	switch {
-	case d.Unreachable != (power.Verdict{}):
-		set(hivev1.ClusterUnreachable, d.Unreachable)
-	case condition.Find(status.Conditions, hivev1.ClusterUnreachable) == nil:
-		set(hivev1.ClusterUnreachable, power.Verdict{Status: corev1.ConditionUnknown, Reason: hivev1.ReasonInitialized})
+	set(hivev1.ClusterUnreachable, d.Unreachable)
+	if condition.Find(status.Conditions, hivev1.ClusterUnreachable) == nil {
+		set(hivev1.ClusterUnreachable, condition.Unknown(hivev1.ReasonInitialized, ""))
 	}
 }
 

@@ -58,7 +58,7 @@ func (p *pass) reportProgress(ctx context.Context, plan provision.Plan) error {
 func (p *pass) reportConditions(plan provision.Plan) {
 	conditions := &p.cluster.Status.Conditions
 	for _, c := range plan.Conditions {
-		condition.Set(conditions, c.Type, c.Status, c.Reason, c.Message, p.now)
+		condition.Apply(conditions, c.Type, c.Value, p.now)
 	}
 	for _, typ := range provision.ConditionTypes() {
 		if condition.Find(*conditions, typ) == nil {
