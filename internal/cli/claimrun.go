@@ -154,10 +154,16 @@ func (a *app) holding(ctx context.Context, h *hub, c *hivev1.ClusterClaim) (held
 	return held, func() { lose(); <-ended }
 }
 
+// expired reports whether the lifetime of a claim has ended.
+func expired(c *hivev1.ClusterClaim, now time.Time) bool {
+	at := standing.ExpiresAt(c)
+	return !at.IsZero() && !at.After(now)
+}
+
 // lossOf says why a claim has no cluster any more; nil while it has.
 func lossOf(c *hivev1.ClusterClaim, exists bool, now time.Time) error {
 	switch {
-	case exists && c.DeletionTimestamp != nil && standing.Expiry(c, now) == "now":
+	case exists && c.DeletionTimestamp != nil && expired(c, now):
 		return fmt.Errorf("has come to the end of its lifetime, %s, and its cluster is being destroyed", span(c.Status.Lifetime))
 	case !exists || c.DeletionTimestamp != nil:
 		return errors.New("was released by somebody else, and its cluster is being destroyed")

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -206,6 +205,9 @@ var bad = map[string]corev1.ConditionStatus{
 	hivev1.ClusterReady:                  corev1.ConditionFalse,
 }
 
+// failedPower are the reasons of the condition Hibernating with which a change of power has failed.
+var failedPower = []string{hivev1.ReasonFailedToStop, hivev1.ReasonFailedToStart}
+
 // amissOf are the conditions of a cluster that are not as people like them. One that is
 // to sleep need not be ready, nor answer.
 func amissOf(cd *hivev1.ClusterDeployment) []hivev1.Condition {
@@ -213,7 +215,7 @@ func amissOf(cd *hivev1.ClusterDeployment) []hivev1.Condition {
 	var out []hivev1.Condition
 	for _, c := range cd.Status.Conditions {
 		asleep := cd.Spec.PowerState == hivev1.PowerHibernating && slices.Contains(awake, c.Type)
-		stuck := c.Type == hivev1.ClusterHibernating && strings.HasPrefix(c.Reason, "FailedTo")
+		stuck := c.Type == hivev1.ClusterHibernating && slices.Contains(failedPower, c.Reason)
 		if stuck || bad[c.Type] == c.Status && c.Status != "" && !asleep && c.Reason != hivev1.ReasonInitialized {
 			out = append(out, c)
 		}

@@ -116,11 +116,10 @@ func (m *Metrics) Took(p types.NamespacedName, st pool.Step) {
 		return
 	}
 	m.steps.WithLabelValues(p.Namespace, p.Name, string(st.Verb)).Inc()
-	switch st.Cause {
-	case "":
-	case pool.Stale:
+	switch {
+	case st.Cause == pool.Stale:
 		m.stale.WithLabelValues(p.Namespace, p.Name).Inc()
-	default:
+	case st.Cause.Defective():
 		m.broken.WithLabelValues(p.Namespace, p.Name, string(st.Cause)).Inc()
 	}
 }

@@ -2,10 +2,39 @@ package pool
 
 import "time"
 
-// Cause is why a cluster is replaced, in one word of a closed list.
+// Cause is why a step is in a plan, in one word of a closed list: programs compare causes,
+// people read Step.Reason.
 type Cause string
 
-// Why a member is broken, and that it is stale.
+// Causes of steps that bind, start, stop and create clusters, and of deletions after which
+// no cluster is created in place of the deleted one.
+const (
+	// ClaimWaiting: a claim waits for a cluster.
+	ClaimWaiting Cause = "claim_waiting"
+	// BindingIncomplete: the first of the two writes of a binding was made, the second was not.
+	BindingIncomplete Cause = "binding_incomplete"
+	// BelowRunningCount: fewer clusters are to run without a claim than spec.runningCount.
+	BelowRunningCount Cause = "below_running_count"
+	// AboveRunningCount: spec.runningCount clusters run, or are about to, without this one.
+	AboveRunningCount Cause = "above_running_count"
+	// BelowSize: the pool has fewer unclaimed clusters than spec.size.
+	BelowSize Cause = "below_size"
+	// AboveSize: the pool has more unclaimed clusters than spec.size.
+	AboveSize Cause = "above_size"
+	// MarkedForRemoval: the cluster has the annotation that removes it from its pool.
+	MarkedForRemoval Cause = "marked_for_removal"
+	// ClaimReleased: the claim that the cluster was given to is being deleted, or was.
+	ClaimReleased Cause = "claim_released"
+	// ClaimMissing: the claim that the cluster was given to has not existed for ten minutes.
+	ClaimMissing Cause = "claim_missing"
+	// ClaimServed: the claim that the cluster was given to has another cluster.
+	ClaimServed Cause = "claim_served"
+	// PoolDeleted: the pool is being deleted.
+	PoolDeleted Cause = "pool_deleted"
+)
+
+// Causes of deletions after which another cluster is created: why a member is broken, and
+// that it is stale.
 const (
 	// InstallFailed: its install has been given up.
 	InstallFailed Cause = "install_failed"
@@ -26,6 +55,16 @@ const (
 	// does not say from which.
 	Stale Cause = "stale"
 )
+
+// Defective reports whether a cluster is deleted for c because it is broken.
+func (c Cause) Defective() bool {
+	switch c {
+	case InstallFailed, PowerFailed, ResumeTimedOut, Unreachable, Unready, Displaced, Withdrawn:
+		return true
+	default:
+		return false
+	}
+}
 
 // hopeless is how long machines may fail in a resume before they are given up: a
 // second try or two, no more.
@@ -80,7 +119,5 @@ func (m Member) GivenUpAt(s Settings, now time.Time) time.Time {
 
 // replace plans the deletion of a member in whose place another will be made.
 func (d *draft) replace(m *Member, why Cause, reason string) {
-	if d.destroy(m, "%s", reason) {
-		d.steps[len(d.steps)-1].Cause = why
-	}
+	d.destroy(m, why, "%s", reason)
 }

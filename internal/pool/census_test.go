@@ -91,11 +91,11 @@ func TestCausesOfReplacement(t *testing.T) {
 		"a cluster that cannot be reached":      {members: "a:assignable", change: func(s *pool.Snapshot) { s.Members[0].UnreachableSince = noon.Add(-time.Hour) }, want: pool.Unreachable},
 		"a cluster that is not ready any more":  {members: "a:standby", change: func(s *pool.Snapshot) { s.Members[0].UnreadySince = noon.Add(-time.Hour) }, want: pool.Unready},
 		"a stale cluster":                       {members: "a:assignable+stale", want: pool.Stale},
-		"surplus is not replaced":               {members: "a:assignable", change: func(s *pool.Snapshot) { s.Settings.Size = 0 }},
-		"what is marked is not":                 {members: "a:marked"},
-		"a claimed cluster is not":              {members: "a:claimed=x+longlost"},
-		"nor are broken ones of a dying pool":   {members: "a:broken", change: func(s *pool.Snapshot) { s.Settings.Deleting = true }},
-		"nor is a stale cluster of a dying one": {members: "a:standby+stale", change: func(s *pool.Snapshot) { s.Settings.Deleting = true }},
+		"surplus is not replaced":               {members: "a:assignable", change: func(s *pool.Snapshot) { s.Settings.Size = 0 }, want: pool.AboveSize},
+		"what is marked is not":                 {members: "a:marked", want: pool.MarkedForRemoval},
+		"a claimed cluster is not":              {members: "a:claimed=x+longlost", want: pool.ClaimMissing},
+		"nor are broken ones of a dying pool":   {members: "a:broken", change: func(s *pool.Snapshot) { s.Settings.Deleting = true }, want: pool.PoolDeleted},
+		"nor is a stale cluster of a dying one": {members: "a:standby+stale", change: func(s *pool.Snapshot) { s.Settings.Deleting = true }, want: pool.PoolDeleted},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,6 +109,9 @@ func TestCausesOfReplacement(t *testing.T) {
 			}
 			if steps[0].Cause != tc.want {
 				t.Errorf("cause %q, want %q", steps[0].Cause, tc.want)
+			}
+			if broken := steps[0].Cause.Defective(); broken != (s.Members[0].Defect(s.Settings, s.Now) != "" && !s.Settings.Deleting) {
+				t.Errorf("cause %q: defective is %t", steps[0].Cause, broken)
 			}
 		})
 	}

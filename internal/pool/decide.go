@@ -136,13 +136,13 @@ func (d *draft) roomLeft() (room int, by Limit, full string) {
 	return room, by, full
 }
 
-func (d *draft) step(v Verb, cluster, reason string, args ...any) {
-	d.steps = append(d.steps, Step{Verb: v, Cluster: cluster, Reason: fmt.Sprintf(reason, args...)})
+func (d *draft) step(v Verb, cluster string, cause Cause, reason string, args ...any) {
+	d.steps = append(d.steps, Step{Verb: v, Cluster: cluster, Cause: cause, Reason: fmt.Sprintf(reason, args...)})
 }
 
 // destroy plans the deletion of m that the pool itself chooses, within what may be under
 // way at a time. An install that is deleted gives back what its deletion takes.
-func (d *draft) destroy(m *Member, reason string, args ...any) bool {
+func (d *draft) destroy(m *Member, cause Cause, reason string, args ...any) bool {
 	if m.Unreadable != "" {
 		return false
 	}
@@ -150,13 +150,13 @@ func (d *draft) destroy(m *Member, reason string, args ...any) bool {
 		d.refused = append(d.refused, m.Name)
 		return false
 	}
-	d.delete(m, reason, args...)
+	d.delete(m, cause, reason, args...)
 	return true
 }
 
 // release plans the deletion of m that a user asked for. It waits for no install, only
 // for other deletions: maxConcurrent clusters are destroyed at a time.
-func (d *draft) release(m *Member, reason string, args ...any) {
+func (d *draft) release(m *Member, cause Cause, reason string, args ...any) {
 	if m.Unreadable != "" {
 		return
 	}
@@ -164,40 +164,40 @@ func (d *draft) release(m *Member, reason string, args ...any) {
 		d.refused = append(d.refused, m.Name)
 		return
 	}
-	d.delete(m, reason, args...)
+	d.delete(m, cause, reason, args...)
 }
 
 // frozen reports whether nothing may be installed or destroyed.
 func (d *draft) frozen() bool { return limit(d.Settings.MaxConcurrent) <= 0 }
 
-func (d *draft) delete(m *Member, reason string, args ...any) {
+func (d *draft) delete(m *Member, cause Cause, reason string, args ...any) {
 	d.deletions--
 	if !m.beingInstalled() {
 		d.budget--
 	}
 	d.doomed[m.Name] = true
-	d.step(Delete, m.Name, reason, args...)
+	d.step(Delete, m.Name, cause, reason, args...)
 }
 
 // retire destroys clusters that are marked for removal, and claimed ones whose claim is
 // being deleted, was given another cluster, or does not exist.
 func (d *draft) retire() {
 	for _, m := range d.buckets[Removed] {
-		d.release(m, "it is marked for removal")
+		d.release(m, MarkedForRemoval, "it is marked for removal")
 	}
 	for _, m := range d.buckets[Claimed] {
 		c, exists := d.claims[m.Claim]
 		switch {
 		case !exists && m.ClaimUnaware:
-			d.release(m, "its claim %s was deleted before it was told of it", m.Claim)
+			d.release(m, ClaimReleased, "its claim %s was deleted before it was told of it", m.Claim)
 		case !exists && past(m.ClaimMissingSince, missingClaimDelay, d.Now):
-			d.release(m, "its claim %s has not existed for ten minutes", m.Claim)
+			d.release(m, ClaimMissing, "its claim %s has not existed for ten minutes", m.Claim)
 		case !exists:
 			d.orphans = append(d.orphans, m)
 		case c.Deleting:
-			d.release(m, "its claim %s is being deleted", m.Claim)
+			d.release(m, ClaimReleased, "its claim %s is being deleted", m.Claim)
 		case c.Cluster != "" && c.Cluster != m.Name:
-			d.release(m, "its claim %s has %s", m.Claim, c.Cluster)
+			d.release(m, ClaimServed, "its claim %s has %s", m.Claim, c.Cluster)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func (d *draft) retire() {
 // once, as Hive does: maxConcurrent paces a pool's work, and this is the end of it.
 func (d *draft) dissolve() {
 	for _, m := range d.unclaimed(Installing, Standby, Assignable, Broken) {
-		d.release(m, "the pool is being deleted")
+		d.release(m, PoolDeleted, "the pool is being deleted")
 	}
 }
 
@@ -222,7 +222,7 @@ func (d *draft) finish() {
 		readable := m.Unreadable == "" && !c.Unreadable
 		if exists && readable && untold && !c.Deleting && !told[c.Name] {
 			told[c.Name] = true
-			d.bind(c, m, "it was given to it before")
+			d.bind(c, m, BindingIncomplete, "it was given to it before")
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (d *draft) finish() {
 func (d *draft) assign() {
 	n := min(len(d.waiting), len(d.buckets[Assignable]))
 	for i := range n {
-		d.bind(d.waiting[i], d.buckets[Assignable][i], "oldest claim, oldest running cluster")
+		d.bind(d.waiting[i], d.buckets[Assignable][i], ClaimWaiting, "oldest claim, oldest running cluster")
 	}
 	given := d.buckets[Assignable][:n]
 	d.buckets[Claimed] = append(slices.Clip(d.buckets[Claimed]), given...)
@@ -239,8 +239,8 @@ func (d *draft) assign() {
 	d.waiting = d.waiting[n:]
 }
 
-func (d *draft) bind(c Claim, m *Member, reason string) {
-	d.steps = append(d.steps, Step{Verb: Bind, Cluster: m.Name, Claim: c.Name, Reason: reason})
+func (d *draft) bind(c Claim, m *Member, cause Cause, reason string) {
+	d.steps = append(d.steps, Step{Verb: Bind, Cluster: m.Name, Claim: c.Name, Cause: cause, Reason: reason})
 }
 
 // power keeps a cluster running for each waiting claim, and of the others the oldest, as
@@ -259,15 +259,15 @@ func (d *draft) power() {
 	for _, m := range list {
 		switch {
 		case d.promised[m.Name]:
-			d.tell(m, Running, "claims are waiting")
+			d.tell(m, Running, ClaimWaiting, "claims are waiting")
 		case spares[m.Name]:
-			d.tell(m, Running, "runningCount")
+			d.tell(m, Running, BelowRunningCount, "runningCount")
 		case m.comingUp():
 			// Put to sleep, it would never be known to hang, and the next claim would find out again.
 		case late > 0 && m.Running && m.Wanted == Running:
 			late-- // it stands in until the one that holds the place runs
 		default:
-			d.tell(m, Hibernating, "%d of the pool's clusters are to run, and older ones do", d.Settings.RunningCount)
+			d.tell(m, Hibernating, AboveRunningCount, "%d of the pool's clusters are to run, and older ones do", d.Settings.RunningCount)
 		}
 	}
 }
@@ -318,7 +318,7 @@ func (d *draft) spares(list []*Member) map[string]bool {
 	return out
 }
 
-func (d *draft) tell(m *Member, want Power, reason string, args ...any) {
+func (d *draft) tell(m *Member, want Power, cause Cause, reason string, args ...any) {
 	if m.Wanted == want {
 		return
 	}
@@ -326,7 +326,7 @@ func (d *draft) tell(m *Member, want Power, reason string, args ...any) {
 	if want == Hibernating {
 		verb = Sleep
 	}
-	d.step(verb, m.Name, reason, args...)
+	d.step(verb, m.Name, cause, reason, args...)
 }
 
 // demand is how many unclaimed clusters there should be.
@@ -345,10 +345,11 @@ func (d *draft) add() {
 	if short <= 0 || d.Settings.Blocked != "" {
 		return
 	}
-	n, why := max(0, min(short, d.room, d.budget, atOnce)), d.shortage()
+	n := max(0, min(short, d.room, d.budget, atOnce))
+	cause, reason := d.shortage()
 	d.steps = slices.Grow(d.steps, n)
 	for i := range n {
-		st := Step{Verb: Create, Reason: why}
+		st := Step{Verb: Create, Cause: cause, Reason: reason}
 		if d.Settings.Inventory {
 			st.Customization = d.Settings.Free[i]
 		}
@@ -362,11 +363,11 @@ func (d *draft) add() {
 // the plan must fit into memory. The next plan goes on.
 const atOnce = 10_000
 
-func (d *draft) shortage() string {
+func (d *draft) shortage() (cause Cause, reason string) {
 	if n := len(d.waiting); n > 0 {
-		return fmt.Sprintf("size is %d, %s wait", d.Settings.Size, count(n, "claim"))
+		return ClaimWaiting, fmt.Sprintf("size is %d, %s wait", d.Settings.Size, count(n, "claim"))
 	}
-	return fmt.Sprintf("size is %d", d.Settings.Size)
+	return BelowSize, fmt.Sprintf("size is %d", d.Settings.Size)
 }
 
 func (d *draft) replaceBroken() {
@@ -380,7 +381,7 @@ func (d *draft) trim() {
 	surplus := d.have() - d.demand()
 	for _, p := range []Phase{Installing, Standby, Assignable} {
 		for _, m := range d.cheapest(d.buckets[p]) {
-			if surplus <= 0 || !d.destroy(m, "the pool has more clusters than its size, %d", d.Settings.Size) {
+			if surplus <= 0 || !d.destroy(m, AboveSize, "the pool has more clusters than its size, %d", d.Settings.Size) {
 				return
 			}
 			surplus--

@@ -209,6 +209,9 @@ func (w *world) check(t *testing.T, p pool.Plan) {
 	t.Helper()
 	touched := map[string]pool.Verb{}
 	for _, s := range p.Steps {
+		if s.Cause == "" || s.Reason == "" {
+			t.Fatalf("step %q has cause %q", s, s.Cause)
+		}
 		if was, again := touched[s.Cluster]; again && s.Cluster != "" && (was == pool.Bind || s.Verb == pool.Bind) {
 			t.Fatalf("%s is bound and also %s", s.Cluster, s.Verb)
 		}

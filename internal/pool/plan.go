@@ -34,8 +34,8 @@ type Step struct {
 	Customization string `json:"customization,omitempty"`
 	// Reason is why, in words.
 	Reason string `json:"reason"`
-	// Cause is set for a Delete that makes room for a better cluster.
-	Cause Cause `json:"cause,omitempty"`
+	// Cause is why, for programs.
+	Cause Cause `json:"cause"`
 }
 
 // String reads as a sentence: "bind x to b: oldest claim, oldest running cluster".

@@ -10,24 +10,34 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// Expiry is in how long a claim's lifetime ends: "in 3h", "now" or "never"; empty while it
-// has no cluster. It counts from when the claim
-// got its cluster, which is when it ceased to be pending.
+// Expiry returns how long a claim's lifetime still lasts, in words: "in 3h", "now" or
+// "never"; empty while the claim has no cluster.
 func Expiry(c *hivev1.ClusterClaim, now time.Time) string {
 	pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
 	if pending == nil || pending.Status != corev1.ConditionFalse {
 		return ""
 	}
-	if c.Status.Lifetime == nil {
+	switch at := ExpiresAt(c); {
+	case at.IsZero():
 		return "never"
+	case !at.After(now):
+		return "now"
+	default:
+		return "in " + duration.HumanDuration(at.Sub(now))
+	}
+}
+
+// ExpiresAt returns when a claim's lifetime ends; zero if the claim has no cluster or its
+// lifetime has no end. The lifetime begins when the claim gets its cluster, which is when
+// the claim ceases to be pending.
+func ExpiresAt(c *hivev1.ClusterClaim) time.Time {
+	pending := condition.Find(c.Status.Conditions, hivev1.ClaimPending)
+	if pending == nil || pending.Status != corev1.ConditionFalse || c.Status.Lifetime == nil {
+		return time.Time{}
 	}
 	lifetime, err := c.Status.Lifetime.Parse()
 	if err != nil || lifetime == 0 {
-		return "never"
+		return time.Time{}
 	}
-	left := pending.LastTransitionTime.Add(lifetime).Sub(now)
-	if left <= 0 {
-		return "now"
-	}
-	return "in " + duration.HumanDuration(left)
+	return pending.LastTransitionTime.Add(lifetime)
 }

@@ -192,8 +192,8 @@ func (f Outlook) given(m pool.Member, cd *hivev1.ClusterDeployment) string {
 		words += ", and it is " + strings.ToLower(state)
 	}
 	if c := f.Claims[m.Claim]; c != nil {
-		if ends := standing.Expiry(c, f.Facts.Now); strings.HasPrefix(ends, "in ") {
-			words += "; it is taken back " + ends
+		if at := standing.ExpiresAt(c); at.After(f.Facts.Now) {
+			words += "; it is taken back in " + duration.HumanDuration(at.Sub(f.Facts.Now))
 		}
 	}
 	return words
@@ -278,7 +278,7 @@ func (f Outlook) told(what string, v Cluster) string {
 
 // whyRun says why a cluster is to run; the pool's reason for a spare is a field's name.
 func (f Outlook) whyRun(step pool.Step) string {
-	if step.Reason == "runningCount" {
+	if step.Cause == pool.BelowRunningCount {
 		return fmt.Sprintf(": the pool keeps %d running", min(f.Facts.Settings.RunningCount, f.Facts.Settings.Size))
 	}
 	return ": " + step.Reason
