@@ -176,7 +176,7 @@ func (r *Reconciler) bind(ctx context.Context, s *seen, st pool.Step) error {
 	controllerutil.AddFinalizer(claim, hivev1.FinalizerClaim)
 	wrote, err := patch.Object(ctx, r.Client, before, claim)
 	if apierrors.IsNotFound(err) {
-		s.readings.noteUnaware(cd)
+		s.memory.recordUnaware(cd)
 	}
 	if err != nil {
 		err = errors.Join(err, r.reportRefusal(ctx, before, cd, err))

@@ -165,7 +165,7 @@ func secret(name, key string) *corev1.Secret {
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	r, c, now := reconciler(t, secret("template", "wrong-key"))
-	p := readPool(t, everything)
+	s := &seen{pool: readPool(t, everything), memory: newMemory("")}
 	want := []string{
 		`cluster image set: ClusterImageSet "v1" does not exist: create it, or change spec.imageSetRef`,
 		`pull secret: Secret "pull" does not exist: create it, or change spec.pullSecretRef`,
@@ -174,7 +174,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	}
 	check := func(ctx context.Context, want []string) {
 		t.Helper()
-		found, err := r.dependencies(ctx, p)
+		found, err := r.findDependencies(ctx, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	}
 	r.Installers = []string{"local", "none"}
 	now.SetTime(noon.Add(2*verdictAge + 2*time.Second))
-	found, err := r.dependencies(t.Context(), p)
+	found, err := r.findDependencies(t.Context(), s)
 	text := strings.Join(found.missing, "\n")
 	if err != nil || len(found.missing) != 2 || !strings.Contains(text, "no installer for spec.platform.aws is set up here, only for local, none") ||
 		!strings.Contains(text, `Secret "template", key "install-config.yaml"`) || strings.Contains(text, "hush") {

@@ -70,13 +70,7 @@ type Reconciler struct {
 	pools    fresh.Writes[*hivev1.ClusterPool]
 	// customizations are the leases that were taken.
 	customizations fresh.Writes[*hivev1.ClusterDeploymentCustomization]
-	trials         trials
-	newest         versions
-	verdicts       verdicts
-	tellings       tellings
-	reports        reports
-	readings       readings
-	queues         queues
+	memories       memories
 }
 
 // Reconcile does one pass over the pool.
@@ -84,8 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s, err := r.observe(ctx, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		r.Metrics.Forget(req.NamespacedName)
-		r.readings.forget(req.NamespacedName)
-		r.queues.note(req.NamespacedName, 0)
+		r.memories.forget(req.NamespacedName)
 	}
 	if err != nil || s == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -94,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return fault.Requeue(0, r.park(ctx, s))
 	}
 	p := pool.Decide(s.snapshot)
-	r.queues.note(req.NamespacedName, p.Report.Waiting)
+	s.memory.waiting.Store(p.Report.Waiting > 0)
 	next, err := r.act(ctx, s, p)
 	return fault.Requeue(next, err)
 }

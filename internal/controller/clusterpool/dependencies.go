@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,65 +19,30 @@ import (
 // would cost more memory than everything else.
 const verdictAge = 5 * time.Second
 
-// verdicts remembers what was missing, by pool.
-type verdicts struct {
-	mu sync.Mutex
-	by map[types.UID]verdict
-}
-
-type verdict struct {
-	at         time.Time
-	generation int64
-	missing    []string
-	// sources is the version of what was found.
-	sources string
-}
-
-func (v *verdicts) forget(uid types.UID) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.by, uid)
-}
-
-func (v *verdicts) recall(p *hivev1.ClusterPool, now time.Time) (verdict, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	old, ok := v.by[p.UID]
-	return old, ok && old.generation == p.Generation && now.Sub(old.at) < verdictAge
-}
-
-func (v *verdicts) keep(p *hivev1.ClusterPool, found verdict) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.by == nil {
-		v.by = map[types.UID]verdict{}
-	}
-	v.by[p.UID] = found
-}
-
-// dependencies finds out what the pool needs and lacks, each in words, and the version of
-// what it does not lack.
-func (r *Reconciler) dependencies(ctx context.Context, p *hivev1.ClusterPool) (verdict, error) {
+// findDependencies finds out what the pool needs and lacks, each in words, and the version
+// of what it does not lack.
+func (r *Reconciler) findDependencies(ctx context.Context, s *seen) (dependencies, error) {
+	p, now := s.pool, r.Clock.Now()
 	if p.DeletionTimestamp != nil {
-		r.verdicts.forget(p.UID)
-		return verdict{}, nil
+		s.memory.setDependencies(dependencies{})
+		return dependencies{}, nil
 	}
-	if old, ok := r.verdicts.recall(p, r.Clock.Now()); ok {
-		return old, nil
+	if known := s.memory.getDependencies(); known.generation == p.Generation && now.Sub(known.at) < verdictAge {
+		return known, nil
 	}
 	var versions []string
 	missing, err := facts.Missing(p, r.Installers, func(n facts.Need) (string, error) {
 		words, version, err := r.lacks(ctx, p.Namespace, n)
-		if n.Kind != facts.ImageSet { // each attempt reads it anew
+		if n.Kind != facts.ImageSet { // each attempt reads it again
 			versions = append(versions, version)
 		}
 		return words, err
 	})
 	if err != nil {
-		return verdict{}, err
+		return dependencies{}, err
 	}
-	found := verdict{at: r.Clock.Now(), generation: p.Generation, missing: missing, sources: facts.SourceVersion(versions)}
-	r.verdicts.keep(p, found)
+	found := dependencies{at: now, generation: p.Generation, missing: missing, sources: facts.SourceVersion(versions)}
+	s.memory.setDependencies(found)
 	return found, nil
 }
 

@@ -298,7 +298,7 @@ func (r *Reconciler) poolsOfCustomization(ctx context.Context, o client.Object) 
 		_, recorded := p.Status.Inventory[o.GetName()]
 		ref := p.Spec.CustomizationRef
 		if ref != nil && ref.Name == o.GetName() {
-			r.verdicts.forget(p.UID)
+			r.memories.forgetDependencies(p)
 		} else if !recorded && !slices.Contains(p.Spec.Inventory.Names(), o.GetName()) {
 			continue
 		}

@@ -43,7 +43,7 @@ type seen struct {
 	// evicted are recorded names that are dropped: nothing was, or will be, made under them.
 	evicted  []string
 	snapshot pool.Snapshot
-	readings *readingsOf
+	memory   *memory
 }
 
 func (s *seen) key() types.NamespacedName { return client.ObjectKeyFromObject(s.pool) }
@@ -55,11 +55,12 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 	if err := r.Client.Get(ctx, key, &cached); err != nil {
 		return nil, err
 	}
-	s := &seen{pool: r.pools.Newest(&cached).DeepCopy(), readings: r.readings.pool(key)}
+	s := &seen{pool: r.pools.Newest(&cached).DeepCopy()}
+	s.memory = r.memories.get(s.pool)
 	if s.pool.Unreadable != "" {
 		return s, nil
 	}
-	s.sure = r.newest.is(s.pool)
+	s.sure = s.memory.version == s.pool.ResourceVersion
 	var err error
 	if err = r.clustersOf(ctx, key, s); err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 	if s.claims, err = r.claimsOf(ctx, key); err != nil {
 		return nil, err
 	}
-	found, err := r.dependencies(ctx, s.pool)
+	found, err := r.findDependencies(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName, s
 func (r *Reconciler) dropForeign(ctx context.Context, key types.NamespacedName, s *seen) error {
 	var unknown []string
 	for name, cd := range s.clusters {
-		if !s.remembered[name] && !s.readings.isHome(cd) {
+		if !s.remembered[name] && !s.memory.isHome(cd) {
 			unknown = append(unknown, name)
 		}
 	}
@@ -139,7 +140,7 @@ func (r *Reconciler) dropForeign(ctx context.Context, key types.NamespacedName, 
 			delete(s.clusters, name)
 			continue
 		}
-		s.readings.noteHome(cd)
+		s.memory.recordHome(cd)
 	}
 	return nil
 }
@@ -167,19 +168,19 @@ func (r *Reconciler) claimsOf(ctx context.Context, key types.NamespacedName) (ma
 func (s *seen) objects() facts.Objects {
 	return facts.Objects{
 		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing, Sources: s.sources,
-		Customizations: s.customizations, Faults: s.faults, Read: s.readings.read,
+		Customizations: s.customizations, Faults: s.faults, Read: s.memory.readMember,
 	}
 }
 
 func (r *Reconciler) snapshot(s *seen) (pool.Snapshot, error) {
 	o := s.objects()
-	o.Room = s.readings.room
+	o.Room = s.memory.room
 	snap, err := o.Snapshot(s.books, r.Clock.Now())
 	if err != nil {
 		return snap, err
 	}
-	s.readings.keep(s.clusters, snap.Members)
-	s.readings.dateMissingClaims(s, snap.Members, r.Clock.Now())
+	s.memory.dropGone(s.clusters, snap.Members)
+	s.memory.dateMissingClaims(s, snap.Members, r.Clock.Now())
 	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !facts.Fake(s.pool) {
 		snap.Settings.Room, snap.Settings.NoRoom = room(s.pool.Spec.Platform)
 	}

@@ -3,11 +3,9 @@ package clusterpool
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/patch"
@@ -26,40 +24,22 @@ const (
 	vague = 10 * time.Second
 )
 
-// tellings remembers when the claims of a pool were last told. Lost in a
-// restart, they are told once more.
-type tellings struct {
-	mu   sync.Mutex
-	last map[types.UID]time.Time
-}
-
-// wait is how long to wait before n claims of the pool are told again; when it
-// is 0, they are being told now.
-func (t *tellings) wait(pool types.UID, n int, now time.Time) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// positionsWait returns how long to wait before n positions are set; when it is 0, they are
+// being set now.
+func (m *memory) positionsWait(n int, now time.Time) time.Duration {
 	pause := max(tellEvery, time.Duration(n)*time.Second/tellRate)
-	if last, ok := t.last[pool]; ok && now.Sub(last) < pause {
-		return last.Add(pause).Sub(now)
+	if next := m.positionsSetAt.Add(pause); !m.positionsSetAt.IsZero() && now.Before(next) {
+		return next.Sub(now)
 	}
-	if t.last == nil {
-		t.last = map[types.UID]time.Time{}
-	}
-	t.last[pool] = now
+	m.positionsSetAt = now
 	return 0
-}
-
-func (t *tellings) forget(pool types.UID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.last, pool)
 }
 
 // tell writes into the claims that wait what place they have, and when their
 // cluster is likely to run. It returns when to look again.
 func (r *Reconciler) tell(ctx context.Context, s *seen, queue []pool.Wait) (time.Duration, error) {
 	if len(queue) == 0 {
-		r.tellings.forget(s.pool.UID)
+		s.memory.positionsSetAt = time.Time{}
 		return 0, nil
 	}
 	var next time.Duration
@@ -76,7 +56,7 @@ func (r *Reconciler) tell(ctx context.Context, s *seen, queue []pool.Wait) (time
 	if len(news) == 0 {
 		return next, nil
 	}
-	if wait := r.tellings.wait(s.pool.UID, len(news), now); wait > 0 {
+	if wait := s.memory.positionsWait(len(news), now); wait > 0 {
 		return soonest(next, wait), nil
 	}
 	return next, each(news, func(w pool.Wait) error { return r.tellOne(ctx, s.claims[w.Claim], w) })

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/condition"
@@ -20,34 +18,13 @@ import (
 // with each claim, and each report would keep the next claim waiting.
 const reportEvery = time.Second
 
-// reports remembers when the status of a pool was last written.
-type reports struct {
-	mu   sync.Mutex
-	last map[types.UID]time.Time
-}
-
-// wait is how long the pool's report may wait; 0 when it was not written a moment ago.
-func (r *reports) wait(pool types.UID, now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if last, ok := r.last[pool]; ok && now.Sub(last) < reportEvery {
-		return last.Add(reportEvery).Sub(now)
+// statusWait returns how long the report of the pool may wait; 0 when its status was not
+// written a moment ago.
+func (m *memory) statusWait(now time.Time) time.Duration {
+	if next := m.statusWrittenAt.Add(reportEvery); now.Before(next) {
+		return next.Sub(now)
 	}
 	return 0
-}
-
-func (r *reports) note(pool types.UID, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.last == nil {
-		r.last = map[types.UID]time.Time{}
-	}
-	for other, last := range r.last {
-		if now.Sub(last) >= reportEvery {
-			delete(r.last, other)
-		}
-	}
-	r.last[pool] = now
 }
 
 // report writes the pool's status, if it changed: counts, conditions, and the
@@ -57,7 +34,7 @@ func (r *Reconciler) report(ctx context.Context, s *seen, p pool.Plan, names []s
 	before, now := s.pool.DeepCopy(), r.Clock.Now()
 	s.pool.Status = s.objects().Status(p.Report, s.books, append(s.without(s.unseen()), names...), now)
 	if s.inDemand(now) && onlyCounts(before.Status, s.pool.Status) {
-		if wait := r.reports.wait(s.pool.UID, now); wait > 0 {
+		if wait := s.memory.statusWait(now); wait > 0 {
 			return wait, nil
 		}
 	}
@@ -66,7 +43,7 @@ func (r *Reconciler) report(ctx context.Context, s *seen, p pool.Plan, names []s
 		return 0, fmt.Errorf("writing the status of pool %s: %w", s.pool.Name, err)
 	}
 	if wrote {
-		r.reports.note(s.pool.UID, now)
+		s.memory.statusWrittenAt = now
 		r.wrotePool(s)
 		r.reportEntries(ctx, before, s.pool)
 	}

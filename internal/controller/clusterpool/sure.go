@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
@@ -20,36 +18,12 @@ import (
 // process did while it was sure: names leave the record only when this process's
 // cache has the cluster. Otherwise it asks the API server.
 
-// versions remembers, by pool, the version that was written last while it was sure.
-type versions struct {
-	mu sync.Mutex
-	by map[types.UID]string
-}
-
-func (v *versions) is(p *hivev1.ClusterPool) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.by[p.UID] == p.ResourceVersion
-}
-
-func (v *versions) note(p *hivev1.ClusterPool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.by == nil {
-		v.by = map[types.UID]string{}
-	}
-	v.by[p.UID] = p.ResourceVersion
-	if p.DeletionTimestamp != nil && len(p.Finalizers) == 0 {
-		delete(v.by, p.UID)
-	}
-}
-
 // wrotePool remembers the pool as it was just written.
 func (r *Reconciler) wrotePool(s *seen) {
 	s.current = true
 	r.pools.Note(s.pool.DeepCopy(), r.Clock.Now())
 	if s.sure {
-		r.newest.note(s.pool)
+		s.memory.version = s.pool.ResourceVersion
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,36 +17,13 @@ import (
 // does not apply to it: Secrets are not watched.
 const retrial = 30 * time.Second
 
-// trials remembers, by pool, which customizations apply to its template.
-type trials struct {
-	mu sync.Mutex
-	by map[types.UID]*trial
-}
-
+// trial is what was found out about which customizations apply to the template of a pool.
 type trial struct {
 	at         time.Time
 	generation int64
 	template   []byte
 	// faults are by customization and its version.
 	faults map[types.NamespacedName]string
-}
-
-func (t *trials) recall(uid types.UID) *trial {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.by[uid]
-}
-
-func (t *trials) keep(uid types.UID, of *trial) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.by == nil {
-		t.by = map[types.UID]*trial{}
-	}
-	t.by[uid] = of
-	if of == nil {
-		delete(t.by, uid)
-	}
 }
 
 // fault says why a customization does not apply to the pool's template; "" when it does.
@@ -69,10 +45,10 @@ func (t *trial) fault(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomiz
 // to the pool's install-config, and why not, in words.
 func (r *Reconciler) try(ctx context.Context, s *seen) error {
 	if len(s.pool.Spec.Inventory) == 0 || s.pool.DeletionTimestamp != nil {
-		r.trials.keep(s.pool.UID, nil)
+		s.memory.template = nil
 		return nil
 	}
-	t, err := r.trial(ctx, s.pool)
+	t, err := r.trial(ctx, s)
 	if err != nil || t == nil {
 		return err
 	}
@@ -94,8 +70,8 @@ func (r *Reconciler) try(ctx context.Context, s *seen) error {
 
 // trial is what was found out before, if the pool and its template are still the same;
 // nil while the template does not exist: the pool says so, and makes no clusters.
-func (r *Reconciler) trial(ctx context.Context, p *hivev1.ClusterPool) (*trial, error) {
-	t := r.trials.recall(p.UID)
+func (r *Reconciler) trial(ctx context.Context, s *seen) (*trial, error) {
+	p, t := s.pool, s.memory.template
 	if t != nil && t.generation == p.Generation && r.Clock.Since(t.at) < retrial {
 		return t, nil
 	}
@@ -107,6 +83,6 @@ func (r *Reconciler) trial(ctx context.Context, p *hivev1.ClusterPool) (*trial, 
 	if t != nil && t.generation == next.generation && bytes.Equal(t.template, template) {
 		next.faults = t.faults
 	}
-	r.trials.keep(p.UID, next)
+	s.memory.template = next
 	return next, nil
 }

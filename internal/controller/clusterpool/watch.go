@@ -2,7 +2,6 @@ package clusterpool
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -40,7 +39,7 @@ func (r *Reconciler) poolsOfImageSet(ctx context.Context, o client.Object) []rec
 	var out []reconcile.Request
 	for _, p := range list.Items {
 		if p.Spec.ImageSetRef.Name == o.GetName() {
-			r.verdicts.forget(p.UID)
+			r.memories.forgetDependencies(&p)
 			out = append(out, request(p.Namespace, p.Name)...)
 		}
 	}
@@ -82,38 +81,12 @@ func (r *Reconciler) unhurried(before, now client.Object) bool {
 	for _, o := range []client.Object{before, now} {
 		if o != nil {
 			ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef
-			if ref != nil && (ref.ClaimName != "" || !r.queues.some(types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})) {
+			if ref != nil && (ref.ClaimName != "" || !r.memories.claimsWait(types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})) {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// queues are the pools on which claims waited when they were last looked at. A claim that
-// has come since then has them looked at itself.
-type queues struct {
-	mu sync.Mutex
-	on map[types.NamespacedName]bool
-}
-
-func (q *queues) note(pool types.NamespacedName, waiting int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	switch {
-	case waiting == 0:
-		delete(q.on, pool)
-	case q.on == nil:
-		q.on = map[types.NamespacedName]bool{pool: true}
-	default:
-		q.on[pool] = true
-	}
-}
-
-func (q *queues) some(pool types.NamespacedName) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.on[pool]
 }
 
 // known is a claim that is not new.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -32,11 +31,14 @@ func TestWhatNoClaimWaitsForIsAtLeisure(t *testing.T) {
 	}
 	claim := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x"}, Spec: hivev1.ClusterClaimSpec{ClusterPoolName: "p"}}
 	r, busy := &Reconciler{}, &Reconciler{}
-	key := types.NamespacedName{Namespace: "n", Name: "p"}
-	r.queues.note(key, 1)
-	r.queues.note(types.NamespacedName{Namespace: "n", Name: "another"}, 1)
-	r.queues.note(key, 0)
-	busy.queues.note(key, 2)
+	wait := func(r *Reconciler, name string, waiting bool) {
+		p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
+		r.memories.get(p).waiting.Store(waiting)
+	}
+	wait(r, "p", true)
+	wait(r, "another", true)
+	wait(r, "p", false)
+	wait(busy, "p", true)
 	clusters, calm, claims := soonOrLater(poolOfCluster, busy.unhurried), soonOrLater(poolOfCluster, r.unhurried), soonOrLater(poolOfClaim, known)
 	stray := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "of no pool"}}
 	for name, tc := range map[string]struct {

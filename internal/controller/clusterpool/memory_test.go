@@ -15,13 +15,13 @@ import (
 )
 
 // What is remembered is what would be read, whatever changes and whatever the time.
-func TestReadingsAreThoseOfFacts(t *testing.T) {
+func TestRememberedMembersAreThoseOfFacts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	dice := rand.New(rand.NewPCG(seed, 0))
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	var all readings
-	key := types.NamespacedName{Namespace: "n", Name: "p"}
+	var all memories
+	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}
 	clusters := map[string]*hivev1.ClusterDeployment{}
 	remembered := 0
 	for step := range 20_000 {
@@ -35,23 +35,43 @@ func TestReadingsAreThoseOfFacts(t *testing.T) {
 			clusters[name] = someCluster(dice, name, now)
 		}
 		if dice.IntN(500) == 0 {
-			all.forget(key)
+			all.forget(types.NamespacedName{Namespace: "n", Name: "p"})
 		}
-		r := all.pool(key)
+		r := all.get(p)
 		for _, cd := range clusters {
-			if r.by[cd.Name].cd == cd {
+			if r.members[cd.Name].cluster == cd {
 				remembered++
 			}
-			if got, want := r.read(cd, now), facts.Of(cd, now); got != want {
+			if got, want := r.readMember(cd, now), facts.Of(cd, now); got != want {
 				t.Fatalf("step %d: %s is read as\n%+v\nwant\n%+v", step, cd.Name, got, want)
 			}
 		}
-		if r.keep(clusters, nil); len(r.by) > len(clusters) {
-			t.Fatalf("step %d: %d are remembered of %d", step, len(r.by), len(clusters))
+		if r.dropGone(clusters, nil); len(r.members) > len(clusters) {
+			t.Fatalf("step %d: %d are remembered of %d", step, len(r.members), len(clusters))
 		}
 	}
 	if remembered == 0 {
 		t.Error("nothing was ever remembered")
+	}
+}
+
+func TestANewPoolOfTheSameNameIsNotRemembered(t *testing.T) {
+	var all memories
+	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "1"}}
+	all.get(p).version = "7"
+	all.get(p).waiting.Store(true)
+	key := types.NamespacedName{Namespace: "n", Name: "p"}
+	if all.get(p).version != "7" || !all.claimsWait(key) {
+		t.Error("the pool is not remembered")
+	}
+	next := p.DeepCopy()
+	next.UID = "2"
+	if all.get(next).version != "" || all.claimsWait(key) {
+		t.Error("a new pool has the memory of the one before")
+	}
+	all.forget(key)
+	if all.find(key) != nil {
+		t.Error("a pool that is gone is remembered")
 	}
 }
 
