@@ -12,6 +12,7 @@ import (
 
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 	"hotspare.io/hotspare/internal/manifest"
+	"hotspare.io/hotspare/internal/pool"
 	"hotspare.io/hotspare/internal/pool/facts"
 	"hotspare.io/hotspare/internal/pool/forecast"
 	"hotspare.io/hotspare/internal/prose"
@@ -26,7 +27,8 @@ type prediction struct {
 	assumed []string
 }
 
-func (f prediction) busy() bool { return len(f.Plan.Steps) > 0 }
+// busy reports whether the plan changes anything but the positions of claims.
+func (f prediction) busy() bool { return len(f.Plan.Steps) > f.Plan.Count(pool.SetPosition) }
 
 // answer plans all pools of a set, in the order of their names.
 func (q *question) answer(set *manifest.Set) ([]prediction, error) {

@@ -11,7 +11,7 @@ import (
 )
 
 // stepsTable has a line for each step; clusters that are created for the same
-// reason share one.
+// reason share one. The table of claims has their positions.
 func stepsTable(f forecast.Outlook) *table {
 	t := newTable("STEPS")
 	creates := map[string]int{}
@@ -20,6 +20,7 @@ func stepsTable(f forecast.Outlook) *table {
 	}
 	for _, st := range f.Plan.Steps {
 		switch n := creates[st.Reason]; {
+		case st.Verb == pool.SetPosition:
 		case st.Verb != pool.Create || n == 1:
 			t.add(st.String())
 		case n > 1:

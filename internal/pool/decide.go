@@ -521,11 +521,15 @@ func (m Member) deadlines(s Settings) []time.Time {
 	return out
 }
 
+// rank has the order of the steps in a plan.
+var rank = map[Verb]int{Bind: 0, Start: 1, Sleep: 2, SetPosition: 3, Create: 4, Delete: 5}
+
 func (d *draft) plan() Plan {
 	d.steps = slices.DeleteFunc(d.steps, func(s Step) bool { return (s.Verb == Start || s.Verb == Sleep) && d.doomed[s.Cluster] })
-	rank := map[Verb]int{Bind: 0, Start: 1, Sleep: 2, Create: 3, Delete: 4}
+	r := d.report()
+	next := sooner(d.next(), sooner(d.pace(r), d.position(r.Queue)))
 	slices.SortStableFunc(d.steps, func(a, b Step) int { return cmp.Compare(rank[a.Verb], rank[b.Verb]) })
-	return Plan{Steps: d.steps, Report: d.report(), Next: d.next()}
+	return Plan{Steps: d.steps, Report: r, Next: next}
 }
 
 func count(n int, thing string) string {

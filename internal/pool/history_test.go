@@ -180,9 +180,20 @@ func (w *world) step(t *testing.T, s pool.Step) {
 		w.Members[i].Wanted = pool.Running
 	case pool.Sleep:
 		w.Members[i].Wanted, w.Members[i].ResumingSince = pool.Hibernating, time.Time{}
+	case pool.SetPosition:
+		w.setPosition(t, s)
 	case pool.Bind:
 		w.bind(t, s, i)
 	}
+}
+
+func (w *world) setPosition(t *testing.T, s pool.Step) {
+	t.Helper()
+	c := &w.Claims[slices.IndexFunc(w.Claims, func(c pool.Claim) bool { return c.Name == s.Claim })]
+	if c.Cluster != "" || s.Position < 1 || s.Position > len(w.Claims) {
+		t.Fatalf("%s: the claim is %+v of %d", s, *c, len(w.Claims))
+	}
+	c.Position, c.Ready, w.PositionsSetAt = s.Position, s.Ready, w.Now
 }
 
 func (w *world) bind(t *testing.T, s pool.Step, i int) {

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,6 +17,8 @@ const (
 	// Start and Sleep tell a cluster what to be.
 	Start Verb = "start"
 	Sleep Verb = "hibernate"
+	// SetPosition writes into a waiting claim its position and when a cluster is likely to run.
+	SetPosition Verb = "set position"
 	// Create makes a new cluster.
 	Create Verb = "create"
 	// Delete destroys a cluster.
@@ -28,12 +31,17 @@ type Step struct {
 	Verb Verb `json:"verb"`
 	// Cluster is empty for a Create: its name is chosen when it is recorded.
 	Cluster string `json:"cluster,omitempty"`
-	// Claim is set for a Bind.
+	// Claim is set for a Bind and a SetPosition.
 	Claim string `json:"claim,omitempty"`
+	// Position and Ready are set for a SetPosition, as in Wait.
+	Position int       `json:"position,omitempty"`
+	Ready    time.Time `json:"ready,omitzero"`
 	// Customization is set for a Create in a pool with an inventory.
 	Customization string `json:"customization,omitempty"`
 	// Reason is why, in words.
 	Reason string `json:"reason"`
+	// Later is set for a creation or deletion that this pass leaves for a later one.
+	Later bool `json:"later,omitempty"`
 	// Cause is why, for programs.
 	Cause Cause `json:"cause"`
 }
@@ -43,6 +51,8 @@ func (s Step) String() string {
 	switch s.Verb {
 	case Bind:
 		return fmt.Sprintf("bind %s to %s: %s", s.Claim, s.Cluster, s.Reason)
+	case SetPosition:
+		return fmt.Sprintf("set position of %s to %d: %s", s.Claim, s.Position, s.Reason)
 	case Create:
 		if s.Customization != "" {
 			return fmt.Sprintf("create a cluster with %s: %s", s.Customization, s.Reason)
@@ -70,6 +80,11 @@ func (p Plan) Of(v Verb) []Step {
 		}
 	}
 	return out
+}
+
+// Due returns the steps with that verb that are taken now, in order.
+func (p Plan) Due(v Verb) []Step {
+	return slices.DeleteFunc(p.Of(v), func(s Step) bool { return s.Later })
 }
 
 // Count is the number of steps of a kind.
@@ -125,6 +140,8 @@ type Report struct {
 	Busy    string
 	// Failing has the deletions that do not get on, with the reason, by name.
 	Failing map[string]string
+	// InDemand is set when the pool served a claim a moment ago.
+	InDemand bool
 	// Words is the plan for people: one sentence, stable from pass to pass.
 	Words string
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func (d *draft) report() Report {
-	r := Report{Count: map[Phase]int{}, Waiting: len(d.waiting)}
+	r := Report{Count: map[Phase]int{}, Waiting: len(d.waiting), InDemand: d.inDemand()}
 	for p, members := range d.buckets {
 		r.Count[p] = len(members)
 		for _, m := range members {

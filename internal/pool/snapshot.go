@@ -21,7 +21,10 @@ type Snapshot struct {
 	Pending []string
 	// Claims are all claims on the pool that exist, served and dying ones too.
 	Claims []Claim
-	Now    time.Time
+	// PositionsSetAt is when the positions of waiting claims were last set; zero if they were
+	// not, or nobody knows.
+	PositionsSetAt time.Time
+	Now            time.Time
 }
 
 // Settings are the pool's wishes and limits.
@@ -47,6 +50,8 @@ type Settings struct {
 	Blocked string
 	// Deleting is set while the pool is being deleted.
 	Deleting bool
+	// Fake is set when the clusters exist as objects only.
+	Fake bool
 	// ResumeTimeout is how long a resume may take before the cluster is broken; 0 is for ever.
 	ResumeTimeout time.Duration
 }
@@ -61,6 +66,8 @@ type Member struct {
 	Sources string
 	// Claim names the claim that it is given to; a cluster is given once.
 	Claim string
+	// ClaimedAt is when it was given to that claim, to the second; zero when unknown.
+	ClaimedAt time.Time
 	// ClaimMissingSince is since when that claim has not existed, as far as this process has
 	// seen; zero while it exists.
 	ClaimMissingSince time.Time
@@ -125,6 +132,10 @@ type Claim struct {
 	// Cluster names the cluster it has been told of; empty while it waits.
 	Cluster  string
 	Deleting bool
+	// Position and Ready are what its status says of its place and of when a cluster is likely
+	// to run; zero when it says nothing.
+	Position int
+	Ready    time.Time
 	// Unreadable is set when not all of it could be read. It keeps what it has, and gets nothing.
 	Unreadable bool
 }

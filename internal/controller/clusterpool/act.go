@@ -39,9 +39,8 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 		each(p.Of(pool.Bind), func(st pool.Step) error { return r.bind(ctx, s, st) }),
 		each(append(p.Of(pool.Start), p.Of(pool.Sleep)...), func(st pool.Step) error { return r.power(ctx, s, st) }),
 	}
-	again, err := r.tell(ctx, s, p.Report.Queue)
-	errs = append(errs, err)
-	next, names := soonest(p.Next, again), []string(nil)
+	errs = append(errs, r.setPositions(ctx, s, p))
+	next, names := p.Next, []string(nil)
 	if err := r.denounce(ctx, s); err != nil {
 		return next, errors.Join(append(errs, err)...)
 	}
@@ -51,24 +50,17 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	if len(s.evicted) > 0 {
 		next = soonest(next, time.Millisecond) // what the plan counted as pending is not: nothing else tells
 	}
-	if creates := p.Count(pool.Create); creates > 0 {
-		most, later := s.pace(p, r.Clock.Now())
-		if creates > most {
-			next = soonest(next, later)
-		}
-		if names, err = r.choose(ctx, s, min(creates, most)); err != nil {
-			errs = append(errs, err)
-		}
+	if names, err = r.choose(ctx, s, len(p.Due(pool.Create))); err != nil {
+		errs = append(errs, err)
 	}
 	later, err := r.report(ctx, s, p, names)
 	if err != nil {
 		return next, errors.Join(append(errs, err)...)
 	}
-	deletes, rest := deletions(p)
-	next = soonest(soonest(next, later), rest)
+	next = soonest(next, later)
 	errs = append(errs,
 		r.create(ctx, s, append(s.without(s.snapshot.Pending), names...)),
-		each(deletes, func(st pool.Step) error { return r.destroy(ctx, s, st) }))
+		each(p.Due(pool.Delete), func(st pool.Step) error { return r.destroy(ctx, s, st) }))
 	if len(s.missing) > 0 {
 		next = soonest(next, verdictAge)
 	}

@@ -179,6 +179,7 @@ func (r *Reconciler) snapshot(s *seen) (pool.Snapshot, error) {
 	if err != nil {
 		return snap, err
 	}
+	snap.PositionsSetAt = s.memory.positionsSetAt
 	s.memory.dropGone(s.clusters, snap.Members)
 	s.memory.dateMissingClaims(s, snap.Members, r.Clock.Now())
 	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !facts.Fake(s.pool) {

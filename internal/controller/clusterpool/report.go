@@ -33,7 +33,7 @@ func (m *memory) statusWait(now time.Time) time.Duration {
 func (r *Reconciler) report(ctx context.Context, s *seen, p pool.Plan, names []string) (time.Duration, error) {
 	before, now := s.pool.DeepCopy(), r.Clock.Now()
 	s.pool.Status = s.objects().Status(p.Report, s.books, append(s.without(s.unseen()), names...), now)
-	if s.inDemand(now) && onlyCounts(before.Status, s.pool.Status) {
+	if p.Report.InDemand && onlyCounts(before.Status, s.pool.Status) {
 		if wait := s.memory.statusWait(now); wait > 0 {
 			return wait, nil
 		}

@@ -105,6 +105,9 @@ func (s *simulation) take(step pool.Step) {
 		s.remove(step.Cluster)
 	case pool.Delete:
 		s.remove(step.Cluster)
+	case pool.SetPosition:
+		c := &s.claims[slices.IndexFunc(s.claims, func(c pool.Claim) bool { return c.Name == step.Claim })]
+		c.Position, c.Ready = step.Position, step.Ready
 	}
 }
 

@@ -67,12 +67,23 @@ func (o Objects) Snapshot(books inventory.Books, now time.Time) (pool.Snapshot, 
 	}
 	s.Pending = o.pending()
 	for _, c := range o.Claims {
-		s.Claims = append(s.Claims, pool.Claim{
-			Name: c.Name, Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace, Deleting: c.DeletionTimestamp != nil,
-			Unreadable: c.Unreadable != "",
-		})
+		s.Claims = append(s.Claims, readClaim(c))
 	}
 	return s, nil
+}
+
+func readClaim(c *hivev1.ClusterClaim) pool.Claim {
+	out := pool.Claim{
+		Name: c.Name, Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace, Deleting: c.DeletionTimestamp != nil,
+		Unreadable: c.Unreadable != "",
+	}
+	if p := c.Status.Position; p != nil {
+		out.Position = int(*p)
+	}
+	if at := c.Status.EstimatedReadyTime; at != nil {
+		out.Ready = at.Time
+	}
+	return out
 }
 
 // pending are the recorded names under which there is no cluster yet.
@@ -100,6 +111,7 @@ func Settings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error) {
 		MaxConcurrent: number(p.Spec.MaxConcurrent),
 		Version:       version,
 		Deleting:      p.DeletionTimestamp != nil,
+		Fake:          Fake(p),
 	}
 	if len(missing) > 0 && !Fake(p) {
 		set.Blocked = inWords(missing)
@@ -164,6 +176,9 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 	m.Running = cd.Status.PowerState == hivev1.StatusRunning && m.Wanted != pool.Hibernating
 	if cd.Spec.ClusterPoolRef != nil {
 		m.Claim = cd.Spec.ClusterPoolRef.ClaimName
+		if at := cd.Spec.ClusterPoolRef.ClaimedTimestamp; at != nil {
+			m.ClaimedAt = at.Time
+		}
 	}
 	if at := cd.Status.InstalledTimestamp; at != nil {
 		m.InstallTook = atLeastASecond(at.Sub(cd.CreationTimestamp.Time))

@@ -1,0 +1,118 @@
+package pool
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// One pool must not delay the others: new clusters wait in one queue for the controllers
+// that install them.
+func TestAPoolOfAnySizeCreatesNoMoreThanIsTaken(t *testing.T) {
+	for name, tc := range map[string]struct {
+		n, pending int
+		of         Member
+		fake       bool
+		most       int
+		next       time.Duration
+	}{
+		"few wait":                                 {n: 10, most: batch, next: nextBatchDelay},
+		"many wait":                                {n: backlogLimit - 3, most: 3, next: nextStepDelay},
+		"too many wait":                            {n: backlogLimit + 10, most: 0, next: nextStepDelay},
+		"recorded names wait, too":                 {pending: backlogLimit, most: 0, next: nextStepDelay},
+		"those whose install has begun do not":     {n: 500, of: Member{Begun: true}, most: batch, next: nextBatchDelay},
+		"but fake ones are installed at once":      {n: 500, of: Member{Begun: true}, fake: true, most: 0, next: nextStepDelay},
+		"unless they are paused":                   {n: 500, of: Member{Begun: true, Paused: "x"}, fake: true, most: batch, next: nextBatchDelay},
+		"installed ones do not":                    {n: 500, of: Member{Begun: true, Installed: true}, fake: true, most: batch, next: nextBatchDelay},
+		"nor does what was not taken for a minute": {n: 500, of: Member{Created: noon.Add(-backlogPeriod)}, fake: true, most: batch, next: nextBatchDelay},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Snapshot{Settings: Settings{Size: 1_000_000, Fake: tc.fake}, Pending: make([]string, tc.pending), Now: noon}
+			for i := range tc.n {
+				m := tc.of
+				m.Name = fmt.Sprint("c", i)
+				if m.Created.IsZero() {
+					m.Created = noon
+				}
+				s.Members = append(s.Members, m)
+			}
+			checkPace(t, s, tc.most, tc.next)
+		})
+	}
+}
+
+// checkPace checks how many clusters a pass creates, and that the next pass begins then if
+// the plan has more.
+func checkPace(t *testing.T, s Snapshot, most int, next time.Duration) {
+	t.Helper()
+	p := Decide(s)
+	if got := len(p.Due(Create)); got != min(most, p.Count(Create)) {
+		t.Errorf("it creates %d of %d, want %d", got, p.Count(Create), most)
+	}
+	if p.Count(Create) > most && p.Next != next {
+		t.Errorf("the next pass begins in %v, want %v", p.Next, next)
+	}
+}
+
+func TestAPassDeletesABatch(t *testing.T) {
+	for _, n := range []int{batch, batch + 1} {
+		s := Snapshot{Settings: Settings{Deleting: true}, Now: noon}
+		for i := range n {
+			s.Members = append(s.Members, Member{Name: fmt.Sprint("c", i), Installed: true, Running: true})
+		}
+		p := Decide(s)
+		if due := len(p.Due(Delete)); p.Count(Delete) != n || due != batch || (p.Next == nextStepDelay) != (n > batch) {
+			t.Errorf("of %d it deletes %d now, and looks again in %v", p.Count(Delete), due, p.Next)
+		}
+	}
+}
+
+func TestPace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		size                            int
+		assignable, installing, waiting int
+		pending                         int
+		served, created                 time.Duration // ago; 0 is never
+		most                            int
+		next                            time.Duration
+	}{
+		"a new pool fills at full speed":                          {size: 100, most: batch, next: nextBatchDelay},
+		"a pass that serves creates none":                         {size: 10, assignable: 9, waiting: 1, most: 0, next: nextStepDelay},
+		"but for claims that still wait":                          {size: 10, assignable: 1, waiting: 2, most: batch, next: nextBatchDelay},
+		"and not when half of the pool is gone":                   {size: 10, assignable: 5, waiting: 1, most: batch, next: nextBatchDelay},
+		"after it, one at a time":                                 {size: 10, assignable: 5, served: time.Second, most: 1, next: nextStepDelay},
+		"and that one is waited for":                              {size: 10, assignable: 5, installing: 1, served: time.Second, most: 0, next: nextStepDelay},
+		"also when it has a name only":                            {size: 10, assignable: 5, pending: 1, served: time.Second, most: 0, next: nextStepDelay},
+		"nor does another follow at once":                         {size: 10, assignable: 5, served: time.Second, created: time.Second, most: 0, next: nextStepDelay},
+		"but a while later":                                       {size: 10, assignable: 5, served: time.Second, created: demandPeriod, most: 1, next: nextStepDelay},
+		"until demand is over":                                    {size: 10, assignable: 5, served: demandPeriod, most: batch, next: nextBatchDelay},
+		"a pool whose last running cluster was given is not slow": {size: 1, served: time.Second, most: batch, next: nextBatchDelay},
+		"a pool of size 0 creates what claims wait for":           {waiting: 3, served: time.Second, most: batch, next: nextBatchDelay},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Snapshot{Settings: Settings{Size: tc.size, RunningCount: tc.size}, Pending: make([]string, tc.pending), Now: noon}
+			add := func(n int, m Member) {
+				for range n {
+					m.Name = fmt.Sprint("c", len(s.Members))
+					s.Members = append(s.Members, m)
+				}
+			}
+			add(tc.assignable, Member{Installed: true, Running: true, Wanted: Running})
+			add(tc.installing, Member{Begun: true})
+			if tc.served > 0 {
+				add(1, Member{Installed: true, Running: true, Claim: "served", ClaimedAt: noon.Add(-tc.served)})
+				s.Claims = append(s.Claims, Claim{Name: "served", Cluster: s.Members[len(s.Members)-1].Name})
+			}
+			if tc.created > 0 {
+				add(1, Member{Installed: true, Running: true, Claim: "other", Created: noon.Add(-tc.created)})
+				s.Claims = append(s.Claims, Claim{Name: "other", Cluster: s.Members[len(s.Members)-1].Name})
+			}
+			for i := range tc.waiting {
+				s.Claims = append(s.Claims, Claim{Name: fmt.Sprint("x", i), Created: noon})
+			}
+			checkPace(t, s, tc.most, tc.next)
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package pool
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// positionDelay is the age from which the position of a waiting claim is set: most claims
+	// are served before, and a status that nobody reads would only cost time.
+	positionDelay = 5 * time.Second
+	// positionPeriod is how often the positions of a pool's claims are set at most, and
+	// positionRate how many of them a second: all claims move up when one is served.
+	positionPeriod = 10 * time.Second
+	positionRate   = 10
+	// estimateTolerance is by how much an estimate may move without being set again.
+	estimateTolerance = 10 * time.Second
+)
+
+// position plans to set the positions of the claims that wait, where these have changed, and
+// returns when to look again; 0 if nothing is left for later.
+func (d *draft) position(queue []Wait) time.Duration {
+	var next time.Duration
+	var changed []Wait
+	for _, w := range queue {
+		claim := d.claims[w.Claim]
+		if left := claim.Created.Add(positionDelay).Sub(d.Now); left > 0 {
+			next = sooner(next, left)
+		} else if !claim.shows(w) {
+			changed = append(changed, w)
+		}
+	}
+	if len(changed) == 0 {
+		return next
+	}
+	pause := max(positionPeriod, time.Duration(len(changed))*time.Second/positionRate)
+	if left := d.PositionsSetAt.Add(pause).Sub(d.Now); !d.PositionsSetAt.IsZero() && left > 0 {
+		return sooner(next, left)
+	}
+	for _, w := range changed {
+		d.steps = append(d.steps, Step{
+			Verb: SetPosition, Claim: w.Claim, Position: w.Position, Ready: w.Ready, Cause: ClaimWaiting,
+			Reason: fmt.Sprintf("it is number %d of those that wait", w.Position),
+		})
+	}
+	return next
+}
+
+// shows reports whether the status of c has the position and the estimate of w.
+func (c Claim) shows(w Wait) bool {
+	if c.Position != w.Position || w.Ready.IsZero() != c.Ready.IsZero() {
+		return false
+	}
+	return w.Ready.IsZero() || w.Ready.Sub(c.Ready).Abs() < estimateTolerance
+}
