@@ -75,7 +75,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	set.StringVar(&f.pullSecret, "global-pull-secret", "",
 		"Secret, as `namespace/name`, with registries that all clusters get beside those of their own pull secret, which win (default: none)")
 	set.StringSliceVar(&f.authorities, "additional-certificate-authorities", nil,
-		"Secrets, as `namespace/name`, with CA certificates in key ca.crt that installers, and this program when it calls platforms and clusters, trust in addition to those of the system; may be given several times (default: none)")
+		"Secrets, as `namespace/name`, with CA certificates in key ca.crt that installers, and this program when it calls platforms and clusters, "+
+			"trust in addition to those of the system; may be given several times (default: none)")
 	set.StringVar(&f.agent, "agent-image", "", "`image` with hotspare in its path, for agents on data planes (default: none are installed)")
 	set.StringVar(&f.server, "hub-server", "", "`URL` of the hub as data planes reach it; needed with --agent-image")
 	set.StringVar(&f.authority, "hub-ca", "", "`file` with the certificate that signed that of --hub-server (default: that by which this program knows the hub)")

@@ -73,7 +73,8 @@ func upCommand() *cobra.Command {
 	cmd.Flags().StringVar(&pullSecret, "global-pull-secret", "",
 		"Secret, as `namespace/name`, with registries that all clusters get beside those of their own pull secret, which win (default: none)")
 	cmd.Flags().StringSliceVar(&authorities, "additional-certificate-authorities", nil,
-		"Secrets, as `namespace/name`, with CA certificates in key ca.crt that installers, and hotspare when it calls platforms and clusters, trust in addition to those of the system; may be given several times (default: none)")
+		"Secrets, as `namespace/name`, with CA certificates in key ca.crt that installers, and hotspare when it calls platforms and clusters, "+
+			"trust in addition to those of the system; may be given several times (default: none)")
 	cmd.Flags().BoolVar(&o.HubOnly, "hub-only", false, "start the API alone, without controllers and local clusters: for hotspare-manager, or to look at the data")
 	cmd.Flags().BoolVar(&detach, "detach", false, "return when it is ready, and let it run in the background")
 	cmd.Flags().BoolVar(&untilEOF, "until-eof", false, "stop when standard input ends: with the program that holds its other end")

@@ -138,9 +138,9 @@ func (s *Source) refresh(ctx context.Context, now time.Time) {
 
 // logChange logs a problem when it begins or changes, and when it has ended.
 func logChange(log logr.Logger, before, now string) {
-	switch {
-	case now == before:
-	case now == "":
+	switch now {
+	case before:
+	case "":
 		log.Info("read all additional certificate authorities again")
 	default:
 		log.Error(errors.New(now), "did not read all additional certificate authorities")

@@ -43,6 +43,7 @@ type mutatingPlugin struct {
 	gv string
 }
 
+// SetExternalKubeClientSet gives the plugin a client whose schemas include those of gv.
 func (p mutatingPlugin) SetExternalKubeClientSet(c kubernetes.Interface) {
 	p.Plugin.SetExternalKubeClientSet(schemaClientset{c, p.gv})
 }
@@ -52,6 +53,7 @@ type schemaClientset struct {
 	gv string
 }
 
+// Discovery returns the discovery client whose schemas include those of gv.
 func (c schemaClientset) Discovery() discovery.DiscoveryInterface {
 	return schemaDiscovery{c.Interface.Discovery(), c.gv}
 }
@@ -61,11 +63,12 @@ type schemaDiscovery struct {
 	gv string
 }
 
+// OpenAPIV3 returns the client of schemas that include those of gv.
 func (d schemaDiscovery) OpenAPIV3() openapi.Client {
 	return &schemaClient{Client: d.DiscoveryInterface.OpenAPIV3(), path: "apis/" + d.gv}
 }
 
-// schemaClient lists schemas. The one of path is always in the list. It is read anew at each
+// schemaClient lists schemas. The one of path is always in the list. It is read again at each
 // use until two lists in a row agree about it: it grows with each kind that is created.
 type schemaClient struct {
 	openapi.Client

@@ -136,11 +136,7 @@ func (d *draft) obstacles(r Report) []string {
 	if n := len(d.Pending); n > 0 && d.Settings.Blocked != "" && r.Short == 0 && !d.Settings.Deleting {
 		out = append(out, fmt.Sprintf("%d to be created: %s", n, d.Settings.Blocked))
 	}
-	for _, annotation := range []string{hivev1.AnnotationReconcilePause, hivev1.AnnotationPowerPause} {
-		if paused := d.paused(annotation); len(paused) > 0 {
-			out = append(out, fmt.Sprintf("%s is paused: remove its annotation %s", few(paused), annotation))
-		}
-	}
+	out = append(out, d.pauses()...)
 	if n := len(r.Refused); n > 0 {
 		out = append(out, fmt.Sprintf("to be deleted: %s: %s", few(r.Refused), d.concurrency()))
 	}
@@ -155,6 +151,17 @@ func (d *draft) obstacles(r Report) []string {
 		out = append(out, fmt.Sprintf("%d stale: %s", stale, d.Settings.Blocked))
 	}
 	return append(out, d.unreadable()...)
+}
+
+// pauses says which clusters users have paused, and how to end that.
+func (d *draft) pauses() []string {
+	var out []string
+	for _, annotation := range []string{hivev1.AnnotationReconcilePause, hivev1.AnnotationPowerPause} {
+		if paused := d.paused(annotation); len(paused) > 0 {
+			out = append(out, fmt.Sprintf("%s is paused: remove its annotation %s", few(paused), annotation))
+		}
+	}
+	return out
 }
 
 // inUse names the clusters that keep a pool from going, since claims have them.

@@ -47,8 +47,9 @@ type redfishBMC struct {
 }
 
 func newRedfish(h host, trust trust, patience time.Duration) *redfishBMC {
+	roots := cabundle.Pool(trust.roots, trust.authorities.PEM)
 	t := &http.Transport{
-		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cabundle.Pool(trust.roots, trust.authorities.PEM), InsecureSkipVerify: h.insecure}, //nolint:gosec // where the host says so
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, InsecureSkipVerify: h.insecure}, //nolint:gosec // where the host says so
 		MaxConnsPerHost:     2,
 		IdleConnTimeout:     patience,
 		TLSHandshakeTimeout: patience,

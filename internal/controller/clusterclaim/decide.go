@@ -134,7 +134,8 @@ func leave(f facts, mine bool, now time.Time) verdict {
 func wait(f facts, now time.Time) verdict {
 	switch {
 	case !f.pool:
-		return verdict{pending: condition.True(hivev1.ReasonPoolNotFound, "The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim")}
+		return verdict{pending: condition.True(hivev1.ReasonPoolNotFound,
+			"The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim")}
 	case f.dissolving:
 		return verdict{pending: condition.True(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
 	case f.refused:

@@ -40,7 +40,7 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 		each(append(p.Of(pool.Start), p.Of(pool.Sleep)...), func(st pool.Step) error { return r.power(ctx, s, st) }),
 	}
 	errs = append(errs, r.setPositions(ctx, s, p))
-	next, names := p.Next, []string(nil)
+	next := p.Next
 	if err := r.denounce(ctx, s); err != nil {
 		return next, errors.Join(append(errs, err)...)
 	}
@@ -50,7 +50,8 @@ func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Durati
 	if len(s.evicted) > 0 {
 		next = soonest(next, time.Millisecond) // what the plan counted as pending is not: nothing else tells
 	}
-	if names, err = r.choose(ctx, s, len(p.Due(pool.Create))); err != nil {
+	names, err := r.choose(ctx, s, len(p.Due(pool.Create)))
+	if err != nil {
 		errs = append(errs, err)
 	}
 	later, err := r.report(ctx, s, p, names)

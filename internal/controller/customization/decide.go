@@ -116,14 +116,21 @@ func decide(key types.NamespacedName, f facts) []step {
 	if f.exists && !f.reported && !f.deleting && !slices.ContainsFunc(plan, step.writesStatus) {
 		plan = append(plan, step{verb: report})
 	}
+	return append(plan, unbind(key, f, plan)...)
+}
+
+// unbind removes the finalizers of clusters that are over and do not have the customization
+// called key any more, once the steps of plan are taken.
+func unbind(key types.NamespacedName, f facts, plan []step) []step {
 	released := slices.ContainsFunc(plan, func(s step) bool { return s.verb == release })
+	var out []step
 	for _, c := range f.clusters {
 		has := f.leased && !f.unreadable && f.holder == c.key && !released
 		if c.over() && c.bound && c.customization == key && !c.unreadable && !has {
-			plan = append(plan, step{verb: letGo, cluster: c})
+			out = append(out, step{verb: letGo, cluster: c})
 		}
 	}
-	return plan
+	return out
 }
 
 // keep looks after a lease that somebody has.

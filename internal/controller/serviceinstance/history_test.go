@@ -283,8 +283,8 @@ func (h *history) happen() error {
 		h.instance, h.forced = nil, true
 		h.note("its finalizer is removed by hand")
 	case n < 96 && h.instance != nil && h.instance.DeletionTimestamp == nil:
-		if c := h.home(); c != nil && h.rng.IntN(4) == 0 {
-			c.silent = true
+		if home := h.home(); home != nil && h.rng.IntN(4) == 0 {
+			home.silent = true
 		}
 		h.instance.DeletionTimestamp = ptr.To(metav1.NewTime(h.now))
 		h.note("deleted")
