@@ -26,7 +26,9 @@ func TestTheProbeAsksForEachKindThatAPolicyChanges(t *testing.T) {
 		"clusterclaims.v1.hive.openshift.io",
 		"clusterdeploymentcustomizations.v1.hive.openshift.io",
 		"clusterdeployments.v1.hive.openshift.io",
+		"clusterdeprovisions.v1.hive.openshift.io",
 		"clusterpools.v1.hive.openshift.io",
+		"clusterprovisions.v1.hive.openshift.io",
 		"machinepools.v1.hive.openshift.io",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
