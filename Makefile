@@ -60,6 +60,12 @@ test-browser: build ## Run the tests of the console in Debian's Chromium, which 
 	@timeout --kill-after=15s $(BROWSER_ALL) go test -tags browser -shuffle=on -count=1 -timeout $(BROWSER_TEST) ./test/browser || { code=$$?; \
 		[ $$code != 124 ] || echo "make test-browser: not done after $(BROWSER_ALL), and ended" >&2; exit $$code; }
 
+WORST ?= 0
+
+.PHONY: house
+house: ## Measure names, functions, comments and errors of the code; WORST=20 lists examples.
+	@go run ./tools/house -worst $(WORST) .
+
 HISTORY_STEPS ?= 1000000
 
 .PHONY: nightly
