@@ -44,7 +44,7 @@ type identity struct {
 
 func identities(t *testing.T) []identity {
 	t.Helper()
-	plane, err := install.DataPlane(install.Agent{Namespace: "NAMESPACE", Name: "DATAPLANE", UID: "UID", Image: "x/hotspare", Operator: agent.Fleetshard, HubKubeconfig: []byte("x")})
+	plane, err := install.DataPlaneManifests(install.Agent{Namespace: "NAMESPACE", Name: "DATAPLANE", UID: "UID", Image: "x/hotspare", Operator: agent.Fleetshard, HubKubeconfig: []byte("x")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func identities(t *testing.T) []identity {
 		{"Who is bound to `hotspare-metrics-reader`", "everywhere", named(t, "manager/manager.yaml", "hotspare-metrics-reader")},
 		{"Who is bound to `hive-cluster-pool-admin`", "in the namespace of the binding, and in those of its pools' clusters", named(t, "rbac/pool-admin.yaml", "hive-cluster-pool-admin")},
 		{"A subject of a claim", "in the namespace of its cluster", owner(t)},
-		{"The pod of an installer", "in the namespace of its cluster", job.Rights("ATTEMPT", "PARTS OF ITS STATE")},
-		{"The agent of a data plane", "on the hub, in the namespace of its DataPlane", held(t, install.Hub("NAMESPACE", "DATAPLANE"))},
+		{"The pod of an installer", "in the namespace of its cluster", job.PodPolicyRules("ATTEMPT", "PARTS OF ITS STATE")},
+		{"The agent of a data plane", "on the hub, in the namespace of its DataPlane", held(t, install.HubObjects("NAMESPACE", "DATAPLANE"))},
 		{"The agent of a data plane", "on the data plane, everywhere", held(t, slices.Concat(plane.Absent, plane.Apply))},
 	}
 }
@@ -66,7 +66,7 @@ func owner(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	about := metav1.ObjectMeta{Namespace: "pools", Name: "mine"}
 	claim := &hivev1.ClusterClaim{ObjectMeta: about, Spec: hivev1.ClusterClaimSpec{Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "alice"}}}}
-	o := access.Owner(claim, &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{
+	o := access.DecideOwnerAccess(claim, &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{
 		ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "pools", PoolName: "p", ClaimName: "mine"},
 		ClusterMetadata: &hivev1.ClusterMetadata{
 			AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: "KUBECONFIG"},

@@ -87,7 +87,7 @@ func (f *flags) add(cmd *cobra.Command) {
 // check says what is wrong with the flags.
 func (f *flags) check() error {
 	var errs []error
-	if err := platform.Check(f.platforms); err != nil {
+	if err := platform.CheckNames(f.platforms); err != nil {
 		errs = append(errs, fmt.Errorf("--platforms: %w", err))
 	}
 	errs = append(errs, f.checkWhere(), f.checkAgents())

@@ -105,7 +105,7 @@ func TestTheImageIsThatOfOurContainer(t *testing.T) {
 	pod := func(name string, containers ...corev1.Container) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{Containers: containers}}
 	}
-	c := fake.NewClientBuilder().WithScheme(platform.Scheme()).WithObjects(
+	c := fake.NewClientBuilder().WithScheme(platform.JobScheme()).WithObjects(
 		pod("with-a-sidecar", corev1.Container{Name: "proxy", Image: "p"}, corev1.Container{Name: "manager", Image: "q/m:v1"}),
 		pod("of-another", corev1.Container{Name: "proxy", Image: "p"}),
 	).Build()

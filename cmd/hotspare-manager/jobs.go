@@ -27,7 +27,7 @@ func (f *flags) jobs(ctx context.Context, log logr.Logger, cfg *rest.Config) (*j
 	image := f.image
 	pod := types.NamespacedName{Namespace: os.Getenv(podNamespace), Name: os.Getenv(podName)}
 	if image == "" && pod.Name != "" {
-		c, err := client.New(cfg, client.Options{Scheme: platform.Scheme()})
+		c, err := client.New(cfg, client.Options{Scheme: platform.JobScheme()})
 		if err != nil {
 			return nil, fmt.Errorf("making a client to look up the image: %w", err)
 		}

@@ -77,7 +77,7 @@ func command() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	f.add(cmd)
-	cmd.AddCommand(pod.Command(pod.Here()))
+	cmd.AddCommand(pod.NewCommand(pod.CurrentHost()))
 	return cmd
 }
 

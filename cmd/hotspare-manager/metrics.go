@@ -47,7 +47,7 @@ func guarded(log logr.Logger, cfg *rest.Config) func(http.Handler) (http.Handler
 		if err != nil {
 			return nil, err
 		}
-		return g.Before(h), nil
+		return g.WrapHandler(h), nil
 	}
 }
 

@@ -73,17 +73,17 @@ func (f *flags) control(ctx context.Context, log logr.Logger, cfg *rest.Config, 
 	if ready, err := awaitKinds(ctx, log, cfg, p); !ready || err != nil {
 		return err
 	}
-	p.Unready("reading what there is on the hub")
+	p.SetUnready("reading what there is on the hub")
 	mgr, err := f.build(ctx, log, cfg)
 	if err != nil {
 		return err
 	}
 	go func() {
 		if mgr.GetCache().WaitForCacheSync(ctx) {
-			p.Ready()
+			p.SetReady()
 		}
 		<-ctx.Done()
-		p.Unready("stopping")
+		p.SetUnready("stopping")
 	}()
 	go func() {
 		select {
@@ -108,10 +108,10 @@ func awaitKinds(ctx context.Context, log logr.Logger, cfg *rest.Config, p *probe
 	if err != nil {
 		return false, fmt.Errorf("making a client of the hub: %w", err)
 	}
-	p.Unready("asking the hub for its kinds")
-	return kinds.Await(ctx, hub, func(why string) {
+	p.SetUnready("asking the hub for its kinds")
+	return kinds.WaitUntilServed(ctx, hub, func(why string) {
 		log.Info("waiting for the hub", "why", why)
-		p.Unready(why)
+		p.SetUnready(why)
 	}), nil
 }
 

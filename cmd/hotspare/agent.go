@@ -56,7 +56,7 @@ func agentCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.uid, "data-plane-uid", "", "uid of the DataPlane: nothing is done for another of its name")
 	cmd.Flags().StringVar(&f.operator, "operator", agent.Fleetshard,
 		"who makes instances: fleetshard, operators on the data plane; or stand-in, pods of the agent that do nothing")
-	cmd.Flags().StringVar(&f.pause, "pause-image", agent.Pause, "image of pods that do nothing")
+	cmd.Flags().StringVar(&f.pause, "pause-image", agent.PauseImage, "image of pods that do nothing")
 	return cmd
 }
 

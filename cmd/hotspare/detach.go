@@ -72,7 +72,7 @@ func untilReady(cmd *cobra.Command, child *exec.Cmd, dir, said string) error {
 		case err := <-ended:
 			return fmt.Errorf("hotspare ended before it was ready: %w\n%s", err, text(said))
 		case <-tick.C:
-			if up.Ready(dir, child.Process.Pid) {
+			if up.IsReady(dir, child.Process.Pid) {
 				return nil
 			}
 		}

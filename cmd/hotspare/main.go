@@ -20,7 +20,7 @@ func main() {
 	cmd := cli.New(cli.Options{
 		Name:     cli.CalledAs(os.Args[0]),
 		Version:  version.Get(),
-		Commands: []*cobra.Command{upCommand(), downCommand(), machineCommand(), agentCommand(), pod.Command(pod.Here())},
+		Commands: []*cobra.Command{upCommand(), downCommand(), machineCommand(), agentCommand(), pod.NewCommand(pod.CurrentHost())},
 	})
 	os.Exit(cli.Execute(context.Background(), cmd))
 }

@@ -19,44 +19,44 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Owners is what the subjects of a claim should have. Without Binding they
+// OwnerAccess is what the subjects of a claim should have. Without Binding they
 // should have nothing; Role and Binding are there both or not at all.
-type Owners struct {
+type OwnerAccess struct {
 	Role    *rbacv1.Role
 	Binding *rbacv1.RoleBinding
 	// Refused tells of each subject that RBAC does not know, what is wrong with it.
 	Refused []string
 }
 
-// Owner returns what the subjects of claim should have in the namespace of cd:
+// DecideOwnerAccess returns what the subjects of claim should have in the namespace of cd:
 // nothing unless cd is the claim's and the claim is to stay. cd may be nil.
-func Owner(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) Owners {
-	if !Holds(claim, cd) || claim.DeletionTimestamp != nil {
-		return Owners{}
+func DecideOwnerAccess(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) OwnerAccess {
+	if !HasCluster(claim, cd) || claim.DeletionTimestamp != nil {
+		return OwnerAccess{}
 	}
-	who, refused := known(claim.Spec.Subjects)
+	who, refused := validSubjects(claim.Spec.Subjects)
 	if len(who) == 0 {
-		return Owners{Refused: refused}
+		return OwnerAccess{Refused: refused}
 	}
 	about := metav1.ObjectMeta{
 		Namespace: cd.Namespace, Name: hivev1.ClaimOwnerRole,
 		Labels:      map[string]string{hivev1.LabelAccess: hivev1.AccessClaimOwner},
 		Annotations: map[string]string{hivev1.AnnotationClaim: claim.Namespace + "/" + claim.Name},
 	}
-	return Owners{
-		Role: &rbacv1.Role{ObjectMeta: about, Rules: rules(cd)},
+	return OwnerAccess{
+		Role: &rbacv1.Role{ObjectMeta: about, Rules: ownerRules(cd)},
 		Binding: &rbacv1.RoleBinding{
 			ObjectMeta: *about.DeepCopy(),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: hivev1.ClaimOwnerRole},
-			Subjects:   normal(who, claim.Namespace),
+			Subjects:   normalizeSubjects(who, claim.Namespace),
 		},
 		Refused: refused,
 	}
 }
 
-// Holds reports whether cd was given to claim, and not to one of its name in
+// HasCluster reports whether cd was given to claim, and not to one of its name in
 // another namespace. cd may be nil, and in no pool.
-func Holds(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) bool {
+func HasCluster(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) bool {
 	if cd == nil || cd.Spec.ClusterPoolRef == nil {
 		return false
 	}
@@ -64,22 +64,22 @@ func Holds(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) bool {
 	return ref.ClaimName == claim.Name && ref.Namespace == claim.Namespace
 }
 
-// For reports whether o, a Role or a RoleBinding, was made for the subjects of claim.
-func For(claim *hivev1.ClusterClaim, o metav1.Object) bool {
+// IsMadeForClaim reports whether o, a Role or a RoleBinding, was made for the subjects of claim.
+func IsMadeForClaim(claim *hivev1.ClusterClaim, o metav1.Object) bool {
 	return o.GetAnnotations()[hivev1.AnnotationClaim] == claim.Namespace+"/"+claim.Name
 }
 
-// Home reports whether the namespace was made for a cluster of the pool that ref
+// IsPoolNamespace reports whether the namespace was made for a cluster of the pool that ref
 // names: only who may edit the namespace can make it look so. The name of the
 // pool alone would not do, since every namespace may have a pool of that name.
-func Home(ns *corev1.Namespace, ref hivev1.ClusterPoolReference) bool {
+func IsPoolNamespace(ns *corev1.Namespace, ref hivev1.ClusterPoolReference) bool {
 	return ref.PoolName != "" && ns.Labels[hivev1.LabelPoolName] == ref.PoolName &&
 		ref.Namespace != "" && ns.Labels[hivev1.LabelPoolNamespace] == ref.Namespace
 }
 
-// Secrets are the names of the Secrets that the owner of a cluster may read:
+// ReadableSecrets are the names of the Secrets that the owner of a cluster may read:
 // those that spec.clusterMetadata names by now. They are sorted.
-func Secrets(cd *hivev1.ClusterDeployment) []string {
+func ReadableSecrets(cd *hivev1.ClusterDeployment) []string {
 	md := cd.Spec.ClusterMetadata
 	if md == nil {
 		return nil
@@ -94,14 +94,14 @@ func Secrets(cd *hivev1.ClusterDeployment) []string {
 	return slices.Compact(out)
 }
 
-func rules(cd *hivev1.ClusterDeployment) []rbacv1.PolicyRule {
+func ownerRules(cd *hivev1.ClusterDeployment) []rbacv1.PolicyRule {
 	out := []rbacv1.PolicyRule{{
 		APIGroups: []string{hivev1.GroupVersion.Group},
 		Resources: []string{rbacv1.ResourceAll},
 		Verbs:     []string{rbacv1.VerbAll},
 	}}
 	// A rule that names no Secret would be about every Secret.
-	if names := Secrets(cd); len(names) > 0 {
+	if names := ReadableSecrets(cd); len(names) > 0 {
 		out = append(out, rbacv1.PolicyRule{
 			APIGroups: []string{corev1.GroupName}, Resources: []string{"secrets"}, ResourceNames: names,
 			Verbs: []string{"get"},
@@ -110,9 +110,9 @@ func rules(cd *hivev1.ClusterDeployment) []rbacv1.PolicyRule {
 	return out
 }
 
-// known sorts out the subjects that an API server would refuse: one bad subject
+// validSubjects sorts out the subjects that an API server would refuse: one bad subject
 // is no reason to leave out the others.
-func known(in []rbacv1.Subject) (good []rbacv1.Subject, refused []string) {
+func validSubjects(in []rbacv1.Subject) (good []rbacv1.Subject, refused []string) {
 	for i, s := range in {
 		group := rbacv1.GroupName
 		switch s.Kind {
@@ -135,10 +135,10 @@ func known(in []rbacv1.Subject) (good []rbacv1.Subject, refused []string) {
 	return good, refused
 }
 
-// normal writes subjects the way an API server stores them, so that they can be
+// normalizeSubjects writes subjects the way an API server stores them, so that they can be
 // compared with what it has, and sorts them. A service account without namespace
 // would be one of the namespace that a binding is in: there it means home.
-func normal(in []rbacv1.Subject, home string) []rbacv1.Subject {
+func normalizeSubjects(in []rbacv1.Subject, home string) []rbacv1.Subject {
 	out := slices.Clone(in)
 	for i := range out {
 		switch s := &out[i]; s.Kind {

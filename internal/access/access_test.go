@@ -46,7 +46,7 @@ func cluster(change func(*hivev1.ClusterDeployment)) *hivev1.ClusterDeployment {
 }
 
 // brief writes what a claim's subjects have in one line.
-func brief(o access.Owners) string {
+func brief(o access.OwnerAccess) string {
 	if o.Binding == nil && o.Role == nil {
 		return strings.Join(append([]string{"nothing"}, o.Refused...), "; ")
 	}
@@ -103,7 +103,7 @@ func TestAnOwnerMayReadTheSecretsThatAreNamed(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := brief(access.Owner(tc.claim, tc.cd)); got != tc.want {
+			if got := brief(access.DecideOwnerAccess(tc.claim, tc.cd)); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
@@ -126,20 +126,20 @@ func TestSubjectsAreWrittenAsTheyAreStored(t *testing.T) {
 		"rbac.authorization.k8s.io/User /alice, rbac.authorization.k8s.io/User /bob"
 	for range len(c.Spec.Subjects) {
 		c.Spec.Subjects = append(c.Spec.Subjects[1:], c.Spec.Subjects[0])
-		if got := people(access.Owner(c, cluster(nil)).Binding.Subjects); got != want {
+		if got := people(access.DecideOwnerAccess(c, cluster(nil)).Binding.Subjects); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
 }
 
 func TestWhatIsGivenTellsWhoseItIs(t *testing.T) {
-	o := access.Owner(claim(nil), cluster(nil))
+	o := access.DecideOwnerAccess(claim(nil), cluster(nil))
 	for _, got := range []metav1.Object{o.Role, o.Binding} {
 		if got.GetName() != "hive-claim-owner" || got.GetNamespace() != "a" || got.GetLabels()[hivev1.LabelAccess] != hivev1.AccessClaimOwner {
 			t.Errorf("%T is %s/%s with labels %v", got, got.GetNamespace(), got.GetName(), got.GetLabels())
 		}
 		other := claim(func(c *hivev1.ClusterClaim) { c.Namespace = "others" })
-		if !access.For(claim(nil), got) || access.For(other, got) {
+		if !access.IsMadeForClaim(claim(nil), got) || access.IsMadeForClaim(other, got) {
 			t.Errorf("%T has annotations %v", got, got.GetAnnotations())
 		}
 	}
@@ -166,7 +166,7 @@ func TestANamespaceIsHomeToThePoolThatMadeIt(t *testing.T) { // B12
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}
-			if got := access.Home(ns, tc.ref); got != tc.want {
+			if got := access.IsPoolNamespace(ns, tc.ref); got != tc.want {
 				t.Errorf("got %t", got)
 			}
 		})
@@ -203,14 +203,14 @@ func TestPoolAdmins(t *testing.T) {
 		"another ClusterRole makes none":              {[]rbacv1.RoleBinding{edit(admins("a", "User:eve"), func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" })}, "nobody"},
 		"a Role of that name makes none":              {[]rbacv1.RoleBinding{edit(admins("a", "User:eve"), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind = "Role" })}, "nobody"},
 		"another namespace's make none (B12)":         {[]rbacv1.RoleBinding{edit(admins("a", "User:eve"), func(b *rbacv1.RoleBinding) { b.Namespace = "others" })}, "nobody"},
-		"a binding of ours keeps itself not alive":    {[]rbacv1.RoleBinding{*access.Admins("pools", []rbacv1.RoleBinding{admins("a", "User:eve")}, "pools")}, "nobody"},
+		"a binding of ours keeps itself not alive":    {[]rbacv1.RoleBinding{*access.DecideAdminBinding("pools", []rbacv1.RoleBinding{admins("a", "User:eve")}, "pools")}, "nobody"},
 		"a user's binding of our binding's name does": {[]rbacv1.RoleBinding{admins("hive-cluster-pool-admin-binding", "User:alice")}, alice},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			for range 2 {
 				got := "nobody"
-				if b := access.Admins("pools", tc.in, "a"); b != nil {
+				if b := access.DecideAdminBinding("pools", tc.in, "a"); b != nil {
 					got = people(b.Subjects)
 				}
 				if got != tc.want {
@@ -220,7 +220,7 @@ func TestPoolAdmins(t *testing.T) {
 			}
 		})
 	}
-	b := access.Admins("pools", []rbacv1.RoleBinding{admins("x", "User:alice")}, "a")
+	b := access.DecideAdminBinding("pools", []rbacv1.RoleBinding{admins("x", "User:alice")}, "a")
 	if b.Namespace != "a" || b.Name != "hive-cluster-pool-admin-binding" || b.RoleRef != admins("x").RoleRef {
 		t.Errorf("got %s/%s to %+v", b.Namespace, b.Name, b.RoleRef)
 	}

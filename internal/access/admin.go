@@ -7,26 +7,26 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// MakesAdmins reports whether a RoleBinding makes its subjects admins of the
+// GrantsPoolAdmin reports whether a RoleBinding makes its subjects admins of the
 // pools in its namespace. Those that carry this on into a cluster's namespace do
 // not: otherwise one could keep itself alive.
-func MakesAdmins(b *rbacv1.RoleBinding) bool {
+func GrantsPoolAdmin(b *rbacv1.RoleBinding) bool {
 	return b.RoleRef == adminRole() && b.Labels[hivev1.LabelAccess] != hivev1.AccessPoolAdmin
 }
 
-// Concerns reports whether hotspare looks at a RoleBinding at all.
-func Concerns(b *rbacv1.RoleBinding) bool {
-	return b.Name == hivev1.ClaimOwnerRole || b.Name == hivev1.PoolAdminBinding || MakesAdmins(b)
+// IsAccessBinding reports whether hotspare looks at a RoleBinding at all.
+func IsAccessBinding(b *rbacv1.RoleBinding) bool {
+	return b.Name == hivev1.ClaimOwnerRole || b.Name == hivev1.PoolAdminBinding || GrantsPoolAdmin(b)
 }
 
-// Admins returns the RoleBinding that the admins of pools should have in a
+// DecideAdminBinding returns the RoleBinding that the admins of pools should have in a
 // cluster's namespace; nil if there are none. pools is the namespace of the
 // cluster's pool, bindings are the RoleBindings there.
-func Admins(pools string, bindings []rbacv1.RoleBinding, cluster string) *rbacv1.RoleBinding {
+func DecideAdminBinding(pools string, bindings []rbacv1.RoleBinding, cluster string) *rbacv1.RoleBinding {
 	var who []rbacv1.Subject
 	for i := range bindings {
 		b := &bindings[i]
-		if b.Namespace == pools && b.DeletionTimestamp == nil && MakesAdmins(b) {
+		if b.Namespace == pools && b.DeletionTimestamp == nil && GrantsPoolAdmin(b) {
 			who = append(who, b.Subjects...)
 		}
 	}
@@ -39,7 +39,7 @@ func Admins(pools string, bindings []rbacv1.RoleBinding, cluster string) *rbacv1
 			Labels: map[string]string{hivev1.LabelAccess: hivev1.AccessPoolAdmin},
 		},
 		RoleRef:  adminRole(),
-		Subjects: normal(who, pools),
+		Subjects: normalizeSubjects(who, pools),
 	}
 }
 

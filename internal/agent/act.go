@@ -13,63 +13,63 @@ import (
 	"hotspare.io/hotspare/internal/agent/plan"
 )
 
-// owner is who the agent's fields are of.
-const owner = client.FieldOwner("hotspare-agent")
+// fieldOwner is who the agent's fields are of.
+const fieldOwner = client.FieldOwner("hotspare-agent")
 
-// act takes the steps, and returns for each instance what refused it first.
-func (a *Agent) act(ctx context.Context, steps []plan.Step) map[string]error {
+// applySteps takes the steps, and returns for each instance what refused it first.
+func (a *Agent) applySteps(ctx context.Context, steps []plan.Step) map[string]error {
 	refused := map[string]error{}
 	for _, s := range steps {
 		if refused[s.ID] != nil {
 			continue
 		}
-		switch err := a.do(ctx, s); {
+		switch err := a.applyStep(ctx, s); {
 		case err == nil:
 			logr.FromContextOrDiscard(ctx).Info("did", "step", s.String())
 		case apierrors.IsConflict(err): // somebody wrote first; their write wakes us
 		default:
-			refused[s.ID] = fmt.Errorf("%s: %w", s, scrub(err))
+			refused[s.ID] = fmt.Errorf("%s: %w", s, redactError(err))
 		}
 	}
 	return refused
 }
 
-func (a *Agent) do(ctx context.Context, s plan.Step) error {
+func (a *Agent) applyStep(ctx context.Context, s plan.Step) error {
 	switch s.Verb {
 	case plan.Create:
-		return a.create(ctx, s)
+		return a.createObject(ctx, s)
 	case plan.Apply:
-		return a.Plane.Apply(ctx, client.ApplyConfigurationFromUnstructured(s.Object.DeepCopy()), owner, client.ForceOwnership)
-	case plan.Tell:
-		return a.tellStatus(ctx, s)
+		return a.Plane.Apply(ctx, client.ApplyConfigurationFromUnstructured(s.Object.DeepCopy()), fieldOwner, client.ForceOwnership)
+	case plan.UpdateStatus:
+		return a.patchObjectStatus(ctx, s)
 	case plan.Remove:
-		return a.remove(ctx, s)
+		return a.deleteObject(ctx, s)
 	}
 	return fmt.Errorf("there is no verb %q", s.Verb)
 }
 
-// takenError is a namespace of somebody else.
-type takenError struct{ name string }
+// namespaceTakenError is a namespace of somebody else.
+type namespaceTakenError struct{ name string }
 
-func (e *takenError) Error() string {
+func (e *namespaceTakenError) Error() string {
 	return fmt.Sprintf("namespace %s is there and has no label %s=%s, so it is somebody else's: delete it, or take the instance elsewhere",
 		e.name, plan.LabelManagedBy, plan.ManagedBy)
 }
 
-func (a *Agent) create(ctx context.Context, s plan.Step) error {
-	err := a.Plane.Create(ctx, s.Object.DeepCopy(), owner)
+func (a *Agent) createObject(ctx context.Context, s plan.Step) error {
+	err := a.Plane.Create(ctx, s.Object.DeepCopy(), fieldOwner)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	mine, err := a.owns(ctx, s.Object.GetName())
+	mine, err := a.ownsNamespace(ctx, s.Object.GetName())
 	if err == nil && !mine {
-		err = &takenError{s.Object.GetName()}
+		err = &namespaceTakenError{s.Object.GetName()}
 	}
 	return err
 }
 
-// tellStatus writes the status that was decided on, unless it has been written since.
-func (a *Agent) tellStatus(ctx context.Context, s plan.Step) error {
+// patchObjectStatus writes the status that was decided on, unless it has been written since.
+func (a *Agent) patchObjectStatus(ctx context.Context, s plan.Step) error {
 	raw, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": s.Object.GetResourceVersion()},
 		"status":   s.Object.Object["status"],
@@ -77,19 +77,19 @@ func (a *Agent) tellStatus(ctx context.Context, s plan.Step) error {
 	if err != nil {
 		return err
 	}
-	return client.IgnoreNotFound(a.Plane.Status().Patch(ctx, s.Object.DeepCopy(), client.RawPatch(types.MergePatchType, raw), owner))
+	return client.IgnoreNotFound(a.Plane.Status().Patch(ctx, s.Object.DeepCopy(), client.RawPatch(types.MergePatchType, raw), fieldOwner))
 }
 
-// remove deletes the object that was seen. What is in a namespace goes with it, so the
+// deleteObject deletes the object that was seen. What is in a namespace goes with it, so the
 // API is asked first whether it holds what must not be lost.
-func (a *Agent) remove(ctx context.Context, s plan.Step) error {
+func (a *Agent) deleteObject(ctx context.Context, s plan.Step) error {
 	if s.Object.GetKind() == plan.Namespace.Kind {
-		list := listOf(plan.ManagedKafka)
+		list := newObjectList(plan.ManagedKafka)
 		if err := a.Live.List(ctx, list, client.InNamespace(s.Object.GetName())); err != nil {
 			return fmt.Errorf("looking into it first: %w", err)
 		}
 		for i := range list.Items {
-			if plan.Live(&list.Items[i]) {
+			if plan.IsLive(&list.Items[i]) {
 				return fmt.Errorf("it holds ManagedKafka %s, which nobody wants deleted", list.Items[i].GetName())
 			}
 		}

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// patience bounds a pass: a hub or a data plane that takes a request and never
+	// passTimeout bounds a pass: a hub or a data plane that takes a request and never
 	// answers must not hold it for ever.
-	patience = 30 * time.Second
-	// soon is when to look again after somebody else wrote first.
-	soon = 200 * time.Millisecond
+	passTimeout = 30 * time.Second
+	// conflictRetry is when to look again after somebody else wrote first.
+	conflictRetry = 200 * time.Millisecond
 	// firstRetry and lastRetry are when to try again what was refused; after each
 	// refusal the time doubles.
 	firstRetry = time.Second
@@ -49,15 +49,15 @@ type Agent struct {
 	Pause, Version string
 	Clock          clock.PassiveClock
 
-	refused int       // passes in a row in which something was
-	unsent  time.Time // since when reports do not arrive; zero while they do
-	heard   bool      // whether this process has reported
+	failedPasses int       // passes in a row in which something was
+	unsentSince  time.Time // since when reports do not arrive; zero while they do
+	hasReported  bool      // whether this process has reported
 }
 
 // Reconcile is a pass: it sees, decides, acts and reports. Its error is a report that
 // has not arrived; the next pass makes a newer one.
 func (a *Agent) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	log := logr.FromContextOrDiscard(ctx)
 	var to v1alpha1.DataPlaneAgent
@@ -72,39 +72,39 @@ func (a *Agent) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 		log.Info("the DataPlaneAgent is for another data plane: nothing is changed", "its", to.Spec.DataPlaneUID, "mine", a.UID)
 		return reconcile.Result{}, nil
 	}
-	report, err := a.pass(ctx, &to)
+	report, err := a.runPass(ctx, &to)
 	if err != nil {
 		log.Error(err, "not all could be done")
-		a.refused++
+		a.failedPasses++
 	} else {
-		a.refused = 0
+		a.failedPasses = 0
 	}
-	return a.report(ctx, &to, report)
+	return a.patchReport(ctx, &to, report)
 }
 
-// pass brings the data plane closer to what is listed, and returns what is to be said.
+// runPass brings the data plane closer to what is listed, and returns what is to be said.
 // The error says what was refused; the report says it, too.
-func (a *Agent) pass(ctx context.Context, to *v1alpha1.DataPlaneAgent) (v1alpha1.DataPlaneReport, error) {
+func (a *Agent) runPass(ctx context.Context, to *v1alpha1.DataPlaneAgent) (v1alpha1.DataPlaneReport, error) {
 	if err := to.Whole(); err != nil {
-		return unable(to, v1alpha1.ReasonSpecUnreadable, "The DataPlaneAgent cannot be read: "+err.Error()), nil //nolint:nilerr // it is reported, and trying again is of no use
+		return unreachableReport(to, v1alpha1.ReasonSpecUnreadable, "The DataPlaneAgent cannot be read: "+err.Error()), nil //nolint:nilerr // it is reported, and trying again is of no use
 	}
-	world, err := a.observe(ctx)
+	world, err := a.listObjects(ctx)
 	if err == nil {
-		err = a.look(ctx)
+		err = a.probeDataPlane(ctx)
 	}
 	if err != nil {
-		err = scrub(err)
-		return unable(to, v1alpha1.ReasonPlaneSilent, "The agent cannot reach the data plane's API: "+err.Error()), err
+		err = redactError(err)
+		return unreachableReport(to, v1alpha1.ReasonPlaneSilent, "The agent cannot reach the data plane's API: "+err.Error()), err
 	}
-	p := plan.Decide(plan.Seen{
+	p := plan.Decide(plan.Snapshot{
 		Spec: to.Spec, World: world, StandIn: a.StandIn, Pause: a.Pause, Now: metav1.NewTime(a.Clock.Now()),
 	})
-	refused := a.act(ctx, p.Steps)
+	refused := a.applySteps(ctx, p.Steps)
 	var all []error
 	for i := range p.Report.Instances {
 		r := &p.Report.Instances[i]
 		if err := refused[r.UID]; err != nil {
-			tell(r, err)
+			setInstanceError(r, err)
 			all = append(all, err)
 			delete(refused, r.UID)
 		}
@@ -112,12 +112,12 @@ func (a *Agent) pass(ctx context.Context, to *v1alpha1.DataPlaneAgent) (v1alpha1
 	for _, err := range refused {
 		all = append(all, err)
 	}
-	all = append(all, a.confirm(ctx, p.Report.Instances, to.Status.Report))
+	all = append(all, a.confirmDeleted(ctx, p.Report.Instances, to.Status.Report))
 	return p.Report, errors.Join(all...)
 }
 
-// unable is the last report, with why there is no newer one.
-func unable(to *v1alpha1.DataPlaneAgent, reason, message string) v1alpha1.DataPlaneReport {
+// unreachableReport is the last report, with why there is no newer one.
+func unreachableReport(to *v1alpha1.DataPlaneAgent, reason, message string) v1alpha1.DataPlaneReport {
 	r := v1alpha1.DataPlaneReport{}
 	if last := to.Status.Report; last != nil {
 		r = *last.DeepCopy()
@@ -126,22 +126,22 @@ func unable(to *v1alpha1.DataPlaneAgent, reason, message string) v1alpha1.DataPl
 	return r
 }
 
-// tell says of an instance why it is not as it should be.
-func tell(r *v1alpha1.InstanceReport, err error) {
+// setInstanceError says of an instance why it is not as it should be.
+func setInstanceError(r *v1alpha1.InstanceReport, err error) {
 	reason := v1alpha1.ReasonNotApplied
-	var taken *takenError
+	var taken *namespaceTakenError
 	if errors.As(err, &taken) {
 		reason = v1alpha1.ReasonNamespaceTaken
 	}
 	r.Reason, r.Message = reason, err.Error()
-	if r.Phase == v1alpha1.AgentProvisioning && final(err) {
+	if r.Phase == v1alpha1.AgentProvisioning && isPermanent(err) {
 		r.Phase = v1alpha1.AgentFailed
 	}
 }
 
-// confirm asks the API whether what is about to be called deleted is: the hub forgets
+// confirmDeleted asks the API whether what is about to be called deleted is: the hub forgets
 // it then, and the cache may be behind.
-func (a *Agent) confirm(ctx context.Context, list []v1alpha1.InstanceReport, last *v1alpha1.DataPlaneReport) error {
+func (a *Agent) confirmDeleted(ctx context.Context, list []v1alpha1.InstanceReport, last *v1alpha1.DataPlaneReport) error {
 	said := map[string]bool{}
 	if last != nil {
 		for _, r := range last.Instances {
@@ -155,7 +155,7 @@ func (a *Agent) confirm(ctx context.Context, list []v1alpha1.InstanceReport, las
 			continue
 		}
 		name := plan.NamespaceOf(v1alpha1.AgentInstance{UID: r.UID, Reserved: r.Reserved})
-		there, err := a.owns(ctx, name)
+		there, err := a.ownsNamespace(ctx, name)
 		if err != nil || there {
 			r.Phase = v1alpha1.AgentDeleting
 		}
@@ -164,10 +164,10 @@ func (a *Agent) confirm(ctx context.Context, list []v1alpha1.InstanceReport, las
 	return errors.Join(all...)
 }
 
-// backoff is when to try again what was refused; 0 if nothing was.
-func (a *Agent) backoff() time.Duration {
-	if a.refused == 0 {
+// retryBackoff is when to try again what was refused; 0 if nothing was.
+func (a *Agent) retryBackoff() time.Duration {
+	if a.failedPasses == 0 {
 		return 0
 	}
-	return min(firstRetry<<min(a.refused-1, 10), lastRetry)
+	return min(firstRetry<<min(a.failedPasses-1, 10), lastRetry)
 }

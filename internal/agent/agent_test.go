@@ -109,7 +109,7 @@ func (r *rig) planeFuncs() interceptor.Funcs {
 				return err
 			}
 			if o.GetObjectKind().GroupVersionKind() == plan.Namespace { // what is in it goes with it
-				for _, kind := range []*unstructured.Unstructured{oneOf(plan.ManagedKafka), oneOf(plan.Deployment)} {
+				for _, kind := range []*unstructured.Unstructured{newObject(plan.ManagedKafka), newObject(plan.Deployment)} {
 					if err := c.DeleteAllOf(ctx, kind, client.InNamespace(o.GetName())); err != nil {
 						return err
 					}
@@ -184,8 +184,8 @@ func (r *rig) phaseOf(t *testing.T, uid string) string {
 func (r *rig) objects(t *testing.T) string {
 	t.Helper()
 	var out []string
-	for _, kind := range watched {
-		list := listOf(kind)
+	for _, kind := range watchedKinds {
+		list := newObjectList(kind)
 		if err := r.plane.List(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func (r *rig) change(t *testing.T, f func(*v1alpha1.DataPlaneAgent)) {
 // podsRun has the pods of all Deployments run.
 func (r *rig) podsRun(t *testing.T) {
 	t.Helper()
-	list := listOf(plan.Deployment)
+	list := newObjectList(plan.Deployment)
 	if err := r.plane.List(t.Context(), list); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestTheGenerationThatWasReadIsReported(t *testing.T) {
 		if err := r.hub.Get(t.Context(), r.Key, &a); err != nil {
 			t.Fatal(err)
 		}
-		kstatustest.Expect(t, &a, "Current")
+		kstatustest.ExpectStatus(t, &a, "Current")
 		if a.Generation != generation || a.Status.ObservedGeneration != generation {
 			t.Errorf("generation %d of %d is observed, want %d", a.Status.ObservedGeneration, a.Generation, generation)
 		}
@@ -346,7 +346,7 @@ func TestAConflictIsNoNews(t *testing.T) {
 	r := newRig(t)
 	r.hubSilence = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("dataplaneagents").GroupResource(), "plane", errors.New("changed"))
 	res, err := r.pass(t)
-	if err != nil || res.RequeueAfter != soon {
+	if err != nil || res.RequeueAfter != conflictRetry {
 		t.Errorf("%v, %v", res, err)
 	}
 }
@@ -527,7 +527,7 @@ func TestACrashAfterAnyWrite(t *testing.T) {
 			}
 			r.fail = nil
 			next := *r.Agent
-			next.refused = 0
+			next.failedPasses = 0
 			r.Agent = &next
 			r.settle(t)
 			if got := r.objects(t); got != all {
@@ -540,7 +540,7 @@ func TestACrashAfterAnyWrite(t *testing.T) {
 // operatorSays writes the status of the real instance as an operator on the data plane does.
 func (r *rig) operatorSays(t *testing.T, condition map[string]any) {
 	t.Helper()
-	k := oneOf(plan.ManagedKafka)
+	k := newObject(plan.ManagedKafka)
 	if err := r.plane.Get(t.Context(), types.NamespacedName{Namespace: "kafka-a", Name: "a"}, k); err != nil {
 		t.Fatal(err)
 	}
@@ -554,12 +554,12 @@ func (r *rig) operatorSays(t *testing.T, condition map[string]any) {
 // on the data plane do the rest, and it reports what they write.
 func TestOperatorsOnTheDataPlaneMakeInstances(t *testing.T) {
 	r := newRig(t)
-	r.StandIn = Options{Operator: Fleetshard}.standsIn()
+	r.StandIn = Options{Operator: Fleetshard}.isStandIn()
 	r.settle(t)
 	if got := r.reported(t); got.Ready || got.Reason != v1alpha1.ReasonNoOperator {
 		t.Errorf("without operators the report is %t %s", got.Ready, got.Reason)
 	}
-	operators := oneOf(plan.ManagedKafka.GroupVersion().WithKind("ManagedKafkaAgent"))
+	operators := newObject(plan.ManagedKafka.GroupVersion().WithKind("ManagedKafkaAgent"))
 	operators.SetNamespace("redhat-kas-fleetshard-operator")
 	operators.SetName("managed-agent")
 	operators.Object["status"] = map[string]any{"strimzi": []any{map[string]any{

@@ -13,14 +13,14 @@ import (
 	"hotspare.io/hotspare/internal/agent/plan"
 )
 
-// watched are the kinds on the data plane that wake the agent.
-var watched = []schema.GroupVersionKind{plan.Namespace, plan.ManagedKafka, plan.Deployment, plan.ManagedKafkaAgent}
+// watchedKinds are the kinds on the data plane that wake the agent.
+var watchedKinds = []schema.GroupVersionKind{plan.Namespace, plan.ManagedKafka, plan.Deployment, plan.ManagedKafkaAgent}
 
-// observe lists what is on the data plane.
-func (a *Agent) observe(ctx context.Context) (plan.World, error) {
+// listObjects lists what is on the data plane.
+func (a *Agent) listObjects(ctx context.Context) (plan.World, error) {
 	world := plan.World{}
-	for _, kind := range watched {
-		list := listOf(kind)
+	for _, kind := range watchedKinds {
+		list := newObjectList(kind)
 		var mine []client.ListOption
 		if kind != plan.ManagedKafkaAgent { // the cache has no others, but only the cache
 			mine = append(mine, client.MatchingLabels{plan.LabelManagedBy: plan.ManagedBy})
@@ -35,38 +35,38 @@ func (a *Agent) observe(ctx context.Context) (plan.World, error) {
 	return world, nil
 }
 
-func listOf(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
+func newObjectList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	kind.Kind += "List"
 	list.SetGroupVersionKind(kind)
 	return list
 }
 
-func oneOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
+func newObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
 	return u
 }
 
-// look asks the data plane's API something small: a cache does not tell that it has
+// probeDataPlane asks the data plane's API something small: a cache does not tell that it has
 // fallen silent.
-func (a *Agent) look(ctx context.Context) error {
-	err := a.Live.List(ctx, listOf(plan.Namespace), client.Limit(1), client.MatchingLabels{plan.LabelManagedBy: plan.ManagedBy})
+func (a *Agent) probeDataPlane(ctx context.Context) error {
+	err := a.Live.List(ctx, newObjectList(plan.Namespace), client.Limit(1), client.MatchingLabels{plan.LabelManagedBy: plan.ManagedBy})
 	if err != nil {
 		return fmt.Errorf("asking the data plane: %w", err)
 	}
 	return nil
 }
 
-// owns asks the API whether there is a namespace of that name that is the agent's.
-func (a *Agent) owns(ctx context.Context, name string) (bool, error) {
-	u := oneOf(plan.Namespace)
+// ownsNamespace asks the API whether there is a namespace of that name that is the agent's.
+func (a *Agent) ownsNamespace(ctx context.Context, name string) (bool, error) {
+	u := newObject(plan.Namespace)
 	err := a.Live.Get(ctx, types.NamespacedName{Name: name}, u)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading namespace %s: %w", name, scrub(err))
+		return false, fmt.Errorf("reading namespace %s: %w", name, redactError(err))
 	}
 	return u.GetLabels()[plan.LabelManagedBy] == plan.ManagedBy, nil
 }

@@ -15,14 +15,14 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// report writes the report if it has news, or if the last is old enough, and returns
+// patchReport writes the report if it has news, or if the last is old enough, and returns
 // when there will be another. A new process says at once that it is there.
-func (a *Agent) report(ctx context.Context, to *v1alpha1.DataPlaneAgent, r v1alpha1.DataPlaneReport) (reconcile.Result, error) {
-	every := interval(to.Spec)
+func (a *Agent) patchReport(ctx context.Context, to *v1alpha1.DataPlaneAgent, r v1alpha1.DataPlaneReport) (reconcile.Result, error) {
+	every := reportInterval(to.Spec)
 	now := a.Clock.Now()
 	r.DataPlaneUID, r.ObservedGeneration, r.AgentVersion = to.Spec.DataPlaneUID, to.Generation, a.Version
-	if wait := due(to.Status.Report, &r, every, now); wait > 0 && a.heard {
-		return a.again(wait), nil
+	if wait := timeUntilDue(to.Status.Report, &r, every, now); wait > 0 && a.hasReported {
+		return a.requeueAfter(wait), nil
 	}
 	r.At = metav1.NewTime(now)
 	before := to.DeepCopy()
@@ -30,39 +30,39 @@ func (a *Agent) report(ctx context.Context, to *v1alpha1.DataPlaneAgent, r v1alp
 	_, err := patch.Status(ctx, a.Hub, before, to)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return reconcile.Result{RequeueAfter: soon}, nil // it has changed, or gone: that comes with the watch
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil // it has changed, or gone: that comes with the watch
 	case err != nil:
-		if a.unsent.IsZero() {
-			a.unsent = now
+		if a.unsentSince.IsZero() {
+			a.unsentSince = now
 		}
-		return reconcile.Result{}, fmt.Errorf("reporting to DataPlaneAgent %s: %w", a.Key, scrub(err))
+		return reconcile.Result{}, fmt.Errorf("reporting to DataPlaneAgent %s: %w", a.Key, redactError(err))
 	}
-	a.heard = true
-	if !a.unsent.IsZero() {
-		logr.FromContextOrDiscard(ctx).Info("reports arrive again", "missedSince", a.unsent.UTC().Format(time.RFC3339))
-		a.unsent = time.Time{}
+	a.hasReported = true
+	if !a.unsentSince.IsZero() {
+		logr.FromContextOrDiscard(ctx).Info("reports arrive again", "missedSince", a.unsentSince.UTC().Format(time.RFC3339))
+		a.unsentSince = time.Time{}
 	}
-	return a.again(every), nil
+	return a.requeueAfter(every), nil
 }
 
-// again is the next heartbeat, or the next try of what was refused if that is sooner.
-func (a *Agent) again(wait time.Duration) reconcile.Result {
-	if retry := a.backoff(); retry > 0 {
+// requeueAfter is the next heartbeat, or the next try of what was refused if that is sooner.
+func (a *Agent) requeueAfter(wait time.Duration) reconcile.Result {
+	if retry := a.retryBackoff(); retry > 0 {
 		wait = min(wait, retry)
 	}
 	return reconcile.Result{RequeueAfter: wait}
 }
 
-func interval(s v1alpha1.DataPlaneAgentSpec) time.Duration {
+func reportInterval(s v1alpha1.DataPlaneAgentSpec) time.Duration {
 	if d, err := s.ReportEvery.Parse(); err == nil && d > 0 {
 		return d
 	}
 	return reportEvery
 }
 
-// due is how long the report can wait; 0 if it has news, or the last is old enough. A
+// timeUntilDue is how long the report can wait; 0 if it has news, or the last is old enough. A
 // last one from the future is of a clock that was wrong.
-func due(last, r *v1alpha1.DataPlaneReport, every time.Duration, now time.Time) time.Duration {
+func timeUntilDue(last, r *v1alpha1.DataPlaneReport, every time.Duration, now time.Time) time.Duration {
 	if last == nil {
 		return 0
 	}

@@ -31,8 +31,8 @@ import (
 	"hotspare.io/hotspare/internal/agent/plan"
 )
 
-// Pause is the image of placeholders, if no other is named.
-const Pause = "registry.k8s.io/pause:3.10"
+// PauseImage is the image of placeholders, if no other is named.
+const PauseImage = "registry.k8s.io/pause:3.10"
 
 // Operators.
 const (
@@ -58,12 +58,12 @@ type Options struct {
 	Version string
 }
 
-// standsIn reports whether the agent itself does what operators would.
-func (o Options) standsIn() bool { return o.Operator == StandIn }
+// isStandIn reports whether the agent itself does what operators would.
+func (o Options) isStandIn() bool { return o.Operator == StandIn }
 
-// synced is how long the caches may take to fill. Then the process ends, and whoever
+// cacheSyncTimeout is how long the caches may take to fill. Then the process ends, and whoever
 // keeps it starts it again, later each time.
-const synced = time.Minute
+const cacheSyncTimeout = time.Minute
 
 // Run is the agent until ctx ends. A hub or a data plane that falls silent is waited
 // for; at the start the wait is bounded, and its end an error.
@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	mgr, err := ctrl.NewManager(o.Plane, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:   mine(),
+		Cache:   planeCacheOptions(),
 		Client:  client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
 	if err != nil {
@@ -83,7 +83,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	hub, err := cluster.New(o.Hub, func(c *cluster.Options) {
 		c.Scheme = scheme
-		c.Cache = only(o.Namespace, o.Name)
+		c.Cache = hubCacheOptions(o.Namespace, o.Name)
 	})
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
@@ -94,25 +94,25 @@ func Run(ctx context.Context, o Options) error {
 	a := &Agent{
 		Hub: hub.GetClient(), Plane: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Key: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, UID: o.UID,
-		StandIn: o.standsIn(), Pause: o.Pause, Version: o.Version, Clock: clock.RealClock{},
+		StandIn: o.isStandIn(), Pause: o.Pause, Version: o.Version, Clock: clock.RealClock{},
 	}
-	if err := a.setUp(mgr, hub); err != nil {
+	if err := a.setUpWatches(mgr, hub); err != nil {
 		return fmt.Errorf("setting up the watches: %w", err)
 	}
 	return mgr.Start(ctx)
 }
 
-// mine are the objects that the agent has made, and what operators tell of themselves.
-func mine() cache.Options {
+// planeCacheOptions are the objects that the agent has made, and what operators tell of themselves.
+func planeCacheOptions() cache.Options {
 	return cache.Options{
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{plan.LabelManagedBy: plan.ManagedBy}),
 		DefaultTransform:     cache.TransformStripManagedFields(),
-		ByObject:             map[client.Object]cache.ByObject{oneOf(plan.ManagedKafkaAgent): {Label: labels.Everything()}},
+		ByObject:             map[client.Object]cache.ByObject{newObject(plan.ManagedKafkaAgent): {Label: labels.Everything()}},
 	}
 }
 
-// only is the one object that the agent may read on the hub.
-func only(namespace, name string) cache.Options {
+// hubCacheOptions is the one object that the agent may read on the hub.
+func hubCacheOptions(namespace, name string) cache.Options {
 	return cache.Options{
 		DefaultNamespaces:    map[string]cache.Config{namespace: {}},
 		DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name),
@@ -120,12 +120,12 @@ func only(namespace, name string) cache.Options {
 	}
 }
 
-// setUp has whatever changes on either side wake the agent.
-func (a *Agent) setUp(mgr manager.Manager, hub cluster.Cluster) error {
+// setUpWatches has whatever changes on either side wake the agent.
+func (a *Agent) setUpWatches(mgr manager.Manager, hub cluster.Cluster) error {
 	c, err := controller.New("agent", mgr, controller.Options{
 		Reconciler:         a,
 		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		CacheSyncTimeout:   synced,
+		CacheSyncTimeout:   cacheSyncTimeout,
 		SkipNameValidation: ptr.To(true),
 	})
 	if err != nil {
@@ -135,8 +135,8 @@ func (a *Agent) setUp(mgr manager.Manager, hub cluster.Cluster) error {
 		return []reconcile.Request{{NamespacedName: a.Key}}
 	})
 	var all []error
-	for _, kind := range watched {
-		all = append(all, c.Watch(source.Kind[client.Object](mgr.GetCache(), oneOf(kind), pass)))
+	for _, kind := range watchedKinds {
+		all = append(all, c.Watch(source.Kind[client.Object](mgr.GetCache(), newObject(kind), pass)))
 	}
 	all = append(all, c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.DataPlaneAgent{}, pass, predicate.GenerationChangedPredicate{})))
 	return errors.Join(all...)

@@ -11,28 +11,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refusal is what the API said of an object without the object's values: parameters
+// redactedError is what the API said of an object without the object's values: parameters
 // hold secrets, and errors of validation quote them.
-type refusal struct {
-	said  string
-	cause error
+type redactedError struct {
+	message string
+	cause   error
 }
 
-func (r *refusal) Error() string { return r.said }
+func (r *redactedError) Error() string { return r.message }
 
-// typedPatch begins the message of an object that server-side apply cannot read by the
+// typedPatchPrefix begins the message of an object that server-side apply cannot read by the
 // schema: it has a field that is not declared, or a value of another type. The API server
 // answers 500 without a reason (k8s.io/apimachinery/pkg/util/managedfields, Apply), so
 // nothing but the message tells this answer from an outage.
-const typedPatch = "failed to create typed patch object "
+const typedPatchPrefix = "failed to create typed patch object "
 
-// fieldFault matches what such a message says of one field. The value behind it is not
+// fieldErrorPattern matches what such a message says of one field. The value behind it is not
 // matched: it may be a secret.
-var fieldFault = regexp.MustCompile(`(?m)(?:^ *|\): )(\.[A-Za-z0-9_.\[\]-]+): (field not declared in schema|` +
+var fieldErrorPattern = regexp.MustCompile(`(?m)(?:^ *|\): )(\.[A-Za-z0-9_.\[\]-]+): (field not declared in schema|` +
 	`expected (?:list|map|string|boolean|numeric|any scalar)|duplicate entries)`)
 
-// scrub returns err without values of objects.
-func scrub(err error) error {
+// redactError returns err without values of objects.
+func redactError(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return err
@@ -52,7 +52,7 @@ func scrub(err error) error {
 		}
 	}
 	if isTypedPatch(s) {
-		for _, m := range fieldFault.FindAllStringSubmatch(s.Message, -1) {
+		for _, m := range fieldErrorPattern.FindAllStringSubmatch(s.Message, -1) {
 			fields = append(fields, m[1]+": "+strings.Replace(m[2], "field not declared in schema", "there is no such field", 1))
 		}
 	}
@@ -60,20 +60,20 @@ func scrub(err error) error {
 	if len(fields) > 0 {
 		said += ": " + strings.Join(fields, ", ")
 	}
-	return &refusal{said: said, cause: err}
+	return &redactedError{message: said, cause: err}
 }
 
 func isTypedPatch(s metav1.Status) bool {
-	return s.Code == http.StatusInternalServerError && strings.HasPrefix(s.Message, typedPatch)
+	return s.Code == http.StatusInternalServerError && strings.HasPrefix(s.Message, typedPatchPrefix)
 }
 
-// final reports whether the API will refuse the same object again.
-func final(err error) bool {
-	var taken *takenError
+// isPermanent reports whether the API will refuse the same object again.
+func isPermanent(err error) bool {
+	var taken *namespaceTakenError
 	if errors.As(err, &taken) {
 		return true
 	}
-	var r *refusal
+	var r *redactedError
 	if !errors.As(err, &r) {
 		return false
 	}

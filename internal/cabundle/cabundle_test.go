@@ -105,7 +105,7 @@ func TestEncodeWritesEachCertificateOnceInItsOrder(t *testing.T) {
 }
 
 func TestPoolKeepsTheSystemsCertificates(t *testing.T) {
-	if Pool() != nil || Pool(nil, []byte("\n")) != nil {
+	if SystemPoolWith() != nil || SystemPoolWith(nil, []byte("\n")) != nil {
 		t.Error("without certificates it is not the system's own pool")
 	}
 	a := newAuthority(t)
@@ -114,7 +114,7 @@ func TestPoolKeepsTheSystemsCertificates(t *testing.T) {
 		t.Skip("this system has no certificates")
 	}
 	want.AddCert(a.Certificate())
-	if !Pool([]byte(a.pem)).Equal(want) {
+	if !SystemPoolWith([]byte(a.pem)).Equal(want) {
 		t.Error("the pool is not the system's with one more certificate")
 	}
 }
@@ -133,7 +133,7 @@ func (h *hub) read(_ context.Context, name types.NamespacedName) (map[string][]b
 	}
 	data, ok := h.data[name]
 	if !ok {
-		return nil, fault.Denying("Secret %s in namespace %s does not exist: create it", name.Name, name.Namespace)
+		return nil, fault.NewDenied("Secret %s in namespace %s does not exist: create it", name.Name, name.Namespace)
 	}
 	return data, nil
 }
@@ -184,7 +184,7 @@ func TestReadAcceptsAllSecretsOrNone(t *testing.T) {
 				}
 				return
 			}
-			if fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), tc.wantErr) || strings.Contains(err.Error(), secretText) {
+			if fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), tc.wantErr) || strings.Contains(err.Error(), secretText) {
 				t.Errorf("got %v, want %q", err, tc.wantErr)
 			}
 		})
@@ -224,7 +224,7 @@ func TestLatestFollowsTheSecrets(t *testing.T) {
 	ctx := logr.NewContext(t.Context(), funcr.New(func(prefix, args string) { logged.WriteString(prefix + args + "\n") }, funcr.Options{}))
 	expect := func(what, want, problem string) {
 		t.Helper()
-		got := l.Latest(ctx)
+		got := l.LatestBundle(ctx)
 		if string(got.PEM) != want || !strings.Contains(got.Problem, problem) || (got.Problem == "") != (problem == "") {
 			t.Errorf("%s: problem %q, want %q; certificates\n%s\nwant\n%s", what, got.Problem, problem, got.PEM, want)
 		}
@@ -258,7 +258,7 @@ func TestLatestFollowsTheSecrets(t *testing.T) {
 	cancel()
 	l.err = context.Canceled
 	l.wait()
-	if got := l.Latest(ended); string(got.PEM) != a+b || got.Problem != "" {
+	if got := l.LatestBundle(ended); string(got.PEM) != a+b || got.Problem != "" {
 		t.Errorf("for a caller that has left: problem %q", got.Problem)
 	}
 	if n := strings.Count(logged.String(), "did not read all"); n != 3 {
@@ -267,7 +267,7 @@ func TestLatestFollowsTheSecrets(t *testing.T) {
 	if strings.Contains(logged.String(), secretText) {
 		t.Errorf("a Secret is logged:\n%s", &logged)
 	}
-	if got := (*Source)(nil).Latest(ctx); len(got.PEM) > 0 || got.Problem != "" {
+	if got := (*Source)(nil).LatestBundle(ctx); len(got.PEM) > 0 || got.Problem != "" {
 		t.Errorf("without Secrets: %+v", got)
 	}
 }
@@ -276,7 +276,7 @@ func TestTransportTrustsTheCertificatesOfTheMoment(t *testing.T) {
 	server, other := newAuthority(t), newAuthority(t)
 	l := newLab(one)
 	l.put(one, other.pem)
-	client := &http.Client{Transport: l.Transport(&http.Transport{})}
+	client := &http.Client{Transport: l.NewTransport(&http.Transport{})}
 	get := func() error {
 		t.Helper()
 		l.wait()
@@ -303,7 +303,7 @@ func TestTransportTrustsTheCertificatesOfTheMoment(t *testing.T) {
 		t.Errorf("without the Secret the error does not say so: %v", err)
 	}
 	base := &http.Transport{}
-	if (*Source)(nil).Transport(base) != http.RoundTripper(base) {
+	if (*Source)(nil).NewTransport(base) != http.RoundTripper(base) {
 		t.Error("without Secrets it is not the transport itself")
 	}
 }

@@ -23,7 +23,7 @@ type Certificate []byte
 // what to correct, and quotes nothing of raw, which may hold a key by mistake. Text around
 // the PEM blocks is a comment.
 func Parse(raw []byte) ([]Certificate, error) {
-	begun := beginnings(raw)
+	begun := countPEMBlocks(raw)
 	if begun == 0 {
 		return nil, errors.New("there is no PEM certificate: write certificates that begin with -----BEGIN CERTIFICATE-----")
 	}
@@ -34,7 +34,7 @@ func Parse(raw []byte) ([]Certificate, error) {
 		if block, rest = pem.Decode(rest); block == nil {
 			break
 		}
-		if err := check(block); err != nil {
+		if err := checkIsCertificate(block); err != nil {
 			return nil, fmt.Errorf("PEM block %d of %d %w", len(found)+1, begun, err)
 		}
 		found = append(found, block.Bytes)
@@ -46,9 +46,9 @@ func Parse(raw []byte) ([]Certificate, error) {
 	return found, nil
 }
 
-// beginnings counts the lines that begin a PEM block, also the indented ones, which the
+// countPEMBlocks counts the lines that begin a PEM block, also the indented ones, which the
 // decoder skips.
-func beginnings(raw []byte) int {
+func countPEMBlocks(raw []byte) int {
 	count := 0
 	for line := range bytes.Lines(raw) {
 		if bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("-----BEGIN")) {
@@ -58,9 +58,9 @@ func beginnings(raw []byte) int {
 	return count
 }
 
-// check returns an error that continues the name of the block, unless the block is a
+// checkIsCertificate returns an error that continues the name of the block, unless the block is a
 // certificate.
-func check(block *pem.Block) error {
+func checkIsCertificate(block *pem.Block) error {
 	switch {
 	case strings.HasSuffix(block.Type, "PRIVATE KEY"):
 		return errors.New("is a private key: remove the key, and write certificates only")
@@ -88,9 +88,9 @@ func Encode(certificates []Certificate) []byte {
 	return out.Bytes()
 }
 
-// Pool returns the system's certificates and those in bundles, which are PEM. It returns
+// SystemPoolWith returns the system's certificates and those in bundles, which are PEM. It returns
 // nil, which stands for the system's, if the bundles hold none.
-func Pool(bundles ...[]byte) *x509.CertPool {
+func SystemPoolWith(bundles ...[]byte) *x509.CertPool {
 	all := bytes.Join(bundles, []byte("\n"))
 	if len(bytes.TrimSpace(all)) == 0 {
 		return nil

@@ -68,8 +68,8 @@ func NewSource(names []types.NamespacedName, secret ReadSecret, now clock.Passiv
 	return &Source{names: names, secret: secret, clock: now, usable: map[types.NamespacedName][]Certificate{}}
 }
 
-// Names returns the names of the Secrets.
-func (s *Source) Names() []types.NamespacedName {
+// SecretNames returns the names of the Secrets.
+func (s *Source) SecretNames() []types.NamespacedName {
 	if s == nil {
 		return nil
 	}
@@ -80,8 +80,8 @@ func (s *Source) Names() []types.NamespacedName {
 // fault.Denied, and names Secret, key and remedy, if one of the Secrets cannot be used.
 func (s *Source) Read(ctx context.Context) ([]byte, error) {
 	var all []Certificate
-	for _, name := range s.Names() {
-		found, err := s.read(ctx, name)
+	for _, name := range s.SecretNames() {
+		found, err := s.readCertificates(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -91,33 +91,33 @@ func (s *Source) Read(ctx context.Context) ([]byte, error) {
 	return bundle, checkSize(bundle)
 }
 
-// Latest returns the certificates as they were at most 10 seconds ago. It is for
+// LatestBundle returns the certificates as they were at most 10 seconds ago. It is for
 // connections, most of which can do without: a Secret whose content is malformed counts with
 // what it held before, and one that does not exist counts as empty.
-func (s *Source) Latest(ctx context.Context) Bundle {
+func (s *Source) LatestBundle(ctx context.Context) Bundle {
 	if s == nil {
 		return Bundle{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.clock.Now(); s.readAt.IsZero() || now.Sub(s.readAt) >= maxAge {
-		s.refresh(ctx, now)
+		s.refreshLatest(ctx, now)
 	}
 	return s.latest
 }
 
-// refresh reads all Secrets. After an error of the API, the next call reads them again. When
+// refreshLatest reads all Secrets. After an error of the API, the next call reads them again. When
 // ctx ends, nothing changes.
-func (s *Source) refresh(ctx context.Context, now time.Time) {
+func (s *Source) refreshLatest(ctx context.Context, now time.Time) {
 	var all []Certificate
 	var problems []string
 	s.readAt = now
 	for _, name := range s.names {
-		found, err := s.read(ctx, name)
+		found, err := s.readCertificates(ctx, name)
 		switch {
 		case err == nil:
 			s.usable[name] = found
-		case fault.Of(err) != fault.Denied:
+		case fault.KindOf(err) != fault.Denied:
 			s.readAt = time.Time{}
 		case errors.As(err, new(missingError)):
 			delete(s.usable, name)
@@ -153,21 +153,21 @@ type missingError struct{ error }
 // Unwrap returns the error of the API.
 func (e missingError) Unwrap() error { return e.error }
 
-func (s *Source) read(ctx context.Context, name types.NamespacedName) ([]Certificate, error) {
+func (s *Source) readCertificates(ctx context.Context, name types.NamespacedName) ([]Certificate, error) {
 	data, err := s.secret(ctx, name)
 	switch {
-	case fault.Of(err) == fault.Denied:
-		return nil, missingError{fault.Denying("additional certificate authorities: %w, or start hotspare without it in %s", err, flag)}
+	case fault.KindOf(err) == fault.Denied:
+		return nil, missingError{fault.NewDenied("additional certificate authorities: %w, or start hotspare without it in %s", err, flag)}
 	case err != nil:
 		return nil, fmt.Errorf("reading additional certificate authorities: %w", err)
 	}
 	raw, ok := data[Key]
 	if !ok {
-		return nil, fault.Denying("additional certificate authorities: Secret %s has no key %s: add it with the certificates in PEM", name, Key)
+		return nil, fault.NewDenied("additional certificate authorities: Secret %s has no key %s: add it with the certificates in PEM", name, Key)
 	}
 	found, err := Parse(raw)
 	if err != nil {
-		return nil, fault.Denying("additional certificate authorities: key %s of Secret %s: %w", Key, name, err)
+		return nil, fault.NewDenied("additional certificate authorities: key %s of Secret %s: %w", Key, name, err)
 	}
 	return found, nil
 }
@@ -176,6 +176,6 @@ func checkSize(bundle []byte) error {
 	if len(bundle) <= maxSize {
 		return nil
 	}
-	return fault.Denying("additional certificate authorities: those of all Secrets in %s take %d bytes, and at most %d fit into a Secret: remove some",
+	return fault.NewDenied("additional certificate authorities: those of all Secrets in %s take %d bytes, and at most %d fit into a Secret: remove some",
 		flag, len(bundle), maxSize)
 }

@@ -9,18 +9,18 @@ import (
 	"sync"
 )
 
-// Explain adds the problem of the bundle to an error that may come of it: that a
+// ExplainError adds the problem of the bundle to an error that may come of it: that a
 // certificate cannot be verified.
-func (b Bundle) Explain(err error) error {
+func (b Bundle) ExplainError(err error) error {
 	if b.Problem == "" || !errors.As(err, new(*tls.CertificateVerificationError)) {
 		return err
 	}
 	return &untrustedError{err, b.Problem}
 }
 
-// Problem returns the problem of the bundle that Explain has added to an error; empty if
+// BundleProblem returns the problem of the bundle that Explain has added to an error; empty if
 // none was added.
-func Problem(err error) string {
+func BundleProblem(err error) string {
 	var untrusted *untrustedError
 	if errors.As(err, &untrusted) {
 		return untrusted.problem
@@ -40,28 +40,28 @@ func (e *untrustedError) Error() string { return fmt.Sprintf("%v (%s)", e.err, e
 // Unwrap returns the error without the problem.
 func (e *untrustedError) Unwrap() error { return e.err }
 
-// Transport returns base with errors that Explain has explained.
-func (b Bundle) Transport(base *http.Transport) http.RoundTripper {
+// WrapTransport returns base with errors that Explain has explained.
+func (b Bundle) WrapTransport(base *http.Transport) http.RoundTripper {
 	if b.Problem == "" {
 		return base
 	}
-	return explained{base, b}
+	return explainingTransport{base, b}
 }
 
-type explained struct {
+type explainingTransport struct {
 	*http.Transport
 	bundle Bundle
 }
 
 // RoundTrip sends the request.
-func (e explained) RoundTrip(r *http.Request) (*http.Response, error) {
+func (e explainingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := e.Transport.RoundTrip(r)
-	return response, e.bundle.Explain(err)
+	return response, e.bundle.ExplainError(err)
 }
 
-// Transport returns a transport like base that trusts the certificates of s in addition to
+// NewTransport returns a transport like base that trusts the certificates of s in addition to
 // the system's. When they change, it makes new connections. base itself is not used.
-func (s *Source) Transport(base *http.Transport) http.RoundTripper {
+func (s *Source) NewTransport(base *http.Transport) http.RoundTripper {
 	if s == nil {
 		return base
 	}
@@ -80,13 +80,13 @@ type transport struct {
 
 // RoundTrip sends the request.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	bundle := t.source.Latest(r.Context())
-	response, err := t.trusting(bundle.PEM).RoundTrip(r)
-	return response, bundle.Explain(err)
+	bundle := t.source.LatestBundle(r.Context())
+	response, err := t.trustingTransport(bundle.PEM).RoundTrip(r)
+	return response, bundle.ExplainError(err)
 }
 
-// trusting returns the transport that trusts these certificates.
-func (t *transport) trusting(bundle []byte) *http.Transport {
+// trustingTransport returns the transport that trusts these certificates.
+func (t *transport) trustingTransport(bundle []byte) *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.current != nil && bytes.Equal(t.trusted, bundle) {
@@ -99,6 +99,6 @@ func (t *transport) trusting(bundle []byte) *http.Transport {
 	if t.current.TLSClientConfig == nil {
 		t.current.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	t.current.TLSClientConfig.RootCAs = Pool(bundle)
+	t.current.TLSClientConfig.RootCAs = SystemPoolWith(bundle)
 	return t.current
 }

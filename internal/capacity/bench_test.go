@@ -12,7 +12,7 @@ import (
 // use, one in a hundred on its way, and so many instances that wait.
 func crowd(planes, types, waiting int) capacity.Snapshot {
 	s := capacity.Snapshot{Now: noon, Region: capacity.Region{
-		Up: capacity.Up{Mode: capacity.Auto, MaxInFlight: 1000, Timeout: 2 * time.Hour}, Down: capacity.Down{Mode: capacity.Auto},
+		Up: capacity.ScaleUp{Mode: capacity.Auto, MaxInFlight: 1000, Timeout: 2 * time.Hour}, Down: capacity.ScaleDown{Mode: capacity.Auto},
 	}}
 	for n := range types {
 		s.Region.Types = append(s.Region.Types, capacity.Type{Name: fmt.Sprintf("t%d", n), Sizes: []int{1, 2}, Slack: 3, Expected: 6})

@@ -82,8 +82,8 @@ func TestGrowth(t *testing.T) {
 		"a failure of another type is none":                {region("slack=3;name=dev").planes("a:failed=6+since=1m+is=dev"), "create BiggestDoesNotFit"},
 		"the agent has less left than is known to be used": {region("slack=3").planes("a:10-4+left=3"), "create BelowSlack"},
 		"the agent has nothing left":                       {region("slack=0").planes("a:10+left=0"), "create BiggestDoesNotFit"},
-		"switched off":                                     {region("slack=3").up(func(u *capacity.Up) { u.Mode = capacity.Off }), "none SwitchedOff"},
-		"a dry run decides":                                {region("slack=3").up(func(u *capacity.Up) { u.Mode = capacity.DryRun }), "create BiggestDoesNotFit"},
+		"switched off":                                     {region("slack=3").up(func(u *capacity.ScaleUp) { u.Mode = capacity.Off }), "none SwitchedOff"},
+		"a dry run decides":                                {region("slack=3").up(func(u *capacity.ScaleUp) { u.Mode = capacity.DryRun }), "create BiggestDoesNotFit"},
 		"two may be on their way, one is enough":           {region("slack=3").up(inFlight(2)).planes("a:4-4 b:coming=6"), "none Sufficient"},
 		"two may be on their way, one is too little":       {region("slack=6").up(inFlight(2)).planes("a:4-4 b:coming=6"), "create BelowSlack"},
 		"… nobody knows what it will have":                 {region("slack=3 expected=0").up(inFlight(2)).planes("a:4-4 b:coming=0"), "create BiggestDoesNotFit"},
@@ -94,16 +94,16 @@ func TestGrowth(t *testing.T) {
 			if got := growth(p); got != tt.want {
 				t.Errorf("got %s, want %s\n%+v", got, tt.want, p.Types)
 			}
-			created := len(p.Of(capacity.Create)) > 0
+			created := len(p.StepsOf(capacity.Create)) > 0
 			wanted := strings.HasPrefix(tt.want, "create") && tt.of.Region.Up.Mode != capacity.DryRun
-			if std := slices.ContainsFunc(p.Of(capacity.Create), func(s capacity.Step) bool { return s.Type == "std" }); std != wanted {
+			if std := slices.ContainsFunc(p.StepsOf(capacity.Create), func(s capacity.Step) bool { return s.Type == "std" }); std != wanted {
 				t.Errorf("created %t, want %t: %s", created, wanted, p)
 			}
 		})
 	}
 }
 
-func inFlight(n int) func(*capacity.Up) { return func(u *capacity.Up) { u.MaxInFlight = n } }
+func inFlight(n int) func(*capacity.ScaleUp) { return func(u *capacity.ScaleUp) { u.MaxInFlight = n } }
 
 func TestRemoval(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -144,7 +144,7 @@ func TestRemoval(t *testing.T) {
 		"… and it is looked at again":             {region("slack=3").planes("a:10-1 b:doubted=10").orders("x:1@b!b=5m"), "a keep NotEmpty, b restore Needed"},
 		"… whose time is up, and it is cordoned":  {region("slack=3").planes("a:10-1 b:10+cordoned").orders("x:1@b!b=0s"), "a keep NotEmpty, b remove NotNeeded"},
 		"protected":                                  {region("slack=3").planes("a:10 b:10+protected"), "a remove NotNeeded, b keep Protected"},
-		"switched off":                               {region("slack=3").down(func(d *capacity.Down) { d.Mode = capacity.Off }).planes("a:10 b:10"), "a keep SwitchedOff, b keep SwitchedOff"},
+		"switched off":                               {region("slack=3").down(func(d *capacity.ScaleDown) { d.Mode = capacity.Off }).planes("a:10 b:10"), "a keep SwitchedOff, b keep SwitchedOff"},
 		"empty for too short a time":                 {region("slack=3").down(emptyFor).planes("a:10-1 b:10+empty=59m"), "a keep NotEmpty, b keep EmptyRecently"},
 		"nobody knows since when":                    {region("slack=3").down(emptyFor).planes("a:10-1 b:10"), "a keep NotEmpty, b keep EmptyRecently"},
 		"empty for long enough":                      {region("slack=3").down(emptyFor).planes("a:10-1 b:10+empty=60m"), "a keep NotEmpty, b remove NotNeeded"},
@@ -159,7 +159,7 @@ func TestRemoval(t *testing.T) {
 		"… somebody is about to":                     {region("slack=3").planes("a:10-4 b:doubted=10+booked=x").orders("x:1"), "a keep NotEmpty, b restore NotEmpty"},
 		"… the rest is not enough any more":          {region("slack=3").planes("a:10-8 b:doubted=10"), "a keep NotEmpty, b restore Needed"}, // the reference looks at emptiness only
 		"… it was protected":                         {region("slack=3").planes("a:10-4 b:doubted=10+protected"), "a keep NotEmpty, b restore Protected"},
-		"… removing was switched off":                {region("slack=3").down(func(d *capacity.Down) { d.Mode = capacity.Off }).planes("a:10-4 b:doubted=10"), "a keep SwitchedOff, b restore SwitchedOff"},
+		"… removing was switched off":                {region("slack=3").down(func(d *capacity.ScaleDown) { d.Mode = capacity.Off }).planes("a:10-4 b:doubted=10"), "a keep SwitchedOff, b restore SwitchedOff"},
 		"… or is tried out only":                     {region("slack=3").down(dryRun).planes("a:10-4 b:doubted=10"), "a keep NotEmpty, b restore SwitchedOff"},
 		"… of two one is needed":                     {region("slack=3").planes("a:10-8 b:doubted=10 c:doubted=10"), "a keep NotEmpty, b restore Needed, c release NotNeeded"},
 		"… one that stays makes another free":        {region("slack=3").planes("a:10-8 b:doubted=10 c:doubted=10-1"), "a keep NotEmpty, b release NotNeeded, c restore NotEmpty"},
@@ -206,11 +206,13 @@ func offWords(w *world) string {
 	return "a keep SwitchedOff,"
 }
 
-func emptyFor(d *capacity.Down) { d.EmptyFor = time.Hour }
-func cooldown(d *capacity.Down) { d.Cooldown = 30 * time.Minute }
-func dryRun(d *capacity.Down)   { d.Mode = capacity.DryRun }
+func emptyFor(d *capacity.ScaleDown) { d.EmptyFor = time.Hour }
+func cooldown(d *capacity.ScaleDown) { d.Cooldown = 30 * time.Minute }
+func dryRun(d *capacity.ScaleDown)   { d.Mode = capacity.DryRun }
 
-func atMost(n int) func(*capacity.Down) { return func(d *capacity.Down) { d.MaxConcurrent = &n } }
+func atMost(n int) func(*capacity.ScaleDown) {
+	return func(d *capacity.ScaleDown) { d.MaxConcurrent = &n }
+}
 
 // on puts an instance of a type that the data plane does not say it takes on it.
 func (w *world) on(plane, kind string) *world {
@@ -424,7 +426,7 @@ func TestWords(t *testing.T) {
 		"std: there is no pool, though no data plane has room for the biggest size, 2 units": region("blocked"),
 	} {
 		p := capacity.Decide(w.Snapshot)
-		said := []string{p.Words(), "none: " + p.Types[0].Decision.Message}
+		said := []string{p.Summarize(), "none: " + p.Types[0].Decision.Message}
 		for _, s := range p.Steps {
 			said = append(said, s.String())
 		}

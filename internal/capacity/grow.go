@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// grow decides for each type whether a data plane is made.
-func (d *draft) grow() {
+// scaleUp decides for each type whether a data plane is made.
+func (d *draft) scaleUp() {
 	for _, a := range d.types {
 		r := d.reports[a]
 		r.PendingUnits = a.pendingUnits
-		r.Decision = d.growth(a)
+		r.Decision = d.decideScaleUp(a)
 		first := r.Decision
-		for made := first; made.Action == Create; made = d.growth(a) {
-			a.arrive()
+		for made := first; made.Action == Create; made = d.decideScaleUp(a) {
+			a.addPlannedPlane()
 			if !made.DryRun {
-				d.step(Step{Verb: Create, Type: a.Name, MultiZone: a.MultiZone, Reason: made.Reason, Message: made.Message})
+				d.addStep(Step{Verb: Create, Type: a.Name, MultiZone: a.MultiZone, Reason: made.Reason, Message: made.Message})
 			}
 		}
 		d.reports[a] = r
 	}
 }
 
-// growth decides whether one more data plane of the type is made.
-func (d *draft) growth(a *account) Decision {
+// decideScaleUp decides whether one more data plane of the type is made.
+func (d *draft) decideScaleUp(a *typeTotals) Decision {
 	no := func(r Reason, words string) Decision { return Decision{Action: None, Reason: r, Message: words} }
-	up, s := d.Region.Up, a.outlook()
-	newest := a.newest(nil)
-	reason, short := a.shortage(s, newest)
-	words := a.words(reason, s)
+	up, s := d.Region.Up, a.expectedTotals()
+	newest := a.newestSample(nil)
+	reason, short := a.checkShortage(s, newest)
+	words := a.describeReason(reason, s)
 	if reason == BelowMinimum {
 		words = fmt.Sprintf("minDataPlanes is %d, and there are %d", a.MinPlanes, s.planes)
 	}
@@ -39,8 +39,8 @@ func (d *draft) growth(a *account) Decision {
 		return no(Undecided, a.Unknown)
 	case reason == LimitReached:
 		return no(reason, words)
-	case len(a.coming) >= max(1, up.MaxInFlight):
-		return no(InFlight, fmt.Sprintf("%s on the way, and there may be %d", isAre(len(a.coming)), max(1, up.MaxInFlight)))
+	case len(a.inFlightUnits) >= max(1, up.MaxInFlight):
+		return no(InFlight, fmt.Sprintf("%s on the way, and there may be %d", formatPlanesAre(len(a.inFlightUnits)), max(1, up.MaxInFlight)))
 	case !short:
 		return no(reason, words)
 	case a.MaxPlanes != nil && s.planes >= *a.MaxPlanes:
@@ -51,15 +51,15 @@ func (d *draft) growth(a *account) Decision {
 		return no(NoUnits, fmt.Sprintf("data plane %s is Ready and has no units, so another would not help: %s",
 			newest.plane.Name, "see its condition ReportValid, or set its spec.schedulable to false"))
 	}
-	if at := a.backoff(up); d.Now.Before(at) {
-		d.wake(at)
+	if at := a.backoffUntil(up); d.Now.Before(at) {
+		d.requeueAt(at)
 		return no(BackingOff, fmt.Sprintf("%s failed in a row; the next is made at %s, or as soon as those are deleted",
-			count(len(a.failures), "data plane"), at.UTC().Format(time.RFC3339)))
+			formatCount(len(a.failures), "data plane"), at.UTC().Format(time.RFC3339)))
 	}
 	return Decision{Action: Create, Reason: reason, Message: words, DryRun: up.Mode == DryRun}
 }
 
-func isAre(planes int) string {
+func formatPlanesAre(planes int) string {
 	if planes == 1 {
 		return "1 data plane is"
 	}

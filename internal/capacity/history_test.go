@@ -49,10 +49,10 @@ func newFleet(t *testing.T, r *rand.Rand) *fleet {
 	f.foreign, f.picky = map[string]int{}, map[string]bool{}
 	f.on, f.told = map[string][]capacity.Instance{}, map[string][]capacity.Instance{}
 	f.Now = noon
-	f.Region.Up = capacity.Up{
+	f.Region.Up = capacity.ScaleUp{
 		Mode: capacity.Auto, MaxInFlight: 1 + r.IntN(3)*r.IntN(2), Timeout: time.Duration(r.IntN(3)) * time.Hour, Backoff: time.Duration(r.IntN(3)) * 10 * time.Minute,
 	}
-	f.Region.Down = capacity.Down{
+	f.Region.Down = capacity.ScaleDown{
 		Mode: capacity.Auto, EmptyFor: time.Duration(r.IntN(2)*r.IntN(60)) * time.Minute, Cooldown: time.Duration(r.IntN(2)*r.IntN(60)) * time.Minute,
 	}
 	if f.one(3) {
@@ -730,12 +730,12 @@ func (f *fleet) checkLimits(p capacity.Plan) {
 			committed[i.Type] += i.Units
 		}
 	}
-	for _, s := range p.Of(capacity.Place) {
+	for _, s := range p.StepsOf(capacity.Place) {
 		if s.Reason == capacity.Booked {
 			continue
 		}
 		if free[s.DataPlane+" "+s.Type] -= s.Units; free[s.DataPlane+" "+s.Type] < 0 {
-			f.fatalf("%s: it is overfilled by %d: %+v, used %d, %+v", s, -free[s.DataPlane+" "+s.Type], f.plane(s.DataPlane), f.used(s.DataPlane, s.Type), p.Of(capacity.Place))
+			f.fatalf("%s: it is overfilled by %d: %+v, used %d, %+v", s, -free[s.DataPlane+" "+s.Type], f.plane(s.DataPlane), f.used(s.DataPlane, s.Type), p.StepsOf(capacity.Place))
 		}
 		if f.plane(s.DataPlane).Managed {
 			more[s.Type] += s.Units
@@ -751,7 +751,7 @@ func (f *fleet) checkLimits(p capacity.Plan) {
 // checkFlight: no more are on their way than may be, and none is made while failures say not to.
 func (f *fleet) checkFlight(p capacity.Plan) {
 	made := map[string]int{}
-	for _, s := range p.Of(capacity.Create) {
+	for _, s := range p.StepsOf(capacity.Create) {
 		made[s.Type]++
 	}
 	for name, n := range made {
@@ -812,7 +812,7 @@ func (f *fleet) checkBackoff(kind string) {
 // page's text once more, from the start: slow, and on its own.
 func (f *fleet) checkRest(p capacity.Plan) {
 	going := map[string]bool{}
-	for _, s := range append(p.Of(capacity.Remove), p.Of(capacity.Release)...) {
+	for _, s := range append(p.StepsOf(capacity.Remove), p.StepsOf(capacity.Release)...) {
 		if !f.plane(s.DataPlane).Gone { // of which nothing is lost
 			going[s.DataPlane] = true
 		}
@@ -821,7 +821,7 @@ func (f *fleet) checkRest(p capacity.Plan) {
 		return
 	}
 	placed := map[string]int{}
-	for _, s := range p.Of(capacity.Place) {
+	for _, s := range p.StepsOf(capacity.Place) {
 		if s.Reason != capacity.Booked {
 			placed[s.DataPlane+" "+s.Type] += s.Units
 		}
@@ -830,7 +830,7 @@ func (f *fleet) checkRest(p capacity.Plan) {
 		}
 	}
 	restored := map[string]bool{}
-	for _, s := range p.Of(capacity.Restore) {
+	for _, s := range p.StepsOf(capacity.Restore) {
 		restored[s.DataPlane] = true
 	}
 	for _, t := range f.Region.Types {
@@ -908,17 +908,17 @@ func (f *fleet) booked(kind string) bool {
 // checkFlapping: were all that goes gone at once, nothing would be made that is not made now.
 func (f *fleet) checkFlapping(p capacity.Plan) {
 	made := map[string]bool{}
-	for _, s := range p.Of(capacity.Create) {
+	for _, s := range p.StepsOf(capacity.Create) {
 		made[s.Type] = true
 	}
 	gone := map[string]bool{} // the types of what goes: others lose nothing by it
 	after := f.Snapshot
 	after.Planes, after.Instances = slices.Clone(f.Planes), slices.Clone(f.Instances)
-	for _, s := range p.Of(capacity.Place) {
+	for _, s := range p.StepsOf(capacity.Place) {
 		n := slices.IndexFunc(after.Instances, func(i capacity.Instance) bool { return i.Name == s.Instance })
 		after.Instances[n].Plane = s.DataPlane
 	}
-	for _, s := range append(p.Of(capacity.Remove), p.Of(capacity.Release)...) {
+	for _, s := range append(p.StepsOf(capacity.Remove), p.StepsOf(capacity.Release)...) {
 		dp := *f.plane(s.DataPlane)
 		for _, r := range dp.Rooms {
 			if dp.Gone {
@@ -933,15 +933,15 @@ func (f *fleet) checkFlapping(p capacity.Plan) {
 	}
 	kept := after
 	kept.Planes = slices.Clone(f.Planes)
-	for _, s := range p.Of(capacity.Restore) {
+	for _, s := range p.StepsOf(capacity.Restore) {
 		kept.Planes[slices.IndexFunc(kept.Planes, func(p capacity.Plane) bool { return p.Name == s.DataPlane })].Phase = capacity.Ready
 		after.Planes[slices.IndexFunc(after.Planes, func(p capacity.Plane) bool { return p.Name == s.DataPlane })].Phase = capacity.Ready
 	}
-	if len(p.Of(capacity.Remove))+len(p.Of(capacity.Release)) == 0 {
+	if len(p.StepsOf(capacity.Remove))+len(p.StepsOf(capacity.Release)) == 0 {
 		return
 	}
 	was := map[string]capacity.Decision{}
-	comesBack := len(p.Of(capacity.Restore))+len(p.Of(capacity.Unbook)) > 0
+	comesBack := len(p.StepsOf(capacity.Restore))+len(p.StepsOf(capacity.Unbook)) > 0
 	for _, t := range p.Types {
 		if comesBack && t.PendingUnits > 0 {
 			continue // those that wait find a place on what comes back
@@ -950,10 +950,10 @@ func (f *fleet) checkFlapping(p capacity.Plan) {
 	}
 	// One may be made whatever goes: by what is restored, or by what is placed.
 	anyway := map[string]bool{}
-	for _, s := range capacity.Decide(kept).Of(capacity.Create) {
+	for _, s := range capacity.Decide(kept).StepsOf(capacity.Create) {
 		anyway[s.Type] = true
 	}
-	for _, s := range capacity.Decide(after).Of(capacity.Create) {
+	for _, s := range capacity.Decide(after).StepsOf(capacity.Create) {
 		enough := []capacity.Reason{capacity.Sufficient, capacity.LimitReached, capacity.LimitCovered, capacity.BiggestFitsNowhere}
 		if gone[s.Type] && !anyway[s.Type] && slices.Contains(enough, was[s.Type].Reason) {
 			f.fatalf("%s, which was not needed before %s", s, p)

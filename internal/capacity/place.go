@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// place finds a data plane for each instance that has none: the one that was booked for
+// placeInstances finds a data plane for each instance that has none: the one that was booked for
 // it, or the oldest with room.
-func (d *draft) place() {
-	waiting := d.waiting()
-	held := d.bookings(waiting)
+func (d *draft) placeInstances() {
+	waiting := d.listUnplaced()
+	held := d.countBookings(waiting)
 	for _, p := range d.all {
-		for i := range p.seats {
-			p.seats[i].counted = min(p.seats[i].used, p.seats[i].room.Known)
+		for i := range p.slots {
+			p.slots[i].counted = min(p.slots[i].used, p.slots[i].room.Known)
 		}
 	}
 	for _, i := range waiting {
 		if p := held[i.Name]; p != nil {
-			d.finish(i, p)
+			d.placeBooked(i, p)
 		}
 	}
 	for _, i := range waiting {
 		if held[i.Name] == nil && !i.Deleting {
-			d.find(i)
+			d.placeUnbooked(i)
 		}
 	}
-	slices.SortStableFunc(d.placements, func(a, b Placement) int { return d.rank[a.Instance] - d.rank[b.Instance] })
+	slices.SortStableFunc(d.placements, func(a, b Placement) int { return d.waitingRank[a.Instance] - d.waitingRank[b.Instance] })
 }
 
-// waiting are the instances without a data plane, oldest first.
-func (d *draft) waiting() []*Instance {
+// listUnplaced are the instances without a data plane, oldest first.
+func (d *draft) listUnplaced() []*Instance {
 	var out []*Instance
 	for i := range d.Instances {
 		if d.Instances[i].Plane == "" {
@@ -39,17 +39,17 @@ func (d *draft) waiting() []*Instance {
 		}
 	}
 	slices.SortFunc(out, func(a, b *Instance) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name)) })
-	d.rank = make(map[string]int, len(out))
+	d.waitingRank = make(map[string]int, len(out))
 	for n, i := range out {
-		d.rank[i.Name] = n
+		d.waitingRank[i.Name] = n
 	}
 	return out
 }
 
-// bookings counts what is booked, and tells which data plane each instance has. A booking
+// countBookings counts what is booked, and tells which data plane each instance has. A booking
 // is over when its instance is gone, or has been told of a data plane, or has an older
 // booking; or when the data plane is lost to it, or has refused it.
-func (d *draft) bookings(waiting []*Instance) map[string]*plane {
+func (d *draft) countBookings(waiting []*Instance) map[string]*plane {
 	held := map[string]*plane{}
 	byName := make(map[string]*Instance, len(waiting))
 	for _, i := range waiting {
@@ -58,13 +58,13 @@ func (d *draft) bookings(waiting []*Instance) map[string]*plane {
 	for _, p := range d.all {
 		for _, b := range p.Bookings {
 			i := byName[b.Instance]
-			if i == nil || i.UID != b.UID || held[b.Instance] != nil || p.stage == leaving || p.stage == failed || p.Gone || d.rebuffed(p, i) {
-				d.step(Step{Verb: Unbook, DataPlane: p.Name, Instance: b.Instance, Reason: Settled, Message: "the booking is over"})
+			if i == nil || i.UID != b.UID || held[b.Instance] != nil || p.stage == stageReleased || p.stage == stageFailed || p.Gone || d.hasRefusedSinceBooking(p, i) {
+				d.addStep(Step{Verb: Unbook, DataPlane: p.Name, Instance: b.Instance, Reason: Settled, Message: "the booking is over"})
 				continue
 			}
 			held[b.Instance] = p
-			p.take(b.Type, b.Units)
-			if a := d.accounts[b.Type]; a != nil && p.Managed {
+			p.addInstance(b.Type, b.Units)
+			if a := d.typesByName[b.Type]; a != nil && p.Managed {
 				a.committed += b.Units
 			}
 		}
@@ -72,105 +72,105 @@ func (d *draft) bookings(waiting []*Instance) map[string]*plane {
 	return held
 }
 
-// finish tells an instance of the data plane that was booked for it.
-func (d *draft) finish(i *Instance, p *plane) {
+// placeBooked tells an instance of the data plane that was booked for it.
+func (d *draft) placeBooked(i *Instance, p *plane) {
 	if i.Deleting {
 		return // it holds its place until it is gone
 	}
-	if p.stage != ready {
-		d.wait(i, PlaneIsLeaving, fmt.Sprintf("data plane %s, which was booked for it, is not Ready and is being looked at again", p.Name))
+	if p.stage != stageReady {
+		d.addWaiting(i, PlaneIsLeaving, fmt.Sprintf("data plane %s, which was booked for it, is not Ready and is being looked at again", p.Name))
 		return
 	}
-	d.put(i, p, Booked, "it was booked for it before")
+	d.addPlacement(i, p, Booked, "it was booked for it before")
 }
 
-func (d *draft) put(i *Instance, p *plane, reason Reason, words string) {
-	d.step(Step{Verb: Place, Instance: i.Name, DataPlane: p.Name, Type: i.Type, Units: i.Units, Reason: reason, Message: words})
+func (d *draft) addPlacement(i *Instance, p *plane, reason Reason, words string) {
+	d.addStep(Step{Verb: Place, Instance: i.Name, DataPlane: p.Name, Type: i.Type, Units: i.Units, Reason: reason, Message: words})
 	d.placements = append(d.placements, Placement{Instance: i.Name, DataPlane: p.Name, Decision: Decision{Action: Place, Reason: reason, Message: words}})
 }
 
-func (d *draft) wait(i *Instance, reason Reason, words string) {
+func (d *draft) addWaiting(i *Instance, reason Reason, words string) {
 	d.placements = append(d.placements, Placement{Instance: i.Name, Decision: Decision{Action: Wait, Reason: reason, Message: words}})
 }
 
-// find looks for a data plane with room, or says why there is none.
-func (d *draft) find(i *Instance) {
-	a := d.accounts[i.Type]
+// placeUnbooked looks for a data plane with room, or says why there is none.
+func (d *draft) placeUnbooked(i *Instance) {
+	a := d.typesByName[i.Type]
 	switch {
 	case i.Fault != "":
-		d.wait(i, i.Reason, i.Fault)
+		d.addWaiting(i, i.Reason, i.Fault)
 		return
 	case a == nil:
-		d.wait(i, NotOffered, fmt.Sprintf("the region does not have type %q: add it to spec.instanceTypes of its FleetRegion, or order another", i.Type))
+		d.addWaiting(i, NotOffered, fmt.Sprintf("the region does not have type %q: add it to spec.instanceTypes of its FleetRegion, or order another", i.Type))
 		return
 	}
 	a.pendingUnits += i.Units
-	s, reason, words := d.choose(a, i)
+	s, reason, words := d.chooseSlot(a, i)
 	if s == nil {
-		a.turnedAway(i, reason)
-		d.wait(i, reason, words)
+		a.recordUnplaced(i, reason)
+		d.addWaiting(i, reason, words)
 		return
 	}
-	s.plane.take(i.Type, i.Units)
+	s.plane.addInstance(i.Type, i.Units)
 	if s.plane.Managed {
 		a.committed += i.Units
 	}
-	if s.plane.stage == doubted {
-		d.wait(i, PlaneIsLeaving, fmt.Sprintf("data plane %s, which it names, was to be removed and stays for it", s.plane.Name))
+	if s.plane.stage == stageRemoving {
+		d.addWaiting(i, PlaneIsLeaving, fmt.Sprintf("data plane %s, which it names, was to be removed and stays for it", s.plane.Name))
 		return
 	}
 	a.pendingUnits -= i.Units
-	d.put(i, s.plane, Fits, "the oldest data plane with "+count(i.Units, "unit")+" free")
+	d.addPlacement(i, s.plane, Fits, "the oldest data plane with "+formatCount(i.Units, "unit")+" free")
 }
 
-// turnedAway notes an instance that waits for room.
-func (a *account) turnedAway(i *Instance, reason Reason) {
+// recordUnplaced notes an instance that waits for room.
+func (a *typeTotals) recordUnplaced(i *Instance, reason Reason) {
 	switch {
-	case i.Pin != "" || i.Hopeless():
+	case i.Pin != "" || i.NewPlaneWouldRefuse():
 	case reason == NoCapacity:
-		a.waiting = append(a.waiting, i.Units)
-		a.hungry = true
+		a.waitingUnits = append(a.waitingUnits, i.Units)
+		a.hasUnschedulable = true
 	case reason == Refused:
-		a.hungry = true
+		a.hasUnschedulable = true
 		if a.Expected == 0 || i.Units <= a.Expected {
-			a.refused = append(a.refused, i.Units)
+			a.refusedUnits = append(a.refusedUnits, i.Units)
 		}
 	}
 }
 
-// fewRefusals is after how many refusals no data plane is made for an instance any more.
-const fewRefusals = 3
+// maxRefusals is after how many refusals no data plane is made for an instance any more.
+const maxRefusals = 3
 
-// Hopeless reports whether a new data plane would most likely refuse the instance, too:
+// NewPlaneWouldRefuse reports whether a new data plane would most likely refuse the instance, too:
 // one with nothing else on it has, or several have. To make one after the other would
 // never end.
-func (i *Instance) Hopeless() bool {
-	return len(i.Refusals) >= fewRefusals || slices.ContainsFunc(i.Refusals, func(r Refusal) bool { return r.Vacant })
+func (i *Instance) NewPlaneWouldRefuse() bool {
+	return len(i.Refusals) >= maxRefusals || slices.ContainsFunc(i.Refusals, func(r Refusal) bool { return r.Vacant })
 }
 
-// refuses reports whether the data plane would refuse the instance again: it has, and
+// stillRefuses reports whether the data plane would refuse the instance again: it has, and
 // reports no more room since, nor other versions.
-func (d *draft) refuses(s *seat, i *Instance) bool {
-	r := i.refusal(s.plane.Name)
+func (d *draft) stillRefuses(s *slot, i *Instance) bool {
+	r := i.refusalBy(s.plane.Name)
 	switch {
 	case r == nil:
 		return false
 	case d.Now.Before(r.Until):
-		d.wake(r.Until)
+		d.requeueAt(r.Until)
 		return true
 	}
-	return s.room.Reported && s.room.Remaining <= r.Remaining && ReadyVersions(s.plane.Versions) == r.Versions
+	return s.room.Reported && s.room.Remaining <= r.Remaining && JoinReadyVersions(s.plane.Versions) == r.Versions
 }
 
-// rebuffed reports whether p has refused an instance since it was booked: the booking is
+// hasRefusedSinceBooking reports whether p has refused an instance since it was booked: the booking is
 // that of the place that the instance has lost.
-func (d *draft) rebuffed(p *plane, i *Instance) bool {
+func (d *draft) hasRefusedSinceBooking(p *plane, i *Instance) bool {
 	n := slices.IndexFunc(p.Rooms, func(r Room) bool { return r.Type == i.Type })
-	return n >= 0 && d.refuses(&p.seats[n], i)
+	return n >= 0 && d.stillRefuses(&p.slots[n], i)
 }
 
-// ReadyVersions are the versions that are ready, in one text.
-func ReadyVersions(all []Version) string {
+// JoinReadyVersions are the versions that are ready, in one text.
+func JoinReadyVersions(all []Version) string {
 	var names []string
 	for _, v := range all {
 		if v.Ready {
@@ -183,49 +183,49 @@ func ReadyVersions(all []Version) string {
 	return text[:min(len(text), most)]
 }
 
-// choose is the seat that an instance gets; or why it gets none.
-func (d *draft) choose(a *account, i *Instance) (*seat, Reason, string) {
+// chooseSlot is the seat that an instance gets; or why it gets none.
+func (d *draft) chooseSlot(a *typeTotals, i *Instance) (*slot, Reason, string) {
 	if i.Pin != "" {
-		return d.pinned(a, i)
+		return d.choosePinnedSlot(a, i)
 	}
 	if a.Limit != nil && a.committed+i.Units > *a.Limit {
 		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are used in the region: raise the limit of its FleetRegion, or delete instances",
-			a.committed, count(*a.Limit, "unit"), a.Name)
+			a.committed, formatCount(*a.Limit, "unit"), a.Name)
 	}
 	var refusals []string
-	at := a.from[i.Units]
-	for at < len(a.open) && a.open[at].free() < i.Units {
+	at := a.searchStart[i.Units]
+	for at < len(a.openSlots) && a.openSlots[at].freeUnits() < i.Units {
 		at++
 	}
-	a.from[i.Units] = at
-	for ; at < len(a.open); at++ {
-		s := a.open[at]
-		if s.free() < i.Units {
+	a.searchStart[i.Units] = at
+	for ; at < len(a.openSlots); at++ {
+		s := a.openSlots[at]
+		if s.freeUnits() < i.Units {
 			continue
 		}
-		if d.refuses(s, i) {
+		if d.stillRefuses(s, i) {
 			refusals = append(refusals, s.plane.Name)
 			continue
 		}
 		return s, "", ""
 	}
-	if i.Hopeless() {
+	if i.NewPlaneWouldRefuse() {
 		return nil, Refused, fmt.Sprintf("it was refused by %s, and a new data plane would most likely refuse it, too: "+
 			"correct spec.parameters, or delete it and order another; a data plane is asked again when it reports more room or other versions",
-			few(i.refusers()))
+			listFirst(i.refusingPlanes()))
 	}
 	if len(refusals) > 0 {
 		return nil, Refused, fmt.Sprintf("it was refused by %s, and no other data plane has room: each is asked again when it reports more room or other versions",
-			few(refusals))
+			listFirst(refusals))
 	}
-	if most := a.largest(); most > 0 && i.Units > most {
-		return nil, TooBig, fmt.Sprintf("it takes %s, and a data plane of %s has at most %d: order a smaller size", count(i.Units, "unit"), a.Name, most)
+	if most := a.maxUnitsPerPlane(); most > 0 && i.Units > most {
+		return nil, TooBig, fmt.Sprintf("it takes %s, and a data plane of %s has at most %d: order a smaller size", formatCount(i.Units, "unit"), a.Name, most)
 	}
-	return nil, NoCapacity, fmt.Sprintf("no data plane of %s has %s free", a.Name, count(i.Units, "unit"))
+	return nil, NoCapacity, fmt.Sprintf("no data plane of %s has %s free", a.Name, formatCount(i.Units, "unit"))
 }
 
-// refusers are the data planes that have refused the instance.
-func (i *Instance) refusers() []string {
+// refusingPlanes are the data planes that have refused the instance.
+func (i *Instance) refusingPlanes() []string {
 	var out []string
 	for _, r := range i.Refusals {
 		out = append(out, r.Plane)
@@ -233,7 +233,7 @@ func (i *Instance) refusers() []string {
 	return out
 }
 
-func (i *Instance) refusal(plane string) *Refusal {
+func (i *Instance) refusalBy(plane string) *Refusal {
 	for n := range i.Refusals {
 		if i.Refusals[n].Plane == plane {
 			return &i.Refusals[n]
@@ -242,19 +242,19 @@ func (i *Instance) refusal(plane string) *Refusal {
 	return nil
 }
 
-// largest is how many units a data plane of the type can have; 0 when nobody knows.
-func (a *account) largest() int {
+// maxUnitsPerPlane is how many units a data plane of the type can have; 0 when nobody knows.
+func (a *typeTotals) maxUnitsPerPlane() int {
 	if a.Expected == 0 {
 		return 0
 	}
-	return max(a.Expected, a.roomiest)
+	return max(a.Expected, a.largestMax)
 }
 
-// pinned is the seat on the data plane that the instance names. One that was to be removed
+// choosePinnedSlot is the seat on the data plane that the instance names. One that was to be removed
 // is not lost to it yet: the instance takes its place there, which has it restored, so that
 // what the others have left is judged with it.
-func (d *draft) pinned(a *account, i *Instance) (*seat, Reason, string) {
-	p := d.byName[i.Pin]
+func (d *draft) choosePinnedSlot(a *typeTotals, i *Instance) (*slot, Reason, string) {
+	p := d.planesByName[i.Pin]
 	if p == nil {
 		return nil, PinNotThere, fmt.Sprintf("the region has no data plane %q", i.Pin)
 	}
@@ -265,15 +265,15 @@ func (d *draft) pinned(a *account, i *Instance) (*seat, Reason, string) {
 	case p.MultiZone != a.MultiZone:
 		return nil, PinUnsuitable, fmt.Sprintf("data plane %s has other zones than %s needs: spec.multiZone of the one is %t, of the other %t",
 			p.Name, i.Type, p.MultiZone, a.MultiZone)
-	case !p.seats[n].open() && !(p.stage == doubted && p.Managed && p.seats[n].willing()):
+	case !p.slots[n].isOpen() && !(p.stage == stageRemoving && p.Managed && p.slots[n].acceptsWhenReady()):
 		return nil, PinUnsuitable, fmt.Sprintf("data plane %s takes no instances now: see its conditions, and spec.schedulable", p.Name)
 	case p.Managed && a.Limit != nil && a.committed+i.Units > *a.Limit:
-		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are used in the region", a.committed, count(*a.Limit, "unit"), a.Name)
-	case d.refuses(&p.seats[n], i):
-		p.awaited = true
+		return nil, LimitReached, fmt.Sprintf("%d of at most %s of %s are used in the region", a.committed, formatCount(*a.Limit, "unit"), a.Name)
+	case d.stillRefuses(&p.slots[n], i):
+		p.retryPending = true
 		return nil, Refused, fmt.Sprintf("it was refused by %s, which is asked again when it reports more room or other versions", p.Name)
-	case p.seats[n].free() < i.Units:
-		return nil, NoCapacity, fmt.Sprintf("data plane %s has not %s free", p.Name, count(i.Units, "unit"))
+	case p.slots[n].freeUnits() < i.Units:
+		return nil, NoCapacity, fmt.Sprintf("data plane %s has not %s free", p.Name, formatCount(i.Units, "unit"))
 	}
-	return &p.seats[n], "", ""
+	return &p.slots[n], "", ""
 }

@@ -198,8 +198,8 @@ type Placement struct {
 	Decision  Decision `json:"decision"`
 }
 
-// Of returns the steps with that verb, in order.
-func (p Plan) Of(v Verb) []Step {
+// StepsOf returns the steps with that verb, in order.
+func (p Plan) StepsOf(v Verb) []Step {
 	var out []Step
 	for _, s := range p.Steps {
 		if s.Verb == v {
@@ -218,8 +218,8 @@ func (p Plan) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Words is the plan for people, in one sentence.
-func (p Plan) Words() string {
+// Summarize is the plan for people, in one sentence.
+func (p Plan) Summarize() string {
 	var parts []string
 	for _, w := range []struct {
 		verb Verb
@@ -232,13 +232,13 @@ func (p Plan) Words() string {
 		{Create, "making %s"},
 		{Remove, "removing %s"},
 	} {
-		n := len(p.Of(w.verb))
+		n := len(p.StepsOf(w.verb))
 		thing := "data plane"
 		if w.verb == Place {
 			thing = "instance"
 		}
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf(w.what, count(n, thing)))
+			parts = append(parts, fmt.Sprintf(w.what, formatCount(n, thing)))
 		}
 	}
 	waiting, inFlight := 0, 0
@@ -251,10 +251,10 @@ func (p Plan) Words() string {
 		inFlight += t.InFlight
 	}
 	if inFlight > 0 {
-		parts = append(parts, "waiting for "+count(inFlight, "data plane"))
+		parts = append(parts, "waiting for "+formatCount(inFlight, "data plane"))
 	}
 	if waiting > 0 {
-		parts = append(parts, count(waiting, "instance")+" without a place")
+		parts = append(parts, formatCount(waiting, "instance")+" without a place")
 	}
 	for _, t := range p.Types {
 		switch t.Decision.Reason {
@@ -268,7 +268,7 @@ func (p Plan) Words() string {
 	return strings.Join(parts, "; ")
 }
 
-func count(n int, thing string) string {
+func formatCount(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}

@@ -24,8 +24,8 @@ type Version struct {
 	Kafka, KafkaIBP []string
 }
 
-// Reserve is one reserved instance.
-type Reserve struct {
+// ReservedInstance is one reserved instance.
+type ReservedInstance struct {
 	// Name is that of its namespace, too.
 	Name  string `json:"name"`
 	Type  string `json:"type"`
@@ -48,7 +48,7 @@ const (
 // Prewarm is which reserved instances should be on a data plane.
 type Prewarm struct {
 	// Want are all that should be there; any other is to go.
-	Want []Reserve
+	Want []ReservedInstance
 	// Blocked is set when some should be there and cannot. Instances of users are not
 	// affected (fleet I: there they were).
 	Blocked bool
@@ -57,17 +57,17 @@ type Prewarm struct {
 	Message string
 }
 
-// Reserve says which reserved instances should be on p: for each of its types as many as
+// PlanPrewarm says which reserved instances should be on p: for each of its types as many as
 // the region says, in the newest versions that the data plane reports ready.
-func (r Region) Reserve(p Plane) Prewarm {
-	wanted := r.reserving(p)
+func (r Region) PlanPrewarm(p Plane) Prewarm {
+	wanted := r.reservedTypes(p)
 	switch {
-	case p.stage() != ready:
+	case p.capacityStage() != stageReady:
 		return Prewarm{Reason: NotReady, Message: "a data plane that is not Ready keeps nothing warm"}
 	case len(wanted) == 0:
 		return Prewarm{Reason: NoneReserved, Message: "the region reserves nothing of its types"}
 	}
-	v, ok := latest(p.Versions)
+	v, ok := latestVersion(p.Versions)
 	if !ok {
 		return Prewarm{Blocked: true, Reason: NoVersion, Message: "the data plane reports no version that is ready, so nobody knows what to keep nodes for"}
 	}
@@ -80,9 +80,9 @@ func (r Region) Reserve(p Plane) Prewarm {
 			continue
 		}
 		for n := range t.Reserved.Count {
-			out.Want = append(out.Want, Reserve{
+			out.Want = append(out.Want, ReservedInstance{
 				Name: fmt.Sprintf("reserved-kafka-%s-%d", t.Name, n+1), Type: t.Name, Size: t.Reserved.Size, Units: t.Reserved.Units,
-				Strimzi: v.Strimzi, Kafka: slices.MaxFunc(v.Kafka, versions), KafkaIBP: slices.MaxFunc(v.KafkaIBP, versions),
+				Strimzi: v.Strimzi, Kafka: slices.MaxFunc(v.Kafka, compareVersions), KafkaIBP: slices.MaxFunc(v.KafkaIBP, compareVersions),
 			})
 		}
 		words = append(words, fmt.Sprintf("%d of %s in size %s", t.Reserved.Count, t.Name, t.Reserved.Size))
@@ -91,8 +91,8 @@ func (r Region) Reserve(p Plane) Prewarm {
 	return out
 }
 
-// reserving are the types of p of which the region reserves some, by name.
-func (r Region) reserving(p Plane) []Type {
+// reservedTypes are the types of p of which the region reserves some, by name.
+func (r Region) reservedTypes(p Plane) []Type {
 	var out []Type
 	for _, t := range r.Types {
 		if t.Reserved.Count > 0 && slices.ContainsFunc(p.Rooms, func(m Room) bool { return m.Type == t.Name }) {
@@ -103,55 +103,55 @@ func (r Region) reserving(p Plane) []Type {
 	return out
 }
 
-// latest is the newest version that is ready and runs something.
-func latest(all []Version) (Version, bool) {
+// latestVersion is the newest version that is ready and runs something.
+func latestVersion(all []Version) (Version, bool) {
 	var out Version
 	found := false
 	for _, v := range all {
-		if v.Ready && len(v.Kafka) > 0 && len(v.KafkaIBP) > 0 && (!found || versions(v.Strimzi, out.Strimzi) > 0) {
+		if v.Ready && len(v.Kafka) > 0 && len(v.KafkaIBP) > 0 && (!found || compareVersions(v.Strimzi, out.Strimzi) > 0) {
 			out, found = v, true
 		}
 	}
 	return out, found
 }
 
-// versions compares two versions: digits by their number, all else as text. What has a
+// compareVersions compares two versions: digits by their number, all else as text. What has a
 // word behind it comes before what has not: 3.0.0-rc1 before 3.0.0.
-func versions(a, b string) int {
+func compareVersions(a, b string) int {
 	for a != "" && b != "" {
-		x, restA := chunk(a)
-		y, restB := chunk(b)
-		if c := chunks(x, y); c != 0 {
+		x, restA := cutVersionPart(a)
+		y, restB := cutVersionPart(b)
+		if c := compareVersionParts(x, y); c != 0 {
 			return c
 		}
 		a, b = restA, restB
 	}
 	switch {
-	case wordy(a):
+	case isPrerelease(a):
 		return -1
-	case wordy(b):
+	case isPrerelease(b):
 		return 1
 	}
 	return cmp.Compare(len(a), len(b))
 }
 
-func wordy(rest string) bool {
+func isPrerelease(rest string) bool {
 	rest, dash := strings.CutPrefix(rest, "-")
-	return dash && rest != "" && !digit(rest[0])
+	return dash && rest != "" && !isDigit(rest[0])
 }
 
-// chunk cuts the leading digits off, or what precedes the next ones.
-func chunk(s string) (string, string) {
+// cutVersionPart cuts the leading digits off, or what precedes the next ones.
+func cutVersionPart(s string) (string, string) {
 	n := 1
-	for n < len(s) && digit(s[n]) == digit(s[0]) {
+	for n < len(s) && isDigit(s[n]) == isDigit(s[0]) {
 		n++
 	}
 	return s[:n], s[n:]
 }
 
-func digit(c byte) bool { return '0' <= c && c <= '9' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func chunks(x, y string) int {
+func compareVersionParts(x, y string) int {
 	i, errX := strconv.ParseUint(x, 10, 64)
 	j, errY := strconv.ParseUint(y, 10, 64)
 	if errX == nil && errY == nil {

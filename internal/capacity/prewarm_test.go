@@ -55,7 +55,7 @@ func TestReserve(t *testing.T) {
 			if strings.HasPrefix(tt.want, "blocked UnknownSize") {
 				w.Region.Types[0].Reserved.Units = 0
 			}
-			got := w.Region.Reserve(w.Planes[0])
+			got := w.Region.PlanPrewarm(w.Planes[0])
 			if said := reserved(got); said != tt.want {
 				t.Errorf("got %s, want %s", said, tt.want)
 			}
@@ -94,7 +94,7 @@ func TestVersionsHaveOneOrder(t *testing.T) {
 		for _, v := range all {
 			w.Planes[0].Versions = append(w.Planes[0].Versions, capacity.Version{Strimzi: v, Ready: true, Kafka: slices.Clone(all), KafkaIBP: slices.Clone(all)})
 		}
-		got := fmt.Sprint(w.Region.Reserve(w.Planes[0]).Want)
+		got := fmt.Sprint(w.Region.PlanPrewarm(w.Planes[0]).Want)
 		if want == "" {
 			want = got
 		}

@@ -32,8 +32,8 @@ type Snapshot struct {
 type Region struct {
 	// Types are what can be ordered in it.
 	Types []Type
-	Up    Up
-	Down  Down
+	Up    ScaleUp
+	Down  ScaleDown
 }
 
 // Mode is whether decisions are carried out.
@@ -46,8 +46,8 @@ const (
 	Off    Mode = "Off"
 )
 
-// Up is how data planes are made.
-type Up struct {
+// ScaleUp is how data planes are made.
+type ScaleUp struct {
 	Mode Mode
 	// MaxInFlight is how many of a type may be on their way.
 	MaxInFlight int
@@ -57,8 +57,8 @@ type Up struct {
 	Backoff time.Duration
 }
 
-// Down is how data planes are removed.
-type Down struct {
+// ScaleDown is how data planes are removed.
+type ScaleDown struct {
 	Mode Mode
 	// EmptyFor is how long one must have been empty, Cooldown how long ago the last one must have been made.
 	EmptyFor, Cooldown time.Duration
@@ -91,7 +91,7 @@ type Type struct {
 	Reserved Reserved
 }
 
-func (t Type) biggest() int { return slices.Max(append([]int{0}, t.Sizes...)) }
+func (t Type) biggestSize() int { return slices.Max(append([]int{0}, t.Sizes...)) }
 
 // Phase is how far a data plane is.
 type Phase string
@@ -208,34 +208,34 @@ type Refusal struct {
 type stage int
 
 const (
-	coming stage = iota // on its way, never was ready
-	ready
-	doubted // to be removed, and looked at once more
-	leaving // no way back
-	failed
-	unclear // it cannot be read
+	stageInFlight stage = iota // on its way, never was ready
+	stageReady
+	stageRemoving // to be removed, and looked at once more
+	stageReleased // no way back
+	stageFailed
+	stageUnreadable // it cannot be read
 )
 
-func (p Plane) stage() stage {
+func (p Plane) capacityStage() stage {
 	switch {
 	case p.Deleting || p.Released || p.Phase == Cleanup:
-		return leaving
+		return stageReleased
 	case p.Unreadable != "":
-		return unclear
+		return stageUnreadable
 	case p.Phase == Failed:
-		return failed
+		return stageFailed
 	case p.Phase == Deprovisioning:
-		return doubted
+		return stageRemoving
 	case p.Phase == Ready:
-		return ready
+		return stageReady
 	default:
-		return coming
+		return stageInFlight
 	}
 }
 
-// overdue reports whether p has been on its way for too long.
-func (p Plane) overdue(up Up, now time.Time) bool {
-	return p.Managed && p.stage() == coming && up.Timeout > 0 && !now.Before(p.Created.Add(up.Timeout))
+// isOverdue reports whether p has been on its way for too long.
+func (p Plane) isOverdue(up ScaleUp, now time.Time) bool {
+	return p.Managed && p.capacityStage() == stageInFlight && up.Timeout > 0 && !now.Before(p.Created.Add(up.Timeout))
 }
 
 func oldestFirst(a, b *plane) int {

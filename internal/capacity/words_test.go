@@ -67,8 +67,8 @@ type world struct{ capacity.Snapshot }
 func region(types string) *world {
 	w := &world{}
 	w.Now = noon
-	w.Region.Up = capacity.Up{Mode: capacity.Auto, MaxInFlight: 1, Timeout: 2 * time.Hour, Backoff: 10 * time.Minute}
-	w.Region.Down = capacity.Down{Mode: capacity.Auto}
+	w.Region.Up = capacity.ScaleUp{Mode: capacity.Auto, MaxInFlight: 1, Timeout: 2 * time.Hour, Backoff: 10 * time.Minute}
+	w.Region.Down = capacity.ScaleDown{Mode: capacity.Auto}
 	for text := range strings.SplitSeq(types, ";") {
 		w.Region.Types = append(w.Region.Types, kind(text))
 	}
@@ -215,12 +215,12 @@ func readRefusal(text string) capacity.Refusal {
 	return r
 }
 
-func (w *world) up(change func(*capacity.Up)) *world {
+func (w *world) up(change func(*capacity.ScaleUp)) *world {
 	change(&w.Region.Up)
 	return w
 }
 
-func (w *world) down(change func(*capacity.Down)) *world {
+func (w *world) down(change func(*capacity.ScaleDown)) *world {
 	change(&w.Region.Down)
 	return w
 }

@@ -101,7 +101,7 @@ func (a *app) logFiles(cd *hivev1.ClusterDeployment, q *logQuery) ([]logFile, er
 	infraID := cd.Spec.ClusterMetadata.InfraID
 	m := machines{dir: filepath.Join(dataDir(a.flags.dataDir), "machines", infraID)}
 	var err error
-	if m.all, err = machine.LoadAll(m.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if m.all, err = machine.LoadConfigs(m.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("looking for the machines of cluster %s: %w", cd.Name, err)
 	}
 	if len(m.all) == 0 && q.machine != "" {

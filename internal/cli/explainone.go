@@ -23,7 +23,7 @@ type account struct {
 	Claim     *forecast.Claim    `json:"claim,omitempty"`
 	Cluster   *forecast.Cluster  `json:"cluster,omitempty"`
 	Amiss     []hivev1.Condition `json:"conditions"`
-	ToDo      []forecast.Duty    `json:"toDo"`
+	ToDo      []forecast.Action  `json:"toDo"`
 
 	expires string // in how long a claim's lifetime ends
 }
@@ -115,13 +115,13 @@ func (a *app) writeAccount(t account, head func(*table)) error {
 
 func (t *account) note(name string, do *advice.Remedy) {
 	if do != nil {
-		t.ToDo = append(t.ToDo, forecast.Duty{Of: name, Remedy: *do})
+		t.ToDo = append(t.ToDo, forecast.Action{Of: name, Remedy: *do})
 	}
 }
 
 func (a *app) accountOfClaim(ctx context.Context, h *hub, c *hivev1.ClusterClaim) (account, error) {
 	t := account{
-		Now: a.Clock.Now(), Namespace: c.Namespace, Pool: c.Spec.ClusterPoolName, Amiss: []hivev1.Condition{}, ToDo: []forecast.Duty{},
+		Now: a.Clock.Now(), Namespace: c.Namespace, Pool: c.Spec.ClusterPoolName, Amiss: []hivev1.Condition{}, ToDo: []forecast.Action{},
 		expires: standing.Expiry(c, a.Clock.Now()),
 	}
 	p, err := h.poolOrNone(ctx, c.Namespace, c.Spec.ClusterPoolName)
@@ -136,14 +136,14 @@ func (a *app) accountOfClaim(ctx context.Context, h *hub, c *hivev1.ClusterClaim
 	if err != nil {
 		return t, err
 	}
-	v := f.Claim(c, a.nextIn)
+	v := f.ExplainClaim(c, a.nextIn)
 	t.Claim = &v
 	t.note(c.Name, v.ToDo)
 	if cd := f.Clusters[c.Spec.Namespace]; cd != nil && p.Unreadable == "" {
 		t.member(f, cd, a.nextIn)
 	}
 	if v.State == standing.Waiting {
-		for _, do := range f.View(t.Now, a.nextIn).ToDo { // what keeps the pool keeps the claim
+		for _, do := range f.BuildView(t.Now, a.nextIn).ToDo { // what keeps the pool keeps the claim
 			if do.Of == p.Name {
 				t.ToDo = append(t.ToDo, do)
 			}
@@ -165,7 +165,7 @@ func (t *account) orphan(c *hivev1.ClusterClaim, next advice.Speller) {
 
 func (a *app) accountOfCluster(ctx context.Context, h *hub, cd *hivev1.ClusterDeployment) (account, error) {
 	ref := standing.PoolOf(cd)
-	t := account{Now: a.Clock.Now(), Namespace: standing.Home(cd), Pool: ref.PoolName, Amiss: filled(amissOf(cd)), ToDo: []forecast.Duty{}}
+	t := account{Now: a.Clock.Now(), Namespace: standing.Home(cd), Pool: ref.PoolName, Amiss: filled(amissOf(cd)), ToDo: []forecast.Action{}}
 	var p *hivev1.ClusterPool
 	var err error
 	if ref.PoolName != "" {
@@ -184,12 +184,12 @@ func (a *app) accountOfCluster(ctx context.Context, h *hub, cd *hivev1.ClusterDe
 }
 
 // member tells what a cluster is to its pool.
-func (t *account) member(f forecast.Outlook, cd *hivev1.ClusterDeployment, next advice.Speller) {
-	i := slices.IndexFunc(f.Members(), func(c forecast.Planned) bool { return c.Name == cd.Name })
+func (t *account) member(f forecast.Preview, cd *hivev1.ClusterDeployment, next advice.Speller) {
+	i := slices.IndexFunc(f.PlannedClusters(), func(c forecast.PlannedCluster) bool { return c.Name == cd.Name })
 	if i < 0 {
 		return
 	}
-	v := f.Cluster(f.Members()[i], next)
+	v := f.ExplainCluster(f.PlannedClusters()[i], next)
 	t.Cluster = &v
 	t.Amiss = filled(amissOf(cd))
 	t.note(cd.Name, v.ToDo)

@@ -149,7 +149,7 @@ func (a *app) evaluations(q *inquiry, set *manifest.Fleet) ([]outlook.Evaluation
 func (q *inquiry) evaluate(set *manifest.Fleet, key types.NamespacedName) (outlook.Evaluation, error) {
 	o := objectsOf(set, key)
 	o.PoolsAssumed = !q.complete
-	return outlook.Evaluate(o, sortedValues(set.Regions), q.now)
+	return outlook.EvaluateRegion(o, sortedValues(set.Regions), q.now)
 }
 
 // objectsOf are a region and all that may have to do with it.
@@ -240,7 +240,7 @@ func (a *app) writeEvaluation(w io.Writer, e outlook.Evaluation) error {
 		about.add("Plan", "nothing is decided: "+e.Parked)
 		return a.writeSections(w, about)
 	}
-	about.add("Plan", e.Plan.Words())
+	about.add("Plan", e.Plan.Summarize())
 	if e.Plan.Next > 0 {
 		about.add("Looks again", "in "+e.Plan.Next.String())
 	}
@@ -259,7 +259,7 @@ func typeTable(e outlook.Evaluation) *table {
 	t := newTable("TYPE", "DATA PLANES", "ON THE WAY", "USED", "FREE", "PENDING", "SCALE UP", "REASON", "MESSAGE")
 	for _, r := range e.Plan.Types {
 		t.add(r.Name, number(r.DataPlanes), number(r.InFlight), fmt.Sprintf("%d/%d", r.UsedUnits, r.MaxUnits), number(r.FreeUnits),
-			number(r.PendingUnits), outlook.Action(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+			number(r.PendingUnits), outlook.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
 	}
 	return t
 }
@@ -267,7 +267,7 @@ func typeTable(e outlook.Evaluation) *table {
 func planeTable(e outlook.Evaluation) *table {
 	t := newTable("DATA PLANE", "INSTANCES", "SCALE DOWN", "REASON", "MESSAGE")
 	for _, r := range e.Plan.Planes {
-		t.add(r.Name, number(r.Instances), outlook.Action(r.Decision), string(r.Decision.Reason), r.Decision.Message)
+		t.add(r.Name, number(r.Instances), outlook.DescribeAction(r.Decision), string(r.Decision.Reason), r.Decision.Message)
 	}
 	return t
 }
@@ -322,7 +322,7 @@ func evaluationReport(all []outlook.Evaluation, warnings []manifest.Warning, now
 			Placements: filled(e.Plan.Placements), Reserved: e.Reserved,
 		}
 		if r.Plan = e.Parked; r.Plan == "" {
-			r.Plan, r.Status = e.Plan.Words(), e.Status(e.Plan, now)
+			r.Plan, r.Status = e.Plan.Summarize(), e.BuildRegionStatus(e.Plan, now)
 		}
 		if e.Plan.Next > 0 {
 			r.Next = e.Plan.Next.String()

@@ -48,7 +48,7 @@ func (a *app) fleetExplainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			regions := f.In(scope(h, everywhere))
+			regions := f.RegionsInNamespace(scope(h, everywhere))
 			if len(args) > 0 {
 				r, err := a.region(f, h, args[0])
 				if err != nil {
@@ -56,9 +56,9 @@ func (a *app) fleetExplainCommand() *cobra.Command {
 				}
 				regions = []*v1alpha1.FleetRegion{r}
 			}
-			v := f.View(regions, a.Clock.Now(), a.nextIn)
+			v := f.EvaluateFleet(regions, a.Clock.Now(), a.nextIn)
 			if len(args) == 0 {
-				v.OtherDataPlanes = f.Others(v, a.nextIn)
+				v.OtherDataPlanes = f.ListOtherPlanes(v, a.nextIn)
 			}
 			return a.showFleet(v, regions, func(w io.Writer) error {
 				if len(regions) == 0 {
@@ -100,7 +100,7 @@ func (a *app) writeExplanations(w io.Writer, v outlook.Fleet) error {
 
 // explainStrays lists the data planes without a region, with what to do about them.
 func (a *app) explainStrays(w io.Writer, v outlook.Fleet) error {
-	strays := v.Strays()
+	strays := v.PlanesWithoutRegion()
 	if len(strays) == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (a *app) explain(r outlook.Region, now time.Time) []*table {
 	for _, t := range r.Types {
 		out = append(out, explainType(t))
 	}
-	return append(out, a.fateTable(r, now), warmTable(r), failureTable(r), a.waitTable(r), toDo(r.ToDo()))
+	return append(out, a.fateTable(r, now), warmTable(r), failureTable(r), a.waitTable(r), toDo(r.ListTasks()))
 }
 
 // explainType tells what is decided about a type, what there is of it, and what there
@@ -158,8 +158,8 @@ func (a *app) fateTable(r outlook.Region, now time.Time) *table {
 	t := newTable("DATA PLANE", "PHASE", "FOR", "INSTANCES", "UNITS", "SCALE DOWN", "REASON", "WHY")
 	t.colours = fleetColours
 	for _, p := range r.DataPlanes {
-		verb, reason := p.Verb()
-		t.add(p.Name, p.Phase, a.age(p.Since), number(p.Instances), orNone(p.Units()), orNone(verb), orNone(reason), p.Fate(now))
+		verb, reason := p.RemovalDecision()
+		t.add(p.Name, p.Phase, a.age(p.Since), number(p.Instances), orNone(p.DescribeUnits()), orNone(verb), orNone(reason), p.DescribeOutcome(now))
 	}
 	return t
 }

@@ -100,7 +100,7 @@ func (a *app) target() string {
 }
 
 // read finds the files by their names.
-func (q *intake) read(namespace string) (kas.Meaning, error) {
+func (q *intake) read(namespace string) (kas.Result, error) {
 	q.Namespace = namespace
 	paths := slices.Clone(q.files)
 	if q.dir != "" {
@@ -112,25 +112,25 @@ func (q *intake) read(namespace string) (kas.Meaning, error) {
 			case err == nil:
 				paths, found = append(paths, path), true
 			case !errors.Is(err, fs.ErrNotExist):
-				return kas.Meaning{}, fmt.Errorf("reading %s: %w", path, err)
+				return kas.Result{}, fmt.Errorf("reading %s: %w", path, err)
 			}
 		}
 		if !found {
-			return kas.Meaning{}, advise(fmt.Errorf("folder %s has none of the files", q.dir), "it is to have "+prose.List(kas.Names))
+			return kas.Result{}, advise(fmt.Errorf("folder %s has none of the files", q.dir), "it is to have "+prose.List(kas.Names))
 		}
 	}
 	files := map[string]kas.File{}
 	for _, path := range paths {
 		name := filepath.Base(path)
 		if !slices.Contains(kas.Names, name) {
-			return kas.Meaning{}, advise(fmt.Errorf("%s is none of the files that are read", path), "those are known by their names: "+prose.List(kas.Names))
+			return kas.Result{}, advise(fmt.Errorf("%s is none of the files that are read", path), "those are known by their names: "+prose.List(kas.Names))
 		}
 		if other, twice := files[name]; twice {
-			return kas.Meaning{}, fmt.Errorf("%s and %s are the same file of two places: name one", other.Name, path)
+			return kas.Result{}, fmt.Errorf("%s and %s are the same file of two places: name one", other.Name, path)
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return kas.Meaning{}, err
+			return kas.Result{}, err
 		}
 		files[name] = kas.File{Name: path, Text: text}
 	}
@@ -138,7 +138,7 @@ func (q *intake) read(namespace string) (kas.Meaning, error) {
 }
 
 // objects are all that there is to write, types first.
-func objectsIn(m kas.Meaning) []client.Object {
+func objectsIn(m kas.Result) []client.Object {
 	var out []client.Object
 	for _, t := range m.Types {
 		out = append(out, t)
@@ -150,7 +150,7 @@ func objectsIn(m kas.Meaning) []client.Object {
 }
 
 // showMeaning prints manifests, as YAML unless another format is asked for.
-func (a *app) showMeaning(m kas.Meaning) error {
+func (a *app) showMeaning(m kas.Result) error {
 	items := []any{}
 	for _, o := range objectsIn(m) {
 		if a.flags.output == asName {
@@ -201,7 +201,7 @@ func withoutStatus(o client.Object) (map[string]any, error) {
 }
 
 // applyMeaning writes what differs from what is there.
-func (a *app) applyMeaning(ctx context.Context, h *hub, m kas.Meaning) error {
+func (a *app) applyMeaning(ctx context.Context, h *hub, m kas.Result) error {
 	for _, o := range objectsIn(m) {
 		what := strings.ToLower(kindOf(o)) + " " + o.GetName()
 		was := o.DeepCopyObject().(client.Object) // of the same type

@@ -74,7 +74,7 @@ func (a *app) nextIn(namespace, command string, args ...any) string {
 
 // region finds one region; the error for one that does not exist names those that do.
 func (a *app) region(f *outlook.Hub, h *hub, name string) (*v1alpha1.FleetRegion, error) {
-	here := f.In(h.namespace)
+	here := f.RegionsInNamespace(h.namespace)
 	for _, r := range here {
 		if r.Name == name {
 			return r, nil

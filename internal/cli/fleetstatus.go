@@ -39,9 +39,9 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			regions := f.In(scope(h, everywhere))
-			v := f.View(regions, a.Clock.Now(), a.nextIn)
-			v.OtherDataPlanes = f.Others(v, a.nextIn)
+			regions := f.RegionsInNamespace(scope(h, everywhere))
+			v := f.EvaluateFleet(regions, a.Clock.Now(), a.nextIn)
+			v.OtherDataPlanes = f.ListOtherPlanes(v, a.nextIn)
 			return a.showFleet(v, regions, func(w io.Writer) error {
 				if len(regions) == 0 {
 					err := a.nothing("FleetRegions", h, everywhere, "kubectl apply -f fleetregion.yaml")
@@ -128,7 +128,7 @@ func (a *app) roomTable(w io.Writer, v outlook.Fleet, namespaces bool) *table {
 		for _, k := range r.Types {
 			row := []string{
 				r.Name, k.Name, number(k.DataPlanes), number(k.InFlight), fmt.Sprintf("%d/%d", k.UsedUnits, k.MaxUnits), number(k.FreeUnits),
-				number(k.SlackUnits), orNoLimit(k.Limit), number(k.PendingUnits), outlook.Action(k.Decision), string(k.Decision.Reason),
+				number(k.SlackUnits), orNoLimit(k.Limit), number(k.PendingUnits), outlook.DescribeAction(k.Decision), string(k.Decision.Reason),
 			}
 			if drawn {
 				row = append(row, bar(k.UsedUnits, k.MaxUnits))
@@ -183,7 +183,7 @@ func (a *app) dataPlaneTable(w io.Writer, v outlook.Fleet, namespaces bool) *tab
 	for _, r := range v.Regions {
 		for _, p := range r.DataPlanes {
 			t.begun(namespaces, r.Namespace, []string{
-				p.Name, r.Name, p.Phase, a.age(p.Created), orNone(p.Heard()), number(p.Instances), orNone(p.Units()), p.Message,
+				p.Name, r.Name, p.Phase, a.age(p.Created), orNone(p.Heard()), number(p.Instances), orNone(p.DescribeUnits()), p.Message,
 			})
 		}
 	}
@@ -200,7 +200,7 @@ func (a *app) dataPlaneTable(w io.Writer, v outlook.Fleet, namespaces bool) *tab
 func (a *app) writeHints(w io.Writer, v outlook.Fleet, namespaces bool) error {
 	var lines []string
 	for _, r := range v.Regions {
-		waiting := r.Waiting()
+		waiting := r.WaitingInstances()
 		if failing := len(r.Failures); failing > 0 {
 			lines = append(lines, fmt.Sprintf("%s on a data plane of %s/%s. To see why, and what to do:\n  %s",
 				prose.Plural(failing, "instance fails", "instances fail"), r.Namespace, r.Name, a.nextIn(r.Namespace, "fleet explain %s", r.Name)))
@@ -213,7 +213,7 @@ func (a *app) writeHints(w io.Writer, v outlook.Fleet, namespaces bool) error {
 				prose.Plural(len(waiting), "instance has", "instances have"), r.Namespace, r.Name, a.nextIn(r.Namespace, "fleet explain %s", r.Name)))
 		}
 	}
-	if strays := len(v.Strays()); strays > 0 {
+	if strays := len(v.PlanesWithoutRegion()); strays > 0 {
 		command := "fleet explain"
 		if namespaces {
 			command += " -A"

@@ -66,7 +66,7 @@ func poolOrNone(cmd *cobra.Command, args []string) error {
 }
 
 // takeStock reads what there is of inventories; an empty namespace stands for all.
-func (h *hub) takeStock(ctx context.Context, namespace string) (*stock.Stock, error) {
+func (h *hub) takeStock(ctx context.Context, namespace string) (*stock.Objects, error) {
 	var pools hivev1.ClusterPoolList
 	if err := h.List(ctx, &pools, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)
@@ -79,7 +79,7 @@ func (h *hub) takeStock(ctx context.Context, namespace string) (*stock.Stock, er
 	if err != nil {
 		return nil, err
 	}
-	return &stock.Stock{Pools: pools.Items, Customizations: customizations.Items, Clusters: clusters.Items}, nil
+	return &stock.Objects{Pools: pools.Items, Customizations: customizations.Items, Clusters: clusters.Items}, nil
 }
 
 func (a *app) inventories(ctx context.Context, h *hub, everywhere bool) error {
@@ -105,7 +105,7 @@ func (a *app) inventoryOf(ctx context.Context, h *hub, pool string) error {
 	if err != nil {
 		return err
 	}
-	entries := s.EntriesOf(p)
+	entries := s.PoolEntries(p)
 	return a.showEntries(entries, func(w io.Writer) error {
 		if len(entries) == 0 {
 			return a.noInventory(p.Name, s.Customizations)
@@ -185,7 +185,7 @@ func (a *app) ageOf(c *hivev1.ClusterDeploymentCustomization) string {
 func (a *app) poolStock(p *hivev1.ClusterPool) *table {
 	t := newTable("INVENTORY", "STATUS", "CLUSTER", "ATTEMPTS", "MESSAGE")
 	t.colours = stockColours
-	for _, e := range stock.EntriesIn(p) {
+	for _, e := range stock.EntriesFromPool(p) {
 		t.add(e.Name, orNone(string(e.Status)), orNone(e.Cluster), orNone(e.Tries()), e.Message)
 	}
 	t.fit(a.Width(a.Stdout), "ATTEMPTS", "MESSAGE", "CLUSTER")

@@ -295,7 +295,7 @@ func TestWhatCannotBeReadIsTold(t *testing.T) {
 	a := &app{Options: Options{Clock: clocktesting.NewFakeClock(now)}}
 	c := customization("odd")
 	c.Unreadable = "spec.installConfigPatches: 8 is not a list"
-	if rows := fmt.Sprint(a.customizationFacts(c, &stock.Stock{}).rows); !strings.Contains(rows, "[Unreadable "+c.Unreadable+"]") {
+	if rows := fmt.Sprint(a.customizationFacts(c, &stock.Objects{}).rows); !strings.Contains(rows, "[Unreadable "+c.Unreadable+"]") {
 		t.Error(rows)
 	}
 }

@@ -36,7 +36,7 @@ Values that look like secrets are not shown; -o yaml prints the object as it is.
 			if err != nil {
 				return err
 			}
-			c := s.Customization(h.namespace, args[0])
+			c := s.FindCustomization(h.namespace, args[0])
 			if c == nil {
 				return a.noCustomization(s, h.namespace, args[0])
 			}
@@ -46,10 +46,10 @@ Values that look like secrets are not shown; -o yaml prints the object as it is.
 }
 
 // noCustomization names those that exist, and the pools that miss this one.
-func (a *app) noCustomization(s *stock.Stock, namespace, name string) error {
+func (a *app) noCustomization(s *stock.Objects, namespace, name string) error {
 	err := fmt.Errorf("namespace %s has no customization %q", namespace, name)
 	var pools []string
-	for _, e := range s.Listing(name) {
+	for _, e := range s.EntriesNamed(name) {
 		pools = append(pools, e.Pool)
 	}
 	if len(pools) > 0 {
@@ -69,27 +69,27 @@ func (a *app) noCustomization(s *stock.Stock, namespace, name string) error {
 
 // describeCustomization writes its facts, then what pools say of it, its patches and
 // its conditions.
-func (a *app) describeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomization, s *stock.Stock) error {
+func (a *app) describeCustomization(w io.Writer, c *hivev1.ClusterDeploymentCustomization, s *stock.Objects) error {
 	tables := []*table{a.customizationFacts(c, s)}
-	for _, e := range s.Listing(c.Name) {
+	for _, e := range s.EntriesNamed(c.Name) {
 		tables = append(tables, a.entryFacts(e))
 	}
 	tables = append(tables, a.patchTable("PATCHES", patchesOf(c.Spec)), a.lastApplied(c), a.conditionTable(older(c.Status.Conditions)))
 	return a.writeSections(w, tables...)
 }
 
-func (a *app) customizationFacts(c *hivev1.ClusterDeploymentCustomization, s *stock.Stock) *table {
+func (a *app) customizationFacts(c *hivev1.ClusterDeploymentCustomization, s *stock.Objects) *table {
 	t := newTable()
 	t.add("Customization", c.Namespace+"/"+c.Name)
 	t.add("Age", a.age(c.CreationTimestamp.Time))
 	if c.DeletionTimestamp != nil {
 		t.add("Deleted", a.age(c.DeletionTimestamp.Time)+" ago; it stays until no cluster uses it")
 	}
-	t.add("Used by", s.Holder(c))
+	t.add("Used by", s.DescribeHolder(c))
 	if c.Status.ClusterDeploymentRef != nil {
 		t.add("Used for", a.usedFor(c))
 	}
-	if len(s.Listing(c.Name)) == 0 {
+	if len(s.EntriesNamed(c.Name)) == 0 {
 		t.add("Pools", "none: add it to the spec.inventory of one")
 		t.add("", a.next("kubectl edit clusterpool POOL"))
 	}
@@ -113,7 +113,7 @@ func (a *app) usedFor(c *hivev1.ClusterDeploymentCustomization) string {
 func (a *app) entryFacts(e stock.Entry) *table {
 	t := newTable()
 	t.colours = stockColours
-	sense := e.Sense(func(_, format string, args ...any) string { return a.next(format, args...) }) // it is of the namespace that this command works in
+	sense := e.ExplainStatus(func(_, format string, args ...any) string { return a.next(format, args...) }) // it is of the namespace that this command works in
 	t.add("Pool", e.Pool)
 	t.add("Status", orNone(string(e.Status)))
 	addLines(t, "Meaning", sense.Meaning)

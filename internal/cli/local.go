@@ -36,7 +36,7 @@ func (a *app) machinesOf(cd *hivev1.ClusterDeployment) (machines, error) {
 	}
 	m := machines{dir: filepath.Join(dataDir(a.flags.dataDir), "machines", cd.Spec.ClusterMetadata.InfraID)}
 	var err error
-	if m.all, err = machine.LoadAll(m.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if m.all, err = machine.LoadConfigs(m.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return machines{}, fmt.Errorf("looking for the machines of cluster %s: %w", cd.Name, err)
 	}
 	if len(m.all) == 0 {
@@ -67,7 +67,7 @@ func (a *app) completeFaults(cmd *cobra.Command, args []string, typed string) ([
 	case 0:
 		return a.completeClusters(cmd, args, typed)
 	case 1:
-		return machine.FaultNames(), cobra.ShellCompDirectiveNoFileComp
+		return machine.InjectionNames(), cobra.ShellCompDirectiveNoFileComp
 	default:
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -76,7 +76,7 @@ func (a *app) completeFaults(cmd *cobra.Command, args []string, typed string) ([
 // faultTable lists all faults.
 func faultTable() *table {
 	t := newTable("FAULT", "STRIKES", "BEGINS", "ENDS", "DOES")
-	for _, p := range machine.Profiles() {
+	for _, p := range machine.InjectionProfiles() {
 		begins, ends := "at once", "by itself"
 		if p.AtStart {
 			begins = "at a start"

@@ -86,7 +86,7 @@ func TestBreakAndHealReachTheMachine(t *testing.T) {
 	has := func() string {
 		var out []string
 		for _, name := range []string{"master-0", "worker-0", "worker-1"} {
-			for _, f := range machine.FaultsOf(folder(name)) {
+			for _, f := range machine.ListInjections(folder(name)) {
 				out = append(out, name+":"+string(f))
 			}
 		}

@@ -42,7 +42,7 @@ A fault that begins at once waits for the next start if the machine does not run
 	cmd.Flags().StringVar(&name, "machine", "", "the machine to break (default: as the fault says)")
 	cmd.Flags().BoolVar(&list, "list", false, "list all faults")
 	breakIt := a.on(func(ctx context.Context, h *hub, args []string) error {
-		p, err := machine.Fault(args[1]).Profile()
+		p, err := machine.Injection(args[1]).Profile()
 		if err != nil {
 			return Usage(err)
 		}
@@ -86,9 +86,9 @@ func clusterAndFault(args []string) error {
 func (a *app) listFaults() error {
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(machine.Profiles())
+		return a.encode(machine.InjectionProfiles())
 	case asName:
-		_, err := fmt.Fprintln(a.Stdout, strings.Join(machine.FaultNames(), "\n"))
+		_, err := fmt.Fprintln(a.Stdout, strings.Join(machine.InjectionNames(), "\n"))
 		return err
 	default:
 		return faultTable().write(a.Stdout, a.palette(a.Stdout))
@@ -109,19 +109,19 @@ func (a *app) breakCluster(cd *hivev1.ClusterDeployment, p machine.Profile, name
 	if err != nil {
 		return damage{}, err
 	}
-	struck := p.Pick(m.all)
+	struck := p.SelectMachines(m.all)
 	if name != "" {
 		c, err := m.named(name)
 		if err != nil {
 			return damage{}, Usage(err)
 		}
-		if !p.Fits(c.Role) {
+		if !p.AppliesTo(c.Role) {
 			return damage{}, Usage(fmt.Errorf("machine %s is a %s, and %s is a fault of a %s", c.Name, c.Role, p.Fault, p.Only))
 		}
 		struck = []machine.Config{c}
 	}
 	for _, c := range struck {
-		if err := machine.Break(m.folder(c), p.Fault); err != nil {
+		if err := machine.AddInjection(m.folder(c), p.Fault); err != nil {
 			return damage{}, err
 		}
 	}

@@ -30,9 +30,9 @@ that has stopped is started by hotspare.`,
 		},
 		ValidArgsFunction: a.completeFaults,
 		RunE: a.on(func(ctx context.Context, h *hub, args []string) error {
-			only := machine.FaultNames()
+			only := machine.InjectionNames()
 			if len(args) == 2 {
-				p, err := machine.Fault(args[1]).Profile()
+				p, err := machine.Injection(args[1]).Profile()
 				if err != nil {
 					return Usage(err)
 				}
@@ -53,8 +53,8 @@ that has stopped is started by hotspare.`,
 
 // cure is a fault that a machine no longer has.
 type cure struct {
-	Machine string        `json:"machine"`
-	Fault   machine.Fault `json:"fault"`
+	Machine string            `json:"machine"`
+	Fault   machine.Injection `json:"fault"`
 }
 
 // heal takes these faults from the machines of a cluster.
@@ -66,11 +66,11 @@ func (a *app) heal(cd *hivev1.ClusterDeployment, faults []string) ([]cure, error
 	healed := []cure{}
 	for _, c := range m.all {
 		for _, name := range faults {
-			f := machine.Fault(name)
-			if !machine.Has(m.folder(c), f) {
+			f := machine.Injection(name)
+			if !machine.HasInjection(m.folder(c), f) {
 				continue
 			}
-			if err := machine.Heal(m.folder(c), f); err != nil {
+			if err := machine.RemoveInjection(m.folder(c), f); err != nil {
 				return nil, err
 			}
 			healed = append(healed, cure{c.Name, f})

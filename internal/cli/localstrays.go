@@ -120,7 +120,7 @@ func (a *app) localClusters(ctx context.Context, h *hub) ([]localCluster, error)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
-	known, err := infraid.Known(ctx, h)
+	known, err := infraid.ListReferenced(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (a *app) localClusters(ctx context.Context, h *hub) ([]localCluster, error)
 			continue
 		}
 		dir := filepath.Join(a.machinesDir(), e.Name())
-		machines, err := machine.LoadAll(dir)
+		machines, err := machine.LoadConfigs(dir)
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func (a *app) learn(ctx context.Context, h *hub, name string, q *wish) error {
 	}
 	var installs, resumes []time.Duration
 	for i := range s.of(p).clusters.Items {
-		m := facts.Of(&s.of(p).clusters.Items[i], a.Clock.Now())
+		m := facts.ReadMember(&s.of(p).clusters.Items[i], a.Clock.Now())
 		if m.InstallTook > 0 {
 			installs = append(installs, m.InstallTook)
 		}
@@ -120,7 +120,7 @@ func (a *app) poolEstimate(q *wish) error {
 	if q.unknownResume = q.Resume == 0; q.unknownResume {
 		q.Resume = q.Install
 	}
-	e, err := estimate.For(q.Demand)
+	e, err := estimate.RecommendSize(q.Demand)
 	switch {
 	case errors.Is(err, estimate.ErrShare):
 		return Usage(errors.New("--at-once and --spare are percentages above 0 and below 100: nothing serves all claims at once, ever"))
@@ -139,7 +139,7 @@ func (a *app) poolEstimate(q *wish) error {
 	}
 }
 
-func (a *app) writeEstimate(w io.Writer, q *wish, e estimate.Advice) error {
+func (a *app) writeEstimate(w io.Writer, q *wish, e estimate.Recommendation) error {
 	d := q.Demand
 	about := newTable()
 	about.add("Claims", fmt.Sprintf("one every %s", duration.HumanDuration(d.Every)))

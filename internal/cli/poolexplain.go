@@ -60,8 +60,8 @@ func (a *app) explainPoolCommand() *cobra.Command {
 	}
 }
 
-func (a *app) explainPool(f forecast.Outlook) error {
-	v := f.View(a.Clock.Now(), a.nextIn)
+func (a *app) explainPool(f forecast.Preview) error {
+	v := f.BuildView(a.Clock.Now(), a.nextIn)
 	switch a.flags.output {
 	case asJSON, asYAML:
 		return a.encode(v)
@@ -83,7 +83,7 @@ func (a *app) explainPool(f forecast.Outlook) error {
 }
 
 // writeExplanation writes tables as narrow as the terminal, and what there is to do.
-func (a *app) writeExplanation(w io.Writer, duties []forecast.Duty, tables ...*table) error {
+func (a *app) writeExplanation(w io.Writer, duties []forecast.Action, tables ...*table) error {
 	var list advice.ToDo
 	for _, d := range duties {
 		list.Note(d.Of, &d.Remedy)

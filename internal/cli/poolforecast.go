@@ -21,14 +21,14 @@ import (
 
 // prediction is what the controller would do with a pool of manifests.
 type prediction struct {
-	forecast.Outlook
+	forecast.Preview
 	// assumed are things that the pool refers to and that are not among the
 	// manifests: "Secret default/pull".
 	assumed []string
 }
 
 // busy reports whether the plan changes anything but the positions of claims.
-func (f prediction) busy() bool { return len(f.Plan.Steps) > f.Plan.Count(pool.SetPosition) }
+func (f prediction) busy() bool { return len(f.Plan.Steps) > f.Plan.CountSteps(pool.SetPosition) }
 
 // answer plans all pools of a set, in the order of their names.
 func (q *question) answer(set *manifest.Set) ([]prediction, error) {
@@ -52,7 +52,7 @@ func sortedKeys[T any](m map[types.NamespacedName]T) []types.NamespacedName {
 }
 
 func (q *question) plan(set *manifest.Set, key types.NamespacedName) (prediction, error) {
-	f := prediction{Outlook: forecast.Outlook{Objects: facts.Objects{
+	f := prediction{Preview: forecast.Preview{Objects: facts.Objects{
 		Pool:     set.Pools[key],
 		Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 	}}}
@@ -72,7 +72,7 @@ func (q *question) plan(set *manifest.Set, key types.NamespacedName) (prediction
 		}
 	}
 	var err error
-	if f.Missing, err = facts.Missing(f.Pool, q.platforms, func(n facts.Need) (string, error) { return q.look(set, &f, n), nil }); err != nil {
+	if f.Missing, err = facts.MissingDependencies(f.Pool, q.platforms, func(n facts.Dependency) (string, error) { return q.look(set, &f, n), nil }); err != nil {
 		return f, err
 	}
 	q.stock(set, &f)
@@ -92,11 +92,11 @@ func (q *question) stock(set *manifest.Set, f *prediction) {
 		case c != nil:
 			f.Customizations[name] = c
 			if known {
-				f.Faults[name] = facts.Fault(template, f.Pool, c)
+				f.Faults[name] = facts.CustomizationError(template, f.Pool, c)
 			}
 		case !q.complete:
 			f.assumed = append(f.assumed, "ClusterDeploymentCustomization "+key.String())
-			f.Customizations[name], f.Assumed[name] = facts.Assumed(f.Pool, name), true
+			f.Customizations[name], f.Assumed[name] = facts.AssumedCustomization(f.Pool, name), true
 		}
 	}
 }
@@ -122,13 +122,13 @@ func poolKey(cd *hivev1.ClusterDeployment) types.NamespacedName {
 
 // look finds what the pool needs among the manifests. What is not there is taken
 // to exist elsewhere, unless the manifests are all there is.
-func (q *question) look(set *manifest.Set, f *prediction, n facts.Need) string {
+func (q *question) look(set *manifest.Set, f *prediction, n facts.Dependency) string {
 	key := types.NamespacedName{Namespace: f.Pool.Namespace, Name: n.Name}
 	var found bool
 	switch n.Kind {
 	case facts.Secret:
 		if s := set.Secrets[key]; s != nil {
-			return n.Unfit(s)
+			return n.InvalidMessage(s)
 		}
 	case facts.ImageSet:
 		key.Namespace = ""
@@ -140,7 +140,7 @@ func (q *question) look(set *manifest.Set, f *prediction, n facts.Need) string {
 	case found:
 		return ""
 	case q.complete:
-		return n.Absent()
+		return n.NotFoundMessage()
 	}
 	f.assumed = append(f.assumed, fmt.Sprintf("%s %s", n.Kind, strings.TrimPrefix(key.String(), "/")))
 	return ""

@@ -12,15 +12,15 @@ import (
 )
 
 // foretell decides about a pool of the hub as its controller does.
-func (h *hub) foretell(ctx context.Context, p *hivev1.ClusterPool, now time.Time) (forecast.Outlook, error) {
+func (h *hub) foretell(ctx context.Context, p *hivev1.ClusterPool, now time.Time) (forecast.Preview, error) {
 	s, err := h.see(ctx, p.Namespace)
 	if err != nil {
-		return forecast.Outlook{}, err
+		return forecast.Preview{}, err
 	}
 	var customizations hivev1.ClusterDeploymentCustomizationList
 	if len(p.Spec.Inventory) > 0 || len(p.Status.Inventory) > 0 {
 		if err := h.List(ctx, &customizations, client.InNamespace(p.Namespace)); err != nil {
-			return forecast.Outlook{}, fmt.Errorf("listing customizations: %w", err)
+			return forecast.Preview{}, fmt.Errorf("listing customizations: %w", err)
 		}
 	}
 	part := s.of(p)

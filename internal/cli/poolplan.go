@@ -187,13 +187,13 @@ func (a *app) writePlan(w io.Writer, f prediction) error {
 	about.add("Pool", f.Pool.Namespace+"/"+f.Pool.Name)
 	about.add("Keeps", sizeInWords(f.Pool.Spec))
 	about.add("Limits", limitsInWords(f.Pool.Spec))
-	about.add("Has", f.Census().InWords())
-	about.add("Plan", f.Summary())
+	about.add("Has", f.CountMembersAndClaims().InWords())
+	about.add("Plan", f.SummarizePlan())
 	if len(f.assumed) > 0 {
 		about.add("Assumed", prose.Few(f.assumed)+", not in the files")
 	}
 	if f.Plan.Next > 0 {
 		about.add("Looks again", "in "+f.Plan.Next.String())
 	}
-	return a.writeSections(w, about, stepsTable(f.Outlook), powerTable(f.Outlook), conditionTable(f.Outlook))
+	return a.writeSections(w, about, stepsTable(f.Preview), powerTable(f.Preview), conditionTable(f.Preview))
 }

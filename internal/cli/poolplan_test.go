@@ -166,7 +166,7 @@ func member(namespace string, m pool.Member, version string) *hivev1.ClusterDepl
 		cd.Status.PowerState = hivev1.StatusRunning
 	}
 	tell := func(typ string, fact bool, reason string, at time.Time) {
-		condition.Set(&cd.Status.Conditions, typ, condition.Status(fact), reason, "", at)
+		condition.Set(&cd.Status.Conditions, typ, condition.StatusOf(fact), reason, "", at)
 	}
 	tell(hivev1.ClusterProvisionStopped, m.GaveUp, "X", now)
 	tell(hivev1.ClusterProvisionFailed, m.Failing, "X", now)
@@ -266,7 +266,7 @@ func checkPlan(t *testing.T, s pool.Snapshot, got planOfPool) {
 	if diff := gocmp.Diff(filled(want.Steps), got.Steps); diff != "" {
 		t.Errorf("%s: %+v\n%s", got.Namespace, s, diff)
 	}
-	sum := fmt.Sprint(want.Report.Unclaimed(), want.Report.Count[pool.Standby], want.Report.Count[pool.Assignable], want.Report.Words, want.Next)
+	sum := fmt.Sprint(want.Report.UnclaimedCount(), want.Report.Count[pool.Standby], want.Report.Count[pool.Assignable], want.Report.Words, want.Next)
 	next := cmp.Or(got.Next, "0s")
 	if is := fmt.Sprint(got.Status.Size, got.Status.Standby, got.Status.Ready, got.Status.Plan, next); is != sum {
 		t.Errorf("%s: status %s, want %s", got.Namespace, is, sum)
@@ -286,7 +286,7 @@ func checkPlan(t *testing.T, s pool.Snapshot, got planOfPool) {
 // checkPower: whom no step tells anything keeps its power.
 func checkPower(t *testing.T, s pool.Snapshot, want pool.Plan, got planOfPool) {
 	t.Helper()
-	phases := s.Phases()
+	phases := s.MemberPhases()
 	for _, c := range got.Clusters {
 		i := slices.IndexFunc(s.Members, func(m pool.Member) bool { return m.Name == c.Name })
 		target := s.Members[i].Wanted
@@ -324,8 +324,8 @@ func TestThePlanDoesNotDependOnTheOrderOfTheDocuments(t *testing.T) {
 }
 
 func TestManyCreationsAreOneLine(t *testing.T) {
-	f := prediction{Outlook: forecast.Outlook{Plan: pool.Decide(pool.Snapshot{Settings: pool.Settings{Size: 2_000_000}, Now: now})}}
-	if rows := stepsTable(f.Outlook).rows; len(rows) != 1 || rows[0][0] != "create 10000 clusters: size is 2000000" {
+	f := prediction{Preview: forecast.Preview{Plan: pool.Decide(pool.Snapshot{Settings: pool.Settings{Size: 2_000_000}, Now: now})}}
+	if rows := stepsTable(f.Preview).rows; len(rows) != 1 || rows[0][0] != "create 10000 clusters: size is 2000000" {
 		t.Errorf("got %v", rows)
 	}
 }

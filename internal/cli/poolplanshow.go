@@ -12,10 +12,10 @@ import (
 
 // stepsTable has a line for each step; clusters that are created for the same
 // reason share one. The table of claims has their positions.
-func stepsTable(f forecast.Outlook) *table {
+func stepsTable(f forecast.Preview) *table {
 	t := newTable("STEPS")
 	creates := map[string]int{}
-	for _, st := range f.Plan.Of(pool.Create) {
+	for _, st := range f.Plan.StepsOf(pool.Create) {
 		creates[st.Reason]++
 	}
 	for _, st := range f.Plan.Steps {
@@ -32,9 +32,9 @@ func stepsTable(f forecast.Outlook) *table {
 }
 
 // powerTable has the clusters that are told something new.
-func powerTable(f forecast.Outlook) *table {
+func powerTable(f forecast.Preview) *table {
 	t := newTable("CLUSTER", "PHASE", "POWER", "TARGET")
-	for _, c := range f.Members() {
+	for _, c := range f.PlannedClusters() {
 		if c.Power != c.TargetPower {
 			t.add(c.Name, string(c.Phase), orNone(string(c.Power)), string(c.TargetPower))
 		}
@@ -44,9 +44,9 @@ func powerTable(f forecast.Outlook) *table {
 
 // conditionTable has the conditions that are not as people like them, and a line
 // for each thing that is missing.
-func conditionTable(f forecast.Outlook) *table {
+func conditionTable(f forecast.Preview) *table {
 	t := newTable("CONDITION", "STATUS", "REASON", "MESSAGE")
-	for _, c := range f.Amiss() {
+	for _, c := range f.UnhealthyConditions() {
 		if c.Type == hivev1.PoolMissingDependencies && len(f.Missing) > 0 {
 			t.add(c.Type, string(c.Status), c.Reason, f.Missing[0])
 			for _, words := range f.Missing[1:] {
@@ -68,15 +68,15 @@ type planReport struct {
 }
 
 type planOfPool struct {
-	Namespace string                   `json:"namespace"`
-	Name      string                   `json:"name"`
-	Version   string                   `json:"version"`
-	Steps     []pool.Step              `json:"steps"`
-	Clusters  []forecast.Planned       `json:"clusters"`
-	Counts    forecast.Census          `json:"counts"`
-	Status    hivev1.ClusterPoolStatus `json:"status"`
-	Assumed   []string                 `json:"assumed"`
-	Next      string                   `json:"next,omitempty"`
+	Namespace string                    `json:"namespace"`
+	Name      string                    `json:"name"`
+	Version   string                    `json:"version"`
+	Steps     []pool.Step               `json:"steps"`
+	Clusters  []forecast.PlannedCluster `json:"clusters"`
+	Counts    forecast.Census           `json:"counts"`
+	Status    hivev1.ClusterPoolStatus  `json:"status"`
+	Assumed   []string                  `json:"assumed"`
+	Next      string                    `json:"next,omitempty"`
 }
 
 // reportOf has no null lists: programs need not tell none from null.
@@ -85,7 +85,7 @@ func reportOf(plans []prediction, warnings []manifest.Warning, now time.Time) pl
 	for _, f := range plans {
 		p := planOfPool{
 			Namespace: f.Pool.Namespace, Name: f.Pool.Name, Version: f.Facts.Settings.Version,
-			Steps: filled(f.Plan.Steps), Clusters: filled(f.Members()), Counts: f.Census(), Status: f.Told, Assumed: filled(f.assumed),
+			Steps: filled(f.Plan.Steps), Clusters: filled(f.PlannedClusters()), Counts: f.CountMembersAndClaims(), Status: f.Told, Assumed: filled(f.assumed),
 		}
 		if f.Plan.Next > 0 {
 			p.Next = f.Plan.Next.String()

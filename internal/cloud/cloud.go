@@ -70,8 +70,8 @@ type Machine struct {
 // Machines is one observation: every machine of a cluster, each once.
 type Machines []Machine
 
-// Lagging returns the names of those not in state want, sorted.
-func (ms Machines) Lagging(want State) []string {
+// NamesNotIn returns the names of those not in state want, sorted.
+func (ms Machines) NamesNotIn(want State) []string {
 	var names []string
 	for _, m := range ms {
 		if m.State != want {
@@ -82,12 +82,12 @@ func (ms Machines) Lagging(want State) []string {
 	return names
 }
 
-// All reports whether there is at least one machine and every one is in state
+// AllIn reports whether there is at least one machine and every one is in state
 // want. No machine at all is neither running nor stopped (Hive D12).
-func (ms Machines) All(want State) bool { return len(ms) > 0 && len(ms.Lagging(want)) == 0 }
+func (ms Machines) AllIn(want State) bool { return len(ms) > 0 && len(ms.NamesNotIn(want)) == 0 }
 
-// Sort orders by name, so that equal observations are equal values.
-func (ms Machines) Sort() {
+// SortByName orders by name, so that equal observations are equal values.
+func (ms Machines) SortByName() {
 	slices.SortFunc(ms, func(a, b Machine) int { return cmp.Compare(a.Name, b.Name) })
 }
 
@@ -114,9 +114,9 @@ type Power interface {
 	Stop(ctx context.Context, ref Ref) error
 }
 
-// Teller is what a platform may be beside Power: it tells when machines change, by
+// ChangeNotifier is what a platform may be beside Power: it tells when machines change, by
 // themselves too. Those of others are looked at now and then.
-type Teller interface {
+type ChangeNotifier interface {
 	// Changes has the infraID of a cluster whenever a machine of it has begun to run or
 	// has stopped running. It is for one reader, and never closed; what nobody reads in
 	// time is lost. A machine that could not be started is none of it: whoever starts it
@@ -144,5 +144,5 @@ type Secrets func(ctx context.Context, key types.NamespacedName) (map[string][]b
 // enhancement on hibernating clusters.
 type Registry map[string]Power
 
-// For returns the actuator that can handle p, or nil.
-func (r Registry) For(p hivev1.Platform) Power { return r[p.Name()] }
+// PowerFor returns the actuator that can handle p, or nil.
+func (r Registry) PowerFor(p hivev1.Platform) Power { return r[p.Name()] }

@@ -69,8 +69,8 @@ func IsTrue(list []hivev1.Condition, typ string) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// Status is the status for a fact.
-func Status(fact bool) corev1.ConditionStatus {
+// StatusOf is the status for a fact.
+func StatusOf(fact bool) corev1.ConditionStatus {
 	if fact {
 		return corev1.ConditionTrue
 	}

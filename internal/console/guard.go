@@ -52,7 +52,7 @@ func (s *Server) guard(h http.Handler) http.Handler {
 // serves reports whether browsers may reach the console by a name.
 func (s *Server) serves(host string) bool {
 	n := name(host)
-	return loopback.Named(host) || slices.ContainsFunc(s.Hosts, func(h string) bool { return strings.EqualFold(h, n) })
+	return loopback.IsLocalHost(host) || slices.ContainsFunc(s.Hosts, func(h string) bool { return strings.EqualFold(h, n) })
 }
 
 // name is a host without its port.

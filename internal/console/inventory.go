@@ -25,6 +25,6 @@ func inventory(ctx context.Context, l *Look, now time.Time, _ *http.Request) (an
 	if err != nil {
 		return nil, err
 	}
-	s := &stock.Stock{Pools: pools.Items, Customizations: customizations.Items, Clusters: clusters.Items}
+	s := &stock.Objects{Pools: pools.Items, Customizations: customizations.Items, Clusters: clusters.Items}
 	return page.NewInventory(s, !seen, now), nil
 }

@@ -31,7 +31,7 @@ var serverNames = []string{
 // It is what kube-apiserver's app.Run does, except for the version it tells, and that it
 // knows clients by their tokens, too. The cobra command cannot be used: it insists on
 // handling the process's signals.
-func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clients *known.Clients) error {
+func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clients *known.Authenticator) error {
 	completed, err := apiServerOptions(ctx, o, f, etcdURL)
 	if err != nil {
 		return err
@@ -45,11 +45,11 @@ func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clien
 		config.KubeAPIs.ControlPlane.Generic,
 		&config.ApiExtensions.GenericConfig.Config,
 	} {
-		c.EffectiveVersion = released{c.EffectiveVersion}
-		c.Authentication.Authenticator = clients.Or(c.Authentication.Authenticator)
+		c.EffectiveVersion = releaseVersion{c.EffectiveVersion}
+		c.Authentication.Authenticator = clients.WrapAuthenticator(c.Authentication.Authenticator)
 	}
 	if custom := config.ApiExtensions.GenericConfig; o.Untracked != nil {
-		custom.AdmissionControl = untracked{custom.AdmissionControl, o.Untracked}
+		custom.AdmissionControl = untrackedAdmission{custom.AdmissionControl, o.Untracked}
 	}
 	complete, err := config.Complete()
 	if err != nil {
@@ -71,7 +71,7 @@ func apiServerOptions(ctx context.Context, wanted Options, f files, etcdURL stri
 	if wanted.MutatedGroup != "" {
 		o.Admission.GenericAdmission.Plugins = admissionPlugins(wanted.MutatedGroup)
 	}
-	if err := parse(o.Flags(), apiServerFlags(f, etcdURL)); err != nil {
+	if err := parseComponentFlags(o.Flags(), apiServerFlags(f, etcdURL)); err != nil {
 		return options.CompletedOptions{}, err
 	}
 	o.SecureServing.Listener = wanted.Listener
@@ -82,7 +82,7 @@ func apiServerOptions(ctx context.Context, wanted Options, f files, etcdURL stri
 	if err != nil {
 		return options.CompletedOptions{}, fmt.Errorf("completing options: %w", err)
 	}
-	return completed, invalid(completed.Validate())
+	return completed, joinValidationErrors(completed.Validate())
 }
 
 func apiServerFlags(f files, etcdURL string) []string {
@@ -99,9 +99,9 @@ func apiServerFlags(f files, etcdURL string) []string {
 		// Without it a stop waits a minute for watches, which never end by themselves.
 		"--shutdown-send-retry-after=true",
 
-		"--tls-cert-file=" + f.cert(serverFile),
-		"--tls-private-key-file=" + f.key(serverFile),
-		"--client-ca-file=" + f.caCert(),
+		"--tls-cert-file=" + f.certificatePath(serverFile),
+		"--tls-private-key-file=" + f.privateKeyPath(serverFile),
+		"--client-ca-file=" + f.clusterCAPath(),
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
@@ -111,25 +111,25 @@ func apiServerFlags(f files, etcdURL string) []string {
 		"--service-account-signing-key-file=" + pki.ServiceAccountKeyPath(f.pki),
 
 		"--kubelet-preferred-address-types=InternalIP",
-		"--kubelet-certificate-authority=" + f.caCert(),
-		"--kubelet-client-certificate=" + f.cert(kubeletClientFile),
-		"--kubelet-client-key=" + f.key(kubeletClientFile),
+		"--kubelet-certificate-authority=" + f.clusterCAPath(),
+		"--kubelet-client-certificate=" + f.certificatePath(kubeletClientFile),
+		"--kubelet-client-key=" + f.privateKeyPath(kubeletClientFile),
 
-		"--proxy-client-cert-file=" + f.cert(frontProxyFile),
-		"--proxy-client-key-file=" + f.key(frontProxyFile),
-		"--requestheader-client-ca-file=" + f.frontProxyCA(),
+		"--proxy-client-cert-file=" + f.certificatePath(frontProxyFile),
+		"--proxy-client-key-file=" + f.privateKeyPath(frontProxyFile),
+		"--requestheader-client-ca-file=" + f.frontProxyCAPath(),
 		"--requestheader-allowed-names=" + frontProxyUser,
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 	}
-	if tokens := pki.TokensPath(f.pki); exists(tokens) {
+	if tokens := pki.TokenFilePath(f.pki); fileExists(tokens) {
 		flags = append(flags, "--token-auth-file="+tokens)
 	}
 	return flags
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

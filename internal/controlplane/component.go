@@ -15,12 +15,12 @@ type component struct {
 	err    error         // what it returned; to be read after done
 }
 
-// errSilent stands for the reason that a component did not give.
-var errSilent = errors.New("no reason given")
+// errNoReason stands for the reason that a component did not give.
+var errNoReason = errors.New("no reason given")
 
-// run runs f until stop. It outlives ctx, so that components can be stopped in
+// startComponent runs f until stop. It outlives ctx, so that components can be stopped in
 // order, not all at once.
-func run(ctx context.Context, name string, f func(context.Context) error) *component {
+func startComponent(ctx context.Context, name string, f func(context.Context) error) *component {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c := &component{name: name, cancel: cancel, done: make(chan struct{})}
 	go func() {
@@ -30,9 +30,9 @@ func run(ctx context.Context, name string, f func(context.Context) error) *compo
 	return c
 }
 
-// stop returns when the component has returned, or after limit: one that is starting, or
+// stopWithin returns when the component has returned, or after limit: one that is starting, or
 // that waits for a component that is gone, may not listen.
-func (c *component) stop(limit time.Duration) {
+func (c *component) stopWithin(limit time.Duration) {
 	c.cancel()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -42,10 +42,10 @@ func (c *component) stop(limit time.Duration) {
 	}
 }
 
-// died says why the component returned although nobody had stopped it.
-func (c *component) died() error {
+// unexpectedExitError says why the component returned although nobody had stopped it.
+func (c *component) unexpectedExitError() error {
 	if c.err == nil {
-		c.err = errSilent
+		c.err = errNoReason
 	}
 	return fmt.Errorf("%s ended by itself: %w", c.name, c.err)
 }

@@ -21,7 +21,7 @@ func runControllers(ctx context.Context, f files, names, further []string) error
 	}
 	all, off, aliases := app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()
 	sets := o.Flags(all, off, aliases)
-	if err := parse(sets, append(controllerFlags(f, names), further...)); err != nil {
+	if err := parseComponentFlags(sets, append(controllerFlags(f, names), further...)); err != nil {
 		return err
 	}
 	o.ParsedFlags = &sets
@@ -35,13 +35,13 @@ func runControllers(ctx context.Context, f files, names, further []string) error
 
 func controllerFlags(f files, names []string) []string {
 	return []string{
-		"--kubeconfig=" + f.kubeconfig(controllerManagerFile),
+		"--kubeconfig=" + f.kubeconfigPath(controllerManagerFile),
 		"--controllers=" + strings.Join(names, ","),
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--profiling=false",
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + pki.ServiceAccountKeyPath(f.pki),
-		"--root-ca-file=" + f.caCert(),
+		"--root-ca-file=" + f.clusterCAPath(),
 	}
 }

@@ -25,8 +25,8 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// certificateLife is that of the certificates that are made anew at each start.
-const certificateLife = 365 * 24 * time.Hour
+// certificateLifetime is that of the certificates that are made anew at each start.
+const certificateLifetime = 365 * 24 * time.Hour
 
 // stopLimit bounds how long a component may take to stop, and stopLimitBroken how long
 // while not all of them run: those that do may wait for the others for ever.
@@ -68,7 +68,7 @@ type Options struct {
 	Log io.Writer
 }
 
-func (o Options) supervise(ctx context.Context, controllers func(context.Context) error) error {
+func (o Options) superviseControllers(ctx context.Context, controllers func(context.Context) error) error {
 	if o.Supervise == nil {
 		return controllers(ctx)
 	}
@@ -77,27 +77,27 @@ func (o Options) supervise(ctx context.Context, controllers func(context.Context
 
 // A ControlPlane runs from Start until Stop, or until a part of it dies.
 type ControlPlane struct {
-	url    string
-	ca     *pki.CA
-	known  known.Clients
-	cancel context.CancelCauseFunc // nil stands for Stop
-	probe  readyz.Probe
-	ready  chan struct{} // closed when all components run and the API is ready
-	done   chan struct{} // closed when everything has stopped
-	err    error         // why, if not because of Stop; to be read after done
+	url            string
+	ca             *pki.CA
+	loopbackTokens known.Authenticator
+	cancel         context.CancelCauseFunc // nil stands for Stop
+	probe          readyz.Probe
+	ready          chan struct{} // closed when all components run and the API is ready
+	done           chan struct{} // closed when everything has stopped
+	err            error         // why, if not because of Stop; to be read after done
 }
 
 // Start starts a control plane. Its components are still starting up when it
 // returns: see Ready. ctx bounds the call only.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
-	c, err := start(ctx, o)
+	c, err := newControlPlane(ctx, o)
 	if err != nil {
 		return nil, errors.Join(err, ignoreClosed(o.Listener.Close()))
 	}
 	return c, nil
 }
 
-func start(ctx context.Context, o Options) (*ControlPlane, error) {
+func newControlPlane(ctx context.Context, o Options) (*ControlPlane, error) {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	if err := prepareProcess(o.Log, cancel); err != nil {
 		return nil, err
@@ -114,75 +114,75 @@ func start(ctx context.Context, o Options) (*ControlPlane, error) {
 		done:   make(chan struct{}),
 	}
 	f := files{run: filepath.Join(o.Dir, "run"), pki: o.PKI}
-	if err := f.issue(ca, c.url, time.Now()); err != nil {
+	if err := f.issueCredentials(ca, c.url, time.Now()); err != nil {
 		return nil, err
 	}
-	admin := c.Config("hotspare-control-plane", "system:masters")
+	admin := c.ClientConfig("hotspare-control-plane", "system:masters")
 	store, err := startEtcd(ctx, filepath.Join(o.Dir, "etcd"), f.run, o.Log, cancel)
 	if err != nil {
 		return nil, err
 	}
 	go func() {
 		defer close(c.done)
-		defer store.stop()
-		c.err = c.live(life, o, f, store, admin)
+		defer store.stopAndClean()
+		c.err = c.runComponents(life, o, f, store, admin)
 	}()
 	return c, nil
 }
 
-// live runs everything above etcd until ctx ends or a component dies. What was
+// runComponents runs everything above etcd until ctx ends or a component dies. What was
 // started last is stopped first: the controllers need the API server to let go
 // of what they hold, and the API server needs etcd.
-func (c *ControlPlane) live(ctx context.Context, o Options, f files, store *etcd, admin *rest.Config) error {
-	api := run(ctx, "kube-apiserver", func(ctx context.Context) error {
-		return runAPIServer(ctx, o, f, store.url, &c.known)
+func (c *ControlPlane) runComponents(ctx context.Context, o Options, f files, store *etcd, admin *rest.Config) error {
+	api := startComponent(ctx, "kube-apiserver", func(ctx context.Context) error {
+		return runAPIServer(ctx, o, f, store.url, &c.loopbackTokens)
 	})
-	defer func() { api.stop(c.stopLimit(ctx)) }()
+	defer func() { api.stopWithin(c.currentStopLimit(ctx)) }()
 	// The others wait for the API. Started with it they would poll it while it
 	// needs the processor, and give up on it after ten seconds, which a busy
 	// computer may take.
-	err := c.probe.Await(ctx, admin, api.done)
+	err := c.probe.WaitUntilReady(ctx, admin, api.done)
 	if errors.Is(err, readyz.ErrGone) {
-		return api.died()
+		return api.unexpectedExitError()
 	}
 	if err != nil {
-		return why(ctx, err)
+		return stopReason(ctx, err)
 	}
-	controllers := run(ctx, "kube-controller-manager", func(ctx context.Context) error {
-		return o.supervise(ctx, func(ctx context.Context) error {
+	controllers := startComponent(ctx, "kube-controller-manager", func(ctx context.Context) error {
+		return o.superviseControllers(ctx, func(ctx context.Context) error {
 			return runControllers(ctx, f, o.Controllers, o.ControllerFlags)
 		})
 	})
-	defer func() { controllers.stop(c.stopLimit(ctx)) }()
-	scheduler := run(ctx, "kube-scheduler", func(ctx context.Context) error {
+	defer func() { controllers.stopWithin(c.currentStopLimit(ctx)) }()
+	scheduler := startComponent(ctx, "kube-scheduler", func(ctx context.Context) error {
 		if !o.Scheduler {
 			<-ctx.Done()
 			return nil
 		}
 		return runScheduler(ctx, f)
 	})
-	defer func() { scheduler.stop(c.stopLimit(ctx)) }()
+	defer func() { scheduler.stopWithin(c.currentStopLimit(ctx)) }()
 
 	close(c.ready)
 	select {
 	case <-ctx.Done():
-		return why(ctx, nil)
-	case err := <-store.failed():
+		return stopReason(ctx, nil)
+	case err := <-store.failureChannel():
 		return fmt.Errorf("etcd ended by itself: %w", err)
 	case <-api.done:
-		return api.died()
+		return api.unexpectedExitError()
 	case <-controllers.done:
-		return controllers.died()
+		return controllers.unexpectedExitError()
 	case <-scheduler.done:
-		return scheduler.died()
+		return scheduler.unexpectedExitError()
 	}
 }
 
-// stopLimit is how long a component may take to stop, now.
-func (c *ControlPlane) stopLimit(ctx context.Context) time.Duration {
+// currentStopLimit is how long a component may take to stop, now.
+func (c *ControlPlane) currentStopLimit(ctx context.Context) time.Duration {
 	select {
 	case <-c.ready:
-		if why(ctx, nil) == nil {
+		if stopReason(ctx, nil) == nil {
 			return stopLimit
 		}
 	default:
@@ -190,9 +190,9 @@ func (c *ControlPlane) stopLimit(ctx context.Context) time.Duration {
 	return stopLimitBroken
 }
 
-// Ready waits until the API is ready and all components have been started. The
+// WaitUntilReady waits until the API is ready and all components have been started. The
 // error tells what was missing when ctx ended, or why the control plane died.
-func (c *ControlPlane) Ready(ctx context.Context) error {
+func (c *ControlPlane) WaitUntilReady(ctx context.Context) error {
 	select {
 	case <-c.ready:
 		return nil
@@ -230,14 +230,14 @@ func (c *ControlPlane) Stop() {
 	<-c.done
 }
 
-// Config returns how a client in this process reaches the API as user, a member of
+// ClientConfig returns how a client in this process reaches the API as user, a member of
 // groups: by a token that nobody else has, until the control plane stops. The client
 // does not limit its own rate: the API server shares itself out fairly.
-func (c *ControlPlane) Config(user string, groups ...string) *rest.Config {
+func (c *ControlPlane) ClientConfig(user string, groups ...string) *rest.Config {
 	return &rest.Config{
 		Host:            c.url,
 		QPS:             -1,
-		BearerToken:     c.known.Token(user, groups...),
+		BearerToken:     c.loopbackTokens.IssueToken(user, groups...),
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.CertPEM()},
 	}
 }
@@ -247,9 +247,9 @@ func (c *ControlPlane) URL() string {
 	return c.url
 }
 
-// why returns the reason that ctx ended for, nil if that was Stop, and err if it
+// stopReason returns the reason that ctx ended for, nil if that was Stop, and err if it
 // has not ended.
-func why(ctx context.Context, err error) error {
+func stopReason(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
 		return err

@@ -9,12 +9,12 @@ import (
 	"hotspare.io/hotspare/internal/controlplane/etcddata"
 )
 
-// minFree is how much room must be left on the disk to start. etcd allocates
+// minFreeSpace is how much room must be left on the disk to start. etcd allocates
 // 4 MB of log at a time and ends the process when it cannot.
-const minFree = 64 << 20
+const minFreeSpace = 64 << 20
 
-// checkRoom makes dir and returns an error if its disk is full.
-func checkRoom(dir string) error {
+// checkDiskSpace makes dir and returns an error if its disk is full.
+func checkDiskSpace(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the data folder: %w", err)
 	}
@@ -22,22 +22,22 @@ func checkRoom(dir string) error {
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return fmt.Errorf("measuring the room left for %s: %w", dir, err)
 	}
-	if free := uint64(disk.Bavail) * uint64(disk.Bsize); free < minFree { //nolint:unconvert // of other types on darwin
-		return fmt.Errorf("the disk of %s has %d MB left, %d are needed: %w", dir, free>>20, minFree>>20, syscall.ENOSPC)
+	if free := uint64(disk.Bavail) * uint64(disk.Bsize); free < minFreeSpace { //nolint:unconvert // of other types on darwin
+		return fmt.Errorf("the disk of %s has %d MB left, %d are needed: %w", dir, free>>20, minFreeSpace>>20, syscall.ENOSPC)
 	}
 	return nil
 }
 
-// checkData returns an error if etcd could not start on the data in dir.
-func checkData(dir string) error {
+// checkEtcdData returns an error if etcd could not start on the data in dir.
+func checkEtcdData(dir string) error {
 	err := etcddata.Check(dir)
 	var damaged *etcddata.CorruptError
 	if errors.As(err, &damaged) {
-		return corrupt(err)
+		return corruptDataError(err)
 	}
 	return err
 }
 
-func corrupt(reason any) error {
+func corruptDataError(reason any) error {
 	return fmt.Errorf("it cannot be read (%v): restore a backup, or remove the folder to start with nothing", reason)
 }

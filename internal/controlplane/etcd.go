@@ -25,10 +25,10 @@ const maxSocket = 103
 
 // etcd is the store of a control plane.
 type etcd struct {
-	server *embed.Etcd
-	url    string // where the API server finds it
-	temp   string // a folder to be removed, if the sockets needed one
-	gaveUp *lastWords
+	server    *embed.Etcd
+	url       string // where the API server finds it
+	tempDir   string // a folder to be removed, if the sockets needed one
+	fatalHook *etcdFatalHook
 }
 
 // closeLimit bounds how long etcd may take to close its data, and closeLimitBroken how
@@ -42,30 +42,30 @@ const (
 // sockets are in run if the path is not too long for that. It calls giveUp when etcd
 // cannot go on, then or later.
 func startEtcd(ctx context.Context, dir, run string, log io.Writer, giveUp func(error)) (*etcd, error) {
-	if err := checkRoom(dir); err != nil {
+	if err := checkDiskSpace(dir); err != nil {
 		return nil, err
 	}
-	if err := checkData(dir); err != nil {
+	if err := checkEtcdData(dir); err != nil {
 		return nil, fmt.Errorf("opening the data in %s: %w", dir, err)
 	}
 	sockets, temp, err := socketFolder(run)
 	if err != nil {
 		return nil, err
 	}
-	e := &etcd{url: socketURL(sockets, "etcd.sock"), temp: temp, gaveUp: &lastWords{giveUp: giveUp, said: make(chan struct{})}}
-	if e.server, err = open(ctx, dir, sockets, log, e.gaveUp); err == nil {
-		err = e.await(ctx)
+	e := &etcd{url: unixSocketURL(sockets, "etcd.sock"), tempDir: temp, fatalHook: &etcdFatalHook{giveUp: giveUp, fired: make(chan struct{})}}
+	if e.server, err = startEtcdServer(ctx, dir, sockets, log, e.fatalHook); err == nil {
+		err = e.waitUntilReady(ctx)
 	}
 	if err != nil {
-		e.stop()
+		e.stopAndClean()
 		return nil, fmt.Errorf("starting etcd on %s: %w", dir, err)
 	}
 	return e, nil
 }
 
-// open starts the server, in a goroutine of its own: what etcd cannot do ends that.
-func open(ctx context.Context, dir, sockets string, log io.Writer, words *lastWords) (*embed.Etcd, error) {
-	config, err := etcdConfig(dir, sockets, log, words)
+// startEtcdServer starts the server, in a goroutine of its own: what etcd cannot do ends that.
+func startEtcdServer(ctx context.Context, dir, sockets string, log io.Writer, words *etcdFatalHook) (*embed.Etcd, error) {
+	config, err := newEtcdConfig(dir, sockets, log, words)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +78,10 @@ func open(ctx context.Context, dir, sockets string, log io.Writer, words *lastWo
 		var r result
 		defer func() {
 			if p := recover(); p != nil {
-				r.err = corrupt(p)
+				r.err = corruptDataError(p)
 			}
 			if r.server == nil && r.err == nil {
-				r.err = atStart(words.err()) // Goexit
+				r.err = classifyStartError(words.fatalError()) // Goexit
 			}
 			started <- r
 		}()
@@ -95,12 +95,12 @@ func open(ctx context.Context, dir, sockets string, log io.Writer, words *lastWo
 	}
 }
 
-func etcdConfig(dir, sockets string, log io.Writer, words *lastWords) (*embed.Config, error) {
-	client, err := url.Parse(socketURL(sockets, "etcd.sock"))
+func newEtcdConfig(dir, sockets string, log io.Writer, words *etcdFatalHook) (*embed.Config, error) {
+	client, err := url.Parse(unixSocketURL(sockets, "etcd.sock"))
 	if err != nil {
 		return nil, err
 	}
-	peer, err := url.Parse(socketURL(sockets, "peer.sock"))
+	peer, err := url.Parse(unixSocketURL(sockets, "peer.sock"))
 	if err != nil {
 		return nil, err
 	}
@@ -112,13 +112,13 @@ func etcdConfig(dir, sockets string, log io.Writer, words *lastWords) (*embed.Co
 	// dials them, since there are no peers.
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration // not set by NewConfig: each request would be a warning
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdLogger(log, words))
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newEtcdLogger(log, words))
 	return c, nil
 }
 
-// etcdLogger writes warnings and worse to log. Where etcd logs that it cannot go on, and
+// newEtcdLogger writes warnings and worse to log. Where etcd logs that it cannot go on, and
 // would then end the process or panic, words takes over.
-func etcdLogger(log io.Writer, words *lastWords) *zap.Logger {
+func newEtcdLogger(log io.Writer, words *etcdFatalHook) *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
 	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(zapcore.AddSync(log)), zapcore.WarnLevel)
@@ -126,24 +126,24 @@ func etcdLogger(log io.Writer, words *lastWords) *zap.Logger {
 	return zap.New(core, zap.ErrorOutput(none), zap.WithFatalHook(words), zap.WithPanicHook(words))
 }
 
-// lastWords is called when etcd logs that it cannot go on: because its disk is full, for
+// etcdFatalHook is called when etcd logs that it cannot go on: because its disk is full, for
 // instance. It ends the goroutine, and gives the reason to giveUp.
-type lastWords struct {
+type etcdFatalHook struct {
 	giveUp func(error)
 
 	mu     sync.Mutex
 	reason error
-	said   chan struct{} // closed when there is a reason
+	fired  chan struct{} // closed when there is a reason
 }
 
 // OnWrite is called in the goroutine that cannot go on.
-func (w *lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
-	w.note(reasonOf(entry.Message, fields))
+func (w *etcdFatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	w.recordReason(logEntryReason(entry.Message, fields))
 	runtime.Goexit()
 }
 
-// reasonOf is what a log entry says.
-func reasonOf(message string, fields []zapcore.Field) error {
+// logEntryReason is what a log entry says.
+func logEntryReason(message string, fields []zapcore.Field) error {
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok {
 			return fmt.Errorf("etcd gave up: %s: %w", message, withErrno(err))
@@ -167,67 +167,67 @@ func withErrno(err error) error {
 	return err
 }
 
-// note keeps the first reason: the others follow from it.
-func (w *lastWords) note(reason error) {
+// recordReason keeps the first reason: the others follow from it.
+func (w *etcdFatalHook) recordReason(reason error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.reason != nil {
 		return
 	}
 	w.reason = reason
-	close(w.said)
+	close(w.fired)
 	w.giveUp(reason)
 }
 
-func (w *lastWords) err() error {
+func (w *etcdFatalHook) fatalError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.reason == nil {
-		return errGaveUp
+		return errComponentFatal
 	}
 	return w.reason
 }
 
-// atStart says what to do about what etcd said at its start: if the operating system is
+// classifyStartError says what to do about what etcd said at its start: if the operating system is
 // not to blame, the data is.
-func atStart(err error) error {
+func classifyStartError(err error) error {
 	var system syscall.Errno
 	if errors.As(err, &system) {
 		return err
 	}
-	return corrupt(err)
+	return corruptDataError(err)
 }
 
-func (e *etcd) await(ctx context.Context) error {
+func (e *etcd) waitUntilReady(ctx context.Context) error {
 	select {
 	case <-e.server.Server.ReadyNotify():
 		return nil
 	case err := <-e.server.Err():
 		return err
-	case <-e.gaveUp.said:
-		return atStart(e.gaveUp.err())
+	case <-e.fatalHook.fired:
+		return classifyStartError(e.fatalHook.fatalError())
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// failed yields an error when etcd has stopped by itself.
-func (e *etcd) failed() <-chan error {
+// failureChannel yields an error when etcd has stopped by itself.
+func (e *etcd) failureChannel() <-chan error {
 	return e.server.Err()
 }
 
-// stop closes the data. Nothing of it is lost if this does not happen.
-func (e *etcd) stop() {
+// stopAndClean closes the data. Nothing of it is lost if this does not happen.
+func (e *etcd) stopAndClean() {
 	if e.server != nil {
-		e.close()
+		e.closeWithTimeout()
 	}
-	if e.temp != "" {
-		_ = os.RemoveAll(e.temp) // two sockets in a temporary folder harm nobody
+	if e.tempDir != "" {
+		_ = os.RemoveAll(e.tempDir) // two sockets in a temporary folder harm nobody
 	}
 }
 
-// close waits for etcd to close, but not for ever: what has ended of it does not answer.
-func (e *etcd) close() {
+// closeWithTimeout waits for etcd to close, but not for ever: what has ended of it does not answer.
+func (e *etcd) closeWithTimeout() {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -240,7 +240,7 @@ func (e *etcd) close() {
 		return
 	case <-limit.C:
 		return
-	case <-e.gaveUp.said:
+	case <-e.fatalHook.fired:
 	}
 	broken := time.NewTimer(closeLimitBroken)
 	defer broken.Stop()
@@ -266,6 +266,6 @@ func socketFolder(run string) (dir, temp string, err error) {
 	return temp, temp, nil
 }
 
-func socketURL(dir, name string) string {
+func unixSocketURL(dir, name string) string {
 	return "unix://" + filepath.Join(dir, name)
 }

@@ -21,7 +21,7 @@ func TestTheReasonThatEtcdGivesKeepsTheErrorOfTheSystem(t *testing.T) {
 		"an error that is not a limit's": {errors.New("database not open"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := reasonOf("failed to commit tx", []zapcore.Field{zap.Error(c.err)})
+			got := logEntryReason("failed to commit tx", []zapcore.Field{zap.Error(c.err)})
 			if text := "etcd gave up: failed to commit tx: " + c.err.Error(); got.Error() != text {
 				t.Errorf("got %q, want %q", got, text)
 			}

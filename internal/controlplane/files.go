@@ -21,11 +21,11 @@ type files struct {
 	pki string // made by pki.EnsureCluster
 }
 
-func (f files) cert(name string) string       { return filepath.Join(f.run, name+".crt") }
-func (f files) key(name string) string        { return filepath.Join(f.run, name+".key") }
-func (f files) kubeconfig(name string) string { return filepath.Join(f.run, name+".kubeconfig") }
-func (f files) caCert() string                { return filepath.Join(f.pki, pki.ClusterCA+".crt") }
-func (f files) frontProxyCA() string          { return filepath.Join(f.pki, pki.FrontProxyCA+".crt") }
+func (f files) certificatePath(name string) string { return filepath.Join(f.run, name+".crt") }
+func (f files) privateKeyPath(name string) string  { return filepath.Join(f.run, name+".key") }
+func (f files) kubeconfigPath(name string) string  { return filepath.Join(f.run, name+".kubeconfig") }
+func (f files) clusterCAPath() string              { return filepath.Join(f.pki, pki.ClusterCA+".crt") }
+func (f files) frontProxyCAPath() string           { return filepath.Join(f.pki, pki.FrontProxyCA+".crt") }
 
 // Names of the pairs and kubeconfigs in files.run.
 const (
@@ -36,23 +36,23 @@ const (
 	schedulerFile         = "scheduler"
 )
 
-// issue writes the certificates and kubeconfigs of the components.
-func (f files) issue(ca *pki.CA, url string, now time.Time) error {
-	server, err := ca.Server(now, certificateLife, "kube-apiserver", serverNames...)
+// issueCredentials writes the certificates and kubeconfigs of the components.
+func (f files) issueCredentials(ca *pki.CA, url string, now time.Time) error {
+	server, err := ca.IssueServerCert(now, certificateLifetime, "kube-apiserver", serverNames...)
 	if err != nil {
 		return err
 	}
 	if err := server.Write(f.run, serverFile); err != nil {
 		return err
 	}
-	if err := f.issueClient(ca, now, kubeletClientFile, pki.KubeletClientUser); err != nil {
+	if err := f.issueClientCert(ca, now, kubeletClientFile, pki.KubeletClientUser); err != nil {
 		return err
 	}
 	frontProxy, err := pki.LoadCA(f.pki, pki.FrontProxyCA)
 	if err != nil {
 		return err
 	}
-	if err := f.issueClient(frontProxy, now, frontProxyFile, frontProxyUser); err != nil {
+	if err := f.issueClientCert(frontProxy, now, frontProxyFile, frontProxyUser); err != nil {
 		return err
 	}
 	if err := f.issueKubeconfig(ca, url, now, controllerManagerFile, controllerManagerUser); err != nil {
@@ -61,8 +61,8 @@ func (f files) issue(ca *pki.CA, url string, now time.Time) error {
 	return f.issueKubeconfig(ca, url, now, schedulerFile, schedulerUser)
 }
 
-func (f files) issueClient(ca *pki.CA, now time.Time, name, user string) error {
-	pair, err := ca.Client(now, certificateLife, user)
+func (f files) issueClientCert(ca *pki.CA, now time.Time, name, user string) error {
+	pair, err := ca.IssueClientCert(now, certificateLifetime, user)
 	if err != nil {
 		return err
 	}
@@ -70,13 +70,13 @@ func (f files) issueClient(ca *pki.CA, now time.Time, name, user string) error {
 }
 
 func (f files) issueKubeconfig(ca *pki.CA, url string, now time.Time, name, user string) error {
-	pair, err := ca.Client(now, certificateLife, user)
+	pair, err := ca.IssueClientCert(now, certificateLifetime, user)
 	if err != nil {
 		return err
 	}
-	raw, err := pki.Kubeconfig(pki.Cluster{Name: "self", Server: url, CA: ca.CertPEM()}, user, pair)
+	raw, err := pki.ClientKubeconfig(pki.Cluster{Name: "self", Server: url, CA: ca.CertPEM()}, user, pair)
 	if err != nil {
 		return err
 	}
-	return pki.WriteFile(f.kubeconfig(name), raw)
+	return pki.WriteFile(f.kubeconfigPath(name), raw)
 }

@@ -8,9 +8,9 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// parse sets the options behind sets as a command line would. Flags are the only
+// parseComponentFlags sets the options behind sets as a command line would. Flags are the only
 // stable way to configure the components.
-func parse(sets cliflag.NamedFlagSets, args []string) error {
+func parseComponentFlags(sets cliflag.NamedFlagSets, args []string) error {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	for _, set := range sets.FlagSets {
 		all.AddFlagSet(set)
@@ -21,8 +21,8 @@ func parse(sets cliflag.NamedFlagSets, args []string) error {
 	return nil
 }
 
-// invalid joins the findings of a validation.
-func invalid(errs []error) error {
+// joinValidationErrors joins the findings of a validation.
+func joinValidationErrors(errs []error) error {
 	if len(errs) == 0 {
 		return nil
 	}

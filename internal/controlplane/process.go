@@ -21,17 +21,17 @@ const (
 	walSegment = 4 << 20
 )
 
-// errGaveUp says that some component called klog.Fatal, as the API server does when
+// errComponentFatal says that some component called klog.Fatal, as the API server does when
 // a step of its start fails.
-var errGaveUp = errors.New("a component gave up; its last words are in the log")
+var errComponentFatal = errors.New("a component gave up; its last words are in the log")
 
-var used atomic.Bool
+var processUsed atomic.Bool
 
 // prepareProcess sets what is global to the process. It fails the second time.
 // What would end the process calls giveUp instead, and ends the goroutine only: the
 // data is to be closed, and the user told.
 func prepareProcess(log io.Writer, giveUp func(error)) error {
-	if used.Swap(true) {
+	if processUsed.Swap(true) {
 		return errors.New("this process has had a control plane already")
 	}
 	debug.SetGCPercent(gcPercent)
@@ -39,7 +39,7 @@ func prepareProcess(log io.Writer, giveUp func(error)) error {
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log)))
 	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
 	klog.OsExit = func(int) {
-		giveUp(errGaveUp)
+		giveUp(errComponentFatal)
 		runtime.Goexit()
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 // runScheduler assigns pods to nodes until ctx ends.
 func runScheduler(ctx context.Context, f files) error {
 	o := options.NewOptions()
-	if err := parse(*o.Flags, []string{
-		"--kubeconfig=" + f.kubeconfig(schedulerFile),
+	if err := parseComponentFlags(*o.Flags, []string{
+		"--kubeconfig=" + f.kubeconfigPath(schedulerFile),
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--profiling=false",

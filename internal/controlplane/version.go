@@ -7,15 +7,15 @@ import (
 	"hotspare.io/hotspare/internal/controlplane/kubeversion"
 )
 
-// released is an effective version that tells clients which release this is, even
+// releaseVersion is an effective version that tells clients which release this is, even
 // if the linker was not told. What they would get otherwise, v0.0.0-master with a
 // placeholder for the commit, is no version to kubectl and Helm.
-type released struct {
+type releaseVersion struct {
 	compatibility.EffectiveVersion
 }
 
 // Info is what /version says.
-func (r released) Info() *apimachineryversion.Info {
+func (r releaseVersion) Info() *apimachineryversion.Info {
 	info := r.EffectiveVersion.Info()
 	if info == nil {
 		return nil

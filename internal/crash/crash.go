@@ -56,17 +56,17 @@ const maxRounds = 300
 // Run tries the scenario in all ways.
 func Run(t *testing.T, s Scenario) {
 	t.Helper()
-	total := s.try(t, mode{})
+	total := s.runScenarioOnce(t, mode{})
 	if total == 0 {
 		t.Fatal("the scenario writes nothing")
 	}
 	t.Logf("%d writes", total)
 	for n := 1; n <= total; n++ {
-		t.Run(fmt.Sprintf("stopped after write %d", n), func(t *testing.T) { s.try(t, mode{stopAfter: n}) })
-		t.Run(fmt.Sprintf("stopped after write %d, and it is not seen at once", n), func(t *testing.T) { s.try(t, mode{stopAfter: n, hide: n}) })
-		t.Run(fmt.Sprintf("write %d is not seen at once", n), func(t *testing.T) { s.try(t, mode{hide: n}) })
+		t.Run(fmt.Sprintf("stopped after write %d", n), func(t *testing.T) { s.runScenarioOnce(t, mode{stopAfter: n}) })
+		t.Run(fmt.Sprintf("stopped after write %d, and it is not seen at once", n), func(t *testing.T) { s.runScenarioOnce(t, mode{stopAfter: n, hide: n}) })
+		t.Run(fmt.Sprintf("write %d is not seen at once", n), func(t *testing.T) { s.runScenarioOnce(t, mode{hide: n}) })
 	}
-	t.Run("every write is seen one write late", func(t *testing.T) { s.try(t, mode{hideAll: true}) })
+	t.Run("every write is seen one write late", func(t *testing.T) { s.runScenarioOnce(t, mode{hideAll: true}) })
 }
 
 // mode says when to stop, and what to hide from the cache.
@@ -76,8 +76,8 @@ type mode struct {
 	hideAll   bool
 }
 
-// run is one try.
-type run struct {
+// attempt is one try.
+type attempt struct {
 	Scenario
 	mode
 	store     *chaos.Store
@@ -85,70 +85,70 @@ type run struct {
 	scheduler chaos.Scheduler
 	process   *chaos.Process
 
-	writes int
-	hidden bool // the last write is not in the cache yet
-	broken error
+	writes    int
+	hidden    bool // the last write is not in the cache yet
+	violation error
 }
 
-// try runs the scenario once, and reports how many writes that took.
-func (s Scenario) try(t *testing.T, m mode) int {
+// runScenarioOnce runs the scenario once, and reports how many writes that took.
+func (s Scenario) runScenarioOnce(t *testing.T, m mode) int {
 	t.Helper()
 	var writes int
 	synctest.Test(t, func(t *testing.T) {
-		r := &run{Scenario: s, mode: m, store: chaos.New(s.Scheme, clock.RealClock{}, s.Kinds...)}
-		r.cache = r.store.View(s.Indexes)
-		r.store.Wrote = r.wrote
-		r.run(t)
+		r := &attempt{Scenario: s, mode: m, store: chaos.New(s.Scheme, clock.RealClock{}, s.Kinds...)}
+		r.cache = r.store.NewView(s.Indexes)
+		r.store.Wrote = r.observeWrite
+		r.runActs(t)
 		writes = r.writes
 	})
 	return writes
 }
 
-func (r *run) run(t *testing.T) {
+func (r *attempt) runActs(t *testing.T) {
 	t.Helper()
-	ctx, controllers := t.Context(), r.start()
+	ctx, controllers := t.Context(), r.startControllers()
 	for i, act := range r.Acts {
-		if err := act(ctx, r.store.Client()); err != nil {
+		if err := act(ctx, r.store.NewClient()); err != nil {
 			t.Fatalf("act %d: %v", i+1, err)
 		}
-		controllers = r.settle(ctx, t, controllers)
+		controllers = r.runUntilSettled(ctx, t, controllers)
 	}
-	if err := r.Finally(ctx, r.store.Client()); err != nil {
+	if err := r.Finally(ctx, r.store.NewClient()); err != nil {
 		t.Errorf("in the end: %v", err)
 	}
 }
 
-// start starts a process. The cache of the one before it is as good as its own.
-func (r *run) start() []Controller {
+// startControllers starts a process. The cache of the one before it is as good as its own.
+func (r *attempt) startControllers() []Controller {
 	r.process = &chaos.Process{}
-	return r.Start(r.cache.Client(), r.store.Client())
+	return r.Start(r.cache.NewClient(), r.store.NewClient())
 }
 
-// settle runs everything in rounds until nothing changes; stopped controllers
+// runUntilSettled runs everything in rounds until nothing changes; stopped controllers
 // are started anew.
-func (r *run) settle(ctx context.Context, t *testing.T, controllers []Controller) []Controller {
+func (r *attempt) runUntilSettled(ctx context.Context, t *testing.T, controllers []Controller) []Controller {
 	t.Helper()
 	var last error
 	for range maxRounds {
 		before := r.writes
-		changed, err := r.World(ctx, r.store.Client())
+		changed, err := r.World(ctx, r.store.NewClient())
 		if err != nil {
 			t.Fatalf("the world: %v", err)
 		}
-		changed = r.sweep(ctx) || changed
-		last = r.round(ctx, t, controllers)
-		if r.broken != nil {
-			t.Fatalf("after write %d: %v", r.writes, r.broken)
+		changed = r.sweepNamespaces(ctx) || changed
+		last = r.runControllers(ctx, t, controllers)
+		if r.violation != nil {
+			t.Fatalf("after write %d: %v", r.writes, r.violation)
 		}
 		if errors.Is(last, chaos.ErrPanic) {
 			t.Fatal(last)
 		}
 		if r.stopAfter > 0 && r.writes >= r.stopAfter {
 			r.stopAfter = 0
-			controllers = r.start()
+			controllers = r.startControllers()
 			continue
 		}
-		if changed || r.writes != before || r.show() {
+		if changed || r.writes != before || r.showHiddenWrites() {
 			continue
 		}
 		if last == nil {
@@ -159,64 +159,64 @@ func (r *run) settle(ctx context.Context, t *testing.T, controllers []Controller
 	return nil
 }
 
-// sweep lets namespaces that are being deleted go, with what is in them.
-func (r *run) sweep(ctx context.Context) bool {
+// sweepNamespaces lets namespaces that are being deleted go, with what is in them.
+func (r *attempt) sweepNamespaces(ctx context.Context) bool {
 	changed := false
-	for _, space := range r.store.All(&corev1.Namespace{}) {
-		changed = r.store.Sweep(ctx, space.GetName()) || changed
+	for _, space := range r.store.ListSharedObjects(&corev1.Namespace{}) {
+		changed = r.store.SweepNamespace(ctx, space.GetName()) || changed
 	}
 	return changed
 }
 
-// round runs each controller to its end, one call at a time.
-func (r *run) round(ctx context.Context, t *testing.T, controllers []Controller) error {
+// runControllers runs each controller to its end, one call at a time.
+func (r *attempt) runControllers(ctx context.Context, t *testing.T, controllers []Controller) error {
 	t.Helper()
 	var errs []error
 	for _, c := range controllers {
-		task := r.scheduler.Go(ctx, r.process, "", c)
+		task := r.scheduler.StartTask(ctx, r.process, "", c)
 		for {
-			waiting, ended := r.scheduler.Wait()
+			waiting, ended := r.scheduler.WaitForCalls()
 			if len(ended) > 0 {
 				break
 			}
 			if len(waiting) == 0 {
 				t.Fatal("a controller waits for something that is not the API")
 			}
-			r.scheduler.Let(waiting[0])
+			r.scheduler.ReleaseCall(waiting[0])
 		}
 		errs = append(errs, task.Err)
 	}
 	return errors.Join(errs...)
 }
 
-// wrote is told of every write. Those of users and other controllers are not
+// observeWrite is told of every write. Those of users and other controllers are not
 // counted, and seen at once, unless one before them is hidden.
-func (r *run) wrote(ctx context.Context, w chaos.Write) {
-	if chaos.TaskOf(ctx) == nil {
+func (r *attempt) observeWrite(ctx context.Context, w chaos.Write) {
+	if chaos.TaskFromContext(ctx) == nil {
 		if !r.hidden {
-			r.cache.ShowAll()
+			r.cache.ShowAllWrites()
 		}
 		return
 	}
 	r.writes++
 	r.hidden = r.hideAll || r.writes == r.hide
 	for _, like := range r.Kinds {
-		n := r.cache.Behind(like)
+		n := r.cache.CountUnseenWrites(like)
 		if r.hidden && reflect.TypeOf(like) == reflect.TypeOf(w.After) {
 			n--
 		}
-		r.cache.Show(like, n)
+		r.cache.ShowNextWrites(like, n)
 	}
 	if r.Always != nil {
-		r.broken = r.Always(chaos.NoTask(ctx), r.store.Client())
+		r.violation = r.Always(chaos.WithoutTask(ctx), r.store.NewClient())
 	}
-	if r.writes == r.stopAfter || r.broken != nil {
-		r.scheduler.Kill(r.process)
+	if r.writes == r.stopAfter || r.violation != nil {
+		r.scheduler.KillProcess(r.process)
 	}
 }
 
-// show shows the cache what is hidden from it. It reports whether that was anything.
-func (r *run) show() bool {
+// showHiddenWrites shows the cache what is hidden from it. It reports whether that was anything.
+func (r *attempt) showHiddenWrites() bool {
 	r.hidden = false
-	return r.cache.ShowAll()
+	return r.cache.ShowAllWrites()
 }

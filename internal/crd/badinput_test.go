@@ -54,7 +54,7 @@ func TestEachFieldWithBadInput(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			judge := judge{t: t, kind: kind, policies: policiesOf(t, kind)}
 			var err error
-			if judge.schema, err = Of(kind); err != nil {
+			if judge.schema, err = LoadSchema(kind); err != nil {
 				t.Fatal(err)
 			}
 			var table strings.Builder
@@ -246,7 +246,7 @@ func (j judge) outcome(object map[string]any) string {
 	s, err := facts.Objects{Pool: &p, Clusters: map[string]*hivev1.ClusterDeployment{"a": {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "a", CreationTimestamp: metav1.NewTime(noon)},
 		Spec:       hivev1.ClusterDeploymentSpec{Installed: true, ClusterPoolRef: &hivev1.ClusterPoolReference{Namespace: "default", PoolName: "dev"}},
-	}}}.Snapshot(books.Books{}, noon)
+	}}}.PoolSnapshot(books.Plan{}, noon)
 	if err != nil {
 		return ", then " + err.Error()
 	}

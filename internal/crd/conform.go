@@ -12,19 +12,19 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// conforms reports whether a value certainly conforms to a schema, rules apart. It is for
+// certainlyConforms reports whether a value certainly conforms to a schema, rules apart. It is for
 // speed only: the API server's own validation of a value makes validators of each of its
 // fields, and takes ten times as long. What is faulty, or constrained by something that is
 // not considered here, does not certainly conform, and is left to that validation.
-func conforms(value any, s *schema.Structural) bool {
-	if s.XIntOrString || s.XEmbeddedResource || !conformsToBounds(value, s.ValueValidation) {
+func certainlyConforms(value any, s *schema.Structural) bool {
+	if s.XIntOrString || s.XEmbeddedResource || !valueConformsToBounds(value, s.ValueValidation) {
 		return false
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		return s.Type == "object" && conformsAsObject(v, s)
+		return s.Type == "object" && objectConforms(v, s)
 	case []any:
-		return s.Type == "array" && s.Items != nil && !slices.ContainsFunc(v, func(item any) bool { return !conforms(item, s.Items) })
+		return s.Type == "array" && s.Items != nil && !slices.ContainsFunc(v, func(item any) bool { return !certainlyConforms(item, s.Items) })
 	case string:
 		return s.Type == "string"
 	case bool:
@@ -35,24 +35,24 @@ func conforms(value any, s *schema.Structural) bool {
 	return false
 }
 
-func conformsAsObject(object map[string]any, s *schema.Structural) bool {
+func objectConforms(object map[string]any, s *schema.Structural) bool {
 	for name, value := range object {
 		of, known := s.Properties[name]
 		switch {
 		case known:
-			if !conforms(value, &of) {
+			if !certainlyConforms(value, &of) {
 				return false
 			}
 		case s.AdditionalProperties == nil:
-		case s.AdditionalProperties.Structural == nil || !conforms(value, s.AdditionalProperties.Structural):
+		case s.AdditionalProperties.Structural == nil || !certainlyConforms(value, s.AdditionalProperties.Structural):
 			return false
 		}
 	}
 	return true
 }
 
-// conformsToBounds reports whether a value certainly keeps the bounds of its schema.
-func conformsToBounds(value any, b *schema.ValueValidation) bool {
+// valueConformsToBounds reports whether a value certainly keeps the bounds of its schema.
+func valueConformsToBounds(value any, b *schema.ValueValidation) bool {
 	if b == nil {
 		return true
 	}
@@ -63,11 +63,11 @@ func conformsToBounds(value any, b *schema.ValueValidation) bool {
 	case map[string]any:
 		return !slices.ContainsFunc(b.Required, func(name string) bool { _, has := v[name]; return !has })
 	case []any:
-		return within(int64(len(v)), b.MinItems, b.MaxItems)
+		return isInBounds(int64(len(v)), b.MinItems, b.MaxItems)
 	case string:
-		return within(int64(utf8.RuneCountInString(v)), b.MinLength, b.MaxLength) && matches(v, b.Pattern) && hasFormat(v, b.Format)
+		return isInBounds(int64(utf8.RuneCountInString(v)), b.MinLength, b.MaxLength) && matchesPattern(v, b.Pattern) && matchesFormat(v, b.Format)
 	case int64:
-		return conformsToRange(v, b)
+		return numberConformsToRange(v, b)
 	case bool:
 		return b.Format == ""
 	}
@@ -82,8 +82,8 @@ func hasRareBounds(b *schema.ValueValidation) bool {
 	return ofNumbers || ofObjects || combined
 }
 
-// conformsToRange reports whether a number certainly keeps the bounds of its schema.
-func conformsToRange(v int64, b *schema.ValueValidation) bool {
+// numberConformsToRange reports whether a number certainly keeps the bounds of its schema.
+func numberConformsToRange(v int64, b *schema.ValueValidation) bool {
 	if b.Minimum != nil && float64(v) < *b.Minimum || b.Maximum != nil && float64(v) > *b.Maximum {
 		return false
 	}
@@ -96,28 +96,28 @@ func conformsToRange(v int64, b *schema.ValueValidation) bool {
 	return false
 }
 
-func within(n int64, least, most *int64) bool {
+func isInBounds(n int64, least, most *int64) bool {
 	return (least == nil || n >= *least) && (most == nil || n <= *most)
 }
 
-var patterns sync.Map // of the schemas: string to *regexp.Regexp
+var compiledPatterns sync.Map // of the schemas: string to *regexp.Regexp
 
-func matches(text, pattern string) bool {
+func matchesPattern(text, pattern string) bool {
 	if pattern == "" {
 		return true
 	}
-	compiled, ok := patterns.Load(pattern)
+	compiled, ok := compiledPatterns.Load(pattern)
 	if !ok {
 		re, err := regexp.Compile(pattern)
 		if err != nil {
 			return false
 		}
-		compiled, _ = patterns.LoadOrStore(pattern, re)
+		compiled, _ = compiledPatterns.LoadOrStore(pattern, re)
 	}
 	return compiled.(*regexp.Regexp).MatchString(text)
 }
 
-func hasFormat(text, format string) bool {
+func matchesFormat(text, format string) bool {
 	switch format {
 	case "":
 		return true

@@ -33,29 +33,29 @@ import (
 	"hotspare.io/hotspare/config"
 )
 
-// ErrUnknown is the error for a kind that is not ours.
-var ErrUnknown = errors.New("no such kind")
+// ErrUnknownKind is the error for a kind that is not ours.
+var ErrUnknownKind = errors.New("no such kind")
 
 // groups are those of our kinds. No two have a kind of the same name.
 var groups = []string{"hive.openshift.io", "hotspare.io"}
 
 // Schema is what a kind's objects must be like.
 type Schema struct {
-	namespaced bool
-	shape      *schema.Structural
-	values     apischema.SchemaValidator
-	rules      *cel.Validator
-	policy     func(object, spec map[string]any) field.ErrorList
+	namespaced     bool
+	shape          *schema.Structural
+	valueValidator apischema.SchemaValidator
+	rules          *cel.Validator
+	policy         func(object, spec map[string]any) field.ErrorList
 }
 
 // policies find what an admission policy refuses because the schema cannot.
 var policies = map[string]func(object, spec map[string]any) field.ErrorList{
-	"ClusterPool":                    poolPolicies,
-	"ClusterDeploymentCustomization": func(_, spec map[string]any) field.ErrorList { return values(spec) },
+	"ClusterPool":                    findPoolViolations,
+	"ClusterDeploymentCustomization": func(_, spec map[string]any) field.ErrorList { return validatePatchValues(spec) },
 }
 
-// Of reads the schema of one of our kinds: "ClusterPool".
-func Of(kind string) (*Schema, error) {
+// LoadSchema reads the schema of one of our kinds: "ClusterPool".
+func LoadSchema(kind string) (*Schema, error) {
 	var raw []byte
 	err := fs.ErrNotExist
 	for _, group := range groups {
@@ -64,7 +64,7 @@ func Of(kind string) (*Schema, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w", kind, ErrUnknown)
+		return nil, fmt.Errorf("%s: %w", kind, ErrUnknownKind)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the CRD of %s: %w", kind, err)
@@ -73,7 +73,7 @@ func Of(kind string) (*Schema, error) {
 	if err := yaml.Unmarshal(raw, &crd); err != nil {
 		return nil, fmt.Errorf("reading the CRD of %s: %w", kind, err)
 	}
-	s, err := compile(&crd)
+	s, err := compileSchema(&crd)
 	if err != nil {
 		return nil, fmt.Errorf("compiling the schema of %s: %w", kind, err)
 	}
@@ -81,7 +81,7 @@ func Of(kind string) (*Schema, error) {
 	return s, nil
 }
 
-func compile(crd *apiextensionsv1.CustomResourceDefinition) (*Schema, error) {
+func compileSchema(crd *apiextensionsv1.CustomResourceDefinition) (*Schema, error) {
 	var internal apiextensions.CustomResourceValidation
 	err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(
 		crd.Spec.Versions[0].Schema, &internal, nil)
@@ -96,15 +96,15 @@ func compile(crd *apiextensionsv1.CustomResourceDefinition) (*Schema, error) {
 	if err := defaulting.PruneDefaults(s.shape); err != nil {
 		return nil, err
 	}
-	if s.values, _, err = apischema.NewSchemaValidator(internal.OpenAPIV3Schema); err != nil {
+	if s.valueValidator, _, err = apischema.NewSchemaValidator(internal.OpenAPIV3Schema); err != nil {
 		return nil, err
 	}
 	s.rules = cel.NewValidator(s.shape, true, celconfig.PerCallLimit)
 	return s, nil
 }
 
-// Verdict is what there is to say of an object.
-type Verdict struct {
+// Findings is what there is to say of an object.
+type Findings struct {
 	// Unknown are the paths of fields that the API does not have; sorted.
 	Unknown []string
 	// Faults are why the API server would refuse the object.
@@ -113,8 +113,8 @@ type Verdict struct {
 
 // Admit takes unknown fields away from the object, fills in defaults, and tells
 // what it found. An error is about metadata that cannot be read at all.
-func (s *Schema) Admit(ctx context.Context, object map[string]any) (Verdict, error) {
-	var v Verdict
+func (s *Schema) Admit(ctx context.Context, object map[string]any) (Findings, error) {
+	var v Findings
 	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
 		return v, fmt.Errorf("reading metadata: %w", err)
@@ -131,37 +131,37 @@ func (s *Schema) Admit(ctx context.Context, object map[string]any) (Verdict, err
 		}
 	}
 	defaulting.Default(object, s.shape)
-	v.Faults = s.validate(ctx, object)
+	v.Faults = s.validateObject(ctx, object)
 	if spec, ok := object["spec"].(map[string]any); ok && s.policy != nil {
-		v.Faults = append(v.Faults, beside(v.Faults, s.policy(object, spec))...)
+		v.Faults = append(v.Faults, policyOnlyFaults(v.Faults, s.policy(object, spec))...)
 	}
 	return v, nil
 }
 
-// beside returns the faults that a policy finds of fields of which the schema finds none: the
+// policyOnlyFaults returns the faults that a policy finds of fields of which the schema finds none: the
 // API server asks no policy before the schema is satisfied.
-func beside(schema, policy field.ErrorList) field.ErrorList {
+func policyOnlyFaults(schema, policy field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(policy, func(p *field.Error) bool {
 		return slices.ContainsFunc(schema, func(s *field.Error) bool { return s.Field == p.Field })
 	})
 }
 
-func (s *Schema) validate(ctx context.Context, object map[string]any) field.ErrorList {
+func (s *Schema) validateObject(ctx context.Context, object map[string]any) field.ErrorList {
 	faults := validation.ValidateObjectMetaAccessor(
 		&unstructured.Unstructured{Object: object}, s.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	if !conforms(object, s.shape) {
-		faults = append(faults, apischema.ValidateCustomResource(nil, object, s.values)...)
+	if !certainlyConforms(object, s.shape) {
+		faults = append(faults, apischema.ValidateCustomResource(nil, object, s.valueValidator)...)
 	}
 	faults = append(faults, listtype.ValidateListSetsAndMaps(nil, s.shape, object)...)
-	if s.rules == nil || blocks(faults) {
+	if s.rules == nil || preventsRules(faults) {
 		return faults
 	}
 	broken, _ := s.rules.Validate(ctx, nil, s.shape, object, nil, celconfig.RuntimeCELCostBudget)
 	return append(faults, broken...)
 }
 
-// blocks reports whether the object is of another shape than the rules expect.
-func blocks(faults field.ErrorList) bool {
+// preventsRules reports whether the object is of another shape than the rules expect.
+func preventsRules(faults field.ErrorList) bool {
 	for _, f := range faults {
 		switch f.Type {
 		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:

@@ -11,17 +11,17 @@ import (
 
 func TestEveryKindHasASchema(t *testing.T) {
 	for _, kind := range []string{"ClusterPool", "ClusterDeployment", "ClusterClaim", "ClusterImageSet", "ClusterDeploymentCustomization", "PowerSchedule", "InstanceType", "FleetRegion", "DataPlane", "ServiceInstance"} {
-		if _, err := crd.Of(kind); err != nil {
+		if _, err := crd.LoadSchema(kind); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := crd.Of("Pod"); !errors.Is(err, crd.ErrUnknown) {
+	if _, err := crd.LoadSchema("Pod"); !errors.Is(err, crd.ErrUnknownKind) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAdmitDoesWhatTheAPIServerDoes(t *testing.T) {
-	s, err := crd.Of("ClusterPool")
+	s, err := crd.LoadSchema("ClusterPool")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestAdmitDoesWhatTheAPIServerDoes(t *testing.T) {
 
 // The API server drops the namespace of an object of a kind that is in none.
 func TestTheNamespaceOfAnImageSetIsDropped(t *testing.T) {
-	s, err := crd.Of("ClusterImageSet")
+	s, err := crd.LoadSchema("ClusterImageSet")
 	if err != nil {
 		t.Fatal(err)
 	}

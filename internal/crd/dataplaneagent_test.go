@@ -15,7 +15,7 @@ import (
 // What the schema of DataPlaneAgent says of bad values. Rules that compare with the
 // object before are tried on a hub, in test/e2e.
 func TestDataPlaneAgentsWithBadInput(t *testing.T) {
-	s, err := crd.Of("DataPlaneAgent")
+	s, err := crd.LoadSchema("DataPlaneAgent")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func TestFleetWithBadInput(t *testing.T) {
 		"parameters that are a text":                    {"ServiceInstance", `{` + order + `,"parameters":"x"}`, "parameters"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := crd.Of(tc.kind)
+			s, err := crd.LoadSchema(tc.kind)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestFleetWithBadInput(t *testing.T) {
 
 // What the schema fills in is what the page says.
 func TestFleetDefaults(t *testing.T) {
-	s, err := crd.Of("FleetRegion")
+	s, err := crd.LoadSchema("FleetRegion")
 	if err != nil {
 		t.Fatal(err)
 	}

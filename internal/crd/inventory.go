@@ -14,10 +14,10 @@ import (
 // What the policies of config/admission/inventory.yaml refuse, in the same words and,
 // as far as they go, in the same order: the API server tells the first fault only.
 
-const customizations = "ClusterDeploymentCustomizations"
+const customizationsKey = "ClusterDeploymentCustomizations"
 
-// inventory finds what is wrong with the inventory of a pool's spec, in either form.
-func inventory(spec map[string]any) field.ErrorList {
+// validateInventory finds what is wrong with the inventory of a pool's spec, in either form.
+func validateInventory(spec map[string]any) field.ErrorList {
 	at := field.NewPath("spec", "inventory")
 	given := spec["inventory"]
 	if given == nil {
@@ -25,76 +25,76 @@ func inventory(spec map[string]any) field.ErrorList {
 	}
 	list := given
 	if m, isMap := given.(map[string]any); isMap {
-		if strangers := strange(m, customizations); len(strangers) > 0 {
-			return faults(at, "a mapping has the key ClusterDeploymentCustomizations only, not \"%s\": write a list, such as [{name: foo}]", strangers[0])
+		if strangers := listUnknownKeys(m, customizationsKey); len(strangers) > 0 {
+			return invalidFieldList(at, "a mapping has the key ClusterDeploymentCustomizations only, not \"%s\": write a list, such as [{name: foo}]", strangers[0])
 		}
-		list = m[customizations]
+		list = m[customizationsKey]
 	}
 	entries, isList := list.([]any)
 	if _, isMap := given.(map[string]any); isMap && !isList && list != nil {
-		return faults(at, "ClusterDeploymentCustomizations is no list: write one, such as [{name: foo}]")
+		return invalidFieldList(at, "ClusterDeploymentCustomizations is no list: write one, such as [{name: foo}]")
 	}
 	if !isList && list != nil {
-		return faults(at, "%s is neither a list nor a mapping: write a list of ClusterDeploymentCustomizations, such as [{name: foo}]", told(given))
+		return invalidFieldList(at, "%s is neither a list nor a mapping: write a list of ClusterDeploymentCustomizations, such as [{name: foo}]", formatFieldValue(given))
 	}
 	if len(entries) == 0 {
-		return faults(at, "it is empty, so that the pool could make no cluster: list ClusterDeploymentCustomizations, such as [{name: foo}], or leave it out")
+		return invalidFieldList(at, "it is empty, so that the pool could make no cluster: list ClusterDeploymentCustomizations, such as [{name: foo}], or leave it out")
 	}
 	var out field.ErrorList
-	for _, wrong := range []func(*field.Path, any) field.ErrorList{shapeless, strangely, ofKind, nameless, noText} {
+	for _, wrong := range []func(*field.Path, any) field.ErrorList{checkEntryShape, checkEntryKeys, checkEntryKind, checkEntryName, checkEntryNameType} {
 		for i, e := range entries {
 			out = append(out, wrong(at.Index(i), e)...)
 		}
 	}
-	return append(out, misnamed(at, entries)...)
+	return append(out, checkEntryNames(at, entries)...)
 }
 
-func shapeless(at *field.Path, entry any) field.ErrorList {
+func checkEntryShape(at *field.Path, entry any) field.ErrorList {
 	if _, ok := entry.(map[string]any); !ok {
-		return faults(at, "it is no mapping: write {name: foo}")
+		return invalidFieldList(at, "it is no mapping: write {name: foo}")
 	}
 	return nil
 }
 
-func strangely(at *field.Path, entry any) field.ErrorList {
+func checkEntryKeys(at *field.Path, entry any) field.ErrorList {
 	e, _ := entry.(map[string]any)
-	if strangers := strange(e, "name", "kind"); len(strangers) > 0 {
-		return faults(at, "an entry has a name and a kind only, and is of the namespace of its pool: leave out \"%s\"", strangers[0])
+	if strangers := listUnknownKeys(e, "name", "kind"); len(strangers) > 0 {
+		return invalidFieldList(at, "an entry has a name and a kind only, and is of the namespace of its pool: leave out \"%s\"", strangers[0])
 	}
 	return nil
 }
 
-func ofKind(at *field.Path, entry any) field.ErrorList {
+func checkEntryKind(at *field.Path, entry any) field.ErrorList {
 	e, _ := entry.(map[string]any)
 	switch e["kind"] {
 	case nil, "", "ClusterDeploymentCustomization":
 		return nil
 	}
-	return faults(at.Child("kind"), "%s is none that an inventory can have: leave it out, or write ClusterDeploymentCustomization", told(e["kind"]))
+	return invalidFieldList(at.Child("kind"), "%s is none that an inventory can have: leave it out, or write ClusterDeploymentCustomization", formatFieldValue(e["kind"]))
 }
 
-func nameless(at *field.Path, entry any) field.ErrorList {
+func checkEntryName(at *field.Path, entry any) field.ErrorList {
 	if e, ok := entry.(map[string]any); ok && (e["name"] == nil || e["name"] == "") {
-		return faults(at.Child("name"), "there is none: write that of a ClusterDeploymentCustomization")
+		return invalidFieldList(at.Child("name"), "there is none: write that of a ClusterDeploymentCustomization")
 	}
 	return nil
 }
 
-func noText(at *field.Path, entry any) field.ErrorList {
+func checkEntryNameType(at *field.Path, entry any) field.ErrorList {
 	e, _ := entry.(map[string]any)
 	if _, isText := e["name"].(string); !isText && e["name"] != nil {
-		return faults(at.Child("name"), "%s is no text: write the name of a ClusterDeploymentCustomization, in quotes", told(e["name"]))
+		return invalidFieldList(at.Child("name"), "%s is no text: write the name of a ClusterDeploymentCustomization, in quotes", formatFieldValue(e["name"]))
 	}
 	return nil
 }
 
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// most bounds how many names of how many characters an API server compares with each other.
-const most = 4_000_000
+// maxComparisons bounds how many names of how many characters an API server compares with each other.
+const maxComparisons = 4_000_000
 
-// misnamed judges the names that are there.
-func misnamed(at *field.Path, entries []any) field.ErrorList {
+// checkEntryNames judges the names that are there.
+func checkEntryNames(at *field.Path, entries []any) field.ErrorList {
 	var out field.ErrorList
 	seen := map[string]int{}
 	names, characters := 0, 0
@@ -108,30 +108,30 @@ func misnamed(at *field.Path, entries []any) field.ErrorList {
 		names++
 		characters += utf8.RuneCountInString(name)
 		if len(name) > 253 || !objectName.MatchString(name) {
-			out = append(out, faults(at, `"%s" cannot be the name of a ClusterDeploymentCustomization: write that of one, of lower case letters, digits, "-" and "."`, name)...)
+			out = append(out, invalidFieldList(at, `"%s" cannot be the name of a ClusterDeploymentCustomization: write that of one, of lower case letters, digits, "-" and "."`, name)...)
 		}
 	}
-	if names*(10*names+characters) > most {
-		out = append(out, faults(at, "it lists %d names of %d characters, more than can be compared: list fewer, and make a second pool of the others", names, characters)...)
+	if names*(10*names+characters) > maxComparisons {
+		out = append(out, invalidFieldList(at, "it lists %d names of %d characters, more than can be compared: list fewer, and make a second pool of the others", names, characters)...)
 	}
 	for _, entry := range entries {
 		e, _ := entry.(map[string]any)
 		name, _ := e["name"].(string)
 		if name != "" && seen[name] > 1 {
 			seen[name] = 0
-			out = append(out, faults(at, `"%s" is listed twice, and one cluster at a time can be made with it: list it once`, name)...)
+			out = append(out, invalidFieldList(at, `"%s" is listed twice, and one cluster at a time can be made with it: list it once`, name)...)
 		}
 	}
 	return out
 }
 
-// strange are the keys of a mapping other than these; sorted.
-func strange(m map[string]any, known ...string) []string {
+// listUnknownKeys are the keys of a mapping other than these; sorted.
+func listUnknownKeys(m map[string]any, known ...string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(m)), func(k string) bool { return slices.Contains(known, k) })
 }
 
-// told is a value of one line.
-func told(v any) string {
+// formatFieldValue is a value of one line.
+func formatFieldValue(v any) string {
 	switch v := v.(type) {
 	case string:
 		return `"` + v + `"`
@@ -144,6 +144,6 @@ func told(v any) string {
 	}
 }
 
-func faults(at *field.Path, format string, args ...any) field.ErrorList {
+func invalidFieldList(at *field.Path, format string, args ...any) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, field.OmitValueType{}, fmt.Sprintf(format, args...))}
 }

@@ -175,9 +175,9 @@ func (g generator) inventory() any {
 	}
 	switch {
 	case g.one(3 * g.odd):
-		return map[string]any{customizations: list, "more": list}
+		return map[string]any{customizationsKey: list, "more": list}
 	case g.one(2):
-		return map[string]any{customizations: list}
+		return map[string]any{customizationsKey: list}
 	}
 	return list
 }

@@ -20,36 +20,36 @@ var (
 // longestKey is a DNS name, a slash and a name.
 const longestKey = 253 + 1 + 63
 
-// poolPolicies finds what the admission policies refuse of a pool.
-func poolPolicies(object, spec map[string]any) field.ErrorList {
-	out := inventory(spec)
+// findPoolViolations finds what the admission policies refuse of a pool.
+func findPoolViolations(object, spec map[string]any) field.ErrorList {
+	out := validateInventory(spec)
 	name, _, _ := unstructured.NestedString(object, "metadata", "name")
 	if strings.Contains(name, ".") {
-		out = append(out, faults(field.NewPath("metadata", "name"), `"%s" has a dot, which the namespaces of its clusters, named after it, cannot have: write "-" instead`, name)...)
+		out = append(out, invalidFieldList(field.NewPath("metadata", "name"), `"%s" has a dot, which the namespaces of its clusters, named after it, cannot have: write "-" instead`, name)...)
 	}
-	return append(out, unfitKeys(textsOf(spec["labels"]), textsOf(spec["annotations"]))...)
+	return append(out, validateClusterLabels(filterStringValues(spec["labels"]), filterStringValues(spec["annotations"]))...)
 }
 
-// unfitKeys finds the first key and the first value among a pool's spec.labels and
+// validateClusterLabels finds the first key and the first value among a pool's spec.labels and
 // spec.annotations that none of its clusters can have. The policy
 // clusterpool-labels.hotspare.io says the same.
-func unfitKeys(labels, annotations map[string]string) field.ErrorList {
+func validateClusterLabels(labels, annotations map[string]string) field.ErrorList {
 	var out field.ErrorList
 	at := field.NewPath("spec", "labels")
-	if k, found := first(labels, func(k, _ string) bool { return len([]rune(k)) > longestKey || !labelKey.MatchString(k) }); found {
-		out = append(out, faults(at, `"%s" cannot be the key of a label: use at most 63 letters, digits, "-", "_" and ".", after a DNS name and "/" if you like`, k)...)
+	if k, found := firstInvalidKey(labels, func(k, _ string) bool { return len([]rune(k)) > longestKey || !labelKey.MatchString(k) }); found {
+		out = append(out, invalidFieldList(at, `"%s" cannot be the key of a label: use at most 63 letters, digits, "-", "_" and ".", after a DNS name and "/" if you like`, k)...)
 	}
-	if k, found := first(labels, func(_, v string) bool { return !labelValue.MatchString(v) }); found {
-		out = append(out, faults(field.NewPath(`spec.labels["`+k+`"]`), `"%s" cannot be the value of a label: use at most 63 letters, digits, "-", "_" and "."`, labels[k])...)
+	if k, found := firstInvalidKey(labels, func(_, v string) bool { return !labelValue.MatchString(v) }); found {
+		out = append(out, invalidFieldList(field.NewPath(`spec.labels["`+k+`"]`), `"%s" cannot be the value of a label: use at most 63 letters, digits, "-", "_" and "."`, labels[k])...)
 	}
-	if k, found := first(annotations, func(k, _ string) bool { return len([]rune(k)) > longestKey || !annotationKey.MatchString(k) }); found {
-		out = append(out, faults(field.NewPath("spec", "annotations"),
+	if k, found := firstInvalidKey(annotations, func(k, _ string) bool { return len([]rune(k)) > longestKey || !annotationKey.MatchString(k) }); found {
+		out = append(out, invalidFieldList(field.NewPath("spec", "annotations"),
 			`"%s" cannot be the key of an annotation: use at most 63 letters, digits, "-", "_" and ".", after a DNS name and "/" if you like`, k)...)
 	}
 	return out
 }
 
-func first(m map[string]string, bad func(key, value string) bool) (key string, found bool) {
+func firstInvalidKey(m map[string]string, bad func(key, value string) bool) (key string, found bool) {
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if bad(k, m[k]) {
 			return k, true
@@ -58,8 +58,8 @@ func first(m map[string]string, bad func(key, value string) bool) (key string, f
 	return "", false
 }
 
-// textsOf are the texts of a mapping; the schema refuses others.
-func textsOf(v any) map[string]string {
+// filterStringValues are the texts of a mapping; the schema refuses others.
+func filterStringValues(v any) map[string]string {
 	m, _ := v.(map[string]any)
 	out := map[string]string{}
 	for k, v := range m {

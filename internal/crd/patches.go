@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// values finds the patches of a customization's spec whose value is missing, or is no
+// validatePatchValues finds the patches of a customization's spec whose value is missing, or is no
 // JSON at a glance. It quotes none: a value may be a password.
-func values(spec map[string]any) field.ErrorList {
+func validatePatchValues(spec map[string]any) field.ErrorList {
 	at := field.NewPath("spec")
 	lists := []patchList{
 		{at.Child("installConfigPatches"), spec["installConfigPatches"]},
@@ -23,7 +23,7 @@ func values(spec map[string]any) field.ErrorList {
 		lists = append(lists, patchList{at.Child("installerManifestPatches").Index(i).Child("patches"), m["patches"]})
 	}
 	var out field.ErrorList
-	for _, wrong := range []func(*field.Path, map[string]any) field.ErrorList{lacking, garbled} {
+	for _, wrong := range []func(*field.Path, map[string]any) field.ErrorList{checkValuePresent, checkValueJSON} {
 		for _, l := range lists {
 			patches, _ := l.patches.([]any)
 			for i, p := range patches {
@@ -40,19 +40,19 @@ type patchList struct {
 	patches any
 }
 
-func lacking(at *field.Path, p map[string]any) field.ErrorList {
+func checkValuePresent(at *field.Path, p map[string]any) field.ErrorList {
 	op, _ := p["op"].(string)
 	text, _ := p["valueJSON"].(string)
 	if slices.Contains([]string{"add", "replace", "test"}, op) && p["value"] == nil && text == "" {
-		return faults(at, `%s needs a value: set value, or valueJSON, which can also be "null"`, op)
+		return invalidFieldList(at, `%s needs a value: set value, or valueJSON, which can also be "null"`, op)
 	}
 	return nil
 }
 
-var scalar = regexp.MustCompile(`^(true|false|null|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]+)?)$`)
+var jsonScalarPattern = regexp.MustCompile(`^(true|false|null|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]+)?)$`)
 
-// garbled looks at the ends of what is long: so much a policy can see.
-func garbled(at *field.Path, p map[string]any) field.ErrorList {
+// checkValueJSON looks at the ends of what is long: so much a policy can see.
+func checkValueJSON(at *field.Path, p map[string]any) field.ErrorList {
 	text, _ := p["valueJSON"].(string)
 	if text == "" {
 		return nil
@@ -61,8 +61,8 @@ func garbled(at *field.Path, p map[string]any) field.ErrorList {
 	between := func(first, last string) bool {
 		return len(v) > 1 && strings.HasPrefix(v, first) && strings.HasSuffix(v, last)
 	}
-	if between("{", "}") || between("[", "]") || between(`"`, `"`) || utf8.RuneCountInString(v) < 100 && scalar.MatchString(v) {
+	if between("{", "}") || between("[", "]") || between(`"`, `"`) || utf8.RuneCountInString(v) < 100 && jsonScalarPattern.MatchString(v) {
 		return nil
 	}
-	return faults(at.Child("valueJSON"), "it is not JSON: put a text in double quotes, or move it to value, where it stands as it is")
+	return invalidFieldList(at.Child("valueJSON"), "it is not JSON: put a text in double quotes, or move it to value, where it stands as it is")
 }

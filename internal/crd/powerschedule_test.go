@@ -15,7 +15,7 @@ import (
 // What the schema of PowerSchedule says of bad values, and that whatever it lets pass
 // can be read: a stored object that cannot would hide all others from the controller.
 func TestPowerSchedulesWithBadInput(t *testing.T) {
-	s, err := crd.Of("PowerSchedule")
+	s, err := crd.LoadSchema("PowerSchedule")
 	if err != nil {
 		t.Fatal(err)
 	}

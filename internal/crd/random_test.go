@@ -35,7 +35,7 @@ func TestWhatTheSchemaAcceptsTheTypesCanRead(t *testing.T) {
 	decoder := serializer.NewCodecFactory(known(t)).UniversalDeserializer()
 	for _, kind := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
-			k, err := Of(kind)
+			k, err := LoadSchema(kind)
 			if err != nil {
 				t.Fatal(err)
 			}

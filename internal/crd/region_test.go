@@ -57,7 +57,7 @@ func TestAPlatformNeedsItsRegion(t *testing.T) {
 // another platform may be stored. more are more fields of its spec.
 func regionsOf(t *testing.T, kind, stored, given, more string) string {
 	t.Helper()
-	s, err := Of(kind)
+	s, err := LoadSchema(kind)
 	if err != nil {
 		t.Fatal(err)
 	}

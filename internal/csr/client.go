@@ -12,63 +12,63 @@ import (
 // The account that OpenShift's machines boot with.
 const (
 	bootstrapNamespace = "openshift-machine-config-operator"
-	bootstrapper       = "system:serviceaccount:" + bootstrapNamespace + ":node-bootstrapper"
+	bootstrapUser      = "system:serviceaccount:" + bootstrapNamespace + ":node-bootstrapper"
 	serviceAccounts    = "system:serviceaccounts"
 	bootstrapGroup     = serviceAccounts + ":" + bootstrapNamespace
 )
 
-// client says why a client certificate is not granted; "" if it is.
-func (k Known) client(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string, p past) string {
+// clientRefusal says why a client certificate is not granted; "" if it is.
+func (k Snapshot) clientRefusal(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string, p requestHistory) string {
 	switch {
 	case r.Spec.Username == parsed.Subject.CommonName:
 		return whyRenewal // C16: for kube-controller-manager
-	case !nameless(parsed):
+	case !hasNoExtensions(parsed):
 		return whyNames // C3, C4
-	case !usable(r.Spec.Usages, certificatesv1.UsageClientAuth):
+	case !hasKubeletUsages(r.Spec.Usages, certificatesv1.UsageClientAuth):
 		return whyUsages // C5
-	case r.Spec.Username != bootstrapper:
+	case r.Spec.Username != bootstrapUser:
 		return whyUser // C6
-	case !same(r.Spec.Groups, bootstrapGroup, serviceAccounts, everybody) && !same(r.Spec.Groups, bootstrapGroup, everybody):
+	case !hasExactly(r.Spec.Groups, bootstrapGroup, serviceAccounts, authenticatedGroup) && !hasExactly(r.Spec.Groups, bootstrapGroup, authenticatedGroup):
 		return whyGroups // C7
 	case k.ClientsOff:
 		return whyOff // C12
 	case p.granted.Has(name):
 		return whyTwice // C15
-	case !k.Window.openForClients(k.Now):
+	case !k.Window.isOpenForClients(k.Now):
 		return whyClosed // C15
-	case !k.timely(r):
+	case !k.isFromThisResume(r):
 		return whyOld // C13
 	}
-	n, ok := k.node(name)
+	n, ok := k.findNode(name)
 	if !ok {
 		return whyNode // C8
 	}
-	m, ok := k.machineOf(n)
-	if !ok || !m.called(name, corev1.NodeInternalDNS) {
+	m, ok := k.machineOfNode(n)
+	if !ok || !m.hasName(name, corev1.NodeInternalDNS) {
 		return whyMachine // C9, C10
 	}
-	if !k.silent(n) {
+	if !k.isSilent(n) {
 		return whyAlive // C14
 	}
 	return ""
 }
 
-// timely reports whether the request was made in this resume. One from the future
+// isFromThisResume reports whether the request was made in this resume. One from the future
 // has a clock that proves nothing.
-func (k Known) timely(r *certificatesv1.CertificateSigningRequest) bool {
+func (k Snapshot) isFromThisResume(r *certificatesv1.CertificateSigningRequest) bool {
 	made := r.CreationTimestamp.Time
-	return !made.Before(k.Window.Opened) && !made.After(k.Now.Add(skew))
+	return !made.Before(k.Window.Opened) && !made.After(k.Now.Add(clockSkew))
 }
 
-// called reports whether name is one of the machine's names of those kinds,
+// hasName reports whether name is one of the machine's names of those kinds,
 // whatever its case and a final dot.
-func (m Machine) called(name string, kinds ...corev1.NodeAddressType) bool {
-	if normal(name) == "" {
+func (m Machine) hasName(name string, kinds ...corev1.NodeAddressType) bool {
+	if normalizeName(name) == "" {
 		return false // an address that a cloud has left empty vouches for nothing
 	}
 	return slices.ContainsFunc(m.Addresses, func(a corev1.NodeAddress) bool {
-		return slices.Contains(kinds, a.Type) && normal(a.Address) == normal(name)
+		return slices.Contains(kinds, a.Type) && normalizeName(a.Address) == normalizeName(name)
 	})
 }
 
-func normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+func normalizeName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }

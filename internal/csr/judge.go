@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Verdict is what is to become of a request.
-type Verdict struct {
+// Decision is what is to become of a request.
+type Decision struct {
 	// Request is the version that was judged.
 	Request *certificatesv1.CertificateSigningRequest
 	// Approve, or else leave it alone.
@@ -26,17 +26,17 @@ type Verdict struct {
 	Why string
 }
 
-// past is what has happened to requests in this resume.
-type past struct {
+// requestHistory is what has happened to requests in this resume.
+type requestHistory struct {
 	// granted are the nodes that have had a client certificate approved.
 	granted sets.Set[string]
 	// flooded says that there are too many open requests to believe any.
 	flooded bool
 }
 
-// Judge judges all requests of a cluster, given all of them. The order of the
+// Decide judges all requests of a cluster, given all of them. The order of the
 // list makes no difference: of two requests for one node the older one counts.
-func Judge(requests []certificatesv1.CertificateSigningRequest, k Known) []Verdict {
+func Decide(requests []certificatesv1.CertificateSigningRequest, k Snapshot) []Decision {
 	sorted := make([]*certificatesv1.CertificateSigningRequest, len(requests))
 	for i := range requests {
 		sorted[i] = &requests[i]
@@ -44,10 +44,10 @@ func Judge(requests []certificatesv1.CertificateSigningRequest, k Known) []Verdi
 	slices.SortFunc(sorted, func(a, b *certificatesv1.CertificateSigningRequest) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	p := k.past(sorted)
-	verdicts := make([]Verdict, 0, len(sorted))
+	p := k.readHistory(sorted)
+	verdicts := make([]Decision, 0, len(sorted))
 	for _, r := range sorted {
-		v := k.judge(r, p)
+		v := k.decideRequest(r, p)
 		if v.Approve && r.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName {
 			p.granted.Insert(v.Node)
 		}
@@ -56,53 +56,53 @@ func Judge(requests []certificatesv1.CertificateSigningRequest, k Known) []Verdi
 	return verdicts
 }
 
-func (k Known) judge(r *certificatesv1.CertificateSigningRequest, p past) Verdict {
-	node, why := k.weigh(r, p)
+func (k Snapshot) decideRequest(r *certificatesv1.CertificateSigningRequest, p requestHistory) Decision {
+	node, why := k.nodeOrRefusal(r, p)
 	if why == "" {
-		return Verdict{Request: r, Approve: true, Node: node}
+		return Decision{Request: r, Approve: true, Node: node}
 	}
 	// One from shortly before the resume may be of a cluster whose clock is slow.
-	recent := !r.CreationTimestamp.Time.Before(k.Window.Opened.Add(-floodSpan))
-	waits := forNodes(r) && !answered(r) && why != whyRenewal && recent
-	return Verdict{Request: r, Waits: waits, Why: why}
+	recent := !r.CreationTimestamp.Time.Before(k.Window.Opened.Add(-floodWindow))
+	waits := isForNodes(r) && !isAnswered(r) && why != whyRenewal && recent
+	return Decision{Request: r, Waits: waits, Why: why}
 }
 
-// weigh returns the node that the request is granted for, or why it is not.
-func (k Known) weigh(r *certificatesv1.CertificateSigningRequest, p past) (node, why string) {
+// nodeOrRefusal returns the node that the request is granted for, or why it is not.
+func (k Snapshot) nodeOrRefusal(r *certificatesv1.CertificateSigningRequest, p requestHistory) (node, why string) {
 	switch {
-	case !forNodes(r):
+	case !isForNodes(r):
 		return "", whySigner
-	case answered(r):
+	case isAnswered(r):
 		return "", whyAnswered
 	case p.flooded:
 		return "", whyFlood
 	}
-	parsed, why := parse(r.Spec.Request)
+	parsed, why := parseRequest(r.Spec.Request)
 	if why != "" {
 		return "", why
 	}
-	if node, why = subject(parsed); why != "" {
+	if node, why = nodeInSubject(parsed); why != "" {
 		return "", why
 	}
 	if r.Spec.SignerName == certificatesv1.KubeletServingSignerName {
-		return node, k.serving(r, parsed, node)
+		return node, k.servingRefusal(r, parsed, node)
 	}
-	return node, k.client(r, parsed, node, p)
+	return node, k.clientRefusal(r, parsed, node, p)
 }
 
-// past reads what has happened from the requests themselves: the cluster keeps
+// readHistory reads what has happened from the requests themselves: the cluster keeps
 // approved ones for an hour, and no crash of ours can make it forget.
-func (k Known) past(requests []*certificatesv1.CertificateSigningRequest) past {
-	p := past{granted: sets.New[string]()}
+func (k Snapshot) readHistory(requests []*certificatesv1.CertificateSigningRequest) requestHistory {
+	p := requestHistory{granted: sets.New[string]()}
 	open := 0
 	for _, r := range requests {
-		if !forNodes(r) {
+		if !isForNodes(r) {
 			continue
 		}
-		if !answered(r) && k.Now.Sub(r.CreationTimestamp.Time) <= floodSpan+skew {
+		if !isAnswered(r) && k.Now.Sub(r.CreationTimestamp.Time) <= floodWindow+clockSkew {
 			open++
 		}
-		if node := k.grantedTo(r); node != "" {
+		if node := k.approvedClientNode(r); node != "" {
 			p.granted.Insert(node)
 		}
 	}
@@ -110,21 +110,21 @@ func (k Known) past(requests []*certificatesv1.CertificateSigningRequest) past {
 	return p
 }
 
-// Rejoined reports whether a node has been let in again in this resume, and may
+// HasRejoined reports whether a node has been let in again in this resume, and may
 // ask for a serving certificate next.
-func Rejoined(requests []certificatesv1.CertificateSigningRequest, k Known) bool {
-	return k.Window.Open(k.Now) && slices.ContainsFunc(requests, func(r certificatesv1.CertificateSigningRequest) bool {
-		return k.grantedTo(&r) != ""
+func HasRejoined(requests []certificatesv1.CertificateSigningRequest, k Snapshot) bool {
+	return k.Window.IsOpen(k.Now) && slices.ContainsFunc(requests, func(r certificatesv1.CertificateSigningRequest) bool {
+		return k.approvedClientNode(&r) != ""
 	})
 }
 
-// grantedTo returns the node that a client certificate has been approved for in
+// approvedClientNode returns the node that a client certificate has been approved for in
 // this resume, by whomever; "" otherwise. Renewals by the node itself do not count.
-func (k Known) grantedTo(r *certificatesv1.CertificateSigningRequest) string {
-	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || !k.approvedSince(r) {
+func (k Snapshot) approvedClientNode(r *certificatesv1.CertificateSigningRequest) string {
+	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || !k.isApprovedInWindow(r) {
 		return ""
 	}
-	name := namedIn(r.Spec.Request)
+	name := commonNameOf(r.Spec.Request)
 	if name == r.Spec.Username {
 		return ""
 	}
@@ -132,7 +132,7 @@ func (k Known) grantedTo(r *certificatesv1.CertificateSigningRequest) string {
 	return node
 }
 
-func (k Known) approvedSince(r *certificatesv1.CertificateSigningRequest) bool {
+func (k Snapshot) isApprovedInWindow(r *certificatesv1.CertificateSigningRequest) bool {
 	for _, c := range r.Status.Conditions {
 		if c.Type != certificatesv1.CertificateApproved {
 			continue
@@ -144,9 +144,9 @@ func (k Known) approvedSince(r *certificatesv1.CertificateSigningRequest) bool {
 	return false
 }
 
-// Approved returns the request with its approval. It has the resourceVersion that
+// ApprovedRequest returns the request with its approval. It has the resourceVersion that
 // was judged: a request that has changed since cannot be approved with it.
-func (v Verdict) Approved(now metav1.Time) *certificatesv1.CertificateSigningRequest {
+func (v Decision) ApprovedRequest(now metav1.Time) *certificatesv1.CertificateSigningRequest {
 	r := v.Request.DeepCopy()
 	r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,

@@ -11,26 +11,26 @@ import (
 const MachineNamespace = "openshift-machine-api"
 
 const (
-	// clientSpan is how long after the begin of a resume nodes may come back as
+	// clientWindow is how long after the begin of a resume nodes may come back as
 	// strangers: what OpenShift tells its users to wait. Kubernetes remembers an
 	// approved request for an hour, which is longer, so that C15 does not forget.
-	clientSpan = 45 * time.Minute
-	// servingSpan is how long after Ready serving certificates are looked after:
+	clientWindow = 45 * time.Minute
+	// servingWindow is how long after Ready serving certificates are looked after:
 	// kubelets ask for them when they are back.
-	servingSpan = 10 * time.Minute
-	// silence is how long a node's lease must not have been renewed until the node
+	servingWindow = 10 * time.Minute
+	// silentAfter is how long a node's lease must not have been renewed until the node
 	// counts as gone: what a kubelet's lease lasts.
-	silence = 40 * time.Second
-	// skew is how far clocks may differ.
-	skew = 10 * time.Second
+	silentAfter = 40 * time.Second
+	// clockSkew is how far clocks may differ.
+	clockSkew = 10 * time.Second
 	// A flood is more than so many open requests for each node (S5)...
 	floodPerNode = 4
 	// ...that were made within this time.
-	floodSpan = time.Hour
+	floodWindow = time.Hour
 )
 
-// Known is what requests are judged by.
-type Known struct {
+// Snapshot is what requests are judged by.
+type Snapshot struct {
 	// Now is the time on the hub.
 	Now    time.Time
 	Window Window
@@ -74,21 +74,21 @@ type Node struct {
 	Renewed time.Time
 }
 
-// Open reports whether any request may still be approved at the time now.
-func (w Window) Open(now time.Time) bool {
+// IsOpen reports whether any request may still be approved at the time now.
+func (w Window) IsOpen(now time.Time) bool {
 	switch {
 	case w.Opened.IsZero() || now.Before(w.Opened):
 		return false
 	case w.Ready.IsZero():
-		return now.Before(w.Opened.Add(clientSpan))
+		return now.Before(w.Opened.Add(clientWindow))
 	}
-	return now.Before(w.Ready.Add(servingSpan))
+	return now.Before(w.Ready.Add(servingWindow))
 }
 
-// openForClients is the narrower window for client certificates: until Ready.
-func (w Window) openForClients(now time.Time) bool { return w.Ready.IsZero() && w.Open(now) }
+// isOpenForClients is the narrower window for client certificates: until Ready.
+func (w Window) isOpenForClients(now time.Time) bool { return w.Ready.IsZero() && w.IsOpen(now) }
 
-func (k Known) node(name string) (Node, bool) {
+func (k Snapshot) findNode(name string) (Node, bool) {
 	for _, n := range k.Nodes {
 		if n.Name == name {
 			return n, true
@@ -97,12 +97,12 @@ func (k Known) node(name string) (Node, bool) {
 	return Node{}, false
 }
 
-// machineOf returns the machine of the node: the one whose nodeRef it is. Two
+// machineOfNode returns the machine of the node: the one whose nodeRef it is. Two
 // that claim it are none.
-func (k Known) machineOf(n Node) (Machine, bool) {
+func (k Snapshot) machineOfNode(n Node) (Machine, bool) {
 	var found []Machine
 	for _, m := range k.Machines {
-		if m.counts() && m.Node == n.Name && (m.UID == "" || m.UID == n.UID) {
+		if m.isTrusted() && m.Node == n.Name && (m.UID == "" || m.UID == n.UID) {
 			found = append(found, m)
 		}
 	}
@@ -112,7 +112,7 @@ func (k Known) machineOf(n Node) (Machine, bool) {
 	return found[0], true
 }
 
-func (m Machine) counts() bool { return m.Namespace == "" || m.Namespace == MachineNamespace }
+func (m Machine) isTrusted() bool { return m.Namespace == "" || m.Namespace == MachineNamespace }
 
-// silent reports whether the node gives no sign of life.
-func (k Known) silent(n Node) bool { return !n.Ready && k.Now.Sub(n.Renewed) > silence }
+// isSilent reports whether the node gives no sign of life.
+func (k Snapshot) isSilent(n Node) bool { return !n.Ready && k.Now.Sub(n.Renewed) > silentAfter }

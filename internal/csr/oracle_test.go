@@ -26,7 +26,7 @@ type csrInfo struct {
 }
 
 // wrong returns what is wrong with approving this request, given all.
-func wrong(r *request, all []request, k Known) string {
+func wrong(r *request, all []request, k Snapshot) string {
 	lines := strings.Split(strings.TrimRight(string(r.Spec.Request), " \t\r\n"), "\n")
 	if strings.TrimRight(lines[0], "\r") != "-----BEGIN CERTIFICATE REQUEST-----" || strings.TrimRight(lines[len(lines)-1], "\r") != "-----END CERTIFICATE REQUEST-----" {
 		return "armour"
@@ -54,7 +54,7 @@ func unspaced(c rune) rune {
 	return c
 }
 
-func wrongFor(r *request, n Node, names []string, all []request, k Known) string {
+func wrongFor(r *request, n Node, names []string, all []request, k Snapshot) string {
 	var machines []Machine
 	for _, m := range k.Machines {
 		if (m.Namespace == "" || m.Namespace == "openshift-machine-api") && m.Node == n.Name && (m.UID == "" || m.UID == n.UID) {
@@ -91,7 +91,7 @@ func wrongFor(r *request, n Node, names []string, all []request, k Known) string
 	return asked
 }
 
-func wrongClient(r *request, n Node, names []string, m Machine, all []request, k Known) string {
+func wrongClient(r *request, n Node, names []string, m Machine, all []request, k Snapshot) string {
 	who := fmt.Sprint(r.Spec.Username, " ", sorted(r.Spec.Groups))
 	const account = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper [system:authenticated system:serviceaccounts"
 	switch {

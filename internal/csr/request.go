@@ -13,9 +13,9 @@ import (
 
 // What nodes call themselves.
 const (
-	userPrefix = "system:node:"
-	nodesGroup = "system:nodes"
-	everybody  = "system:authenticated"
+	userPrefix         = "system:node:"
+	nodesGroup         = "system:nodes"
+	authenticatedGroup = "system:authenticated"
 )
 
 // Object identifiers of RFC 5280.
@@ -31,9 +31,9 @@ const (
 	tagIP  = 7
 )
 
-// parse reads what is asked for (S3, S4). A signer must not be able to read
+// parseRequest reads what is asked for (S3, S4). A signer must not be able to read
 // anything else in it: it is one PEM block and nothing around it.
-func parse(raw []byte) (*x509.CertificateRequest, string) {
+func parseRequest(raw []byte) (*x509.CertificateRequest, string) {
 	if bytes.Count(raw, []byte("-----BEGIN")) != 1 {
 		return nil, whyPEM
 	}
@@ -51,9 +51,9 @@ func parse(raw []byte) (*x509.CertificateRequest, string) {
 	return parsed, ""
 }
 
-// namedIn returns the common name in a request that others have approved, in
+// commonNameOf returns the common name in a request that others have approved, in
 // whatever form they have; "" if it cannot be read.
-func namedIn(raw []byte) string {
+func commonNameOf(raw []byte) string {
 	block, _ := pem.Decode(bytes.TrimSpace(raw))
 	if block == nil {
 		return ""
@@ -65,9 +65,9 @@ func namedIn(raw []byte) string {
 	return parsed.Subject.CommonName
 }
 
-// subject returns the node in the subject, which is exactly O=system:nodes,
+// nodeInSubject returns the node in the subject, which is exactly O=system:nodes,
 // CN=system:node:<name> (C1, C2, V5).
-func subject(parsed *x509.CertificateRequest) (node, why string) {
+func nodeInSubject(parsed *x509.CertificateRequest) (node, why string) {
 	organizations, names := 0, 0
 	for _, a := range parsed.Subject.Names {
 		switch {
@@ -89,14 +89,14 @@ func subject(parsed *x509.CertificateRequest) (node, why string) {
 	return node, ""
 }
 
-// nameless reports whether no other names are asked for, nor anything else that
+// hasNoExtensions reports whether no other names are asked for, nor anything else that
 // goes into a certificate (C3, C4).
-func nameless(parsed *x509.CertificateRequest) bool { return len(parsed.Extensions) == 0 }
+func hasNoExtensions(parsed *x509.CertificateRequest) bool { return len(parsed.Extensions) == 0 }
 
-// plainNames reports whether the names are DNS names and IP addresses, at least
+// hasPlainNames reports whether the names are DNS names and IP addresses, at least
 // one, and nothing else is asked for (V6, V7). It looks at the extension itself:
 // x509 passes over the kinds of names that it does not know.
-func plainNames(parsed *x509.CertificateRequest) bool {
+func hasPlainNames(parsed *x509.CertificateRequest) bool {
 	if len(parsed.Extensions) != 1 || !parsed.Extensions[0].Id.Equal(oidSubjectAlt) {
 		return false
 	}
@@ -110,39 +110,39 @@ func plainNames(parsed *x509.CertificateRequest) bool {
 	})
 }
 
-// usable reports whether the usages are those of a kubelet: digital signature and
+// hasKubeletUsages reports whether the usages are those of a kubelet: digital signature and
 // auth, with or without the key encipherment that they left out when keys became
 // elliptic (C5, V3).
-func usable(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage) bool {
-	return same(usages, certificatesv1.UsageDigitalSignature, auth) ||
-		same(usages, certificatesv1.UsageDigitalSignature, auth, certificatesv1.UsageKeyEncipherment)
+func hasKubeletUsages(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage) bool {
+	return hasExactly(usages, certificatesv1.UsageDigitalSignature, auth) ||
+		hasExactly(usages, certificatesv1.UsageDigitalSignature, auth, certificatesv1.UsageKeyEncipherment)
 }
 
-// same reports whether list has exactly these entries, in any order.
-func same[T ~string](list []T, want ...T) bool {
+// hasExactly reports whether list has exactly these entries, in any order.
+func hasExactly[T ~string](list []T, want ...T) bool {
 	list = slices.Clone(list)
 	slices.Sort(list)
 	slices.Sort(want)
 	return slices.Equal(list, want)
 }
 
-// answered reports whether somebody has said something about the request (S2).
-func answered(r *certificatesv1.CertificateSigningRequest) bool {
-	return len(r.Status.Certificate) > 0 || has(r, certificatesv1.CertificateApproved) ||
-		has(r, certificatesv1.CertificateDenied) || has(r, certificatesv1.CertificateFailed)
+// isAnswered reports whether somebody has said something about the request (S2).
+func isAnswered(r *certificatesv1.CertificateSigningRequest) bool {
+	return len(r.Status.Certificate) > 0 || hasCondition(r, certificatesv1.CertificateApproved) ||
+		hasCondition(r, certificatesv1.CertificateDenied) || hasCondition(r, certificatesv1.CertificateFailed)
 }
 
-// Open reports whether nobody has said anything about the request yet.
-func Open(r certificatesv1.CertificateSigningRequest) bool { return !answered(&r) }
+// IsOpen reports whether nobody has said anything about the request yet.
+func IsOpen(r certificatesv1.CertificateSigningRequest) bool { return !isAnswered(&r) }
 
-func has(r *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
+func hasCondition(r *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
 	return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == kind
 	})
 }
 
-// forNodes reports whether the signer is one of the two for nodes (S1).
-func forNodes(r *certificatesv1.CertificateSigningRequest) bool {
+// isForNodes reports whether the signer is one of the two for nodes (S1).
+func isForNodes(r *certificatesv1.CertificateSigningRequest) bool {
 	return r.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName ||
 		r.Spec.SignerName == certificatesv1.KubeletServingSignerName
 }

@@ -83,8 +83,8 @@ func nodeSubject(node string) pkix.Name {
 }
 
 // known is a cluster whose node m0 is back, while w0 is not; w1 is not, too.
-func known() Known {
-	return Known{
+func known() Snapshot {
+	return Snapshot{
 		Now:    now,
 		Window: Window{Opened: opened},
 		Machines: []Machine{

@@ -10,55 +10,55 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// serving says why a serving certificate is not granted; "" if it is. That a node
+// servingRefusal says why a serving certificate is not granted; "" if it is. That a node
 // shows its present certificate is no shortcut (V11): the hub cannot dial nodes.
-func (k Known) serving(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string) string {
+func (k Snapshot) servingRefusal(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string) string {
 	switch {
 	case r.Spec.Username != parsed.Subject.CommonName:
 		return whyOther // V1, V4: the subject has the prefix, and a name after it
-	case !slices.Contains(r.Spec.Groups, nodesGroup) || !slices.Contains(r.Spec.Groups, everybody):
+	case !slices.Contains(r.Spec.Groups, nodesGroup) || !slices.Contains(r.Spec.Groups, authenticatedGroup):
 		return whyGroups // V2
-	case !usable(r.Spec.Usages, certificatesv1.UsageServerAuth):
+	case !hasKubeletUsages(r.Spec.Usages, certificatesv1.UsageServerAuth):
 		return whyUsages // V3
-	case !plainNames(parsed):
+	case !hasPlainNames(parsed):
 		return whyNames // V6, V7
-	case !k.Window.Open(k.Now):
+	case !k.Window.IsOpen(k.Now):
 		return whyClosed
-	case !k.timely(r):
+	case !k.isFromThisResume(r):
 		return whyOld
 	}
-	n, ok := k.node(name)
+	n, ok := k.findNode(name)
 	if !ok {
 		return whyNode
 	}
-	m, ok := k.machineOf(n)
+	m, ok := k.machineOfNode(n)
 	if !ok {
 		return whyMachine // V8
 	}
-	if !m.owns(parsed) {
+	if !m.ownsNames(parsed) {
 		return whyAddress // V9, V10
 	}
 	return ""
 }
 
-// owns reports whether all names in the request are the machine's.
-func (m Machine) owns(parsed *x509.CertificateRequest) bool {
+// ownsNames reports whether all names in the request are the machine's.
+func (m Machine) ownsNames(parsed *x509.CertificateRequest) bool {
 	for _, name := range parsed.DNSNames {
-		if strings.Contains(name, "*") || !m.called(name, corev1.NodeInternalDNS, corev1.NodeExternalDNS, corev1.NodeHostName) {
+		if strings.Contains(name, "*") || !m.hasName(name, corev1.NodeInternalDNS, corev1.NodeExternalDNS, corev1.NodeHostName) {
 			return false
 		}
 	}
 	for _, raw := range parsed.IPAddresses {
 		ip, ok := netip.AddrFromSlice(raw)
-		if !ok || !m.at(ip) {
+		if !ok || !m.hasAddress(ip) {
 			return false
 		}
 	}
 	return true
 }
 
-// at reports whether the machine has that address.
-func (m Machine) at(ip netip.Addr) bool {
+// hasAddress reports whether the machine has that address.
+func (m Machine) hasAddress(ip netip.Addr) bool {
 	return slices.ContainsFunc(m.Addresses, func(a corev1.NodeAddress) bool {
 		if a.Type != corev1.NodeInternalIP && a.Type != corev1.NodeExternalIP {
 			return false

@@ -23,7 +23,7 @@ type row struct {
 	name   string
 	from   func() asked
 	ask    func(*asked)
-	given  func(*Known)
+	given  func(*Snapshot)
 	beside []asked
 	want   string
 }
@@ -55,9 +55,9 @@ func TestSignerAndForm(t *testing.T) {
 		{name: "S5 as many as four open ones a node are judged", from: bootstrap, beside: old(11, 0)},
 		{name: "S5 more are a flood", from: bootstrap, beside: old(12, 0), want: whyFlood},
 		{name: "S5 for servers, too", from: server, beside: old(12, 0), want: whyFlood},
-		{name: "S5 those of an hour ago count", from: bootstrap, beside: old(12, time.Hour+skew), want: whyFlood},
-		{name: "S5 older ones do not", from: bootstrap, beside: old(12, time.Hour+skew+time.Second)},
-		{name: "S5 a list that nobody has read to its end is a flood", from: bootstrap, given: func(k *Known) { k.Truncated = true }, want: whyFlood},
+		{name: "S5 those of an hour ago count", from: bootstrap, beside: old(12, time.Hour+clockSkew), want: whyFlood},
+		{name: "S5 older ones do not", from: bootstrap, beside: old(12, time.Hour+clockSkew+time.Second)},
+		{name: "S5 a list that nobody has read to its end is a flood", from: bootstrap, given: func(k *Snapshot) { k.Truncated = true }, want: whyFlood},
 		{name: "S5 nor do those for other signers", from: bootstrap, beside: each(old(12, 0), func(a *asked) { a.signer = "example.com/x" })},
 		{name: "S5 nor do answered ones", from: bootstrap, beside: each(old(12, 0), func(a *asked) { a.condition = certificatesv1.CertificateDenied })},
 		{name: "S6 Machines of other namespaces do not count", from: bootstrap, given: inNamespace("default"), want: whyMachine},
@@ -100,26 +100,26 @@ func TestClient(t *testing.T) {
 		{name: "C7 another one is refused", ask: func(a *asked) { a.groups[1] = "system:serviceaccounts:default" }, want: whyGroups},
 		{name: "C7 two less are refused", ask: func(a *asked) { a.groups = a.groups[:1] }, want: whyGroups},
 		{name: "C8 a node that does not exist is refused", ask: func(a *asked) { a.subject = nodeSubject("w9") }, want: whyNode},
-		{name: "C8 even if a machine has its name", ask: func(a *asked) { a.subject = nodeSubject("w9") }, given: func(k *Known) { k.Machines = append(k.Machines, machine("w9", "10.0.0.9")) }, want: whyNode},
+		{name: "C8 even if a machine has its name", ask: func(a *asked) { a.subject = nodeSubject("w9") }, given: func(k *Snapshot) { k.Machines = append(k.Machines, machine("w9", "10.0.0.9")) }, want: whyNode},
 		{name: "C8 a node has its name in one case", ask: func(a *asked) { a.subject = nodeSubject("W0") }, want: whyNode},
 		{name: "C9 a machine of another name is refused", given: addresses(corev1.NodeInternalDNS, "w7"), want: whyMachine},
 		{name: "C9 a machine without that kind of name is refused", given: addresses(corev1.NodeHostName, "w0"), want: whyMachine},
 		{name: "C9 case and a final dot make no difference", given: addresses(corev1.NodeInternalDNS, "W0.")},
-		{name: "C9 no machine is refused", given: func(k *Known) { k.Machines = nil }, want: whyMachine},
-		{name: "C10 a machine without that node is refused", given: func(k *Known) { k.Machines[1].Node = "" }, want: whyMachine},
-		{name: "C10 a machine of another node is refused", given: func(k *Known) { k.Machines[1].Node = "w1"; k.Machines[2].Node = "w0" }, want: whyMachine},
-		{name: "C10 a machine of a former node of that name is refused", given: func(k *Known) { k.Machines[1].UID = "former" }, want: whyMachine},
-		{name: "C10 the node's UID is right", given: func(k *Known) { k.Machines[1].UID = "w0" }},
-		{name: "C10 two machines of one node are refused", given: func(k *Known) { k.Machines = append(k.Machines, machine("w0", "10.0.0.9")) }, want: whyMachine},
+		{name: "C9 no machine is refused", given: func(k *Snapshot) { k.Machines = nil }, want: whyMachine},
+		{name: "C10 a machine without that node is refused", given: func(k *Snapshot) { k.Machines[1].Node = "" }, want: whyMachine},
+		{name: "C10 a machine of another node is refused", given: func(k *Snapshot) { k.Machines[1].Node = "w1"; k.Machines[2].Node = "w0" }, want: whyMachine},
+		{name: "C10 a machine of a former node of that name is refused", given: func(k *Snapshot) { k.Machines[1].UID = "former" }, want: whyMachine},
+		{name: "C10 the node's UID is right", given: func(k *Snapshot) { k.Machines[1].UID = "w0" }},
+		{name: "C10 two machines of one node are refused", given: func(k *Snapshot) { k.Machines = append(k.Machines, machine("w0", "10.0.0.9")) }, want: whyMachine},
 		{name: "C11 how old the machine is makes no difference"},
-		{name: "C12 a cluster that wants none approved is heard", given: func(k *Known) { k.ClientsOff = true }, want: whyOff},
+		{name: "C12 a cluster that wants none approved is heard", given: func(k *Snapshot) { k.ClientsOff = true }, want: whyOff},
 		{name: "C13 a request from before the resume is refused", ask: func(a *asked) { a.made = opened.Add(-time.Second) }, want: whyOld},
 		{name: "C13 one from its first second is approved", ask: func(a *asked) { a.made = opened }},
-		{name: "C13 one from the future is refused", ask: func(a *asked) { a.made = now.Add(skew + time.Second) }, want: whyOld},
+		{name: "C13 one from the future is refused", ask: func(a *asked) { a.made = now.Add(clockSkew + time.Second) }, want: whyOld},
 		{name: "C14 a node that is Ready is refused", ask: func(a *asked) { a.subject = nodeSubject("m0") }, want: whyAlive},
-		{name: "C14 one that is called Ready and gives no sign is refused", given: func(k *Known) { k.Nodes[1].Ready = true }, want: whyAlive},
-		{name: "C14 one that is not and gives a sign is refused", given: func(k *Known) { k.Nodes[1].Renewed = now.Add(-silence) }, want: whyAlive},
-		{name: "C14 one whose clock is ahead is refused", given: func(k *Known) { k.Nodes[1].Renewed = now.Add(time.Hour) }, want: whyAlive},
+		{name: "C14 one that is called Ready and gives no sign is refused", given: func(k *Snapshot) { k.Nodes[1].Ready = true }, want: whyAlive},
+		{name: "C14 one that is not and gives a sign is refused", given: func(k *Snapshot) { k.Nodes[1].Renewed = now.Add(-silentAfter) }, want: whyAlive},
+		{name: "C14 one whose clock is ahead is refused", given: func(k *Snapshot) { k.Nodes[1].Renewed = now.Add(time.Hour) }, want: whyAlive},
 		{name: "C15 a node that has had one is refused", beside: []asked{granted("w0", opened)}, want: whyTwice},
 		{name: "C15 whoever approved it", beside: []asked{changed(bootstrap, func(a *asked) { *a = granted("w0", opened); a.user = "system:admin" })}, want: whyTwice},
 		{name: "C15 one of a former resume does not count", beside: []asked{granted("w0", opened.Add(-time.Minute))}},
@@ -129,11 +129,11 @@ func TestClient(t *testing.T) {
 		{name: "C15 nor does another node's", beside: []asked{granted("w1", opened)}},
 		{name: "C15 nor does a renewal by itself", beside: []asked{changed(bootstrap, func(a *asked) { *a = granted("w0", opened); a.user = "system:node:w0" })}},
 		{name: "C15 of two requests the older counts", beside: []asked{changed(bootstrap, func(a *asked) { a.name, a.made = "a", opened })}, want: whyTwice},
-		{name: "C15 the window is open for 45 minutes", ask: func(a *asked) { a.made = now }, given: func(k *Known) { k.Window.Opened = now.Add(time.Second - clientSpan) }},
-		{name: "C15 then it closes", ask: func(a *asked) { a.made = now }, given: func(k *Known) { k.Window.Opened = now.Add(-clientSpan) }, want: whyClosed},
-		{name: "C15 it closes when the cluster is Ready", given: func(k *Known) { k.Window.Ready = now }, want: whyClosed},
-		{name: "C15 without a resume it is closed", given: func(k *Known) { k.Window = Window{} }, want: whyClosed},
-		{name: "C15 it is closed before the resume", given: func(k *Known) { k.Window.Opened = now.Add(time.Second) }, want: whyClosed},
+		{name: "C15 the window is open for 45 minutes", ask: func(a *asked) { a.made = now }, given: func(k *Snapshot) { k.Window.Opened = now.Add(time.Second - clientWindow) }},
+		{name: "C15 then it closes", ask: func(a *asked) { a.made = now }, given: func(k *Snapshot) { k.Window.Opened = now.Add(-clientWindow) }, want: whyClosed},
+		{name: "C15 it closes when the cluster is Ready", given: func(k *Snapshot) { k.Window.Ready = now }, want: whyClosed},
+		{name: "C15 without a resume it is closed", given: func(k *Snapshot) { k.Window = Window{} }, want: whyClosed},
+		{name: "C15 it is closed before the resume", given: func(k *Snapshot) { k.Window.Opened = now.Add(time.Second) }, want: whyClosed},
 		{name: "C16 a node's renewal is left to the cluster", ask: func(a *asked) { a.user, a.groups = "system:node:w0", server().groups }, want: whyRenewal},
 	} {
 		r.from = bootstrap
@@ -143,7 +143,7 @@ func TestClient(t *testing.T) {
 
 func TestServing(t *testing.T) {
 	for _, r := range []row{
-		{name: "V1 somebody who is no node is refused", ask: func(a *asked) { a.user = bootstrapper }, want: whyOther},
+		{name: "V1 somebody who is no node is refused", ask: func(a *asked) { a.user = bootstrapUser }, want: whyOther},
 		{name: "V1 the prefix alone is no node", ask: func(a *asked) { a.user = "system:node:"; a.subject = nodeSubject("") }, want: whyCommonName},
 		{name: "V2 more groups are approved", ask: func(a *asked) { a.groups = append(a.groups, "x") }},
 		{name: "V2 without system:nodes it is refused", ask: func(a *asked) { a.groups[0] = "x" }, want: whyGroups},
@@ -169,9 +169,9 @@ func TestServing(t *testing.T) {
 		{name: "V7 a URI is refused", ask: func(a *asked) { a.uris = []string{"spiffe://a/b"} }, want: whyNames},
 		{name: "V7 a name of another kind is refused", ask: func(a *asked) { a.dns, a.ips, a.extra = nil, nil, []pkix.Extension{otherName()} }, want: whyNames},
 		{name: "V7 to be a CA is refused", ask: func(a *asked) { a.extra = []pkix.Extension{isCA} }, want: whyNames},
-		{name: "V8 no machine is refused", given: func(k *Known) { k.Machines = nil }, want: whyMachine},
-		{name: "V8 a machine without that node is refused", given: func(k *Known) { k.Machines[1].Node = "" }, want: whyMachine},
-		{name: "V8 a node that does not exist is refused", given: func(k *Known) { k.Nodes = k.Nodes[:1] }, want: whyNode},
+		{name: "V8 no machine is refused", given: func(k *Snapshot) { k.Machines = nil }, want: whyMachine},
+		{name: "V8 a machine without that node is refused", given: func(k *Snapshot) { k.Machines[1].Node = "" }, want: whyMachine},
+		{name: "V8 a node that does not exist is refused", given: func(k *Snapshot) { k.Nodes = k.Nodes[:1] }, want: whyNode},
 		{name: "V9 all names of the machine are approved", ask: func(a *asked) { a.dns = []string{"w0", "w0.internal", "w0.example.com"} }},
 		{name: "V9 case and a final dot make no difference", given: addresses(corev1.NodeHostName, "W0."), ask: func(a *asked) { a.ips = nil }},
 		{name: "V9 another's name is refused", ask: func(a *asked) { a.dns = []string{"w0", "m0"} }, want: whyAddress},
@@ -189,10 +189,10 @@ func TestServing(t *testing.T) {
 		{name: "V12 an egress address is another's", ask: func(a *asked) { a.ips = []string{"10.0.0.2", "10.0.0.100"} }, want: whyAddress},
 		{name: "C13 a request from before the resume is refused", ask: func(a *asked) { a.made = opened.Add(-time.Second) }, want: whyOld},
 		{name: "C15 it may be asked for again", beside: []asked{changed(server, func(a *asked) { a.condition = certificatesv1.CertificateApproved })}},
-		{name: "C15 the window stays open for ten minutes after Ready", given: func(k *Known) { k.Window.Ready = now.Add(time.Second - servingSpan) }},
-		{name: "C15 then it closes", given: func(k *Known) { k.Window.Ready = now.Add(-servingSpan) }, want: whyClosed},
-		{name: "C15 coming up after the install opens none", given: func(k *Known) { k.Window = Window{Ready: now} }, want: whyClosed},
-		{name: "C12 a cluster that wants no clients approved gets servers", given: func(k *Known) { k.ClientsOff = true }},
+		{name: "C15 the window stays open for ten minutes after Ready", given: func(k *Snapshot) { k.Window.Ready = now.Add(time.Second - servingWindow) }},
+		{name: "C15 then it closes", given: func(k *Snapshot) { k.Window.Ready = now.Add(-servingWindow) }, want: whyClosed},
+		{name: "C15 coming up after the install opens none", given: func(k *Snapshot) { k.Window = Window{Ready: now} }, want: whyClosed},
+		{name: "C12 a cluster that wants no clients approved gets servers", given: func(k *Snapshot) { k.ClientsOff = true }},
 	} {
 		r.from = server
 		t.Run(r.name, r.check)
@@ -216,7 +216,7 @@ func (r row) check(t *testing.T) {
 		all = append(all, o.request())
 	}
 	for range 2 {
-		for _, v := range Judge(all, k) {
+		for _, v := range Decide(all, k) {
 			if v.Request.Name != mine.Name {
 				continue
 			}
@@ -262,8 +262,8 @@ func usages(list ...certificatesv1.KeyUsage) func(*asked) {
 	return func(a *asked) { a.usages = list }
 }
 
-func inNamespace(ns string) func(*Known) {
-	return func(k *Known) {
+func inNamespace(ns string) func(*Snapshot) {
+	return func(k *Snapshot) {
 		for i := range k.Machines {
 			k.Machines[i].Namespace = ns
 		}
@@ -271,8 +271,8 @@ func inNamespace(ns string) func(*Known) {
 }
 
 // addresses gives the machine of w0 one name only, of that kind.
-func addresses(kind corev1.NodeAddressType, name string) func(*Known) {
-	return func(k *Known) { k.Machines[1].Addresses = []corev1.NodeAddress{{Type: kind, Address: name}} }
+func addresses(kind corev1.NodeAddressType, name string) func(*Snapshot) {
+	return func(k *Snapshot) { k.Machines[1].Addresses = []corev1.NodeAddress{{Type: kind, Address: name}} }
 }
 
 func secondName(a *asked) {
@@ -317,12 +317,12 @@ func forged(der []byte) []byte {
 func TestJudgeLeavesTheRequestAsItIs(t *testing.T) {
 	r := bootstrap().request()
 	before := r.DeepCopy()
-	v := Judge([]request{r}, known())[0]
-	got := v.Approved(metav1.NewTime(now))
+	v := Decide([]request{r}, known())[0]
+	got := v.ApprovedRequest(metav1.NewTime(now))
 	if len(before.Status.Conditions) != len(v.Request.Status.Conditions) {
 		t.Error("the request that was read has changed")
 	}
-	if got.ResourceVersion != before.ResourceVersion || !has(got, certificatesv1.CertificateApproved) || len(got.Status.Conditions) != 1 {
+	if got.ResourceVersion != before.ResourceVersion || !hasCondition(got, certificatesv1.CertificateApproved) || len(got.Status.Conditions) != 1 {
 		t.Errorf("approved as %+v", got)
 	}
 }
@@ -352,7 +352,7 @@ func TestWaiting(t *testing.T) {
 			for _, a := range c.requests {
 				all = append(all, a.request())
 			}
-			if got := Waiting(Judge(all, known())); got != c.want {
+			if got := DescribeWaiting(Decide(all, known())); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})

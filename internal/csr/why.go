@@ -34,21 +34,21 @@ const (
 
 // How much of what others have written is told.
 const (
-	mostTold = 3
-	longest  = 40
+	maxListed     = 3
+	maxNameLength = 40
 )
 
-// Waiting tells of the requests that wait in vain, in a sentence that stays the
+// DescribeWaiting tells of the requests that wait in vain, in a sentence that stays the
 // same as long as they do; "" if there is none.
-func Waiting(verdicts []Verdict) string {
+func DescribeWaiting(verdicts []Decision) string {
 	var told []string
 	n := 0
 	for _, v := range verdicts {
 		if !v.Waits {
 			continue
 		}
-		if n++; n <= mostTold {
-			told = append(told, fmt.Sprintf("%s (%s)", short(v.Request.Name), v.Why))
+		if n++; n <= maxListed {
+			told = append(told, fmt.Sprintf("%s (%s)", truncateName(v.Request.Name), v.Why))
 		}
 	}
 	switch {
@@ -56,16 +56,16 @@ func Waiting(verdicts []Verdict) string {
 		return ""
 	case n == 1:
 		return "1 certificate request is not approved: " + told[0] + "."
-	case n > mostTold:
-		told = append(told, fmt.Sprintf("and %d more", n-mostTold))
+	case n > maxListed:
+		told = append(told, fmt.Sprintf("and %d more", n-maxListed))
 	}
 	return fmt.Sprintf("%d certificate requests are not approved: %s.", n, strings.Join(told, ", "))
 }
 
-// short is a name that others have chosen, cut to a length that can be read.
-func short(name string) string {
-	if len(name) <= longest {
+// truncateName is a name that others have chosen, cut to a length that can be read.
+func truncateName(name string) string {
+	if len(name) <= maxNameLength {
 		return name
 	}
-	return name[:longest] + "…"
+	return name[:maxNameLength] + "…"
 }

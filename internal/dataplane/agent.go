@@ -14,15 +14,17 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// mostInstances is how many a DataPlaneAgent can list.
-const mostInstances = 1000
+// maxListedInstances is how many a DataPlaneAgent can list.
+const maxListedInstances = 1000
 
-// ours reports whether the DataPlaneAgent is this data plane's. One that an earlier data
+// ownsAgent reports whether the DataPlaneAgent is this data plane's. One that an earlier data
 // plane of the name has left is not.
-func (s Seen) ours() bool { return s.Agent != nil && s.Agent.Spec.DataPlaneUID == string(s.Plane.UID) }
+func (s Snapshot) ownsAgent() bool {
+	return s.Agent != nil && s.Agent.Spec.DataPlaneUID == string(s.Plane.UID)
+}
 
-// agent has the agent told what is to be there. It says why that cannot be.
-func (s Seen) agent(p *Plan, reserve []capacity.Reserve) (why string) {
+// ensureAgent has the agent told what is to be there. It says why that cannot be.
+func (s Snapshot) ensureAgent(p *Plan, reserve []capacity.ReservedInstance) (why string) {
 	pools, instances := s.agentPools(p.Status), s.agentInstances(p.Status, reserve)
 	switch {
 	case s.Agent == nil:
@@ -31,24 +33,24 @@ func (s Seen) agent(p *Plan, reserve []capacity.Reserve) (why string) {
 			Annotations: map[string]string{v1alpha1.AnnotationDataPlane: string(s.Plane.UID)},
 		}}
 		a.Spec = v1alpha1.DataPlaneAgentSpec{DataPlaneUID: string(s.Plane.UID), Pools: pools, Instances: instances}
-		p.do(Step{Verb: CreateAgent, Agent: a})
-	case !s.ours():
+		p.addSteps(Step{Verb: CreateAgent, Agent: a})
+	case !s.ownsAgent():
 		return "DataPlaneAgent " + s.Agent.Name + " is that of another data plane: delete it."
 	default:
 		want := s.Agent.DeepCopy()
 		want.Spec.Pools, want.Spec.Instances = pools, instances
-		if at, ok := s.inquiry(); ok && (want.Spec.InquiryAt == nil || want.Spec.InquiryAt.Time.Before(at)) {
+		if at, ok := s.inquiryTime(); ok && (want.Spec.InquiryAt == nil || want.Spec.InquiryAt.Time.Before(at)) {
 			want.Spec.InquiryAt = &metav1.Time{Time: at}
 		}
 		if !equality.Semantic.DeepEqual(want.Spec, s.Agent.Spec) {
-			p.do(Step{Verb: TellAgent, Agent: want})
+			p.addSteps(Step{Verb: UpdateAgent, Agent: want})
 		}
 	}
 	return ""
 }
 
 // agentPools are the nodes of each type. Of one that is gone it stays as it was told.
-func (s Seen) agentPools(st v1alpha1.DataPlaneStatus) []v1alpha1.AgentPool {
+func (s Snapshot) agentPools(st v1alpha1.DataPlaneStatus) []v1alpha1.AgentPool {
 	var out []v1alpha1.AgentPool
 	for _, name := range slices.Sorted(slices.Values(s.Plane.Spec.InstanceTypes)) {
 		pool := v1alpha1.AgentPool{Type: name, MaxNodes: st.Capacity[name].MaxNodes}
@@ -57,7 +59,7 @@ func (s Seen) agentPools(st v1alpha1.DataPlaneStatus) []v1alpha1.AgentPool {
 		}
 		if it := s.Types[name]; it != nil {
 			pool.NodesPerUnit, pool.UnitsPerNode = it.Spec.NodesPerUnit, it.Spec.UnitsPerNode
-		} else if was, ok := s.told(name); ok {
+		} else if was, ok := s.listedPool(name); ok {
 			pool.NodesPerUnit, pool.UnitsPerNode = was.NodesPerUnit, was.UnitsPerNode
 		} else {
 			continue
@@ -67,8 +69,8 @@ func (s Seen) agentPools(st v1alpha1.DataPlaneStatus) []v1alpha1.AgentPool {
 	return out
 }
 
-func (s Seen) told(instanceType string) (v1alpha1.AgentPool, bool) {
-	if !s.ours() {
+func (s Snapshot) listedPool(instanceType string) (v1alpha1.AgentPool, bool) {
+	if !s.ownsAgent() {
 		return v1alpha1.AgentPool{}, false
 	}
 	return s.Agent.Spec.Pool(instanceType)
@@ -76,56 +78,56 @@ func (s Seen) told(instanceType string) (v1alpha1.AgentPool, bool) {
 
 // agentInstances are all that is to be on the data plane, real ones first. One whose
 // object is gone is not listed: that goes when the agent has said that it has nothing of it.
-func (s Seen) agentInstances(st v1alpha1.DataPlaneStatus, reserve []capacity.Reserve) []v1alpha1.AgentInstance {
+func (s Snapshot) agentInstances(st v1alpha1.DataPlaneStatus, reserve []capacity.ReservedInstance) []v1alpha1.AgentInstance {
 	var out []v1alpha1.AgentInstance
-	all := slices.SortedFunc(slices.Values(s.here()), func(a, b *v1alpha1.ServiceInstance) int { return cmp.Compare(a.UID, b.UID) })
+	all := slices.SortedFunc(slices.Values(s.assignedInstances()), func(a, b *v1alpha1.ServiceInstance) int { return cmp.Compare(a.UID, b.UID) })
 	// Who is listed stays so, if there are more than can be.
-	slices.SortStableFunc(all, func(a, b *v1alpha1.ServiceInstance) int { return s.rank(a) - s.rank(b) })
+	slices.SortStableFunc(all, func(a, b *v1alpha1.ServiceInstance) int { return s.listingRank(a) - s.listingRank(b) })
 	for _, i := range all {
 		if i.Status.Units > 0 {
 			out = append(out, s.agentInstance(st, i))
 		}
 	}
-	slices.SortFunc(out[:min(len(out), mostInstances)], func(a, b v1alpha1.AgentInstance) int { return cmp.Compare(a.UID, b.UID) })
-	out = append(out, s.refused()...)
+	slices.SortFunc(out[:min(len(out), maxListedInstances)], func(a, b v1alpha1.AgentInstance) int { return cmp.Compare(a.UID, b.UID) })
+	out = append(out, s.movedAgentInstances()...)
 	for _, r := range reserve {
 		out = append(out, v1alpha1.AgentInstance{
 			UID: r.Name, Name: r.Name, Type: r.Type, Size: r.Size, Units: int32(r.Units), Reserved: true, PlacementID: r.Name,
-			Capacity: s.figures(r.Type, r.Size), Versions: v1alpha1.InstanceVersions{Strimzi: r.Strimzi, Kafka: r.Kafka, KafkaIBP: r.KafkaIBP},
+			Capacity: s.sizeCapacity(r.Type, r.Size), Versions: v1alpha1.InstanceVersions{Strimzi: r.Strimzi, Kafka: r.Kafka, KafkaIBP: r.KafkaIBP},
 		})
 	}
-	return out[:min(len(out), mostInstances)]
+	return out[:min(len(out), maxListedInstances)]
 }
 
-// rank is what an instance is sorted by: those that the agent knows come first.
-func (s Seen) rank(i *v1alpha1.ServiceInstance) int {
-	if s.listed(string(i.UID)) {
+// listingRank is what an instance is sorted by: those that the agent knows come first.
+func (s Snapshot) listingRank(i *v1alpha1.ServiceInstance) int {
+	if s.isListed(string(i.UID)) {
 		return 0
 	}
 	return 1
 }
 
-// crowd tells of instances for which the agent's list has no room.
-func (s Seen) crowd() string {
-	over := len(s.here()) - mostInstances
+// overflowMessage tells of instances for which the agent's list has no room.
+func (s Snapshot) overflowMessage() string {
+	over := len(s.assignedInstances()) - maxListedInstances
 	if over <= 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Its agent can be told of %d instances, and it has %d more: delete some, and set spec.schedulable to false.", mostInstances, over)
+	return fmt.Sprintf(" Its agent can be told of %d instances, and it has %d more: delete some, and set spec.schedulable to false.", maxListedInstances, over)
 }
 
-// refused are those that have lost their place here, and of which something may be left:
+// movedAgentInstances are those that have lost their place here, and of which something may be left:
 // between its refusal and now the agent may have found room, and an operator that refuses
 // one may have made some of it. Who counts fewer placements than the agent was told of is
 // seen as it was before, and stays as it is.
-func (s Seen) refused() []v1alpha1.AgentInstance {
+func (s Snapshot) movedAgentInstances() []v1alpha1.AgentInstance {
 	var out []v1alpha1.AgentInstance
-	if !s.ours() {
+	if !s.ownsAgent() {
 		return nil
 	}
 	for _, was := range s.Agent.Spec.Instances {
 		n := slices.IndexFunc(s.Moved, func(i *v1alpha1.ServiceInstance) bool { return string(i.UID) == was.UID })
-		if n < 0 || was.Reserved || s.takenAway(was) {
+		if n < 0 || was.Reserved || s.isReportedDeleted(was) {
 			continue
 		}
 		told, err := strconv.Atoi(strings.TrimPrefix(was.PlacementID, was.UID+"-"))
@@ -135,21 +137,21 @@ func (s Seen) refused() []v1alpha1.AgentInstance {
 	return out
 }
 
-// takenAway reports whether the agent has said that nothing is left of an instance.
-func (s Seen) takenAway(was v1alpha1.AgentInstance) bool {
+// isReportedDeleted reports whether the agent has said that nothing is left of an instance.
+func (s Snapshot) isReportedDeleted(was v1alpha1.AgentInstance) bool {
 	r := s.Agent.Status.Report
 	return r != nil && r.DataPlaneUID == string(s.Plane.UID) && slices.ContainsFunc(r.Instances, func(i v1alpha1.InstanceReport) bool {
 		return i.UID == was.UID && i.PlacementID == was.PlacementID && i.Phase == v1alpha1.AgentDeleted
 	})
 }
 
-func (s Seen) agentInstance(st v1alpha1.DataPlaneStatus, i *v1alpha1.ServiceInstance) v1alpha1.AgentInstance {
+func (s Snapshot) agentInstance(st v1alpha1.DataPlaneStatus, i *v1alpha1.ServiceInstance) v1alpha1.AgentInstance {
 	out := v1alpha1.AgentInstance{
 		UID: string(i.UID), Namespace: i.Namespace, Name: i.Name, Type: i.Spec.Type, Size: i.Spec.Size, Units: i.Status.Units,
-		PlacementID: i.PlacementID(), Deleted: i.DeletionTimestamp != nil, Capacity: s.figures(i.Spec.Type, i.Spec.Size),
+		PlacementID: i.PlacementID(), Deleted: i.DeletionTimestamp != nil, Capacity: s.sizeCapacity(i.Spec.Type, i.Spec.Size),
 		Parameters: i.Spec.Parameters.DeepCopy(),
 	}
-	if s.ours() {
+	if s.ownsAgent() {
 		for _, was := range s.Agent.Spec.Instances {
 			if was.UID == out.UID {
 				out.Versions = was.Versions // nobody upgrades an instance by listing it
@@ -160,13 +162,13 @@ func (s Seen) agentInstance(st v1alpha1.DataPlaneStatus, i *v1alpha1.ServiceInst
 		}
 	}
 	if out.Versions.Strimzi == "" {
-		out.Versions = newest(st.Versions)
+		out.Versions = newestVersions(st.Versions)
 	}
 	return out
 }
 
-// figures are those of a size, as its type has them.
-func (s Seen) figures(instanceType, size string) *v1alpha1.KafkaCapacity {
+// sizeCapacity are those of a size, as its type has them.
+func (s Snapshot) sizeCapacity(instanceType, size string) *v1alpha1.KafkaCapacity {
 	if it := s.Types[instanceType]; it != nil {
 		if z, ok := it.Spec.Size(size); ok {
 			return z.Capacity.DeepCopy()
@@ -175,20 +177,20 @@ func (s Seen) figures(instanceType, size string) *v1alpha1.KafkaCapacity {
 	return nil
 }
 
-func newest(all []v1alpha1.OperatorVersion) v1alpha1.InstanceVersions {
+func newestVersions(all []v1alpha1.OperatorVersion) v1alpha1.InstanceVersions {
 	var list []capacity.Version
 	for _, v := range all {
 		list = append(list, capacity.Version{Strimzi: v.Strimzi, Ready: v.Ready, Kafka: v.Kafka, KafkaIBP: v.KafkaIBP})
 	}
-	strimzi, kafka, ibp, _ := capacity.Newest(list)
+	strimzi, kafka, ibp, _ := capacity.NewestVersions(list)
 	return v1alpha1.InstanceVersions{Strimzi: strimzi, Kafka: kafka, KafkaIBP: ibp}
 }
 
-// left are the names of all that keeps it from being given back, sorted: instances and
+// remainingInstances are the names of all that keeps it from being given back, sorted: instances and
 // bookings of some that may not know yet.
-func (s Seen) left() []string {
+func (s Snapshot) remainingInstances() []string {
 	names := map[string]bool{}
-	for _, i := range s.here() {
+	for _, i := range s.assignedInstances() {
 		names[i.Namespace+"/"+i.Name] = true
 	}
 	for _, b := range s.Plane.Status.Bookings {
@@ -202,8 +204,8 @@ func (s Seen) left() []string {
 	return out
 }
 
-// some names the first few of a list.
-func some(names []string) string {
+// listFirst names the first few of a list.
+func listFirst(names []string) string {
 	const few = 5
 	if len(names) > few {
 		return strings.Join(names[:few], ", ") + " and others"

@@ -43,7 +43,7 @@ func listing(a *v1alpha1.DataPlaneAgent) string {
 }
 
 func TestWhatTheAgentIsTold(t *testing.T) {
-	known := func(s *dataplane.Seen) { instance("i")(s); s.Agent = told(dataplane.Decide(*s)) }
+	known := func(s *dataplane.Snapshot) { instance("i")(s); s.Agent = told(dataplane.Decide(*s)) }
 	for name, tt := range map[string]struct {
 		seen []edit
 		want string
@@ -53,18 +53,18 @@ func TestWhatTheAgentIsTold(t *testing.T) {
 		"one that is being deleted":              {edits(ready, instance("i", dying)), "team/i uid-i-1 s1 deleted"},
 		"one without units is not placed yet":    {edits(ready, instance("i", func(i *v1alpha1.ServiceInstance) { i.Status.Units = 0 })), "nothing new"},
 		"it is told once":                        {edits(ready, known), "nothing new"},
-		"nobody upgrades an instance by listing": {edits(ready, known, func(s *dataplane.Seen) { s.Plane.Status.Versions[0].Strimzi = "s2"; s.Agent.Status.Report = nil }), "nothing new"},
-		"placed anew":                            {edits(ready, known, func(s *dataplane.Seen) { s.Instances[0].Status.Placements = 2 }), "team/i uid-i-2 s1"},
-		"one whose object is gone":               {edits(ready, known, func(s *dataplane.Seen) { s.Instances = nil }), ""},
+		"nobody upgrades an instance by listing": {edits(ready, known, func(s *dataplane.Snapshot) { s.Plane.Status.Versions[0].Strimzi = "s2"; s.Agent.Status.Report = nil }), "nothing new"},
+		"placed anew":                            {edits(ready, known, func(s *dataplane.Snapshot) { s.Instances[0].Status.Placements = 2 }), "team/i uid-i-2 s1"},
+		"one whose object is gone":               {edits(ready, known, func(s *dataplane.Snapshot) { s.Instances = nil }), ""},
 		"one that it refused":                    {edits(ready, known, moved(1)), "team/i uid-i-1 s1 deleted"},
 		"one that it refused, and is elsewhere":  {edits(ready, known, moved(2)), "team/i uid-i-1 s1 deleted"},
 		"one that it refused, and has no more":   {edits(ready, known, moved(1), says("Deleted")), ""},
 		"one that another placement has no more": {edits(ready, known, moved(1), says("Deleted"), otherPlacement), "team/i uid-i-1 s1 deleted"},
 		"one of which an older version is seen":  {edits(ready, known, moved(0)), "nothing new"},
 		"its region is gone: it keeps its own":   {edits(ready, known, noRegion, instance("thief")), "nothing new"},
-		"its type is gone: it keeps its figures": {edits(ready, known, func(s *dataplane.Seen) { s.Types = nil }), "nothing new"},
+		"its type is gone: it keeps its figures": {edits(ready, known, func(s *dataplane.Snapshot) { s.Types = nil }), "nothing new"},
 		"reserved ones":                          {edits(ready, reserve(2)), "/reserved-kafka-developer-1 reserved-kafka-developer-1 s1, /reserved-kafka-developer-2 reserved-kafka-developer-2 s1"},
-		"reserved ones without a version":        {edits(ready, reserve(2), func(s *dataplane.Seen) { s.Plane.Status.Versions = nil; s.Agent.Status.Report = nil }), "nothing new"},
+		"reserved ones without a version":        {edits(ready, reserve(2), func(s *dataplane.Snapshot) { s.Plane.Status.Versions = nil; s.Agent.Status.Report = nil }), "nothing new"},
 		"no reserve while it is to go":           {edits(ready, reserve(2), phase("Deprovisioning"), answered), "nothing new"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,24 +77,26 @@ func TestWhatTheAgentIsTold(t *testing.T) {
 
 // moved has the instance lose its place, after so many placements.
 func moved(placements int32) edit {
-	return func(s *dataplane.Seen) {
+	return func(s *dataplane.Snapshot) {
 		s.Moved, s.Instances = s.Instances, nil
 		s.Moved[0].Status.DataPlaneName, s.Moved[0].Status.Placements = "", placements
 	}
 }
 
 func says(phase v1alpha1.AgentPhase) edit {
-	return func(s *dataplane.Seen) {
+	return func(s *dataplane.Snapshot) {
 		s.Agent.Status.Report = &v1alpha1.DataPlaneReport{
 			DataPlaneUID: string(s.Plane.UID), Instances: []v1alpha1.InstanceReport{{UID: "uid-i", PlacementID: "uid-i-1", Phase: phase}},
 		}
 	}
 }
 
-func otherPlacement(s *dataplane.Seen) { s.Agent.Status.Report.Instances[0].PlacementID = "uid-i-0" }
+func otherPlacement(s *dataplane.Snapshot) {
+	s.Agent.Status.Report.Instances[0].PlacementID = "uid-i-0"
+}
 
 func reserve(n int32) edit {
-	return func(s *dataplane.Seen) {
+	return func(s *dataplane.Snapshot) {
 		s.Region.Spec.InstanceTypes[0].Reserved = &v1alpha1.Reserved{Count: n, Size: "x1"}
 	}
 }
@@ -135,14 +137,14 @@ func TestTheNodesOfAType(t *testing.T) {
 	if a := got[1].Spec.Autoscaling; got[1].Spec.Name != "worker" || a.MinReplicas != 6 || a.MaxReplicas != 18 || got[1].Spec.Platform != nil {
 		t.Errorf("got %+v", got[1].Spec)
 	}
-	if n := len(seen(func(s *dataplane.Seen) { registered(s) }, equipped).Nodes); n != 0 {
+	if n := len(seen(func(s *dataplane.Snapshot) { registered(s) }, equipped).Nodes); n != 0 {
 		t.Errorf("a cluster without a ClusterDeployment gets %d machine pools", n)
 	}
 }
 
 // fleet: what was promised stays, whatever becomes of the type.
 func TestNodesStayAsTheyWereDecided(t *testing.T) {
-	s := seen(ready, func(s *dataplane.Seen) { s.Types["developer"].Spec.NodePools[0].MaxNodes = 9 })
+	s := seen(ready, func(s *dataplane.Snapshot) { s.Types["developer"].Spec.NodePools[0].MaxNodes = 9 })
 	if got := outline(dataplane.Decide(s)); got != " | Ready Ready" {
 		t.Errorf("got %s", got)
 	}
@@ -193,7 +195,7 @@ func TestSinceWhenItIsEmpty(t *testing.T) {
 	}
 	for name, e := range map[string]edit{
 		"an instance": instance("i"),
-		"a booking":   func(s *dataplane.Seen) { s.Plane.Status.Bookings = []v1alpha1.Booking{{Name: "i"}} },
+		"a booking":   func(s *dataplane.Snapshot) { s.Plane.Status.Bookings = []v1alpha1.Booking{{Name: "i"}} },
 	} {
 		if got := dataplane.Decide(with(s, e)).Status.EmptySince; got != nil {
 			t.Errorf("with %s it is empty since %s", name, got)
@@ -224,13 +226,13 @@ func TestAListIsBounded(t *testing.T) {
 
 func TestWhatARefusedStepLeaves(t *testing.T) {
 	s := seen(up, sized, phase("Provisioned"))
-	st := s.Refused(dataplane.Decide(s), v1alpha1.ReasonAgentNotInstalled, "It does not answer.")
+	st := s.RefusedStatus(dataplane.Decide(s), v1alpha1.ReasonAgentNotInstalled, "It does not answer.")
 	if c := meta.FindStatusCondition(st.Conditions, v1alpha1.DataPlaneReady); st.Phase != v1alpha1.PhaseProvisioned || c.Reason != v1alpha1.ReasonAgentNotInstalled {
 		t.Errorf("got %+v", st)
 	}
 	s = seen(ready, later(time.Second))
 	for range 2 { // the words do not grow
-		s.Plane.Status = s.Refused(dataplane.Decide(s), v1alpha1.ReasonAgentNotInstalled, "It does not answer.")
+		s.Plane.Status = s.RefusedStatus(dataplane.Decide(s), v1alpha1.ReasonAgentNotInstalled, "It does not answer.")
 	}
 	c := meta.FindStatusCondition(s.Plane.Status.Conditions, v1alpha1.DataPlaneReady)
 	if c.Status != metav1.ConditionTrue || c.Message != "It takes instances. But: It does not answer." {

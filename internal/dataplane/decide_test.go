@@ -37,11 +37,11 @@ func outline(p dataplane.Plan) string {
 	return fmt.Sprintf("%s | %s %s", strings.Join(steps, ", "), p.Status.Phase, reason)
 }
 
-type edit = func(*dataplane.Seen)
+type edit = func(*dataplane.Snapshot)
 
 // seen is a data plane that was just made, in a region with two pools.
-func seen(edits ...edit) dataplane.Seen {
-	s := dataplane.Seen{
+func seen(edits ...edit) dataplane.Snapshot {
+	s := dataplane.Snapshot{
 		Now: noon,
 		Plane: &v1alpha1.DataPlane{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "p", UID: "u", CreationTimestamp: *ago(0), Finalizers: []string{v1alpha1.FinalizerDataPlane}},
@@ -76,21 +76,21 @@ func clusterPool(name string) *hivev1.ClusterPool {
 }
 
 func phase(p v1alpha1.DataPlanePhase) edit {
-	return func(s *dataplane.Seen) { s.Plane.Status.Phase = p }
+	return func(s *dataplane.Snapshot) { s.Plane.Status.Phase = p }
 }
 
-func registered(s *dataplane.Seen) {
+func registered(s *dataplane.Snapshot) {
 	s.Plane.Spec.Ownership = v1alpha1.Registered
 	s.Plane.Spec.ClusterRef = &v1alpha1.ClusterReference{KubeconfigSecret: &v1alpha1.NameReference{Name: "k"}}
 	s.Kubeconfig = true
 }
 
-func cold(s *dataplane.Seen) {
+func cold(s *dataplane.Snapshot) {
 	s.Region.Spec.ClusterSource = v1alpha1.ClusterSource{Deployment: &v1alpha1.DeploymentSource{Template: v1alpha1.DeploymentTemplate{BaseDomain: "d", Platform: runtime.RawExtension{Raw: []byte(`{"aws":{}}`)}}}}
 }
 
 func template(change func(*v1alpha1.DeploymentTemplate)) edit {
-	return func(s *dataplane.Seen) { change(&s.Region.Spec.ClusterSource.Deployment.Template) }
+	return func(s *dataplane.Snapshot) { change(&s.Region.Spec.ClusterSource.Deployment.Template) }
 }
 
 // Whoever may write FleetRegions has clusters made with the rights of the manager: nothing
@@ -155,20 +155,20 @@ func TestWhatATemplateSets(t *testing.T) {
 var mine = map[string]string{v1alpha1.AnnotationDataPlane: "u"}
 
 // claimed has its claim, which waits.
-func claimed(s *dataplane.Seen) {
+func claimed(s *dataplane.Snapshot) {
 	s.Plane.Spec.ClusterRef = &v1alpha1.ClusterReference{Claim: &v1alpha1.NameReference{Name: "p"}}
 	s.Claim = &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "p", UID: "c", Annotations: mine}, Spec: hivev1.ClusterClaimSpec{ClusterPoolName: "a"}}
 	pending(hivev1.ReasonNoClusters)(s)
 }
 
 func pending(reason string) edit {
-	return func(s *dataplane.Seen) {
+	return func(s *dataplane.Snapshot) {
 		s.Claim.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClaimPending, Status: corev1.ConditionTrue, Reason: reason, Message: "Words"}}
 	}
 }
 
 // up has a running cluster, of a claim.
-func up(s *dataplane.Seen) {
+func up(s *dataplane.Snapshot) {
 	claimed(s)
 	s.Claim.Spec.Namespace = "a-1"
 	s.Claim.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClaimClusterRunning, Status: corev1.ConditionTrue}}
@@ -181,7 +181,7 @@ func up(s *dataplane.Seen) {
 }
 
 // installing is a cold install under way.
-func installing(s *dataplane.Seen) {
+func installing(s *dataplane.Snapshot) {
 	cold(s)
 	up(s)
 	s.Claim = nil
@@ -191,7 +191,7 @@ func installing(s *dataplane.Seen) {
 }
 
 // equipped has its nodes and a DataPlaneAgent that knows them.
-func equipped(s *dataplane.Seen) {
+func equipped(s *dataplane.Snapshot) {
 	if s.Claim == nil && s.Plane.Spec.Ownership == v1alpha1.Managed {
 		up(s)
 	}
@@ -207,7 +207,7 @@ func equipped(s *dataplane.Seen) {
 	s.Installed = noon
 }
 
-func with(s dataplane.Seen, edits ...edit) dataplane.Seen {
+func with(s dataplane.Snapshot, edits ...edit) dataplane.Snapshot {
 	s.Plane = s.Plane.DeepCopy()
 	for _, e := range edits {
 		e(&s)
@@ -216,12 +216,12 @@ func with(s dataplane.Seen, edits ...edit) dataplane.Seen {
 }
 
 // reported has said something that can be believed.
-func reported(s *dataplane.Seen) {
+func reported(s *dataplane.Snapshot) {
 	equipped(s)
 	report(s)
 }
 
-func report(s *dataplane.Seen) {
+func report(s *dataplane.Snapshot) {
 	s.Agent.Status.Report = &v1alpha1.DataPlaneReport{
 		At: *ago(0), DataPlaneUID: "u", Ready: true, AgentVersion: "v1",
 		Capacity: map[string]v1alpha1.ReportedCapacity{"developer": {MaxNodes: 3, MaxUnits: 30, RemainingUnits: 30}},
@@ -230,7 +230,7 @@ func report(s *dataplane.Seen) {
 }
 
 // ready is one that was reported on, and is as it should be.
-func ready(s *dataplane.Seen) {
+func ready(s *dataplane.Snapshot) {
 	if s.Agent == nil {
 		reported(s)
 	}
@@ -242,7 +242,7 @@ func ready(s *dataplane.Seen) {
 }
 
 func instance(name string, edits ...func(*v1alpha1.ServiceInstance)) edit {
-	return func(s *dataplane.Seen) {
+	return func(s *dataplane.Snapshot) {
 		i := &v1alpha1.ServiceInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("uid-" + name)}}
 		i.Spec = v1alpha1.ServiceInstanceSpec{Type: "developer", Size: "x1", Provider: "aws", Region: "r"}
 		i.Status = v1alpha1.ServiceInstanceStatus{DataPlaneName: "p", Units: 1, Placements: 1}
@@ -255,48 +255,48 @@ func instance(name string, edits ...func(*v1alpha1.ServiceInstance)) edit {
 
 func dying(i *v1alpha1.ServiceInstance) { i.DeletionTimestamp = ago(0) }
 
-func deleted(s *dataplane.Seen) { s.Plane.DeletionTimestamp = ago(0) }
-func released(s *dataplane.Seen) {
+func deleted(s *dataplane.Snapshot) { s.Plane.DeletionTimestamp = ago(0) }
+func released(s *dataplane.Snapshot) {
 	s.Plane.Status.Phase, s.Plane.Status.ReleasedAt = v1alpha1.PhaseDeprovisioning, ago(0)
 }
 
 // since was decided on to go at noon.
-func since(s *dataplane.Seen) { s.Plane.Status.PhaseSince = ago(0) }
+func since(s *dataplane.Snapshot) { s.Plane.Status.PhaseSince = ago(0) }
 
 // answered has an agent that has said since then what is on it.
-func answered(s *dataplane.Seen) {
+func answered(s *dataplane.Snapshot) {
 	since(s)
 	s.Agent.Spec.InquiryAt = ago(0)
 }
 
 // stranger is an instance on it that nobody knows.
-func stranger(s *dataplane.Seen) {
+func stranger(s *dataplane.Snapshot) {
 	s.Agent.Status.Report.Instances = []v1alpha1.InstanceReport{{UID: "lost", Name: "kafka", Phase: v1alpha1.AgentUnlisted}}
 }
 
 // occupied has used units that nobody knows of.
-func occupied(s *dataplane.Seen) {
+func occupied(s *dataplane.Snapshot) {
 	s.Agent.Status.Report.Capacity = map[string]v1alpha1.ReportedCapacity{"developer": {MaxNodes: 3, MaxUnits: 30, RemainingUnits: 29}}
 }
 
 // deaf has an agent that its data plane does not answer.
-func deaf(s *dataplane.Seen) {
+func deaf(s *dataplane.Snapshot) {
 	s.Agent.Status.Report.Ready, s.Agent.Status.Report.Reason = false, v1alpha1.ReasonPlaneSilent
 }
 
-func discard(s *dataplane.Seen) { s.Plane.Spec.DiscardUnlisted = true }
+func discard(s *dataplane.Snapshot) { s.Plane.Spec.DiscardUnlisted = true }
 
-func later(d time.Duration) edit { return func(s *dataplane.Seen) { s.Now = noon.Add(d) } }
-func bare(s *dataplane.Seen)     { s.Cluster.Annotations = nil }
-func orphan(s *dataplane.Seen)   { s.Plane.Spec.DeletionPolicy = v1alpha1.DeletionOrphan }
-func foreign(s *dataplane.Seen)  { s.Claim.Annotations = nil }
-func noClaim(s *dataplane.Seen)  { s.Claim, s.Cluster = nil, nil }
-func noRegion(s *dataplane.Seen) {
+func later(d time.Duration) edit    { return func(s *dataplane.Snapshot) { s.Now = noon.Add(d) } }
+func bare(s *dataplane.Snapshot)    { s.Cluster.Annotations = nil }
+func orphan(s *dataplane.Snapshot)  { s.Plane.Spec.DeletionPolicy = v1alpha1.DeletionOrphan }
+func foreign(s *dataplane.Snapshot) { s.Claim.Annotations = nil }
+func noClaim(s *dataplane.Snapshot) { s.Claim, s.Cluster = nil, nil }
+func noRegion(s *dataplane.Snapshot) {
 	s.Region, s.Hosts, s.NoRegion = nil, false, "there is no FleetRegion"
 }
-func asleep(s *dataplane.Seen)     { s.Cluster.Status.Conditions = nil }
-func newAgent(s *dataplane.Seen)   { s.Agent.Spec.DataPlaneUID = "other" }
-func unfinished(s *dataplane.Seen) { s.Plane.Finalizers = nil }
+func asleep(s *dataplane.Snapshot)     { s.Cluster.Status.Conditions = nil }
+func newAgent(s *dataplane.Snapshot)   { s.Agent.Spec.DataPlaneUID = "other" }
+func unfinished(s *dataplane.Snapshot) { s.Plane.Finalizers = nil }
 
 func edits(all ...edit) []edit { return all }
 
@@ -307,7 +307,7 @@ func TestAPhaseAPass(t *testing.T) {
 		want string
 	}{
 		"a new one is held, named, and claimed for":            {edits(unfinished), "hold, name claim p, create claim p from pool a | Provisioning Provisioning"},
-		"after a failure the next pool is tried":               {edits(func(s *dataplane.Seen) { s.Failures = 3 }), "name claim p, create claim p from pool b | Provisioning Provisioning"},
+		"after a failure the next pool is tried":               {edits(func(s *dataplane.Snapshot) { s.Failures = 3 }), "name claim p, create claim p from pool b | Provisioning Provisioning"},
 		"a cold install":                                       {edits(cold), "name cluster p, create cluster p | Provisioning Provisioning"},
 		"a cold install of what is there already":              {edits(cold, template(func(t *v1alpha1.DeploymentTemplate) { t.Installed = true }), later(time.Hour)), " | Failed NoSource"},
 		"named, and killed before the claim":                   {edits(claimed, noClaim), "create claim p from pool a | Provisioning Provisioning"},
@@ -315,55 +315,55 @@ func TestAPhaseAPass(t *testing.T) {
 		"the name is another's":                                {edits(claimed, foreign), " | Failed NameTaken"},
 		"its region may come a moment later":                   {edits(noRegion), " | Accepted NoSource"},
 		"its region does not come":                             {edits(noRegion, later(time.Minute)), " | Failed NoSource"},
-		"no pool has its zones":                                {edits(func(s *dataplane.Seen) { s.Plane.Spec.MultiZone = true }, later(time.Hour)), " | Failed NoSource"},
+		"no pool has its zones":                                {edits(func(s *dataplane.Snapshot) { s.Plane.Spec.MultiZone = true }, later(time.Hour)), " | Failed NoSource"},
 		"a pool that ends claims is not claimed from":          {edits(unsuitable), "name claim p, create claim p from pool b | Provisioning Provisioning"},
-		"all pools put clusters to sleep":                      {edits(unsuitable, func(s *dataplane.Seen) { s.Pools["b"] = s.Pools["a"] }, later(time.Hour)), " | Failed PoolUnsuitable"},
-		"a claim that another made for a managed one":          {edits(func(s *dataplane.Seen) { claimed(s); s.Claim = nil; s.Plane.Spec.ClusterRef.Claim.Name = "x" }), " | Failed NoSource"},
+		"all pools put clusters to sleep":                      {edits(unsuitable, func(s *dataplane.Snapshot) { s.Pools["b"] = s.Pools["a"] }, later(time.Hour)), " | Failed PoolUnsuitable"},
+		"a claim that another made for a managed one":          {edits(func(s *dataplane.Snapshot) { claimed(s); s.Claim = nil; s.Plane.Spec.ClusterRef.Claim.Name = "x" }), " | Failed NoSource"},
 		"its cluster does not run yet":                         {edits(claimed, phase("Provisioning")), " | Provisioning Provisioning"},
 		"its cluster runs":                                     {edits(up, phase("Provisioning")), " | Provisioned Provisioned"},
 		"the claim's pool is gone":                             {edits(claimed, pending(hivev1.ReasonPoolNotFound), phase("Provisioning")), " | Failed PoolNotFound"},
 		"the claim was deleted":                                {edits(claimed, noClaim, phase("Provisioning")), " | Failed ClusterGone"},
-		"the claim is being deleted":                           {edits(up, func(s *dataplane.Seen) { s.Claim.DeletionTimestamp = ago(0) }, phase("Provisioning")), " | Failed ClusterGone"},
-		"the claim ends by itself":                             {edits(up, func(s *dataplane.Seen) { s.Claim.Status.Lifetime = ptr.To(hivev1.Duration("1h")) }, phase("Provisioning")), " | Failed PoolUnsuitable"},
+		"the claim is being deleted":                           {edits(up, func(s *dataplane.Snapshot) { s.Claim.DeletionTimestamp = ago(0) }, phase("Provisioning")), " | Failed ClusterGone"},
+		"the claim ends by itself":                             {edits(up, func(s *dataplane.Snapshot) { s.Claim.Status.Lifetime = ptr.To(hivev1.Duration("1h")) }, phase("Provisioning")), " | Failed PoolUnsuitable"},
 		"the pool was changed meanwhile":                       {edits(claimed, unsuitable, phase("Provisioning")), " | Failed PoolUnsuitable"},
 		"a cold install goes on":                               {edits(installing, phase("Provisioning")), " | Provisioning Provisioning"},
 		"a cold install has failed":                            {edits(installing, stoppedInstall, phase("Provisioning")), " | Failed InstallFailed"},
 		"a registered one has its cluster":                     {edits(registered), " | Provisioning Provisioning"},
 		"its kubeconfig is there":                              {edits(registered, phase("Provisioning")), " | Provisioned Provisioned"},
-		"its kubeconfig is not there yet":                      {edits(registered, func(s *dataplane.Seen) { s.Kubeconfig = false }, phase("Provisioning")), " | Provisioning ClusterGone"},
+		"its kubeconfig is not there yet":                      {edits(registered, func(s *dataplane.Snapshot) { s.Kubeconfig = false }, phase("Provisioning")), " | Provisioning ClusterGone"},
 		"how many nodes there can be is noted first":           {edits(up, phase("Provisioned")), " | Provisioned Provisioned"},
-		"a type that names no nodes is waited for":             {edits(up, func(s *dataplane.Seen) { s.Types["developer"].Spec.NodePools = nil }, phase("Provisioned")), " | Provisioned NoNodes"},
+		"a type that names no nodes is waited for":             {edits(up, func(s *dataplane.Snapshot) { s.Types["developer"].Spec.NodePools = nil }, phase("Provisioned")), " | Provisioned NoNodes"},
 		"then it gets nodes and the agent":                     {edits(up, sized, phase("Provisioned")), nodes + " | WaitingForAgent WaitingForAgent"},
 		"a registered one gets the agent alone":                {edits(registered, sized, phase("Provisioned")), "create DataPlaneAgent, grant the agent's rights, install the agent | WaitingForAgent WaitingForAgent"},
 		"its cluster went to sleep":                            {edits(up, asleep, phase("Provisioned")), " | Provisioned ClusterNotRunning"},
-		"its cluster is gone before it was ready":              {edits(up, func(s *dataplane.Seen) { s.Cluster = nil }, phase("Provisioned")), " | Failed ClusterGone"},
+		"its cluster is gone before it was ready":              {edits(up, func(s *dataplane.Snapshot) { s.Cluster = nil }, phase("Provisioned")), " | Failed ClusterGone"},
 		"another's DataPlaneAgent is in the way":               {edits(equipped, newAgent, phase("Provisioned")), " | Provisioned NameTaken"},
 		"its agent has not reported":                           {edits(equipped, phase("WaitingForAgent")), " | WaitingForAgent WaitingForAgent"},
 		"its agent does not report: it is installed once more": {edits(equipped, phase("WaitingForAgent"), later(time.Minute)), "grant the agent's rights, install the agent | WaitingForAgent WaitingForAgent"},
-		"its agent reports nonsense":                           {edits(reported, func(s *dataplane.Seen) { s.Agent.Status.Report.Capacity = nil }, phase("WaitingForAgent")), " | WaitingForAgent Invalid"},
+		"its agent reports nonsense":                           {edits(reported, func(s *dataplane.Snapshot) { s.Agent.Status.Report.Capacity = nil }, phase("WaitingForAgent")), " | WaitingForAgent Invalid"},
 		"its agent reports":                                    {edits(reported, phase("WaitingForAgent")), " | Ready Ready"},
-		"its agent reports, and cannot make any": {edits(reported, func(s *dataplane.Seen) {
+		"its agent reports, and cannot make any": {edits(reported, func(s *dataplane.Snapshot) {
 			s.Agent.Status.Report.Ready, s.Agent.Status.Report.Reason = false, "NoOperator"
 		}, phase("WaitingForAgent")), " | Ready NoOperator"},
 		"its claimed cluster is protected": {edits(ready, bare), "protect cluster a-1 | Ready Ready"},
-		"… unless a person has done so, or has not": {edits(ready, func(s *dataplane.Seen) {
+		"… unless a person has done so, or has not": {edits(ready, func(s *dataplane.Snapshot) {
 			s.Cluster.Annotations = map[string]string{hivev1.AnnotationProtectedDelete: "false"}
 		}), " | Ready Ready"},
 		"… unless it stays anyway": {edits(ready, bare, orphan), " | Ready Ready"},
-		"a protection that is not its own stays": {edits(ready, phase("Cleanup"), gone, func(s *dataplane.Seen) {
+		"a protection that is not its own stays": {edits(ready, phase("Cleanup"), gone, func(s *dataplane.Snapshot) {
 			s.Cluster.Annotations = map[string]string{hivev1.AnnotationProtectedDelete: "true"}
 		}), "delete claim p | Cleanup Cleanup"},
-		"its claim is deleted":                                  {edits(ready, func(s *dataplane.Seen) { s.Claim.DeletionTimestamp = ago(0) }), " | Ready ClusterDeleting"},
-		"… while it is to go":                                   {edits(ready, phase("Deprovisioning"), answered, func(s *dataplane.Seen) { s.Claim.DeletionTimestamp = ago(0) }), " | Deprovisioning ClusterDeleting"},
+		"its claim is deleted":                                  {edits(ready, func(s *dataplane.Snapshot) { s.Claim.DeletionTimestamp = ago(0) }), " | Ready ClusterDeleting"},
+		"… while it is to go":                                   {edits(ready, phase("Deprovisioning"), answered, func(s *dataplane.Snapshot) { s.Claim.DeletionTimestamp = ago(0) }), " | Deprovisioning ClusterDeleting"},
 		"nothing is to be done":                                 {edits(ready), " | Ready Ready"},
-		"after a restart the agent is looked at":                {edits(ready, func(s *dataplane.Seen) { s.Installed = time.Time{} }), "grant the agent's rights, install the agent | Ready Ready"},
+		"after a restart the agent is looked at":                {edits(ready, func(s *dataplane.Snapshot) { s.Installed = time.Time{} }), "grant the agent's rights, install the agent | Ready Ready"},
 		"its agent is silent":                                   {edits(ready, later(2*time.Minute)), "grant the agent's rights, install the agent | Ready Silent"},
 		"its claim is gone: nothing is destroyed by guess":      {edits(ready, noClaim), " | Ready ClusterGone"},
 		"its cluster is hibernated":                             {edits(ready, asleep), " | Ready ClusterNotRunning"},
-		"somebody has changed its nodes":                        {edits(ready, func(s *dataplane.Seen) { s.Nodes[0].Spec.Taints = nil; s.Nodes[1].Spec.Replicas = ptr.To(int64(1)) }), "change MachinePool kafka-developer, change MachinePool worker | Ready Ready"},
-		"it is cordoned":                                        {edits(ready, func(s *dataplane.Seen) { s.Plane.Spec.Schedulable = ptr.To(false) }), " | Ready Unschedulable"},
+		"somebody has changed its nodes":                        {edits(ready, func(s *dataplane.Snapshot) { s.Nodes[0].Spec.Taints = nil; s.Nodes[1].Spec.Replicas = ptr.To(int64(1)) }), "change MachinePool kafka-developer, change MachinePool worker | Ready Ready"},
+		"it is cordoned":                                        {edits(ready, func(s *dataplane.Snapshot) { s.Plane.Spec.Schedulable = ptr.To(false) }), " | Ready Unschedulable"},
 		"an instance is listed":                                 {edits(ready, instance("i")), "write DataPlaneAgent | Ready Ready"},
-		"one that is meant for another of that name is not":     {edits(ready, instance("i"), func(s *dataplane.Seen) { s.Hosts = false }), " | Ready Ready"},
+		"one that is meant for another of that name is not":     {edits(ready, instance("i"), func(s *dataplane.Snapshot) { s.Hosts = false }), " | Ready Ready"},
 		"it is looked at once more, and its agent is asked":     {edits(ready, phase("Deprovisioning"), since), "write DataPlaneAgent | Deprovisioning Deprovisioning"},
 		"… which has answered":                                  {edits(ready, phase("Deprovisioning"), answered), " | Deprovisioning Deprovisioning"},
 		"it is released":                                        {edits(ready, released, answered), " | Cleanup Cleanup"},
@@ -385,20 +385,20 @@ func TestAPhaseAPass(t *testing.T) {
 		"… and gives that up":                                     {edits(ready, deleted, stranger, discard), " | Cleanup Cleanup"},
 		"… and gives up more than is known to be there":           {edits(ready, instance("i"), deleted, discard), "write DataPlaneAgent | Ready InstancesLeft"},
 		"somebody deletes it with an instance on it":              {edits(ready, instance("i"), deleted), "write DataPlaneAgent | Ready InstancesLeft"},
-		"somebody deletes it with an instance that is placed":     {edits(ready, func(s *dataplane.Seen) { s.Plane.Status.Bookings = []v1alpha1.Booking{{Name: "i"}} }, deleted, answered), " | Ready InstancesLeft"},
+		"somebody deletes it with an instance that is placed":     {edits(ready, func(s *dataplane.Snapshot) { s.Plane.Status.Bookings = []v1alpha1.Booking{{Name: "i"}} }, deleted, answered), " | Ready InstancesLeft"},
 		"somebody deletes it when its cluster is gone":            {edits(ready, instance("i"), noClaim, deleted), " | Cleanup Cleanup"},
-		"a registered one with an instance whose Secret is gone":  {edits(registered, ready, instance("i"), func(s *dataplane.Seen) { s.Kubeconfig = false }, deleted), "write DataPlaneAgent | Ready InstancesLeft"},
+		"a registered one with an instance whose Secret is gone":  {edits(registered, ready, instance("i"), func(s *dataplane.Snapshot) { s.Kubeconfig = false }, deleted), "write DataPlaneAgent | Ready InstancesLeft"},
 		"somebody deletes it before it began":                     {edits(deleted), " | Cleanup Cleanup"},
 		"others hold it":                                          {edits(ready, deleted, unfinished), " | Ready Ready"},
 		"all it holds goes":                                       {edits(ready, phase("Cleanup")), "revoke the agent's rights, delete DataPlaneAgent, unprotect cluster a-1, delete claim p | Cleanup Cleanup"},
-		"it waits until all is gone":                              {edits(ready, phase("Cleanup"), gone, bare, func(s *dataplane.Seen) { s.Claim.DeletionTimestamp = ago(0) }), " | Cleanup Cleanup"},
+		"it waits until all is gone":                              {edits(ready, phase("Cleanup"), gone, bare, func(s *dataplane.Snapshot) { s.Claim.DeletionTimestamp = ago(0) }), " | Cleanup Cleanup"},
 		"then the object goes":                                    {edits(ready, phase("Cleanup"), gone, noClaim), "delete DataPlane | Cleanup Cleanup"},
 		"then it is let go":                                       {edits(ready, phase("Cleanup"), gone, noClaim, deleted), "release | Cleanup Cleanup"},
 		"a claim that is not its own stays":                       {edits(ready, foreign, phase("Cleanup"), gone, deleted, bare), "release | Cleanup Cleanup"},
 		"a cold install is destroyed":                             {edits(installing, phase("Cleanup")), "revoke the agent's rights, delete cluster p | Cleanup Cleanup"},
 		"an orphan's cluster stays":                               {edits(ready, orphan, phase("Cleanup"), deleted), "revoke the agent's rights, delete DataPlaneAgent, unprotect cluster a-1, remove the agent, release | Cleanup Cleanup"},
 		"a registered cluster stays":                              {edits(registered, ready, phase("Cleanup"), deleted), "revoke the agent's rights, delete DataPlaneAgent, remove the agent, release | Cleanup Cleanup"},
-		"a registered cluster that nobody can reach any more":     {edits(registered, ready, func(s *dataplane.Seen) { s.Kubeconfig = false }, phase("Cleanup"), gone, deleted), "release | Cleanup Cleanup"},
+		"a registered cluster that nobody can reach any more":     {edits(registered, ready, func(s *dataplane.Snapshot) { s.Kubeconfig = false }, phase("Cleanup"), gone, deleted), "release | Cleanup Cleanup"},
 		"a registered cluster is freed of reserved ones first":    {edits(registered, ready, reservedOnes, deleted), "write DataPlaneAgent | Ready InstancesLeft"},
 		"another's DataPlaneAgent stays":                          {edits(ready, newAgent, phase("Cleanup")), "revoke the agent's rights, unprotect cluster a-1, delete claim p | Cleanup Cleanup"},
 		"what has failed is given back, and remembered":           {edits(up, failed), "revoke the agent's rights, delete claim p | Failed ProvisionTimedOut"},
@@ -434,27 +434,27 @@ func TestAPhaseAPass(t *testing.T) {
 	}
 }
 
-func unsuitable(s *dataplane.Seen) {
+func unsuitable(s *dataplane.Snapshot) {
 	s.Pools["a"] = clusterPool("a")
 	s.Pools["a"].Spec.HibernateAfter = ptr.To(hivev1.Duration("1h"))
 }
 
-func stoppedInstall(s *dataplane.Seen) {
+func stoppedInstall(s *dataplane.Snapshot) {
 	s.Cluster.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClusterProvisionStopped, Status: corev1.ConditionTrue, Message: "It has failed."}}
 }
 
-func sized(s *dataplane.Seen) {
+func sized(s *dataplane.Snapshot) {
 	s.Plane.Status.Capacity = map[string]v1alpha1.TypeCapacity{"developer": {MaxNodes: 3}}
 }
 
-func gone(s *dataplane.Seen) { s.Agent, s.Revoked = nil, true }
+func gone(s *dataplane.Snapshot) { s.Agent, s.Revoked = nil, true }
 
-func reservedOnes(s *dataplane.Seen) {
+func reservedOnes(s *dataplane.Snapshot) {
 	s.Agent.Spec.Instances = []v1alpha1.AgentInstance{{UID: "reserved-kafka-developer-1", Reserved: true}}
 	s.Agent.Status.Report.Instances = []v1alpha1.InstanceReport{{UID: "reserved-kafka-developer-1", Reserved: true}}
 }
 
-func failed(s *dataplane.Seen) {
+func failed(s *dataplane.Snapshot) {
 	s.Plane.Status.Phase = v1alpha1.PhaseFailed
 	s.Plane.Status.Conditions = []metav1.Condition{{Type: v1alpha1.DataPlaneReady, Status: metav1.ConditionFalse, Reason: "ProvisionTimedOut"}}
 }

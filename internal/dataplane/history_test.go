@@ -28,7 +28,7 @@ var order = []v1alpha1.DataPlanePhase{"", "Accepted", "Provisioning", "Provision
 type life struct {
 	*testing.T
 	r *rand.Rand
-	s dataplane.Seen
+	s dataplane.Snapshot
 	// rights and installed are what steps have brought about, over is set when the object is gone.
 	rights, installed, over bool
 	// on are the UIDs of what is on the cluster, whatever the hub knows of it.
@@ -96,9 +96,9 @@ func (l *life) do(st dataplane.Step) {
 	s := &l.s
 	s.Plane = s.Plane.DeepCopy()
 	switch st.Verb {
-	case dataplane.Hold:
+	case dataplane.AddFinalizer:
 		s.Plane.Finalizers = []string{v1alpha1.FinalizerDataPlane}
-	case dataplane.Name:
+	case dataplane.RecordClusterRef:
 		s.Plane.Spec.ClusterRef = st.Ref
 	case dataplane.CreateClaim:
 		if s.Claim != nil || s.Plane.Spec.ClusterRef == nil || len(s.Plane.Finalizers) == 0 {
@@ -106,9 +106,9 @@ func (l *life) do(st dataplane.Step) {
 		}
 		s.Claim = st.Claim.DeepCopy()
 		s.Claim.UID = "c"
-	case dataplane.CreateNodes:
+	case dataplane.CreateMachinePool:
 		s.Nodes = append(s.Nodes, st.Nodes)
-	case dataplane.CreateAgent, dataplane.TellAgent:
+	case dataplane.CreateAgent, dataplane.UpdateAgent:
 		was := s.Agent
 		s.Agent = st.Agent.DeepCopy()
 		if was != nil {
@@ -144,7 +144,7 @@ func (l *life) do(st dataplane.Step) {
 		s.Claim.DeletionTimestamp = ago(0)
 	case dataplane.DeletePlane:
 		s.Plane.DeletionTimestamp = ago(0)
-	case dataplane.Release:
+	case dataplane.RemoveFinalizer:
 		l.over = true
 		if s.Claim != nil && s.Claim.Annotations != nil || s.Agent != nil || l.rights {
 			l.Errorf("it leaves behind: claim %t, agent %t, rights %t", s.Claim != nil, s.Agent != nil, l.rights)

@@ -15,23 +15,23 @@ import (
 
 // The default pool is what an installer calls the workers that it makes.
 const (
-	defaultPool = "worker"
-	leastNodes  = 6
-	mostNodes   = 18
+	defaultPoolName = "worker"
+	defaultMinNodes = 6
+	defaultMaxNodes = 18
 )
 
-// PoolOf is the name of the machine pool of an instance type.
-func PoolOf(instanceType string) string { return "kafka-" + instanceType }
+// MachinePoolName is the name of the machine pool of an instance type.
+func MachinePoolName(instanceType string) string { return "kafka-" + instanceType }
 
-// sized notes how many nodes there can be of each type for which that is not known yet.
+// recordMaxNodes notes how many nodes there can be of each type for which that is not known yet.
 // It stays so: the agent repeats it, and what is placed counts on it. It says which type
 // does not tell.
-func (s Seen) sized(p *Plan) (added bool, why string) {
+func (s Snapshot) recordMaxNodes(p *Plan) (added bool, why string) {
 	for _, name := range s.Plane.Spec.InstanceTypes {
 		if p.Status.Capacity[name].MaxNodes > 0 {
 			continue
 		}
-		most, words := s.most(name)
+		most, words := s.maxNodesForType(name)
 		if words != "" {
 			if why == "" {
 				why = words
@@ -48,7 +48,7 @@ func (s Seen) sized(p *Plan) (added bool, why string) {
 	return added, why
 }
 
-func (s Seen) most(name string) (int32, string) {
+func (s Snapshot) maxNodesForType(name string) (int32, string) {
 	it := s.Types[name]
 	switch {
 	case it == nil:
@@ -63,38 +63,38 @@ func (s Seen) most(name string) (int32, string) {
 	return most, ""
 }
 
-// nodes brings the MachinePools of the cluster to what they should be: one for each
+// ensureMachinePools brings the MachinePools of the cluster to what they should be: one for each
 // type, and the default pool of a cluster that is ours.
-func (s Seen) nodes(p *Plan) {
+func (s Snapshot) ensureMachinePools(p *Plan) {
 	if s.Cluster == nil {
 		return
 	}
 	for _, name := range slices.Sorted(slices.Values(s.Plane.Spec.InstanceTypes)) {
 		if most := p.Status.Capacity[name].MaxNodes; most > 0 {
-			s.ensure(p, PoolOf(name), s.machineType(name), s.forType(name, most))
+			s.ensureMachinePool(p, MachinePoolName(name), s.machineType(name), s.typePoolEdit(name, most))
 		}
 	}
-	if s.managed() && s.Region != nil {
+	if s.isManaged() && s.Region != nil {
 		d := s.Region.Spec.DefaultNodePool
-		s.ensure(p, defaultPool, d.MachineType, func(mp *hivev1.MachinePool) {
-			mp.Spec.Autoscaling = between(or(d.MinNodes, leastNodes), or(d.MaxNodes, mostNodes))
+		s.ensureMachinePool(p, defaultPoolName, d.MachineType, func(mp *hivev1.MachinePool) {
+			mp.Spec.Autoscaling = newAutoscaling(valueOrDefault(d.MinNodes, defaultMinNodes), valueOrDefault(d.MaxNodes, defaultMaxNodes))
 		})
 	}
 }
 
-func or(n, otherwise int32) int32 {
+func valueOrDefault(n, otherwise int32) int32 {
 	if n == 0 {
 		return otherwise
 	}
 	return n
 }
 
-func between(least, most int32) *hivev1.MachinePoolAutoscaling {
+func newAutoscaling(least, most int32) *hivev1.MachinePoolAutoscaling {
 	return &hivev1.MachinePoolAutoscaling{MinReplicas: min(least, most), MaxReplicas: most}
 }
 
-// forType makes a pool be that of a type: nodes that are marked for it, and kept from others.
-func (s Seen) forType(name string, most int32) func(*hivev1.MachinePool) {
+// typePoolEdit makes a pool be that of a type: nodes that are marked for it, and kept from others.
+func (s Snapshot) typePoolEdit(name string, most int32) func(*hivev1.MachinePool) {
 	return func(mp *hivev1.MachinePool) {
 		least := int32(1)
 		if it := s.Types[name]; it != nil {
@@ -104,7 +104,7 @@ func (s Seen) forType(name string, most int32) func(*hivev1.MachinePool) {
 		} else if a := mp.Spec.Autoscaling; a != nil {
 			least = a.MinReplicas // the type is gone, its nodes are not
 		}
-		mp.Spec.Autoscaling = between(least, most)
+		mp.Spec.Autoscaling = newAutoscaling(least, most)
 		if mp.Spec.Labels == nil {
 			mp.Spec.Labels = map[string]string{}
 		}
@@ -116,7 +116,7 @@ func (s Seen) forType(name string, most int32) func(*hivev1.MachinePool) {
 	}
 }
 
-func (s Seen) machineType(name string) string {
+func (s Snapshot) machineType(name string) string {
 	it := s.Types[name]
 	if it == nil {
 		return ""
@@ -129,9 +129,9 @@ func (s Seen) machineType(name string) string {
 	return ""
 }
 
-// ensure has a MachinePool made, or changed to what edit makes of it. The size of its
+// ensureMachinePool has a MachinePool made, or changed to what edit makes of it. The size of its
 // machines is said when it is made: it cannot be changed under those that there are.
-func (s Seen) ensure(p *Plan, name, machineType string, edit func(*hivev1.MachinePool)) {
+func (s Snapshot) ensureMachinePool(p *Plan, name, machineType string, edit func(*hivev1.MachinePool)) {
 	for _, have := range s.Nodes {
 		if have.Spec.Name != name {
 			continue
@@ -140,7 +140,7 @@ func (s Seen) ensure(p *Plan, name, machineType string, edit func(*hivev1.Machin
 		want.Spec.Replicas = nil
 		edit(want)
 		if have.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(have.Spec, want.Spec) {
-			p.do(Step{Verb: ChangeNodes, Nodes: want})
+			p.addSteps(Step{Verb: UpdateMachinePool, Nodes: want})
 		}
 		return
 	}
@@ -149,15 +149,15 @@ func (s Seen) ensure(p *Plan, name, machineType string, edit func(*hivev1.Machin
 		Annotations: map[string]string{v1alpha1.AnnotationDataPlane: string(s.Plane.UID)},
 	}}
 	mp.Spec.ClusterDeploymentRef.Name, mp.Spec.Name = s.Cluster.Name, name
-	mp.Spec.Platform = settings(s.Cluster.Spec.Platform.Name(), machineType)
+	mp.Spec.Platform = platformSettings(s.Cluster.Spec.Platform.Name(), machineType)
 	edit(mp)
-	p.do(Step{Verb: CreateNodes, Nodes: mp})
+	p.addSteps(Step{Verb: CreateMachinePool, Nodes: mp})
 }
 
-// settings are those of a MachinePool on a platform, which name the size of its machines
+// platformSettings are those of a MachinePool on a platform, which name the size of its machines
 // in words of their own. Local machines have one size, and no settings.
-func settings(platform, machineType string) *runtime.RawExtension {
-	if machineType == "" || platform == local {
+func platformSettings(platform, machineType string) *runtime.RawExtension {
+	if machineType == "" || platform == localPlatform {
 		return nil
 	}
 	field := "type"

@@ -14,17 +14,17 @@ type Verb string
 
 // The steps, in the order in which a data plane sees them.
 const (
-	Hold          Verb = "hold"           // put the finalizer on
-	Name          Verb = "name"           // record which cluster will be its own
-	CreateClaim   Verb = "create claim"   // from a pool
-	CreateCluster Verb = "create cluster" // a cold install
-	CreateNodes   Verb = "create MachinePool"
-	ChangeNodes   Verb = "change MachinePool"
+	AddFinalizer      Verb = "hold"           // put the finalizer on
+	RecordClusterRef  Verb = "name"           // record which cluster will be its own
+	CreateClaim       Verb = "create claim"   // from a pool
+	CreateCluster     Verb = "create cluster" // a cold install
+	CreateMachinePool Verb = "create MachinePool"
+	UpdateMachinePool Verb = "change MachinePool"
 	// A cluster that is protected is not destroyed when its claim is deleted.
 	ProtectCluster   Verb = "protect cluster"
 	UnprotectCluster Verb = "unprotect cluster"
 	CreateAgent      Verb = "create DataPlaneAgent"
-	TellAgent        Verb = "write DataPlaneAgent"
+	UpdateAgent      Verb = "write DataPlaneAgent"
 	GrantRights      Verb = "grant the agent's rights"
 	InstallAgent     Verb = "install the agent"
 	RemoveAgent      Verb = "remove the agent"
@@ -33,7 +33,7 @@ const (
 	DeleteClaim      Verb = "delete claim"
 	DeleteCluster    Verb = "delete cluster"
 	DeletePlane      Verb = "delete DataPlane"
-	Release          Verb = "release" // take the finalizer off
+	RemoveFinalizer  Verb = "release" // take the finalizer off
 )
 
 // Step is one thing to do. At most one of its objects is set: the one that is made, or
@@ -76,15 +76,15 @@ type Plan struct {
 	Next time.Duration
 }
 
-// Has reports whether the plan has a step with that verb.
-func (p Plan) Has(v Verb) bool {
+// HasVerb reports whether the plan has a step with that verb.
+func (p Plan) HasVerb(v Verb) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Verb == v })
 }
 
-func (p *Plan) do(steps ...Step) { p.Steps = append(p.Steps, steps...) }
+func (p *Plan) addSteps(steps ...Step) { p.Steps = append(p.Steps, steps...) }
 
-// again has it looked at no later than in d.
-func (p *Plan) again(d time.Duration) {
+// requeueAfter has it looked at no later than in d.
+func (p *Plan) requeueAfter(d time.Duration) {
 	if d > 0 && (p.Next == 0 || d < p.Next) {
 		p.Next = d
 	}

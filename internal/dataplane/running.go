@@ -15,76 +15,76 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// provisioned gives the cluster its nodes and the agent. How many nodes there can be is
+// planProvisioned gives the cluster its nodes and the agent. How many nodes there can be is
 // recorded before there are any.
-func (s Seen) provisioned(p *Plan) {
-	s.enter(p, v1alpha1.PhaseProvisioned)
-	if s.stopped(p) {
+func (s Snapshot) planProvisioned(p *Plan) {
+	s.enterPhase(p, v1alpha1.PhaseProvisioned)
+	if s.reportClusterProblem(p) {
 		return
 	}
-	added, why := s.sized(p)
+	added, why := s.recordMaxNodes(p)
 	switch {
 	case why != "":
-		s.not(p, v1alpha1.ReasonNoNodes, "%s", why)
+		s.setNotReady(p, v1alpha1.ReasonNoNodes, "%s", why)
 		return
 	case added:
 		return
 	}
-	s.nodes(p)
-	if why := s.agent(p, nil); why != "" {
-		s.not(p, v1alpha1.ReasonNameTaken, "%s", why)
-		p.again(soon)
+	s.ensureMachinePools(p)
+	if why := s.ensureAgent(p, nil); why != "" {
+		s.setNotReady(p, v1alpha1.ReasonNameTaken, "%s", why)
+		p.requeueAfter(retryInterval)
 		return
 	}
-	p.do(Step{Verb: GrantRights}, Step{Verb: InstallAgent})
-	s.enter(p, v1alpha1.PhaseWaitingForAgent)
+	p.addSteps(Step{Verb: GrantRights}, Step{Verb: InstallAgent})
+	s.enterPhase(p, v1alpha1.PhaseWaitingForAgent)
 }
 
-// waiting waits for a report that can be believed.
-func (s Seen) waiting(p *Plan) {
-	s.enter(p, v1alpha1.PhaseWaitingForAgent)
-	if s.stopped(p) {
+// planWaitingForAgent waits for a report that can be believed.
+func (s Snapshot) planWaitingForAgent(p *Plan) {
+	s.enterPhase(p, v1alpha1.PhaseWaitingForAgent)
+	if s.reportClusterProblem(p) {
 		return
 	}
-	valid := s.believe(p)
-	s.nodes(p)
-	if why := s.agent(p, nil); why != "" {
-		s.not(p, v1alpha1.ReasonNameTaken, "%s", why)
-		p.again(soon)
+	valid := s.recordAgentReport(p)
+	s.ensureMachinePools(p)
+	if why := s.ensureAgent(p, nil); why != "" {
+		s.setNotReady(p, v1alpha1.ReasonNameTaken, "%s", why)
+		p.requeueAfter(retryInterval)
 		return
 	}
 	if !valid {
-		s.install(p, silent)
+		s.installAgent(p, silentRetryInterval)
 		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.DataPlaneReportValid); c != nil {
-			s.not(p, c.Reason, "The agent's report is not believed: %s", c.Message)
+			s.setNotReady(p, c.Reason, "The agent's report is not believed: %s", c.Message)
 		}
 		return
 	}
-	s.enter(p, v1alpha1.PhaseReady)
-	s.empty(p)
-	s.tell(p, "")
+	s.enterPhase(p, v1alpha1.PhaseReady)
+	s.recordEmptySince(p)
+	s.setReadiness(p, "")
 }
 
-// stopped says that a cluster that was there is not to be used, and whether that is so.
+// reportClusterProblem says that a cluster that was there is not to be used, and whether that is so.
 // One that is gone before it was Ready will not come.
-func (s Seen) stopped(p *Plan) bool {
-	reason, why, over := s.trouble()
+func (s Snapshot) reportClusterProblem(p *Plan) bool {
+	reason, why, over := s.clusterProblem()
 	switch {
 	case why == "":
 		return false
 	case over:
-		s.lost(p, reason, "%s", why)
+		s.failIfManaged(p, reason, "%s", why)
 	default:
-		s.not(p, reason, "%s", why)
+		s.setNotReady(p, reason, "%s", why)
 	}
-	p.again(soon)
+	p.requeueAfter(retryInterval)
 	return true
 }
 
-// trouble is what is wrong with the cluster, and whether it is gone for good.
-func (s Seen) trouble() (reason, why string, over bool) {
-	ref := s.ref()
-	name := named(ref)
+// clusterProblem is what is wrong with the cluster, and whether it is gone for good.
+func (s Snapshot) clusterProblem() (reason, why string, over bool) {
+	ref := s.clusterRef()
+	name := clusterRefName(ref)
 	switch {
 	case ref.KubeconfigSecret != nil && !s.Kubeconfig:
 		return v1alpha1.ReasonClusterGone, fmt.Sprintf("There is no Secret %s with key kubeconfig in namespace %s: make it.", name, s.Plane.Namespace), true
@@ -99,44 +99,44 @@ func (s Seen) trouble() (reason, why string, over bool) {
 		return v1alpha1.ReasonClusterGone, "Its ClusterDeployment is gone.", true
 	case s.Cluster.DeletionTimestamp != nil:
 		return v1alpha1.ReasonClusterDeleting, fmt.Sprintf("ClusterDeployment %s was deleted: delete the instances on this data plane, and order others.", s.Cluster.Name), true
-	case !s.up():
+	case !s.isClusterRunning():
 		return v1alpha1.ReasonClusterDown, fmt.Sprintf("Cluster %s does not run: see its ClusterDeployment.", s.Cluster.Name), false
 	}
 	return "", "", false
 }
 
-// running keeps a data plane that takes instances, or has taken some.
-func (s Seen) running(p *Plan) {
-	s.enter(p, s.phase())
-	s.believe(p)
-	s.empty(p)
-	reserve := s.prewarm(p)
-	_, unsized := s.sized(p)
-	_, down, _ := s.trouble()
+// planRunning keeps a data plane that takes instances, or has taken some.
+func (s Snapshot) planRunning(p *Plan) {
+	s.enterPhase(p, s.currentPhase())
+	s.recordAgentReport(p)
+	s.recordEmptySince(p)
+	reserve := s.planPrewarm(p)
+	_, unsized := s.recordMaxNodes(p)
+	_, down, _ := s.clusterProblem()
 	if down == "" {
-		s.nodes(p)
+		s.ensureMachinePools(p)
 	}
-	s.protect(p)
-	taken := s.agent(p, reserve)
+	s.protectCluster(p)
+	taken := s.ensureAgent(p, reserve)
 	if down == "" && taken == "" {
-		every := recheck
+		every := reinstallInterval
 		if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.DataPlaneAgentLive) {
-			every = silent
+			every = silentRetryInterval
 		}
-		s.install(p, every)
+		s.installAgent(p, every)
 	}
-	switch reason, why, _ := s.trouble(); {
-	case s.phase() == v1alpha1.PhaseReady:
-		s.tell(p, strings.TrimSpace(unsized+" "+taken))
+	switch reason, why, _ := s.clusterProblem(); {
+	case s.currentPhase() == v1alpha1.PhaseReady:
+		s.setReadiness(p, strings.TrimSpace(unsized+" "+taken))
 	case why != "":
-		s.not(p, reason, "%s", why)
+		s.setNotReady(p, reason, "%s", why)
 	}
 }
 
-// protect keeps the cluster of its claim from being destroyed when somebody deletes the
+// protectCluster keeps the cluster of its claim from being destroyed when somebody deletes the
 // claim: instances run on it. The mark says that this data plane has protected it.
-func (s Seen) protect(p *Plan) {
-	if s.stays() || s.ref().Claim == nil || s.Cluster == nil || s.Claim == nil || !Owned(s.Plane, s.Claim) || s.Cluster.DeletionTimestamp != nil {
+func (s Snapshot) protectCluster(p *Plan) {
+	if s.keepsCluster() || s.clusterRef().Claim == nil || s.Cluster == nil || s.Claim == nil || !OwnsObject(s.Plane, s.Claim) || s.Cluster.DeletionTimestamp != nil {
 		return
 	}
 	if _, set := s.Cluster.Annotations[hivev1.AnnotationProtectedDelete]; set {
@@ -148,144 +148,144 @@ func (s Seen) protect(p *Plan) {
 	}
 	want.Annotations[hivev1.AnnotationProtectedDelete] = "true"
 	want.Annotations[v1alpha1.AnnotationDataPlane] = string(s.Plane.UID)
-	p.do(Step{Verb: ProtectCluster, Cluster: want})
+	p.addSteps(Step{Verb: ProtectCluster, Cluster: want})
 }
 
-// unprotect takes back what protect has done.
-func (s Seen) unprotect(p *Plan) {
-	if s.ref().Claim == nil || s.Cluster == nil || !Owned(s.Plane, s.Cluster) {
+// unprotectCluster takes back what protect has done.
+func (s Snapshot) unprotectCluster(p *Plan) {
+	if s.clusterRef().Claim == nil || s.Cluster == nil || !OwnsObject(s.Plane, s.Cluster) {
 		return
 	}
 	want := s.Cluster.DeepCopy()
 	delete(want.Annotations, hivev1.AnnotationProtectedDelete)
 	delete(want.Annotations, v1alpha1.AnnotationDataPlane)
-	p.do(Step{Verb: UnprotectCluster, Cluster: want})
+	p.addSteps(Step{Verb: UnprotectCluster, Cluster: want})
 }
 
-// install sees to the agent again, if the last time is so long ago.
-func (s Seen) install(p *Plan, every time.Duration) {
+// installAgent sees to the agent again, if the last time is so long ago.
+func (s Snapshot) installAgent(p *Plan, every time.Duration) {
 	left := s.Installed.Add(every).Sub(s.Now)
 	if s.Installed.IsZero() || left <= 0 {
-		p.do(Step{Verb: GrantRights}, Step{Verb: InstallAgent})
+		p.addSteps(Step{Verb: GrantRights}, Step{Verb: InstallAgent})
 		left = every
 	}
-	p.again(left)
+	p.requeueAfter(left)
 }
 
-// believe notes what the agent has said, as far as that can be believed, and whether it
+// recordAgentReport notes what the agent has said, as far as that can be believed, and whether it
 // is heard of at all. The time of that is the hub's: clocks of data planes are not
 // believed. It reports whether the last report is.
-func (s Seen) believe(p *Plan) bool {
+func (s Snapshot) recordAgentReport(p *Plan) bool {
 	st := &p.Status
 	var r *v1alpha1.DataPlaneReport
-	if s.ours() {
+	if s.ownsAgent() {
 		r = s.Agent.Status.Report
 	}
 	if r != nil && r.DataPlaneUID == string(s.Plane.UID) && (st.Agent == nil || st.Agent.ReportAt == nil || !st.Agent.ReportAt.Equal(&r.At)) {
 		now, at := metav1.NewTime(s.Now), metav1.NewTime(r.At.Truncate(time.Second))
 		st.Agent = &v1alpha1.AgentStatus{LastHeartbeat: &now, ReportAt: &at, Version: r.AgentVersion}
 	}
-	dp := s.as(*st)
-	j, told := facts.Judge(dp, r)
+	dp := s.withStatus(*st)
+	j, told := facts.ValidateReport(dp, r)
 	if told {
 		st.Capacity, st.Versions = j.Capacity, j.Versions
 		if j.Valid {
-			s.known(st.Capacity, r)
+			s.recordKnownUnits(st.Capacity, r)
 		}
-		set(st, j.Condition, s.Now)
+		setCondition(st, j.Condition, s.Now)
 	}
-	if told || s.phase() == v1alpha1.PhaseReady {
-		set(st, facts.AgentLive(dp, s.Now), s.Now)
+	if told || s.currentPhase() == v1alpha1.PhaseReady {
+		setCondition(st, facts.AgentLiveCondition(dp, s.Now), s.Now)
 	}
-	s.contents(p)
+	s.recordContents(p)
 	if a := st.Agent; a != nil && a.LastHeartbeat != nil {
-		p.again(a.LastHeartbeat.Add(facts.Silence).Sub(s.Now))
+		p.requeueAfter(a.LastHeartbeat.Add(facts.AgentSilenceTimeout).Sub(s.Now))
 	}
 	return told && j.Valid
 }
 
-// known notes how many units of a believed report are of known instances.
-func (s Seen) known(all map[string]v1alpha1.TypeCapacity, r *v1alpha1.DataPlaneReport) {
+// recordKnownUnits notes how many units of a believed report are of known instances.
+func (s Snapshot) recordKnownUnits(all map[string]v1alpha1.TypeCapacity, r *v1alpha1.DataPlaneReport) {
 	for name := range r.Capacity {
 		c := all[name]
-		c.KnownUnits = facts.KnownUnits(r, name, s.Instances)
+		c.KnownUnits = facts.CountKnownUnits(r, name, s.Instances)
 		all[name] = c
 	}
 }
 
-// contents notes which instances on it have no ServiceInstance, and whether the agent has
+// recordContents notes which instances on it have no ServiceInstance, and whether the agent has
 // answered the last inquiry.
-func (s Seen) contents(p *Plan) {
+func (s Snapshot) recordContents(p *Plan) {
 	st := &p.Status
-	c := s.compare(*st)
+	c := s.compareContents(*st)
 	st.Unlisted = c.Unlisted
 	if st.Agent != nil && c.AnsweredAt != nil {
 		st.Agent.AnsweredAt = c.AnsweredAt.DeepCopy()
 	}
-	if s.served() || Leaving(s.Plane) {
-		set(st, facts.InstancesListed(s.Plane, c), s.Now)
+	if s.hasBeenReady() || IsBeingRemoved(s.Plane) {
+		setCondition(st, facts.InstancesListedCondition(s.Plane, c), s.Now)
 	}
 }
 
-// compare compares what the agent reports with what is known, with that status.
-func (s Seen) compare(st v1alpha1.DataPlaneStatus) facts.Contents {
-	c := facts.ContentsOf(s.as(st), s.Agent, s.Instances, s.Moved)
+// compareContents compares what the agent reports with what is known, with that status.
+func (s Snapshot) compareContents(st v1alpha1.DataPlaneStatus) facts.Contents {
+	c := facts.CompareContents(s.withStatus(st), s.Agent, s.Instances, s.Moved)
 	if c.Unknown == "" && !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.DataPlaneAgentLive) {
 		c.Unknown = "The agent is silent, so nobody knows what is on the data plane."
 	}
 	return c
 }
 
-// served reports whether it has been Ready: instances may be on it.
-func (s Seen) served() bool {
-	return s.phase() == v1alpha1.PhaseReady || s.phase() == v1alpha1.PhaseDeprovisioning
+// hasBeenReady reports whether it has been Ready: instances may be on it.
+func (s Snapshot) hasBeenReady() bool {
+	return s.currentPhase() == v1alpha1.PhaseReady || s.currentPhase() == v1alpha1.PhaseDeprovisioning
 }
 
-// inquiry is when it was last to be removed: since then its agent has to have reported
+// inquiryTime is when it was last to be removed: since then its agent has to have reported
 // what is on it. false while it stays.
-func (s Seen) inquiry() (time.Time, bool) {
+func (s Snapshot) inquiryTime() (time.Time, bool) {
 	switch since := s.Plane.Status.PhaseSince; {
 	case s.Plane.DeletionTimestamp != nil:
-		return facts.Inquiry(s.Plane.DeletionTimestamp.Time, s.Started), true
-	case (s.phase() == v1alpha1.PhaseDeprovisioning || s.phase() == v1alpha1.PhaseFailed) && since != nil:
-		return facts.Inquiry(since.Time, s.Started), true
-	case s.Plane.Status.ReleasedAt != nil || s.phase() == v1alpha1.PhaseDeprovisioning:
-		return facts.Inquiry(s.Plane.CreationTimestamp.Time, s.Started), true
+		return facts.InquiryTime(s.Plane.DeletionTimestamp.Time, s.Started), true
+	case (s.currentPhase() == v1alpha1.PhaseDeprovisioning || s.currentPhase() == v1alpha1.PhaseFailed) && since != nil:
+		return facts.InquiryTime(since.Time, s.Started), true
+	case s.Plane.Status.ReleasedAt != nil || s.currentPhase() == v1alpha1.PhaseDeprovisioning:
+		return facts.InquiryTime(s.Plane.CreationTimestamp.Time, s.Started), true
 	}
 	return time.Time{}, false
 }
 
-// as is the data plane with another status.
-func (s Seen) as(st v1alpha1.DataPlaneStatus) *v1alpha1.DataPlane {
+// withStatus is the data plane with another status.
+func (s Snapshot) withStatus(st v1alpha1.DataPlaneStatus) *v1alpha1.DataPlane {
 	dp := *s.Plane
 	dp.Status = st
 	return &dp
 }
 
-// prewarm says which reserved instances are to be there.
-func (s Seen) prewarm(p *Plan) []capacity.Reserve {
+// planPrewarm says which reserved instances are to be there.
+func (s Snapshot) planPrewarm(p *Plan) []capacity.ReservedInstance {
 	if s.Region == nil {
-		set(&p.Status, facts.PrewarmBlocked(s.Plane, false, "", "No region reserves anything here."), s.Now)
+		setCondition(&p.Status, facts.PrewarmBlockedCondition(s.Plane, false, "", "No region reserves anything here."), s.Now)
 		return nil
 	}
-	snapshot, err := facts.Objects{Region: s.Region, Types: s.Types, Planes: []*v1alpha1.DataPlane{s.as(p.Status)}, PoolsAssumed: true}.Snapshot(s.Now)
+	snapshot, err := facts.Objects{Region: s.Region, Types: s.Types, Planes: []*v1alpha1.DataPlane{s.withStatus(p.Status)}, PoolsAssumed: true}.BuildSnapshot(s.Now)
 	if err != nil || len(snapshot.Planes) == 0 {
-		return s.reserved() // the region cannot be read: all stays as it is
+		return s.reservedInstances() // the region cannot be read: all stays as it is
 	}
-	w := snapshot.Region.Reserve(snapshot.Planes[0])
-	set(&p.Status, facts.PrewarmBlocked(s.Plane, w.Blocked, string(w.Reason), w.Message), s.Now)
+	w := snapshot.Region.PlanPrewarm(snapshot.Planes[0])
+	setCondition(&p.Status, facts.PrewarmBlockedCondition(s.Plane, w.Blocked, string(w.Reason), w.Message), s.Now)
 	return w.Want
 }
 
-// reserved are the reserved instances that the agent was told of.
-func (s Seen) reserved() []capacity.Reserve {
-	if !s.ours() {
+// reservedInstances are the reserved instances that the agent was told of.
+func (s Snapshot) reservedInstances() []capacity.ReservedInstance {
+	if !s.ownsAgent() {
 		return nil
 	}
-	var out []capacity.Reserve
+	var out []capacity.ReservedInstance
 	for _, i := range s.Agent.Spec.Instances {
 		if i.Reserved {
-			out = append(out, capacity.Reserve{
+			out = append(out, capacity.ReservedInstance{
 				Name: i.Name, Type: i.Type, Size: i.Size, Units: int(i.Units),
 				Strimzi: i.Versions.Strimzi, Kafka: i.Versions.Kafka, KafkaIBP: i.Versions.KafkaIBP,
 			})
@@ -294,8 +294,8 @@ func (s Seen) reserved() []capacity.Reserve {
 	return out
 }
 
-// empty notes since when no instance is on it, or is about to be.
-func (s Seen) empty(p *Plan) {
+// recordEmptySince notes since when no instance is on it, or is about to be.
+func (s Snapshot) recordEmptySince(p *Plan) {
 	switch {
 	case len(s.Instances) > 0 || len(s.Plane.Status.Bookings) > 0:
 		p.Status.EmptySince = nil
@@ -305,28 +305,28 @@ func (s Seen) empty(p *Plan) {
 	}
 }
 
-// tell says whether it takes instances: but is what is wrong beside that.
-func (s Seen) tell(p *Plan, but string) {
+// setReadiness says whether it takes instances: but is what is wrong beside that.
+func (s Snapshot) setReadiness(p *Plan, but string) {
 	live := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.DataPlaneAgentLive)
-	reason, why, _ := s.trouble()
+	reason, why, _ := s.clusterProblem()
 	switch {
 	case why != "":
-		s.not(p, reason, "%s", why)
-		p.again(silent) // Secrets are not watched
+		s.setNotReady(p, reason, "%s", why)
+		p.requeueAfter(silentRetryInterval) // Secrets are not watched
 	case live == nil || live.Status != metav1.ConditionTrue:
-		s.not(p, v1alpha1.ReasonSilent, "The agent is silent: see condition %s.", v1alpha1.DataPlaneAgentLive)
-	case s.ours() && s.Agent.Status.Report != nil && !s.Agent.Status.Report.Ready:
-		reason, message := agentWords(s.Agent.Status.Report)
-		s.not(p, reason, "Its agent says: %s", message)
+		s.setNotReady(p, v1alpha1.ReasonSilent, "The agent is silent: see condition %s.", v1alpha1.DataPlaneAgentLive)
+	case s.ownsAgent() && s.Agent.Status.Report != nil && !s.Agent.Status.Report.Ready:
+		reason, message := agentNotReadyReason(s.Agent.Status.Report)
+		s.setNotReady(p, reason, "Its agent says: %s", message)
 	case s.Plane.Spec.Schedulable != nil && !*s.Plane.Spec.Schedulable:
-		s.not(p, v1alpha1.ReasonUnschedulable, "spec.schedulable is false: it gets no more instances.")
+		s.setNotReady(p, v1alpha1.ReasonUnschedulable, "spec.schedulable is false: it gets no more instances.")
 	default:
-		s.ready(&p.Status, metav1.ConditionTrue, string(v1alpha1.PhaseReady), strings.TrimSpace(words[v1alpha1.PhaseReady]+s.crowd()+s.unlisted(p.Status)+" "+but))
+		s.setReady(&p.Status, metav1.ConditionTrue, string(v1alpha1.PhaseReady), strings.TrimSpace(phaseMessages[v1alpha1.PhaseReady]+s.overflowMessage()+s.unlistedMessage(p.Status)+" "+but))
 	}
 }
 
-// agentWords are why an agent is not ready. Its reason is none unless we know it.
-func agentWords(r *v1alpha1.DataPlaneReport) (reason, message string) {
+// agentNotReadyReason are why an agent is not ready. Its reason is none unless we know it.
+func agentNotReadyReason(r *v1alpha1.DataPlaneReport) (reason, message string) {
 	const most = 1024
 	reason, message = v1alpha1.ReasonAgentNotReady, r.Message
 	if slices.Contains([]string{v1alpha1.ReasonNoOperator, v1alpha1.ReasonPlaneSilent, v1alpha1.ReasonSpecUnreadable}, r.Reason) {
@@ -341,8 +341,8 @@ func agentWords(r *v1alpha1.DataPlaneReport) (reason, message string) {
 	return reason, message
 }
 
-// unlisted says that there are instances without a ServiceInstance.
-func (s Seen) unlisted(st v1alpha1.DataPlaneStatus) string {
+// unlistedMessage says that there are instances without a ServiceInstance.
+func (s Snapshot) unlistedMessage(st v1alpha1.DataPlaneStatus) string {
 	if len(st.Unlisted) == 0 {
 		return ""
 	}

@@ -19,9 +19,9 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// Seen is everything that the next steps of one data plane depend on. Decide changes
+// Snapshot is everything that the next steps of one data plane depend on. Decide changes
 // none of it.
-type Seen struct {
+type Snapshot struct {
 	Now time.Time
 	// Started is when this process started: what agents answered before does not count.
 	Started time.Time
@@ -57,54 +57,54 @@ type Seen struct {
 }
 
 // Phase is how far the data plane is; the empty one is Accepted.
-func (s Seen) phase() v1alpha1.DataPlanePhase {
+func (s Snapshot) currentPhase() v1alpha1.DataPlanePhase {
 	if s.Plane.Status.Phase == "" {
 		return v1alpha1.PhaseAccepted
 	}
 	return s.Plane.Status.Phase
 }
 
-func (s Seen) managed() bool { return s.Plane.Spec.Ownership != v1alpha1.Registered }
+func (s Snapshot) isManaged() bool { return s.Plane.Spec.Ownership != v1alpha1.Registered }
 
-// ref is the data plane's reference to its cluster; empty if it has none yet.
-func (s Seen) ref() v1alpha1.ClusterReference {
+// clusterRef is the data plane's reference to its cluster; empty if it has none yet.
+func (s Snapshot) clusterRef() v1alpha1.ClusterReference {
 	if s.Plane.Spec.ClusterRef == nil {
 		return v1alpha1.ClusterReference{}
 	}
 	return *s.Plane.Spec.ClusterRef
 }
 
-// stays reports whether the cluster is left when the data plane goes.
-func (s Seen) stays() bool {
-	return !s.managed() || s.ref().KubeconfigSecret != nil || s.Plane.Spec.DeletionPolicy == v1alpha1.DeletionOrphan
+// keepsCluster reports whether the cluster is left when the data plane goes.
+func (s Snapshot) keepsCluster() bool {
+	return !s.isManaged() || s.clusterRef().KubeconfigSecret != nil || s.Plane.Spec.DeletionPolicy == v1alpha1.DeletionOrphan
 }
 
-// Leaving reports whether all that a data plane holds is to be given back. Whoever asks
+// IsBeingRemoved reports whether all that a data plane holds is to be given back. Whoever asks
 // looks past all caches then, until the phase says so too.
-func Leaving(dp *v1alpha1.DataPlane) bool {
+func IsBeingRemoved(dp *v1alpha1.DataPlane) bool {
 	return dp.DeletionTimestamp != nil || dp.Status.ReleasedAt != nil ||
 		dp.Status.Phase == v1alpha1.PhaseCleanup || dp.Status.Phase == v1alpha1.PhaseFailed
 }
 
-// Owned reports whether an object is what this data plane has made for itself.
-func Owned(dp *v1alpha1.DataPlane, o interface{ GetAnnotations() map[string]string }) bool {
+// OwnsObject reports whether an object is what this data plane has made for itself.
+func OwnsObject(dp *v1alpha1.DataPlane, o interface{ GetAnnotations() map[string]string }) bool {
 	return o.GetAnnotations()[v1alpha1.AnnotationDataPlane] == string(dp.UID)
 }
 
-// Local reports whether the cluster's machines are processes of the hub's computer.
-func (s Seen) Local() bool {
+// IsLocal reports whether the cluster's machines are processes of the hub's computer.
+func (s Snapshot) IsLocal() bool {
 	if s.Cluster != nil {
-		return s.Cluster.Spec.Platform.Name() == local
+		return s.Cluster.Spec.Platform.Name() == localPlatform
 	}
-	return s.Plane.Spec.Provider == local
+	return s.Plane.Spec.Provider == localPlatform
 }
 
-// local is the local platform, as in spec.platform and as a provider.
-const local = "local"
+// localPlatform is the local platform, as in spec.platform and as a provider.
+const localPlatform = "local"
 
-// Kubeconfigs names the Secret through which the cluster is reached; false if there is none.
-func (s Seen) Kubeconfigs() (types.NamespacedName, bool) {
-	if ref := s.ref().KubeconfigSecret; ref != nil {
+// KubeconfigSecret names the Secret through which the cluster is reached; false if there is none.
+func (s Snapshot) KubeconfigSecret() (types.NamespacedName, bool) {
+	if ref := s.clusterRef().KubeconfigSecret; ref != nil {
 		return types.NamespacedName{Namespace: s.Plane.Namespace, Name: ref.Name}, s.Kubeconfig
 	}
 	if s.Cluster == nil || s.Cluster.Spec.ClusterMetadata == nil {
@@ -114,11 +114,11 @@ func (s Seen) Kubeconfigs() (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: s.Cluster.Namespace, Name: name}, name != ""
 }
 
-// gone reports whether the cluster that there was is not there any more. Of a cluster
+// isClusterGone reports whether the cluster that there was is not there any more. Of a cluster
 // that we reach by a Secret nobody knows: if the Secret is gone and the agent silent, it
 // counts as gone.
-func (s Seen) gone() bool {
-	ref := s.ref()
+func (s Snapshot) isClusterGone() bool {
+	ref := s.clusterRef()
 	switch {
 	case ref.KubeconfigSecret != nil:
 		return !s.Kubeconfig && !meta.IsStatusConditionTrue(s.Plane.Status.Conditions, v1alpha1.DataPlaneAgentLive)
@@ -130,15 +130,15 @@ func (s Seen) gone() bool {
 	return true
 }
 
-// here are the instances that it has to know: those that name it, and are meant to.
+// assignedInstances are the instances that it has to know: those that name it, and are meant to.
 // Whose FleetRegion is not there any more keeps those that it knows: nobody can be sure
 // that others are meant for it.
-func (s Seen) here() []*v1alpha1.ServiceInstance {
+func (s Snapshot) assignedInstances() []*v1alpha1.ServiceInstance {
 	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.ServiceInstance) bool {
-		return !s.Hosts && !s.listed(string(i.UID))
+		return !s.Hosts && !s.isListed(string(i.UID))
 	})
 }
 
-func (s Seen) listed(uid string) bool {
+func (s Snapshot) isListed(uid string) bool {
 	return s.Agent != nil && slices.ContainsFunc(s.Agent.Spec.Instances, func(i v1alpha1.AgentInstance) bool { return i.UID == uid && !i.Reserved })
 }

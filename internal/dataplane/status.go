@@ -10,8 +10,8 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// words are what is said of a data plane in a phase, unless something else must be.
-var words = map[v1alpha1.DataPlanePhase]string{
+// phaseMessages are what is said of a data plane in a phase, unless something else must be.
+var phaseMessages = map[v1alpha1.DataPlanePhase]string{
 	v1alpha1.PhaseAccepted:        "It was decided on, and is about to get a cluster.",
 	v1alpha1.PhaseProvisioning:    "It waits for a running cluster.",
 	v1alpha1.PhaseProvisioned:     "It has a running cluster, which gets its nodes and the agent.",
@@ -21,59 +21,59 @@ var words = map[v1alpha1.DataPlanePhase]string{
 	v1alpha1.PhaseCleanup:         "Its cluster is given back.",
 }
 
-// mostWords bounds a message, as the schema of conditions does.
-const mostWords = 32768
+// maxMessageLength bounds a message, as the schema of conditions does.
+const maxMessageLength = 32768
 
-// set puts a condition into a status, at a time. The time is that of the last change.
-func set(st *v1alpha1.DataPlaneStatus, c metav1.Condition, now time.Time) {
+// setCondition puts a condition into a status, at a time. The time is that of the last change.
+func setCondition(st *v1alpha1.DataPlaneStatus, c metav1.Condition, now time.Time) {
 	c.LastTransitionTime = metav1.NewTime(now)
-	if len(c.Message) > mostWords {
-		c.Message = c.Message[:mostWords]
+	if len(c.Message) > maxMessageLength {
+		c.Message = c.Message[:maxMessageLength]
 	}
 	meta.SetStatusCondition(&st.Conditions, c)
 }
 
-// ready sets condition Ready.
-func (s Seen) ready(st *v1alpha1.DataPlaneStatus, status metav1.ConditionStatus, reason, message string) {
-	set(st, metav1.Condition{
+// setReady sets condition Ready.
+func (s Snapshot) setReady(st *v1alpha1.DataPlaneStatus, status metav1.ConditionStatus, reason, message string) {
+	setCondition(st, metav1.Condition{
 		Type: v1alpha1.DataPlaneReady, Status: status, Reason: reason, Message: message, ObservedGeneration: s.Plane.Generation,
 	}, s.Now)
 }
 
-// not says why it takes no instances.
-func (s Seen) not(p *Plan, reason, format string, args ...any) {
-	s.ready(&p.Status, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...))
+// setNotReady says why it takes no instances.
+func (s Snapshot) setNotReady(p *Plan, reason, format string, args ...any) {
+	s.setReady(&p.Status, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...))
 }
 
-// enter takes it into a phase, with the words of that phase.
-func (s Seen) enter(p *Plan, phase v1alpha1.DataPlanePhase) {
+// enterPhase takes it into a phase, with the words of that phase.
+func (s Snapshot) enterPhase(p *Plan, phase v1alpha1.DataPlanePhase) {
 	if p.Status.Phase != phase {
 		at := metav1.NewTime(s.Now)
 		p.Status.Phase, p.Status.PhaseSince = phase, &at
 	}
-	if text, ok := words[phase]; ok && phase != v1alpha1.PhaseReady {
-		s.not(p, string(phase), "%s", text)
+	if text, ok := phaseMessages[phase]; ok && phase != v1alpha1.PhaseReady {
+		s.setNotReady(p, string(phase), "%s", text)
 	}
 }
 
-// fail ends it: it cannot come. What it holds is given back in the next pass.
-func (s Seen) fail(p *Plan, reason, format string, args ...any) {
-	s.enter(p, v1alpha1.PhaseFailed)
-	s.not(p, reason, format, args...)
+// failPlane ends it: it cannot come. What it holds is given back in the next pass.
+func (s Snapshot) failPlane(p *Plan, reason, format string, args ...any) {
+	s.enterPhase(p, v1alpha1.PhaseFailed)
+	s.setNotReady(p, reason, format, args...)
 }
 
-// Refused is the status of a data plane of which a step did not succeed, for a cause
+// RefusedStatus is the status of a data plane of which a step did not succeed, for a cause
 // that a person has to know. Its phase stays, and so does what it had.
-func (s Seen) Refused(p Plan, reason, message string) v1alpha1.DataPlaneStatus {
+func (s Snapshot) RefusedStatus(p Plan, reason, message string) v1alpha1.DataPlaneStatus {
 	st := p.Status
-	if phase := s.phase(); st.Phase != phase {
+	if phase := s.currentPhase(); st.Phase != phase {
 		st.Phase, st.PhaseSince = s.Plane.Status.Phase, s.Plane.Status.PhaseSince
 	}
-	if now := meta.FindStatusCondition(st.Conditions, v1alpha1.DataPlaneReady); s.phase() == v1alpha1.PhaseReady && now != nil && now.Status == metav1.ConditionTrue {
+	if now := meta.FindStatusCondition(st.Conditions, v1alpha1.DataPlaneReady); s.currentPhase() == v1alpha1.PhaseReady && now != nil && now.Status == metav1.ConditionTrue {
 		// It goes on as it was: whether it can be used, its agent says.
-		s.ready(&st, metav1.ConditionTrue, now.Reason, now.Message+" But: "+message)
+		s.setReady(&st, metav1.ConditionTrue, now.Reason, now.Message+" But: "+message)
 		return st
 	}
-	s.ready(&st, metav1.ConditionFalse, reason, message)
+	s.setReady(&st, metav1.ConditionFalse, reason, message)
 	return st
 }

@@ -39,68 +39,68 @@ func (k Kind) String() string {
 	return [...]string{"unknown", "gone", "conflict", "wait", "capacity", "denied"}[k]
 }
 
-type fault struct {
+type kindError struct {
 	kind  Kind
 	after time.Duration
 	err   error
 }
 
-func (f *fault) Error() string { return f.err.Error() }
-func (f *fault) Unwrap() error { return f.err }
+func (f *kindError) Error() string { return f.err.Error() }
+func (f *kindError) Unwrap() error { return f.err }
 
 // New marks err as being of kind k. A nil err stays nil.
 func New(k Kind, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &fault{kind: k, err: err}
+	return &kindError{kind: k, err: err}
 }
 
-// Denying is a Denied error with a message; format as for fmt.Errorf.
-func Denying(format string, args ...any) error { return New(Denied, fmt.Errorf(format, args...)) }
+// NewDenied is a Denied error with a message; format as for fmt.Errorf.
+func NewDenied(format string, args ...any) error { return New(Denied, fmt.Errorf(format, args...)) }
 
-// Waiting is a Wait error: look again after d.
-func Waiting(d time.Duration, format string, args ...any) error {
-	return &fault{kind: Wait, after: d, err: fmt.Errorf(format, args...)}
+// NewWait is a Wait error: look again after d.
+func NewWait(d time.Duration, format string, args ...any) error {
+	return &kindError{kind: Wait, after: d, err: fmt.Errorf(format, args...)}
 }
 
-// NoCapacity is a Capacity error: look again after d.
-func NoCapacity(d time.Duration, format string, args ...any) error {
-	return &fault{kind: Capacity, after: d, err: fmt.Errorf(format, args...)}
+// NewCapacity is a Capacity error: look again after d.
+func NewCapacity(d time.Duration, format string, args ...any) error {
+	return &kindError{kind: Capacity, after: d, err: fmt.Errorf(format, args...)}
 }
 
-// Of returns the gravest kind among err and everything it wraps or joins.
+// KindOf returns the gravest kind among err and everything it wraps or joins.
 // API errors of the kinds conflict and not-found are recognised without a mark.
-func Of(err error) Kind {
-	k, _ := of(err)
+func KindOf(err error) Kind {
+	k, _ := kindAndDelay(err)
 	return k
 }
 
-func of(err error) (Kind, time.Duration) {
+func kindAndDelay(err error) (Kind, time.Duration) {
 	switch e := err.(type) { //nolint:errorlint // it looks at one link of the chain at a time
 	case nil:
 		return Unknown, 0
-	case *fault:
+	case *kindError:
 		return e.kind, e.after
 	case interface{ Unwrap() []error }:
 		worst, after := Gone, time.Duration(0)
 		for i, one := range e.Unwrap() {
-			k, d := of(one)
-			if i == 0 || graver(k, worst) {
+			k, d := kindAndDelay(one)
+			if i == 0 || isGraver(k, worst) {
 				worst, after = k, d
 			}
 		}
 		return worst, after
 	case apierrors.APIStatus:
-		return ofStatus(e.Status().Reason), 0
+		return kindOfStatus(e.Status().Reason), 0
 	}
 	if inner := errors.Unwrap(err); inner != nil {
-		return of(inner)
+		return kindAndDelay(inner)
 	}
 	return Unknown, 0
 }
 
-func ofStatus(reason metav1.StatusReason) Kind {
+func kindOfStatus(reason metav1.StatusReason) Kind {
 	switch reason {
 	case metav1.StatusReasonConflict:
 		return Conflict
@@ -111,16 +111,16 @@ func ofStatus(reason metav1.StatusReason) Kind {
 	}
 }
 
-// graver orders kinds for joined errors. Unknown comes just below Denied: an
+// isGraver orders kinds for joined errors. Unknown comes just below Denied: an
 // error nobody understands must not be hidden behind a wait.
-func graver(a, b Kind) bool { return rank(a) > rank(b) }
+func isGraver(a, b Kind) bool { return kindRank(a) > kindRank(b) }
 
-func rank(k Kind) int {
+func kindRank(k Kind) int {
 	return map[Kind]int{Gone: 0, Conflict: 1, Wait: 2, Capacity: 3, Unknown: 4, Denied: 5}[k]
 }
 
-// After is how long to wait before looking again, for Wait and Capacity; else 0.
-func After(err error) time.Duration {
-	_, d := of(err)
+// RetryAfter is how long to wait before looking again, for Wait and Capacity; else 0.
+func RetryAfter(err error) time.Duration {
+	_, d := kindAndDelay(err)
 	return d
 }

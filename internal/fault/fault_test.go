@@ -17,9 +17,9 @@ var (
 	errPlain    = errors.New("boom")
 	errConflict = apierrors.NewConflict(schema.GroupResource{Resource: "pools"}, "p", errPlain)
 	gone        = apierrors.NewNotFound(schema.GroupResource{Resource: "pools"}, "p")
-	denied      = fault.Denying("no access")
-	waiting     = fault.Waiting(time.Minute, "still booting")
-	full        = fault.NoCapacity(time.Hour, "no room")
+	denied      = fault.NewDenied("no access")
+	waiting     = fault.NewWait(time.Minute, "still booting")
+	full        = fault.NewCapacity(time.Hour, "no room")
 )
 
 func TestOf(t *testing.T) {
@@ -42,7 +42,7 @@ func TestOf(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := fault.Of(tc.err); got != tc.want {
+			if got := fault.KindOf(tc.err); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
@@ -50,7 +50,7 @@ func TestOf(t *testing.T) {
 }
 
 func TestAfterIsThatOfTheGravest(t *testing.T) {
-	if got := fault.After(errors.Join(waiting, full)); got != time.Hour {
+	if got := fault.RetryAfter(errors.Join(waiting, full)); got != time.Hour {
 		t.Errorf("got %s", got)
 	}
 }

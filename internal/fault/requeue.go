@@ -19,11 +19,11 @@ func Requeue(next time.Duration, err error) (ctrl.Result, error) {
 	if err == nil {
 		return ctrl.Result{RequeueAfter: next}, nil
 	}
-	switch Of(err) {
+	switch KindOf(err) {
 	case Conflict:
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	case Wait, Capacity:
-		return ctrl.Result{RequeueAfter: sooner(next, After(err))}, nil
+		return ctrl.Result{RequeueAfter: soonerDelay(next, RetryAfter(err))}, nil
 	case Gone:
 		return ctrl.Result{RequeueAfter: next}, nil
 	case Denied:
@@ -36,7 +36,7 @@ func Requeue(next time.Duration, err error) (ctrl.Result, error) {
 	}
 }
 
-func sooner(a, b time.Duration) time.Duration {
+func soonerDelay(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b
 	}

@@ -16,35 +16,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// forget is when a write is no longer remembered though the cache never showed
+// writeTTL is when a write is no longer remembered though the cache never showed
 // it: the object was deleted in between.
-const forget = time.Minute
+const writeTTL = time.Minute
 
 // Writes remembers written objects of one kind. The zero value is ready for use
 // by several goroutines.
 type Writes[T client.Object] struct {
 	mu      sync.Mutex
-	written map[types.NamespacedName]entry[T]
+	written map[types.NamespacedName]writeEntry[T]
 }
 
-type entry[T client.Object] struct {
+type writeEntry[T client.Object] struct {
 	obj T
 	at  time.Time
 }
 
-// Note remembers obj as the API server returned it. It must not be changed afterwards.
-func (w *Writes[T]) Note(obj T, now time.Time) {
+// RecordWrite remembers obj as the API server returned it. It must not be changed afterwards.
+func (w *Writes[T]) RecordWrite(obj T, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.written == nil {
-		w.written = map[types.NamespacedName]entry[T]{}
+		w.written = map[types.NamespacedName]writeEntry[T]{}
 	}
-	w.written[client.ObjectKeyFromObject(obj)] = entry[T]{obj, now}
+	w.written[client.ObjectKeyFromObject(obj)] = writeEntry[T]{obj, now}
 }
 
-// Newest returns what was written of the object that the cache shows as cached,
+// NewestVersion returns what was written of the object that the cache shows as cached,
 // if the cache does not have it yet; else cached.
-func (w *Writes[T]) Newest(cached T) T {
+func (w *Writes[T]) NewestVersion(cached T) T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := client.ObjectKeyFromObject(cached)
@@ -52,15 +52,15 @@ func (w *Writes[T]) Newest(cached T) T {
 	if !ok {
 		return cached
 	}
-	if cached.GetUID() != e.obj.GetUID() || !older(cached, e.obj) {
+	if cached.GetUID() != e.obj.GetUID() || !isOlderVersion(cached, e.obj) {
 		delete(w.written, key)
 		return cached
 	}
 	return e.obj
 }
 
-// Forget no longer remembers obj, which is gone.
-func (w *Writes[T]) Forget(obj T) {
+// ForgetWrite no longer remembers obj, which is gone.
+func (w *Writes[T]) ForgetWrite(obj T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := client.ObjectKeyFromObject(obj)
@@ -69,14 +69,14 @@ func (w *Writes[T]) Forget(obj T) {
 	}
 }
 
-// Ahead returns the remembered objects that mine accepts and a cache is behind of: newer
+// AheadOfCache returns the remembered objects that mine accepts and a cache is behind of: newer
 // than the version that cached returns, or unseen, that is created and not in it yet. It
 // is Newest for many objects at once, of which few have been written.
-func (w *Writes[T]) Ahead(cached func(T) (T, bool), mine func(T) bool, now time.Time) (newer, unseen []T) {
+func (w *Writes[T]) AheadOfCache(cached func(T) (T, bool), mine func(T) bool, now time.Time) (newer, unseen []T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, e := range w.written {
-		if now.Sub(e.at) > forget {
+		if now.Sub(e.at) > writeTTL {
 			delete(w.written, key)
 			continue
 		}
@@ -86,7 +86,7 @@ func (w *Writes[T]) Ahead(cached func(T) (T, bool), mine func(T) bool, now time.
 		switch c, found := cached(e.obj); {
 		case !found:
 			unseen = append(unseen, e.obj)
-		case c.GetUID() == e.obj.GetUID() && older(c, e.obj):
+		case c.GetUID() == e.obj.GetUID() && isOlderVersion(c, e.obj):
 			newer = append(newer, e.obj)
 		default:
 			delete(w.written, key)
@@ -95,9 +95,9 @@ func (w *Writes[T]) Ahead(cached func(T) (T, bool), mine func(T) bool, now time.
 	return newer, unseen
 }
 
-// older reports whether a is an earlier version than b. Versions that cannot be
+// isOlderVersion reports whether a is an earlier version than b. Versions that cannot be
 // compared count as not older: the cache is believed.
-func older(a, b client.Object) bool {
+func isOlderVersion(a, b client.Object) bool {
 	c, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && c < 0
 }

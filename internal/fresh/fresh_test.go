@@ -33,8 +33,8 @@ func TestNewest(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			var w fresh.Writes[*corev1.ConfigMap]
-			w.Note(tc.written, noon)
-			if got := w.Newest(tc.cached); got.ResourceVersion != tc.want {
+			w.RecordWrite(tc.written, noon)
+			if got := w.NewestVersion(tc.cached); got.ResourceVersion != tc.want {
 				t.Errorf("got version %s, want %s", got.ResourceVersion, tc.want)
 			}
 		})
@@ -43,23 +43,23 @@ func TestNewest(t *testing.T) {
 
 func TestWhatTheCacheHasSeenIsForgotten(t *testing.T) {
 	var w fresh.Writes[*corev1.ConfigMap]
-	w.Note(object("a", "1", "9"), noon)
-	w.Newest(object("a", "1", "9"))
-	if got := w.Newest(object("a", "1", "8")); got.ResourceVersion != "8" {
+	w.RecordWrite(object("a", "1", "9"), noon)
+	w.NewestVersion(object("a", "1", "9"))
+	if got := w.NewestVersion(object("a", "1", "8")); got.ResourceVersion != "8" {
 		t.Error("it is still remembered")
 	}
 }
 
 func TestForget(t *testing.T) {
 	var w fresh.Writes[*corev1.ConfigMap]
-	w.Note(object("a", "1", "9"), noon)
-	w.Forget(object("a", "2", "9"))
-	w.Forget(object("b", "1", "9"))
-	if got := w.Newest(object("a", "1", "8")); got.ResourceVersion != "9" {
+	w.RecordWrite(object("a", "1", "9"), noon)
+	w.ForgetWrite(object("a", "2", "9"))
+	w.ForgetWrite(object("b", "1", "9"))
+	if got := w.NewestVersion(object("a", "1", "8")); got.ResourceVersion != "9" {
 		t.Error("another object was meant")
 	}
-	w.Forget(object("a", "1", "7"))
-	if got := w.Newest(object("a", "1", "8")); got.ResourceVersion != "8" {
+	w.ForgetWrite(object("a", "1", "7"))
+	if got := w.NewestVersion(object("a", "1", "8")); got.ResourceVersion != "8" {
 		t.Error("it is still remembered")
 	}
 }
@@ -70,7 +70,7 @@ func TestAhead(t *testing.T) {
 		object("behind", "1", "10"), object("caught-up", "2", "9"), object("further", "3", "9"), object("another", "4", "9"),
 		object("unseen", "5", "10"), object("not-mine", "6", "11"), object("not-mine-unseen", "7", "11"),
 	} {
-		w.Note(o, noon)
+		w.RecordWrite(o, noon)
 	}
 	cache := map[string]*corev1.ConfigMap{
 		"behind": object("behind", "1", "9"), "caught-up": object("caught-up", "2", "9"), "further": object("further", "3", "12"),
@@ -79,7 +79,7 @@ func TestAhead(t *testing.T) {
 	cached := func(o *corev1.ConfigMap) (*corev1.ConfigMap, bool) { c, found := cache[o.Name]; return c, found }
 	mine := func(o *corev1.ConfigMap) bool { return !strings.HasPrefix(o.Name, "not-mine") }
 	for range 2 { // what the cache has is forgotten; what it is behind of is not
-		newer, unseen := w.Ahead(cached, mine, noon.Add(time.Second))
+		newer, unseen := w.AheadOfCache(cached, mine, noon.Add(time.Second))
 		if len(newer) != 1 || newer[0].Name != "behind" || newer[0].ResourceVersion != "10" {
 			t.Errorf("newer is %v, want behind", newer)
 		}
@@ -88,11 +88,11 @@ func TestAhead(t *testing.T) {
 		}
 	}
 	for name, version := range map[string]string{"caught-up": "8", "further": "8", "not-mine": "11"} {
-		if got := w.Newest(object(name, cacheUID(cache, name), "8")); got.ResourceVersion != version {
+		if got := w.NewestVersion(object(name, cacheUID(cache, name), "8")); got.ResourceVersion != version {
 			t.Errorf("%s: version %s is remembered, want %s", name, got.ResourceVersion, version)
 		}
 	}
-	if newer, unseen := w.Ahead(cached, mine, noon.Add(2*time.Minute)); len(newer)+len(unseen) != 0 {
+	if newer, unseen := w.AheadOfCache(cached, mine, noon.Add(2*time.Minute)); len(newer)+len(unseen) != 0 {
 		t.Errorf("after a while what was not seen counts as deleted: %v %v", newer, unseen)
 	}
 }

@@ -10,17 +10,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Shared looks up a cache's own objects of one kind, none of them copied: they must
+// SharedIndex looks up a cache's own objects of one kind, none of them copied: they must
 // not be changed. A client's List copies the first level of each, also when deep
 // copies are off; of a pool of 1,000 clusters that is most of what a look costs.
-type Shared[T client.Object] struct {
+type SharedIndex[T client.Object] struct {
 	indexer toolscache.Indexer
 	index   string
 }
 
-// Share adds an index to the objects of example's kind in c. It must be called
+// NewSharedIndex adds an index to the objects of example's kind in c. It must be called
 // before c is started.
-func Share[T client.Object](ctx context.Context, c cache.Informers, example T, index string, keys func(T) []string) (*Shared[T], error) {
+func NewSharedIndex[T client.Object](ctx context.Context, c cache.Informers, example T, index string, keys func(T) []string) (*SharedIndex[T], error) {
 	informer, err := c.GetInformer(ctx, example)
 	if err != nil {
 		return nil, fmt.Errorf("getting the informer of %T: %w", example, err)
@@ -33,11 +33,11 @@ func Share[T client.Object](ctx context.Context, c cache.Informers, example T, i
 	if err != nil {
 		return nil, fmt.Errorf("adding index %s to %T: %w", index, example, err)
 	}
-	return &Shared[T]{store.GetIndexer(), index}, nil
+	return &SharedIndex[T]{store.GetIndexer(), index}, nil
 }
 
-// Under are the objects that the index has under key, in no order, and how many they are.
-func (s *Shared[T]) Under(key string) (int, iter.Seq[T], error) {
+// ListByKey are the objects that the index has under key, in no order, and how many they are.
+func (s *SharedIndex[T]) ListByKey(key string) (int, iter.Seq[T], error) {
 	found, err := s.indexer.ByIndex(s.index, key)
 	return len(found), func(yield func(T) bool) {
 		for _, obj := range found {

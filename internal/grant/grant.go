@@ -22,20 +22,20 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// Place is what access can be given in a namespace.
-type Place int
+// NamespaceState is what access can be given in a namespace.
+type NamespaceState int
 
 const (
 	// Open namespaces are clusters' of the pool that was asked for.
-	Open Place = iota
+	Open NamespaceState = iota
 	// Closing namespaces are being deleted, with all that is in them.
 	Closing
 	// Foreign namespaces were not made for a cluster of that pool.
 	Foreign
 )
 
-// Look tells whether access can be given in a cluster's namespace.
-func Look(ctx context.Context, c client.Reader, cd *hivev1.ClusterDeployment) (Place, error) {
+// CheckNamespace tells whether access can be given in a cluster's namespace.
+func CheckNamespace(ctx context.Context, c client.Reader, cd *hivev1.ClusterDeployment) (NamespaceState, error) {
 	if cd.Spec.ClusterPoolRef == nil {
 		return Foreign, nil
 	}
@@ -48,112 +48,112 @@ func Look(ctx context.Context, c client.Reader, cd *hivev1.ClusterDeployment) (P
 		return Closing, fmt.Errorf("reading namespace %s: %w", cd.Namespace, err)
 	case ns.DeletionTimestamp != nil:
 		return Closing, nil
-	case !access.Home(&ns, *cd.Spec.ClusterPoolRef):
+	case !access.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef):
 		return Foreign, nil
 	}
 	return Open, nil
 }
 
-// Role makes a Role be as wanted. It reports whether it wrote.
-func Role(ctx context.Context, c client.Client, want *rbacv1.Role) (bool, error) {
+// EnsureRole makes a Role be as wanted. It reports whether it wrote.
+func EnsureRole(ctx context.Context, c client.Client, want *rbacv1.Role) (bool, error) {
 	var have rbacv1.Role
 	err := c.Get(ctx, client.ObjectKeyFromObject(want), &have)
 	if apierrors.IsNotFound(err) {
-		return true, create(ctx, c, want.DeepCopy())
+		return true, createObject(ctx, c, want.DeepCopy())
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading %s: %w", name(want), err)
+		return false, fmt.Errorf("reading %s: %w", describeObject(want), err)
 	}
 	before := have.DeepCopy()
 	have.Rules = want.Rules
-	mark(&have, want)
-	return edit(ctx, c, before, &have)
+	copyMetadata(&have, want)
+	return patchObject(ctx, c, before, &have)
 }
 
-// Binding makes a RoleBinding be as wanted. It reports whether it wrote.
-func Binding(ctx context.Context, c client.Client, want *rbacv1.RoleBinding) (bool, error) {
+// EnsureRoleBinding makes a RoleBinding be as wanted. It reports whether it wrote.
+func EnsureRoleBinding(ctx context.Context, c client.Client, want *rbacv1.RoleBinding) (bool, error) {
 	var have rbacv1.RoleBinding
 	err := c.Get(ctx, client.ObjectKeyFromObject(want), &have)
 	switch {
 	case apierrors.IsNotFound(err):
-		return true, create(ctx, c, want.DeepCopy())
+		return true, createObject(ctx, c, want.DeepCopy())
 	case err != nil:
-		return false, fmt.Errorf("reading %s: %w", name(want), err)
+		return false, fmt.Errorf("reading %s: %w", describeObject(want), err)
 	case have.RoleRef != want.RoleRef: // an API server does not let it be changed (Hive B34)
-		if err := remove(ctx, c, &have); err != nil {
+		if err := deleteObject(ctx, c, &have); err != nil {
 			return true, err
 		}
-		return true, create(ctx, c, want.DeepCopy())
+		return true, createObject(ctx, c, want.DeepCopy())
 	}
 	before := have.DeepCopy()
 	have.Subjects = want.Subjects
-	mark(&have, want)
-	return edit(ctx, c, before, &have)
+	copyMetadata(&have, want)
+	return patchObject(ctx, c, before, &have)
 }
 
-// Remove deletes a Role or RoleBinding, of which o has the namespace and name, if
+// DeleteOurs deletes a Role or RoleBinding, of which o has the namespace and name, if
 // it exists and ours accepts it. It reports whether it did.
-func Remove(ctx context.Context, c client.Client, o client.Object, ours func(metav1.Object) bool) (bool, error) {
+func DeleteOurs(ctx context.Context, c client.Client, o client.Object, ours func(metav1.Object) bool) (bool, error) {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
-		return false, fmt.Errorf("reading %s: %w", name(o), err)
+		return false, fmt.Errorf("reading %s: %w", describeObject(o), err)
 	}
 	if o.GetDeletionTimestamp() != nil || !ours(o) {
 		return false, nil
 	}
-	return true, remove(ctx, c, o)
+	return true, deleteObject(ctx, c, o)
 }
 
-func create(ctx context.Context, c client.Client, o client.Object) error {
+func createObject(ctx context.Context, c client.Client, o client.Object) error {
 	err := c.Create(ctx, o)
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("creating %s: %w", name(o), err)
-	if late(err) {
+	err = fmt.Errorf("creating %s: %w", describeObject(o), err)
+	if isCacheBehind(err) {
 		return fault.New(fault.Conflict, err)
 	}
-	return refused(err)
+	return markDenied(err)
 }
 
-// late reports whether a creation failed because of what the cache will show soon.
-func late(err error) bool {
+// isCacheBehind reports whether a creation failed because of what the cache will show soon.
+func isCacheBehind(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-func edit(ctx context.Context, c client.Client, before, o client.Object) (bool, error) {
+func patchObject(ctx context.Context, c client.Client, before, o client.Object) (bool, error) {
 	wrote, err := patch.Object(ctx, c, before, o)
 	if err != nil {
-		return wrote, refused(fmt.Errorf("setting %s right: %w", name(o), err))
+		return wrote, markDenied(fmt.Errorf("setting %s right: %w", describeObject(o), err))
 	}
 	return wrote, nil
 }
 
-func remove(ctx context.Context, c client.Client, o client.Object) error {
+func deleteObject(ctx context.Context, c client.Client, o client.Object) error {
 	uid := o.GetUID()
 	if err := c.Delete(ctx, o, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %s: %w", name(o), err)
+		return fmt.Errorf("deleting %s: %w", describeObject(o), err)
 	}
 	return nil
 }
 
-// refused marks what an API server will not take however often it is tried.
-func refused(err error) error {
+// markDenied marks what an API server will not take however often it is tried.
+func markDenied(err error) error {
 	if apierrors.IsInvalid(err) {
 		return fault.New(fault.Denied, err)
 	}
 	return err
 }
 
-// mark puts our labels and annotations on an object, and leaves others.
-func mark(o, want client.Object) {
-	o.SetLabels(with(o.GetLabels(), want.GetLabels()))
-	o.SetAnnotations(with(o.GetAnnotations(), want.GetAnnotations()))
+// copyMetadata puts our labels and annotations on an object, and leaves others.
+func copyMetadata(o, want client.Object) {
+	o.SetLabels(mergeMaps(o.GetLabels(), want.GetLabels()))
+	o.SetAnnotations(mergeMaps(o.GetAnnotations(), want.GetAnnotations()))
 }
 
-func with(have, more map[string]string) map[string]string {
+func mergeMaps(have, more map[string]string) map[string]string {
 	for k, v := range more {
 		if have == nil {
 			have = map[string]string{}
@@ -163,7 +163,7 @@ func with(have, more map[string]string) map[string]string {
 	return have
 }
 
-func name(o client.Object) string {
+func describeObject(o client.Object) string {
 	kind := "RoleBinding"
 	if _, ok := o.(*rbacv1.Role); ok {
 		kind = "Role"

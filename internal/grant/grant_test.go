@@ -80,7 +80,7 @@ func TestABindingIsSetRight(t *testing.T) {
 				c = server(t, tc.have.DeepCopy())
 			}
 			want := binding("r", "alice")
-			if wrote, err := grant.Binding(t.Context(), c, want); err != nil || wrote != tc.wrote {
+			if wrote, err := grant.EnsureRoleBinding(t.Context(), c, want); err != nil || wrote != tc.wrote {
 				t.Fatalf("wrote %t, %v", wrote, err)
 			}
 			var got rbacv1.RoleBinding
@@ -93,7 +93,7 @@ func TestABindingIsSetRight(t *testing.T) {
 			if tc.have != nil && got.Labels["theirs"] != tc.have.Labels["theirs"] {
 				t.Errorf("a foreign label was taken away: %v", got.Labels)
 			}
-			if wrote, err := grant.Binding(t.Context(), c, want); err != nil || wrote {
+			if wrote, err := grant.EnsureRoleBinding(t.Context(), c, want); err != nil || wrote {
 				t.Errorf("the second time: wrote %t, %v", wrote, err)
 			}
 		})
@@ -114,7 +114,7 @@ func TestARoleIsSetRight(t *testing.T) {
 			if tc.have != nil {
 				c = server(t, tc.have.DeepCopy())
 			}
-			if wrote, err := grant.Role(t.Context(), c, role("get")); err != nil || wrote != tc.wrote {
+			if wrote, err := grant.EnsureRole(t.Context(), c, role("get")); err != nil || wrote != tc.wrote {
 				t.Fatalf("wrote %t, %v", wrote, err)
 			}
 			var got rbacv1.Role
@@ -129,7 +129,7 @@ func TestOnlyOursIsRemoved(t *testing.T) {
 	c := server(t, binding("r", "alice"))
 	gone := func() *rbacv1.RoleBinding { return &rbacv1.RoleBinding{ObjectMeta: about()} }
 	for _, tc := range []struct{ ours, want bool }{{false, false}, {true, true}, {true, false}} {
-		wrote, err := grant.Remove(t.Context(), c, gone(), func(metav1.Object) bool { return tc.ours })
+		wrote, err := grant.DeleteOurs(t.Context(), c, gone(), func(metav1.Object) bool { return tc.ours })
 		if err != nil || wrote != tc.want {
 			t.Errorf("ours %t: removed %t, %v", tc.ours, wrote, err)
 		}
@@ -145,17 +145,17 @@ func (blind) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...
 
 func TestACacheThatIsBehindIsAQuietRetry(t *testing.T) {
 	c := blind{server(t, role("get"), binding("r", "alice"))}
-	_, err := grant.Role(t.Context(), c, role("get"))
-	if fault.Of(err) != fault.Conflict {
+	_, err := grant.EnsureRole(t.Context(), c, role("get"))
+	if fault.KindOf(err) != fault.Conflict {
 		t.Errorf("the Role: %v", err)
 	}
-	_, err = grant.Binding(t.Context(), c, binding("r", "alice"))
-	if fault.Of(err) != fault.Conflict {
+	_, err = grant.EnsureRoleBinding(t.Context(), c, binding("r", "alice"))
+	if fault.KindOf(err) != fault.Conflict {
 		t.Errorf("the RoleBinding: %v", err)
 	}
 	cd := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "a"}}
 	cd.Spec.ClusterPoolRef = &hivev1.ClusterPoolReference{Namespace: "pools", PoolName: "p"}
-	if _, err = grant.Look(t.Context(), c, cd); fault.Of(err) != fault.Conflict {
+	if _, err = grant.CheckNamespace(t.Context(), c, cd); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("the namespace: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestWhatIsInvalidIsNotTriedAgain(t *testing.T) {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "RoleBinding"}, "ours", nil)
 		},
 	})
-	if _, err := grant.Binding(t.Context(), c, binding("r", "alice")); fault.Of(err) != fault.Denied {
+	if _, err := grant.EnsureRoleBinding(t.Context(), c, binding("r", "alice")); fault.KindOf(err) != fault.Denied {
 		t.Errorf("got %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestANamespaceIsLookedAtBeforeAnythingIsGiven(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ns   metav1.ObjectMeta
 		ref  *hivev1.ClusterPoolReference
-		want grant.Place
+		want grant.NamespaceState
 	}{
 		"the pool's":              {metav1.ObjectMeta{Name: "a", Labels: made}, ref, grant.Open},
 		"the pool's, and going":   {metav1.ObjectMeta{Name: "a", Labels: made, DeletionTimestamp: &now, Finalizers: []string{"x/y"}}, ref, grant.Closing},
@@ -188,7 +188,7 @@ func TestANamespaceIsLookedAtBeforeAnythingIsGiven(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cd := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "a"}}
 			cd.Spec.ClusterPoolRef = tc.ref
-			got, err := grant.Look(t.Context(), server(t, &corev1.Namespace{ObjectMeta: tc.ns}), cd)
+			got, err := grant.CheckNamespace(t.Context(), server(t, &corev1.Namespace{ObjectMeta: tc.ns}), cd)
 			if err != nil || got != tc.want {
 				t.Errorf("got %d, %v, want %d", got, err, tc.want)
 			}

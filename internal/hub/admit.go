@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// admit makes AdminGroup the administrators of the cluster that root reaches. A
+// bindAdminGroup makes AdminGroup the administrators of the cluster that root reaches. A
 // binding that is there is left as it is: it may have been changed on purpose.
-func admit(ctx context.Context, root *rest.Config) error {
+func bindAdminGroup(ctx context.Context, root *rest.Config) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
 		return fmt.Errorf("making a client of the API: %w", err)

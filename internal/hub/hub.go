@@ -38,10 +38,10 @@ const (
 // a second it makes 150 MB of garbage a second, and to collect it takes a second, in which
 // claims queue up on two cores: the rarer, the better. What it took it gives back when calm.
 const (
-	calm  = 50
-	busy  = 250
-	rate  = 40 << 20
-	extra = 750 << 20
+	idleGOGC      = 50
+	busyGOGC      = 250
+	busyAllocRate = 40 << 20
+	busyExtraHeap = 750 << 20
 )
 
 // Options say where a hub is.
@@ -86,14 +86,14 @@ func Start(ctx context.Context, o Options) (*Hub, error) {
 		return nil, fmt.Errorf("starting a hub on %s: %w", o.Dir, err)
 	}
 	h := &Hub{lock: lock}
-	if err := h.start(ctx, o); err != nil {
+	if err := h.startControlPlane(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the hub on %s: %w", o.Dir, err), lock.Release())
 	}
-	heap.Breath{Calm: calm, Busy: busy, Rate: rate, Extra: extra}.Start()
+	heap.Pacer{Calm: idleGOGC, Busy: busyGOGC, Rate: busyAllocRate, Extra: busyExtraHeap}.Start()
 	return h, nil
 }
 
-func (h *Hub) start(ctx context.Context, o Options) error {
+func (h *Hub) startControlPlane(ctx context.Context, o Options) error {
 	keys := filepath.Join(o.Dir, "pki")
 	if err := pki.EnsureCluster(keys, "hotspare", time.Now()); err != nil {
 		return err
@@ -102,12 +102,12 @@ func (h *Hub) start(ctx context.Context, o Options) error {
 	if h.ca, err = pki.LoadCA(keys, pki.ClusterCA); err != nil {
 		return err
 	}
-	listener, err := listen(o.Dir, o.Port)
+	listener, err := listenOnLastPort(o.Dir, o.Port)
 	if err != nil {
 		return err
 	}
 	if o.Connections > 0 {
-		listener = loopback.Bounded(listener, o.Connections)
+		listener = loopback.LimitConnections(listener, o.Connections)
 	}
 	h.ControlPlane, err = controlplane.Start(ctx, controlplane.Options{
 		Dir:         o.Dir,
@@ -118,29 +118,29 @@ func (h *Hub) start(ctx context.Context, o Options) error {
 			"--cluster-signing-cert-file=" + filepath.Join(keys, pki.ClusterCA+".crt"),
 			"--cluster-signing-key-file=" + filepath.Join(keys, pki.ClusterCA+".key"),
 		},
-		Untracked:    ofPool,
+		Untracked:    isPoolCluster,
 		MutatedGroup: hivev1.GroupVersion.String(),
 		Log:          o.Log,
 	})
 	if err != nil {
 		return err
 	}
-	if err := h.open(ctx); err != nil {
+	if err := h.grantAdminAccess(ctx); err != nil {
 		h.ControlPlane.Stop()
 		return err
 	}
 	return nil
 }
 
-// open waits for the API and lets the admin in.
-func (h *Hub) open(ctx context.Context) error {
-	if err := h.Ready(ctx); err != nil {
+// grantAdminAccess waits for the API and lets the admin in.
+func (h *Hub) grantAdminAccess(ctx context.Context) error {
+	if err := h.WaitUntilReady(ctx); err != nil {
 		return err
 	}
-	if err := admit(ctx, h.ControlPlane.Config("hotspare-bootstrap", "system:masters")); err != nil {
+	if err := bindAdminGroup(ctx, h.ControlPlane.ClientConfig("hotspare-bootstrap", "system:masters")); err != nil {
 		return err
 	}
-	h.admin = h.ControlPlane.Config(adminUser, AdminGroup)
+	h.admin = h.ControlPlane.ClientConfig(adminUser, AdminGroup)
 	return nil
 }
 
@@ -149,8 +149,8 @@ func (h *Hub) AdminConfig() *rest.Config {
 	return rest.CopyConfig(h.admin)
 }
 
-// CA returns the certificate of who signs the hub's own, in PEM.
-func (h *Hub) CA() []byte { return h.ca.CertPEM() }
+// CACertPEM returns the certificate of who signs the hub's own, in PEM.
+func (h *Hub) CACertPEM() []byte { return h.ca.CertPEM() }
 
 // Stop stops the hub and returns when its folder is free. It may be called once.
 func (h *Hub) Stop() error {
@@ -158,9 +158,9 @@ func (h *Hub) Stop() error {
 	return h.lock.Release()
 }
 
-// ofPool tells the clusters that pools make. They are most of what a hub holds, are
+// isPoolCluster tells the clusters that pools make. They are most of what a hub holds, are
 // written a dozen times each, and only by controllers.
-func ofPool(o *unstructured.Unstructured) bool {
+func isPoolCluster(o *unstructured.Unstructured) bool {
 	if o.GroupVersionKind().GroupKind() != hivev1.GroupVersion.WithKind("ClusterDeployment").GroupKind() {
 		return false
 	}

@@ -13,8 +13,8 @@ import (
 // Context is the name of the hub's context in a kubeconfig.
 const Context = "hotspare"
 
-// life is that of the certificate in a kubeconfig.
-const life = 365 * 24 * time.Hour
+// kubeconfigLifetime is that of the certificate in a kubeconfig.
+const kubeconfigLifetime = 365 * 24 * time.Hour
 
 // WriteKubeconfig writes to path how the person who runs the hub reaches it, for
 // kubectl. A file that says so already is left alone while its certificate is
@@ -35,14 +35,14 @@ func (h *Hub) writeKubeconfig(path, user string, groups ...string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading kubeconfig: %w", err)
 	}
-	if h.ca.Fresh(old, cluster, user, time.Now()) {
+	if h.ca.IsKubeconfigCurrent(old, cluster, user, time.Now()) {
 		return nil
 	}
-	pair, err := h.ca.Client(time.Now(), life, user, groups...)
+	pair, err := h.ca.IssueClientCert(time.Now(), kubeconfigLifetime, user, groups...)
 	if err != nil {
 		return err
 	}
-	raw, err := pki.Kubeconfig(cluster, user, pair)
+	raw, err := pki.ClientKubeconfig(cluster, user, pair)
 	if err != nil {
 		return err
 	}

@@ -14,12 +14,12 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// listen listens on port, or, if that is 0, on the port that the hub in dir had
+// listenOnLastPort listens on port, or, if that is 0, on the port that the hub in dir had
 // last time, or else on any that is free. It stores which one it was, since
 // people's kubeconfigs name it.
-func listen(dir string, port int) (net.Listener, error) {
+func listenOnLastPort(dir string, port int) (net.Listener, error) {
 	path := filepath.Join(dir, "port")
-	last, err := readPort(path)
+	last, err := readStoredPort(path)
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +40,8 @@ func listen(dir string, port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// readPort returns the port stored at path, or 0 if there is none.
-func readPort(path string) (int, error) {
+// readStoredPort returns the port stored at path, or 0 if there is none.
+func readStoredPort(path string) (int, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil

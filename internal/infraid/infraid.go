@@ -10,9 +10,9 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Known returns the infraIDs that the hub's objects name, with the object that does: a
+// ListReferenced returns the infraIDs that the hub's objects name, with the object that does: a
 // cluster, an attempt to install one, or the destruction of one, as namespace/name.
-func Known(ctx context.Context, hub client.Reader) (map[string]string, error) {
+func ListReferenced(ctx context.Context, hub client.Reader) (map[string]string, error) {
 	known := map[string]string{}
 	note := func(infraID string, o client.Object) {
 		if known[infraID] == "" {

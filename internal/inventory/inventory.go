@@ -70,8 +70,8 @@ type Entry struct {
 	Message string
 }
 
-// Books are what there is to know.
-type Books struct {
+// Plan are what there is to know.
+type Plan struct {
 	// Entries has every customization that is listed, or used by the pool.
 	Entries map[string]Entry
 	// Free can be taken for a new cluster, the best first.
@@ -90,35 +90,35 @@ type Books struct {
 	Homes map[string]string
 }
 
-// Keep makes the books.
-func Keep(s Snapshot) Books {
-	k := keeper{Snapshot: s, users: s.usersOf(), listed: map[string]bool{}, books: Books{
+// Decide makes the books.
+func Decide(s Snapshot) Plan {
+	k := planner{Snapshot: s, users: s.clustersByCustomization(), listed: map[string]bool{}, plan: Plan{
 		Entries: map[string]Entry{}, Outdated: map[string]string{}, Withdrawn: map[string]string{}, Displaced: map[string]string{}, Homes: map[string]string{},
 	}}
 	for _, name := range s.Listed {
 		k.listed[name] = true
 	}
-	k.house()
-	for _, name := range k.names() {
-		k.enter(name)
+	k.retainRecorded()
+	for _, name := range k.customizationNames() {
+		k.addEntry(name)
 	}
-	k.free()
-	k.rehouse()
-	k.judge()
-	return k.books
+	k.listFree()
+	k.assignFree()
+	k.findReplacements()
+	return k.plan
 }
 
-type keeper struct {
+type planner struct {
 	Snapshot
 	listed map[string]bool
 	// users are the pool's clusters by their customization; the holder first.
 	users map[string][]Cluster
 	// pending are the pending names by the customization that is theirs.
 	pending map[string]string
-	books   Books
+	plan    Plan
 }
 
-func (s Snapshot) usersOf() map[string][]Cluster {
+func (s Snapshot) clustersByCustomization() map[string][]Cluster {
 	out := map[string][]Cluster{}
 	for _, c := range s.Clusters {
 		if c.Customization != "" {
@@ -128,43 +128,43 @@ func (s Snapshot) usersOf() map[string][]Cluster {
 	for name, users := range out {
 		holder := s.Customizations[name].Holder
 		slices.SortFunc(users, func(a, b Cluster) int {
-			return cmp.Or(cmp.Compare(rank(a.Name == holder), rank(b.Name == holder)), cmp.Compare(a.Name, b.Name))
+			return cmp.Or(cmp.Compare(trueFirst(a.Name == holder), trueFirst(b.Name == holder)), cmp.Compare(a.Name, b.Name))
 		})
 	}
 	return out
 }
 
-// rank puts what is so before what is not.
-func rank(is bool) int {
+// trueFirst puts what is so before what is not.
+func trueFirst(is bool) int {
 	if is {
 		return 0
 	}
 	return 1
 }
 
-// house leaves each pending name the customization that is recorded for it, if it can
+// retainRecorded leaves each pending name the customization that is recorded for it, if it can
 // still be made with that. Also one that is no longer listed: another process may be
 // making the cluster right now. Were two recorded for it, the one that it holds counts.
-func (k *keeper) house() {
+func (k *planner) retainRecorded() {
 	k.pending = map[string]string{}
 	holds := func(name string) bool { return k.Customizations[name].Holder == k.Recorded[name].Cluster }
 	names := slices.Sorted(maps.Keys(k.Recorded))
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(holds(a)), rank(holds(b))) })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(trueFirst(holds(a)), trueFirst(holds(b))) })
 	for _, name := range names {
 		e := k.Recorded[name]
-		if !slices.Contains(k.Pending, e.Cluster) || k.books.Homes[e.Cluster] != "" {
+		if !slices.Contains(k.Pending, e.Cluster) || k.plan.Homes[e.Cluster] != "" {
 			continue
 		}
 		c, exists := k.Customizations[name]
 		if exists && !c.Deleting && c.Fault == "" && (c.Holder == "" || c.Holder == e.Cluster) && len(k.users[name]) == 0 {
 			k.pending[name] = e.Cluster
-			k.books.Homes[e.Cluster] = name
+			k.plan.Homes[e.Cluster] = name
 		}
 	}
 }
 
-// names are all customizations that the books have to do with: listed, or used.
-func (k *keeper) names() []string {
+// customizationNames are all customizations that the books have to do with: listed, or used.
+func (k *planner) customizationNames() []string {
 	out := slices.Clone(k.Listed)
 	for name := range k.users {
 		out = append(out, name)
@@ -176,8 +176,8 @@ func (k *keeper) names() []string {
 	return slices.Compact(out)
 }
 
-// enter makes the entry of one customization.
-func (k *keeper) enter(name string) {
+// addEntry makes the entry of one customization.
+func (k *planner) addEntry(name string) {
 	c, exists := k.Customizations[name]
 	e, known := k.Recorded[name]
 	e.Message = ""
@@ -190,33 +190,33 @@ func (k *keeper) enter(name string) {
 	if users := k.users[name]; len(users) > 0 {
 		user, used, e.Cluster = users[0], true, users[0].Name
 	}
-	e.count(user)
+	e.countOutcome(user)
 	switch {
 	case user.Version != "":
 		e.Version = user.Version
 	case exists && !used:
 		if e.Version != c.Version || k.Recorded[name].Status == hivev1.InventoryMissing && !c.Deleting {
-			e.forgive()
+			e.resetAttempts()
 		}
 		e.Version = c.Version
 	}
-	e.Status, e.Message = k.status(name, e, user, used)
-	k.books.Entries[name] = e
+	e.Status, e.Message = k.entryStatus(name, e, user, used)
+	k.plan.Entries[name] = e
 }
 
-// count counts a success, or a failure that has not been counted.
-func (e *Entry) count(user Cluster) {
+// countOutcome counts a success, or a failure that has not been counted.
+func (e *Entry) countOutcome(user Cluster) {
 	switch {
 	case user.Installed:
-		e.forgive()
+		e.resetAttempts()
 	case user.Failed && e.Failed != user.Name:
 		e.Attempts, e.Failed, e.Failure = max(0, e.Attempts-1), user.Name, user.Failure
 	}
 }
 
-func (e *Entry) forgive() { e.Attempts, e.Failed, e.Failure = Attempts, "", "" }
+func (e *Entry) resetAttempts() { e.Attempts, e.Failed, e.Failure = Attempts, "", "" }
 
-func (k *keeper) status(name string, e Entry, user Cluster, used bool) (hivev1.InventoryStatus, string) {
+func (k *planner) entryStatus(name string, e Entry, user Cluster, used bool) (hivev1.InventoryStatus, string) {
 	c, exists := k.Customizations[name]
 	switch {
 	case !exists && k.listed[name]:
@@ -226,17 +226,17 @@ func (k *keeper) status(name string, e Entry, user Cluster, used bool) (hivev1.I
 	case used && c.Deleting:
 		return hivev1.InventoryToBeDeleted, "it is being deleted"
 	case user.Failed && e.Attempts == 0:
-		return hivev1.InventoryBrokenByCloud, e.exhausted()
+		return hivev1.InventoryBrokenByCloud, e.exhaustedMessage()
 	case user.Version != "" && user.Version != c.Version:
 		return hivev1.InventoryToBeUpdated, "it was changed after the cluster was made"
 	case used:
 		return hivev1.InventoryReserved, ""
 	}
-	return c.unused(e)
+	return c.unusedStatus(e)
 }
 
-// unused is what one is that no cluster of the pool uses.
-func (c Customization) unused(e Entry) (hivev1.InventoryStatus, string) {
+// unusedStatus is what one is that no cluster of the pool uses.
+func (c Customization) unusedStatus(e Entry) (hivev1.InventoryStatus, string) {
 	switch {
 	case c.Holder != "" && c.Deleting:
 		return hivev1.InventoryUnavailable, "cluster " + c.Holder + " uses it, and it is being deleted: take it off the list"
@@ -247,55 +247,55 @@ func (c Customization) unused(e Entry) (hivev1.InventoryStatus, string) {
 	case c.Fault != "":
 		return hivev1.InventoryBrokenByConfiguration, c.Fault
 	case e.Attempts == 0:
-		return hivev1.InventoryBrokenByCloud, e.exhausted()
+		return hivev1.InventoryBrokenByCloud, e.exhaustedMessage()
 	case e.Failed != "":
-		return hivev1.InventoryAvailable, e.failure()
+		return hivev1.InventoryAvailable, e.failureMessage()
 	}
 	return hivev1.InventoryAvailable, ""
 }
 
-// failure tells of the one that was counted last.
-func (e Entry) failure() string {
+// failureMessage tells of the one that was counted last.
+func (e Entry) failureMessage() string {
 	if e.Failure == "" {
 		return "cluster " + e.Failed + " failed to install"
 	}
 	return "cluster " + e.Failed + " failed to install: " + e.Failure
 }
 
-func (e Entry) exhausted() string {
-	return e.failure() + "; it was the last attempt: change the customization, or take it off the list and put it back, to try again"
+func (e Entry) exhaustedMessage() string {
+	return e.failureMessage() + "; it was the last attempt: change the customization, or take it off the list and put it back, to try again"
 }
 
-// free sorts what can be taken: what has failed least first, so that a customization
+// listFree sorts what can be taken: what has failed least first, so that a customization
 // that keeps failing starves none that works; then in the order of the list.
-func (k *keeper) free() {
+func (k *planner) listFree() {
 	for _, name := range k.Listed {
-		if k.books.Entries[name].Status == hivev1.InventoryAvailable && !slices.Contains(k.books.Free, name) {
-			k.books.Free = append(k.books.Free, name)
+		if k.plan.Entries[name].Status == hivev1.InventoryAvailable && !slices.Contains(k.plan.Free, name) {
+			k.plan.Free = append(k.plan.Free, name)
 		}
 	}
-	slices.SortStableFunc(k.books.Free, func(a, b string) int {
-		return cmp.Compare(k.books.Entries[b].Attempts, k.books.Entries[a].Attempts)
+	slices.SortStableFunc(k.plan.Free, func(a, b string) int {
+		return cmp.Compare(k.plan.Entries[b].Attempts, k.plan.Entries[a].Attempts)
 	})
 }
 
-// rehouse gives the pending names without a customization one that is free.
-func (k *keeper) rehouse() {
+// assignFree gives the pending names without a customization one that is free.
+func (k *planner) assignFree() {
 	for _, name := range k.Pending {
-		if k.books.Homes[name] != "" {
+		if k.plan.Homes[name] != "" {
 			continue
 		}
-		if len(k.books.Free) == 0 {
-			k.books.Homeless = append(k.books.Homeless, name)
+		if len(k.plan.Free) == 0 {
+			k.plan.Homeless = append(k.plan.Homeless, name)
 			continue
 		}
-		k.books.Reserve(name)
+		k.plan.ReserveFor(name)
 	}
 }
 
-// Reserve enters that the best free customization is for the cluster of that name,
+// ReserveFor enters that the best free customization is for the cluster of that name,
 // which is about to be made, and returns it.
-func (b *Books) Reserve(cluster string) string {
+func (b *Plan) ReserveFor(cluster string) string {
 	name := b.Free[0]
 	b.Free = b.Free[1:]
 	e := b.Entries[name]
@@ -304,23 +304,23 @@ func (b *Books) Reserve(cluster string) string {
 	return name
 }
 
-// judge finds the unclaimed clusters that are to be replaced.
-func (k *keeper) judge() {
+// findReplacements finds the unclaimed clusters that are to be replaced.
+func (k *planner) findReplacements() {
 	for name, users := range k.users {
 		c, exists := k.Customizations[name]
 		for _, u := range users {
 			switch {
 			case u.Claimed:
 			case exists && c.Holder != "" && c.Holder != u.Name:
-				k.books.Displaced[u.Name] = "cluster " + c.Holder + " has its customization " + name
+				k.plan.Displaced[u.Name] = "cluster " + c.Holder + " has its customization " + name
 			case len(k.Listed) == 0: // without any inventory all are stale, and replaced one by one
-				k.books.Outdated[u.Name] = "the pool has no inventory any more, and it was made with customization " + name
+				k.plan.Outdated[u.Name] = "the pool has no inventory any more, and it was made with customization " + name
 			case !k.listed[name]:
-				k.books.Withdrawn[u.Name] = "its customization " + name + " is no longer in the inventory"
+				k.plan.Withdrawn[u.Name] = "its customization " + name + " is no longer in the inventory"
 			case exists && c.Deleting:
-				k.books.Withdrawn[u.Name] = "its customization " + name + " is being deleted"
+				k.plan.Withdrawn[u.Name] = "its customization " + name + " is being deleted"
 			case exists && u.Version != "" && u.Version != c.Version:
-				k.books.Outdated[u.Name] = "its customization " + name + " was changed"
+				k.plan.Outdated[u.Name] = "its customization " + name + " was changed"
 			}
 		}
 	}

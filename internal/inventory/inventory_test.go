@@ -11,7 +11,7 @@ import (
 )
 
 // books reads "a Available 3, b Reserved 2 by p-1" and so on.
-func (b Books) String() string {
+func (b Plan) String() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(b.Entries)) {
 		e := b.Entries[name]
@@ -238,13 +238,13 @@ func TestKeep(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Keep(tc.s)
+			got := Decide(tc.s)
 			if got.String() != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 			again := tc.s
 			again.Recorded = got.Entries
-			if second := Keep(again); second.String() != got.String() {
+			if second := Decide(again); second.String() != got.String() {
 				t.Errorf("the second time it is\n     %s\nwant %s", second, got)
 			}
 		})
@@ -252,8 +252,8 @@ func TestKeep(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	entries := func(statuses ...hivev1.InventoryStatus) (Books, []string) {
-		b, listed := Books{Entries: map[string]Entry{}}, []string{}
+	entries := func(statuses ...hivev1.InventoryStatus) (Plan, []string) {
+		b, listed := Plan{Entries: map[string]Entry{}}, []string{}
 		for i, s := range statuses {
 			name := string(rune('a' + i))
 			b.Entries[name], listed = Entry{Status: s, Message: "why"}, append(listed, name)
@@ -281,7 +281,7 @@ func TestSummary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, listed := entries(tc.of...)
-			reason, message := b.Summary(listed, tc.size)
+			reason, message := b.ValidCondition(listed, tc.size)
 			if got := reason + ": " + message; got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
@@ -291,10 +291,10 @@ func TestSummary(t *testing.T) {
 
 // A customization says BrokenByCloud of its last cluster: the pool names it, too.
 func TestTheSummaryNamesWhatIsTriedAgain(t *testing.T) {
-	b := Books{Entries: map[string]Entry{
+	b := Plan{Entries: map[string]Entry{
 		"a": {Status: hivev1.InventoryReserved, Attempts: 2, Failed: "p-1"}, "b": {Status: hivev1.InventoryAvailable, Attempts: 1, Failed: "p-2"}, "c": {Status: hivev1.InventoryAvailable, Attempts: 3},
 	}}
-	reason, message := b.Summary([]string{"c", "b", "a"}, 3)
+	reason, message := b.ValidCondition([]string{"c", "b", "a"}, 3)
 	if want := "the last cluster failed to install with a (attempts left: 2), b (attempts left: 1)"; reason != hivev1.ReasonInventoryValid || message != want {
 		t.Errorf("%s: %s", reason, message)
 	}
@@ -303,7 +303,7 @@ func TestTheSummaryNamesWhatIsTriedAgain(t *testing.T) {
 // Who waits for it to be free waits for ever.
 func TestAnothersThatIsBeingDeletedIsToBeTakenOffTheList(t *testing.T) {
 	s := Snapshot{Listed: []string{"a"}, Customizations: map[string]Customization{"a": {Version: "1", Holder: "q-1", Deleting: true}}}
-	e := Keep(s).Entries["a"]
+	e := Decide(s).Entries["a"]
 	if e.Status != hivev1.InventoryUnavailable || !strings.Contains(e.Message, "q-1") || !strings.Contains(e.Message, "take it off the list") {
 		t.Errorf("it is %+v", e)
 	}
@@ -311,14 +311,14 @@ func TestAnothersThatIsBeingDeletedIsToBeTakenOffTheList(t *testing.T) {
 
 // What was said of the last cluster is not said of the next.
 func TestAReservedEntryHasNoMessage(t *testing.T) {
-	b := Keep(Snapshot{
+	b := Decide(Snapshot{
 		Listed: []string{"a"}, Customizations: map[string]Customization{"a": free("1")},
 		Recorded: map[string]Entry{"a": {Version: "1", Attempts: 2, Failed: "p-1", Failure: "no room"}},
 	})
 	if b.Entries["a"].Message == "" {
 		t.Error("while it is free, it does not tell of the failure")
 	}
-	if b.Reserve("p-2"); b.Entries["a"].Message != "" {
+	if b.ReserveFor("p-2"); b.Entries["a"].Message != "" {
 		t.Errorf("it is %+v", b.Entries["a"])
 	}
 }

@@ -73,12 +73,12 @@ func TestRandomBooks(t *testing.T) {
 	for n := range uint64(*books) {
 		r := rand.New(rand.NewPCG(from+n, 1))
 		s := anything(r)
-		b := Keep(s)
+		b := Decide(s)
 		again := s
 		again.Recorded = b.Entries
 		for what, wrong := range map[string]string{
-			"the order of its lists":      cmp.Diff(b, Keep(shuffled(r, s)), cmpopts.EquateEmpty()),
-			"that they were kept already": cmp.Diff(b, Keep(again), cmpopts.EquateEmpty()),
+			"the order of its lists":      cmp.Diff(b, Decide(shuffled(r, s)), cmpopts.EquateEmpty()),
+			"that they were kept already": cmp.Diff(b, Decide(again), cmpopts.EquateEmpty()),
 			"":                            s.wrong(b),
 		} {
 			if wrong != "" {
@@ -89,8 +89,8 @@ func TestRandomBooks(t *testing.T) {
 }
 
 // wrong says what is wrong with the books of s; "" when nothing is.
-func (s Snapshot) wrong(b Books) string {
-	for _, check := range []func(Books) string{s.wrongEntries, s.wrongFree, s.wrongHomes, s.wrongVerdicts} {
+func (s Snapshot) wrong(b Plan) string {
+	for _, check := range []func(Plan) string{s.wrongEntries, s.wrongFree, s.wrongHomes, s.wrongVerdicts} {
 		if wrong := check(b); wrong != "" {
 			return wrong
 		}
@@ -98,7 +98,7 @@ func (s Snapshot) wrong(b Books) string {
 	return ""
 }
 
-func (s Snapshot) wrongEntries(b Books) string {
+func (s Snapshot) wrongEntries(b Plan) string {
 	for _, name := range s.Listed {
 		if _, ok := b.Entries[name]; !ok {
 			return name + " is listed, and not in the books"
@@ -129,7 +129,7 @@ func (s Snapshot) wrongEntries(b Books) string {
 
 // wrongFree: what can be taken is listed, exists, is nobody's and applies. The least
 // failed come first, then those first on the list.
-func (s Snapshot) wrongFree(b Books) string {
+func (s Snapshot) wrongFree(b Plan) string {
 	for i, name := range b.Free {
 		c, exists := s.Customizations[name]
 		e := b.Entries[name]
@@ -156,7 +156,7 @@ func (s Snapshot) wrongFree(b Books) string {
 
 // wrongHomes: each recorded name has a customization to itself, or is dropped, and that
 // only if none is free.
-func (s Snapshot) wrongHomes(b Books) string {
+func (s Snapshot) wrongHomes(b Plan) string {
 	for _, name := range s.Pending {
 		home := b.Homes[name]
 		switch {
@@ -177,7 +177,7 @@ func (s Snapshot) wrongHomes(b Books) string {
 }
 
 // wrongVerdicts: only unclaimed clusters are replaced, for what is wrong with theirs.
-func (s Snapshot) wrongVerdicts(b Books) string {
+func (s Snapshot) wrongVerdicts(b Plan) string {
 	for _, c := range s.Clusters {
 		with := s.Customizations[c.Customization]
 		other := with.Holder != "" && with.Holder != c.Name

@@ -9,10 +9,10 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Summary is what the pool's condition InventoryValid says of the listed
+// ValidCondition is what the pool's condition InventoryValid says of the listed
 // customizations: its reason, and why in words. When all can be used, those are about the
 // ones whose last cluster failed to install; empty without any.
-func (b Books) Summary(listed []string, size int) (reason, message string) {
+func (b Plan) ValidCondition(listed []string, size int) (reason, message string) {
 	names := slices.Compact(slices.Sorted(slices.Values(listed)))
 	usable := 0
 	var tried []string
@@ -33,7 +33,7 @@ func (b Books) Summary(listed []string, size int) (reason, message string) {
 	}
 	var parts []string
 	for _, status := range slices.Sorted(maps.Keys(wrong)) {
-		parts = append(parts, words[status]+" "+strings.Join(wrong[status], ", "))
+		parts = append(parts, statusLabels[status]+" "+strings.Join(wrong[status], ", "))
 	}
 	if usable < size {
 		parts = append(parts, fmt.Sprintf("%d of %d can be used, and the pool's size is %d: add customizations, or lower size", usable, len(names), size))
@@ -50,8 +50,8 @@ func (b Books) Summary(listed []string, size int) (reason, message string) {
 	return hivev1.ReasonInventoryValid, ""
 }
 
-// words are the enhancement's spellings of the statuses.
-var words = map[hivev1.InventoryStatus]string{
+// statusLabels are the enhancement's spellings of the statuses.
+var statusLabels = map[hivev1.InventoryStatus]string{
 	hivev1.InventoryBrokenByConfiguration: "broken by configuration:",
 	hivev1.InventoryBrokenByCloud:         "broken by cloud:",
 	hivev1.InventoryMissing:               "missing:",

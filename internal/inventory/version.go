@@ -9,11 +9,11 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Version is the version of a customization: 16 hexadecimal digits over its patches.
+// CustomizationVersion is the version of a customization: 16 hexadecimal digits over its patches.
 // It changes when they do, and not when the object is written for another reason or
 // restored from a backup, as its resourceVersion and its uid would. It is computed
 // over the lists that are set, so that a new one in the API changes no version.
-func Version(spec hivev1.ClusterDeploymentCustomizationSpec) (string, error) {
+func CustomizationVersion(spec hivev1.ClusterDeploymentCustomizationSpec) (string, error) {
 	shape := map[string]any{}
 	add := func(key string, list any, n int) {
 		if n > 0 {

@@ -50,8 +50,8 @@ type Options struct {
 	NodesPerUnit map[string]string
 }
 
-// Meaning is what the files come to.
-type Meaning struct {
+// Result is what the files come to.
+type Result struct {
 	Types   []*v1alpha1.InstanceType
 	Regions []*v1alpha1.FleetRegion
 	// Notes tell what was left out, and what is to be done beside.
@@ -60,63 +60,63 @@ type Meaning struct {
 
 // Read reads the files, by their names as in Names. That of the types has to be there;
 // without that of the providers there are no regions. The error tells of all that is wrong.
-func Read(files map[string]File, o Options) (Meaning, error) {
-	r := &reader{Options: o, left: map[string]bool{}, types: map[string]*v1alpha1.InstanceType{}}
+func Read(files map[string]File, o Options) (Result, error) {
+	r := &reader{Options: o, ignoredKeys: map[string]bool{}, types: map[string]*v1alpha1.InstanceType{}}
 	f, ok := files[TypesFile]
 	if !ok {
-		return Meaning{}, fmt.Errorf("there is no %s: all others refer to its types", TypesFile)
+		return Result{}, fmt.Errorf("there is no %s: all others refer to its types", TypesFile)
 	}
-	r.readTypes(parse(f, &r.faults))
+	r.readTypes(parseFile(f, &r.errs))
 	if f, ok := files[ScalingFile]; ok {
-		n := parse(f, &r.faults)
+		n := parseFile(f, &r.errs)
 		r.scaling = &n
 		r.readScaling(n)
 	}
 	if f, ok := files[PrewarmingFile]; ok {
-		r.readPrewarming(parse(f, &r.faults))
+		r.readPrewarming(parseFile(f, &r.errs))
 	}
 	if f, ok := files[ProvidersFile]; ok {
-		r.readProviders(parse(f, &r.faults))
+		r.readProviders(parseFile(f, &r.errs))
 	}
-	if len(r.faults) > 0 {
-		return Meaning{}, errors.Join(r.faults...)
+	if len(r.errs) > 0 {
+		return Result{}, errors.Join(r.errs...)
 	}
-	return r.meaning(files), nil
+	return r.buildResult(files), nil
 }
 
 type reader struct {
 	Options
-	faults []error
-	notes  []string
-	// left are keys that are known and have no meaning here.
-	left map[string]bool
+	errs  []error
+	notes []string
+	// ignoredKeys are keys that are known and have no meaning here.
+	ignoredKeys map[string]bool
 	// order are the names of types as they come.
 	order   []string
 	types   map[string]*v1alpha1.InstanceType
 	regions []*v1alpha1.FleetRegion
 	scaling *node
 	// reserved is what is reserved of a type.
-	reserved map[string]*v1alpha1.Reserved
-	up, down v1alpha1.ScalingMode
-	// wide are the nodes for no type, by provider.
-	wide map[string]v1alpha1.DefaultNodePool
+	reserved                   map[string]*v1alpha1.Reserved
+	scaleUpMode, scaleDownMode v1alpha1.ScalingMode
+	// defaultNodePools are the nodes for no type, by provider.
+	defaultNodePools map[string]v1alpha1.DefaultNodePool
 }
 
-func (r *reader) leave(n node, keys ...string) {
+func (r *reader) recordIgnoredKeys(n node, keys ...string) {
 	for _, k := range keys {
-		if n.at(k).given() {
-			r.left[k] = true
+		if n.field(k).isSet() {
+			r.ignoredKeys[k] = true
 		}
 	}
 }
 
-func (r *reader) meaning(files map[string]File) Meaning {
-	m := Meaning{Regions: r.regions, Notes: r.notes}
+func (r *reader) buildResult(files map[string]File) Result {
+	m := Result{Regions: r.regions, Notes: r.notes}
 	for _, name := range r.order {
 		m.Types = append(m.Types, r.types[name])
 	}
 	var left []string
-	for k := range r.left {
+	for k := range r.ignoredKeys {
 		left = append(left, k)
 	}
 	slices.Sort(left)
@@ -139,23 +139,23 @@ func (r *reader) meaning(files map[string]File) Meaning {
 	return m
 }
 
-// known finds a type that some file refers to.
-func (r *reader) known(n node, name string) *v1alpha1.InstanceType {
+// findType finds a type that some file refers to.
+func (r *reader) findType(n node, name string) *v1alpha1.InstanceType {
 	it := r.types[name]
 	if it == nil {
-		n.fail("there is no type %q: %s has %s", name, TypesFile, strings.Join(r.order, ", "))
+		n.addError("there is no type %q: %s has %s", name, TypesFile, strings.Join(r.order, ", "))
 	}
 	return it
 }
 
-// nodesPerUnit is what the agent of kas-fleetshard had built in.
-var nodesPerUnit = map[string]string{"standard": "3", "developer": "0.1"}
+// defaultNodesPerUnit is what the agent of kas-fleetshard had built in.
+var defaultNodesPerUnit = map[string]string{"standard": "3", "developer": "0.1"}
 
-func (r *reader) perUnit(n node, name string) *resource.Quantity {
-	text := cmp.Or(r.NodesPerUnit[name], nodesPerUnit[name])
+func (r *reader) parseNodesPerUnit(n node, name string) *resource.Quantity {
+	text := cmp.Or(r.NodesPerUnit[name], defaultNodesPerUnit[name])
 	q, err := resource.ParseQuantity(text)
 	if err != nil || q.Sign() <= 0 {
-		n.fail("how many nodes does a streaming unit take? Say --nodes-per-unit %s=3, or a fraction such as 0.1", name)
+		n.addError("how many nodes does a streaming unit take? Say --nodes-per-unit %s=3, or a fraction such as 0.1", name)
 		return nil
 	}
 	return &q

@@ -19,13 +19,13 @@ type node struct {
 	file  string
 	path  string
 	value any
-	// faults are those of all files.
-	faults *[]error
+	// errs are those of all files.
+	errs *[]error
 }
 
-// parse reads a file; an empty one is an empty object.
-func parse(f File, faults *[]error) node {
-	n := node{file: f.Name, faults: faults}
+// parseFile reads a file; an empty one is an empty object.
+func parseFile(f File, faults *[]error) node {
+	n := node{file: f.Name, errs: faults}
 	raw, err := yaml.YAMLToJSONStrict(f.Text)
 	if err == nil {
 		err = utiljson.Unmarshal(raw, &n.value)
@@ -39,19 +39,19 @@ func parse(f File, faults *[]error) node {
 	return n
 }
 
-// given reports whether there is a value.
-func (n node) given() bool { return n.value != nil }
+// isSet reports whether there is a value.
+func (n node) isSet() bool { return n.value != nil }
 
-// fail notes a fault: file, path, value, and what to do.
-func (n node) fail(format string, args ...any) {
+// addError notes a fault: file, path, value, and what to do.
+func (n node) addError(format string, args ...any) {
 	where := n.path
 	if where == "" {
 		where = "the file"
 	}
-	*n.faults = append(*n.faults, fmt.Errorf("%s: %s: %s: %s", n.file, where, n.told(), fmt.Sprintf(format, args...)))
+	*n.errs = append(*n.errs, fmt.Errorf("%s: %s: %s: %s", n.file, where, n.describeValue(), fmt.Sprintf(format, args...)))
 }
 
-func (n node) told() string {
+func (n node) describeValue() string {
 	switch v := n.value.(type) {
 	case nil:
 		return "nothing"
@@ -68,9 +68,9 @@ func (n node) told() string {
 	}
 }
 
-// at is a value in an object; one that is not there has no value.
-func (n node) at(key string) node {
-	out := node{file: n.file, path: key, faults: n.faults}
+// field is a value in an object; one that is not there has no value.
+func (n node) field(key string) node {
+	out := node{file: n.file, path: key, errs: n.errs}
 	if n.path != "" {
 		out.path = n.path + "." + key
 	}
@@ -80,88 +80,88 @@ func (n node) at(key string) node {
 	return out
 }
 
-// has notes each key of an object that is none of these, and a value that is no object.
-func (n node) has(known ...string) {
-	if n.object() {
-		for _, key := range n.keys() {
+// checkKeys notes each key of an object that is none of these, and a value that is no object.
+func (n node) checkKeys(known ...string) {
+	if n.checkObject() {
+		for _, key := range n.sortedKeys() {
 			if !slices.Contains(known, key) {
-				n.at(key).fail("there is no key %q: it is one of %s", key, strings.Join(known, ", "))
+				n.field(key).addError("there is no key %q: it is one of %s", key, strings.Join(known, ", "))
 			}
 		}
 	}
 }
 
-func (n node) object() bool {
-	if _, ok := n.value.(map[string]any); !ok && n.given() {
-		n.fail("write an object, with keys and values")
+func (n node) checkObject() bool {
+	if _, ok := n.value.(map[string]any); !ok && n.isSet() {
+		n.addError("write an object, with keys and values")
 		return false
 	}
-	return n.given()
+	return n.isSet()
 }
 
-// keys are those of an object, sorted.
-func (n node) keys() []string {
+// sortedKeys are those of an object, sorted.
+func (n node) sortedKeys() []string {
 	m, _ := n.value.(map[string]any)
 	return slices.Sorted(maps.Keys(m))
 }
 
-// items are those of a list.
-func (n node) items() []node {
+// listItems are those of a list.
+func (n node) listItems() []node {
 	list, ok := n.value.([]any)
-	if !ok && n.given() {
-		n.fail("write a list")
+	if !ok && n.isSet() {
+		n.addError("write a list")
 	}
 	out := make([]node, len(list))
 	for i, v := range list {
-		out[i] = node{file: n.file, path: fmt.Sprintf("%s[%d]", n.path, i), value: v, faults: n.faults}
+		out[i] = node{file: n.file, path: fmt.Sprintf("%s[%d]", n.path, i), value: v, errs: n.errs}
 	}
 	return out
 }
 
-// text is a text that has to be there.
-func (n node) text() string {
+// parseText is a text that has to be there.
+func (n node) parseText() string {
 	s, ok := n.value.(string)
 	if !ok || s == "" {
-		n.fail("write a text")
+		n.addError("write a text")
 	}
 	return s
 }
 
-// whole is a whole number, of at least that.
-func (n node) whole(least int32) int32 {
+// parseWholeNumber is a whole number, of at least that.
+func (n node) parseWholeNumber(least int32) int32 {
 	v, ok := n.value.(int64)
 	switch {
 	case !ok:
-		n.fail("write a whole number of %d or more", least)
+		n.addError("write a whole number of %d or more", least)
 		return least
 	case v < int64(least):
-		n.fail("it is below %d", least)
+		n.addError("it is below %d", least)
 		return least
 	case v > math.MaxInt32:
-		n.fail("it is above %d", math.MaxInt32)
+		n.addError("it is above %d", math.MaxInt32)
 		return least
 	}
 	return int32(v)
 }
 
-// flag is true or false, or what it is when nothing is said.
-func (n node) flag(otherwise bool) bool {
-	if !n.given() {
+// parseBool is true or false, or what it is when nothing is said.
+func (n node) parseBool(otherwise bool) bool {
+	if !n.isSet() {
 		return otherwise
 	}
 	v, ok := n.value.(bool)
 	if !ok {
-		n.fail("write true or false")
+		n.addError("write true or false")
 	}
 	return v
 }
 
-// quantity is an amount such as 50Mi.
-func (n node) quantity() *resource.Quantity {
-	q, err := resource.ParseQuantity(n.text())
+// parseQuantity is an amount such as 50Mi.
+func (n node) parseQuantity() *resource.Quantity {
+	q, err := resource.ParseQuantity(n.parseText())
 	if err != nil || q.Sign() <= 0 {
 		if s, ok := n.value.(string); ok && s != "" {
-			n.fail("write an amount above 0, such as 50Mi")
+			n.addError("write an amount above 0, such as 50Mi")
 		}
 		return nil
 	}

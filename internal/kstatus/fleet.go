@@ -16,55 +16,55 @@ import (
 // ReportServiceInstance sets the two conditions in st, which is to become the status of
 // instance. Call it after the instance's other conditions and its phase are set.
 func ReportServiceInstance(instance *v1alpha1.ServiceInstance, st *v1alpha1.ServiceInstanceStatus, now time.Time) {
-	serviceInstance(st).exceptDeleted(instance.DeletionTimestamp).setMeta(&st.Conditions, st.ObservedGeneration, now)
+	serviceInstanceProgress(st).unlessDeleted(instance.DeletionTimestamp).setMetaConditions(&st.Conditions, st.ObservedGeneration, now)
 }
 
-func serviceInstance(st *v1alpha1.ServiceInstanceStatus) Progress {
+func serviceInstanceProgress(st *v1alpha1.ServiceInstanceStatus) Progress {
 	placed := meta.FindStatusCondition(st.Conditions, v1alpha1.InstancePlaced)
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.InstanceIsReady)
 	switch {
 	case placed != nil && placed.Status != metav1.ConditionTrue:
-		return unplaced(placed)
+		return unplacedProgress(placed)
 	case ready == nil && placed == nil:
 		return settled // nothing was reported yet
 	case ready == nil, ready.Reason == v1alpha1.ReasonNotPlaced && placed != nil:
-		return reconciling(placed.Reason, placed.Message)
+		return newReconciling(placed.Reason, placed.Message)
 	case ready.Status == metav1.ConditionTrue:
 		return settled
-	case st.Phase == v1alpha1.InstanceFailed || slices.Contains(unheard, ready.Reason):
-		return stalled(ready.Reason, ready.Message)
+	case st.Phase == v1alpha1.InstanceFailed || slices.Contains(unreachableReasons, ready.Reason):
+		return newStalled(ready.Reason, ready.Message)
 	default:
-		return reconciling(ready.Reason, ready.Message)
+		return newReconciling(ready.Reason, ready.Message)
 	}
 }
 
-// unheard are the reasons of an instance's condition Ready while its data plane cannot be
+// unreachableReasons are the reasons of an instance's condition Ready while its data plane cannot be
 // asked and a person must look at it.
-var unheard = []string{v1alpha1.ReasonAgentSilent, v1alpha1.ReasonPlaneSilent, v1alpha1.ReasonNoRegion, hivev1.ReasonUnreadable}
+var unreachableReasons = []string{v1alpha1.ReasonAgentSilent, v1alpha1.ReasonPlaneSilent, v1alpha1.ReasonNoRegion, hivev1.ReasonUnreadable}
 
-// unplaced is the progress of an instance without a data plane. Room comes when other
+// unplacedProgress is the progress of an instance without a data plane. Room comes when other
 // instances go or the region grows; whether that can grow, the region itself reports.
-func unplaced(placed *metav1.Condition) Progress {
+func unplacedProgress(placed *metav1.Condition) Progress {
 	switch capacity.Reason(placed.Reason) {
 	case capacity.NoCapacity:
-		return reconciling(placed.Reason, placed.Message+": the region's FleetRegion reports whether it gets another data plane, and what a person must do otherwise")
+		return newReconciling(placed.Reason, placed.Message+": the region's FleetRegion reports whether it gets another data plane, and what a person must do otherwise")
 	case capacity.PlaneIsLeaving, capacity.InFlight, capacity.BackingOff, capacity.BelowMinimum, capacity.BelowSlack, capacity.BiggestDoesNotFit, capacity.InstancesRefused:
-		return reconciling(placed.Reason, placed.Message)
+		return newReconciling(placed.Reason, placed.Message)
 	default:
-		return stalled(placed.Reason, placed.Message)
+		return newStalled(placed.Reason, placed.Message)
 	}
 }
 
 // ReportFleetRegion sets the two conditions in st, which is to become the status of region.
 // Call it after the rest of the status is set.
 func ReportFleetRegion(region *v1alpha1.FleetRegion, st *v1alpha1.FleetRegionStatus, now time.Time) {
-	fleetRegion(st).exceptDeleted(region.DeletionTimestamp).setMeta(&st.Conditions, st.ObservedGeneration, now)
+	fleetRegionProgress(st).unlessDeleted(region.DeletionTimestamp).setMetaConditions(&st.Conditions, st.ObservedGeneration, now)
 }
 
-func fleetRegion(st *v1alpha1.FleetRegionStatus) Progress {
+func fleetRegionProgress(st *v1alpha1.FleetRegionStatus) Progress {
 	for _, typ := range []string{v1alpha1.RegionValid, v1alpha1.RegionPoolSuitable} {
 		if c := meta.FindStatusCondition(st.Conditions, typ); c != nil && c.Status == metav1.ConditionFalse {
-			return stalled(c.Reason, c.Message)
+			return newStalled(c.Reason, c.Message)
 		}
 	}
 	var stuck []string
@@ -72,14 +72,14 @@ func fleetRegion(st *v1alpha1.FleetRegionStatus) Progress {
 	for _, t := range st.InstanceTypes {
 		switch {
 		case t.InFlight > 0:
-			return reconciling(string(capacity.InFlight), "Data planes are on their way: status.instanceTypes says how many.")
+			return newReconciling(string(capacity.InFlight), "Data planes are on their way: status.instanceTypes says how many.")
 		case t.Decision == nil:
 		case t.Decision.Action == createAction:
-			return reconciling(t.Decision.Reason, "A data plane of "+t.Name+" is being made.")
+			return newReconciling(t.Decision.Reason, "A data plane of "+t.Name+" is being made.")
 		case t.Decision.Reason == string(capacity.BackingOff):
-			waiting = reconciling(t.Decision.Reason, "Data planes of "+t.Name+
+			waiting = newReconciling(t.Decision.Reason, "Data planes of "+t.Name+
 				" failed in a row: hotspare makes the next one after spec.scaleUp.backoff, or as soon as the failed ones are deleted.")
-		case stuckType(t):
+		case isTypeStuck(t):
 			stuck = append(stuck, t.Name+": "+t.Decision.Message)
 			if reason == "" {
 				reason = t.Decision.Reason
@@ -90,7 +90,7 @@ func fleetRegion(st *v1alpha1.FleetRegionStatus) Progress {
 	case waiting != settled:
 		return waiting
 	case len(stuck) > 0:
-		return stalled(reason, strings.Join(stuck, "; "))
+		return newStalled(reason, strings.Join(stuck, "; "))
 	default:
 		return settled
 	}
@@ -99,10 +99,10 @@ func fleetRegion(st *v1alpha1.FleetRegionStatus) Progress {
 // createAction is the action of a decision to make a data plane.
 const createAction = "Create"
 
-// stuckType reports whether a type lacks a data plane that only a person can bring about:
+// isTypeStuck reports whether a type lacks a data plane that only a person can bring about:
 // by a higher limit, another pool or a corrected type. A limit that is reached is no fault
 // while no instance waits.
-func stuckType(t v1alpha1.RegionTypeStatus) bool {
+func isTypeStuck(t v1alpha1.RegionTypeStatus) bool {
 	switch capacity.Reason(t.Decision.Reason) {
 	case capacity.AtMaximum, capacity.Blocked, capacity.NoUnits, capacity.BiggestFitsNowhere, capacity.Undecided:
 		return true
@@ -117,24 +117,24 @@ func stuckType(t v1alpha1.RegionTypeStatus) bool {
 
 // ReportInstanceType sets the two conditions in st, which is to become the status of it.
 func ReportInstanceType(it *v1alpha1.InstanceType, st *v1alpha1.InstanceTypeStatus, now time.Time) {
-	invalid(st.Conditions, v1alpha1.TypeValid).exceptDeleted(it.DeletionTimestamp).setMeta(&st.Conditions, st.ObservedGeneration, now)
+	validityProgress(st.Conditions, v1alpha1.TypeValid).unlessDeleted(it.DeletionTimestamp).setMetaConditions(&st.Conditions, st.ObservedGeneration, now)
 }
 
-// invalid is the progress of an object of which nothing but its spec can be wrong.
-func invalid(list []metav1.Condition, typ string) Progress {
+// validityProgress is the progress of an object of which nothing but its spec can be wrong.
+func validityProgress(list []metav1.Condition, typ string) Progress {
 	if c := meta.FindStatusCondition(list, typ); c != nil && c.Status == metav1.ConditionFalse {
-		return stalled(c.Reason, c.Message)
+		return newStalled(c.Reason, c.Message)
 	}
 	return settled
 }
 
 // ReportPowerSchedule sets the two conditions of a schedule, whose other status is set.
 func ReportPowerSchedule(ps *v1alpha1.PowerSchedule, now time.Time) {
-	powerSchedule(ps).exceptDeleted(ps.DeletionTimestamp).setMeta(&ps.Status.Conditions, ps.Status.ObservedGeneration, now)
+	powerScheduleProgress(ps).unlessDeleted(ps.DeletionTimestamp).setMetaConditions(&ps.Status.Conditions, ps.Status.ObservedGeneration, now)
 }
 
-func powerSchedule(ps *v1alpha1.PowerSchedule) Progress {
-	if p := invalid(ps.Status.Conditions, v1alpha1.ScheduleValid); p != settled {
+func powerScheduleProgress(ps *v1alpha1.PowerSchedule) Progress {
+	if p := validityProgress(ps.Status.Conditions, v1alpha1.ScheduleValid); p != settled {
 		return p
 	}
 	last := ps.Status.LastSlot
@@ -142,18 +142,18 @@ func powerSchedule(ps *v1alpha1.PowerSchedule) Progress {
 		return settled
 	}
 	if last.Message != "" {
-		return reconciling("ClusterNotTold", "The schedule retries: "+last.Message)
+		return newReconciling("ClusterNotTold", "The schedule retries: "+last.Message)
 	}
-	return reconciling(string(last.Outcome), "The clusters are being set to the power state of the last slot: status.lastSlot names it.")
+	return newReconciling(string(last.Outcome), "The clusters are being set to the power state of the last slot: status.lastSlot names it.")
 }
 
 // ReportDataPlane sets the two conditions in st, which is to become the status of dp. Call
 // it after the rest of the status is set.
 func ReportDataPlane(dp *v1alpha1.DataPlane, st *v1alpha1.DataPlaneStatus, now time.Time) {
-	dataPlane(st).exceptDeleted(dp.DeletionTimestamp).setMeta(&st.Conditions, st.ObservedGeneration, now)
+	dataPlaneProgress(st).unlessDeleted(dp.DeletionTimestamp).setMetaConditions(&st.Conditions, st.ObservedGeneration, now)
 }
 
-func dataPlane(st *v1alpha1.DataPlaneStatus) Progress {
+func dataPlaneProgress(st *v1alpha1.DataPlaneStatus) Progress {
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.DataPlaneReady)
 	switch {
 	case ready == nil:
@@ -161,32 +161,32 @@ func dataPlane(st *v1alpha1.DataPlaneStatus) Progress {
 	case ready.Status == metav1.ConditionTrue, ready.Reason == v1alpha1.ReasonUnschedulable:
 		return settled // spec.schedulable is false on purpose
 	case ready.Reason == string(st.Phase) && st.Phase != v1alpha1.PhaseFailed, ready.Reason == string(v1alpha1.PhaseProvisioning):
-		return reconciling(ready.Reason, ready.Message)
+		return newReconciling(ready.Reason, ready.Message)
 	default:
-		return stalled(ready.Reason, ready.Message)
+		return newStalled(ready.Reason, ready.Message)
 	}
 }
 
 // ReportDataPlaneAgent sets the two conditions of the DataPlaneAgent of a data plane. Call it
 // with the status that the data plane is to have, of which the conditions are set.
 func ReportDataPlaneAgent(a *v1alpha1.DataPlaneAgent, plane *v1alpha1.DataPlaneStatus, now time.Time) {
-	dataPlaneAgent(a, plane).exceptDeleted(a.DeletionTimestamp).setMeta(&a.Status.Conditions, a.Status.ObservedGeneration, now)
+	agentProgress(a, plane).unlessDeleted(a.DeletionTimestamp).setMetaConditions(&a.Status.Conditions, a.Status.ObservedGeneration, now)
 }
 
-// dataPlaneAgent is the progress of a DataPlaneAgent: it is settled while its agent reports,
+// agentProgress is the progress of a DataPlaneAgent: it is settled while its agent reports,
 // and is ready. What becomes of an instance, its ServiceInstance reports.
-func dataPlaneAgent(a *v1alpha1.DataPlaneAgent, plane *v1alpha1.DataPlaneStatus) Progress {
-	report, p := a.Status.Report, dataPlane(plane)
+func agentProgress(a *v1alpha1.DataPlaneAgent, plane *v1alpha1.DataPlaneStatus) Progress {
+	report, p := a.Status.Report, dataPlaneProgress(plane)
 	reported := report != nil && report.DataPlaneUID == a.Spec.DataPlaneUID
 	switch {
 	case !reported && p == settled:
-		return reconciling(string(v1alpha1.PhaseWaitingForAgent), "The agent has not reported yet.")
+		return newReconciling(string(v1alpha1.PhaseWaitingForAgent), "The agent has not reported yet.")
 	case !reported, !report.Ready && p != settled, p.Type == hivev1.ConditionStalled:
 		return p
 	}
 	for _, typ := range []string{v1alpha1.DataPlaneReportValid, v1alpha1.DataPlaneAgentLive} {
 		if c := meta.FindStatusCondition(plane.Conditions, typ); c != nil && c.Status != metav1.ConditionTrue {
-			return stalled(c.Reason, c.Message)
+			return newStalled(c.Reason, c.Message)
 		}
 	}
 	return settled

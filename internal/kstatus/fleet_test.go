@@ -91,19 +91,19 @@ func TestFleetRegions(t *testing.T) {
 					change(o)
 				}
 			})
-			s, err := o.Snapshot(noon)
+			s, err := o.BuildSnapshot(noon)
 			if err != nil {
 				t.Fatal(err)
 			}
 			p := capacity.Decide(s)
-			o.Region.Status = o.Status(p, noon)
-			kstatustest.Expect(t, o.Region, tc.region)
+			o.Region.Status = o.BuildRegionStatus(p, noon)
+			kstatustest.ExpectStatus(t, o.Region, tc.region)
 			for _, placement := range p.Placements {
 				i := o.Instances[0]
 				i.Status.ObservedGeneration, i.Status.Phase = i.Generation, v1alpha1.InstancePending
-				meta.SetStatusCondition(&i.Status.Conditions, capacityfacts.Placed(i, placement))
+				meta.SetStatusCondition(&i.Status.Conditions, capacityfacts.PlacedCondition(i, placement))
 				kstatus.ReportServiceInstance(i, &i.Status, noon)
-				kstatustest.Expect(t, i, tc.wait)
+				kstatustest.ExpectStatus(t, i, tc.wait)
 			}
 		})
 	}
@@ -111,9 +111,9 @@ func TestFleetRegions(t *testing.T) {
 
 func TestInstanceTypes(t *testing.T) {
 	it := fleet(nil).Types["standard"]
-	it.Status = capacityfacts.TypeStatus(it, noon)
-	kstatustest.Expect(t, it, "Current")
+	it.Status = capacityfacts.BuildTypeStatus(it, noon)
+	kstatustest.ExpectStatus(t, it, "Current")
 	it.Spec.Sizes[1].Units = 100
-	it.Status = capacityfacts.TypeStatus(it, noon)
-	kstatustest.Expect(t, it, "Failed SizeTooBig")
+	it.Status = capacityfacts.BuildTypeStatus(it, noon)
+	kstatustest.ExpectStatus(t, it, "Failed SizeTooBig")
 }

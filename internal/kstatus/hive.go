@@ -17,28 +17,28 @@ import (
 // ReportClusterPool sets the two conditions in st, which is to become the status of pool.
 // Call it after the pool's other conditions are set.
 func ReportClusterPool(pool *hivev1.ClusterPool, st *hivev1.ClusterPoolStatus, now time.Time) {
-	clusterPool(st.Conditions).exceptDeleted(pool.DeletionTimestamp).set(&st.Conditions, now)
+	clusterPoolProgress(st.Conditions).unlessDeleted(pool.DeletionTimestamp).setConditions(&st.Conditions, now)
 }
 
-func clusterPool(list []hivev1.Condition) Progress {
+func clusterPoolProgress(list []hivev1.Condition) Progress {
 	progressing := condition.Find(list, hivev1.PoolProgressing)
 	if progressing == nil {
 		return settled
 	}
 	if progressing.Status == corev1.ConditionTrue {
-		return reconciling(progressing.Reason, progressing.Message)
+		return newReconciling(progressing.Reason, progressing.Message)
 	}
-	missing := findWith(list, hivev1.PoolMissingDependencies, corev1.ConditionTrue)
-	inventory := findWith(list, hivev1.PoolInventoryValid, corev1.ConditionFalse)
+	missing := findWithStatus(list, hivev1.PoolMissingDependencies, corev1.ConditionTrue)
+	inventory := findWithStatus(list, hivev1.PoolInventoryValid, corev1.ConditionFalse)
 	switch {
 	case progressing.Reason == hivev1.ReasonUnreadable:
-		return stalled(progressing.Reason, progressing.Message)
+		return newStalled(progressing.Reason, progressing.Message)
 	case progressing.Reason == hivev1.ReasonBlocked:
-		return stalled(blockedReason(list, progressing.Reason), progressing.Message)
+		return newStalled(blockedReason(list, progressing.Reason), progressing.Message)
 	case missing != nil:
-		return stalled(missing.Reason, missing.Message+": correct that, or change the pool's spec")
+		return newStalled(missing.Reason, missing.Message+": correct that, or change the pool's spec")
 	case inventory != nil:
-		return stalled(inventory.Reason, inventory.Message)
+		return newStalled(inventory.Reason, inventory.Message)
 	default:
 		return settled
 	}
@@ -47,17 +47,17 @@ func clusterPool(list []hivev1.Condition) Progress {
 // blockedReason returns the reason of the condition that says most precisely why a pool is
 // blocked, the cause first; otherwise the given one.
 func blockedReason(list []hivev1.Condition, otherwise string) string {
-	if missing := findWith(list, hivev1.PoolMissingDependencies, corev1.ConditionTrue); missing != nil {
+	if missing := findWithStatus(list, hivev1.PoolMissingDependencies, corev1.ConditionTrue); missing != nil {
 		return missing.Reason
 	}
-	if full := findWith(list, hivev1.PoolCapacityAvailable, corev1.ConditionFalse); full != nil {
+	if full := findWithStatus(list, hivev1.PoolCapacityAvailable, corev1.ConditionFalse); full != nil {
 		return full.Reason
 	}
 	return otherwise
 }
 
-// findWith returns the condition of a type if it has a status, otherwise nil.
-func findWith(list []hivev1.Condition, typ string, status corev1.ConditionStatus) *hivev1.Condition {
+// findWithStatus returns the condition of a type if it has a status, otherwise nil.
+func findWithStatus(list []hivev1.Condition, typ string, status corev1.ConditionStatus) *hivev1.Condition {
 	if c := condition.Find(list, typ); c != nil && c.Status == status {
 		return c
 	}
@@ -69,31 +69,31 @@ func findWith(list []hivev1.Condition, typ string, status corev1.ConditionStatus
 // have a reason for: the claim has its cluster, and something of the claim is invalid.
 func ReportClusterClaim(claim *hivev1.ClusterClaim, fault Progress, now time.Time) {
 	claim.Status.ObservedGeneration = claim.Generation
-	p := clusterClaim(claim)
+	p := clusterClaimProgress(claim)
 	if p == settled {
 		p = fault
 	}
-	p.exceptDeleted(claim.DeletionTimestamp).set(&claim.Status.Conditions, now)
+	p.unlessDeleted(claim.DeletionTimestamp).setConditions(&claim.Status.Conditions, now)
 }
 
-func clusterClaim(claim *hivev1.ClusterClaim) Progress {
+func clusterClaimProgress(claim *hivev1.ClusterClaim) Progress {
 	pending := condition.Find(claim.Status.Conditions, hivev1.ClaimPending)
 	running := condition.Find(claim.Status.Conditions, hivev1.ClaimClusterRunning)
 	switch {
 	case pending == nil:
 		return settled
 	case pending.Reason == hivev1.ReasonNoClusters:
-		return reconciling(pending.Reason, "The claim waits for a cluster of ClusterPool "+claim.Spec.ClusterPoolName+
+		return newReconciling(pending.Reason, "The claim waits for a cluster of ClusterPool "+claim.Spec.ClusterPoolName+
 			": the pool's status.plan says what it does, and its condition Stalled, if it has one, what a person must do")
 	case pending.Status == corev1.ConditionTrue:
-		return stalled(pending.Reason, pending.Message)
+		return newStalled(pending.Reason, pending.Message)
 	}
-	return claimedCluster(running)
+	return claimedClusterProgress(running)
 }
 
-// claimedCluster is the progress of a claim that has a cluster. A cluster that hibernates
+// claimedClusterProgress is the progress of a claim that has a cluster. A cluster that hibernates
 // does so on purpose: whoever may use the claim can resume it.
-func claimedCluster(running *hivev1.Condition) Progress {
+func claimedClusterProgress(running *hivev1.Condition) Progress {
 	if running == nil || running.Status == corev1.ConditionTrue {
 		return settled
 	}
@@ -101,70 +101,70 @@ func claimedCluster(running *hivev1.Condition) Progress {
 	case hivev1.ReasonHibernating:
 		return settled
 	case hivev1.ReasonResuming:
-		return reconciling(running.Reason, running.Message)
+		return newReconciling(running.Reason, running.Message)
 	case hivev1.ReasonClusterDeleting, hivev1.ReasonClusterDeleted:
-		return stalled(running.Reason, running.Message+": delete this claim, and claim again")
+		return newStalled(running.Reason, running.Message+": delete this claim, and claim again")
 	default:
-		return stalled(running.Reason, running.Message)
+		return newStalled(running.Reason, running.Message)
 	}
 }
 
 // ReportClusterDeployment sets the two conditions of a cluster. Several controllers report on
 // a cluster: each calls it after it has set its own conditions.
 func ReportClusterDeployment(cd *hivev1.ClusterDeployment, now time.Time) {
-	p := install(cd.Status.Conditions)
+	p := installProgress(cd.Status.Conditions)
 	if cd.Spec.Installed {
-		p = power(cd.Status.Conditions)
+		p = powerProgress(cd.Status.Conditions)
 	}
-	p.exceptDeleted(cd.DeletionTimestamp).set(&cd.Status.Conditions, now)
+	p.unlessDeleted(cd.DeletionTimestamp).setConditions(&cd.Status.Conditions, now)
 }
 
-// install is the progress of a cluster that is not installed.
-func install(list []hivev1.Condition) Progress {
+// installProgress is the progress of a cluster that is not installed.
+func installProgress(list []hivev1.Condition) Progress {
 	if c := condition.Find(list, hivev1.ClusterProvisionStopped); c != nil && c.Status == corev1.ConditionTrue {
-		return stalled(c.Reason, c.Message)
+		return newStalled(c.Reason, c.Message)
 	}
 	if c := condition.Find(list, hivev1.ClusterRequirementsMet); c != nil && c.Status == corev1.ConditionFalse {
-		return stalled(c.Reason, c.Message)
+		return newStalled(c.Reason, c.Message)
 	}
 	if c := condition.Find(list, hivev1.ClusterAuthenticationFailure); c != nil && c.Status == corev1.ConditionTrue {
-		return stalled(c.Reason, c.Message)
+		return newStalled(c.Reason, c.Message)
 	}
 	for _, typ := range []string{hivev1.ClusterInstallLaunchError, hivev1.ClusterProvisionFailed} {
 		if c := condition.Find(list, typ); c != nil && c.Status == corev1.ConditionTrue {
-			return reconciling(c.Reason, c.Message)
+			return newReconciling(c.Reason, c.Message)
 		}
 	}
 	if condition.IsTrue(list, hivev1.ClusterProvisioned) {
-		return unknownPower
+		return unknownPowerProgress
 	}
 	if c := condition.Find(list, hivev1.ClusterProvisioned); c != nil && c.Reason != hivev1.ReasonInitialized {
-		return reconciling(c.Reason, c.Message)
+		return newReconciling(c.Reason, c.Message)
 	}
-	return reconciling(hivev1.ReasonInitialized, "The install has not begun.")
+	return newReconciling(hivev1.ReasonInitialized, "The install has not begun.")
 }
 
-// unknownPower is the progress of a cluster that was just installed.
-var unknownPower = reconciling(hivev1.ReasonInitialized, "The cluster is installed, and its power state is not known yet.")
+// unknownPowerProgress is the progress of a cluster that was just installed.
+var unknownPowerProgress = newReconciling(hivev1.ReasonInitialized, "The cluster is installed, and its power state is not known yet.")
 
-// power is the progress of an installed cluster. One that hibernates on purpose is settled,
+// powerProgress is the progress of an installed cluster. One that hibernates on purpose is settled,
 // though kstatus goes by its condition Ready then, which Hive's clients need to be False.
-func power(list []hivev1.Condition) Progress {
+func powerProgress(list []hivev1.Condition) Progress {
 	hibernating := condition.Find(list, hivev1.ClusterHibernating)
 	ready := condition.Find(list, hivev1.ClusterReady)
 	switch {
 	case hibernating == nil || ready == nil || ready.Reason == hivev1.ReasonInitialized:
-		return unknownPower
+		return unknownPowerProgress
 	case hibernating.Reason == hivev1.ReasonFailedToStart, hibernating.Reason == hivev1.ReasonFailedToStop:
-		return stalled(hibernating.Reason, hibernating.Message)
+		return newStalled(hibernating.Reason, hibernating.Message)
 	case hibernating.Reason == hivev1.ReasonPowerPaused:
-		return stalled(hibernating.Reason, hibernating.Message+" Remove it to have hotspare hibernate and resume the cluster.")
+		return newStalled(hibernating.Reason, hibernating.Message+" Remove it to have hotspare hibernate and resume the cluster.")
 	case hibernating.Status == corev1.ConditionTrue, ready.Status == corev1.ConditionTrue:
 		return settled
 	case hibernating.Reason == hivev1.ReasonStopping:
-		return reconciling(hibernating.Reason, hibernating.Message)
+		return newReconciling(hibernating.Reason, hibernating.Message)
 	default:
-		return reconciling(ready.Reason, ready.Message)
+		return newReconciling(ready.Reason, ready.Message)
 	}
 }
 
@@ -172,24 +172,24 @@ func power(list []hivev1.Condition) Progress {
 // status is about. Call it after the pool's other conditions are set.
 func ReportMachinePool(mp *hivev1.MachinePool, now time.Time) {
 	mp.Status.ObservedGeneration = mp.Generation
-	machinePool(mp.Status.Conditions).exceptDeleted(mp.DeletionTimestamp).set(&mp.Status.Conditions, now)
+	machinePoolProgress(mp.Status.Conditions).unlessDeleted(mp.DeletionTimestamp).setConditions(&mp.Status.Conditions, now)
 }
 
-func machinePool(list []hivev1.Condition) Progress {
+func machinePoolProgress(list []hivev1.Condition) Progress {
 	synced := condition.Find(list, hivev1.MachinePoolSynced)
 	if synced == nil || synced.Status == corev1.ConditionTrue {
 		return settled
 	}
 	for _, typ := range []string{hivev1.MachinePoolUnsupported, hivev1.MachinePoolNotEnough} {
 		if c := condition.Find(list, typ); c != nil && c.Status == corev1.ConditionTrue && c.Reason == synced.Reason {
-			return stalled(c.Reason, c.Message)
+			return newStalled(c.Reason, c.Message)
 		}
 	}
 	switch synced.Reason {
 	case hivev1.ReasonSyncFailed, hivev1.ReasonNoRoom, hivev1.ReasonClusterNotFound, hivev1.ReasonPaused:
-		return stalled(synced.Reason, synced.Message)
+		return newStalled(synced.Reason, synced.Message)
 	default:
-		return reconciling(synced.Reason, synced.Message)
+		return newReconciling(synced.Reason, synced.Message)
 	}
 }
 
@@ -197,14 +197,14 @@ func machinePool(list []hivev1.Condition) Progress {
 // status is about. Call it after its other conditions are set.
 func ReportCustomization(c *hivev1.ClusterDeploymentCustomization, now time.Time) {
 	c.Status.ObservedGeneration = c.Generation
-	customization(c).exceptDeleted(c.DeletionTimestamp).setMeta(&c.Status.Conditions, c.Generation, now)
+	customizationProgress(c).unlessDeleted(c.DeletionTimestamp).setMetaConditions(&c.Status.Conditions, c.Generation, now)
 }
 
-// customization is the progress of a customization. A failure is about the patches that were
+// customizationProgress is the progress of a customization. A failure is about the patches that were
 // tried: after a change of them nobody knows better until a pool tries the new ones.
-func customization(c *hivev1.ClusterDeploymentCustomization) Progress {
+func customizationProgress(c *hivev1.ClusterDeploymentCustomization) Progress {
 	if c.Unreadable != "" {
-		return stalled(hivev1.ReasonUnreadable, c.Unreadable+": correct it; until then no pool uses it")
+		return newStalled(hivev1.ReasonUnreadable, c.Unreadable+": correct it; until then no pool uses it")
 	}
 	applied := meta.FindStatusCondition(c.Status.Conditions, hivev1.CustomizationApplySucceeded)
 	if applied == nil {
@@ -212,25 +212,25 @@ func customization(c *hivev1.ClusterDeploymentCustomization) Progress {
 	}
 	switch {
 	case applied.Reason == hivev1.ReasonInstallationPending:
-		return reconciling(applied.Reason, applied.Message)
+		return newReconciling(applied.Reason, applied.Message)
 	case applied.Reason == hivev1.ReasonBrokenBySyntax && applied.ObservedGeneration == c.Generation:
-		return stalled(applied.Reason, applied.Message)
-	case applied.Reason == hivev1.ReasonBrokenByCloud && lastApplied(c):
-		return stalled(applied.Reason, applied.Message+" The pool's status.inventory shows how many attempts are left.")
+		return newStalled(applied.Reason, applied.Message)
+	case applied.Reason == hivev1.ReasonBrokenByCloud && wasLastApplied(c):
+		return newStalled(applied.Reason, applied.Message+" The pool's status.inventory shows how many attempts are left.")
 	default:
 		return settled
 	}
 }
 
-// lastApplied reports whether the last cluster was made with the patches that c has now. It
+// wasLastApplied reports whether the last cluster was made with the patches that c has now. It
 // was, if the record of that cluster's patches cannot be read.
-func lastApplied(c *hivev1.ClusterDeploymentCustomization) bool {
+func wasLastApplied(c *hivev1.ClusterDeploymentCustomization) bool {
 	var was hivev1.ClusterDeploymentCustomizationSpec
 	if json.Unmarshal([]byte(c.Status.LastAppliedConfiguration), &was) != nil {
 		return true
 	}
-	before, err := inventory.Version(was)
-	now, errNow := inventory.Version(c.Spec)
+	before, err := inventory.CustomizationVersion(was)
+	now, errNow := inventory.CustomizationVersion(c.Spec)
 	return err != nil || errNow != nil || before == now
 }
 
@@ -238,33 +238,33 @@ func lastApplied(c *hivev1.ClusterDeploymentCustomization) bool {
 // generation that its status is about. Call it after the conditions of cd are set.
 func ReportClusterProvision(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment, now time.Time) {
 	cp.Status.ObservedGeneration = cp.Generation
-	clusterProvision(cp, cd).exceptDeleted(cp.DeletionTimestamp).set(&cp.Status.Conditions, now)
+	clusterProvisionProgress(cp, cd).unlessDeleted(cp.DeletionTimestamp).setConditions(&cp.Status.Conditions, now)
 }
 
-// clusterProvision is the progress of an attempt: of one under way that of its cluster.
-func clusterProvision(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment) Progress {
+// clusterProvisionProgress is the progress of an attempt: of one under way that of its cluster.
+func clusterProvisionProgress(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment) Progress {
 	switch {
 	case cp.Spec.Stage == hivev1.StageComplete:
 		return settled
 	case cp.Spec.Stage == hivev1.StageFailed:
-		return failedAttempt(cp, cd)
+		return failedAttemptProgress(cp, cd)
 	case cd.Spec.Installed, condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisioned):
-		return reconciling(hivev1.ReasonProvisioned, "The cluster is installed, and the end of the attempt is not recorded yet.")
+		return newReconciling(hivev1.ReasonProvisioned, "The cluster is installed, and the end of the attempt is not recorded yet.")
 	default:
-		return install(cd.Status.Conditions)
+		return installProgress(cd.Status.Conditions)
 	}
 }
 
 // unknownError is the reason of a failure that has none, as in Hive.
 const unknownError = "UnknownError"
 
-// failedAttempt is the progress of an attempt that failed: what comes next its cluster tells.
-func failedAttempt(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment) Progress {
+// failedAttemptProgress is the progress of an attempt that failed: what comes next its cluster tells.
+func failedAttemptProgress(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment) Progress {
 	next := ": ClusterDeployment " + cd.Name + " shows whether there is another attempt"
-	if c := findWith(cp.Status.Conditions, hivev1.ProvisionFailed, corev1.ConditionTrue); c != nil && c.Reason != "" {
-		return stalled(c.Reason, "The attempt failed: "+strings.TrimRight(c.Message, ". ")+next)
+	if c := findWithStatus(cp.Status.Conditions, hivev1.ProvisionFailed, corev1.ConditionTrue); c != nil && c.Reason != "" {
+		return newStalled(c.Reason, "The attempt failed: "+strings.TrimRight(c.Message, ". ")+next)
 	}
-	return stalled(unknownError, "The attempt failed"+next)
+	return newStalled(unknownError, "The attempt failed"+next)
 }
 
 // ReportClusterDeprovision sets the two conditions of the record of a destruction, and the
@@ -272,21 +272,21 @@ func failedAttempt(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment) Pr
 // destroyed are set: cluster are these.
 func ReportClusterDeprovision(record *hivev1.ClusterDeprovision, cluster []hivev1.Condition, now time.Time) {
 	record.Status.ObservedGeneration = record.Generation
-	clusterDeprovision(record, cluster).exceptDeleted(record.DeletionTimestamp).set(&record.Status.Conditions, now)
+	clusterDeprovisionProgress(record, cluster).unlessDeleted(record.DeletionTimestamp).setConditions(&record.Status.Conditions, now)
 }
 
-func clusterDeprovision(record *hivev1.ClusterDeprovision, cluster []hivev1.Condition) Progress {
+func clusterDeprovisionProgress(record *hivev1.ClusterDeprovision, cluster []hivev1.Condition) Progress {
 	launch := condition.Find(cluster, hivev1.ClusterDeprovisionLaunchError)
 	switch {
 	case record.Status.Completed:
 		return settled
 	case launch == nil || launch.Reason == hivev1.ReasonInitialized:
-		return reconciling(hivev1.ReasonDeprovisioning, "The cluster is being destroyed.")
+		return newReconciling(hivev1.ReasonDeprovisioning, "The cluster is being destroyed.")
 	case launch.Status != corev1.ConditionTrue:
-		return reconciling(launch.Reason, launch.Message)
+		return newReconciling(launch.Reason, launch.Message)
 	case launch.Reason == provision.ReasonDestroyFailed:
-		return reconciling(launch.Reason, launch.Message+": hotspare retries, less often the longer it fails")
+		return newReconciling(launch.Reason, launch.Message+": hotspare retries, less often the longer it fails")
 	default:
-		return stalled(launch.Reason, launch.Message)
+		return newStalled(launch.Reason, launch.Message)
 	}
 }

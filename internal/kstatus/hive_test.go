@@ -93,16 +93,16 @@ func TestClusterPools(t *testing.T) {
 				o.Clusters["a"] = cd
 			}
 			for range 2 {
-				s, err := o.Snapshot(inventory.Books{}, noon)
+				s, err := o.PoolSnapshot(inventory.Plan{}, noon)
 				if err != nil {
 					t.Fatal(err)
 				}
-				o.Pool.Status = o.Status(pool.Decide(s).Report, inventory.Books{}, nil, noon)
+				o.Pool.Status = o.PoolStatus(pool.Decide(s).Report, inventory.Plan{}, nil, noon)
 			}
-			kstatustest.Expect(t, o.Pool, tc.want)
+			kstatustest.ExpectStatus(t, o.Pool, tc.want)
 			o.Pool.Generation++
 			if tc.want != "Terminating" {
-				kstatustest.Expect(t, o.Pool, "InProgress LatestGenerationNotObserved")
+				kstatustest.ExpectStatus(t, o.Pool, "InProgress LatestGenerationNotObserved")
 			}
 		})
 	}
@@ -149,28 +149,28 @@ func TestClustersThatAreInstalled(t *testing.T) {
 				condition.Set(&cd.Status.Conditions, c.Type, c.Status, c.Reason, c.Message, noon)
 			}
 			kstatus.ReportClusterDeployment(cd, noon)
-			kstatustest.Expect(t, cd, tc.want)
+			kstatustest.ExpectStatus(t, cd, tc.want)
 		})
 	}
 }
 
 // TestClustersThatRun reports what package power decides.
 func TestClustersThatRun(t *testing.T) {
-	fake := power.Seen{Seed: "u", Installed: true, Fake: true, Wanted: hivev1.PowerRunning}
+	fake := power.Snapshot{Seed: "u", Installed: true, Fake: true, Wanted: hivev1.PowerRunning}
 	for name, tc := range map[string]struct {
-		change func(*power.Seen)
+		change func(*power.Snapshot)
 		want   string
 	}{
-		"a cluster that runs": {func(*power.Seen) {}, "Current"},
+		"a cluster that runs": {func(*power.Snapshot) {}, "Current"},
 		// Hive's clients need Ready to be False then, and kstatus goes by it.
-		"a cluster that hibernates on purpose": {func(s *power.Seen) { s.Wanted = hivev1.PowerHibernating }, "InProgress StoppingOrHibernating"},
-		"a cluster whose power is paused":      {func(s *power.Seen) { s.Paused = true }, "Failed PowerStatePaused"},
-		"a cluster whose machines start": {func(s *power.Seen) {
+		"a cluster that hibernates on purpose": {func(s *power.Snapshot) { s.Wanted = hivev1.PowerHibernating }, "InProgress StoppingOrHibernating"},
+		"a cluster whose power is paused":      {func(s *power.Snapshot) { s.Paused = true }, "Failed PowerStatePaused"},
+		"a cluster whose machines start": {func(s *power.Snapshot) {
 			s.Fake, s.Actuator, s.Platform, s.InstallVersion = false, true, "local", "v1.36.3"
 			s.Machines = cloud.Machines{{Name: "m", State: cloud.Stopped}}
 			s.Record = &hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: metav1.NewTime(noon)}
 		}, "InProgress StartingMachines"},
-		"a cluster whose machines do not start in time": {func(s *power.Seen) {
+		"a cluster whose machines do not start in time": {func(s *power.Snapshot) {
 			s.Fake, s.Actuator, s.Platform, s.InstallVersion = false, true, "local", "v1.36.3"
 			s.Machines = cloud.Machines{{Name: "m", State: cloud.Stopped}}
 			s.Limits.ToRunning = time.Minute
@@ -180,13 +180,13 @@ func TestClustersThatRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := fake
 			tc.change(&s)
-			d := power.Next(s, noon)
+			d := power.Decide(s, noon)
 			cd := cluster(t, "c", nil)
 			cd.Status.ObservedGeneration = cd.Generation
 			condition.Set(&cd.Status.Conditions, hivev1.ClusterHibernating, d.Hibernating.Status, d.Hibernating.Reason, d.Hibernating.Message, noon)
 			condition.Set(&cd.Status.Conditions, hivev1.ClusterReady, d.Ready.Status, d.Ready.Reason, d.Ready.Message, noon)
 			kstatus.ReportClusterDeployment(cd, noon)
-			kstatustest.Expect(t, cd, tc.want)
+			kstatustest.ExpectStatus(t, cd, tc.want)
 			for _, typ := range []string{hivev1.ConditionReconciling, hivev1.ConditionStalled} {
 				if c := condition.Find(cd.Status.Conditions, typ); c != nil && s.Wanted == hivev1.PowerHibernating {
 					t.Errorf("a cluster that hibernates on purpose has condition %s", typ)

@@ -30,25 +30,25 @@ type Progress struct {
 // settled is the progress of an object that is as its spec asks.
 var settled = Progress{}
 
-// reconciling is the progress of an object that hotspare works on, or that waits for
+// newReconciling is the progress of an object that hotspare works on, or that waits for
 // something that happens without a person.
-func reconciling(reason, message string) Progress {
+func newReconciling(reason, message string) Progress {
 	return Progress{Type: hivev1.ConditionReconciling, Reason: reason, Message: message}
 }
 
 // Stalled is the progress of an object for which a person must act.
-func Stalled(reason, message string) Progress { return stalled(reason, message) }
+func Stalled(reason, message string) Progress { return newStalled(reason, message) }
 
-func stalled(reason, message string) Progress {
+func newStalled(reason, message string) Progress {
 	return Progress{Type: hivev1.ConditionStalled, Reason: reason, Message: message}
 }
 
-// types are the conditions that this package sets.
-var types = []string{hivev1.ConditionReconciling, hivev1.ConditionStalled}
+// conditionTypes are the conditions that this package sets.
+var conditionTypes = []string{hivev1.ConditionReconciling, hivev1.ConditionStalled}
 
-// set makes a list of Hive's conditions say p.
-func (p Progress) set(list *[]hivev1.Condition, now time.Time) {
-	for _, typ := range types {
+// setConditions makes a list of Hive's conditions say p.
+func (p Progress) setConditions(list *[]hivev1.Condition, now time.Time) {
+	for _, typ := range conditionTypes {
 		if typ != p.Type {
 			condition.Remove(list, typ)
 		}
@@ -61,9 +61,9 @@ func (p Progress) set(list *[]hivev1.Condition, now time.Time) {
 // maxMessage bounds a message, as the schema of conditions does.
 const maxMessage = 32768
 
-// setMeta makes a list of conditions say p about that generation of the object.
-func (p Progress) setMeta(list *[]metav1.Condition, generation int64, now time.Time) {
-	for _, typ := range types {
+// setMetaConditions makes a list of conditions say p about that generation of the object.
+func (p Progress) setMetaConditions(list *[]metav1.Condition, generation int64, now time.Time) {
+	for _, typ := range conditionTypes {
 		if typ != p.Type && meta.FindStatusCondition(*list, typ) != nil {
 			meta.RemoveStatusCondition(list, typ)
 		}
@@ -80,8 +80,8 @@ func (p Progress) setMeta(list *[]metav1.Condition, generation int64, now time.T
 	})
 }
 
-// exceptDeleted returns p for an object that is not being deleted.
-func (p Progress) exceptDeleted(deleted *metav1.Time) Progress {
+// unlessDeleted returns p for an object that is not being deleted.
+func (p Progress) unlessDeleted(deleted *metav1.Time) Progress {
 	if deleted != nil {
 		return settled
 	}

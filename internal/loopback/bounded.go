@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// Bounded accepts connections of l, of which at most limit are open at a time: every
+// LimitConnections accepts connections of l, of which at most limit are open at a time: every
 // connection takes a file, and a process that has no file left may not be able to keep its
 // data. Anybody on this computer can connect. When limit is reached, a new connection
 // takes the place of the oldest one that has sent nothing; if all have, it is closed.
-func Bounded(l net.Listener, limit int) net.Listener {
-	return &bounded{Listener: l, limit: limit}
+func LimitConnections(l net.Listener, limit int) net.Listener {
+	return &limitedListener{Listener: l, limit: limit}
 }
 
-type bounded struct {
+type limitedListener struct {
 	net.Listener
 	limit int
 
@@ -24,33 +24,33 @@ type bounded struct {
 }
 
 // Accept returns the next connection for which there is room.
-func (b *bounded) Accept() (net.Conn, error) {
+func (b *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := b.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if admitted := b.admit(c); admitted != nil {
+		if admitted := b.admitConnection(c); admitted != nil {
 			return admitted, nil
 		}
 		_ = c.Close() // there is no room: nobody is interested in how it ends
 	}
 }
 
-func (b *bounded) admit(c net.Conn) net.Conn {
+func (b *limitedListener) admitConnection(c net.Conn) net.Conn {
 	b.mu.Lock()
-	var displaced *counted
+	var displaced *limitedConn
 	if b.open >= b.limit {
 		oldest := b.silent.Front()
 		if oldest == nil {
 			b.mu.Unlock()
 			return nil
 		}
-		displaced = oldest.Value.(*counted)
-		b.leave(displaced)
+		displaced = oldest.Value.(*limitedConn)
+		b.releaseSlot(displaced)
 	}
-	out := &counted{Conn: c, of: b}
-	out.place = b.silent.PushBack(out)
+	out := &limitedConn{Conn: c, owner: b}
+	out.silentElement = b.silent.PushBack(out)
 	b.open++
 	b.mu.Unlock()
 	if displaced != nil {
@@ -59,49 +59,49 @@ func (b *bounded) admit(c net.Conn) net.Conn {
 	return out
 }
 
-// leave frees the place of a connection. The lock is held.
-func (b *bounded) leave(c *counted) {
-	if c.gone {
+// releaseSlot frees the place of a connection. The lock is held.
+func (b *limitedListener) releaseSlot(c *limitedConn) {
+	if c.released {
 		return
 	}
-	c.gone = true
+	c.released = true
 	b.open--
-	b.heard(c)
+	b.markActive(c)
 }
 
-// heard takes a connection out of those that have sent nothing. The lock is held.
-func (b *bounded) heard(c *counted) {
-	if c.place != nil {
-		b.silent.Remove(c.place)
-		c.place = nil
+// markActive takes a connection out of those that have sent nothing. The lock is held.
+func (b *limitedListener) markActive(c *limitedConn) {
+	if c.silentElement != nil {
+		b.silent.Remove(c.silentElement)
+		c.silentElement = nil
 	}
 }
 
-// counted is a connection that has a place.
-type counted struct {
+// limitedConn is a connection that has a place.
+type limitedConn struct {
 	net.Conn
-	of    *bounded
-	place *list.Element // among the silent ones
-	gone  bool
-	once  sync.Once
+	owner         *limitedListener
+	silentElement *list.Element // among the silent ones
+	released      bool
+	once          sync.Once
 }
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *limitedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
 		c.once.Do(func() {
-			c.of.mu.Lock()
-			defer c.of.mu.Unlock()
-			c.of.heard(c)
+			c.owner.mu.Lock()
+			defer c.owner.mu.Unlock()
+			c.owner.markActive(c)
 		})
 	}
 	return n, err
 }
 
 // Close closes the connection and gives its place back.
-func (c *counted) Close() error {
-	c.of.mu.Lock()
-	c.of.leave(c)
-	c.of.mu.Unlock()
+func (c *limitedConn) Close() error {
+	c.owner.mu.Lock()
+	c.owner.releaseSlot(c)
+	c.owner.mu.Unlock()
 	return c.Conn.Close()
 }

@@ -14,7 +14,7 @@ func echo(t *testing.T, limit int) (dial func() net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := Bounded(l, limit)
+	b := LimitConnections(l, limit)
 	t.Cleanup(func() { b.Close() })
 	go func() {
 		for {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Named reports whether the host of a request, with or without a port, is a name of this
+// IsLocalHost reports whether the host of a request, with or without a port, is a name of this
 // computer that nobody else can point at it, as DNS rebinding does.
-func Named(host string) bool {
+func IsLocalHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -19,10 +19,10 @@ func Named(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// OnlyNamed serves requests for names of this computer, and refuses others.
-func OnlyNamed(h http.Handler) http.Handler {
+// RequireLocalHost serves requests for names of this computer, and refuses others.
+func RequireLocalHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !Named(r.Host) {
+		if !IsLocalHost(r.Host) {
 			http.Error(w, "This is not served under that name: use localhost or a loopback address.", http.StatusMisdirectedRequest)
 			return
 		}

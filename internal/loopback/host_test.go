@@ -7,7 +7,7 @@ import (
 )
 
 func TestOnlyNamesOfThisComputerAreServed(t *testing.T) {
-	h := OnlyNamed(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	h := RequireLocalHost(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, want := range map[string]int{
 		"127.0.0.1:9090": http.StatusOK, "127.0.0.1": http.StatusOK, "localhost:9090": http.StatusOK, "LOCALHOST": http.StatusOK,
 		"[::1]:9090": http.StatusOK, "[::1]": http.StatusOK,

@@ -19,13 +19,13 @@ type Flag struct {
 	What, Why string
 }
 
-// Off reports whether an address stands for nothing served: it is empty or 0.
-func Off(address string) bool { return address == "" || address == "0" }
+// IsDisabled reports whether an address stands for nothing served: it is empty or 0.
+func IsDisabled(address string) bool { return address == "" || address == "0" }
 
-// Check says what is wrong with an address. It must be a loopback address with a port, or
+// CheckAddress says what is wrong with an address. It must be a loopback address with a port, or
 // stand for nothing.
-func (f Flag) Check(address string) error {
-	if Off(address) {
+func (f Flag) CheckAddress(address string) error {
+	if IsDisabled(address) {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(address)
@@ -41,7 +41,7 @@ func (f Flag) Check(address string) error {
 // Listen listens at an address. Port 0 is that of last, a URL, since people keep it, or
 // else, when there was no last or another program has its port, any that is free.
 func (f Flag) Listen(address, last string) (net.Listener, error) {
-	if before := again(address, last); before != "" {
+	if before := previousAddress(address, last); before != "" {
 		if l, err := net.Listen("tcp", before); err == nil {
 			return l, nil
 		}
@@ -56,8 +56,8 @@ func (f Flag) Listen(address, last string) (net.Listener, error) {
 	return l, nil
 }
 
-// again is the address of last time; "" when the port is not left open, or nobody knows.
-func again(address, last string) string {
+// previousAddress is the address of last time; "" when the port is not left open, or nobody knows.
+func previousAddress(address, last string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port != "0" {
 		return ""

@@ -12,23 +12,23 @@ import (
 
 // A Fault is something that is wrong with a machine because a person or a test
 // wanted it so.
-type Fault string
+type Injection string
 
 // All faults that there are.
 const (
-	MachineCrash          Fault = "machine-crash"
-	DiskLost              Fault = "disk-lost"
-	HangOnStart           Fault = "hang-on-start"
-	HangOnStop            Fault = "hang-on-stop"
-	APISilent             Fault = "api-silent"
-	CertificatesExpired   Fault = "certificates-expired"
-	ControllerManagerDead Fault = "controller-manager-dead"
-	NodeNeverReady        Fault = "node-never-ready"
+	MachineCrash          Injection = "machine-crash"
+	DiskLost              Injection = "disk-lost"
+	HangOnStart           Injection = "hang-on-start"
+	HangOnStop            Injection = "hang-on-stop"
+	APISilent             Injection = "api-silent"
+	CertificatesExpired   Injection = "certificates-expired"
+	ControllerManagerDead Injection = "controller-manager-dead"
+	NodeNeverReady        Injection = "node-never-ready"
 )
 
 // A Profile says what a fault is.
 type Profile struct {
-	Fault Fault `json:"fault"`
+	Fault Injection `json:"fault"`
 	// Does is what it does, in one line.
 	Does string `json:"does"`
 	// Only is the role of the machines that can have it; empty: any machine can.
@@ -47,56 +47,56 @@ type Target string
 
 // The targets.
 const (
-	TheControlPlane Target = "control plane"
-	FirstWorker     Target = "first worker" // or the control plane if there is none
-	EveryMachine    Target = "every machine"
+	TargetControlPlane Target = "control plane"
+	TargetFirstWorker  Target = "first worker" // or the control plane if there is none
+	TargetEveryMachine Target = "every machine"
 )
 
-// Profiles returns all faults, in the order in which they are told to people.
-func Profiles() []Profile {
+// InjectionProfiles returns all faults, in the order in which they are told to people.
+func InjectionProfiles() []Profile {
 	return []Profile{
-		{Fault: MachineCrash, Strikes: TheControlPlane, Does: "its process is killed, once"},
-		{Fault: DiskLost, Strikes: TheControlPlane, Lasts: true, Does: "its process is killed and its disk is gone"},
-		{Fault: HangOnStart, Strikes: TheControlPlane, Lasts: true, AtStart: true, Does: "its process starts, and nothing more happens"},
-		{Fault: HangOnStop, Strikes: TheControlPlane, Lasts: true, Does: "it does not stop when it is told to"},
-		{Fault: APISilent, Strikes: TheControlPlane, Only: ControlPlane, Lasts: true, Does: "the API takes connections and never answers"},
-		{Fault: CertificatesExpired, Strikes: EveryMachine, AtStart: true, Does: "the certificates of its node have expired, as in a long sleep"},
-		{Fault: ControllerManagerDead, Strikes: TheControlPlane, Only: ControlPlane, Lasts: true, Does: "kube-controller-manager does nothing"},
-		{Fault: NodeNeverReady, Strikes: FirstWorker, Lasts: true, Does: "its node gives no sign of life"},
+		{Fault: MachineCrash, Strikes: TargetControlPlane, Does: "its process is killed, once"},
+		{Fault: DiskLost, Strikes: TargetControlPlane, Lasts: true, Does: "its process is killed and its disk is gone"},
+		{Fault: HangOnStart, Strikes: TargetControlPlane, Lasts: true, AtStart: true, Does: "its process starts, and nothing more happens"},
+		{Fault: HangOnStop, Strikes: TargetControlPlane, Lasts: true, Does: "it does not stop when it is told to"},
+		{Fault: APISilent, Strikes: TargetControlPlane, Only: ControlPlane, Lasts: true, Does: "the API takes connections and never answers"},
+		{Fault: CertificatesExpired, Strikes: TargetEveryMachine, AtStart: true, Does: "the certificates of its node have expired, as in a long sleep"},
+		{Fault: ControllerManagerDead, Strikes: TargetControlPlane, Only: ControlPlane, Lasts: true, Does: "kube-controller-manager does nothing"},
+		{Fault: NodeNeverReady, Strikes: TargetFirstWorker, Lasts: true, Does: "its node gives no sign of life"},
 	}
 }
 
 // Profile returns what the fault is. The error, if there is no such fault, lists
 // those that there are.
-func (f Fault) Profile() (Profile, error) {
-	all := Profiles()
+func (f Injection) Profile() (Profile, error) {
+	all := InjectionProfiles()
 	i := slices.IndexFunc(all, func(p Profile) bool { return p.Fault == f })
 	if i < 0 {
-		return Profile{}, fmt.Errorf("there is no fault %q: choose one of %s", f, strings.Join(FaultNames(), ", "))
+		return Profile{}, fmt.Errorf("there is no fault %q: choose one of %s", f, strings.Join(InjectionNames(), ", "))
 	}
 	return all[i], nil
 }
 
-// FaultNames returns the names of all faults.
-func FaultNames() []string {
+// InjectionNames returns the names of all faults.
+func InjectionNames() []string {
 	var names []string
-	for _, p := range Profiles() {
+	for _, p := range InjectionProfiles() {
 		names = append(names, string(p.Fault))
 	}
 	return names
 }
 
-// Fits reports whether a machine of that role can have the fault.
-func (p Profile) Fits(r Role) bool { return p.Only == "" || p.Only == r }
+// AppliesTo reports whether a machine of that role can have the fault.
+func (p Profile) AppliesTo(r Role) bool { return p.Only == "" || p.Only == r }
 
-// Pick returns those of a cluster's machines that get the fault if none is named.
-func (p Profile) Pick(all []Config) []Config {
+// SelectMachines returns those of a cluster's machines that get the fault if none is named.
+func (p Profile) SelectMachines(all []Config) []Config {
 	all = slices.SortedFunc(slices.Values(all), func(a, b Config) int { return strings.Compare(a.Name, b.Name) })
-	if p.Strikes == EveryMachine {
+	if p.Strikes == TargetEveryMachine {
 		return all
 	}
 	want := ControlPlane
-	if p.Strikes == FirstWorker && slices.ContainsFunc(all, func(c Config) bool { return c.Role == Worker }) {
+	if p.Strikes == TargetFirstWorker && slices.ContainsFunc(all, func(c Config) bool { return c.Role == Worker }) {
 		want = Worker
 	}
 	i := slices.IndexFunc(all, func(c Config) bool { return c.Role == want })
@@ -106,21 +106,21 @@ func (p Profile) Pick(all []Config) []Config {
 	return all[i : i+1]
 }
 
-// FaultPath is there while the machine in dir has the fault, or has yet to suffer it.
-func FaultPath(dir string, f Fault) string { return filepath.Join(dir, "faults", string(f)) }
+// InjectionPath is there while the machine in dir has the fault, or has yet to suffer it.
+func InjectionPath(dir string, f Injection) string { return filepath.Join(dir, "faults", string(f)) }
 
-// lostDisk is where the disk is while it is gone.
-func lostDisk(dir string) string { return filepath.Join(dir, "disk.lost") }
+// lostDiskPath is where the disk is while it is gone.
+func lostDiskPath(dir string) string { return filepath.Join(dir, "disk.lost") }
 
-// Break gives a machine a fault. If its process runs, that will know within a
+// AddInjection gives a machine a fault. If its process runs, that will know within a
 // second. A second time it changes nothing.
-func Break(dir string, f Fault) error {
+func AddInjection(dir string, f Injection) error {
 	if f == DiskLost {
-		if err := moveDisk(DiskPath(dir), lostDisk(dir)); err != nil {
+		if err := moveDisk(DiskPath(dir), lostDiskPath(dir)); err != nil {
 			return fmt.Errorf("taking the disk of %s: %w", filepath.Base(dir), err)
 		}
 	}
-	path := FaultPath(dir, f)
+	path := InjectionPath(dir, f)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("breaking %s: %w", filepath.Base(dir), err)
 	}
@@ -130,16 +130,16 @@ func Break(dir string, f Fault) error {
 	return nil
 }
 
-// Heal takes a fault away, if the machine has it. The program in the machine calls
+// RemoveInjection takes a fault away, if the machine has it. The program in the machine calls
 // it when a fault that does not last has happened.
-func Heal(dir string, f Fault) error {
-	if err := os.Remove(FaultPath(dir, f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func RemoveInjection(dir string, f Injection) error {
+	if err := os.Remove(InjectionPath(dir, f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("healing %s: %w", filepath.Base(dir), err)
 	}
 	if f != DiskLost {
 		return nil
 	}
-	if err := moveDisk(lostDisk(dir), DiskPath(dir)); err != nil {
+	if err := moveDisk(lostDiskPath(dir), DiskPath(dir)); err != nil {
 		return fmt.Errorf("putting the disk of %s back: %w", filepath.Base(dir), err)
 	}
 	return nil
@@ -153,35 +153,35 @@ func moveDisk(from, to string) error {
 	return os.Rename(from, to) // fails if there is a disk already
 }
 
-// Has reports whether the machine in dir has the fault.
-func Has(dir string, f Fault) bool {
-	_, err := os.Stat(FaultPath(dir, f))
+// HasInjection reports whether the machine in dir has the fault.
+func HasInjection(dir string, f Injection) bool {
+	_, err := os.Stat(InjectionPath(dir, f))
 	if err != nil && f == DiskLost {
-		_, err = os.Stat(lostDisk(dir))
+		_, err = os.Stat(lostDiskPath(dir))
 	}
 	return err == nil
 }
 
-// FaultsOf returns the faults that the machine in dir has.
-func FaultsOf(dir string) []Fault {
-	var out []Fault
-	for _, p := range Profiles() {
-		if Has(dir, p.Fault) {
+// ListInjections returns the faults that the machine in dir has.
+func ListInjections(dir string) []Injection {
+	var out []Injection
+	for _, p := range InjectionProfiles() {
+		if HasInjection(dir, p.Fault) {
 			out = append(out, p.Fault)
 		}
 	}
 	return out
 }
 
-// LoadAll reads the Configs of the machines whose folders are in dir, sorted by name.
-func LoadAll(dir string) ([]Config, error) {
+// LoadConfigs reads the Configs of the machines whose folders are in dir, sorted by name.
+func LoadConfigs(dir string) ([]Config, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("listing machines: %w", err)
 	}
 	var all []Config
 	for _, e := range entries {
-		c, err := Load(filepath.Join(dir, e.Name()))
+		c, err := LoadConfig(filepath.Join(dir, e.Name()))
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // on its way in or out
 		case err != nil:

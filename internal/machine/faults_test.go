@@ -11,18 +11,18 @@ import (
 )
 
 func TestAFaultComesAndGoes(t *testing.T) {
-	for _, p := range Profiles() {
+	for _, p := range InjectionProfiles() {
 		t.Run(string(p.Fault), func(t *testing.T) {
 			dir := newMachine(t, "m", Worker)
 			for range 2 { // the second time it changes nothing
-				must(t, Break(dir, p.Fault))
-				if got := FaultsOf(dir); !slices.Equal(got, []Fault{p.Fault}) {
+				must(t, AddInjection(dir, p.Fault))
+				if got := ListInjections(dir); !slices.Equal(got, []Injection{p.Fault}) {
 					t.Fatalf("broken, it has %v", got)
 				}
 			}
 			for range 2 {
-				must(t, Heal(dir, p.Fault))
-				if got := FaultsOf(dir); got != nil {
+				must(t, RemoveInjection(dir, p.Fault))
+				if got := ListInjections(dir); got != nil {
 					t.Fatalf("healed, it has %v", got)
 				}
 			}
@@ -35,19 +35,19 @@ func TestAFaultComesAndGoes(t *testing.T) {
 
 func TestALostDiskIsKept(t *testing.T) {
 	dir := newMachine(t, "m", Worker)
-	must(t, Break(dir, DiskLost))
+	must(t, AddInjection(dir, DiskLost))
 	if _, err := os.Stat(DiskPath(dir)); !os.IsNotExist(err) {
 		t.Errorf("the disk is there: %v", err)
 	}
 	t.Run("though its mark is not", func(t *testing.T) {
-		must(t, os.Remove(FaultPath(dir, DiskLost)))
-		if !Has(dir, DiskLost) {
+		must(t, os.Remove(InjectionPath(dir, DiskLost)))
+		if !HasInjection(dir, DiskLost) {
 			t.Error("the machine has no such fault")
 		}
 	})
 	t.Run("and is not put upon another", func(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Join(DiskPath(dir), "new"), 0o700))
-		if err := Heal(dir, DiskLost); err == nil || !Has(dir, DiskLost) {
+		if err := RemoveInjection(dir, DiskLost); err == nil || !HasInjection(dir, DiskLost) {
 			t.Errorf("healing: %v", err)
 		}
 	})
@@ -56,7 +56,7 @@ func TestALostDiskIsKept(t *testing.T) {
 func TestWhomAFaultStrikes(t *testing.T) {
 	master, first, second := Config{Name: "c-master-0", Role: ControlPlane}, Config{Name: "c-worker-0", Role: Worker}, Config{Name: "c-worker-1", Role: Worker}
 	for name, c := range map[string]struct {
-		fault Fault
+		fault Injection
 		of    []Config
 		want  string
 	}{
@@ -70,7 +70,7 @@ func TestWhomAFaultStrikes(t *testing.T) {
 			p, err := c.fault.Profile()
 			must(t, err)
 			var got []string
-			for _, m := range p.Pick(c.of) {
+			for _, m := range p.SelectMachines(c.of) {
 				got = append(got, m.Name)
 			}
 			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
@@ -81,11 +81,11 @@ func TestWhomAFaultStrikes(t *testing.T) {
 }
 
 func TestAnUnknownFaultListsAll(t *testing.T) {
-	_, err := Fault("flood").Profile()
+	_, err := Injection("flood").Profile()
 	if err == nil {
 		t.Fatal("there is a fault flood")
 	}
-	for _, name := range FaultNames() {
+	for _, name := range InjectionNames() {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%v: %s is missing", err, name)
 		}
@@ -93,11 +93,11 @@ func TestAnUnknownFaultListsAll(t *testing.T) {
 }
 
 func TestAFaultStrikesOnlyWhomItFits(t *testing.T) {
-	for _, p := range Profiles() {
-		if p.Only == ControlPlane && (p.Fits(Worker) || p.Strikes != TheControlPlane) {
+	for _, p := range InjectionProfiles() {
+		if p.Only == ControlPlane && (p.AppliesTo(Worker) || p.Strikes != TargetControlPlane) {
 			t.Errorf("%s is of control planes only, and strikes %s", p.Fault, p.Strikes)
 		}
-		if p.Only == "" && !p.Fits(Worker) {
+		if p.Only == "" && !p.AppliesTo(Worker) {
 			t.Errorf("%s fits no worker", p.Fault)
 		}
 	}
@@ -108,7 +108,7 @@ func TestLoadAllSkipsWhatIsNoMachine(t *testing.T) {
 	cluster := filepath.Dir(dir)
 	addMachine(t, filepath.Join(cluster, "a"), ControlPlane)
 	must(t, os.Mkdir(filepath.Join(cluster, "half"), 0o700))
-	all, err := LoadAll(cluster)
+	all, err := LoadConfigs(cluster)
 	must(t, err)
 	if len(all) != 2 || all[0].Name != "a" || all[1].Name != "b" {
 		t.Errorf("%+v", all)

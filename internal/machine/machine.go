@@ -71,8 +71,8 @@ type Config struct {
 // Address is where all machines are.
 const Address = "127.0.0.1"
 
-// Addresses are those of the machine, and of the node that it is.
-func (c Config) Addresses() []corev1.NodeAddress {
+// NodeAddresses are those of the machine, and of the node that it is.
+func (c Config) NodeAddresses() []corev1.NodeAddress {
 	return []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: Address},
 		{Type: corev1.NodeHostName, Address: c.Name},
@@ -93,8 +93,8 @@ func PodsPath(dir string) string      { return filepath.Join(dir, "disk", "pods"
 func LogPath(dir string) string       { return filepath.Join(dir, "machine.log") }
 func LockPath(dir string) string      { return filepath.Join(dir, "lock") }
 
-// Load reads the Config of the machine in dir.
-func Load(dir string) (Config, error) {
+// LoadConfig reads the Config of the machine in dir.
+func LoadConfig(dir string) (Config, error) {
 	var c Config
 	raw, err := os.ReadFile(ConfigPath(dir))
 	if err != nil {

@@ -33,34 +33,34 @@ type Pool struct {
 	Labels, MachineLabels map[string]string
 	Taints                []corev1.Taint
 	// Owned is what the pool has set so far, as far as it was recorded.
-	Owned Owned
+	Owned OwnedMetadata
 	// Deleted asks for nothing to be left.
 	Deleted bool
 	// Rival is an older MachinePool of the same name in the cluster; "" if there is none.
 	Rival string
 }
 
-// reserved is the name of what is no pool: the control plane.
-const reserved = "master"
+// controlPlaneName is the name of what is no pool: the control plane.
+const controlPlaneName = "master"
 
-// systemLabels begin the keys by which the cluster itself tells machines apart.
-const systemLabels = "machine.openshift.io/cluster-api-"
+// systemLabelPrefix begin the keys by which the cluster itself tells machines apart.
+const systemLabelPrefix = "machine.openshift.io/cluster-api-"
 
-// refused says why the pool can have nothing; nil if it can.
-func (p Pool) refused() *condition.Value {
+// unsupportedCondition says why the pool can have nothing; nil if it can.
+func (p Pool) unsupportedCondition() *condition.Value {
 	var v condition.Value
 	switch {
 	case p.Rival != "":
-		v = objection(hivev1.ReasonDuplicatePool, "MachinePool %s is pool %s of this cluster already: delete one of the two, or make another with another spec.name.", p.Rival, p.Name)
-	case p.Name == reserved:
-		v = objection(hivev1.ReasonUnsupportedName, "spec.name %s is the control plane's: make a MachinePool with another spec.name.", p.Name)
+		v = blockingCondition(hivev1.ReasonDuplicatePool, "MachinePool %s is pool %s of this cluster already: delete one of the two, or make another with another spec.name.", p.Rival, p.Name)
+	case p.Name == controlPlaneName:
+		v = blockingCondition(hivev1.ReasonUnsupportedName, "spec.name %s is the control plane's: make a MachinePool with another spec.name.", p.Name)
 	case len(validation.IsDNS1123Label(p.Name)) > 0:
-		v = objection(hivev1.ReasonUnsupportedName, "spec.name %q cannot be part of a machine's name: "+
+		v = blockingCondition(hivev1.ReasonUnsupportedName, "spec.name %q cannot be part of a machine's name: "+
 			"make a MachinePool whose spec.name has lower-case letters, digits and dashes only.", p.Name)
 	default:
 		for _, k := range slices.Sorted(maps.Keys(p.MachineLabels)) {
-			if strings.HasPrefix(k, systemLabels) {
-				v = objection(hivev1.ReasonUnsupportedSetting, "spec.machineLabels: label %s is the cluster's own: remove it.", k)
+			if strings.HasPrefix(k, systemLabelPrefix) {
+				v = blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.machineLabels: label %s is the cluster's own: remove it.", k)
 				return &v
 			}
 		}
@@ -75,19 +75,19 @@ type Range struct{ Min, Max int64 }
 // clamp returns the number in the range that is nearest to n.
 func (r Range) clamp(n int64) int64 { return min(max(n, r.Min), max(r.Max, r.Min)) }
 
-// Owned names what a pool has set on nodes and machines, and takes away when it is not
+// OwnedMetadata names what a pool has set on nodes and machines, and takes away when it is not
 // asked for any more. All lists are sorted.
-type Owned struct {
+type OwnedMetadata struct {
 	Labels, MachineLabels []string
 	Taints                []hivev1.TaintIdentifier
 }
 
-// PoolOf reads a MachinePool.
-func PoolOf(mp *hivev1.MachinePool) Pool {
+// NewPool reads a MachinePool.
+func NewPool(mp *hivev1.MachinePool) Pool {
 	p := Pool{
 		Name: mp.Spec.Name, Replicas: 1,
 		Labels: mp.Spec.Labels, MachineLabels: mp.Spec.MachineLabels, Taints: mp.Spec.Taints,
-		Owned: Owned{
+		Owned: OwnedMetadata{
 			Labels: mp.Status.OwnedLabels, MachineLabels: mp.Status.OwnedMachineLabels, Taints: mp.Status.OwnedTaints,
 		},
 		Deleted: mp.DeletionTimestamp != nil,
@@ -101,18 +101,18 @@ func PoolOf(mp *hivev1.MachinePool) Pool {
 	return p
 }
 
-// objection is the condition that keeps everything as it is.
-func objection(reason, format string, args ...any) condition.Value {
+// blockingCondition is the condition that keeps everything as it is.
+func blockingCondition(reason, format string, args ...any) condition.Value {
 	return condition.True(reason, fmt.Sprintf(format, args...))
 }
 
 var (
-	supported = condition.False(hivev1.ReasonConfigSupported, "The configuration is supported.")
-	enough    = condition.False(hivev1.ReasonEnough, "The bounds of autoscaling are enough for each MachineSet.")
+	configSupported  = condition.False(hivev1.ReasonConfigSupported, "The configuration is supported.")
+	boundsSufficient = condition.False(hivev1.ReasonEnough, "The bounds of autoscaling are enough for each MachineSet.")
 )
 
-// Decision is what is to be done and said.
-type Decision struct {
+// Plan is what is to be done and said.
+type Plan struct {
 	Steps []Step
 	// Unsupported and NotEnough are the conditions of those names. While one of them is
 	// true there are no steps.
@@ -121,7 +121,7 @@ type Decision struct {
 	// steps are done.
 	Replicas int64
 	Sets     []hivev1.MachineSetStatus
-	Owned    Owned
+	Owned    OwnedMetadata
 	// Waiting says what is awaited though there is no step for it; "" if nothing is.
 	Waiting string
 }
@@ -152,7 +152,7 @@ type Step struct {
 	// Why is a few words for users.
 	Why string
 	// Set is what a MachineSet is to be.
-	Set *Set
+	Set *MachineSet
 	// Range is that of a MachineAutoscaler.
 	Range Range
 	// Node is what a node is to be, and Labels what a machine is to have.
@@ -163,8 +163,8 @@ type Step struct {
 // String tells the step to a user.
 func (s Step) String() string { return fmt.Sprintf("%s %s: %s", s.Verb, s.Name, s.Why) }
 
-// merged returns have with want in it, and without those of owned that are not wanted.
-func merged(have, want map[string]string, owned []string) map[string]string {
+// mergeLabels returns have with want in it, and without those of owned that are not wanted.
+func mergeLabels(have, want map[string]string, owned []string) map[string]string {
 	out := map[string]string{}
 	for k, v := range have {
 		if _, wanted := want[k]; wanted || !slices.Contains(owned, k) {
@@ -175,33 +175,33 @@ func merged(have, want map[string]string, owned []string) map[string]string {
 	return out
 }
 
-// tainted is merged for taints. Those that are kept stay where they are.
-func tainted(have, want []corev1.Taint, owned []hivev1.TaintIdentifier) []corev1.Taint {
+// mergeTaints is merged for taints. Those that are kept stay where they are.
+func mergeTaints(have, want []corev1.Taint, owned []hivev1.TaintIdentifier) []corev1.Taint {
 	var out []corev1.Taint
 	for _, t := range have {
-		w, wanted := taintIn(want, idOf(t))
+		w, wanted := findTaint(want, taintIdentifier(t))
 		switch {
 		case wanted && w.Value != t.Value:
 			t.Value, t.TimeAdded = w.Value, nil
 			out = append(out, t)
-		case wanted || !slices.Contains(owned, idOf(t)):
+		case wanted || !slices.Contains(owned, taintIdentifier(t)):
 			out = append(out, t)
 		}
 	}
 	for _, t := range want {
-		if _, there := taintIn(out, idOf(t)); !there {
+		if _, there := findTaint(out, taintIdentifier(t)); !there {
 			out = append(out, t)
 		}
 	}
 	return out
 }
 
-func idOf(t corev1.Taint) hivev1.TaintIdentifier {
+func taintIdentifier(t corev1.Taint) hivev1.TaintIdentifier {
 	return hivev1.TaintIdentifier{Key: t.Key, Effect: t.Effect}
 }
 
-func taintIn(list []corev1.Taint, id hivev1.TaintIdentifier) (corev1.Taint, bool) {
-	i := slices.IndexFunc(list, func(t corev1.Taint) bool { return idOf(t) == id })
+func findTaint(list []corev1.Taint, id hivev1.TaintIdentifier) (corev1.Taint, bool) {
+	i := slices.IndexFunc(list, func(t corev1.Taint) bool { return taintIdentifier(t) == id })
 	if i < 0 {
 		return corev1.Taint{}, false
 	}
@@ -209,20 +209,20 @@ func taintIn(list []corev1.Taint, id hivev1.TaintIdentifier) (corev1.Taint, bool
 }
 
 func sameTaints(a, b []corev1.Taint) bool {
-	return slices.EqualFunc(a, b, func(a, b corev1.Taint) bool { return idOf(a) == idOf(b) && a.Value == b.Value })
+	return slices.EqualFunc(a, b, func(a, b corev1.Taint) bool { return taintIdentifier(a) == taintIdentifier(b) && a.Value == b.Value })
 }
 
-// owned is what the pool owns from now on: what it asks for, and of what it owned
+// computeOwned is what the pool owns from now on: what it asks for, and of what it owned
 // before what there still is. The latter is dropped when it has been seen to be gone.
-func (p Pool) owned(labels, machineLabels []map[string]string, taints [][]corev1.Taint) Owned {
-	var o Owned
-	o.Labels = keys(p.Labels, p.Owned.Labels, labels)
-	o.MachineLabels = keys(p.MachineLabels, p.Owned.MachineLabels, machineLabels)
+func (p Pool) computeOwned(labels, machineLabels []map[string]string, taints [][]corev1.Taint) OwnedMetadata {
+	var o OwnedMetadata
+	o.Labels = ownedKeys(p.Labels, p.Owned.Labels, labels)
+	o.MachineLabels = ownedKeys(p.MachineLabels, p.Owned.MachineLabels, machineLabels)
 	for _, t := range p.Taints {
-		o.Taints = append(o.Taints, idOf(t))
+		o.Taints = append(o.Taints, taintIdentifier(t))
 	}
 	for _, id := range p.Owned.Taints {
-		if slices.ContainsFunc(taints, func(list []corev1.Taint) bool { _, there := taintIn(list, id); return there }) {
+		if slices.ContainsFunc(taints, func(list []corev1.Taint) bool { _, there := findTaint(list, id); return there }) {
 			o.Taints = append(o.Taints, id)
 		}
 	}
@@ -233,7 +233,7 @@ func (p Pool) owned(labels, machineLabels []map[string]string, taints [][]corev1
 	return o
 }
 
-func keys(want map[string]string, owned []string, seen []map[string]string) []string {
+func ownedKeys(want map[string]string, owned []string, seen []map[string]string) []string {
 	var out []string
 	for k := range want {
 		out = append(out, k)

@@ -20,8 +20,8 @@ type platform struct {
 	region []string
 	// settings are the fields of spec.platform.<key>, with the path to which each goes.
 	settings map[string][]string
-	// finish puts right what is not a copy of one field to one path; nil for nothing.
-	finish func(provider map[string]any, from, to string) error
+	// adjustForZone puts right what is not a copy of one field to one path; nil for nothing.
+	adjustForZone func(provider map[string]any, from, to string) error
 }
 
 // platforms are those whose MachineSets we know, by their key in spec.platform. A
@@ -40,7 +40,7 @@ var platforms = map[string]platform{
 			},
 			"spotMarketOptions": {"spotMarketOptions"},
 		},
-		finish: subnets,
+		adjustForZone: moveSubnetFilters,
 	},
 	"azure": {
 		zone: []string{"zone"}, region: []string{"location"},
@@ -66,11 +66,11 @@ var platforms = map[string]platform{
 	}},
 }
 
-// Platforms returns the keys of the platforms whose MachineSets are known, sorted.
-func Platforms() []string { return slices.Sorted(maps.Keys(platforms)) }
+// SupportedPlatforms returns the keys of the platforms whose MachineSets are known, sorted.
+func SupportedPlatforms() []string { return slices.Sorted(maps.Keys(platforms)) }
 
-// zones are those that the settings ask for; none asks for wherever workers are.
-func (p platform) zones(settings map[string]any) ([]string, *condition.Value) {
+// requestedZones are those that the settings ask for; none asks for wherever workers are.
+func (p platform) requestedZones(settings map[string]any) ([]string, *condition.Value) {
 	raw, ok := settings["zones"]
 	if !ok || raw == nil {
 		return nil, nil
@@ -83,31 +83,31 @@ func (p platform) zones(settings map[string]any) ([]string, *condition.Value) {
 		out = append(out, s)
 	}
 	if !ok {
-		v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform: zones %v is not a list of different names: name each zone once.", raw)
+		v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform: zones %v is not a list of different names: name each zone once.", raw)
 		return nil, &v
 	}
 	if len(out) > 0 && p.zone == nil {
-		v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform: zones are not supported on this platform: remove them, machines are made where the cluster's workers are.")
+		v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform: zones are not supported on this platform: remove them, machines are made where the cluster's workers are.")
 		return nil, &v
 	}
 	slices.Sort(out)
 	return out, nil
 }
 
-// check says which setting is not known. One that is silently left out would give
+// checkSettings says which setting is not known. One that is silently left out would give
 // machines that nobody has asked for.
-func (p platform) check(key string, settings map[string]any) *condition.Value {
-	for _, path := range flat("", settings, p.settings) {
+func (p platform) checkSettings(key string, settings map[string]any) *condition.Value {
+	for _, path := range settingPaths("", settings, p.settings) {
 		if _, known := p.settings[path]; !known && path != "zones" {
-			v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform.%s.%s is not supported: remove it; there are %s.",
-				key, path, strings.Join(p.known(), ", "))
+			v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s.%s is not supported: remove it; there are %s.",
+				key, path, strings.Join(p.supportedSettings(), ", "))
 			return &v
 		}
 	}
 	return nil
 }
 
-func (p platform) known() []string {
+func (p platform) supportedSettings() []string {
 	names := slices.Sorted(maps.Keys(p.settings))
 	if p.zone != nil {
 		names = append(names, "zones")
@@ -115,8 +115,8 @@ func (p platform) known() []string {
 	return names
 }
 
-// flat lists the paths of what is set, sorted; what is known is not looked into.
-func flat(prefix string, settings map[string]any, known map[string][]string) []string {
+// settingPaths lists the paths of what is set, sorted; what is known is not looked into.
+func settingPaths(prefix string, settings map[string]any, known map[string][]string) []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(settings)) {
 		path := prefix + k
@@ -125,7 +125,7 @@ func flat(prefix string, settings map[string]any, known map[string][]string) []s
 		switch {
 		case settings[k] == nil:
 		case nested && !whole:
-			out = append(out, flat(path+".", below, known)...)
+			out = append(out, settingPaths(path+".", below, known)...)
 		default:
 			out = append(out, path)
 		}
@@ -133,34 +133,34 @@ func flat(prefix string, settings map[string]any, known map[string][]string) []s
 	return out
 }
 
-// provider is the providerSpec of a MachineSet in zone, made of another's.
-func (p platform) provider(template map[string]any, zone string, settings map[string]any) (map[string]any, error) {
-	out, _ := copied(template).(map[string]any)
-	from := text(out, p.zone)
+// buildProviderSpec is the providerSpec of a MachineSet in zone, made of another's.
+func (p platform) buildProviderSpec(template map[string]any, zone string, settings map[string]any) (map[string]any, error) {
+	out, _ := deepCopyJSON(template).(map[string]any)
+	from := stringAt(out, p.zone)
 	if zone != "" && from != zone {
-		if err := put(out, p.zone, zone); err != nil {
+		if err := setValueAt(out, p.zone, zone); err != nil {
 			return nil, err
 		}
-		if p.finish != nil {
-			if err := p.finish(out, from, zone); err != nil {
+		if p.adjustForZone != nil {
+			if err := p.adjustForZone(out, from, zone); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for _, path := range flat("", settings, p.settings) {
+	for _, path := range settingPaths("", settings, p.settings) {
 		to, known := p.settings[path]
 		if !known {
 			continue // zones: see check
 		}
-		if err := put(out, to, copied(dig(settings, strings.Split(path, ".")))); err != nil {
+		if err := setValueAt(out, to, deepCopyJSON(valueAt(settings, strings.Split(path, ".")))); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// subnets finds the subnet in another zone: the installer has named it after its zone.
-func subnets(provider map[string]any, from, to string) error {
+// moveSubnetFilters finds the subnet in another zone: the installer has named it after its zone.
+func moveSubnetFilters(provider map[string]any, from, to string) error {
 	subnet, _ := provider["subnet"].(map[string]any)
 	filters, _ := subnet["filters"].([]any)
 	if subnet["id"] != nil || len(filters) == 0 {
@@ -178,8 +178,8 @@ func subnets(provider map[string]any, from, to string) error {
 	return nil
 }
 
-// dig returns what stands at a path, nil if nothing does.
-func dig(in any, path []string) any {
+// valueAt returns what stands at a path, nil if nothing does.
+func valueAt(in any, path []string) any {
 	for _, key := range path {
 		switch v := in.(type) {
 		case map[string]any:
@@ -196,17 +196,17 @@ func dig(in any, path []string) any {
 	return in
 }
 
-func text(in any, path []string) string {
+func stringAt(in any, path []string) string {
 	if len(path) == 0 {
 		return ""
 	}
-	s, _ := dig(in, path).(string)
+	s, _ := valueAt(in, path).(string)
 	return s
 }
 
-// put sets what stands at a path. Mappings on the way are made; lists are not, since
+// setValueAt sets what stands at a path. Mappings on the way are made; lists are not, since
 // what else their elements need is not known.
-func put(in map[string]any, path []string, value any) error {
+func setValueAt(in map[string]any, path []string, value any) error {
 	here := in
 	for i := 0; i < len(path)-1; i++ {
 		next := here[path[i]]
@@ -234,19 +234,19 @@ func put(in map[string]any, path []string, value any) error {
 	return nil
 }
 
-// copied is a deep copy of what JSON is made of.
-func copied(in any) any {
+// deepCopyJSON is a deep copy of what JSON is made of.
+func deepCopyJSON(in any) any {
 	switch v := in.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			out[k] = copied(e)
+			out[k] = deepCopyJSON(e)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = copied(e)
+			out[i] = deepCopyJSON(e)
 		}
 		return out
 	default:

@@ -1,7 +1,7 @@
 package machinepool
 
-// Load is what the size of an autoscaled pool goes by.
-type Load struct {
+// PoolLoad is what the size of an autoscaled pool goes by.
+type PoolLoad struct {
 	// Nodes are the pool's, those that are on their way to join included.
 	Nodes int64
 	// Joining are those of them that have no node yet that is ready.
@@ -13,10 +13,10 @@ type Load struct {
 	Empty int64
 }
 
-// Scale returns how many nodes an autoscaled pool should have now. It grows by one at a
+// DesiredNodes returns how many nodes an autoscaled pool should have now. It grows by one at a
 // time, and waits for that one: it may take all that is pending. It shrinks by all that
 // is empty, when nothing is pending. The bounds count first.
-func Scale(r Range, l Load) int64 {
+func DesiredNodes(r Range, l PoolLoad) int64 {
 	n := l.Nodes
 	switch {
 	case l.Pending > 0 && l.Joining == 0:

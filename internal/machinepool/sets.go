@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// Set is a MachineSet: what a cluster has, or what it is to have.
-type Set struct {
+// MachineSet is a MachineSet: what a cluster has, or what it is to have.
+type MachineSet struct {
 	Name string
 	// Pool is the MachinePool that has marked it; "" if none has.
 	Pool string
@@ -32,15 +32,15 @@ type Set struct {
 	Going bool
 }
 
-// Autoscaler is a MachineAutoscaler, by the name of its MachineSet.
-type Autoscaler struct {
+// MachineAutoscaler is a MachineAutoscaler, by the name of its MachineSet.
+type MachineAutoscaler struct {
 	Name  string
 	Pool  string
 	Range Range
 }
 
-// Fleet is what Sets goes by: a MachinePool, and what its cluster has.
-type Fleet struct {
+// MachineSetSnapshot is what Sets goes by: a MachinePool, and what its cluster has.
+type MachineSetSnapshot struct {
 	Pool Pool
 	// InfraID begins the names of all MachineSets.
 	InfraID string
@@ -49,132 +49,132 @@ type Fleet struct {
 	Platform string
 	Settings map[string]any
 	Foreign  []string
-	Sets     []Set
-	Scalers  []Autoscaler
+	Sets     []MachineSet
+	Scalers  []MachineAutoscaler
 	// Autoscaling is whether the cluster has a ClusterAutoscaler.
 	Autoscaling bool
 }
 
-// worker is the role of the machines of all pools, and the name of the installer's pool.
-const worker = "worker"
+// workerRole is the role of the machines of all pools, and the name of the installer's pool.
+const workerRole = "worker"
 
-// Sets decides about the MachineSets of a pool.
-func Sets(f Fleet) Decision {
-	d := Decision{Unsupported: supported, NotEnough: enough}
-	mine := f.mine()
-	if v := f.Pool.refused(); v != nil {
+// DecideMachineSets decides about the MachineSets of a pool.
+func DecideMachineSets(f MachineSetSnapshot) Plan {
+	d := Plan{Unsupported: configSupported, NotEnough: boundsSufficient}
+	mine := f.poolMachineSets()
+	if v := f.Pool.unsupportedCondition(); v != nil {
 		d.Unsupported, d.Owned = *v, f.Pool.Owned
 		return d
 	}
 	if f.Pool.Deleted {
-		d.Steps = f.clear(mine, nil)
+		d.Steps = f.planDeletions(mine, nil)
 		d.Owned = f.Pool.Owned
 		if len(d.Steps) == 0 && len(mine) > 0 {
-			d.Waiting = "the cluster still has " + names(mine)
+			d.Waiting = "the cluster still has " + joinSetNames(mine)
 		}
 		return d
 	}
-	want, bad := f.layout(mine)
+	want, bad := f.desiredMachineSets(mine)
 	if bad != nil {
-		return f.object(d, mine, *bad, enough)
+		return f.planNoChanges(d, mine, *bad, boundsSufficient)
 	}
-	if short := f.short(len(want)); short.IsTrue() {
-		return f.object(d, mine, supported, short)
+	if short := f.boundsCondition(len(want)); short.IsTrue() {
+		return f.planNoChanges(d, mine, configSupported, short)
 	}
-	f.share(want)
-	d.Steps = append(f.changes(want), f.scale(want)...)
-	d.Steps = append(d.Steps, f.clear(mine, want)...)
-	d.Replicas, d.Sets = f.told(want)
-	d.Owned = f.ownedOf(mine)
+	f.distributeReplicas(want)
+	d.Steps = append(f.planSetChanges(want), f.planAutoscalers(want)...)
+	d.Steps = append(d.Steps, f.planDeletions(mine, want)...)
+	d.Replicas, d.Sets = f.machineSetStatuses(want)
+	d.Owned = f.ownedBySets(mine)
 	return d
 }
 
-// object changes nothing, and tells what there is.
-func (f Fleet) object(d Decision, mine []Set, unsupported, short condition.Value) Decision {
+// planNoChanges changes nothing, and tells what there is.
+func (f MachineSetSnapshot) planNoChanges(d Plan, mine []MachineSet, unsupported, short condition.Value) Plan {
 	d.Unsupported, d.NotEnough = unsupported, short
-	d.Replicas, d.Sets = f.told(mine)
+	d.Replicas, d.Sets = f.machineSetStatuses(mine)
 	d.Owned = f.Pool.Owned
 	return d
 }
 
-// mine are the MachineSets of the pool, sorted by name. One that no pool has marked is
+// poolMachineSets are the MachineSets of the pool, sorted by name. One that no pool has marked is
 // the pool's if its name is exactly the one that the pool's would have there: so the
 // installer's workers become those of pool worker, and what users made stays theirs.
-func (f Fleet) mine() []Set {
-	var out []Set
+func (f MachineSetSnapshot) poolMachineSets() []MachineSet {
+	var out []MachineSet
 	for _, s := range f.Sets {
-		if s.Pool == f.Pool.Name || s.Pool == "" && s.Role == worker && f.fits(s) {
+		if s.Pool == f.Pool.Name || s.Pool == "" && s.Role == workerRole && f.isNamedForPool(s) {
 			out = append(out, s)
 		}
 	}
-	slices.SortFunc(out, func(a, b Set) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b MachineSet) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
-func (f Fleet) fits(s Set) bool {
+func (f MachineSetSnapshot) isNamedForPool(s MachineSet) bool {
 	suffix, ok := strings.CutPrefix(s.Name, f.InfraID+"-"+f.Pool.Name)
 	if !ok {
 		return false
 	}
 	p := platforms[f.Platform]
 	if p.zone == nil {
-		return suffix == "" || ordinal(strings.TrimPrefix(suffix, "-")) >= 0
+		return suffix == "" || parseOrdinal(strings.TrimPrefix(suffix, "-")) >= 0
 	}
-	zone, region := text(s.Provider, p.zone), text(s.Provider, p.region)
+	zone, region := stringAt(s.Provider, p.zone), stringAt(s.Provider, p.region)
 	return suffix == p.suffix(region, zone)
 }
 
-// layout returns the MachineSets that the pool should have, sorted by name, without
+// desiredMachineSets returns the MachineSets that the pool should have, sorted by name, without
 // their share of replicas.
-func (f Fleet) layout(mine []Set) ([]Set, *condition.Value) {
+func (f MachineSetSnapshot) desiredMachineSets(mine []MachineSet) ([]MachineSet, *condition.Value) {
 	p, known := platforms[f.Platform]
 	if !known {
-		v := objection(hivev1.ReasonUnsupportedPlatform, "Platform %q of the cluster is not supported for MachinePools: there are %s and local.",
-			f.Platform, strings.Join(Platforms(), ", "))
+		v := blockingCondition(hivev1.ReasonUnsupportedPlatform, "Platform %q of the cluster is not supported for MachinePools: there are %s and local.",
+			f.Platform, strings.Join(SupportedPlatforms(), ", "))
 		return nil, &v
 	}
 	if len(f.Foreign) > 0 {
-		v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform.%s is not the cluster's platform, which is %s: remove it.", f.Foreign[0], f.Platform)
+		v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s is not the cluster's platform, which is %s: remove it.", f.Foreign[0], f.Platform)
 		return nil, &v
 	}
-	if v := p.check(f.Platform, f.Settings); v != nil {
+	if v := p.checkSettings(f.Platform, f.Settings); v != nil {
 		return nil, v
 	}
-	zones, v := p.zones(f.Settings)
+	zones, v := p.requestedZones(f.Settings)
 	if v != nil {
 		return nil, v
 	}
-	templates := f.templates()
+	templates := f.findTemplates()
 	if len(zones) > 0 {
-		return f.inZones(p, zones, mine, templates)
+		return f.desiredSetsInZones(p, zones, mine, templates)
 	}
-	return f.likeTemplates(p, mine, templates)
+	return f.desiredSetsLikeTemplates(p, mine, templates)
 }
 
 // template is a worker MachineSet that the providerSpec can be copied from, with what
 // its name has after the name of its pool.
 type template struct {
-	Set
+	MachineSet
 	suffix string
 }
 
-// templates are the worker MachineSets: the installer's, or where there are none left,
+// findTemplates are the worker MachineSets: the installer's, or where there are none left,
 // those of the first pool that has some.
-func (f Fleet) templates() []template {
+func (f MachineSetSnapshot) findTemplates() []template {
 	byPool := map[string][]template{}
 	for _, s := range f.Sets {
-		pool := cmp.Or(s.Pool, worker)
+		pool := cmp.Or(s.Pool, workerRole)
 		suffix, ok := strings.CutPrefix(s.Name, f.InfraID+"-"+pool)
-		if s.Role != worker || s.Going || !ok || len(s.Provider) == 0 {
+		if s.Role != workerRole || s.Going || !ok || len(s.Provider) == 0 {
 			continue
 		}
-		if own := (Fleet{Pool: Pool{Name: pool}, InfraID: f.InfraID, Platform: f.Platform}); s.Pool == "" && !own.fits(s) {
+		if own := (MachineSetSnapshot{Pool: Pool{Name: pool}, InfraID: f.InfraID, Platform: f.Platform}); s.Pool == "" && !own.isNamedForPool(s) {
 			continue
 		}
 		byPool[pool] = append(byPool[pool], template{s, suffix})
 	}
 	pools := slices.SortedFunc(maps.Keys(byPool), func(a, b string) int {
-		return cmp.Or(-compareBool(a == worker, b == worker), -compareBool(a == f.Pool.Name, b == f.Pool.Name), cmp.Compare(a, b))
+		return cmp.Or(-compareBool(a == workerRole, b == workerRole), -compareBool(a == f.Pool.Name, b == f.Pool.Name), cmp.Compare(a, b))
 	})
 	if len(pools) == 0 {
 		return nil
@@ -194,104 +194,104 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// inZones makes one MachineSet for each zone.
-func (f Fleet) inZones(p platform, zones []string, mine []Set, templates []template) ([]Set, *condition.Value) {
-	var out []Set
+// desiredSetsInZones makes one MachineSet for each zone.
+func (f MachineSetSnapshot) desiredSetsInZones(p platform, zones []string, mine []MachineSet, templates []template) ([]MachineSet, *condition.Value) {
+	var out []MachineSet
 	for _, zone := range zones {
-		if i := slices.IndexFunc(mine, func(s Set) bool { return text(s.Provider, p.zone) == zone }); i >= 0 {
-			out = append(out, f.kept(mine[i]))
+		if i := slices.IndexFunc(mine, func(s MachineSet) bool { return stringAt(s.Provider, p.zone) == zone }); i >= 0 {
+			out = append(out, f.desiredExistingSet(mine[i]))
 			continue
 		}
 		if len(templates) == 0 {
-			return nil, f.noTemplate()
+			return nil, f.noTemplateCondition()
 		}
 		t := templates[0]
 		for _, other := range templates {
-			if text(other.Provider, p.zone) == zone {
+			if stringAt(other.Provider, p.zone) == zone {
 				t = other
 				break
 			}
 		}
-		provider, err := p.provider(t.Provider, zone, f.Settings)
+		provider, err := p.buildProviderSpec(t.Provider, zone, f.Settings)
 		if err != nil {
-			v := objection(hivev1.ReasonNoTemplate, "zone %s: %s: leave the zone out, or make a MachineSet %s there by hand.", zone, err,
-				f.InfraID+"-"+f.Pool.Name+p.suffix(text(t.Provider, p.region), zone))
+			v := blockingCondition(hivev1.ReasonNoTemplate, "zone %s: %s: leave the zone out, or make a MachineSet %s there by hand.", zone, err,
+				f.InfraID+"-"+f.Pool.Name+p.suffix(stringAt(t.Provider, p.region), zone))
 			return nil, &v
 		}
-		out = append(out, f.fresh(p.suffix(text(provider, p.region), zone), provider))
+		out = append(out, f.desiredNewSet(p.suffix(stringAt(provider, p.region), zone), provider))
 	}
 	return out, nil
 }
 
-// likeTemplates makes one MachineSet for each of the workers'. Those that the pool has
+// desiredSetsLikeTemplates makes one MachineSet for each of the workers'. Those that the pool has
 // stay, even where there are no other workers any more: nobody has asked for less.
-func (f Fleet) likeTemplates(p platform, mine []Set, templates []template) ([]Set, *condition.Value) {
+func (f MachineSetSnapshot) desiredSetsLikeTemplates(p platform, mine []MachineSet, templates []template) ([]MachineSet, *condition.Value) {
 	if len(templates) == 0 && len(mine) == 0 {
-		return nil, f.noTemplate()
+		return nil, f.noTemplateCondition()
 	}
-	var out []Set
+	var out []MachineSet
 	for _, s := range mine {
-		out = append(out, f.kept(s))
+		out = append(out, f.desiredExistingSet(s))
 	}
 	for _, t := range templates {
 		name := f.InfraID + "-" + f.Pool.Name + t.suffix
-		if slices.ContainsFunc(mine, func(s Set) bool { return s.Name == name }) {
+		if slices.ContainsFunc(mine, func(s MachineSet) bool { return s.Name == name }) {
 			continue
 		}
-		provider, err := p.provider(t.Provider, "", f.Settings)
+		provider, err := p.buildProviderSpec(t.Provider, "", f.Settings)
 		if err != nil {
-			v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform.%s cannot be applied: %s.", f.Platform, err)
+			v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s cannot be applied: %s.", f.Platform, err)
 			return nil, &v
 		}
-		out = append(out, f.fresh(t.suffix, provider))
+		out = append(out, f.desiredNewSet(t.suffix, provider))
 	}
 	return out, nil
 }
 
-func (f Fleet) noTemplate() *condition.Value {
-	v := objection(hivev1.ReasonNoTemplate, "The cluster has no worker MachineSet to copy the providerSpec from: make %s-worker by hand, with replicas 0.", f.InfraID)
+func (f MachineSetSnapshot) noTemplateCondition() *condition.Value {
+	v := blockingCondition(hivev1.ReasonNoTemplate, "The cluster has no worker MachineSet to copy the providerSpec from: make %s-worker by hand, with replicas 0.", f.InfraID)
 	return &v
 }
 
-// kept is a MachineSet of the pool as it should be. Its providerSpec stays.
-func (f Fleet) kept(s Set) Set {
+// desiredExistingSet is a MachineSet of the pool as it should be. Its providerSpec stays.
+func (f MachineSetSnapshot) desiredExistingSet(s MachineSet) MachineSet {
 	s.Pool = f.Pool.Name
-	s.Labels = merged(s.Labels, f.Pool.Labels, f.Pool.Owned.Labels)
-	s.MachineLabels = merged(s.MachineLabels, f.Pool.MachineLabels, f.Pool.Owned.MachineLabels)
-	s.Taints = tainted(s.Taints, f.Pool.Taints, f.Pool.Owned.Taints)
+	s.Labels = mergeLabels(s.Labels, f.Pool.Labels, f.Pool.Owned.Labels)
+	s.MachineLabels = mergeLabels(s.MachineLabels, f.Pool.MachineLabels, f.Pool.Owned.MachineLabels)
+	s.Taints = mergeTaints(s.Taints, f.Pool.Taints, f.Pool.Owned.Taints)
 	return s
 }
 
-func (f Fleet) fresh(suffix string, provider map[string]any) Set {
-	return Set{
-		Name: f.InfraID + "-" + f.Pool.Name + suffix, Pool: f.Pool.Name, Role: worker,
-		Labels: merged(nil, f.Pool.Labels, nil), MachineLabels: merged(nil, f.Pool.MachineLabels, nil), Taints: f.Pool.Taints,
+func (f MachineSetSnapshot) desiredNewSet(suffix string, provider map[string]any) MachineSet {
+	return MachineSet{
+		Name: f.InfraID + "-" + f.Pool.Name + suffix, Pool: f.Pool.Name, Role: workerRole,
+		Labels: mergeLabels(nil, f.Pool.Labels, nil), MachineLabels: mergeLabels(nil, f.Pool.MachineLabels, nil), Taints: f.Pool.Taints,
 		Provider: provider,
 	}
 }
 
-// zeroAllowed are the platforms whose autoscaler can start a set that has no machine.
-var zeroAllowed = []string{"aws", "azure", "gcp", "openstack"}
+// scaleFromZeroPlatforms are the platforms whose autoscaler can start a set that has no machine.
+var scaleFromZeroPlatforms = []string{"aws", "azure", "gcp", "openstack"}
 
-// short says whether the bounds of autoscaling are too low for n MachineSets.
-func (f Fleet) short(n int) condition.Value {
+// boundsCondition says whether the bounds of autoscaling are too low for n MachineSets.
+func (f MachineSetSnapshot) boundsCondition(n int) condition.Value {
 	r := f.Pool.Range
 	switch {
 	case r == nil:
-		return enough
+		return boundsSufficient
 	case r.Max < int64(n):
-		return objection(hivev1.ReasonMaxTooSmall, "The pool has %d MachineSets, and spec.autoscaling.maxReplicas is %d: make it at least %d.", n, r.Max, n)
-	case r.Min < int64(n) && !slices.Contains(zeroAllowed, f.Platform):
-		return objection(hivev1.ReasonMinTooSmall, "The pool has %d MachineSets, and on %s each needs a machine: make spec.autoscaling.minReplicas at least %d.", n, f.Platform, n)
+		return blockingCondition(hivev1.ReasonMaxTooSmall, "The pool has %d MachineSets, and spec.autoscaling.maxReplicas is %d: make it at least %d.", n, r.Max, n)
+	case r.Min < int64(n) && !slices.Contains(scaleFromZeroPlatforms, f.Platform):
+		return blockingCondition(hivev1.ReasonMinTooSmall, "The pool has %d MachineSets, and on %s each needs a machine: make spec.autoscaling.minReplicas at least %d.", n, f.Platform, n)
 	}
-	return enough
+	return boundsSufficient
 }
 
-// share divides the replicas. A set that is autoscaled keeps what it has, within bounds.
-func (f Fleet) share(want []Set) {
-	slices.SortFunc(want, func(a, b Set) int { return cmp.Compare(a.Name, b.Name) })
+// distributeReplicas divides the replicas. A set that is autoscaled keeps what it has, within bounds.
+func (f MachineSetSnapshot) distributeReplicas(want []MachineSet) {
+	slices.SortFunc(want, func(a, b MachineSet) int { return cmp.Compare(a.Name, b.Name) })
 	if f.Pool.Range == nil {
-		for i, n := range Spread(f.Pool.Replicas, len(want)) {
+		for i, n := range SpreadReplicas(f.Pool.Replicas, len(want)) {
 			want[i].Replicas = n
 		}
 		return
@@ -301,11 +301,11 @@ func (f Fleet) share(want []Set) {
 	}
 }
 
-// changes are the steps that make the MachineSets what they should be.
-func (f Fleet) changes(want []Set) []Step {
+// planSetChanges are the steps that make the MachineSets what they should be.
+func (f MachineSetSnapshot) planSetChanges(want []MachineSet) []Step {
 	var steps []Step
 	for _, w := range want {
-		i := slices.IndexFunc(f.Sets, func(s Set) bool { return s.Name == w.Name })
+		i := slices.IndexFunc(f.Sets, func(s MachineSet) bool { return s.Name == w.Name })
 		if i < 0 {
 			steps = append(steps, Step{Verb: CreateSet, Name: w.Name, Set: &w, Why: fmt.Sprintf("the pool is to have %d replicas there", w.Replicas)})
 			continue
@@ -314,15 +314,15 @@ func (f Fleet) changes(want []Set) []Step {
 		if have.Going {
 			continue // it is made anew when it is gone
 		}
-		if why := differs(have, w); why != "" {
+		if why := describeDifference(have, w); why != "" {
 			steps = append(steps, Step{Verb: UpdateSet, Name: w.Name, Set: &w, Why: why})
 		}
 	}
 	return steps
 }
 
-// differs says in what; "" in nothing.
-func differs(have, want Set) string {
+// describeDifference says in what; "" in nothing.
+func describeDifference(have, want MachineSet) string {
 	switch {
 	case have.Pool != want.Pool:
 		return "it becomes the pool's"
@@ -336,8 +336,8 @@ func differs(have, want Set) string {
 	return ""
 }
 
-// scale are the steps that have the cluster scale the MachineSets.
-func (f Fleet) scale(want []Set) []Step {
+// planAutoscalers are the steps that have the cluster scale the MachineSets.
+func (f MachineSetSnapshot) planAutoscalers(want []MachineSet) []Step {
 	if f.Pool.Range == nil {
 		return nil
 	}
@@ -347,21 +347,21 @@ func (f Fleet) scale(want []Set) []Step {
 	}
 	for i, r := range SpreadRange(*f.Pool.Range, len(want)) {
 		s := Step{Verb: PutAutoscaler, Name: want[i].Name, Range: r, Why: fmt.Sprintf("from %d to %d replicas", r.Min, r.Max)}
-		if !slices.ContainsFunc(f.Scalers, func(a Autoscaler) bool { return a.Name == s.Name && a.Range == r }) {
+		if !slices.ContainsFunc(f.Scalers, func(a MachineAutoscaler) bool { return a.Name == s.Name && a.Range == r }) {
 			steps = append(steps, s)
 		}
 	}
 	return steps
 }
 
-// clear are the steps that remove what the pool has and should not.
-func (f Fleet) clear(mine, want []Set) []Step {
+// planDeletions are the steps that remove what the pool has and should not.
+func (f MachineSetSnapshot) planDeletions(mine, want []MachineSet) []Step {
 	wanted := func(name string) bool {
-		return slices.ContainsFunc(want, func(s Set) bool { return s.Name == name })
+		return slices.ContainsFunc(want, func(s MachineSet) bool { return s.Name == name })
 	}
 	var steps []Step
 	for _, a := range f.Scalers {
-		is := a.Pool == f.Pool.Name || slices.ContainsFunc(mine, func(s Set) bool { return s.Name == a.Name })
+		is := a.Pool == f.Pool.Name || slices.ContainsFunc(mine, func(s MachineSet) bool { return s.Name == a.Name })
 		if is && !(wanted(a.Name) && f.Pool.Range != nil) {
 			steps = append(steps, Step{Verb: DeleteAutoscaler, Name: a.Name, Why: "the pool does not ask for it"})
 		}
@@ -374,8 +374,8 @@ func (f Fleet) clear(mine, want []Set) []Step {
 	return steps
 }
 
-// told is what the status says of the MachineSets.
-func (f Fleet) told(sets []Set) (int64, []hivev1.MachineSetStatus) {
+// machineSetStatuses is what the status says of the MachineSets.
+func (f MachineSetSnapshot) machineSetStatuses(sets []MachineSet) (int64, []hivev1.MachineSetStatus) {
 	var sum int64
 	var out []hivev1.MachineSetStatus
 	var ranges []Range
@@ -402,16 +402,16 @@ func (f Fleet) told(sets []Set) (int64, []hivev1.MachineSetStatus) {
 	return sum, out
 }
 
-func (f Fleet) ownedOf(mine []Set) Owned {
+func (f MachineSetSnapshot) ownedBySets(mine []MachineSet) OwnedMetadata {
 	var labels, machines []map[string]string
 	var taints [][]corev1.Taint
 	for _, s := range mine {
 		labels, machines, taints = append(labels, s.Labels), append(machines, s.MachineLabels), append(taints, s.Taints)
 	}
-	return f.Pool.owned(labels, machines, taints)
+	return f.Pool.computeOwned(labels, machines, taints)
 }
 
-func names(sets []Set) string {
+func joinSetNames(sets []MachineSet) string {
 	var out []string
 	for _, s := range sets {
 		out = append(out, s.Name)

@@ -16,8 +16,8 @@ import (
 type object = map[string]any
 
 // awsSet is a MachineSet as the installer makes it.
-func awsSet(pool, zone string, replicas int64) Set {
-	return Set{
+func awsSet(pool, zone string, replicas int64) MachineSet {
+	return MachineSet{
 		Name: "c-" + pool + "-" + zone, Role: "worker", Replicas: replicas,
 		MachineLabels: map[string]string{"machine.openshift.io/cluster-api-machineset": "c-" + pool + "-" + zone},
 		Provider: object{
@@ -30,8 +30,8 @@ func awsSet(pool, zone string, replicas int64) Set {
 }
 
 // aws is a cluster in two zones.
-func aws(pool Pool, edits ...func(*Fleet)) Fleet {
-	f := Fleet{Pool: pool, InfraID: "c", Platform: "aws", Sets: []Set{awsSet("worker", "us-east-1a", 2), awsSet("worker", "us-east-1b", 1)}}
+func aws(pool Pool, edits ...func(*MachineSetSnapshot)) MachineSetSnapshot {
+	f := MachineSetSnapshot{Pool: pool, InfraID: "c", Platform: "aws", Sets: []MachineSet{awsSet("worker", "us-east-1a", 2), awsSet("worker", "us-east-1b", 1)}}
 	for _, e := range edits {
 		e(&f)
 	}
@@ -42,16 +42,18 @@ func pool(name string, replicas int64) Pool { return Pool{Name: name, Replicas: 
 
 func scaled(name string, low, high int64) Pool { return Pool{Name: name, Range: &Range{low, high}} }
 
-func has(sets ...Set) func(*Fleet) {
-	return func(f *Fleet) { f.Sets = append(f.Sets, sets...) }
+func has(sets ...MachineSet) func(*MachineSetSnapshot) {
+	return func(f *MachineSetSnapshot) { f.Sets = append(f.Sets, sets...) }
 }
 
-func says(settings object) func(*Fleet) { return func(f *Fleet) { f.Settings = settings } }
+func says(settings object) func(*MachineSetSnapshot) {
+	return func(f *MachineSetSnapshot) { f.Settings = settings }
+}
 
-func owned(s Set, pool string) Set { s.Pool = pool; return s }
+func owned(s MachineSet, pool string) MachineSet { s.Pool = pool; return s }
 
 // shares are the names of MachineSets with what each is to have.
-func shares(d Decision) string {
+func shares(d Plan) string {
 	var out []string
 	for _, s := range d.Sets {
 		out = append(out, fmt.Sprintf("%s %d (%d-%d)", s.Name, s.Replicas, s.MinReplicas, s.MaxReplicas))
@@ -62,7 +64,7 @@ func shares(d Decision) string {
 func TestSets(t *testing.T) {
 	zone := func(names ...any) object { return object{"zones": names} }
 	for name, tc := range map[string]struct {
-		fleet Fleet
+		fleet MachineSetSnapshot
 		steps string
 	}{
 		"a set for each of the workers'":              {aws(pool("p", 3)), "create MachineSet c-p-us-east-1a; create MachineSet c-p-us-east-1b"},
@@ -74,27 +76,29 @@ func TestSets(t *testing.T) {
 		"installer's in another zone go, too":         {aws(pool("worker", 1), says(zone("us-east-1b"))), "update MachineSet c-worker-us-east-1b; delete MachineSet c-worker-us-east-1a"},
 		"what a user has made stays the user's":       {aws(pool("worker", 3), has(awsSet("worker-gpu", "us-east-1a", 5))), "update MachineSet c-worker-us-east-1a; update MachineSet c-worker-us-east-1b"},
 		"another pool's stays that pool's":            {aws(pool("p", 2), has(owned(awsSet("p-q", "us-east-1a", 1), "p-q"))), "create MachineSet c-p-us-east-1a; create MachineSet c-p-us-east-1b"},
-		"others' layout is no reason to shrink":       {Fleet{Pool: pool("p", 2), InfraID: "c", Platform: "aws", Sets: []Set{awsSet("worker", "us-east-1a", 1), owned(awsSet("p", "us-east-1a", 1), "p"), owned(awsSet("p", "us-east-1b", 1), "p")}}, ""},
+		"others' layout is no reason to shrink":       {MachineSetSnapshot{Pool: pool("p", 2), InfraID: "c", Platform: "aws", Sets: []MachineSet{awsSet("worker", "us-east-1a", 1), owned(awsSet("p", "us-east-1a", 1), "p"), owned(awsSet("p", "us-east-1b", 1), "p")}}, ""},
 		"half a pool is completed":                    {aws(pool("p", 2), has(owned(awsSet("p", "us-east-1a", 1), "p"))), "create MachineSet c-p-us-east-1b"},
-		"one that is going is waited for":             {aws(pool("p", 3), has(owned(awsSet("p", "us-east-1b", 1), "p"), func() Set { s := owned(awsSet("p", "us-east-1a", 1), "p"); s.Going = true; return s }())), ""},
-		"a pool can be copied when no worker is left": {Fleet{Pool: pool("p", 1), InfraID: "c", Platform: "aws", Sets: []Set{owned(awsSet("q", "us-east-1a", 1), "q")}}, "create MachineSet c-p-us-east-1a"},
+		"one that is going is waited for":             {aws(pool("p", 3), has(owned(awsSet("p", "us-east-1b", 1), "p"), func() MachineSet { s := owned(awsSet("p", "us-east-1a", 1), "p"); s.Going = true; return s }())), ""},
+		"a pool can be copied when no worker is left": {MachineSetSnapshot{Pool: pool("p", 1), InfraID: "c", Platform: "aws", Sets: []MachineSet{owned(awsSet("q", "us-east-1a", 1), "q")}}, "create MachineSet c-p-us-east-1a"},
 		"deleted: all go":                             {aws(Pool{Name: "p", Deleted: true}, has(owned(awsSet("p", "us-east-1a", 1), "p"))), "delete MachineSet c-p-us-east-1a"},
 		"deleted: the workers, too":                   {aws(Pool{Name: "worker", Deleted: true}), "delete MachineSet c-worker-us-east-1a; delete MachineSet c-worker-us-east-1b"},
-		"deleted: with autoscalers":                   {aws(Pool{Name: "p", Deleted: true}, func(f *Fleet) { f.Scalers = []Autoscaler{{Name: "c-p-x", Pool: "p"}, {Name: "c-worker-us-east-1a"}} }), "delete MachineAutoscaler c-p-x"},
-		"autoscaled":                                  {aws(scaled("p", 2, 5)), "create MachineSet c-p-us-east-1a; create MachineSet c-p-us-east-1b; create ClusterAutoscaler default; set MachineAutoscaler c-p-us-east-1a; set MachineAutoscaler c-p-us-east-1b"},
-		"autoscaled already": {aws(scaled("p", 2, 5), has(owned(awsSet("p", "us-east-1a", 3), "p"), owned(awsSet("p", "us-east-1b", 1), "p")), func(f *Fleet) {
+		"deleted: with autoscalers": {aws(Pool{Name: "p", Deleted: true}, func(f *MachineSetSnapshot) {
+			f.Scalers = []MachineAutoscaler{{Name: "c-p-x", Pool: "p"}, {Name: "c-worker-us-east-1a"}}
+		}), "delete MachineAutoscaler c-p-x"},
+		"autoscaled": {aws(scaled("p", 2, 5)), "create MachineSet c-p-us-east-1a; create MachineSet c-p-us-east-1b; create ClusterAutoscaler default; set MachineAutoscaler c-p-us-east-1a; set MachineAutoscaler c-p-us-east-1b"},
+		"autoscaled already": {aws(scaled("p", 2, 5), has(owned(awsSet("p", "us-east-1a", 3), "p"), owned(awsSet("p", "us-east-1b", 1), "p")), func(f *MachineSetSnapshot) {
 			f.Autoscaling = true
-			f.Scalers = []Autoscaler{{"c-p-us-east-1a", "p", Range{1, 3}}, {"c-p-us-east-1b", "p", Range{1, 2}}}
+			f.Scalers = []MachineAutoscaler{{"c-p-us-east-1a", "p", Range{1, 3}}, {"c-p-us-east-1b", "p", Range{1, 2}}}
 		}), ""},
-		"autoscaled, outside of the bounds": {aws(scaled("p", 2, 5), has(owned(awsSet("p", "us-east-1a", 9), "p"), owned(awsSet("p", "us-east-1b", 0), "p")), func(f *Fleet) {
+		"autoscaled, outside of the bounds": {aws(scaled("p", 2, 5), has(owned(awsSet("p", "us-east-1a", 9), "p"), owned(awsSet("p", "us-east-1b", 0), "p")), func(f *MachineSetSnapshot) {
 			f.Autoscaling = true
-			f.Scalers = []Autoscaler{{"c-p-us-east-1a", "p", Range{1, 3}}, {"c-p-us-east-1b", "p", Range{1, 2}}}
+			f.Scalers = []MachineAutoscaler{{"c-p-us-east-1a", "p", Range{1, 3}}, {"c-p-us-east-1b", "p", Range{1, 2}}}
 		}), "update MachineSet c-p-us-east-1a; update MachineSet c-p-us-east-1b"},
-		"autoscaled no more":                            {aws(pool("p", 2), has(owned(awsSet("p", "us-east-1a", 1), "p"), owned(awsSet("p", "us-east-1b", 1), "p")), func(f *Fleet) { f.Scalers = []Autoscaler{{"c-p-us-east-1a", "p", Range{1, 3}}} }), "delete MachineAutoscaler c-p-us-east-1a"},
+		"autoscaled no more":                            {aws(pool("p", 2), has(owned(awsSet("p", "us-east-1a", 1), "p"), owned(awsSet("p", "us-east-1b", 1), "p")), func(f *MachineSetSnapshot) { f.Scalers = []MachineAutoscaler{{"c-p-us-east-1a", "p", Range{1, 3}}} }), "delete MachineAutoscaler c-p-us-east-1a"},
 		"a second pool of one name has nothing to have": {aws(Pool{Name: "worker", Rival: "first", Deleted: true}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := told(Sets(tc.fleet)); got != tc.steps {
+			if got := told(DecideMachineSets(tc.fleet)); got != tc.steps {
 				t.Errorf("got %q, want %q", got, tc.steps)
 			}
 		})
@@ -103,7 +107,7 @@ func TestSets(t *testing.T) {
 
 func TestSharesOfReplicas(t *testing.T) {
 	for name, tc := range map[string]struct {
-		fleet Fleet
+		fleet MachineSetSnapshot
 		want  string
 		sum   int64
 	}{
@@ -113,7 +117,7 @@ func TestSharesOfReplicas(t *testing.T) {
 		"what is scaled stays so": {aws(scaled("worker", 0, 8)), "c-worker-us-east-1a 2 (0-4), c-worker-us-east-1b 1 (0-4)", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Sets(tc.fleet)
+			d := DecideMachineSets(tc.fleet)
 			if got := shares(d); got != tc.want || d.Replicas != tc.sum {
 				t.Errorf("got %s, in all %d; want %s", got, d.Replicas, tc.want)
 			}
@@ -122,25 +126,25 @@ func TestSharesOfReplicas(t *testing.T) {
 }
 
 func TestObjections(t *testing.T) {
-	vsphere := Fleet{Pool: scaled("worker", 0, 3), InfraID: "c", Platform: "vsphere", Sets: []Set{{Name: "c-worker-0", Role: "worker", Provider: object{"numCPUs": 4}}}}
+	vsphere := MachineSetSnapshot{Pool: scaled("worker", 0, 3), InfraID: "c", Platform: "vsphere", Sets: []MachineSet{{Name: "c-worker-0", Role: "worker", Provider: object{"numCPUs": 4}}}}
 	byID := aws(pool("p", 1), says(object{"zones": []any{"us-east-1d"}}))
 	for i := range byID.Sets {
 		byID.Sets[i].Provider["subnet"] = object{"id": "subnet-1"}
 	}
 	for name, tc := range map[string]struct {
-		fleet  Fleet
+		fleet  MachineSetSnapshot
 		reason string
 		parts  []string
 	}{
-		"a platform that is not known":         {Fleet{Pool: pool("p", 1), Platform: "nutanix"}, hivev1.ReasonUnsupportedPlatform, []string{`"nutanix"`, "aws, azure, gcp, openstack, vsphere and local"}},
+		"a platform that is not known":         {MachineSetSnapshot{Pool: pool("p", 1), Platform: "nutanix"}, hivev1.ReasonUnsupportedPlatform, []string{`"nutanix"`, "aws, azure, gcp, openstack, vsphere and local"}},
 		"a setting that is not known":          {aws(pool("p", 1), says(object{"rootVolume": object{"throughput": 3.0}})), hivev1.ReasonUnsupportedSetting, []string{"spec.platform.aws.rootVolume.throughput", "rootVolume.size"}},
-		"another platform's settings":          {aws(pool("p", 1), func(f *Fleet) { f.Foreign = []string{"gcp"} }), hivev1.ReasonUnsupportedSetting, []string{"spec.platform.gcp", "aws"}},
+		"another platform's settings":          {aws(pool("p", 1), func(f *MachineSetSnapshot) { f.Foreign = []string{"gcp"} }), hivev1.ReasonUnsupportedSetting, []string{"spec.platform.gcp", "aws"}},
 		"zones twice":                          {aws(pool("p", 1), says(object{"zones": []any{"a", "a"}})), hivev1.ReasonUnsupportedSetting, []string{"each zone once"}},
-		"zones where there are none":           {Fleet{Pool: pool("p", 1), Platform: "vsphere", Settings: object{"zones": []any{"a"}}}, hivev1.ReasonUnsupportedSetting, []string{"zones are not supported"}},
-		"nothing to copy from":                 {aws(pool("p", 1), func(f *Fleet) { f.Sets = nil }), hivev1.ReasonNoTemplate, []string{"c-worker"}},
-		"only a user's to copy from":           {aws(pool("p", 1), func(f *Fleet) { f.Sets = []Set{awsSet("worker-gpu", "us-east-1a", 1)} }), hivev1.ReasonNoTemplate, nil},
+		"zones where there are none":           {MachineSetSnapshot{Pool: pool("p", 1), Platform: "vsphere", Settings: object{"zones": []any{"a"}}}, hivev1.ReasonUnsupportedSetting, []string{"zones are not supported"}},
+		"nothing to copy from":                 {aws(pool("p", 1), func(f *MachineSetSnapshot) { f.Sets = nil }), hivev1.ReasonNoTemplate, []string{"c-worker"}},
+		"only a user's to copy from":           {aws(pool("p", 1), func(f *MachineSetSnapshot) { f.Sets = []MachineSet{awsSet("worker-gpu", "us-east-1a", 1)} }), hivev1.ReasonNoTemplate, nil},
 		"a zone whose subnet cannot be known":  {byID, hivev1.ReasonNoTemplate, []string{"zone us-east-1d", "c-p-us-east-1d"}},
-		"a disk where there is none":           {aws(pool("p", 1), says(object{"rootVolume": object{"size": 9.0}}), func(f *Fleet) { f.Sets = f.Sets[:1]; delete(f.Sets[0].Provider, "blockDevices") }), hivev1.ReasonUnsupportedSetting, []string{"blockDevices"}},
+		"a disk where there is none":           {aws(pool("p", 1), says(object{"rootVolume": object{"size": 9.0}}), func(f *MachineSetSnapshot) { f.Sets = f.Sets[:1]; delete(f.Sets[0].Provider, "blockDevices") }), hivev1.ReasonUnsupportedSetting, []string{"blockDevices"}},
 		"the control plane":                    {aws(pool("master", 1)), hivev1.ReasonUnsupportedName, []string{"master"}},
 		"no name":                              {aws(pool("A b", 1)), hivev1.ReasonUnsupportedName, []string{`"A b"`}},
 		"a label of the cluster's own":         {aws(Pool{Name: "p", MachineLabels: map[string]string{"machine.openshift.io/cluster-api-cluster": "x"}}), hivev1.ReasonUnsupportedSetting, []string{"spec.machineLabels"}},
@@ -149,7 +153,7 @@ func TestObjections(t *testing.T) {
 		"fewer at least, where each needs one": {vsphere, hivev1.ReasonMinTooSmall, []string{"vsphere", "at least 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Sets(tc.fleet)
+			d := DecideMachineSets(tc.fleet)
 			v := d.Unsupported
 			if !v.IsTrue() {
 				v = d.NotEnough
@@ -220,12 +224,12 @@ func TestProviders(t *testing.T) {
 		"as it is": {"openstack", object{"flavor": "a"}, nil, "c-p-0", object{"flavor": "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			template := Set{Name: "c-worker-0", Role: "worker", Provider: tc.template}
+			template := MachineSet{Name: "c-worker-0", Role: "worker", Provider: tc.template}
 			if z := platforms[tc.platform].zone; z != nil {
-				template.Name = "c-worker" + platforms[tc.platform].suffix(text(tc.template, platforms[tc.platform].region), text(tc.template, z))
+				template.Name = "c-worker" + platforms[tc.platform].suffix(stringAt(tc.template, platforms[tc.platform].region), stringAt(tc.template, z))
 			}
-			before := copied(tc.template)
-			d := Sets(Fleet{Pool: pool("p", 1), InfraID: "c", Platform: tc.platform, Settings: tc.settings, Sets: []Set{template}})
+			before := deepCopyJSON(tc.template)
+			d := DecideMachineSets(MachineSetSnapshot{Pool: pool("p", 1), InfraID: "c", Platform: tc.platform, Settings: tc.settings, Sets: []MachineSet{template}})
 			if len(d.Steps) != 1 {
 				t.Fatalf("%s, %+v", told(d), d.Unsupported)
 			}
@@ -241,10 +245,10 @@ func TestProviders(t *testing.T) {
 
 func TestLabelsAndTaintsOfSets(t *testing.T) {
 	gpu := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}
-	p := Pool{Name: "p", Replicas: 1, Labels: map[string]string{"a": "1"}, MachineLabels: map[string]string{"m": "1"}, Taints: []corev1.Taint{gpu}, Owned: Owned{Labels: []string{"old"}}}
+	p := Pool{Name: "p", Replicas: 1, Labels: map[string]string{"a": "1"}, MachineLabels: map[string]string{"m": "1"}, Taints: []corev1.Taint{gpu}, Owned: OwnedMetadata{Labels: []string{"old"}}}
 	have := owned(awsSet("p", "us-east-1a", 1), "p")
 	have.Labels = map[string]string{"old": "x", "theirs": "y"}
-	d := Sets(aws(p, says(object{"zones": []any{"us-east-1a"}}), has(have)))
+	d := DecideMachineSets(aws(p, says(object{"zones": []any{"us-east-1a"}}), has(have)))
 	if told(d) != "update MachineSet c-p-us-east-1a" {
 		t.Fatal(told(d))
 	}
@@ -277,7 +281,7 @@ func TestSetsConverge(t *testing.T) {
 		if r.IntN(2) == 0 {
 			f.Settings = object{"zones": []any{"us-east-1" + string(rune('a'+r.IntN(3)))}}
 		}
-		d := Sets(f)
+		d := DecideMachineSets(f)
 		for pass := 0; len(d.Steps) > 0; pass++ {
 			if pass > 3 {
 				t.Fatalf("no rest: %s", told(d))
@@ -285,7 +289,7 @@ func TestSetsConverge(t *testing.T) {
 			for _, s := range d.Steps {
 				f = f.after(s)
 			}
-			d = Sets(f)
+			d = DecideMachineSets(f)
 		}
 		if d.Unsupported.IsTrue() || d.NotEnough.IsTrue() {
 			t.Fatalf("%+v: %+v %+v", f.Pool, d.Unsupported, d.NotEnough)
@@ -303,8 +307,8 @@ func TestSetsConverge(t *testing.T) {
 	}
 }
 
-func (f Fleet) after(s Step) Fleet {
-	named := func(x Set) bool { return x.Name == s.Name }
+func (f MachineSetSnapshot) after(s Step) MachineSetSnapshot {
+	named := func(x MachineSet) bool { return x.Name == s.Name }
 	f.Sets, f.Scalers = slices.Clone(f.Sets), slices.Clone(f.Scalers)
 	switch s.Verb {
 	case CreateSet:
@@ -316,9 +320,9 @@ func (f Fleet) after(s Step) Fleet {
 	case AddAutoscaling:
 		f.Autoscaling = true
 	case PutAutoscaler, DeleteAutoscaler:
-		f.Scalers = slices.DeleteFunc(f.Scalers, func(a Autoscaler) bool { return a.Name == s.Name })
+		f.Scalers = slices.DeleteFunc(f.Scalers, func(a MachineAutoscaler) bool { return a.Name == s.Name })
 		if s.Verb == PutAutoscaler {
-			f.Scalers = append(f.Scalers, Autoscaler{s.Name, f.Pool.Name, s.Range})
+			f.Scalers = append(f.Scalers, MachineAutoscaler{s.Name, f.Pool.Name, s.Range})
 		}
 	}
 	return f

@@ -1,8 +1,8 @@
 package machinepool
 
-// Spread divides total over n places: none has more than one more than another, and
+// SpreadReplicas divides total over n places: none has more than one more than another, and
 // the first have the more, as Hive does it.
-func Spread(total int64, n int) []int64 {
+func SpreadReplicas(total int64, n int) []int64 {
 	if n <= 0 {
 		return nil
 	}
@@ -19,7 +19,7 @@ func Spread(total int64, n int) []int64 {
 // SpreadRange divides the bounds of autoscaling over n MachineSets. The upper bound of
 // a set is at least its lower.
 func SpreadRange(r Range, n int) []Range {
-	low, high := Spread(r.Min, n), Spread(r.Max, n)
+	low, high := SpreadReplicas(r.Min, n), SpreadReplicas(r.Max, n)
 	out := make([]Range, len(low))
 	for i := range out {
 		out[i] = Range{Min: low[i], Max: max(low[i], high[i])}

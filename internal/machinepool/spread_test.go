@@ -19,7 +19,7 @@ func TestSpread(t *testing.T) {
 		"no place":           {4, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Spread(tc.total, tc.n); !slices.Equal(got, tc.want) {
+			if got := SpreadReplicas(tc.total, tc.n); !slices.Equal(got, tc.want) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
@@ -33,7 +33,7 @@ func TestASpreadIsWholeAndBalanced(t *testing.T) {
 	for range 5000 {
 		total, n := r.Int64N(1000), 1+r.IntN(20)
 		var sum int64
-		got := Spread(total, n)
+		got := SpreadReplicas(total, n)
 		for _, x := range got {
 			sum += x
 		}
@@ -67,25 +67,25 @@ func TestScale(t *testing.T) {
 	two := Range{1, 3}
 	for name, tc := range map[string]struct {
 		r    Range
-		l    Load
+		l    PoolLoad
 		want int64
 	}{
-		"below the least":                            {two, Load{}, 1},
-		"above the most":                             {two, Load{Nodes: 7, Pending: 9}, 3},
-		"nothing to do":                              {two, Load{Nodes: 2}, 2},
-		"one more for what is pending":               {two, Load{Nodes: 1, Pending: 40}, 2},
-		"the one that joins may take it all":         {two, Load{Nodes: 2, Joining: 1, Pending: 40}, 2},
-		"up to the most":                             {two, Load{Nodes: 3, Pending: 1}, 3},
-		"the empty go":                               {two, Load{Nodes: 3, Empty: 1}, 2},
-		"down to the least":                          {two, Load{Nodes: 3, Empty: 3}, 1},
-		"none goes while something is pending":       {two, Load{Nodes: 2, Empty: 1, Pending: 1}, 3},
-		"none goes while it waits for one that came": {two, Load{Nodes: 2, Empty: 1, Joining: 1, Pending: 1}, 2},
-		"a pool may be empty":                        {Range{0, 3}, Load{Nodes: 1, Empty: 1}, 0},
-		"and fill":                                   {Range{0, 3}, Load{Pending: 1}, 1},
-		"a range of one":                             {Range{2, 2}, Load{Nodes: 2, Empty: 2}, 2},
+		"below the least":                            {two, PoolLoad{}, 1},
+		"above the most":                             {two, PoolLoad{Nodes: 7, Pending: 9}, 3},
+		"nothing to do":                              {two, PoolLoad{Nodes: 2}, 2},
+		"one more for what is pending":               {two, PoolLoad{Nodes: 1, Pending: 40}, 2},
+		"the one that joins may take it all":         {two, PoolLoad{Nodes: 2, Joining: 1, Pending: 40}, 2},
+		"up to the most":                             {two, PoolLoad{Nodes: 3, Pending: 1}, 3},
+		"the empty go":                               {two, PoolLoad{Nodes: 3, Empty: 1}, 2},
+		"down to the least":                          {two, PoolLoad{Nodes: 3, Empty: 3}, 1},
+		"none goes while something is pending":       {two, PoolLoad{Nodes: 2, Empty: 1, Pending: 1}, 3},
+		"none goes while it waits for one that came": {two, PoolLoad{Nodes: 2, Empty: 1, Joining: 1, Pending: 1}, 2},
+		"a pool may be empty":                        {Range{0, 3}, PoolLoad{Nodes: 1, Empty: 1}, 0},
+		"and fill":                                   {Range{0, 3}, PoolLoad{Pending: 1}, 1},
+		"a range of one":                             {Range{2, 2}, PoolLoad{Nodes: 2, Empty: 2}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Scale(tc.r, tc.l); got != tc.want {
+			if got := DesiredNodes(tc.r, tc.l); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})
@@ -100,8 +100,8 @@ func TestScaleKeepsItsBounds(t *testing.T) {
 	for range 20000 {
 		low := r.Int64N(5)
 		b := Range{low, low + r.Int64N(5)}
-		l := Load{Nodes: r.Int64N(12), Pending: r.Int64N(3), Empty: r.Int64N(14), Joining: r.Int64N(2)}
-		n := Scale(b, l)
+		l := PoolLoad{Nodes: r.Int64N(12), Pending: r.Int64N(3), Empty: r.Int64N(14), Joining: r.Int64N(2)}
+		n := DesiredNodes(b, l)
 		if n < b.Min || n > b.Max || n > max(l.Nodes+1, b.Min) || n < min(max(l.Nodes-l.Empty, 0), b.Max) {
 			t.Fatalf("Scale(%v, %+v) = %d", b, l, n)
 		}

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// Idle is how long a node of an autoscaled pool is empty before it goes.
-	Idle = 5 * time.Minute
-	// JoinLimit is how long a machine may take to become a node before it is replaced.
-	JoinLimit = 10 * time.Minute
+	// IdleTimeout is how long a node of an autoscaled pool is empty before it goes.
+	IdleTimeout = 5 * time.Minute
+	// JoinTimeout is how long a machine may take to become a node before it is replaced.
+	JoinTimeout = 10 * time.Minute
 )
 
-// Leaving is the taint of a node that is about to be removed. It keeps pods away, as a
+// LeavingTaint is the taint of a node that is about to be removed. It keeps pods away, as a
 // cordon does; but it is ours, so that a node that stays after all can be told from one
 // that somebody has cordoned.
-var Leaving = corev1.Taint{Key: "hotspare.io/leaving", Effect: corev1.TaintEffectNoSchedule}
+var LeavingTaint = corev1.Taint{Key: "hotspare.io/leaving", Effect: corev1.TaintEffectNoSchedule}
 
 // Machine is a worker at its platform.
 type Machine struct {
@@ -47,48 +47,48 @@ type Node struct {
 	EmptySince time.Time
 }
 
-// Object is a Machine as the cluster's API shows it.
-type Object struct {
+// MachineObject is a Machine as the cluster's API shows it.
+type MachineObject struct {
 	Name   string
 	Labels map[string]string
 }
 
-// Crew is what Workers goes by: a MachinePool, and the workers of its cluster.
-type Crew struct {
+// WorkerSnapshot is what Workers goes by: a MachinePool, and the workers of its cluster.
+type WorkerSnapshot struct {
 	Pool    Pool
 	InfraID string
 	// Set are the sections of the MachinePool's spec.platform that have settings.
 	Set      []string
 	Machines []Machine
 	Nodes    []Node
-	Objects  []Object
+	Objects  []MachineObject
 	// Pending are pods that fit nowhere and could run on a node of the pool.
 	Pending int64
 	// Up is since when the cluster runs; zero if that is not known.
 	Up time.Time
 }
 
-// member is one worker of the pool: its machine, its node, or both.
-type member struct {
+// poolWorker is one worker of the pool: its machine, its node, or both.
+type poolWorker struct {
 	name    string
 	machine *Machine
 	node    *Node
-	object  *Object
+	object  *MachineObject
 }
 
-// Workers decides about the workers of a pool on the local platform.
-func Workers(c Crew, now time.Time) Decision {
-	d := Decision{Unsupported: supported, NotEnough: enough, Owned: c.Pool.Owned}
-	if v := c.Pool.refused(); v != nil {
+// DecideWorkers decides about the workers of a pool on the local platform.
+func DecideWorkers(c WorkerSnapshot, now time.Time) Plan {
+	d := Plan{Unsupported: configSupported, NotEnough: boundsSufficient, Owned: c.Pool.Owned}
+	if v := c.Pool.unsupportedCondition(); v != nil {
 		d.Unsupported = *v
 		return d
 	}
-	all := c.members()
-	have := slices.DeleteFunc(slices.Clone(all), func(m member) bool { return m.machine == nil })
-	want := c.wanted(have, now)
-	if v := c.unset(); v != nil && !c.Pool.Deleted {
+	all := c.collectWorkers()
+	have := slices.DeleteFunc(slices.Clone(all), func(m poolWorker) bool { return m.machine == nil })
+	want := c.desiredReplicas(have, now)
+	if v := c.unsupportedSettingCondition(); v != nil && !c.Pool.Deleted {
 		d.Unsupported = *v
-		d.Replicas, d.Sets = c.told(have, int64(len(have)))
+		d.Replicas, d.Sets = c.workerStatus(have, int64(len(have)))
 		return d
 	}
 	for _, m := range all {
@@ -96,39 +96,39 @@ func Workers(c Crew, now time.Time) Decision {
 			d.Steps = append(d.Steps, Step{Verb: ForgetNode, Name: m.name, Why: "its machine is gone"})
 		}
 	}
-	gone := c.leaving(have, want, now)
+	gone := c.planRemovals(have, want, now)
 	d.Steps = append(d.Steps, gone...)
-	stay := slices.DeleteFunc(slices.Clone(have), func(m member) bool {
+	stay := slices.DeleteFunc(slices.Clone(have), func(m poolWorker) bool {
 		return slices.ContainsFunc(gone, func(s Step) bool { return s.Name == m.name })
 	})
-	d.Steps = append(d.Steps, c.adding(all, want-int64(len(stay)))...)
+	d.Steps = append(d.Steps, c.planAdditions(all, want-int64(len(stay)))...)
 	for _, m := range stay {
-		d.Steps = append(d.Steps, c.marks(m, now)...)
-		if why := m.awaited(); why != "" && d.Waiting == "" {
+		d.Steps = append(d.Steps, c.planMarks(m, now)...)
+		if why := m.notReadyReason(); why != "" && d.Waiting == "" {
 			d.Waiting = why
 		}
 	}
-	d.Owned = c.ownedOf(all)
-	d.Replicas, d.Sets = c.told(have, want)
+	d.Owned = c.ownedByWorkers(all)
+	d.Replicas, d.Sets = c.workerStatus(have, want)
 	return d
 }
 
-// unset says which settings there are, which there cannot be.
-func (c Crew) unset() *condition.Value {
+// unsupportedSettingCondition says which settings there are, which there cannot be.
+func (c WorkerSnapshot) unsupportedSettingCondition() *condition.Value {
 	if len(c.Set) == 0 {
 		return nil
 	}
-	v := objection(hivev1.ReasonUnsupportedSetting, "spec.platform.%s: the workers of a local cluster have no settings: remove it.", c.Set[0])
+	v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform.%s: the workers of a local cluster have no settings: remove it.", c.Set[0])
 	return &v
 }
 
-// prefix begins the names of the pool's machines. A number follows, and nothing else:
+// machineNamePrefix begins the names of the pool's machines. A number follows, and nothing else:
 // so machines of pool a-1 are none of pool a, and the installer's workers are those of
 // pool worker.
-func (c Crew) prefix() string { return c.InfraID + "-" + c.Pool.Name + "-" }
+func (c WorkerSnapshot) machineNamePrefix() string { return c.InfraID + "-" + c.Pool.Name + "-" }
 
-// ordinal is the number in text, or -1 if it is none that we would write.
-func ordinal(text string) int {
+// parseOrdinal is the number in text, or -1 if it is none that we would write.
+func parseOrdinal(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || strconv.Itoa(n) != text {
 		return -1
@@ -136,23 +136,23 @@ func ordinal(text string) int {
 	return n
 }
 
-func (c Crew) ordinal(name string) int {
-	rest, ok := strings.CutPrefix(name, c.prefix())
+func (c WorkerSnapshot) machineOrdinal(name string) int {
+	rest, ok := strings.CutPrefix(name, c.machineNamePrefix())
 	if !ok {
 		return -1
 	}
-	return ordinal(rest)
+	return parseOrdinal(rest)
 }
 
-// members are the pool's workers, sorted by their numbers.
-func (c Crew) members() []member {
-	byName := map[string]*member{}
-	at := func(name string) *member {
-		if c.ordinal(name) < 0 {
-			return &member{} // another's
+// collectWorkers are the pool's workers, sorted by their numbers.
+func (c WorkerSnapshot) collectWorkers() []poolWorker {
+	byName := map[string]*poolWorker{}
+	at := func(name string) *poolWorker {
+		if c.machineOrdinal(name) < 0 {
+			return &poolWorker{} // another's
 		}
 		if byName[name] == nil {
-			byName[name] = &member{name: name}
+			byName[name] = &poolWorker{name: name}
 		}
 		return byName[name]
 	}
@@ -165,65 +165,65 @@ func (c Crew) members() []member {
 	for i := range c.Objects {
 		at(c.Objects[i].Name).object = &c.Objects[i]
 	}
-	out := make([]member, 0, len(byName))
+	out := make([]poolWorker, 0, len(byName))
 	for _, m := range byName {
 		out = append(out, *m)
 	}
-	slices.SortFunc(out, func(a, b member) int { return cmp.Compare(c.ordinal(a.name), c.ordinal(b.name)) })
+	slices.SortFunc(out, func(a, b poolWorker) int { return cmp.Compare(c.machineOrdinal(a.name), c.machineOrdinal(b.name)) })
 	return out
 }
 
-// wanted is how many workers the pool should have.
-func (c Crew) wanted(have []member, now time.Time) int64 {
+// desiredReplicas is how many workers the pool should have.
+func (c WorkerSnapshot) desiredReplicas(have []poolWorker, now time.Time) int64 {
 	switch {
 	case c.Pool.Deleted:
 		return 0
 	case c.Pool.Range == nil:
 		return c.Pool.Replicas
 	}
-	l := Load{Nodes: int64(len(have)), Pending: c.Pending}
+	l := PoolLoad{Nodes: int64(len(have)), Pending: c.Pending}
 	for _, m := range have {
 		switch {
 		case m.node == nil || !m.node.Ready:
 			l.Joining++
-		case m.idle(now):
+		case m.isIdleTooLong(now):
 			l.Empty++
 		}
 	}
-	return Scale(*c.Pool.Range, l)
+	return DesiredNodes(*c.Pool.Range, l)
 }
 
-// idle reports whether the node has been empty for long.
-func (m member) idle(now time.Time) bool {
-	return m.node != nil && m.node.Pods == 0 && !m.node.EmptySince.IsZero() && now.Sub(m.node.EmptySince) >= Idle
+// isIdleTooLong reports whether the node has been empty for long.
+func (m poolWorker) isIdleTooLong(now time.Time) bool {
+	return m.node != nil && m.node.Pods == 0 && !m.node.EmptySince.IsZero() && now.Sub(m.node.EmptySince) >= IdleTimeout
 }
 
-// late reports whether the machine should have become a node long ago.
-func (c Crew) late(m member, now time.Time) bool {
+// hasJoinTimedOut reports whether the machine should have become a node long ago.
+func (c WorkerSnapshot) hasJoinTimedOut(m poolWorker, now time.Time) bool {
 	since := m.machine.Created
 	if c.Up.After(since) {
 		since = c.Up
 	}
-	return m.node == nil && m.machine.Trouble == "" && !since.IsZero() && now.Sub(since) >= JoinLimit
+	return m.node == nil && m.machine.Trouble == "" && !since.IsZero() && now.Sub(since) >= JoinTimeout
 }
 
-// leaving are the workers that go: those that never joined, and then as many as there
+// planRemovals are the workers that go: those that never joined, and then as many as there
 // are too many. The emptiest goes first, of those the newest.
-func (c Crew) leaving(have []member, want int64, now time.Time) []Step {
+func (c WorkerSnapshot) planRemovals(have []poolWorker, want int64, now time.Time) []Step {
 	var steps []Step
-	var rest []member
+	var rest []poolWorker
 	for _, m := range have {
-		if c.late(m, now) {
-			steps = append(steps, Step{Verb: RemoveWorker, Name: m.name, Why: fmt.Sprintf("it has not joined within %s", JoinLimit)})
+		if c.hasJoinTimedOut(m, now) {
+			steps = append(steps, Step{Verb: RemoveWorker, Name: m.name, Why: fmt.Sprintf("it has not joined within %s", JoinTimeout)})
 			continue
 		}
 		rest = append(rest, m)
 	}
-	slices.SortStableFunc(rest, func(a, b member) int {
+	slices.SortStableFunc(rest, func(a, b poolWorker) int {
 		return cmp.Or(
-			cmp.Compare(a.pods(), b.pods()),
+			cmp.Compare(a.podsToMove(), b.podsToMove()),
 			b.machine.Created.Compare(a.machine.Created),
-			cmp.Compare(c.ordinal(b.name), c.ordinal(a.name)),
+			cmp.Compare(c.machineOrdinal(b.name), c.machineOrdinal(a.name)),
 		)
 	})
 	for i := int64(0); i < int64(len(rest))-want; i++ {
@@ -235,24 +235,24 @@ func (c Crew) leaving(have []member, want int64, now time.Time) []Step {
 	return steps
 }
 
-// pods are how many have to go elsewhere. A worker that is none yet, or whose removal
+// podsToMove are how many have to go elsewhere. A worker that is none yet, or whose removal
 // has begun, is the first to go.
-func (m member) pods() int {
+func (m poolWorker) podsToMove() int {
 	if m.node == nil {
 		return -1
 	}
-	if _, leaving := taintIn(m.node.Taints, idOf(Leaving)); leaving {
+	if _, leaving := findTaint(m.node.Taints, taintIdentifier(LeavingTaint)); leaving {
 		return -1
 	}
 	return m.node.Pods
 }
 
-// adding are n new workers. They take the lowest numbers that nothing bears.
-func (c Crew) adding(all []member, n int64) []Step {
+// planAdditions are n new workers. They take the lowest numbers that nothing bears.
+func (c WorkerSnapshot) planAdditions(all []poolWorker, n int64) []Step {
 	var steps []Step
 	for i := 0; int64(len(steps)) < n; i++ {
-		name := c.prefix() + strconv.Itoa(i)
-		if slices.ContainsFunc(all, func(m member) bool { return m.name == name }) {
+		name := c.machineNamePrefix() + strconv.Itoa(i)
+		if slices.ContainsFunc(all, func(m poolWorker) bool { return m.name == name }) {
 			continue
 		}
 		steps = append(steps, Step{Verb: AddWorker, Name: name, Why: "the pool has too few replicas"})
@@ -260,11 +260,11 @@ func (c Crew) adding(all []member, n int64) []Step {
 	return steps
 }
 
-// marks are the steps that give a worker's node and machine what the pool asks for.
-func (c Crew) marks(m member, now time.Time) []Step {
+// planMarks are the steps that give a worker's node and machine what the pool asks for.
+func (c WorkerSnapshot) planMarks(m poolWorker, now time.Time) []Step {
 	var steps []Step
 	if m.node != nil {
-		want := c.node(*m.node, now)
+		want := c.desiredNode(*m.node, now)
 		switch {
 		case !maps.Equal(want.Labels, m.node.Labels):
 			steps = append(steps, Step{Verb: MarkNode, Name: m.name, Node: &want, Why: "its labels are to be the pool's"})
@@ -275,7 +275,7 @@ func (c Crew) marks(m member, now time.Time) []Step {
 		}
 	}
 	if m.object != nil {
-		labels := merged(m.object.Labels, c.machineLabels(), c.Pool.Owned.MachineLabels)
+		labels := mergeLabels(m.object.Labels, c.machineLabels(), c.Pool.Owned.MachineLabels)
 		if !maps.Equal(labels, m.object.Labels) {
 			steps = append(steps, Step{Verb: MarkMachine, Name: m.name, Labels: labels, Why: "its labels are to be the pool's"})
 		}
@@ -284,14 +284,14 @@ func (c Crew) marks(m member, now time.Time) []Step {
 }
 
 // machineLabels are those of the pool, and the one that tells whose the machine is.
-func (c Crew) machineLabels() map[string]string {
-	return merged(c.Pool.MachineLabels, map[string]string{hivev1.LabelMachinePool: c.Pool.Name}, nil)
+func (c WorkerSnapshot) machineLabels() map[string]string {
+	return mergeLabels(c.Pool.MachineLabels, map[string]string{hivev1.LabelMachinePool: c.Pool.Name}, nil)
 }
 
-// node is a node of the pool as it should be.
-func (c Crew) node(n Node, now time.Time) Node {
-	n.Labels = merged(n.Labels, c.Pool.Labels, c.Pool.Owned.Labels)
-	n.Taints = tainted(n.Taints, c.Pool.Taints, append([]hivev1.TaintIdentifier{idOf(Leaving)}, c.Pool.Owned.Taints...))
+// desiredNode is a node of the pool as it should be.
+func (c WorkerSnapshot) desiredNode(n Node, now time.Time) Node {
+	n.Labels = mergeLabels(n.Labels, c.Pool.Labels, c.Pool.Owned.Labels)
+	n.Taints = mergeTaints(n.Taints, c.Pool.Taints, append([]hivev1.TaintIdentifier{taintIdentifier(LeavingTaint)}, c.Pool.Owned.Taints...))
 	switch {
 	case c.Pool.Range == nil || n.Pods > 0:
 		n.EmptySince = time.Time{}
@@ -301,8 +301,8 @@ func (c Crew) node(n Node, now time.Time) Node {
 	return n
 }
 
-// awaited says what a worker of the pool lacks.
-func (m member) awaited() string {
+// notReadyReason says what a worker of the pool lacks.
+func (m poolWorker) notReadyReason() string {
 	switch {
 	case m.machine.Trouble != "":
 		return fmt.Sprintf("machine %s does not run: %s", m.name, m.machine.Trouble)
@@ -314,7 +314,7 @@ func (m member) awaited() string {
 	return ""
 }
 
-func (c Crew) ownedOf(all []member) Owned {
+func (c WorkerSnapshot) ownedByWorkers(all []poolWorker) OwnedMetadata {
 	var labels, machines []map[string]string
 	var taints [][]corev1.Taint
 	for _, m := range all {
@@ -325,13 +325,13 @@ func (c Crew) ownedOf(all []member) Owned {
 			machines = append(machines, m.object.Labels)
 		}
 	}
-	return c.Pool.owned(labels, machines, taints)
+	return c.Pool.computeOwned(labels, machines, taints)
 }
 
-// told is what the status says: one entry stands for all workers.
-func (c Crew) told(have []member, want int64) (int64, []hivev1.MachineSetStatus) {
+// workerStatus is what the status says: one entry stands for all workers.
+func (c WorkerSnapshot) workerStatus(have []poolWorker, want int64) (int64, []hivev1.MachineSetStatus) {
 	st := hivev1.MachineSetStatus{
-		Name: strings.TrimSuffix(c.prefix(), "-"), Replicas: int32(want), MinReplicas: int32(want), MaxReplicas: int32(want),
+		Name: strings.TrimSuffix(c.machineNamePrefix(), "-"), Replicas: int32(want), MinReplicas: int32(want), MaxReplicas: int32(want),
 	}
 	if r := c.Pool.Range; r != nil {
 		st.MinReplicas, st.MaxReplicas = int32(r.Min), int32(r.Max)
@@ -341,7 +341,7 @@ func (c Crew) told(have []member, want int64) (int64, []hivev1.MachineSetStatus)
 			st.ReadyReplicas++
 		}
 		if m.machine.Trouble != "" && st.ErrorMessage == nil {
-			why := m.awaited()
+			why := m.notReadyReason()
 			st.ErrorMessage = &why
 		}
 	}

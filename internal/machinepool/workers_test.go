@@ -17,7 +17,7 @@ import (
 var now = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 
 // told is a decision in words: its steps without their reasons.
-func told(d Decision) string {
+func told(d Plan) string {
 	var out []string
 	for _, s := range d.Steps {
 		out = append(out, string(s.Verb)+" "+s.Name)
@@ -26,26 +26,26 @@ func told(d Decision) string {
 }
 
 // at are machines with ready nodes, made one hour ago and each a minute after the other.
-func at(names ...string) Crew {
-	c := Crew{InfraID: "c", Pool: Pool{Name: "p"}}
+func at(names ...string) WorkerSnapshot {
+	c := WorkerSnapshot{InfraID: "c", Pool: Pool{Name: "p"}}
 	for i, n := range names {
 		c.Machines = append(c.Machines, Machine{Name: n, Created: now.Add(time.Duration(i)*time.Minute - time.Hour)})
 		c.Nodes = append(c.Nodes, Node{Name: n, Ready: true})
-		c.Objects = append(c.Objects, Object{Name: n, Labels: map[string]string{hivev1.LabelMachinePool: "p"}})
+		c.Objects = append(c.Objects, MachineObject{Name: n, Labels: map[string]string{hivev1.LabelMachinePool: "p"}})
 	}
 	return c
 }
 
-func (c Crew) with(edit func(c *Crew)) Crew {
+func (c WorkerSnapshot) with(edit func(c *WorkerSnapshot)) WorkerSnapshot {
 	edit(&c)
 	return c
 }
 
-func replicas(n int64) func(*Crew) { return func(c *Crew) { c.Pool.Replicas = n } }
+func replicas(n int64) func(*WorkerSnapshot) { return func(c *WorkerSnapshot) { c.Pool.Replicas = n } }
 
 func TestWorkers(t *testing.T) {
 	for name, tc := range map[string]struct {
-		crew Crew
+		crew WorkerSnapshot
 		want string
 	}{
 		"none are asked for":                     {at(), ""},
@@ -54,47 +54,50 @@ func TestWorkers(t *testing.T) {
 		"as many as there are":                   {at("c-p-0", "c-p-1").with(replicas(2)), ""},
 		"of equal ones the newest goes":          {at("c-p-0", "c-p-1").with(replicas(1)), "remove worker c-p-1"},
 		"the newest by time, not by number":      {at("c-p-1", "c-p-0").with(replicas(1)), "remove worker c-p-0"},
-		"of two of one moment the higher number": {at("c-p-0", "c-p-1", "c-p-2").with(func(c *Crew) { c.Pool.Replicas = 2; c.Machines[1].Created = c.Machines[2].Created }), "remove worker c-p-2"},
-		"the emptiest goes first":                {at("c-p-0", "c-p-1").with(func(c *Crew) { c.Pool.Replicas = 1; c.Nodes[1].Pods = 3; c.Nodes[0].Pods = 2 }), "remove worker c-p-0"},
-		"who has not joined goes before":         {at("c-p-0", "c-p-1").with(func(c *Crew) { c.Pool.Replicas = 1; c.Nodes = c.Nodes[1:]; c.Machines[0].Created = now }), "remove worker c-p-0"},
-		"who has begun to leave goes on":         {at("c-p-0", "c-p-1").with(func(c *Crew) { c.Pool.Replicas = 1; c.Nodes[0].Taints = []corev1.Taint{Leaving} }), "remove worker c-p-0"},
-		"who has begun to leave may stay":        {at("c-p-0").with(func(c *Crew) { c.Pool.Replicas = 1; c.Nodes[0].Taints = []corev1.Taint{Leaving} }), "mark node c-p-0"},
+		"of two of one moment the higher number": {at("c-p-0", "c-p-1", "c-p-2").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 2; c.Machines[1].Created = c.Machines[2].Created }), "remove worker c-p-2"},
+		"the emptiest goes first":                {at("c-p-0", "c-p-1").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes[1].Pods = 3; c.Nodes[0].Pods = 2 }), "remove worker c-p-0"},
+		"who has not joined goes before":         {at("c-p-0", "c-p-1").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes = c.Nodes[1:]; c.Machines[0].Created = now }), "remove worker c-p-0"},
+		"who has begun to leave goes on":         {at("c-p-0", "c-p-1").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes[0].Taints = []corev1.Taint{LeavingTaint} }), "remove worker c-p-0"},
+		"who has begun to leave may stay":        {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes[0].Taints = []corev1.Taint{LeavingTaint} }), "mark node c-p-0"},
 		"others' are left alone":                 {at("c-q-0", "c-p-q-0", "c-master-0", "d-p-0", "c-p-00", "c-p--1", "c-p-1x", "c-p"), ""},
-		"a node without a machine is forgotten":  {at("c-p-0").with(func(c *Crew) { c.Machines = nil }), "delete node c-p-0"},
-		"so is a Machine":                        {at("c-p-0").with(func(c *Crew) { c.Machines, c.Nodes = nil, nil }), "delete node c-p-0"},
-		"its name is not used before":            {at("c-p-0").with(func(c *Crew) { c.Machines = nil; c.Pool.Replicas = 1 }), "delete node c-p-0; add worker c-p-1"},
-		"a deleted pool has none":                {at("c-p-0", "c-p-1").with(func(c *Crew) { c.Pool.Replicas = 2; c.Pool.Deleted = true }), "remove worker c-p-1; remove worker c-p-0"},
-		"settings do not keep it":                {at("c-p-0").with(func(c *Crew) { c.Set = []string{"aws"}; c.Pool.Deleted = true }), "remove worker c-p-0"},
-		"who never joins is replaced":            {at("c-p-0").with(func(c *Crew) { c.Pool.Replicas = 1; c.Nodes = nil }), "remove worker c-p-0; add worker c-p-1"},
-		"but not before its time": {at("c-p-0").with(func(c *Crew) {
+		"a node without a machine is forgotten":  {at("c-p-0").with(func(c *WorkerSnapshot) { c.Machines = nil }), "delete node c-p-0"},
+		"so is a Machine":                        {at("c-p-0").with(func(c *WorkerSnapshot) { c.Machines, c.Nodes = nil, nil }), "delete node c-p-0"},
+		"its name is not used before":            {at("c-p-0").with(func(c *WorkerSnapshot) { c.Machines = nil; c.Pool.Replicas = 1 }), "delete node c-p-0; add worker c-p-1"},
+		"a deleted pool has none":                {at("c-p-0", "c-p-1").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 2; c.Pool.Deleted = true }), "remove worker c-p-1; remove worker c-p-0"},
+		"settings do not keep it":                {at("c-p-0").with(func(c *WorkerSnapshot) { c.Set = []string{"aws"}; c.Pool.Deleted = true }), "remove worker c-p-0"},
+		"who never joins is replaced":            {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes = nil }), "remove worker c-p-0; add worker c-p-1"},
+		"but not before its time": {at("c-p-0").with(func(c *WorkerSnapshot) {
 			c.Pool.Replicas = 1
 			c.Nodes = nil
-			c.Machines[0].Created = now.Add(time.Second - JoinLimit)
+			c.Machines[0].Created = now.Add(time.Second - JoinTimeout)
 		}), ""},
-		"nor soon after the cluster has resumed": {at("c-p-0").with(func(c *Crew) { c.Pool.Replicas = 1; c.Nodes = nil; c.Up = now.Add(-time.Minute) }), ""},
-		"nor if its platform is at fault":        {at("c-p-0").with(func(c *Crew) { c.Pool.Replicas = 1; c.Nodes = nil; c.Machines[0].Trouble = "no disk" }), ""},
-		"settings are refused":                   {at("c-p-0").with(func(c *Crew) { c.Set = []string{"aws"} }), ""},
-		"a second pool of one name has nothing":  {at("c-p-0").with(func(c *Crew) { c.Pool.Rival = "first"; c.Pool.Deleted = true }), ""},
-		"the control plane is no pool":           {at("c-master-0").with(func(c *Crew) { c.Pool.Name = "master" }), ""},
-		"a name must fit":                        {at().with(func(c *Crew) { c.Pool.Name = "../x"; c.Pool.Replicas = 1 }), ""},
-		"autoscaling: at least so many":          {at().with(func(c *Crew) { c.Pool.Range = &Range{2, 3} }), "add worker c-p-0; add worker c-p-1"},
-		"autoscaling: at most so many":           {at("c-p-0", "c-p-1").with(func(c *Crew) { c.Pool.Range = &Range{0, 1}; c.Nodes[0].Pods, c.Nodes[1].Pods = 2, 1 }), "remove worker c-p-1"},
-		"autoscaling: one more for pods":         {at("c-p-0").with(func(c *Crew) { c.Pool.Range = &Range{0, 3}; c.Nodes[0].Pods = 1; c.Pending = 9 }), "add worker c-p-1"},
-		"autoscaling: since when it is empty":    {at("c-p-0").with(func(c *Crew) { c.Pool.Range = &Range{0, 3} }), "mark node c-p-0"},
-		"autoscaling: not yet for long":          {at("c-p-0").with(func(c *Crew) { c.Pool.Range = &Range{0, 3}; c.Nodes[0].EmptySince = now.Add(time.Second - Idle) }), ""},
-		"autoscaling: the idle one goes": {at("c-p-0", "c-p-1").with(func(c *Crew) {
+		"nor soon after the cluster has resumed": {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes = nil; c.Up = now.Add(-time.Minute) }), ""},
+		"nor if its platform is at fault":        {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Replicas = 1; c.Nodes = nil; c.Machines[0].Trouble = "no disk" }), ""},
+		"settings are refused":                   {at("c-p-0").with(func(c *WorkerSnapshot) { c.Set = []string{"aws"} }), ""},
+		"a second pool of one name has nothing":  {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Rival = "first"; c.Pool.Deleted = true }), ""},
+		"the control plane is no pool":           {at("c-master-0").with(func(c *WorkerSnapshot) { c.Pool.Name = "master" }), ""},
+		"a name must fit":                        {at().with(func(c *WorkerSnapshot) { c.Pool.Name = "../x"; c.Pool.Replicas = 1 }), ""},
+		"autoscaling: at least so many":          {at().with(func(c *WorkerSnapshot) { c.Pool.Range = &Range{2, 3} }), "add worker c-p-0; add worker c-p-1"},
+		"autoscaling: at most so many":           {at("c-p-0", "c-p-1").with(func(c *WorkerSnapshot) { c.Pool.Range = &Range{0, 1}; c.Nodes[0].Pods, c.Nodes[1].Pods = 2, 1 }), "remove worker c-p-1"},
+		"autoscaling: one more for pods":         {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Range = &Range{0, 3}; c.Nodes[0].Pods = 1; c.Pending = 9 }), "add worker c-p-1"},
+		"autoscaling: since when it is empty":    {at("c-p-0").with(func(c *WorkerSnapshot) { c.Pool.Range = &Range{0, 3} }), "mark node c-p-0"},
+		"autoscaling: not yet for long": {at("c-p-0").with(func(c *WorkerSnapshot) {
 			c.Pool.Range = &Range{0, 3}
-			c.Nodes[0].EmptySince = now.Add(-Idle)
+			c.Nodes[0].EmptySince = now.Add(time.Second - IdleTimeout)
+		}), ""},
+		"autoscaling: the idle one goes": {at("c-p-0", "c-p-1").with(func(c *WorkerSnapshot) {
+			c.Pool.Range = &Range{0, 3}
+			c.Nodes[0].EmptySince = now.Add(-IdleTimeout)
 			c.Nodes[1].Pods = 1
 		}), "remove worker c-p-0"},
-		"autoscaling: no longer empty": {at("c-p-0").with(func(c *Crew) {
+		"autoscaling: no longer empty": {at("c-p-0").with(func(c *WorkerSnapshot) {
 			c.Pool.Range = &Range{0, 3}
-			c.Nodes[0].EmptySince = now.Add(-Idle)
+			c.Nodes[0].EmptySince = now.Add(-IdleTimeout)
 			c.Nodes[0].Pods = 1
 		}), "mark node c-p-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := told(Workers(tc.crew, now)); got != tc.want {
+			if got := told(DecideWorkers(tc.crew, now)); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -107,7 +110,7 @@ func TestMarks(t *testing.T) {
 	c := at("c-p-0")
 	c.Pool.Replicas = 1
 	c.Pool.Labels, c.Pool.MachineLabels, c.Pool.Taints = map[string]string{"a": "new"}, map[string]string{"m": "1"}, []corev1.Taint{gpu}
-	c.Pool.Owned = Owned{
+	c.Pool.Owned = OwnedMetadata{
 		Labels: []string{"a", "old"}, MachineLabels: []string{"gone"},
 		Taints: []hivev1.TaintIdentifier{{Key: "former", Effect: corev1.TaintEffectNoExecute}},
 	}
@@ -115,7 +118,7 @@ func TestMarks(t *testing.T) {
 	c.Nodes[0].Taints = []corev1.Taint{{Key: "gpu", Value: "no", Effect: gpu.Effect}, sick, {Key: "former", Effect: corev1.TaintEffectNoExecute}}
 	c.Objects[0].Labels = map[string]string{"gone": "x", "role": "worker"}
 
-	d := Workers(c, now)
+	d := DecideWorkers(c, now)
 	if len(d.Steps) != 2 {
 		t.Fatalf("steps: %s", told(d))
 	}
@@ -128,7 +131,7 @@ func TestMarks(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"m": "1", "role": "worker", hivev1.LabelMachinePool: "p"}, d.Steps[1].Labels); diff != "" {
 		t.Error(diff)
 	}
-	want := Owned{
+	want := OwnedMetadata{
 		Labels: []string{"a", "old"}, MachineLabels: []string{"gone", "m"},
 		Taints: []hivev1.TaintIdentifier{{Key: "former", Effect: corev1.TaintEffectNoExecute}, {Key: "gpu", Effect: gpu.Effect}},
 	}
@@ -136,23 +139,23 @@ func TestMarks(t *testing.T) {
 		t.Errorf("owned until they are seen to be gone: %s", diff)
 	}
 	c.Nodes[0], c.Objects[0].Labels, c.Pool.Owned = *d.Steps[0].Node, d.Steps[1].Labels, d.Owned
-	if d = Workers(c, now); len(d.Steps) > 0 || slices.Contains(d.Owned.Labels, "old") || len(d.Owned.Taints) != 1 {
+	if d = DecideWorkers(c, now); len(d.Steps) > 0 || slices.Contains(d.Owned.Labels, "old") || len(d.Owned.Taints) != 1 {
 		t.Errorf("then: %s, %+v", told(d), d.Owned)
 	}
 }
 
 func TestWhatWorkersAreAwaited(t *testing.T) {
 	for name, tc := range map[string]struct {
-		edit func(*Crew)
+		edit func(*WorkerSnapshot)
 		want string
 	}{
-		"nothing":          {func(*Crew) {}, ""},
-		"its node":         {func(c *Crew) { c.Nodes = nil; c.Machines[0].Created = now }, "machine c-p-0 has not joined yet"},
-		"its readiness":    {func(c *Crew) { c.Nodes[0].Ready = false }, "node c-p-0 is not ready"},
-		"a better machine": {func(c *Crew) { c.Machines[0].Trouble = "no disk" }, "machine c-p-0 does not run: no disk"},
+		"nothing":          {func(*WorkerSnapshot) {}, ""},
+		"its node":         {func(c *WorkerSnapshot) { c.Nodes = nil; c.Machines[0].Created = now }, "machine c-p-0 has not joined yet"},
+		"its readiness":    {func(c *WorkerSnapshot) { c.Nodes[0].Ready = false }, "node c-p-0 is not ready"},
+		"a better machine": {func(c *WorkerSnapshot) { c.Machines[0].Trouble = "no disk" }, "machine c-p-0 does not run: no disk"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := Workers(at("c-p-0").with(replicas(1)).with(tc.edit), now); d.Waiting != tc.want {
+			if d := DecideWorkers(at("c-p-0").with(replicas(1)).with(tc.edit), now); d.Waiting != tc.want {
 				t.Errorf("got %q, want %q", d.Waiting, tc.want)
 			}
 		})
@@ -183,7 +186,7 @@ func TestWorkersConverge(t *testing.T) {
 		c.Machines, c.Nodes = append(c.Machines, others.Machines...), append(c.Nodes, others.Nodes...)
 		c.Pool.Replicas = r.Int64N(5)
 		for pass := 0; ; pass++ {
-			d := Workers(c, clock)
+			d := DecideWorkers(c, clock)
 			if len(d.Steps) == 0 && d.Waiting == "" {
 				break
 			}
@@ -212,7 +215,7 @@ func TestWorkersConverge(t *testing.T) {
 }
 
 // after does a step.
-func (c Crew) after(t *testing.T, s Step, at time.Time) Crew {
+func (c WorkerSnapshot) after(t *testing.T, s Step, at time.Time) WorkerSnapshot {
 	t.Helper()
 	if !strings.HasPrefix(s.Name, "c-p-") || strings.Contains(s.Name, "q") {
 		t.Fatalf("%s is not the pool's", s)

@@ -11,25 +11,25 @@ import (
 	"hotspare.io/hotspare/internal/access"
 )
 
-// kept says what the controllers keep in memory of a hub that has more than pools:
+// cacheOptions says what the controllers keep in memory of a hub that has more than pools:
 // of its Roles those of our name, and of RoleBindings that do not concern us little
 // more than the name. They cannot be selected, since any name can make a pool admin.
-func kept() cache.Options {
+func cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&rbacv1.Role{}:        {Field: fields.OneTermEqualSelector("metadata.name", hivev1.ClaimOwnerRole)},
-			&rbacv1.RoleBinding{}: {Transform: slim},
+			&rbacv1.RoleBinding{}: {Transform: stripUnrelatedBinding},
 		},
 	}
 }
 
-func slim(o any) (any, error) {
+func stripUnrelatedBinding(o any) (any, error) {
 	b, ok := o.(*rbacv1.RoleBinding)
 	if !ok {
 		return o, nil // the mark of an object that was missed going
 	}
-	if !access.Concerns(b) {
+	if !access.IsAccessBinding(b) {
 		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
 			Namespace: b.Namespace, Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion,
 		}}, nil

@@ -20,7 +20,7 @@ func TestRoleBindingsThatDoNotConcernUsTakeNoMemory(t *testing.T) {
 		"of admins":             {hivev1.PoolAdminBinding, "whatever it was edited to", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := slim(&rbacv1.RoleBinding{
+			out, err := stripUnrelatedBinding(&rbacv1.RoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: tc.binding, UID: "u", ResourceVersion: "1", ManagedFields: []metav1.ManagedFieldsEntry{{}}},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: tc.role},
 				Subjects:   []rbacv1.Subject{{Kind: "User", Name: "alice"}},

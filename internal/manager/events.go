@@ -19,9 +19,9 @@ const (
 	eventsBurst = 10
 )
 
-// recorders returns what makes a controller's recorder of events, and adds what
+// newEventRecorders returns what makes a controller's recorder of events, and adds what
 // sends them to mgr.
-func recorders(mgr ctrl.Manager, cfg *rest.Config) (func(controller string) events.EventRecorder, error) {
+func newEventRecorders(mgr ctrl.Manager, cfg *rest.Config) (func(controller string) events.EventRecorder, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = eventsQPS, eventsBurst
 	client, err := v1.NewForConfig(cfg)

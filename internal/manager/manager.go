@@ -99,11 +99,11 @@ func NewReplica(ctx context.Context, cfg *rest.Config, p Platforms, one Replica)
 	counts := metrics.New(registry, clock.RealClock{})
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = qps, burst
-	cfg.Wrap(counts.Transport)
-	mgr, err := ctrl.NewManager(cfg, one.elect(ctrl.Options{
+	cfg.Wrap(counts.WrapTransport)
+	mgr, err := ctrl.NewManager(cfg, one.withLeaderElection(ctrl.Options{
 		Scheme:  Scheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"}, // see serve
-		Cache:   kept(),
+		Cache:   cacheOptions(),
 		Client: client.Options{Cache: &client.CacheOptions{
 			DisableFor: []client.Object{&corev1.Secret{}},
 		}},
@@ -112,14 +112,14 @@ func NewReplica(ctx context.Context, cfg *rest.Config, p Platforms, one Replica)
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	recorder, err := recorders(mgr, cfg)
+	recorder, err := newEventRecorders(mgr, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := setUp(ctx, mgr, p, recorder, counts); err != nil {
+	if err := setUpControllers(ctx, mgr, p, recorder, counts); err != nil {
 		return nil, fmt.Errorf("setting up the controllers: %w", err)
 	}
-	if err := one.serve(ctx, mgr, registry); err != nil {
+	if err := one.serveMetrics(ctx, mgr, registry); err != nil {
 		return nil, fmt.Errorf("setting up the metrics: %w", err)
 	}
 	return mgr, nil
@@ -129,14 +129,14 @@ func NewReplica(ctx context.Context, cfg *rest.Config, p Platforms, one Replica)
 // which a client with Hive's types cannot know do not concern a write that names one.
 const fieldManager = "hotspare"
 
-// writer is the manager's client, writing by that name.
-func writer(mgr ctrl.Manager) client.Client {
+// newFieldOwnerClient is the manager's client, writing by that name.
+func newFieldOwnerClient(mgr ctrl.Manager) client.Client {
 	return client.WithFieldOwner(mgr.GetClient(), fieldManager)
 }
 
-// setUp adds every controller. They meet in the API only.
-func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics) error {
-	c, live, now := writer(mgr), mgr.GetAPIReader(), clock.RealClock{}
+// setUpControllers adds every controller. They meet in the API only.
+func setUpControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics) error {
+	c, live, now := newFieldOwnerClient(mgr), mgr.GetAPIReader(), clock.RealClock{}
 	pools := &clusterpool.Reconciler{
 		Client: c, Live: live, Clock: now, Room: p.Room, Metrics: counts,
 		Installers: slices.Sorted(maps.Keys(p.Executors)),
@@ -160,7 +160,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	provisions := &provision.Reconciler{
 		Client: c, Live: live, Executors: p.Executors, Fake: fake.Executor{}, Clock: now,
 		Events: recorder("provision"), Wake: p.News, Metrics: counts, GlobalPullSecret: p.GlobalPullSecret,
-		CertificateAuthorities: p.CertificateAuthorities.Names(),
+		CertificateAuthorities: p.CertificateAuthorities.SecretNames(),
 	}
 	if err := provisions.SetupWithManager(mgr); err != nil {
 		return err
@@ -190,14 +190,14 @@ func setUp(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(con
 	if err := (&namespace.Reconciler{Client: c, Live: live, Metrics: counts}).SetupWithManager(mgr); err != nil {
 		return err
 	}
-	return setUpFleet(ctx, mgr, p, spokes, recorder, counts)
+	return setUpFleetControllers(ctx, mgr, p, spokes, recorder, counts)
 }
 
-// setUpFleet adds the controllers of data planes.
-func setUpFleet(
+// setUpFleetControllers adds the controllers of data planes.
+func setUpFleetControllers(
 	ctx context.Context, mgr ctrl.Manager, p Platforms, spokes *remote.Connector, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics,
 ) error {
-	c, live, now := writer(mgr), mgr.GetAPIReader(), clock.RealClock{}
+	c, live, now := newFieldOwnerClient(mgr), mgr.GetAPIReader(), clock.RealClock{}
 	started := now.Now()
 	regions := &fleetregion.Reconciler{
 		Client: c, Live: live, Clock: now, Started: started, Events: recorder("fleetregion"), Metrics: counts,
@@ -206,7 +206,7 @@ func setUpFleet(
 	if err := regions.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	if err := (&fleetregion.Types{Client: c, Clock: now, Metrics: counts}).SetupWithManager(mgr); err != nil {
+	if err := (&fleetregion.TypeReconciler{Client: c, Clock: now, Metrics: counts}).SetupWithManager(mgr); err != nil {
 		return err
 	}
 	planes := &dataplane.Reconciler{

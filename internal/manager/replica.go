@@ -45,9 +45,9 @@ type Replica struct {
 	Guard func(http.Handler) (http.Handler, error)
 }
 
-// elect adds the election to the options of a manager. A leader that ends lets go of
+// withLeaderElection adds the election to the options of a manager. A leader that ends lets go of
 // the Lease: its program must end, too, for writes may still be under way.
-func (r Replica) elect(o ctrl.Options) ctrl.Options {
+func (r Replica) withLeaderElection(o ctrl.Options) ctrl.Options {
 	if r.LeaseNamespace == "" {
 		return o
 	}
@@ -58,52 +58,52 @@ func (r Replica) elect(o ctrl.Options) ctrl.Options {
 	return o
 }
 
-// serve has the metrics of this manager served, with those that controller-runtime
+// serveMetrics has the metrics of this manager served, with those that controller-runtime
 // gathers from all of its process. controller-runtime's own server knows only
 // those, and does not tell its port.
-func (r Replica) serve(ctx context.Context, mgr ctrl.Manager, registry *prometheus.Registry) error {
+func (r Replica) serveMetrics(ctx context.Context, mgr ctrl.Manager, registry *prometheus.Registry) error {
 	if r.Scrapes == nil {
 		return nil
 	}
 	look := func() (map[types.NamespacedName]pool.Snapshot, error) {
-		if !leads(mgr) {
+		if !isLeader(mgr) {
 			return nil, nil
 		}
-		return clusterpool.Snapshots(ctx, mgr.GetClient(), clock.RealClock{}.Now())
+		return clusterpool.ListSnapshots(ctx, mgr.GetClient(), clock.RealClock{}.Now())
 	}
 	fleet := func() (map[types.NamespacedName]metrics.Fleet, error) {
-		if !leads(mgr) {
+		if !isLeader(mgr) {
 			return nil, nil
 		}
-		return serviceinstance.Census(ctx, mgr.GetClient())
+		return serviceinstance.CountFleets(ctx, mgr.GetClient())
 	}
 	inventories := func() (map[types.NamespacedName]metrics.Inventory, error) {
-		if !leads(mgr) {
+		if !isLeader(mgr) {
 			return nil, nil
 		}
-		return clusterpool.Inventories(ctx, mgr.GetClient())
+		return clusterpool.CountInventories(ctx, mgr.GetClient())
 	}
 	for _, gauges := range []prometheus.Collector{
-		metrics.NewLeads(func() bool { return leads(mgr) }),
+		metrics.NewLeaderGauge(func() bool { return isLeader(mgr) }),
 		metrics.NewGauges(look), metrics.NewFleetGauges(fleet), metrics.NewInventoryGauges(inventories),
 	} {
 		if err := registry.Register(gauges); err != nil {
 			return err
 		}
 	}
-	handler := loopback.OnlyNamed(metrics.Handler(registry, runtimemetrics.Registry))
+	handler := loopback.RequireLocalHost(metrics.NewHandler(registry, runtimemetrics.Registry))
 	if r.Guard != nil {
-		handler = metrics.Handler(registry, runtimemetrics.Registry)
+		handler = metrics.NewHandler(registry, runtimemetrics.Registry)
 		var err error
 		if handler, err = r.Guard(handler); err != nil {
 			return fmt.Errorf("putting a guard before the metrics: %w", err)
 		}
 	}
-	return mgr.Add(metrics.Server(r.Scrapes, handler))
+	return mgr.Add(metrics.NewServer(r.Scrapes, handler))
 }
 
-// leads reports whether mgr runs the controllers. The gauges are the leader's to tell.
-func leads(mgr ctrl.Manager) bool {
+// isLeader reports whether mgr runs the controllers. The gauges are the leader's to tell.
+func isLeader(mgr ctrl.Manager) bool {
 	select {
 	case <-mgr.Elected():
 		return true

@@ -35,10 +35,10 @@ var fleetKinds = map[string]kind{
 
 // LoadFleet is Load for the kinds of a fleet.
 func LoadFleet(ctx context.Context, docs []Document, d Defaults) (*Fleet, error) {
-	l := &loader{Defaults: d, kinds: fleetKinds, schemas: map[string]*crd.Schema{}, at: map[string]int{}, strange: map[string]int{}}
+	l := &loader{Defaults: d, kinds: fleetKinds, schemas: map[string]*crd.Schema{}, positions: map[string]int{}, skipped: map[string]int{}}
 	var errs []error
 	for _, doc := range docs {
-		errs = append(errs, l.sort(doc))
+		errs = append(errs, l.addDocument(doc))
 	}
 	f := &Fleet{
 		Regions:   map[types.NamespacedName]*v1alpha1.FleetRegion{},
@@ -48,38 +48,38 @@ func LoadFleet(ctx context.Context, docs []Document, d Defaults) (*Fleet, error)
 		Pools:     map[types.NamespacedName]*hivev1.ClusterPool{},
 	}
 	for _, o := range l.objects {
-		if err := l.addFleet(ctx, f, o); err != nil {
+		if err := l.addObjectToFleet(ctx, f, o); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %s: %w", o.Place, o, err))
 		}
 	}
 	f.Notes = append(f.Notes, l.replaced...)
-	if len(l.strange) > 0 {
-		f.Notes = append(f.Notes, "left out, since no decision depends on it: "+l.strangers())
+	if len(l.skipped) > 0 {
+		f.Notes = append(f.Notes, "left out, since no decision depends on it: "+l.formatSkippedKinds())
 	}
 	return f, errors.Join(errs...)
 }
 
-// addFleet decodes one object into the fleet.
-func (l *loader) addFleet(ctx context.Context, f *Fleet, o object) error {
-	content, err := o.Object()
+// addObjectToFleet decodes one object into the fleet.
+func (l *loader) addObjectToFleet(ctx context.Context, f *Fleet, o object) error {
+	content, err := o.DecodeObject()
 	if err != nil {
 		return err
 	}
-	v, err := l.admit(ctx, o.kind, content)
+	v, err := l.admitObject(ctx, o.kind, content)
 	if err != nil {
 		return err
 	}
 	switch o.kind {
 	case "FleetRegion":
-		err = put(f.Regions, o.key, content, l.Created, decode[v1alpha1.FleetRegion])
+		err = addDecodedObject(f.Regions, o.key, content, l.Created, decodeStrict[v1alpha1.FleetRegion])
 	case "InstanceType":
-		err = put(f.Types, o.key, content, l.Created, decode[v1alpha1.InstanceType])
+		err = addDecodedObject(f.Types, o.key, content, l.Created, decodeStrict[v1alpha1.InstanceType])
 	case "DataPlane":
-		err = put(f.Planes, o.key, content, l.Created, decode[v1alpha1.DataPlane])
+		err = addDecodedObject(f.Planes, o.key, content, l.Created, decodeStrict[v1alpha1.DataPlane])
 	case "ServiceInstance":
-		err = put(f.Instances, o.key, content, l.Created, decode[v1alpha1.ServiceInstance])
+		err = addDecodedObject(f.Instances, o.key, content, l.Created, decodeStrict[v1alpha1.ServiceInstance])
 	default:
-		err = put(f.Pools, o.key, content, l.Created, decode[hivev1.ClusterPool])
+		err = addDecodedObject(f.Pools, o.key, content, l.Created, decodeStrict[hivev1.ClusterPool])
 	}
 	switch {
 	case err != nil && len(v.Faults) > 0:
@@ -87,6 +87,6 @@ func (l *loader) addFleet(ctx context.Context, f *Fleet, o object) error {
 	case err != nil:
 		return err
 	}
-	f.Warnings = append(f.Warnings, o.warnings(v)...)
+	f.Warnings = append(f.Warnings, o.listWarnings(v)...)
 	return nil
 }

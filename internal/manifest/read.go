@@ -37,8 +37,8 @@ func newDocument(place string, object map[string]any) (Document, error) {
 	return Document{place, raw}, nil
 }
 
-// Object decodes the object.
-func (d Document) Object() (map[string]any, error) {
+// DecodeObject decodes the object.
+func (d Document) DecodeObject() (map[string]any, error) {
 	var object map[string]any
 	if err := utiljson.Unmarshal(d.raw, &object); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Place, err)
@@ -62,7 +62,7 @@ func (r Reader) Read(names []string) ([]Document, error) {
 	var errs []error
 	read := map[string]bool{}
 	for _, name := range names {
-		files, err := r.files(name)
+		files, err := r.listManifestFiles(name)
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -71,7 +71,7 @@ func (r Reader) Read(names []string) ([]Document, error) {
 				continue
 			}
 			read[file] = true
-			docs, err := r.file(file)
+			docs, err := r.readFileDocuments(file)
 			out, errs = append(out, docs...), append(errs, err)
 		}
 	}
@@ -83,14 +83,14 @@ const stdin = "-"
 // extensions are those of manifests in a folder; a file that is named is read whatever it is called.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// files are the files that a name stands for.
-func (r Reader) files(name string) ([]string, error) {
+// listManifestFiles are the files that a name stands for.
+func (r Reader) listManifestFiles(name string) ([]string, error) {
 	if name == stdin {
 		return []string{stdin}, nil
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, reason(err))
+		return nil, fmt.Errorf("reading %s: %w", name, trimErrorPath(err))
 	}
 	if !info.IsDir() {
 		return []string{filepath.Clean(name)}, nil
@@ -108,7 +108,7 @@ func (r Reader) files(name string) ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, reason(err))
+		return nil, fmt.Errorf("reading %s: %w", name, trimErrorPath(err))
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("folder %s has no *.yaml, *.yml or *.json: name its files, or look into its folders with -R", name)
@@ -116,8 +116,8 @@ func (r Reader) files(name string) ([]string, error) {
 	return out, nil
 }
 
-// reason is an error without the path, which is said already.
-func reason(err error) error {
+// trimErrorPath is an error without the path, which is said already.
+func trimErrorPath(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
 		return at.Err
@@ -125,20 +125,20 @@ func reason(err error) error {
 	return err
 }
 
-func (r Reader) file(name string) ([]Document, error) {
-	raw, err := r.bytes(name)
+func (r Reader) readFileDocuments(name string) ([]Document, error) {
+	raw, err := r.readAllBytes(name)
 	if name == stdin {
 		name = "standard input"
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, reason(err))
+		return nil, fmt.Errorf("reading %s: %w", name, trimErrorPath(err))
 	}
-	parts := split(strings.TrimPrefix(string(raw), "\uFEFF"))
+	parts := splitDocuments(strings.TrimPrefix(string(raw), "\uFEFF"))
 	var out []Document
 	var errs []error
 	number := 0
 	for _, p := range parts {
-		value, err := p.value()
+		value, err := p.decodeValue()
 		if err == nil && value == nil {
 			continue
 		}
@@ -148,13 +148,13 @@ func (r Reader) file(name string) ([]Document, error) {
 			errs = append(errs, fmt.Errorf("%s: %w", place, err))
 			continue
 		}
-		docs, err := documents(place, value)
+		docs, err := extractDocuments(place, value)
 		out, errs = append(out, docs...), append(errs, err)
 	}
 	return out, errors.Join(errs...)
 }
 
-func (r Reader) bytes(name string) ([]byte, error) {
+func (r Reader) readAllBytes(name string) ([]byte, error) {
 	if name == stdin {
 		return io.ReadAll(r.Stdin)
 	}
@@ -164,15 +164,15 @@ func (r Reader) bytes(name string) ([]byte, error) {
 // part is the text of one document.
 type part struct {
 	text string
-	// before is how many lines of the file come before it.
-	before int
-	json   bool
+	// linesBefore is how many lines of the file come before it.
+	linesBefore int
+	json        bool
 }
 
-// split divides a file: JSON values that follow each other, or YAML documents. The
+// splitDocuments divides a file: JSON values that follow each other, or YAML documents. The
 // decoder of YAML reads the first of several documents and says nothing of the
 // others, so a comment behind --- must not hide where one begins.
-func split(text string) []part {
+func splitDocuments(text string) []part {
 	if parts := splitJSON(text); parts != nil {
 		return parts
 	}
@@ -180,10 +180,10 @@ func split(text string) []part {
 	var lines []string
 	flush := func() { parts[len(parts)-1].text, lines = strings.Join(lines, ""), nil }
 	for i, line := range strings.SplitAfter(text, "\n") {
-		rest, marked := marker(line)
+		rest, marked := cutDocumentMarker(line)
 		if marked {
 			flush()
-			parts = append(parts, part{before: i})
+			parts = append(parts, part{linesBefore: i})
 		}
 		lines = append(lines, rest)
 	}
@@ -191,9 +191,9 @@ func split(text string) []part {
 	return parts
 }
 
-// marker reports whether a line ends one document and begins the next, and what
+// cutDocumentMarker reports whether a line ends one document and begins the next, and what
 // of the line belongs to the next.
-func marker(line string) (rest string, marked bool) {
+func cutDocumentMarker(line string) (rest string, marked bool) {
 	if strings.TrimRight(line, " \t\r\n") == "..." {
 		return "\n", true
 	}
@@ -222,33 +222,33 @@ func splitJSON(text string) []part {
 	}
 }
 
-// value decodes a part; nil when there is nothing in it. A key that is written
+// decodeValue decodes a part; nil when there is nothing in it. A key that is written
 // twice is an error: one of the two would be lost.
-func (p part) value() (any, error) {
+func (p part) decodeValue() (any, error) {
 	if !p.json {
-		if list := p.list(); list != nil {
+		if list := p.decodeBlockList(); list != nil {
 			return list, nil
 		}
 	}
-	return p.whole()
+	return p.decodeWholePart()
 }
 
-// list decodes a List whose items are written as a block, one item after the other: the
+// decodeBlockList decodes a List whose items are written as a block, one item after the other: the
 // decoder of YAML takes 20 times the memory of a text while it reads it. Its items are JSON.
 // It returns nil for any other part, and for one with an item that cannot be read by itself.
-func (p part) list() map[string]any {
+func (p part) decodeBlockList() map[string]any {
 	around, items := splitItems(p.text)
 	if len(items) == 0 {
 		return nil
 	}
-	value, err := part{text: around}.whole()
+	value, err := part{text: around}.decodeWholePart()
 	object, ok := value.(map[string]any)
 	if kind, _ := object["kind"].(string); err != nil || !ok || !strings.HasSuffix(kind, "List") || object["items"] != nil {
 		return nil
 	}
 	list := make([]any, len(items))
 	for i, item := range items {
-		raw, err := part{text: item}.toJSON()
+		raw, err := part{text: item}.convertToJSON()
 		var one []json.RawMessage
 		if err != nil || json.Unmarshal(raw, &one) != nil || len(one) != 1 {
 			return nil
@@ -290,12 +290,12 @@ func splitItems(text string) (around string, items []string) {
 	return head + "\nitems:\n", append(items, rest[start:end])
 }
 
-// whole decodes a part at once.
-func (p part) whole() (any, error) {
+// decodeWholePart decodes a part at once.
+func (p part) decodeWholePart() (any, error) {
 	raw := []byte(p.text)
 	if !p.json {
 		var err error
-		if raw, err = p.toJSON(); err != nil {
+		if raw, err = p.convertToJSON(); err != nil {
 			return nil, err
 		}
 	}
@@ -306,13 +306,13 @@ func (p part) whole() (any, error) {
 	return v, nil
 }
 
-// toJSON converts YAML. If that fails it is done again with the lines before the part, so
+// convertToJSON converts YAML. If that fails it is done again with the lines before the part, so
 // that the error tells the line of the file: to read them each time takes longer than all else.
-func (p part) toJSON() ([]byte, error) {
+func (p part) convertToJSON() ([]byte, error) {
 	if raw, err := yaml.YAMLToJSONStrict([]byte(p.text)); err == nil {
 		return raw, nil
 	}
-	text := []byte(strings.Repeat("\n", p.before) + p.text)
+	text := []byte(strings.Repeat("\n", p.linesBefore) + p.text)
 	raw, err := yaml.YAMLToJSONStrict(text)
 	if err != nil && strings.Contains(p.text, "<<:") {
 		// The strict decoder takes a key beside a merge for one that is written twice.
@@ -321,17 +321,17 @@ func (p part) toJSON() ([]byte, error) {
 	return raw, err
 }
 
-// documents are the objects that a value holds: itself, or its items.
-func documents(place string, value any) ([]Document, error) {
+// extractDocuments are the objects that a value holds: itself, or its items.
+func extractDocuments(place string, value any) ([]Document, error) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%s: it is %s, want an object with apiVersion and kind", place, shape(value))
+		return nil, fmt.Errorf("%s: it is %s, want an object with apiVersion and kind", place, describeShape(value))
 	}
 	kind, _ := object["kind"].(string)
 	version, _ := object["apiVersion"].(string)
 	if kind == "" || version == "" {
 		return nil, fmt.Errorf("%s: it has no %s: every object needs apiVersion and kind, such as hive.openshift.io/v1 and ClusterPool",
-			place, absent(kind, version))
+			place, missingFields(kind, version))
 	}
 	items, has := object["items"]
 	of, isList := strings.CutSuffix(kind, "List")
@@ -344,14 +344,14 @@ func documents(place string, value any) ([]Document, error) {
 	}
 	list, ok := items.([]any)
 	if !ok && items != nil {
-		return nil, fmt.Errorf("%s: items is %s, want a list of objects", place, shape(items))
+		return nil, fmt.Errorf("%s: items is %s, want a list of objects", place, describeShape(items))
 	}
 	var out []Document
 	var errs []error
 	for i, item := range list {
 		at := fmt.Sprintf("%s, item %d", place, i+1)
 		if raw, isRaw := item.(json.RawMessage); isRaw {
-			if isObject(raw) {
+			if isTypedObject(raw) {
 				out = append(out, Document{at, raw})
 				continue
 			}
@@ -360,14 +360,14 @@ func documents(place string, value any) ([]Document, error) {
 				continue
 			}
 		}
-		docs, err := documents(at, inherit(item, of, version))
+		docs, err := extractDocuments(at, inheritKind(item, of, version))
 		out, errs = append(out, docs...), append(errs, err)
 	}
 	return out, errors.Join(errs...)
 }
 
-// isObject reports whether the JSON of an item is an object that says what it is, and no list.
-func isObject(raw json.RawMessage) bool {
+// isTypedObject reports whether the JSON of an item is an object that says what it is, and no list.
+func isTypedObject(raw json.RawMessage) bool {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return false
@@ -376,7 +376,7 @@ func isObject(raw json.RawMessage) bool {
 	return text("apiVersion") && text("kind") && fields["items"] == nil
 }
 
-func absent(kind, version string) string {
+func missingFields(kind, version string) string {
 	switch {
 	case kind == "" && version == "":
 		return "apiVersion and no kind"
@@ -387,8 +387,8 @@ func absent(kind, version string) string {
 	}
 }
 
-// inherit gives an item of a typed list its kind: the API leaves it out there.
-func inherit(item any, kind, version string) any {
+// inheritKind gives an item of a typed list its kind: the API leaves it out there.
+func inheritKind(item any, kind, version string) any {
 	object, ok := item.(map[string]any)
 	if !ok || kind == "" || object["kind"] != nil {
 		return item
@@ -400,7 +400,7 @@ func inherit(item any, kind, version string) any {
 	return object
 }
 
-func shape(v any) string {
+func describeShape(v any) string {
 	switch v.(type) {
 	case nil:
 		return "empty"

@@ -30,7 +30,7 @@ func folder(t *testing.T, files map[string]string) {
 func places(docs []manifest.Document) string {
 	var lines []string
 	for _, d := range docs {
-		object, err := d.Object()
+		object, err := d.DecodeObject()
 		if err != nil {
 			panic(err) // Read has made it
 		}

@@ -70,10 +70,10 @@ type Defaults struct {
 // that it is being deleted. Other kinds are left out with a note. The error tells
 // of every object that cannot be decoded.
 func Load(ctx context.Context, docs []Document, d Defaults) (*Set, error) {
-	l := &loader{Defaults: d, kinds: poolKinds, schemas: map[string]*crd.Schema{}, at: map[string]int{}, strange: map[string]int{}}
+	l := &loader{Defaults: d, kinds: poolKinds, schemas: map[string]*crd.Schema{}, positions: map[string]int{}, skipped: map[string]int{}}
 	var errs []error
 	for _, doc := range docs {
-		errs = append(errs, l.sort(doc))
+		errs = append(errs, l.addDocument(doc))
 	}
 	s := &Set{
 		Pools:          map[types.NamespacedName]*hivev1.ClusterPool{},
@@ -84,13 +84,13 @@ func Load(ctx context.Context, docs []Document, d Defaults) (*Set, error) {
 		Secrets:        map[types.NamespacedName]*corev1.Secret{},
 	}
 	for _, o := range l.objects {
-		if err := l.add(ctx, s, o); err != nil {
+		if err := l.addObjectToSet(ctx, s, o); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %s: %w", o.Place, o, err))
 		}
 	}
 	s.Notes = append(s.Notes, l.replaced...)
-	if len(l.strange) > 0 {
-		s.Notes = append(s.Notes, "left out, since no plan depends on it: "+l.strangers())
+	if len(l.skipped) > 0 {
+		s.Notes = append(s.Notes, "left out, since no plan depends on it: "+l.formatSkippedKinds())
 	}
 	return s, errors.Join(errs...)
 }
@@ -115,10 +115,10 @@ type loader struct {
 	kinds   map[string]kind
 	schemas map[string]*crd.Schema
 	objects []object
-	// at is where an object is in the list, strange how many there are of another kind.
-	at       map[string]int
-	strange  map[string]int
-	replaced []string
+	// positions is where an object is in the list, strange how many there are of another kind.
+	positions map[string]int
+	skipped   map[string]int
+	replaced  []string
 }
 
 // kind is where objects of a kind are.
@@ -137,9 +137,9 @@ var poolKinds = map[string]kind{
 	"Secret":                         {"v1", true},
 }
 
-// sort puts a document among the objects, or counts it as a stranger.
-func (l *loader) sort(doc Document) error {
-	content, err := doc.Object()
+// addDocument puts a document among the objects, or counts it as a stranger.
+func (l *loader) addDocument(doc Document) error {
+	content, err := doc.DecodeObject()
 	if err != nil {
 		return err
 	}
@@ -147,21 +147,21 @@ func (l *loader) sort(doc Document) error {
 	version, _ := content["apiVersion"].(string)
 	known, ours := l.kinds[name]
 	if !ours || version != known.version {
-		l.strange[name+" ("+version+")"]++
+		l.skipped[name+" ("+version+")"]++
 		return nil
 	}
 	o := object{kind: name}
 	o.Place = doc.Place
-	if err := o.name(content, l.Namespace, known.namespaced); err != nil {
+	if err := o.resolveObjectKey(content, l.Namespace, known.namespaced); err != nil {
 		return err
 	}
-	i, again := l.at[o.String()]
+	i, again := l.positions[o.String()]
 	if again {
-		old, err := l.objects[i].Object()
+		old, err := l.objects[i].DecodeObject()
 		if err != nil {
 			return err
 		}
-		keep(content, old)
+		copyServerFields(content, old)
 	}
 	if o.Document, err = newDocument(doc.Place, content); err != nil {
 		return err
@@ -171,18 +171,18 @@ func (l *loader) sort(doc Document) error {
 		l.objects[i] = o
 		return nil
 	}
-	l.at[o.String()] = len(l.objects)
+	l.positions[o.String()] = len(l.objects)
 	l.objects = append(l.objects, o)
 	return nil
 }
 
-// name finds out what the object is called. One that should be in a namespace and
+// resolveObjectKey finds out what the object is called. One that should be in a namespace and
 // names none is put into the default one.
-func (o *object) name(content map[string]any, namespace string, namespaced bool) error {
+func (o *object) resolveObjectKey(content map[string]any, namespace string, namespaced bool) error {
 	meta, _ := content["metadata"].(map[string]any)
 	var ok bool
 	if o.key.Name, ok = meta["name"].(string); !ok || o.key.Name == "" {
-		return fmt.Errorf("%s: %s: metadata.name is %s", o.Place, o.kind, noText(meta["name"]))
+		return fmt.Errorf("%s: %s: metadata.name is %s", o.Place, o.kind, describeNonText(meta["name"]))
 	}
 	if !namespaced {
 		return nil
@@ -191,21 +191,21 @@ func (o *object) name(content map[string]any, namespace string, namespaced bool)
 		meta["namespace"] = namespace
 	}
 	if o.key.Namespace, ok = meta["namespace"].(string); !ok {
-		return fmt.Errorf("%s: %s %s: metadata.namespace is %s", o.Place, o.kind, o.key.Name, noText(meta["namespace"]))
+		return fmt.Errorf("%s: %s %s: metadata.namespace is %s", o.Place, o.kind, o.key.Name, describeNonText(meta["namespace"]))
 	}
 	return nil
 }
 
-// noText says what stands where a name should; YAML takes n, 7 and on for other things.
-func noText(v any) string {
+// describeNonText says what stands where a name should; YAML takes n, 7 and on for other things.
+func describeNonText(v any) string {
 	if v == nil || v == "" {
 		return "empty, want a text"
 	}
-	return shape(v) + ", want a text: put it in quotes"
+	return describeShape(v) + ", want a text: put it in quotes"
 }
 
-// keep takes over from an older document what only the API server writes.
-func keep(object, old map[string]any) {
+// copyServerFields takes over from an older document what only the API server writes.
+func copyServerFields(object, old map[string]any) {
 	if _, has := object["status"]; !has && old["status"] != nil {
 		object["status"] = old["status"]
 	}
@@ -218,39 +218,39 @@ func keep(object, old map[string]any) {
 	}
 }
 
-// strangers are the kinds that were left out: "2 ConfigMap (v1), 1 Template (template.openshift.io/v1)".
-func (l *loader) strangers() string {
+// formatSkippedKinds are the kinds that were left out: "2 ConfigMap (v1), 1 Template (template.openshift.io/v1)".
+func (l *loader) formatSkippedKinds() string {
 	var words []string
-	for _, kind := range slices.Sorted(maps.Keys(l.strange)) {
-		words = append(words, fmt.Sprintf("%d %s", l.strange[kind], kind))
+	for _, kind := range slices.Sorted(maps.Keys(l.skipped)) {
+		words = append(words, fmt.Sprintf("%d %s", l.skipped[kind], kind))
 	}
 	return strings.Join(words, ", ")
 }
 
-// add decodes one object into the set.
-func (l *loader) add(ctx context.Context, s *Set, o object) error {
-	content, err := o.Object()
+// addObjectToSet decodes one object into the set.
+func (l *loader) addObjectToSet(ctx context.Context, s *Set, o object) error {
+	content, err := o.DecodeObject()
 	if err != nil {
 		return err
 	}
 	if o.kind == "Secret" {
-		return put(s.Secrets, o.key, content, l.Created, decodeSecret)
+		return addDecodedObject(s.Secrets, o.key, content, l.Created, decodeSecret)
 	}
-	v, err := l.admit(ctx, o.kind, content)
+	v, err := l.admitObject(ctx, o.kind, content)
 	if err != nil {
 		return err
 	}
 	switch o.kind {
 	case "ClusterPool":
-		err = put(s.Pools, o.key, content, l.Created, decode[hivev1.ClusterPool])
+		err = addDecodedObject(s.Pools, o.key, content, l.Created, decodeStrict[hivev1.ClusterPool])
 	case "ClusterDeployment":
-		err = put(s.Clusters, o.key, content, l.Created, decode[hivev1.ClusterDeployment])
+		err = addDecodedObject(s.Clusters, o.key, content, l.Created, decodeStrict[hivev1.ClusterDeployment])
 	case "ClusterClaim":
-		err = put(s.Claims, o.key, content, l.Created, decode[hivev1.ClusterClaim])
+		err = addDecodedObject(s.Claims, o.key, content, l.Created, decodeStrict[hivev1.ClusterClaim])
 	case "ClusterImageSet":
-		err = put(s.ImageSets, o.key, content, l.Created, decode[hivev1.ClusterImageSet])
+		err = addDecodedObject(s.ImageSets, o.key, content, l.Created, decodeStrict[hivev1.ClusterImageSet])
 	default:
-		err = put(s.Customizations, o.key, content, l.Created, decode[hivev1.ClusterDeploymentCustomization])
+		err = addDecodedObject(s.Customizations, o.key, content, l.Created, decodeStrict[hivev1.ClusterDeploymentCustomization])
 	}
 	switch {
 	case err != nil && len(v.Faults) > 0:
@@ -258,22 +258,22 @@ func (l *loader) add(ctx context.Context, s *Set, o object) error {
 	case err != nil:
 		return err
 	}
-	s.Warnings = append(s.Warnings, o.warnings(v)...)
+	s.Warnings = append(s.Warnings, o.listWarnings(v)...)
 	return nil
 }
 
-func (l *loader) admit(ctx context.Context, kind string, content map[string]any) (crd.Verdict, error) {
+func (l *loader) admitObject(ctx context.Context, kind string, content map[string]any) (crd.Findings, error) {
 	if l.schemas[kind] == nil {
-		schema, err := crd.Of(kind)
+		schema, err := crd.LoadSchema(kind)
 		if err != nil {
-			return crd.Verdict{}, err
+			return crd.Findings{}, err
 		}
 		l.schemas[kind] = schema
 	}
 	return l.schemas[kind].Admit(ctx, content)
 }
 
-func (o object) warnings(v crd.Verdict) []Warning {
+func (o object) listWarnings(v crd.Findings) []Warning {
 	var out []Warning
 	for _, f := range v.Faults {
 		out = append(out, Warning{Place: o.Place, Object: o.String(), Field: f.Field, Message: f.ErrorBody() + " (the API server refuses this)"})
@@ -284,8 +284,8 @@ func (o object) warnings(v crd.Verdict) []Warning {
 	return out
 }
 
-// put adds what decode makes of an object.
-func put[T any, P interface {
+// addDecodedObject adds what decode makes of an object.
+func addDecodedObject[T any, P interface {
 	*T
 	metav1.Object
 }](into map[types.NamespacedName]P, key types.NamespacedName, content map[string]any, created time.Time, decode func(map[string]any) (P, error),
@@ -301,8 +301,8 @@ func put[T any, P interface {
 	return nil
 }
 
-// decode is strict: what could not be read whole is an error here.
-func decode[T any](from map[string]any) (*T, error) {
+// decodeStrict is strict: what could not be read whole is an error here.
+func decodeStrict[T any](from map[string]any) (*T, error) {
 	raw, err := json.Marshal(from)
 	if err != nil {
 		return nil, err
@@ -327,7 +327,7 @@ func decodeSecret(from map[string]any) (*corev1.Secret, error) {
 			return nil, fmt.Errorf("data[%q] is not base64: encode it, or move it to stringData", key)
 		}
 	}
-	s, err := decode[corev1.Secret](from)
+	s, err := decodeStrict[corev1.Secret](from)
 	if err != nil {
 		return nil, err
 	}

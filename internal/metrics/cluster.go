@@ -9,8 +9,8 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// Installed measures a cluster that has just been marked as installed.
-func (m *Metrics) Installed(cd *hivev1.ClusterDeployment) {
+// RecordInstall measures a cluster that has just been marked as installed.
+func (m *Metrics) RecordInstall(cd *hivev1.ClusterDeployment) {
 	began, ended := cd.Status.InstallStartedTimestamp, cd.Status.InstalledTimestamp
 	if m == nil || began == nil || ended == nil {
 		return
@@ -19,9 +19,9 @@ func (m *Metrics) Installed(cd *hivev1.ClusterDeployment) {
 	m.install.WithLabelValues(ref.Namespace, ref.PoolName, cd.Spec.Platform.Name()).Observe(ended.Sub(began.Time).Seconds())
 }
 
-// ProvisionTold counts a cluster whose status has been written and says that its
+// RecordProvisionFailure counts a cluster whose status has been written and says that its
 // install has been given up, and did not before.
-func (m *Metrics) ProvisionTold(before, after *hivev1.ClusterDeployment) {
+func (m *Metrics) RecordProvisionFailure(before, after *hivev1.ClusterDeployment) {
 	const stopped = hivev1.ClusterProvisionStopped
 	if m == nil || condition.IsTrue(before.Status.Conditions, stopped) || !condition.IsTrue(after.Status.Conditions, stopped) {
 		return
@@ -34,15 +34,15 @@ func (m *Metrics) ProvisionTold(before, after *hivev1.ClusterDeployment) {
 	if c := condition.Find(after.Status.Conditions, hivev1.ClusterProvisionFailed); c != nil && c.Status == corev1.ConditionTrue {
 		reason = cmp.Or(c.Reason, reason)
 	}
-	m.terminal.WithLabelValues(name, m.installReasons.value(reason)).Inc()
+	m.terminal.WithLabelValues(name, m.installReasons.limitValue(reason)).Inc()
 }
 
-// PowerTold measures a cluster whose status has been written and says that it has
+// RecordPowerTransition measures a cluster whose status has been written and says that it has
 // become what it should be, and did not before. What came up with its install was
 // not resumed: it would hide how long resumes take.
-func (m *Metrics) PowerTold(before, after *hivev1.ClusterDeployment) {
+func (m *Metrics) RecordPowerTransition(before, after *hivev1.ClusterDeployment) {
 	was, is := before.Status.PowerTransition, after.Status.PowerTransition
-	if m == nil || is == nil || is.FinishedAt == nil || finished(was, is) {
+	if m == nil || is == nil || is.FinishedAt == nil || alreadyFinished(was, is) {
 		return
 	}
 	slept := was != nil && was.Target == hivev1.PowerHibernating
@@ -54,24 +54,24 @@ func (m *Metrics) PowerTold(before, after *hivev1.ClusterDeployment) {
 		span = m.resume
 	}
 	ref := poolRef(after)
-	span.WithLabelValues(m.versions.value(version(after)), after.Spec.Platform.Name(), ref.Namespace, ref.PoolName).
+	span.WithLabelValues(m.versions.limitValue(installVersion(after)), after.Spec.Platform.Name(), ref.Namespace, ref.PoolName).
 		Observe(is.FinishedAt.Sub(is.StartedAt.Time).Seconds())
 }
 
-// CertificateApproved counts a certificate request of a node that was approved.
-func (m *Metrics) CertificateApproved(signer string) {
+// RecordCertificateApproval counts a certificate request of a node that was approved.
+func (m *Metrics) RecordCertificateApproval(signer string) {
 	if m == nil {
 		return
 	}
 	m.certificates.WithLabelValues(signer).Inc()
 }
 
-// finished reports whether the transition now was the one before, and had ended.
-func finished(before, now *hivev1.PowerTransition) bool {
+// alreadyFinished reports whether the transition now was the one before, and had ended.
+func alreadyFinished(before, now *hivev1.PowerTransition) bool {
 	return before != nil && before.FinishedAt != nil && before.Target == now.Target && before.StartedAt.Equal(&now.StartedAt)
 }
 
-func version(cd *hivev1.ClusterDeployment) string {
+func installVersion(cd *hivev1.ClusterDeployment) string {
 	if v := cd.Status.InstallVersion; v != nil {
 		return *v
 	}

@@ -30,7 +30,7 @@ type Fleet struct {
 
 // FleetGauges measures regions at each scrape.
 type FleetGauges struct {
-	look func() (map[types.NamespacedName]Fleet, error)
+	readRegions func() (map[types.NamespacedName]Fleet, error)
 }
 
 // NewFleetGauges makes gauges of the FleetRegions that look shows: all that there are,
@@ -72,7 +72,7 @@ func (g *FleetGauges) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect looks, and tells what it has seen.
 func (g *FleetGauges) Collect(ch chan<- prometheus.Metric) {
-	regions, err := g.look()
+	regions, err := g.readRegions()
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
 	}
@@ -99,16 +99,16 @@ func (g *FleetGauges) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// FleetTook counts a step that was taken for a FleetRegion.
-func (m *Metrics) FleetTook(region types.NamespacedName, st capacity.Step) {
+// RecordFleetStep counts a step that was taken for a FleetRegion.
+func (m *Metrics) RecordFleetStep(region types.NamespacedName, st capacity.Step) {
 	if m == nil {
 		return
 	}
 	m.fleet.WithLabelValues(region.Namespace, region.Name, string(st.Verb), string(st.Reason)).Inc()
 }
 
-// ForgetRegion drops the series of a FleetRegion that is gone.
-func (m *Metrics) ForgetRegion(region types.NamespacedName) {
+// DeleteRegionSeries drops the series of a FleetRegion that is gone.
+func (m *Metrics) DeleteRegionSeries(region types.NamespacedName) {
 	if m == nil {
 		return
 	}

@@ -74,21 +74,21 @@ func TestStepsOfARegionAreCountedByReason(t *testing.T) {
 	m := metrics.New(reg, clocktesting.NewFakePassiveClock(noon))
 	other := types.NamespacedName{Namespace: "fleet", Name: "euw1"}
 	create := capacity.Step{Verb: capacity.Create, Reason: capacity.BelowSlack, Type: "standard"}
-	m.FleetTook(use1, create)
-	m.FleetTook(use1, create)
-	m.FleetTook(use1, capacity.Step{Verb: capacity.Remove, Reason: capacity.NotNeeded})
-	m.FleetTook(other, create)
+	m.RecordFleetStep(use1, create)
+	m.RecordFleetStep(use1, create)
+	m.RecordFleetStep(use1, capacity.Step{Verb: capacity.Remove, Reason: capacity.NotNeeded})
+	m.RecordFleetStep(other, create)
 	same(t, series(t, reg, "hotspare_fleet"), `
 hotspare_fleet_steps_total{namespace="fleet",reason="BelowSlack",region="euw1",verb="create"} 1
 hotspare_fleet_steps_total{namespace="fleet",reason="BelowSlack",region="use1",verb="create"} 2
 hotspare_fleet_steps_total{namespace="fleet",reason="NotNeeded",region="use1",verb="remove"} 1
 `)
-	m.ForgetRegion(use1)
+	m.DeleteRegionSeries(use1)
 	same(t, series(t, reg, "hotspare_fleet"), `hotspare_fleet_steps_total{namespace="fleet",reason="BelowSlack",region="euw1",verb="create"} 1`)
 }
 
 func TestWithoutMetricsTheFleetCountsNothing(*testing.T) {
 	var m *metrics.Metrics
-	m.FleetTook(use1, capacity.Step{})
-	m.ForgetRegion(use1)
+	m.RecordFleetStep(use1, capacity.Step{})
+	m.DeleteRegionSeries(use1)
 }

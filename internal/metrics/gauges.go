@@ -7,20 +7,20 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// Look shows every pool as it is now. With an error it shows those that could be read.
-type Look func() (map[types.NamespacedName]pool.Snapshot, error)
+// PoolReader shows every pool as it is now. With an error it shows those that could be read.
+type PoolReader func() (map[types.NamespacedName]pool.Snapshot, error)
 
 // Gauges measures pools at each scrape.
 type Gauges struct {
-	look Look
+	readPools PoolReader
 }
 
 // NewGauges makes gauges of the pools that look shows.
-func NewGauges(look Look) *Gauges { return &Gauges{look} }
+func NewGauges(look PoolReader) *Gauges { return &Gauges{look} }
 
-// NewLeads makes a gauge of whether this process runs the controllers. One that is alone
+// NewLeaderGauge makes a gauge of whether this process runs the controllers. One that is alone
 // on its hub does, and elects nobody.
-func NewLeads(leads func() bool) prometheus.Collector {
+func NewLeaderGauge(leads func() bool) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "hotspare_leads", Help: "1 if this process runs the controllers, 0 if it stands by.",
 	}, func() float64 {
@@ -31,48 +31,48 @@ func NewLeads(leads func() bool) prometheus.Collector {
 	})
 }
 
-// describe makes the description of a gauge that each pool has.
-func describe(name, help string, more ...string) *prometheus.Desc {
+// newPoolDesc makes the description of a gauge that each pool has.
+func newPoolDesc(name, help string, more ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, append([]string{poolNamespace, poolName}, more...), nil)
 }
 
-// bucket is one of Hive's gauges.
-func bucket(name, help string) *prometheus.Desc {
-	return describe("hive_clusterpool_clusterdeployments_"+name, "Clusters of the pool "+help+".")
+// newHivePoolDesc is one of Hive's gauges.
+func newHivePoolDesc(name, help string) *prometheus.Desc {
+	return newPoolDesc("hive_clusterpool_clusterdeployments_"+name, "Clusters of the pool "+help+".")
 }
 
 var (
-	// ofPhase are those of Hive's gauges that are one phase.
-	ofPhase = map[pool.Phase]*prometheus.Desc{
-		pool.Assignable: bucket("assignable", "that are unclaimed and run"),
-		pool.Standby:    bucket("standby", "that are unclaimed, installed and do not run"),
-		pool.Installing: bucket("installing", "that are unclaimed and not installed yet"),
-		pool.Broken:     bucket("broken", "that are unclaimed and broken"),
-		pool.Deleting:   bucket("deleting", "that are being deleted"),
+	// phaseDescs are those of Hive's gauges that are one phase.
+	phaseDescs = map[pool.Phase]*prometheus.Desc{
+		pool.Assignable: newHivePoolDesc("assignable", "that are unclaimed and run"),
+		pool.Standby:    newHivePoolDesc("standby", "that are unclaimed, installed and do not run"),
+		pool.Installing: newHivePoolDesc("installing", "that are unclaimed and not installed yet"),
+		pool.Broken:     newHivePoolDesc("broken", "that are unclaimed and broken"),
+		pool.Deleting:   newHivePoolDesc("deleting", "that are being deleted"),
 	}
-	claimedDesc   = bucket("claimed", "that were given to a claim, those being deleted too")
-	unclaimedDesc = bucket("unclaimed", "that are installing, standby or assignable")
-	staleDesc     = bucket("stale", "that are unclaimed and do not match the pool, or do not say")
+	claimedDesc   = newHivePoolDesc("claimed", "that were given to a claim, those being deleted too")
+	unclaimedDesc = newHivePoolDesc("unclaimed", "that are installing, standby or assignable")
+	staleDesc     = newHivePoolDesc("stale", "that are unclaimed and do not match the pool, or do not say")
 
-	membersDesc = describe("hotspare_pool_members", "Clusters of the pool. Each is in one phase.", "phase")
-	claimsDesc  = describe("hotspare_pool_claims", "Claims on the pool. Each is in one state.", "state")
-	powerDesc   = describe("hotspare_pool_clusters", "Installed clusters of the pool, claimed ones too, by their power.", "power")
-	oldestDesc  = describe("hotspare_pool_oldest_waiting_claim_seconds", "How long the oldest waiting claim has waited; 0 when none waits.")
+	membersDesc = newPoolDesc("hotspare_pool_members", "Clusters of the pool. Each is in one phase.", "phase")
+	claimsDesc  = newPoolDesc("hotspare_pool_claims", "Claims on the pool. Each is in one state.", "state")
+	powerDesc   = newPoolDesc("hotspare_pool_clusters", "Installed clusters of the pool, claimed ones too, by their power.", "power")
+	oldestDesc  = newPoolDesc("hotspare_pool_oldest_waiting_claim_seconds", "How long the oldest waiting claim has waited; 0 when none waits.")
 
-	sizeDesc          = describe("hotspare_pool_size", "The pool's spec.size.")
-	runningDesc       = describe("hotspare_pool_running_target", "The pool's spec.runningCount.")
-	maxSizeDesc       = describe("hotspare_pool_max_size", "The pool's spec.maxSize; absent when there is no limit.")
-	maxConcurrentDesc = describe("hotspare_pool_max_concurrent", "The pool's spec.maxConcurrent; absent when there is no limit.")
+	sizeDesc          = newPoolDesc("hotspare_pool_size", "The pool's spec.size.")
+	runningDesc       = newPoolDesc("hotspare_pool_running_target", "The pool's spec.runningCount.")
+	maxSizeDesc       = newPoolDesc("hotspare_pool_max_size", "The pool's spec.maxSize; absent when there is no limit.")
+	maxConcurrentDesc = newPoolDesc("hotspare_pool_max_concurrent", "The pool's spec.maxConcurrent; absent when there is no limit.")
 )
 
 // phases are all of them: a gauge that is zero is told, too.
 var phases = []pool.Phase{pool.Deleting, pool.Removed, pool.Claimed, pool.Broken, pool.Installing, pool.Standby, pool.Assignable, pool.Unreadable}
 
-var powers = []pool.Powered{pool.PowerUp, pool.PowerStarting, pool.PowerDown, pool.PowerFailing}
+var powers = []pool.PowerCondition{pool.PowerUp, pool.PowerStarting, pool.PowerDown, pool.PowerFailing}
 
 // Describe tells of every gauge.
 func (g *Gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range ofPhase {
+	for _, d := range phaseDescs {
 		ch <- d
 	}
 	for _, d := range []*prometheus.Desc{
@@ -85,29 +85,29 @@ func (g *Gauges) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect looks, and tells what it has seen.
 func (g *Gauges) Collect(ch chan<- prometheus.Metric) {
-	pools, err := g.look()
+	pools, err := g.readPools()
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
 	}
 	for p, s := range pools {
-		tell(s, func(d *prometheus.Desc, value float64, more ...string) {
+		reportPoolGauges(s, func(d *prometheus.Desc, value float64, more ...string) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{p.Namespace, p.Name}, more...)...)
 		})
 	}
 }
 
-func tell(s pool.Snapshot, set func(d *prometheus.Desc, value float64, more ...string)) {
-	c := s.Census()
-	for phase, d := range ofPhase {
+func reportPoolGauges(s pool.Snapshot, set func(d *prometheus.Desc, value float64, more ...string)) {
+	c := s.CountMembersAndClaims()
+	for phase, d := range phaseDescs {
 		set(d, float64(c.Members[phase]))
 	}
 	set(claimedDesc, float64(c.Given))
-	set(unclaimedDesc, float64(c.Unclaimed()))
+	set(unclaimedDesc, float64(c.ClaimableCount()))
 	set(staleDesc, float64(c.Stale))
 	for _, phase := range phases {
 		set(membersDesc, float64(c.Members[phase]), string(phase))
 	}
-	power := s.Powers()
+	power := s.CountInstalledByPower()
 	for _, p := range powers {
 		set(powerDesc, float64(power[p]), string(p))
 	}

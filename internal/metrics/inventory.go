@@ -12,7 +12,7 @@ type Inventory map[hivev1.InventoryStatus]int
 
 // InventoryGauges measures inventories at each scrape.
 type InventoryGauges struct {
-	look func() (map[types.NamespacedName]Inventory, error)
+	readInventories func() (map[types.NamespacedName]Inventory, error)
 }
 
 // NewInventoryGauges makes gauges of the inventories that look shows: those of all pools
@@ -27,14 +27,14 @@ var inventoryStatuses = []hivev1.InventoryStatus{
 	hivev1.InventoryMissing, hivev1.InventoryUnavailable, hivev1.InventoryToBeDeleted, hivev1.InventoryToBeUpdated,
 }
 
-var inventoryDesc = describe("hotspare_pool_inventory", "Entries of the pool's inventory. Each has one status.", "status")
+var inventoryDesc = newPoolDesc("hotspare_pool_inventory", "Entries of the pool's inventory. Each has one status.", "status")
 
 // Describe tells of every gauge.
 func (g *InventoryGauges) Describe(ch chan<- *prometheus.Desc) { ch <- inventoryDesc }
 
 // Collect looks, and tells what it has seen.
 func (g *InventoryGauges) Collect(ch chan<- prometheus.Metric) {
-	pools, err := g.look()
+	pools, err := g.readInventories()
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
 	}

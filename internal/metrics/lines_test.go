@@ -17,7 +17,7 @@ import (
 func scrape(t *testing.T, sources ...prometheus.Gatherer) string {
 	t.Helper()
 	res := httptest.NewRecorder()
-	metrics.Handler(sources...).ServeHTTP(res, httptest.NewRequest(http.MethodGet, metrics.Path, nil))
+	metrics.NewHandler(sources...).ServeHTTP(res, httptest.NewRequest(http.MethodGet, metrics.Path, nil))
 	if res.Code != http.StatusOK {
 		t.Fatalf("answered %d: %s", res.Code, res.Body)
 	}

@@ -15,7 +15,7 @@ var flag = loopback.Flag{
 
 // CheckAddress says what is wrong with an address for metrics. It must be
 // a loopback address, since nobody is asked who they are; "" and "0" serve none.
-func CheckAddress(address string) error { return flag.Check(address) }
+func CheckAddress(address string) error { return flag.CheckAddress(address) }
 
 // Listen listens for scrapes and writes their URL to path, for hotspare status.
 // Port 0 is the one of last time, since people's scrapers name it, or else any
@@ -31,7 +31,7 @@ func Listen(path, address string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("forgetting where metrics were served: %w", err)
 	}
-	if loopback.Off(address) {
+	if loopback.IsDisabled(address) {
 		return nil, nil
 	}
 	l, err := flag.Listen(address, string(last))

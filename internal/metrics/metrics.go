@@ -56,7 +56,7 @@ type Metrics struct {
 	fleet                    *prometheus.CounterVec
 	passes                   *prometheus.HistogramVec
 	requests                 *prometheus.CounterVec
-	installReasons, versions *few
+	installReasons, versions *boundedLabel
 }
 
 // New makes the metrics and registers them with reg, which may hold them once.
@@ -104,14 +104,14 @@ func New(reg prometheus.Registerer, now clock.PassiveClock) *Metrics {
 			"Requests to the hub's API, by the controller whose pass made them; empty for watches, events and the like.",
 			"controller", "method", "verb", "resource", "status"),
 
-		installReasons: newFew(), versions: newFew(),
+		installReasons: newBoundedLabel(), versions: newBoundedLabel(),
 	}
 }
 
 var powerLabels = []string{"cluster_version", "platform", powerPoolNamespace, powerPoolName}
 
-// Took counts a step that was taken for a pool.
-func (m *Metrics) Took(p types.NamespacedName, st pool.Step) {
+// RecordPoolStep counts a step that was taken for a pool.
+func (m *Metrics) RecordPoolStep(p types.NamespacedName, st pool.Step) {
 	if m == nil {
 		return
 	}
@@ -119,13 +119,13 @@ func (m *Metrics) Took(p types.NamespacedName, st pool.Step) {
 	switch {
 	case st.Cause == pool.Stale:
 		m.stale.WithLabelValues(p.Namespace, p.Name).Inc()
-	case st.Cause.Defective():
+	case st.Cause.IsDefect():
 		m.broken.WithLabelValues(p.Namespace, p.Name, string(st.Cause)).Inc()
 	}
 }
 
-// Forget drops the series of a pool that is gone.
-func (m *Metrics) Forget(p types.NamespacedName) {
+// DeletePoolSeries drops the series of a pool that is gone.
+func (m *Metrics) DeletePoolSeries(p types.NamespacedName) {
 	if m == nil {
 		return
 	}

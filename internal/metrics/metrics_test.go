@@ -38,7 +38,7 @@ func TestStepsOfAPool(t *testing.T) {
 		{Verb: pool.Delete, Cause: pool.Stale},
 		{Verb: pool.Delete, Cause: pool.Unreachable},
 	} {
-		m.Took(dev, st)
+		m.RecordPoolStep(dev, st)
 	}
 	same(t, series(t, reg), `
 hotspare_pool_steps_total{clusterpool_name="dev",clusterpool_namespace="ci",verb="create"} 2
@@ -59,8 +59,8 @@ func newClaim() *hivev1.ClusterClaim {
 
 func TestAssignmentDelay(t *testing.T) {
 	m, reg := newMetrics()
-	m.Assigned(newClaim(), noon.Add(40*time.Second))
-	m.Assigned(newClaim(), noon.Add(-time.Hour)) // clocks differ
+	m.RecordAssignment(newClaim(), noon.Add(40*time.Second))
+	m.RecordAssignment(newClaim(), noon.Add(-time.Hour)) // clocks differ
 	same(t, series(t, reg), `
 hive_clusterclaim_assignment_delay_seconds_count{clusterpool_name="dev",clusterpool_namespace="ci"} 2
 hive_clusterclaim_assignment_delay_seconds_sum{clusterpool_name="dev",clusterpool_namespace="ci"} 40
@@ -96,7 +96,7 @@ func TestClaimWait(t *testing.T) {
 			m, reg := newMetrics()
 			before, after := newClaim(), newClaim()
 			told(after, hivev1.ClaimClusterRunning, "True", 0)
-			m.ClaimTold(before, after, &hivev1.ClusterDeployment{Status: tc.status}, noon.Add(5*time.Minute))
+			m.RecordClaimWait(before, after, &hivev1.ClusterDeployment{Status: tc.status}, noon.Add(5*time.Minute))
 			same(t, series(t, reg), `
 hotspare_claim_wait_seconds_count{clusterpool_name="dev",clusterpool_namespace="ci",served="`+tc.want+`"} 1
 hotspare_claim_wait_seconds_sum{clusterpool_name="dev",clusterpool_namespace="ci",served="`+tc.want+`"} 300
@@ -138,7 +138,7 @@ func TestClaimWaitsOnce(t *testing.T) {
 			before, after := newClaim(), newClaim()
 			tc.before(before)
 			tc.after(after)
-			m.ClaimTold(before, after, &hivev1.ClusterDeployment{}, noon)
+			m.RecordClaimWait(before, after, &hivev1.ClusterDeployment{}, noon)
 			if got := len(series(t, reg, "hotspare_claim_wait_seconds_count")); got != tc.want {
 				t.Errorf("measured %d times, want %d", got, tc.want)
 			}
@@ -169,9 +169,9 @@ func newCluster(change func(*hivev1.ClusterDeployment)) *hivev1.ClusterDeploymen
 
 func TestInstall(t *testing.T) {
 	m, reg := newMetrics()
-	m.Installed(newCluster(func(*hivev1.ClusterDeployment) {}))
-	m.Installed(newCluster(func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef = nil }))
-	m.Installed(newCluster(func(cd *hivev1.ClusterDeployment) { cd.Status.InstallStartedTimestamp = nil })) // adopted
+	m.RecordInstall(newCluster(func(*hivev1.ClusterDeployment) {}))
+	m.RecordInstall(newCluster(func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef = nil }))
+	m.RecordInstall(newCluster(func(cd *hivev1.ClusterDeployment) { cd.Status.InstallStartedTimestamp = nil })) // adopted
 	same(t, series(t, reg), `
 hotspare_cluster_install_seconds_count{clusterpool_name="dev",clusterpool_namespace="ci",platform="local"} 1
 hotspare_cluster_install_seconds_sum{clusterpool_name="dev",clusterpool_namespace="ci",platform="local"} 3000
@@ -191,16 +191,16 @@ func TestInstallsThatWereGivenUp(t *testing.T) {
 	}
 	m, reg := newMetrics()
 	going, gone := newCluster(stopped("False", "")), newCluster(stopped("True", "MachineFailed"))
-	m.ProvisionTold(going, gone)
-	m.ProvisionTold(gone, gone)
-	m.ProvisionTold(going, going)
-	m.ProvisionTold(newCluster(func(*hivev1.ClusterDeployment) {}), newCluster(stopped("True", "")))
+	m.RecordProvisionFailure(going, gone)
+	m.RecordProvisionFailure(gone, gone)
+	m.RecordProvisionFailure(going, going)
+	m.RecordProvisionFailure(newCluster(func(*hivev1.ClusterDeployment) {}), newCluster(stopped("True", "")))
 	same(t, series(t, reg), `
 hive_cluster_deployments_provision_failed_terminal_total{clusterpool_namespacedname="ci/dev",failure_reason="MachineFailed"} 1
 hive_cluster_deployments_provision_failed_terminal_total{clusterpool_namespacedname="ci/dev",failure_reason="unknown"} 1
 `)
 	for i := range 1000 {
-		m.ProvisionTold(going, newCluster(stopped("True", "Reason"+strings.Repeat("x", i))))
+		m.RecordProvisionFailure(going, newCluster(stopped("True", "Reason"+strings.Repeat("x", i))))
 	}
 	if n := len(series(t, reg)); n > 60 {
 		t.Errorf("%d series for 1000 reasons: installers choose them, so they must be limited", n)
@@ -233,7 +233,7 @@ func TestPowerTransitions(t *testing.T) {
 		// Counts: it slept and woke in the second of its install, as fake clusters do.
 		{became(hivev1.PowerHibernating, -10*time.Minute, -10*time.Minute), became(hivev1.PowerRunning, -10*time.Minute, -10*time.Minute)},
 	} {
-		m.PowerTold(newCluster(step[0]), newCluster(step[1]))
+		m.RecordPowerTransition(newCluster(step[0]), newCluster(step[1]))
 	}
 	const of = `{cluster_pool_name="dev",cluster_pool_namespace="ci",cluster_version="4.18.20",platform="local"}`
 	same(t, series(t, reg), `
@@ -251,11 +251,11 @@ func all(m *metrics.Metrics) {
 	})
 	for _, ref := range []*hivev1.ClusterPoolReference{{Namespace: "ci", PoolName: "dev"}, {Namespace: "ci", PoolName: "dev2"}, nil} {
 		of := func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef = ref }
-		m.Installed(newCluster(of))
+		m.RecordInstall(newCluster(of))
 		of(stopped)
-		m.ProvisionTold(newCluster(of), stopped)
+		m.RecordProvisionFailure(newCluster(of), stopped)
 		for _, target := range []hivev1.PowerState{hivev1.PowerRunning, hivev1.PowerHibernating} {
-			m.PowerTold(newCluster(of), newCluster(func(cd *hivev1.ClusterDeployment) {
+			m.RecordPowerTransition(newCluster(of), newCluster(func(cd *hivev1.ClusterDeployment) {
 				of(cd)
 				cd.Status.PowerTransition = &hivev1.PowerTransition{Target: target, StartedAt: at(0), FinishedAt: ptrAt(time.Minute)}
 			}))
@@ -264,14 +264,14 @@ func all(m *metrics.Metrics) {
 			continue
 		}
 		p := types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
-		m.Took(p, pool.Step{Verb: pool.Delete, Cause: pool.Stale})
-		m.Took(p, pool.Step{Verb: pool.Delete, Cause: pool.InstallFailed})
+		m.RecordPoolStep(p, pool.Step{Verb: pool.Delete, Cause: pool.Stale})
+		m.RecordPoolStep(p, pool.Step{Verb: pool.Delete, Cause: pool.InstallFailed})
 		claim := newClaim()
 		claim.Spec.ClusterPoolName = p.Name
-		m.Assigned(claim, noon)
+		m.RecordAssignment(claim, noon)
 		served := claim.DeepCopy()
 		runs(served)
-		m.ClaimTold(claim, served, newCluster(of), noon)
+		m.RecordClaimWait(claim, served, newCluster(of), noon)
 	}
 }
 
@@ -281,7 +281,7 @@ func TestB25CountersGoWithTheirPool(t *testing.T) {
 	if n := len(series(t, reg)); n != 37 {
 		t.Fatalf("%d series to begin with, want 37", n)
 	}
-	m.Forget(dev)
+	m.DeletePoolSeries(dev)
 	left := series(t, reg)
 	for _, line := range left {
 		if strings.Contains(line, `"dev"`) || strings.Contains(line, `"ci/dev"`) {
@@ -296,8 +296,8 @@ func TestB25CountersGoWithTheirPool(t *testing.T) {
 func TestNilCountsNothing(t *testing.T) {
 	var m *metrics.Metrics
 	all(m)
-	m.Forget(dev)
-	if m.Transport(nil) != nil || m.Reconciler("x", nil) != nil {
+	m.DeletePoolSeries(dev)
+	if m.WrapTransport(nil) != nil || m.WrapReconciler("x", nil) != nil {
 		t.Error("nil metrics wrap something")
 	}
 }

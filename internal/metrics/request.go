@@ -12,41 +12,41 @@ import (
 // Outcomes of a pass.
 const (
 	succeeded = "success"
-	again     = "requeue"
+	requeued  = "requeue"
 	failed    = "error"
 )
 
 // controllerKey has the name of the controller in the context of its passes.
 type controllerKey struct{}
 
-// Reconciler measures the passes of a controller, and has its requests counted as
+// WrapReconciler measures the passes of a controller, and has its requests counted as
 // the controller's.
-func (m *Metrics) Reconciler(controller string, next reconcile.Reconciler) reconcile.Reconciler {
+func (m *Metrics) WrapReconciler(controller string, next reconcile.Reconciler) reconcile.Reconciler {
 	if m == nil {
 		return next
 	}
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		began := m.clock.Now()
 		res, err := next.Reconcile(context.WithValue(ctx, controllerKey{}, controller), req)
-		m.passes.WithLabelValues(controller, outcome(res, err)).Observe(m.clock.Since(began).Seconds())
+		m.passes.WithLabelValues(controller, reconcileOutcome(res, err)).Observe(m.clock.Since(began).Seconds())
 		return res, err
 	})
 }
 
-func outcome(res reconcile.Result, err error) string {
+func reconcileOutcome(res reconcile.Result, err error) string {
 	switch {
 	case err != nil:
 		return failed
 	case res.RequeueAfter > 0:
-		return again
+		return requeued
 	default:
 		return succeeded
 	}
 }
 
-// Transport counts the requests that go through next to the hub's API. It is
+// WrapTransport counts the requests that go through next to the hub's API. It is
 // meant for rest.Config.Wrap.
-func (m *Metrics) Transport(next http.RoundTripper) http.RoundTripper {
+func (m *Metrics) WrapTransport(next http.RoundTripper) http.RoundTripper {
 	if m == nil {
 		return next
 	}
@@ -66,7 +66,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		status = strconv.Itoa(res.StatusCode)
 	}
 	controller, _ := req.Context().Value(controllerKey{}).(string)
-	verb, resource := asked(req)
+	verb, resource := classifyRequest(req)
 	t.requests.WithLabelValues(controller, req.Method, verb, resource, status).Inc()
 	return res, err
 }
@@ -74,11 +74,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets Kubernetes find the transport below.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// asked reads a request as Kubernetes does: its verb, and the resource with the
+// classifyRequest reads a request as Kubernetes does: its verb, and the resource with the
 // subresource, "clusterdeployments/status". What is about no resource, such as
 // discovery, has the empty resource.
-func asked(req *http.Request) (verb, resource string) {
-	resource, named := target(req.URL.Path)
+func classifyRequest(req *http.Request) (verb, resource string) {
+	resource, named := parseResourcePath(req.URL.Path)
 	switch req.Method {
 	case http.MethodGet:
 		verb = "list"
@@ -102,9 +102,9 @@ func asked(req *http.Request) (verb, resource string) {
 	return verb, resource
 }
 
-// target reads a path below /api/v1 or /apis/GROUP/VERSION: the resource, and
+// parseResourcePath reads a path below /api/v1 or /apis/GROUP/VERSION: the resource, and
 // whether one object is named.
-func target(path string) (resource string, named bool) {
+func parseResourcePath(path string) (resource string, named bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
 	case parts[0] == "api" && len(parts) > 2:

@@ -54,7 +54,7 @@ func TestRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, reg := newMetrics()
 			req := httptest.NewRequest(tc.method, "https://hub"+tc.url, nil)
-			if res, err := m.Transport(tc.status).RoundTrip(req); err == nil {
+			if res, err := m.WrapTransport(tc.status).RoundTrip(req); err == nil {
 				_ = res.Body.Close()
 			}
 			want := strings.Split(tc.want, " ")
@@ -68,10 +68,10 @@ func TestPassesOfControllers(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	m := metrics.New(reg, clock)
 	pass := func(res reconcile.Result, err error) {
-		r := m.Reconciler("clusterpool", reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		r := m.WrapReconciler("clusterpool", reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 			clock.Step(2 * time.Second)
 			req := httptest.NewRequestWithContext(ctx, "POST", "https://hub/api/v1/namespaces/d/secrets", nil)
-			if res, err := m.Transport(answer(201)).RoundTrip(req); err == nil {
+			if res, err := m.WrapTransport(answer(201)).RoundTrip(req); err == nil {
 				_ = res.Body.Close()
 			}
 			return res, err
@@ -99,7 +99,7 @@ func TestOnlyScrapesAreAnswered(t *testing.T) {
 	for ask, want := range map[string]int{"GET /metrics": 200, "POST /metrics": 405, "GET /": 404, "GET /debug/pprof/": 404} {
 		method, path, _ := strings.Cut(ask, " ")
 		res := httptest.NewRecorder()
-		metrics.Handler(prometheus.NewRegistry()).ServeHTTP(res, httptest.NewRequest(method, path, nil))
+		metrics.NewHandler(prometheus.NewRegistry()).ServeHTTP(res, httptest.NewRequest(method, path, nil))
 		if res.Code != want {
 			t.Errorf("%s answers %d, want %d", ask, res.Code, want)
 		}

@@ -88,23 +88,23 @@ func touched(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	m, reg := newMetrics()
 	for _, v := range []pool.Verb{pool.Bind, pool.Start, pool.Sleep, pool.Create, pool.Delete} {
-		m.Took(dev, pool.Step{Verb: v})
+		m.RecordPoolStep(dev, pool.Step{Verb: v})
 	}
 	for _, c := range []pool.Cause{pool.InstallFailed, pool.PowerFailed, pool.ResumeTimedOut, pool.Unreachable, pool.Unready, pool.Displaced} {
-		m.Took(dev, pool.Step{Verb: pool.Delete, Cause: c})
+		m.RecordPoolStep(dev, pool.Step{Verb: pool.Delete, Cause: c})
 	}
 	up := &hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: at(time.Second), FinishedAt: ptrAt(time.Minute)}
 	for _, s := range []hivev1.ClusterDeploymentStatus{{}, {PowerTransition: up}, {InstalledTimestamp: ptrAt(time.Minute)}} {
 		after := newClaim()
 		runs(after)
-		m.ClaimTold(newClaim(), after, &hivev1.ClusterDeployment{Status: s}, noon)
+		m.RecordClaimWait(newClaim(), after, &hivev1.ClusterDeployment{Status: s}, noon)
 	}
 	for _, end := range []struct {
 		result reconcile.Result
 		err    error
 	}{{}, {reconcile.Result{RequeueAfter: 1}, nil}, {err: errors.New("no")}} {
 		pass := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return end.result, end.err })
-		_, _ = m.Reconciler("power", pass).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{}}) // its outcome is what is measured
+		_, _ = m.WrapReconciler("power", pass).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{}}) // its outcome is what is measured
 	}
 	region := lively()
 	for _, r := range []capacity.Reason{capacity.LimitReached, capacity.AtMaximum} {
@@ -225,8 +225,8 @@ type dashboard struct {
 	}
 }
 
-// asked is how a variable of a dashboard gets its values.
-var asked = regexp.MustCompile(`^label_values\((.+), ([a-z_]+)\)$`)
+// classifyRequest is how a variable of a dashboard gets its values.
+var classifyRequest = regexp.MustCompile(`^label_values\((.+), ([a-z_]+)\)$`)
 
 func TestDashboardsAskForWhatExists(t *testing.T) {
 	files, err := filepath.Glob(chart + "/dashboards/*.json")
@@ -270,7 +270,7 @@ func checkVariables(t *testing.T, q *promql, d dashboard, text string) {
 		if v.Type != "query" {
 			continue
 		}
-		m := asked.FindStringSubmatch(v.Definition)
+		m := classifyRequest.FindStringSubmatch(v.Definition)
 		if q, ok := v.Query.(map[string]any); !ok || q["query"] != v.Definition || m == nil {
 			t.Errorf("variable %s: %q is not understood", v.Name, v.Definition)
 			continue

@@ -35,12 +35,12 @@ func InfraIDs(o client.Object) []string {
 	return nil
 }
 
-// Confirm returns a fault.Denied if infraID is that of another cluster: if a cluster of a
+// ConfirmOwner returns a fault.Denied if infraID is that of another cluster: if a cluster of a
 // pool, in a namespace that hotspare has made for it, names it in spec.clusterMetadata, and
 // cd is not such a cluster or does not name it itself. The error names the other cluster
 // and the remedy. Clusters outside pools do not count: anybody could write one to keep
 // hotspare from destroying a cluster.
-func Confirm(ctx context.Context, cache client.Reader, cd *hivev1.ClusterDeployment, infraID string) error {
+func ConfirmOwner(ctx context.Context, cache client.Reader, cd *hivev1.ClusterDeployment, infraID string) error {
 	if infraID == "" {
 		return nil
 	}
@@ -65,7 +65,7 @@ func Confirm(ctx context.Context, cache client.Reader, cd *hivev1.ClusterDeploym
 		case err != nil:
 			return err
 		case pooled:
-			return Denied(infraID, client.ObjectKeyFromObject(other))
+			return NewDenied(infraID, client.ObjectKeyFromObject(other))
 		}
 	}
 	return nil
@@ -80,11 +80,11 @@ func isPooled(ctx context.Context, cache client.Reader, cd *hivev1.ClusterDeploy
 	if err := cache.Get(ctx, types.NamespacedName{Name: cd.Namespace}, &ns); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return access.Home(&ns, *cd.Spec.ClusterPoolRef), nil
+	return access.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef), nil
 }
 
-// Denied returns the error for an infraID that belongs to another cluster, owner.
-func Denied(infraID string, owner types.NamespacedName) error {
-	return fault.Denying("infraID %s is that of ClusterDeployment %s, so hotspare touches nothing that it marks from here: "+
+// NewDenied returns the error for an infraID that belongs to another cluster, owner.
+func NewDenied(infraID string, owner types.NamespacedName) error {
+	return fault.NewDenied("infraID %s is that of ClusterDeployment %s, so hotspare touches nothing that it marks from here: "+
 		"correct the infraID, or set spec.preserveOnDelete to let this ClusterDeployment go without", infraID, owner)
 }

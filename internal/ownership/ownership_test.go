@@ -69,8 +69,8 @@ func TestAClusterOfAPoolOwnsTheInfraIDThatItNames(t *testing.T) {
 			mine, other := clusterIn(tc.mine, "mine", tc.names), clusterIn(tc.other, "other", "x")
 			cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(mine, other...)...).
 				WithIndex(&hivev1.ClusterDeployment{}, ownership.ByInfraID, ownership.InfraIDs).Build()
-			err := ownership.Confirm(t.Context(), cache, mine[0].(*hivev1.ClusterDeployment), "x")
-			if got := fault.Of(err) == fault.Denied; got != tc.denied || !got && err != nil {
+			err := ownership.ConfirmOwner(t.Context(), cache, mine[0].(*hivev1.ClusterDeployment), "x")
+			if got := fault.KindOf(err) == fault.Denied; got != tc.denied || !got && err != nil {
 				t.Errorf("denied: %t, want %t (%v)", got, tc.denied, err)
 			}
 		})

@@ -19,7 +19,7 @@ func Object(ctx context.Context, c client.Writer, before, obj client.Object) (bo
 	if equality.Semantic.DeepEqual(before, obj) {
 		return false, nil
 	}
-	return true, c.Patch(ctx, obj, from(before))
+	return true, c.Patch(ctx, obj, optimisticMerge(before))
 }
 
 // Status writes the difference of obj's status to before's.
@@ -27,9 +27,9 @@ func Status(ctx context.Context, c client.StatusClient, before, obj client.Objec
 	if equality.Semantic.DeepEqual(before, obj) {
 		return false, nil
 	}
-	return true, c.Status().Patch(ctx, obj, from(before))
+	return true, c.Status().Patch(ctx, obj, optimisticMerge(before))
 }
 
-func from(before client.Object) client.Patch {
+func optimisticMerge(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }

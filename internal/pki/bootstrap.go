@@ -25,9 +25,9 @@ func NodeBootstrapperGroups() []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:" + NodeBootstrapperNamespace}
 }
 
-// TokensPath returns where, below dir, the file is that tells the API server
+// TokenFilePath returns where, below dir, the file is that tells the API server
 // which static tokens to accept (--token-auth-file).
-func TokensPath(dir string) string {
+func TokenFilePath(dir string) string {
 	return filepath.Join(dir, "tokens.csv")
 }
 
@@ -40,7 +40,7 @@ func NewBootstrapToken() (string, error) {
 	return hex.EncodeToString(secret), nil
 }
 
-// WriteTokens writes TokensPath(dir) so that whoever shows token is the node
+// WriteBootstrapToken writes TokensPath(dir) so that whoever shows token is the node
 // bootstrapper.
 //
 // OpenShift uses a long-lived token of a service account. Such a token contains
@@ -49,7 +49,7 @@ func NewBootstrapToken() (string, error) {
 // before that, as an ignition file is. A static token gives the same user name and
 // the same groups, which is all that an approver of CSRs can see, and is there
 // from the first request on, after each boot.
-func WriteTokens(dir, token string) error {
+func WriteBootstrapToken(dir, token string) error {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
 	groups := strings.Join(NodeBootstrapperGroups(), ",")
@@ -57,18 +57,18 @@ func WriteTokens(dir, token string) error {
 	if err := w.WriteAll([][]string{record}); err != nil {
 		return fmt.Errorf("encoding bootstrap token: %w", err)
 	}
-	return WriteFile(TokensPath(dir), out.Bytes())
+	return WriteFile(TokenFilePath(dir), out.Bytes())
 }
 
-// ReadToken returns the token that WriteTokens wrote below dir.
-func ReadToken(dir string) (string, error) {
-	raw, err := os.ReadFile(TokensPath(dir))
+// ReadBootstrapToken returns the token that WriteTokens wrote below dir.
+func ReadBootstrapToken(dir string) (string, error) {
+	raw, err := os.ReadFile(TokenFilePath(dir))
 	if err != nil {
 		return "", fmt.Errorf("reading the bootstrap token: %w", err)
 	}
 	record, err := csv.NewReader(bytes.NewReader(raw)).Read()
 	if err != nil || len(record) != 4 || record[0] == "" || record[1] != NodeBootstrapperUser {
-		return "", fmt.Errorf("reading the bootstrap token: %s is damaged", TokensPath(dir)) // the reader's error may quote it
+		return "", fmt.Errorf("reading the bootstrap token: %s is damaged", TokenFilePath(dir)) // the reader's error may quote it
 	}
 	return record[0], nil
 }

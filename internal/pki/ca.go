@@ -36,8 +36,8 @@ const (
 // peer whose clock is slightly behind accepts it at once.
 const Backdate = 5 * time.Second
 
-// caLife outlives every cluster that anybody keeps on a laptop.
-const caLife = 10 * 365 * 24 * time.Hour
+// caLifetime outlives every cluster that anybody keeps on a laptop.
+const caLifetime = 10 * 365 * 24 * time.Hour
 
 // A CA is a self-signed certificate and the key that signs with it. It may be
 // used by several goroutines at once.
@@ -49,11 +49,11 @@ type CA struct {
 
 // NewCA makes a CA with the common name cn. It is only in memory: see Write.
 func NewCA(cn string, now time.Time) (*CA, error) {
-	key, err := newKey()
+	key, err := generateKey()
 	if err != nil {
 		return nil, err
 	}
-	serial, err := newSerial()
+	serial, err := newSerialNumber()
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func NewCA(cn string, now time.Time) (*CA, error) {
 		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: cn},
 		NotBefore:             now.Add(-Backdate),
-		NotAfter:              now.Add(caLife),
+		NotAfter:              now.Add(caLifetime),
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
@@ -70,7 +70,7 @@ func NewCA(cn string, now time.Time) (*CA, error) {
 	if err != nil {
 		return nil, fmt.Errorf("signing CA %s: %w", cn, err)
 	}
-	pair, err := newPair(der, key)
+	pair, err := encodeKeyPair(der, key)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func parseCA(pair Pair) (*CA, error) {
 	return &CA{cert: certs[0], key: key, pair: pair}, nil
 }
 
-func newKey() (*ecdsa.PrivateKey, error) {
+func generateKey() (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generating a key: %w", err)
@@ -144,8 +144,8 @@ func newKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// newSerial returns a positive number of up to 127 bits; RFC 5280 allows 20 octets.
-func newSerial() (*big.Int, error) {
+// newSerialNumber returns a positive number of up to 127 bits; RFC 5280 allows 20 octets.
+func newSerialNumber() (*big.Int, error) {
 	limit := new(big.Int).Lsh(big.NewInt(1), 127)
 	n, err := rand.Int(rand.Reader, limit)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 // Whoever reads path, and whoever comes after a crash, sees the old content or
 // the new one. It creates the folder, for its owner only, if needed.
 func WriteFile(path string, content []byte) error {
-	if err := replace(path, content); err != nil {
+	if err := replaceFileAtomically(path, content); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
 }
 
-func replace(path string, content []byte) error {
+func replaceFileAtomically(path string, content []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -26,14 +26,14 @@ func replace(path string, content []byte) error {
 		return err
 	}
 	defer os.Remove(f.Name()) //nolint:errcheck // finds nothing after the rename
-	if err := fill(f, content); err != nil {
+	if err := writeAndClose(f, content); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)
 }
 
-// fill writes content through to the disk and closes f.
-func fill(f *os.File, content []byte) error {
+// writeAndClose writes content through to the disk and closes f.
+func writeAndClose(f *os.File, content []byte) error {
 	_, err := f.Write(content)
 	if err == nil {
 		err = f.Sync()

@@ -12,9 +12,9 @@ import (
 // for to be left there.
 const renewBefore = 30 * 24 * time.Hour
 
-// Fresh reports whether raw is what Kubeconfig makes for user at the cluster,
+// IsKubeconfigCurrent reports whether raw is what Kubeconfig makes for user at the cluster,
 // with a certificate of this CA that is good for another month.
-func (c *CA) Fresh(raw []byte, cluster Cluster, user string, now time.Time) bool {
+func (c *CA) IsKubeconfigCurrent(raw []byte, cluster Cluster, user string, now time.Time) bool {
 	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	if err != nil {
 		return false

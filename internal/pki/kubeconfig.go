@@ -17,10 +17,10 @@ type Cluster struct {
 	CA []byte
 }
 
-// Kubeconfig returns a kubeconfig by which user, known by the client certificate
+// ClientKubeconfig returns a kubeconfig by which user, known by the client certificate
 // pair, reaches the cluster. It refers to no other file.
-func Kubeconfig(c Cluster, user string, pair Pair) ([]byte, error) {
-	return kubeconfig(c, user, &clientcmdapi.AuthInfo{
+func ClientKubeconfig(c Cluster, user string, pair Pair) ([]byte, error) {
+	return encodeKubeconfig(c, user, &clientcmdapi.AuthInfo{
 		ClientCertificateData: pair.Cert,
 		ClientKeyData:         pair.Key,
 	})
@@ -30,10 +30,10 @@ func Kubeconfig(c Cluster, user string, pair Pair) ([]byte, error) {
 // certificate yet asks the cluster for one. The token is one that WriteTokens
 // has told the cluster of.
 func BootstrapKubeconfig(c Cluster, token string) ([]byte, error) {
-	return kubeconfig(c, NodeBootstrapperName, &clientcmdapi.AuthInfo{Token: token})
+	return encodeKubeconfig(c, NodeBootstrapperName, &clientcmdapi.AuthInfo{Token: token})
 }
 
-func kubeconfig(c Cluster, user string, auth *clientcmdapi.AuthInfo) ([]byte, error) {
+func encodeKubeconfig(c Cluster, user string, auth *clientcmdapi.AuthInfo) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[c.Name] = &clientcmdapi.Cluster{Server: c.Server, CertificateAuthorityData: c.CA}
 	config.AuthInfos[user] = auth

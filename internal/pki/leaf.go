@@ -14,10 +14,10 @@ import (
 // KubeletClientUser is who an API server is when it asks a node for logs.
 const KubeletClientUser = "kube-apiserver-kubelet-client"
 
-// Client returns a certificate by which user, a member of groups, may log in to
+// IssueClientCert returns a certificate by which user, a member of groups, may log in to
 // an API server that trusts this CA, from now until life later.
-func (c *CA) Client(now time.Time, life time.Duration, user string, groups ...string) (Pair, error) {
-	return c.sign(&x509.Certificate{
+func (c *CA) IssueClientCert(now time.Time, life time.Duration, user string, groups ...string) (Pair, error) {
+	return c.issueCertAndKey(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		NotBefore:   now.Add(-Backdate),
 		NotAfter:    now.Add(life),
@@ -25,9 +25,9 @@ func (c *CA) Client(now time.Time, life time.Duration, user string, groups ...st
 	})
 }
 
-// Server returns a certificate for a server called name that is dialled as any
+// IssueServerCert returns a certificate for a server called name that is dialled as any
 // of hosts, each a DNS name or an IP address.
-func (c *CA) Server(now time.Time, life time.Duration, name string, hosts ...string) (Pair, error) {
+func (c *CA) IssueServerCert(now time.Time, life time.Duration, name string, hosts ...string) (Pair, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
 		NotBefore:   now.Add(-Backdate),
@@ -41,17 +41,17 @@ func (c *CA) Server(now time.Time, life time.Duration, name string, hosts ...str
 		}
 		template.DNSNames = append(template.DNSNames, host)
 	}
-	return c.sign(template)
+	return c.issueCertAndKey(template)
 }
 
-// Request returns the PEM certificate that was asked for by request, for the given
+// IssueRequestedCert returns the PEM certificate that was asked for by request, for the given
 // usages, from now until life later. The caller has judged the request: its
 // subject and its names are granted as they are.
-func (c *CA) Request(now time.Time, life time.Duration, request *x509.CertificateRequest, usages ...x509.ExtKeyUsage) ([]byte, error) {
+func (c *CA) IssueRequestedCert(now time.Time, life time.Duration, request *x509.CertificateRequest, usages ...x509.ExtKeyUsage) ([]byte, error) {
 	if err := request.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("checking the request of %s: %w", request.Subject.CommonName, err)
 	}
-	der, err := c.issue(&x509.Certificate{
+	der, err := c.signCertificate(&x509.Certificate{
 		Subject:     request.Subject,
 		NotBefore:   now.Add(-Backdate),
 		NotAfter:    now.Add(life),
@@ -62,25 +62,25 @@ func (c *CA) Request(now time.Time, life time.Duration, request *x509.Certificat
 	if err != nil {
 		return nil, err
 	}
-	return encodeCert(der), nil
+	return encodeCertPEM(der), nil
 }
 
-// sign issues a certificate for a new key.
-func (c *CA) sign(template *x509.Certificate) (Pair, error) {
-	key, err := newKey()
+// issueCertAndKey issues a certificate for a new key.
+func (c *CA) issueCertAndKey(template *x509.Certificate) (Pair, error) {
+	key, err := generateKey()
 	if err != nil {
 		return Pair{}, err
 	}
-	der, err := c.issue(template, key.Public())
+	der, err := c.signCertificate(template, key.Public())
 	if err != nil {
 		return Pair{}, err
 	}
-	return newPair(der, key)
+	return encodeKeyPair(der, key)
 }
 
-// issue completes the template with what all leaves share, and signs it.
-func (c *CA) issue(template *x509.Certificate, public crypto.PublicKey) ([]byte, error) {
-	serial, err := newSerial()
+// signCertificate completes the template with what all leaves share, and signs it.
+func (c *CA) signCertificate(template *x509.Certificate, public crypto.PublicKey) ([]byte, error) {
+	serial, err := newSerialNumber()
 	if err != nil {
 		return nil, err
 	}

@@ -43,14 +43,14 @@ func ReadPair(dir, name string) (Pair, error) {
 	return Pair{Cert: crt, Key: key}, nil
 }
 
-func newPair(der []byte, key *ecdsa.PrivateKey) (Pair, error) {
+func encodeKeyPair(der []byte, key *ecdsa.PrivateKey) (Pair, error) {
 	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return Pair{}, fmt.Errorf("encoding key: %w", err)
 	}
-	return Pair{Cert: encodeCert(der), Key: keyPEM}, nil
+	return Pair{Cert: encodeCertPEM(der), Key: keyPEM}, nil
 }
 
-func encodeCert(der []byte) []byte {
+func encodeCertPEM(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der})
 }

@@ -52,7 +52,7 @@ func verify(ca *CA, leaf *x509.Certificate, at time.Time, host string, usage x50
 
 func TestClient(t *testing.T) {
 	ca := newTestCA(t)
-	pair, err := ca.Client(noon, time.Hour, "ada", "a", "b")
+	pair, err := ca.IssueClientCert(noon, time.Hour, "ada", "a", "b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestClient(t *testing.T) {
 
 func TestServer(t *testing.T) {
 	ca := newTestCA(t)
-	pair, err := ca.Server(noon, time.Hour, "api", "127.0.0.1", "localhost")
+	pair, err := ca.IssueServerCert(noon, time.Hour, "api", "127.0.0.1", "localhost")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestServer(t *testing.T) {
 
 func TestRequest(t *testing.T) {
 	ca := newTestCA(t)
-	key, err := newKey()
+	key, err := generateKey()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := ca.Request(noon, time.Minute, request, x509.ExtKeyUsageServerAuth)
+	raw, err := ca.IssueRequestedCert(noon, time.Minute, request, x509.ExtKeyUsageServerAuth)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestRequest(t *testing.T) {
 	}
 
 	request.Signature[0]++
-	if _, err := ca.Request(noon, time.Minute, request, x509.ExtKeyUsageServerAuth); err == nil {
+	if _, err := ca.IssueRequestedCert(noon, time.Minute, request, x509.ExtKeyUsageServerAuth); err == nil {
 		t.Error("a request for somebody else's key was granted")
 	}
 }
@@ -173,7 +173,7 @@ func TestCAOnDisk(t *testing.T) {
 	})
 	t.Run("a leaf is not a CA", func(t *testing.T) {
 		dir := t.TempDir()
-		pair, err := newTestCA(t).Client(noon, time.Hour, "ada")
+		pair, err := newTestCA(t).IssueClientCert(noon, time.Hour, "ada")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,10 +216,10 @@ func TestServiceAccountKeyIsKept(t *testing.T) {
 
 func TestWriteTokens(t *testing.T) {
 	dir := t.TempDir()
-	if err := WriteTokens(dir, "secret"); err != nil {
+	if err := WriteBootstrapToken(dir, "secret"); err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile(TokensPath(dir))
+	got, err := os.ReadFile(TokenFilePath(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,23 +228,23 @@ func TestWriteTokens(t *testing.T) {
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}
-	if token, err := ReadToken(dir); err != nil || token != "secret" {
+	if token, err := ReadBootstrapToken(dir); err != nil || token != "secret" {
 		t.Errorf("read back: %q, %v", token, err)
 	}
-	if _, err := ReadToken(t.TempDir()); err == nil {
+	if _, err := ReadBootstrapToken(t.TempDir()); err == nil {
 		t.Error("a token was read that nobody wrote")
 	}
 }
 
 func TestKubeconfig(t *testing.T) {
 	ca := newTestCA(t)
-	pair, err := ca.Client(noon, time.Hour, "ada")
+	pair, err := ca.IssueClientCert(noon, time.Hour, "ada")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cluster := Cluster{Name: "c", Server: "https://127.0.0.1:1", CA: ca.CertPEM()}
 
-	raw, err := Kubeconfig(cluster, "ada", pair)
+	raw, err := ClientKubeconfig(cluster, "ada", pair)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,20 +285,20 @@ func TestFresh(t *testing.T) {
 		"a certificate from a CA of that name is not": {theirs, "ada", cluster, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pair, err := c.signer.Client(noon, year, c.user)
+			pair, err := c.signer.IssueClientCert(noon, year, c.user)
 			if err != nil {
 				t.Fatal(err)
 			}
-			raw, err := Kubeconfig(c.cluster, c.user, pair)
+			raw, err := ClientKubeconfig(c.cluster, c.user, pair)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := ours.Fresh(raw, cluster, "ada", noon.Add(c.after)); got != c.want {
+			if got := ours.IsKubeconfigCurrent(raw, cluster, "ada", noon.Add(c.after)); got != c.want {
 				t.Errorf("got %v", got)
 			}
 		})
 	}
-	if ours.Fresh(nil, cluster, "ada", noon) || ours.Fresh([]byte("{}"), cluster, "ada", noon) {
+	if ours.IsKubeconfigCurrent(nil, cluster, "ada", noon) || ours.IsKubeconfigCurrent([]byte("{}"), cluster, "ada", noon) {
 		t.Error("nothing is fresh")
 	}
 }

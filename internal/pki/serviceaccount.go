@@ -27,7 +27,7 @@ func EnsureServiceAccountKey(dir string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading service-account key: %w", err)
 	}
-	key, err := newKey()
+	key, err := generateKey()
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func TestActuatorsOfPrivateEndpointsTrustTheCertificateAuthorities(t *testing.T)
 			h := hub{
 				{Namespace: "ns", Name: "creds"}:           credentials(t, private.URL),
 				{Namespace: "ns", Name: "c-bmc"}:           {"hosts.yaml": "[{name: m, role: master, bmc: {address: 'redfish://" + host + "/redfish/v1/Systems/1', username: u, password: p}}]"},
-				{Namespace: "hotspare-system", Name: "ca"}: {"ca.crt": string(cabundletest.PEM(private))},
+				{Namespace: "hotspare-system", Name: "ca"}: {"ca.crt": string(cabundletest.CertificatePEM(private))},
 			}
 			api := httptest.NewServer(h)
 			t.Cleanup(api.Close)

@@ -23,12 +23,12 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// clouds returns the actuators of all platforms whose machines can be moved, and what
+// newActuators returns the actuators of all platforms whose machines can be moved, and what
 // keeps their sessions. Every connection trusts the certificates of authorities in addition
 // to the system's.
-func clouds(secrets cloud.Secrets, authorities *cabundle.Source) (cloud.Registry, func(context.Context) error) {
+func newActuators(secrets cloud.Secrets, authorities *cabundle.Source) (cloud.Registry, func(context.Context) error) {
 	vcenters := vsphere.New(secrets, authorities)
-	transport := authorities.Transport(http.DefaultTransport.(*http.Transport)) //nolint:forcetypeassert // it is what the standard library says
+	transport := authorities.NewTransport(http.DefaultTransport.(*http.Transport)) //nolint:forcetypeassert // it is what the standard library says
 	return cloud.Registry{
 		"aws":       aws.New(secrets, aws.WithAuthorities(authorities)),
 		"azure":     azure.New(secrets, transport),
@@ -39,9 +39,9 @@ func clouds(secrets cloud.Secrets, authorities *cabundle.Source) (cloud.Registry
 	}, vcenters.Run
 }
 
-// secretsOf reads Secrets from the API server, each time anew: a cache would hold every
+// newSecretReader reads Secrets from the API server, each time anew: a cache would hold every
 // Secret of the hub.
-func secretsOf(cfg *rest.Config) (cloud.Secrets, error) {
+func newSecretReader(cfg *rest.Config) (cloud.Secrets, error) {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func secretsOf(cfg *rest.Config) (cloud.Secrets, error) {
 		err := c.Get(ctx, key, &secret)
 		switch {
 		case apierrors.IsNotFound(err):
-			return nil, fault.Denying("Secret %s in namespace %s does not exist: create it", key.Name, key.Namespace)
+			return nil, fault.NewDenied("Secret %s in namespace %s does not exist: create it", key.Name, key.Namespace)
 		case err != nil:
 			return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 		}

@@ -50,14 +50,14 @@ type Set struct {
 
 // Names are all platforms that there can be, sorted.
 func Names() []string {
-	actuators, _ := clouds(nil, nil)
-	names := append(slices.Collect(maps.Keys(actuators)), job.Platforms()...)
+	actuators, _ := newActuators(nil, nil)
+	names := append(slices.Collect(maps.Keys(actuators)), job.SupportedPlatforms()...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// Check says what is wrong with a choice of platforms.
-func Check(only []string) error {
+// CheckNames says what is wrong with a choice of platforms.
+func CheckNames(only []string) error {
 	for _, name := range only {
 		if !slices.Contains(Names(), name) {
 			return fmt.Errorf("there is no platform %q: choose of %s", name, strings.Join(Names(), ", "))
@@ -68,10 +68,10 @@ func Check(only []string) error {
 
 // New returns what can be done from the hub that cfg reaches. It asks the hub nothing.
 func New(cfg *rest.Config, o Options) (Set, error) {
-	if err := Check(o.Only); err != nil {
+	if err := CheckNames(o.Only); err != nil {
 		return Set{}, err
 	}
-	secrets, err := secretsOf(cfg)
+	secrets, err := newSecretReader(cfg)
 	if err != nil {
 		return Set{}, err
 	}
@@ -79,11 +79,11 @@ func New(cfg *rest.Config, o Options) (Set, error) {
 		Executors:              install.Registry{},
 		CertificateAuthorities: cabundle.NewSource(o.CertificateAuthorities, cabundle.ReadSecret(secrets), clock.RealClock{}),
 	}
-	s.Actuators, s.Tend = clouds(secrets, s.CertificateAuthorities)
+	s.Actuators, s.Tend = newActuators(secrets, s.CertificateAuthorities)
 	if o.Jobs != nil {
 		jobs := *o.Jobs
 		jobs.CertificateAuthorities = s.CertificateAuthorities
-		if err := s.install(cfg, jobs); err != nil {
+		if err := s.addExecutors(cfg, jobs); err != nil {
 			return Set{}, err
 		}
 	}
@@ -95,21 +95,21 @@ func New(cfg *rest.Config, o Options) (Set, error) {
 	return s, nil
 }
 
-// install adds an executor to each platform that openshift-install makes clusters on.
-func (s Set) install(cfg *rest.Config, o job.Options) error {
-	c, err := client.New(cfg, client.Options{Scheme: Scheme()})
+// addExecutors adds an executor to each platform that openshift-install makes clusters on.
+func (s Set) addExecutors(cfg *rest.Config, o job.Options) error {
+	c, err := client.New(cfg, client.Options{Scheme: JobScheme()})
 	if err != nil {
 		return fmt.Errorf("making a client for Jobs: %w", err)
 	}
 	executor := job.New(c, o)
-	for _, name := range job.Platforms() {
+	for _, name := range job.SupportedPlatforms() {
 		s.Executors[name] = executor
 	}
 	return nil
 }
 
-// Scheme has the kinds that Jobs of installers are made of.
-func Scheme() *runtime.Scheme {
+// JobScheme has the kinds that Jobs of installers are made of.
+func JobScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, batchv1.AddToScheme, authenticationv1.AddToScheme} {
 		if err := add(s); err != nil {

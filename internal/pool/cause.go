@@ -56,8 +56,8 @@ const (
 	Stale Cause = "stale"
 )
 
-// Defective reports whether a cluster is deleted for c because it is broken.
-func (c Cause) Defective() bool {
+// IsDefect reports whether a cluster is deleted for c because it is broken.
+func (c Cause) IsDefect() bool {
 	switch c {
 	case InstallFailed, PowerFailed, ResumeTimedOut, Unreachable, Unready, Displaced, Withdrawn:
 		return true
@@ -66,12 +66,12 @@ func (c Cause) Defective() bool {
 	}
 }
 
-// hopeless is how long machines may fail in a resume before they are given up: a
+// machineFailureTimeout is how long machines may fail in a resume before they are given up: a
 // second try or two, no more.
-const hopeless = 30 * time.Second
+const machineFailureTimeout = 30 * time.Second
 
-// Defect is why m is broken; "" when it is not (enhancement: replace broken clusters).
-func (m Member) Defect(s Settings, now time.Time) Cause {
+// DefectCause is why m is broken; "" when it is not (enhancement: replace broken clusters).
+func (m Member) DefectCause(s Settings, now time.Time) Cause {
 	switch {
 	case m.Displaced != "":
 		return Displaced
@@ -79,26 +79,26 @@ func (m Member) Defect(s Settings, now time.Time) Cause {
 		return Withdrawn
 	case m.GaveUp:
 		return InstallFailed
-	case m.PowerTimedOut, m.MachinesFailed && past(m.ResumingSince, hopeless, now):
+	case m.PowerTimedOut, m.MachinesFailed && hasElapsed(m.ResumingSince, machineFailureTimeout, now):
 		return PowerFailed
 	case s.ResumeTimeout == 0 || !m.Installed:
 		return ""
-	case past(m.ResumingSince, s.ResumeTimeout, now):
+	case hasElapsed(m.ResumingSince, s.ResumeTimeout, now):
 		return ResumeTimedOut
-	case past(m.UnreachableSince, s.ResumeTimeout, now):
+	case hasElapsed(m.UnreachableSince, s.ResumeTimeout, now):
 		return Unreachable
-	case past(m.UnreadySince, s.ResumeTimeout, now):
+	case hasElapsed(m.UnreadySince, s.ResumeTimeout, now):
 		return Unready
 	default:
 		return ""
 	}
 }
 
-// GivenUpAt is when m will be broken by the clock alone if nothing changes; zero when it
+// GiveUpTime is when m will be broken by the clock alone if nothing changes; zero when it
 // will not, or is already.
-func (m Member) GivenUpAt(s Settings, now time.Time) time.Time {
+func (m Member) GiveUpTime(s Settings, now time.Time) time.Time {
 	var at time.Time
-	if m.Defect(s, now) != "" {
+	if m.DefectCause(s, now) != "" {
 		return at
 	}
 	consider := func(since time.Time, limit time.Duration) {
@@ -107,7 +107,7 @@ func (m Member) GivenUpAt(s Settings, now time.Time) time.Time {
 		}
 	}
 	if m.MachinesFailed {
-		consider(m.ResumingSince, hopeless)
+		consider(m.ResumingSince, machineFailureTimeout)
 	}
 	if s.ResumeTimeout > 0 && m.Installed {
 		consider(m.ResumingSince, s.ResumeTimeout)
@@ -117,7 +117,7 @@ func (m Member) GivenUpAt(s Settings, now time.Time) time.Time {
 	return at
 }
 
-// replace plans the deletion of a member in whose place another will be made.
-func (d *draft) replace(m *Member, why Cause, reason string) {
-	d.destroy(m, why, "%s", reason)
+// replaceMember plans the deletion of a member in whose place another will be made.
+func (d *draft) replaceMember(m *Member, why Cause, reason string) {
+	d.deleteIfBudgetAllows(m, why, "%s", reason)
 }

@@ -17,21 +17,21 @@ type Census struct {
 	LongestWait time.Duration
 }
 
-// Unclaimed is how many members may yet be given away. Unlike status.size, and
+// ClaimableCount is how many members may yet be given away. Unlike status.size, and
 // like Hive's metric, it leaves broken ones out.
-func (c Census) Unclaimed() int {
+func (c Census) ClaimableCount() int {
 	return c.Members[Installing] + c.Members[Standby] + c.Members[Assignable]
 }
 
-// Census counts by the same rules that Decide plans by.
-func (s Snapshot) Census() Census {
+// CountMembersAndClaims counts by the same rules that Decide plans by.
+func (s Snapshot) CountMembersAndClaims() Census {
 	d := newDraft(s)
 	c := Census{Members: make(map[Phase]int, len(d.buckets)), Waiting: len(d.waiting)}
 	var marks Report
 	for p, members := range d.buckets {
 		c.Members[p] = len(members)
 		for _, m := range members {
-			marks.mark(m, p, s.Settings)
+			marks.recordStaleness(m, p, s.Settings)
 			if m.Claim != "" {
 				c.Given++
 			}
@@ -50,9 +50,9 @@ func (s Snapshot) Census() Census {
 	return c
 }
 
-// Known are the members as Decide has them: one that a claim names has that claim, although
+// ResolvedMembers are the members as Decide has them: one that a claim names has that claim, although
 // it does not know of it yet.
-func (s Snapshot) Known() []Member {
+func (s Snapshot) ResolvedMembers() []Member {
 	d := newDraft(s)
 	out := make([]Member, len(d.all))
 	for i, m := range d.all {
@@ -61,40 +61,40 @@ func (s Snapshot) Known() []Member {
 	return out
 }
 
-// Phases is the phase of each member, by name, as Decide has it.
-func (s Snapshot) Phases() map[string]Phase {
+// MemberPhases is the phase of each member, by name, as Decide has it.
+func (s Snapshot) MemberPhases() map[string]Phase {
 	out := make(map[string]Phase, len(s.Members))
-	for _, m := range s.Known() {
+	for _, m := range s.ResolvedMembers() {
 		out[m.Name] = m.Phase(s.Settings, s.Now)
 	}
 	return out
 }
 
-// Powered is what power an installed member has, in one word of a closed list.
-type Powered string
+// PowerCondition is what power an installed member has, in one word of a closed list.
+type PowerCondition string
 
 // What members' power may be: usable, on the way there, told to hibernate, or failing
 // to do either.
 const (
-	PowerUp       Powered = "running"
-	PowerStarting Powered = "starting"
-	PowerDown     Powered = "hibernating"
-	PowerFailing  Powered = "failing"
+	PowerUp       PowerCondition = "running"
+	PowerStarting PowerCondition = "starting"
+	PowerDown     PowerCondition = "hibernating"
+	PowerFailing  PowerCondition = "failing"
 )
 
-// Powers counts the installed members by their power, claimed ones too. Dying members
+// CountInstalledByPower counts the installed members by their power, claimed ones too. Dying members
 // are left out, for nobody starts or stops them any more, and unreadable ones.
-func (s Snapshot) Powers() map[Powered]int {
-	out := map[Powered]int{}
+func (s Snapshot) CountInstalledByPower() map[PowerCondition]int {
+	out := map[PowerCondition]int{}
 	for _, m := range s.Members {
 		if m.Installed && !m.Deleting && m.Unreadable == "" {
-			out[m.powered()]++
+			out[m.powerCondition()]++
 		}
 	}
 	return out
 }
 
-func (m Member) powered() Powered {
+func (m Member) powerCondition() PowerCondition {
 	switch {
 	case m.Running:
 		return PowerUp

@@ -61,16 +61,16 @@ func TestCensus(t *testing.T) {
 			if tc.want.Members == nil {
 				tc.want.Members = map[pool.Phase]int{}
 			}
-			got := s.Census()
+			got := s.CountMembersAndClaims()
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if got.Unclaimed() != tc.unclaimed {
-				t.Errorf("%d unclaimed, want %d", got.Unclaimed(), tc.unclaimed)
+			if got.ClaimableCount() != tc.unclaimed {
+				t.Errorf("%d unclaimed, want %d", got.ClaimableCount(), tc.unclaimed)
 			}
 			rand.Shuffle(len(s.Members), func(i, j int) { s.Members[i], s.Members[j] = s.Members[j], s.Members[i] })
 			rand.Shuffle(len(s.Claims), func(i, j int) { s.Claims[i], s.Claims[j] = s.Claims[j], s.Claims[i] })
-			if diff := cmp.Diff(got, s.Census()); diff != "" {
+			if diff := cmp.Diff(got, s.CountMembersAndClaims()); diff != "" {
 				t.Errorf("the order of the lists matters:\n%s", diff)
 			}
 		})
@@ -103,14 +103,14 @@ func TestCausesOfReplacement(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&s)
 			}
-			steps := pool.Decide(s).Of(pool.Delete)
+			steps := pool.Decide(s).StepsOf(pool.Delete)
 			if len(steps) != 1 {
 				t.Fatalf("deletes %v, want one", steps)
 			}
 			if steps[0].Cause != tc.want {
 				t.Errorf("cause %q, want %q", steps[0].Cause, tc.want)
 			}
-			if broken := steps[0].Cause.Defective(); broken != (s.Members[0].Defect(s.Settings, s.Now) != "" && !s.Settings.Deleting) {
+			if broken := steps[0].Cause.IsDefect(); broken != (s.Members[0].DefectCause(s.Settings, s.Now) != "" && !s.Settings.Deleting) {
 				t.Errorf("cause %q: defective is %t", steps[0].Cause, broken)
 			}
 		})
@@ -134,8 +134,8 @@ func TestPowersCountWhatIsInstalledAndStays(t *testing.T) {
 		member(func(m *pool.Member) { m.Running, m.Deleting = true, true }),
 		member(func(m *pool.Member) { m.Running, m.Unreadable = true, "spec" }),
 	}}
-	want := map[pool.Powered]int{pool.PowerUp: 2, pool.PowerStarting: 1, pool.PowerDown: 1, pool.PowerFailing: 2}
-	if diff := cmp.Diff(want, s.Powers()); diff != "" {
+	want := map[pool.PowerCondition]int{pool.PowerUp: 2, pool.PowerStarting: 1, pool.PowerDown: 1, pool.PowerFailing: 2}
+	if diff := cmp.Diff(want, s.CountInstalledByPower()); diff != "" {
 		t.Error(diff)
 	}
 }

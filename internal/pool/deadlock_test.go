@@ -180,11 +180,11 @@ func (s *storm) honest(t *testing.T, p pool.Plan) {
 	r := p.Report
 	switch r.Progress {
 	case pool.Settled:
-		if r.Waiting > 0 || r.Unclaimed() != s.Settings.Size || r.Count[pool.Broken] > 0 || len(r.Refused) > 0 || r.Count[pool.Deleting] > 0 {
+		if r.Waiting > 0 || r.UnclaimedCount() != s.Settings.Size || r.Count[pool.Broken] > 0 || len(r.Refused) > 0 || r.Count[pool.Deleting] > 0 {
 			s.fail(t, "it says that it is settled: %s, with %v, waiting %d", r.Words, r.Count, r.Waiting)
 		}
 	case pool.Held:
-		if r.Blocked == "" || len(p.Of(pool.Create))+len(p.Of(pool.Delete)) > 0 {
+		if r.Blocked == "" || len(p.StepsOf(pool.Create))+len(p.StepsOf(pool.Delete)) > 0 {
 			s.fail(t, "it is held by %q, and does %s", r.Blocked, p)
 		}
 		s.found["held"]++
@@ -315,7 +315,7 @@ func (s *storm) calm(t *testing.T) {
 
 func (s *storm) asked(t *testing.T, r pool.Report) {
 	t.Helper()
-	if r.Waiting > 0 || r.Unclaimed() != s.Settings.Size || r.Count[pool.Assignable] != min(s.Settings.RunningCount, s.Settings.Size) {
+	if r.Waiting > 0 || r.UnclaimedCount() != s.Settings.Size || r.Count[pool.Assignable] != min(s.Settings.RunningCount, s.Settings.Size) {
 		s.fail(t, "settled with %+v", r)
 	}
 	for _, c := range s.Claims {

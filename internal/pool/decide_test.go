@@ -309,7 +309,7 @@ func TestAnySizeMayBeAskedFor(t *testing.T) {
 	for _, size := range []int{math.MinInt32, -1, math.MaxInt32} {
 		s := pool.Snapshot{Settings: settings(size, size), Members: members("a:standby b:assignable"), Claims: claims("x"), Now: noon}
 		p := pool.Decide(s)
-		if n := len(p.Of(pool.Create)); n > 10_000 {
+		if n := len(p.StepsOf(pool.Create)); n > 10_000 {
 			t.Errorf("size %d: a plan with %d creations may not fit into memory", size, n)
 		}
 		if want := "; 2147473646 short: 10000 are created at a time"; size > 0 && !strings.HasSuffix(p.Report.Words, want) {
@@ -436,7 +436,7 @@ func TestAClusterThatTwoClaimsNameIsTheOlders(t *testing.T) {
 	for range 2 {
 		slices.Reverse(list)
 		p := pool.Decide(pool.Snapshot{Settings: settings(0, 0), Now: noon, Members: members("a:assignable"), Claims: list})
-		if got := p.Of(pool.Bind); len(got) != 1 || got[0].Claim != "x" || got[0].Cluster != "a" {
+		if got := p.StepsOf(pool.Bind); len(got) != 1 || got[0].Claim != "x" || got[0].Cluster != "a" {
 			t.Errorf("%v, want a to be bound to x", got)
 		}
 	}

@@ -228,12 +228,12 @@ func (w *world) check(t *testing.T, p pool.Plan) {
 		}
 		touched[s.Cluster] = s.Verb
 	}
-	creates := len(p.Of(pool.Create))
+	creates := len(p.StepsOf(pool.Create))
 	if most := w.Settings.MaxSize; most != nil && creates > 0 && len(w.Members)+creates > *most {
 		t.Fatalf("%d exist, %d are created, maxSize is %d", len(w.Members), creates, *most)
 	}
 	w.checkConcurrency(t, p)
-	for _, s := range p.Of(pool.Delete) {
+	for _, s := range p.StepsOf(pool.Delete) {
 		w.checkDeath(t, s)
 	}
 }
@@ -260,7 +260,7 @@ func (w *world) checkConcurrency(t *testing.T, p pool.Plan) {
 			installing++
 		}
 	}
-	for _, s := range p.Of(pool.Delete) {
+	for _, s := range p.StepsOf(pool.Delete) {
 		m := w.Members[slices.IndexFunc(w.Members, func(m pool.Member) bool { return m.Name == s.Cluster })]
 		switch {
 		case beingInstalled(m):
@@ -270,7 +270,7 @@ func (w *world) checkConcurrency(t *testing.T, p pool.Plan) {
 			own++
 		}
 	}
-	creates := len(p.Of(pool.Create))
+	creates := len(p.StepsOf(pool.Create))
 	if n := installing + deleting + creates + own + asked; creates+own > 0 && n > *most {
 		t.Fatalf("%d installed or destroyed at a time, %d of them begun now, maxConcurrent is %d", n, creates+own, *most)
 	}
@@ -338,7 +338,7 @@ func (w *world) converge(t *testing.T) {
 		t.Errorf("the pool never settles: %s", p)
 	}
 	rep := p.Report
-	if rep.Waiting > 0 || rep.Unclaimed() != w.Settings.Size || rep.Count[pool.Broken] > 0 || len(rep.Stale) > 0 {
+	if rep.Waiting > 0 || rep.UnclaimedCount() != w.Settings.Size || rep.Count[pool.Broken] > 0 || len(rep.Stale) > 0 {
 		t.Errorf("settled with %+v, size is %d", rep, w.Settings.Size)
 	}
 	if want := min(w.Settings.RunningCount, w.Settings.Size); rep.Count[pool.Assignable] != want {

@@ -83,7 +83,7 @@ func TestThoseOfTheSameSecondAreInAnOrder(t *testing.T) {
 
 func TestAStaleInstallIsCountedAsStale(t *testing.T) { // B32
 	s := pool.Snapshot{Settings: settings(1, 0), Members: members("a:installing+sleep+stale"), Now: noon}
-	if gone := pool.Decide(s).Of(pool.Delete); len(gone) != 1 || gone[0].Cause != pool.Stale {
+	if gone := pool.Decide(s).StepsOf(pool.Delete); len(gone) != 1 || gone[0].Cause != pool.Stale {
 		t.Errorf("got %+v", gone)
 	}
 }
@@ -92,7 +92,7 @@ func TestAStaleInstallIsCountedAsStale(t *testing.T) { // B32
 func TestTheReportForeseesWhatIsGivenAway(t *testing.T) {
 	s := pool.Snapshot{Settings: settings(2, 2), Members: members("a:assignable b:assignable"), Claims: claims("x"), Now: noon}
 	rep := pool.Decide(s).Report
-	if rep.Count[pool.Assignable] != 1 || rep.Count[pool.Claimed] != 1 || rep.Unclaimed() != 1 || rep.Waiting != 0 {
+	if rep.Count[pool.Assignable] != 1 || rep.Count[pool.Claimed] != 1 || rep.UnclaimedCount() != 1 || rep.Waiting != 0 {
 		t.Errorf("got %+v", rep)
 	}
 }

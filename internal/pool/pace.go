@@ -3,9 +3,9 @@ package pool
 import "time"
 
 const (
-	// batch is the most clusters that a pass creates, and the most that it deletes: a claim
+	// batchSize is the most clusters that a pass creates, and the most that it deletes: a claim
 	// that arrives meanwhile waits for the end of the pass.
-	batch = 16
+	batchSize = 16
 	// nextBatchDelay is when the pass after a full batch of new clusters begins.
 	nextBatchDelay = time.Millisecond
 	// nextStepDelay is when a pass begins that takes the steps which this plan leaves for later.
@@ -22,16 +22,16 @@ const (
 	backlogPeriod = time.Minute
 )
 
-// pace marks the creations and deletions that a later pass takes, and returns when that pass
+// postponeSteps marks the creations and deletions that a later pass takes, and returns when that pass
 // begins; 0 if there is nothing left for it. r is the report of the same plan.
-func (d *draft) pace(r Report) time.Duration {
+func (d *draft) postponeSteps(r Report) time.Duration {
 	var next time.Duration
 	most, delay := d.creationLimit(r)
-	if d.planned(Create) > most {
+	if d.countPlanned(Create) > most {
 		next = delay
 	}
-	if d.planned(Delete) > batch {
-		next = sooner(next, nextStepDelay)
+	if d.countPlanned(Delete) > batchSize {
+		next = soonerDelay(next, nextStepDelay)
 	}
 	created, deleted := 0, 0
 	for i := range d.steps {
@@ -41,7 +41,7 @@ func (d *draft) pace(r Report) time.Duration {
 			s.Later = created > most
 		case Delete:
 			deleted++
-			s.Later = deleted > batch
+			s.Later = deleted > batchSize
 		}
 	}
 	return next
@@ -55,18 +55,18 @@ func (d *draft) pace(r Report) time.Duration {
 func (d *draft) creationLimit(r Report) (most int, next time.Duration) {
 	enough := r.Waiting == 0 && 2*r.Count[Assignable] >= d.Settings.Size
 	switch {
-	case enough && d.planned(Bind) > 0:
+	case enough && d.countPlanned(Bind) > 0:
 		return 0, nextStepDelay
 	case enough && r.InDemand:
-		if len(d.Pending) > 0 || r.Count[Installing] > 0 || d.grewLately() {
+		if len(d.Pending) > 0 || r.Count[Installing] > 0 || d.grewRecently() {
 			return 0, nextStepDelay
 		}
 		return 1, nextStepDelay
 	}
-	if left := d.backlogLeft(); left < batch {
+	if left := d.backlogLeft(); left < batchSize {
 		return left, nextStepDelay
 	}
-	return batch, nextBatchDelay
+	return batchSize, nextBatchDelay
 }
 
 // backlogLeft returns how many more clusters may be created before the controllers that
@@ -76,7 +76,7 @@ func (d *draft) backlogLeft() int {
 	left := backlogLimit - len(d.Pending)
 	for i := range d.Members {
 		m := &d.Members[i]
-		waits := !m.Installed && !m.Deleting && !m.GaveUp && (!m.Begun || d.Settings.Fake && m.progresses())
+		waits := !m.Installed && !m.Deleting && !m.GaveUp && (!m.Begun || d.Settings.Fake && m.isProgressing())
 		if waits && d.Now.Sub(m.Created) < backlogPeriod {
 			left--
 		}
@@ -84,8 +84,8 @@ func (d *draft) backlogLeft() int {
 	return max(0, left)
 }
 
-// inDemand reports whether the pool served a claim a moment ago.
-func (d *draft) inDemand() bool {
+// isInDemand reports whether the pool served a claim a moment ago.
+func (d *draft) isInDemand() bool {
 	for i := range d.Members {
 		m := &d.Members[i]
 		if m.Claim != "" && !m.ClaimedAt.IsZero() && d.Now.Sub(m.ClaimedAt) < demandPeriod {
@@ -95,8 +95,8 @@ func (d *draft) inDemand() bool {
 	return false
 }
 
-// grewLately reports whether a cluster was created a moment ago.
-func (d *draft) grewLately() bool {
+// grewRecently reports whether a cluster was created a moment ago.
+func (d *draft) grewRecently() bool {
 	for i := range d.Members {
 		if d.Now.Sub(d.Members[i].Created) < demandPeriod {
 			return true
@@ -105,8 +105,8 @@ func (d *draft) grewLately() bool {
 	return false
 }
 
-// sooner returns the shorter of two delays, of which 0 stands for never.
-func sooner(a, b time.Duration) time.Duration {
+// soonerDelay returns the shorter of two delays, of which 0 stands for never.
+func soonerDelay(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

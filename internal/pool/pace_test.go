@@ -18,15 +18,15 @@ func TestAPoolOfAnySizeCreatesNoMoreThanIsTaken(t *testing.T) {
 		most       int
 		next       time.Duration
 	}{
-		"few wait":                                 {n: 10, most: batch, next: nextBatchDelay},
+		"few wait":                                 {n: 10, most: batchSize, next: nextBatchDelay},
 		"many wait":                                {n: backlogLimit - 3, most: 3, next: nextStepDelay},
 		"too many wait":                            {n: backlogLimit + 10, most: 0, next: nextStepDelay},
 		"recorded names wait, too":                 {pending: backlogLimit, most: 0, next: nextStepDelay},
-		"those whose install has begun do not":     {n: 500, of: Member{Begun: true}, most: batch, next: nextBatchDelay},
+		"those whose install has begun do not":     {n: 500, of: Member{Begun: true}, most: batchSize, next: nextBatchDelay},
 		"but fake ones are installed at once":      {n: 500, of: Member{Begun: true}, fake: true, most: 0, next: nextStepDelay},
-		"unless they are paused":                   {n: 500, of: Member{Begun: true, Paused: "x"}, fake: true, most: batch, next: nextBatchDelay},
-		"installed ones do not":                    {n: 500, of: Member{Begun: true, Installed: true}, fake: true, most: batch, next: nextBatchDelay},
-		"nor does what was not taken for a minute": {n: 500, of: Member{Created: noon.Add(-backlogPeriod)}, fake: true, most: batch, next: nextBatchDelay},
+		"unless they are paused":                   {n: 500, of: Member{Begun: true, Paused: "x"}, fake: true, most: batchSize, next: nextBatchDelay},
+		"installed ones do not":                    {n: 500, of: Member{Begun: true, Installed: true}, fake: true, most: batchSize, next: nextBatchDelay},
+		"nor does what was not taken for a minute": {n: 500, of: Member{Created: noon.Add(-backlogPeriod)}, fake: true, most: batchSize, next: nextBatchDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Snapshot{Settings: Settings{Size: 1_000_000, Fake: tc.fake}, Pending: make([]string, tc.pending), Now: noon}
@@ -48,23 +48,23 @@ func TestAPoolOfAnySizeCreatesNoMoreThanIsTaken(t *testing.T) {
 func checkPace(t *testing.T, s Snapshot, most int, next time.Duration) {
 	t.Helper()
 	p := Decide(s)
-	if got := len(p.Due(Create)); got != min(most, p.Count(Create)) {
-		t.Errorf("it creates %d of %d, want %d", got, p.Count(Create), most)
+	if got := len(p.DueStepsOf(Create)); got != min(most, p.CountSteps(Create)) {
+		t.Errorf("it creates %d of %d, want %d", got, p.CountSteps(Create), most)
 	}
-	if p.Count(Create) > most && p.Next != next {
+	if p.CountSteps(Create) > most && p.Next != next {
 		t.Errorf("the next pass begins in %v, want %v", p.Next, next)
 	}
 }
 
 func TestAPassDeletesABatch(t *testing.T) {
-	for _, n := range []int{batch, batch + 1} {
+	for _, n := range []int{batchSize, batchSize + 1} {
 		s := Snapshot{Settings: Settings{Deleting: true}, Now: noon}
 		for i := range n {
 			s.Members = append(s.Members, Member{Name: fmt.Sprint("c", i), Installed: true, Running: true})
 		}
 		p := Decide(s)
-		if due := len(p.Due(Delete)); p.Count(Delete) != n || due != batch || (p.Next == nextStepDelay) != (n > batch) {
-			t.Errorf("of %d it deletes %d now, and looks again in %v", p.Count(Delete), due, p.Next)
+		if due := len(p.DueStepsOf(Delete)); p.CountSteps(Delete) != n || due != batchSize || (p.Next == nextStepDelay) != (n > batchSize) {
+			t.Errorf("of %d it deletes %d now, and looks again in %v", p.CountSteps(Delete), due, p.Next)
 		}
 	}
 }
@@ -78,18 +78,18 @@ func TestPace(t *testing.T) {
 		most                            int
 		next                            time.Duration
 	}{
-		"a new pool fills at full speed":                          {size: 100, most: batch, next: nextBatchDelay},
+		"a new pool fills at full speed":                          {size: 100, most: batchSize, next: nextBatchDelay},
 		"a pass that serves creates none":                         {size: 10, assignable: 9, waiting: 1, most: 0, next: nextStepDelay},
-		"but for claims that still wait":                          {size: 10, assignable: 1, waiting: 2, most: batch, next: nextBatchDelay},
-		"and not when half of the pool is gone":                   {size: 10, assignable: 5, waiting: 1, most: batch, next: nextBatchDelay},
+		"but for claims that still wait":                          {size: 10, assignable: 1, waiting: 2, most: batchSize, next: nextBatchDelay},
+		"and not when half of the pool is gone":                   {size: 10, assignable: 5, waiting: 1, most: batchSize, next: nextBatchDelay},
 		"after it, one at a time":                                 {size: 10, assignable: 5, served: time.Second, most: 1, next: nextStepDelay},
 		"and that one is waited for":                              {size: 10, assignable: 5, installing: 1, served: time.Second, most: 0, next: nextStepDelay},
 		"also when it has a name only":                            {size: 10, assignable: 5, pending: 1, served: time.Second, most: 0, next: nextStepDelay},
 		"nor does another follow at once":                         {size: 10, assignable: 5, served: time.Second, created: time.Second, most: 0, next: nextStepDelay},
 		"but a while later":                                       {size: 10, assignable: 5, served: time.Second, created: demandPeriod, most: 1, next: nextStepDelay},
-		"until demand is over":                                    {size: 10, assignable: 5, served: demandPeriod, most: batch, next: nextBatchDelay},
-		"a pool whose last running cluster was given is not slow": {size: 1, served: time.Second, most: batch, next: nextBatchDelay},
-		"a pool of size 0 creates what claims wait for":           {waiting: 3, served: time.Second, most: batch, next: nextBatchDelay},
+		"until demand is over":                                    {size: 10, assignable: 5, served: demandPeriod, most: batchSize, next: nextBatchDelay},
+		"a pool whose last running cluster was given is not slow": {size: 1, served: time.Second, most: batchSize, next: nextBatchDelay},
+		"a pool of size 0 creates what claims wait for":           {waiting: 3, served: time.Second, most: batchSize, next: nextBatchDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Snapshot{Settings: Settings{Size: tc.size, RunningCount: tc.size}, Pending: make([]string, tc.pending), Now: noon}

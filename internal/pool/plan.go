@@ -71,8 +71,8 @@ type Plan struct {
 	Next time.Duration
 }
 
-// Of returns the steps with that verb, in order.
-func (p Plan) Of(v Verb) []Step {
+// StepsOf returns the steps with that verb, in order.
+func (p Plan) StepsOf(v Verb) []Step {
 	var out []Step
 	for _, s := range p.Steps {
 		if s.Verb == v {
@@ -82,13 +82,13 @@ func (p Plan) Of(v Verb) []Step {
 	return out
 }
 
-// Due returns the steps with that verb that are taken now, in order.
-func (p Plan) Due(v Verb) []Step {
-	return slices.DeleteFunc(p.Of(v), func(s Step) bool { return s.Later })
+// DueStepsOf returns the steps with that verb that are taken now, in order.
+func (p Plan) DueStepsOf(v Verb) []Step {
+	return slices.DeleteFunc(p.StepsOf(v), func(s Step) bool { return s.Later })
 }
 
-// Count is the number of steps of a kind.
-func (p Plan) Count(v Verb) int {
+// CountSteps is the number of steps of a kind.
+func (p Plan) CountSteps(v Verb) int {
 	n := 0
 	for i := range p.Steps {
 		if p.Steps[i].Verb == v {
@@ -146,8 +146,8 @@ type Report struct {
 	Words string
 }
 
-// Unclaimed is the number of unclaimed members, broken ones too, as status.size has it.
-func (r Report) Unclaimed() int {
+// UnclaimedCount is the number of unclaimed members, broken ones too, as status.size has it.
+func (r Report) UnclaimedCount() int {
 	return r.Count[Installing] + r.Count[Standby] + r.Count[Assignable] + r.Count[Broken] + r.Count[Unreadable]
 }
 

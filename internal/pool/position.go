@@ -17,16 +17,16 @@ const (
 	estimateTolerance = 10 * time.Second
 )
 
-// position plans to set the positions of the claims that wait, where these have changed, and
+// planPositions plans to set the positions of the claims that wait, where these have changed, and
 // returns when to look again; 0 if nothing is left for later.
-func (d *draft) position(queue []Wait) time.Duration {
+func (d *draft) planPositions(queue []Wait) time.Duration {
 	var next time.Duration
 	var changed []Wait
 	for _, w := range queue {
 		claim := d.claims[w.Claim]
 		if left := claim.Created.Add(positionDelay).Sub(d.Now); left > 0 {
-			next = sooner(next, left)
-		} else if !claim.shows(w) {
+			next = soonerDelay(next, left)
+		} else if !claim.showsPosition(w) {
 			changed = append(changed, w)
 		}
 	}
@@ -35,7 +35,7 @@ func (d *draft) position(queue []Wait) time.Duration {
 	}
 	pause := max(positionPeriod, time.Duration(len(changed))*time.Second/positionRate)
 	if left := d.PositionsSetAt.Add(pause).Sub(d.Now); !d.PositionsSetAt.IsZero() && left > 0 {
-		return sooner(next, left)
+		return soonerDelay(next, left)
 	}
 	for _, w := range changed {
 		d.steps = append(d.steps, Step{
@@ -46,8 +46,8 @@ func (d *draft) position(queue []Wait) time.Duration {
 	return next
 }
 
-// shows reports whether the status of c has the position and the estimate of w.
-func (c Claim) shows(w Wait) bool {
+// showsPosition reports whether the status of c has the position and the estimate of w.
+func (c Claim) showsPosition(w Wait) bool {
 	if c.Position != w.Position || w.Ready.IsZero() != c.Ready.IsZero() {
 		return false
 	}

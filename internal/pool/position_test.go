@@ -50,7 +50,7 @@ func TestPositionsOfWaitingClaims(t *testing.T) {
 			}
 			p := Decide(s)
 			var got []string
-			for _, st := range p.Of(SetPosition) {
+			for _, st := range p.StepsOf(SetPosition) {
 				words := fmt.Sprint(st.Claim, "=", st.Position)
 				if !st.Ready.IsZero() {
 					words += "+" + st.Ready.Sub(noon).String()
@@ -69,7 +69,7 @@ func TestPositionsOfManyClaimsAreSetLessOften(t *testing.T) {
 	for i := range 1000 {
 		s.Claims = append(s.Claims, Claim{Name: fmt.Sprint("x", i), Created: noon.Add(-time.Hour)})
 	}
-	if p := Decide(s); p.Count(SetPosition) > 0 || p.Next != 100*time.Second {
-		t.Errorf("it sets %d at once, and looks again in %v", p.Count(SetPosition), p.Next)
+	if p := Decide(s); p.CountSteps(SetPosition) > 0 || p.Next != 100*time.Second {
+		t.Errorf("it sets %d at once, and looks again in %v", p.CountSteps(SetPosition), p.Next)
 	}
 }

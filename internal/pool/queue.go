@@ -16,15 +16,15 @@ type Wait struct {
 	Ready time.Time `json:"ready,omitzero"`
 }
 
-// queue tells the waiting claims their places. The first gets the cluster that
+// estimateQueue tells the waiting claims their places. The first gets the cluster that
 // is likely to run first, and so on: those that resume, those that are being
 // installed, and those that this plan starts or creates. How long each takes is
 // the median of what the pool's other members took.
-func (d *draft) queue() []Wait {
+func (d *draft) estimateQueue() []Wait {
 	if len(d.waiting) == 0 || d.Settings.Deleting {
 		return nil // a pool that is being deleted serves nobody: who waits is told so, and no place
 	}
-	coming := d.coming()
+	coming := d.expectedReadyTimes()
 	out := make([]Wait, len(d.waiting))
 	for i, c := range d.waiting {
 		out[i] = Wait{Claim: c.Name, Position: i + 1}
@@ -35,11 +35,11 @@ func (d *draft) queue() []Wait {
 	return out
 }
 
-// coming are the times at which clusters are likely to run, soonest first.
-func (d *draft) coming() []time.Time {
-	install, resume := d.usual(func(m Member) time.Duration { return m.InstallTook }), d.usual(func(m Member) time.Duration { return m.ResumeTook })
+// expectedReadyTimes are the times at which clusters are likely to run, soonest first.
+func (d *draft) expectedReadyTimes() []time.Time {
+	install, resume := d.medianDuration(func(m Member) time.Duration { return m.InstallTook }), d.medianDuration(func(m Member) time.Duration { return m.ResumeTook })
 	started := map[string]bool{}
-	for _, s := range (Plan{Steps: d.steps}).Of(Start) {
+	for _, s := range (Plan{Steps: d.steps}).StepsOf(Start) {
 		started[s.Cluster] = true
 	}
 	var out []time.Time
@@ -51,7 +51,7 @@ func (d *draft) coming() []time.Time {
 	}
 	for _, m := range d.buckets[Standby] {
 		switch {
-		case m.struggles(d.Settings, d.Now):
+		case m.isStruggling(d.Settings, d.Now):
 		case !m.ResumingSince.IsZero():
 			add(m.ResumingSince, resume)
 		case m.Wanted == Running || started[m.Name]:
@@ -64,7 +64,7 @@ func (d *draft) coming() []time.Time {
 		}
 	}
 	if d.Settings.Blocked == "" {
-		for range len(d.Pending) + d.planned(Create) {
+		for range len(d.Pending) + d.countPlanned(Create) {
 			add(d.Now, install)
 		}
 	}
@@ -72,8 +72,8 @@ func (d *draft) coming() []time.Time {
 	return out
 }
 
-// usual is the median of what the members took that say so; 0 if none does.
-func (d *draft) usual(took func(Member) time.Duration) time.Duration {
+// medianDuration is the median of what the members took that say so; 0 if none does.
+func (d *draft) medianDuration(took func(Member) time.Duration) time.Duration {
 	var all []time.Duration
 	for _, m := range d.Members {
 		if t := took(m); t > 0 {

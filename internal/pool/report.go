@@ -9,12 +9,12 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-func (d *draft) report() Report {
-	r := Report{Count: map[Phase]int{}, Waiting: len(d.waiting), InDemand: d.inDemand()}
+func (d *draft) buildReport() Report {
+	r := Report{Count: map[Phase]int{}, Waiting: len(d.waiting), InDemand: d.isInDemand()}
 	for p, members := range d.buckets {
 		r.Count[p] = len(members)
 		for _, m := range members {
-			r.mark(m, p, d.Settings)
+			r.recordStaleness(m, p, d.Settings)
 			if d.Settings.Deleting {
 				r.Left = append(r.Left, m.Name)
 			}
@@ -24,12 +24,12 @@ func (d *draft) report() Report {
 	slices.Sort(r.Unversioned)
 	slices.Sort(r.Left)
 	// An inventory that is used up is no news to a pool that wants no more of it.
-	r.Full = d.room <= 0 && (d.by != ByInventory || d.short() > 0)
+	r.Full = d.room <= 0 && (d.roomLimit != ByInventory || d.missingCount() > 0)
 	if r.Full {
-		r.NoRoom, r.By = d.full, d.by
+		r.NoRoom, r.By = d.roomReason, d.roomLimit
 	}
-	if short := d.short(); short > 0 && !d.Settings.Deleting {
-		r.Short, r.Hindrance = short, d.hindrance()
+	if short := d.missingCount(); short > 0 && !d.Settings.Deleting {
+		r.Short, r.Hindrance = short, d.shortageReason()
 	}
 	for _, m := range d.orphans {
 		if r.Orphans == nil {
@@ -37,18 +37,18 @@ func (d *draft) report() Report {
 		}
 		r.Orphans[m.Name] = m.Claim
 	}
-	r.Queue = d.queue()
-	r.Refused, r.Busy, r.Failing = slices.Sorted(slices.Values(d.refused)), d.busy(), d.failing()
-	r.Progress = d.progress(r)
-	r.Words = d.words(r)
+	r.Queue = d.estimateQueue()
+	r.Refused, r.Busy, r.Failing = slices.Sorted(slices.Values(d.deferredDeletions)), d.describeConcurrency(), d.failingDeletions()
+	r.Progress = d.computeProgress(r)
+	r.Words = d.summarizePlan(r)
 	if r.Progress == Held {
-		r.Blocked = strings.Join(d.obstacles(r), "; ")
+		r.Blocked = strings.Join(d.listObstacles(r), "; ")
 	}
 	return r
 }
 
-// failing are the deletions that do not get on, with the reason.
-func (d *draft) failing() map[string]string {
+// failingDeletions are the deletions that do not get on, with the reason.
+func (d *draft) failingDeletions() map[string]string {
 	var out map[string]string
 	for _, m := range d.buckets[Deleting] {
 		if m.DeletionError == "" {
@@ -62,33 +62,33 @@ func (d *draft) failing() map[string]string {
 	return out
 }
 
-// busy names what takes up maxConcurrent; "" when it is not used up.
-func (d *draft) busy() string {
-	if d.frozen() || limit(d.Settings.MaxConcurrent)-d.underWay > 0 {
+// describeConcurrency names what takes up maxConcurrent; "" when it is not used up.
+func (d *draft) describeConcurrency() string {
+	if d.isFrozen() || limitOrUnlimited(d.Settings.MaxConcurrent)-d.underWay > 0 {
 		return ""
 	}
 	var installing, deleting []string
 	for _, m := range d.all {
 		switch {
-		case m.Deleting || d.doomed[m.Name]:
+		case m.Deleting || d.plannedDeletions[m.Name]:
 			deleting = append(deleting, m.Name)
-		case m.beingInstalled():
+		case m.isBeingInstalled():
 			installing = append(installing, m.Name)
 		}
 	}
 	installing = append(installing, d.Pending...)
 	var parts []string
 	if len(installing) > 0 {
-		parts = append(parts, "being installed: "+few(installing))
+		parts = append(parts, "being installed: "+listFirst(installing))
 	}
 	if len(deleting) > 0 {
-		parts = append(parts, "being deleted: "+few(deleting))
+		parts = append(parts, "being deleted: "+listFirst(deleting))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// few is the first three of names, and how many more there are.
-func few(names []string) string {
+// listFirst is the first three of names, and how many more there are.
+func listFirst(names []string) string {
 	const most = 3
 	if len(names) <= most {
 		return strings.Join(names, ", ")
@@ -96,10 +96,10 @@ func few(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// progress is whether anything is under way that ends by itself, and, if nothing is,
+// computeProgress is whether anything is under way that ends by itself, and, if nothing is,
 // whether the pool is as it is asked to be.
-func (d *draft) progress(r Report) Progress {
-	underWay := d.planned(Create) + d.planned(Delete) + d.hibernating() + d.resuming() - len(d.hanging()) + len(d.buckets[Deleting]) - len(r.Failing)
+func (d *draft) computeProgress(r Report) Progress {
+	underWay := d.countPlanned(Create) + d.countPlanned(Delete) + d.hibernatingCount() + d.resumingCount() - len(d.hangingResumes()) + len(d.buckets[Deleting]) - len(r.Failing)
 	if d.Settings.Blocked == "" && !d.Settings.Deleting {
 		underWay += len(d.Pending)
 	}
@@ -111,7 +111,7 @@ func (d *draft) progress(r Report) Progress {
 	switch {
 	case underWay > 0:
 		return Advancing
-	case len(d.obstacles(r)) > 0:
+	case len(d.listObstacles(r)) > 0:
 		return Held
 	case d.Settings.Deleting:
 		return Advancing
@@ -120,11 +120,11 @@ func (d *draft) progress(r Report) Progress {
 	}
 }
 
-// obstacles are what the pool waits for, and who can end it.
-func (d *draft) obstacles(r Report) []string {
+// listObstacles are what the pool waits for, and who can end it.
+func (d *draft) listObstacles(r Report) []string {
 	var out []string
-	if held := d.inUse(); len(held) > 0 {
-		out = append(out, "claims have "+few(held)+": release them")
+	if held := d.claimedClusters(); len(held) > 0 {
+		out = append(out, "claims have "+listFirst(held)+": release them")
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Orphans)) {
 		out = append(out, fmt.Sprintf("%s is deleted ten minutes after its claim %s was missed: create the claim again to keep it", name, r.Orphans[name]))
@@ -132,90 +132,90 @@ func (d *draft) obstacles(r Report) []string {
 	if r.Short > 0 {
 		out = append(out, fmt.Sprintf("%d short: %s", r.Short, r.Hindrance))
 	}
-	out = append(out, d.unmet()...)
+	out = append(out, d.unmetRequirements()...)
 	if n := len(d.Pending); n > 0 && d.Settings.Blocked != "" && r.Short == 0 && !d.Settings.Deleting {
 		out = append(out, fmt.Sprintf("%d to be created: %s", n, d.Settings.Blocked))
 	}
-	out = append(out, d.pauses()...)
+	out = append(out, d.pausedObstacles()...)
 	if n := len(r.Refused); n > 0 {
-		out = append(out, fmt.Sprintf("to be deleted: %s: %s", few(r.Refused), d.concurrency()))
+		out = append(out, fmt.Sprintf("to be deleted: %s: %s", listFirst(r.Refused), d.concurrencyReason()))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Failing)) {
 		out = append(out, fmt.Sprintf("the deletion of %s does not get on: %s", name, strings.TrimRight(r.Failing[name], ".")))
 		break // one is told, the others are in DeletionPossible and in the clusters' own conditions
 	}
-	if hanging := d.hanging(); len(hanging) > 0 {
-		out = append(out, fmt.Sprintf("%s does not come up: delete it, or set spec.powerstateTransitionToRunningTimeout to have such clusters replaced", few(hanging)))
+	if hanging := d.hangingResumes(); len(hanging) > 0 {
+		out = append(out, fmt.Sprintf("%s does not come up: delete it, or set spec.powerstateTransitionToRunningTimeout to have such clusters replaced", listFirst(hanging)))
 	}
 	if stale := len(r.Stale) + len(r.Unversioned); stale > 0 && d.Settings.Blocked != "" && r.Short == 0 {
 		out = append(out, fmt.Sprintf("%d stale: %s", stale, d.Settings.Blocked))
 	}
-	return append(out, d.unreadable()...)
+	return append(out, d.unreadableObstacles()...)
 }
 
-// pauses says which clusters users have paused, and how to end that.
-func (d *draft) pauses() []string {
+// pausedObstacles says which clusters users have paused, and how to end that.
+func (d *draft) pausedObstacles() []string {
 	var out []string
 	for _, annotation := range []string{hivev1.AnnotationReconcilePause, hivev1.AnnotationPowerPause} {
-		if paused := d.paused(annotation); len(paused) > 0 {
-			out = append(out, fmt.Sprintf("%s is paused: remove its annotation %s", few(paused), annotation))
+		if paused := d.pausedMembers(annotation); len(paused) > 0 {
+			out = append(out, fmt.Sprintf("%s is paused: remove its annotation %s", listFirst(paused), annotation))
 		}
 	}
 	return out
 }
 
-// inUse names the clusters that keep a pool from going, since claims have them.
-func (d *draft) inUse() []string {
+// claimedClusters names the clusters that keep a pool from going, since claims have them.
+func (d *draft) claimedClusters() []string {
 	var out []string
 	if !d.Settings.Deleting {
 		return nil
 	}
 	for _, m := range d.buckets[Claimed] {
-		if c, exists := d.claims[m.Claim]; exists && !c.Deleting && !d.doomed[m.Name] {
+		if c, exists := d.claims[m.Claim]; exists && !c.Deleting && !d.plannedDeletions[m.Name] {
 			out = append(out, m.Name)
 		}
 	}
 	return out
 }
 
-// hanging names the members that have tried to come up for long, and will try for ever.
-func (d *draft) hanging() []string {
+// hangingResumes names the members that have tried to come up for long, and will try for ever.
+func (d *draft) hangingResumes() []string {
 	var out []string
 	for _, m := range d.buckets[Standby] {
-		if d.Settings.ResumeTimeout == 0 && m.Paused == "" && m.comingUp() && !m.MachinesFailed && m.struggles(d.Settings, d.Now) && !d.doomed[m.Name] {
+		if d.Settings.ResumeTimeout == 0 && m.Paused == "" && m.isComingUp() && !m.MachinesFailed && m.isStruggling(d.Settings, d.Now) && !d.plannedDeletions[m.Name] {
 			out = append(out, m.Name)
 		}
 	}
 	return out
 }
 
-// paused names the members that would be installed or resumed, were they not paused by
+// pausedMembers names the members that would be installed or resumed, were they not paused by
 // that annotation.
-func (d *draft) paused(annotation string) []string {
+func (d *draft) pausedMembers(annotation string) []string {
 	var out []string
-	for _, m := range d.unclaimed(Installing, Standby) {
-		if m.Paused == annotation && !d.doomed[m.Name] && (!m.Installed || m.Wanted == Running) {
+	for _, m := range d.unclaimedMembers(Installing, Standby) {
+		if m.Paused == annotation && !d.plannedDeletions[m.Name] && (!m.Installed || m.Wanted == Running) {
 			out = append(out, m.Name)
 		}
 	}
 	return out
 }
 
-// unmet tells of the installs that cannot begin.
-func (d *draft) unmet() []string {
+// unmetRequirements tells of the installs that cannot begin.
+func (d *draft) unmetRequirements() []string {
 	var stuck []*Member
 	for _, m := range d.buckets[Installing] {
-		if m.RequirementsUnmet != "" && m.Paused == "" && !d.doomed[m.Name] {
+		if m.RequirementsUnmet != "" && m.Paused == "" && !d.plannedDeletions[m.Name] {
 			stuck = append(stuck, m)
 		}
 	}
 	if len(stuck) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s cannot begin: %s: %s", count(len(stuck), "install"), stuck[0].Name, strings.TrimRight(stuck[0].RequirementsUnmet, "."))}
+	return []string{fmt.Sprintf("%s cannot begin: %s: %s", formatCount(len(stuck), "install"), stuck[0].Name, strings.TrimRight(stuck[0].RequirementsUnmet, "."))}
 }
 
-func (r *Report) mark(m *Member, p Phase, s Settings) {
+func (r *Report) recordStaleness(m *Member, p Phase, s Settings) {
 	switch p {
 	case Installing, Standby, Assignable, Broken:
 	default:
@@ -224,25 +224,25 @@ func (r *Report) mark(m *Member, p Phase, s Settings) {
 	switch {
 	case m.Version == "":
 		r.Unversioned = append(r.Unversioned, m.Name)
-	case m.stale(s):
+	case m.isStale(s):
 		r.Stale = append(r.Stale, m.Name)
 	}
 }
 
-// words tells what the pool is about, what it does about it, and what hinders it.
-func (d *draft) words(r Report) string {
-	parts := []string{d.doing(r)}
+// summarizePlan tells what the pool is about, what it does about it, and what hinders it.
+func (d *draft) summarizePlan(r Report) string {
+	parts := []string{d.describeActivity(r)}
 	if n := len(d.waiting); n > 0 {
-		parts = append(parts, count(n, "claim")+" waiting")
+		parts = append(parts, formatCount(n, "claim")+" waiting")
 	}
 	if d.Settings.RunningCount > d.Settings.Size {
 		parts = append(parts, fmt.Sprintf("runningCount %d is above size: no more than %d will run", d.Settings.RunningCount, d.Settings.Size))
 	}
-	return strings.Join(append(parts, d.obstacles(r)...), "; ")
+	return strings.Join(append(parts, d.listObstacles(r)...), "; ")
 }
 
-// unreadable tells of the first member that could not be read, and how many more there are.
-func (d *draft) unreadable() []string {
+// unreadableObstacles tells of the first member that could not be read, and how many more there are.
+func (d *draft) unreadableObstacles() []string {
 	var first *Member
 	more := -1
 	for _, m := range d.all {
@@ -264,36 +264,38 @@ func (d *draft) unreadable() []string {
 	return []string{words}
 }
 
-// short is how many clusters are wanted beyond those that there are and that are
+// missingCount is how many clusters are wanted beyond those that there are and that are
 // about to be created.
-func (d *draft) short() int { return d.demand() - d.have() - d.planned(Create) }
+func (d *draft) missingCount() int {
+	return d.wantedCount() - d.existingCount() - d.countPlanned(Create)
+}
 
-func (d *draft) hindrance() string {
+func (d *draft) shortageReason() string {
 	switch {
 	case d.Settings.Blocked != "":
 		return d.Settings.Blocked
 	case d.room <= 0:
-		return d.full
-	case d.planned(Create) == atOnce:
-		return fmt.Sprintf("%d are created at a time", atOnce)
+		return d.roomReason
+	case d.countPlanned(Create) == maxCreationsPerPlan:
+		return fmt.Sprintf("%d are created at a time", maxCreationsPerPlan)
 	default:
-		return d.concurrency()
+		return d.concurrencyReason()
 	}
 }
 
-// concurrency says what maxConcurrent is, and what takes it up.
-func (d *draft) concurrency() string {
-	if d.frozen() {
+// concurrencyReason says what maxConcurrent is, and what takes it up.
+func (d *draft) concurrencyReason() string {
+	if d.isFrozen() {
 		return "maxConcurrent is 0: raise it"
 	}
-	words := fmt.Sprintf("maxConcurrent is %d", limit(d.Settings.MaxConcurrent))
-	if busy := d.busy(); busy != "" {
+	words := fmt.Sprintf("maxConcurrent is %d", limitOrUnlimited(d.Settings.MaxConcurrent))
+	if busy := d.describeConcurrency(); busy != "" {
 		words += " (" + busy + ")"
 	}
 	return words
 }
 
-func (d *draft) doing(r Report) string {
+func (d *draft) describeActivity(r Report) string {
 	if d.Settings.Deleting {
 		return "deleting the pool"
 	}
@@ -302,10 +304,10 @@ func (d *draft) doing(r Report) string {
 		n    int
 		what string
 	}{
-		{len(d.buckets[Installing]) + len(d.Pending) + d.planned(Create), "installing"},
-		{d.planned(Delete) + len(d.buckets[Deleting]), "deleting"},
-		{d.resuming(), "resuming"},
-		{d.hibernating(), "hibernating"},
+		{len(d.buckets[Installing]) + len(d.Pending) + d.countPlanned(Create), "installing"},
+		{d.countPlanned(Delete) + len(d.buckets[Deleting]), "deleting"},
+		{d.resumingCount(), "resuming"},
+		{d.hibernatingCount(), "hibernating"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", p.what, p.n))
@@ -321,12 +323,12 @@ func (d *draft) doing(r Report) string {
 	}
 }
 
-// hibernating is how many installed members this plan puts to sleep.
-func (d *draft) hibernating() int { return d.plannedOfInstalled(Sleep) }
+// hibernatingCount is how many installed members this plan puts to sleep.
+func (d *draft) hibernatingCount() int { return d.countPlannedForInstalled(Sleep) }
 
-// resuming is how many installed members come up, or are told to by this plan.
-func (d *draft) resuming() int {
-	n := d.plannedOfInstalled(Start)
+// resumingCount is how many installed members come up, or are told to by this plan.
+func (d *draft) resumingCount() int {
+	n := d.countPlannedForInstalled(Start)
 	for _, m := range d.buckets[Standby] {
 		if m.Wanted == Running && m.Paused == "" {
 			n++
@@ -335,7 +337,7 @@ func (d *draft) resuming() int {
 	return n
 }
 
-func (d *draft) plannedOfInstalled(v Verb) int {
+func (d *draft) countPlannedForInstalled(v Verb) int {
 	installing := map[string]bool{}
 	for _, m := range d.buckets[Installing] {
 		installing[m.Name] = true
@@ -349,4 +351,4 @@ func (d *draft) plannedOfInstalled(v Verb) int {
 	return n
 }
 
-func (d *draft) planned(v Verb) int { return Plan{Steps: d.steps}.Count(v) }
+func (d *draft) countPlanned(v Verb) int { return Plan{Steps: d.steps}.CountSteps(v) }

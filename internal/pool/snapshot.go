@@ -167,7 +167,7 @@ func (m Member) Phase(s Settings, now time.Time) Phase {
 		return Removed
 	case m.Claim != "":
 		return Claimed
-	case m.broken(s, now):
+	case m.isBroken(s, now):
 		return Broken
 	case !m.Installed:
 		return Installing
@@ -178,53 +178,55 @@ func (m Member) Phase(s Settings, now time.Time) Phase {
 	}
 }
 
-func (m Member) broken(s Settings, now time.Time) bool { return m.Defect(s, now) != "" }
+func (m Member) isBroken(s Settings, now time.Time) bool { return m.DefectCause(s, now) != "" }
 
-// impatience is how long a resume may take before the next stand-by is woken
+// defaultSlowResume is how long a resume may take before the next stand-by is woken
 // beside it, when the pool has no resume timeout. Resumes take three to five
 // minutes where Hive's users measured them.
-const impatience = 10 * time.Minute
+const defaultSlowResume = 10 * time.Minute
 
-// struggles reports whether m should not be counted on to run soon: it then uses
+// isStruggling reports whether m should not be counted on to run soon: it then uses
 // up no slot, and the next one is woken beside it.
-func (m Member) struggles(s Settings, now time.Time) bool {
+func (m Member) isStruggling(s Settings, now time.Time) bool {
 	if !m.Installed {
-		return !m.progresses()
+		return !m.isProgressing()
 	}
-	patience := s.patience()
+	patience := s.slowResumeAfter()
 	return m.Paused != "" && !m.Running || m.PowerFailed || m.MachinesFailed ||
-		past(m.ResumingSince, patience, now) || past(m.UnreachableSince, patience, now) || past(m.UnreadySince, patience, now)
+		hasElapsed(m.ResumingSince, patience, now) || hasElapsed(m.UnreachableSince, patience, now) || hasElapsed(m.UnreadySince, patience, now)
 }
 
-// beingInstalled reports whether an install of m is under way, or may begin at any time.
-func (m Member) beingInstalled() bool {
+// isBeingInstalled reports whether an install of m is under way, or may begin at any time.
+func (m Member) isBeingInstalled() bool {
 	return !m.Installed && !m.GaveUp && !m.Deleting && m.Unreadable == ""
 }
 
-// progresses reports whether m's install gets on, as far as is known.
-func (m Member) progresses() bool { return m.RequirementsUnmet == "" && !m.Failing && m.Paused == "" }
+// isProgressing reports whether m's install gets on, as far as is known.
+func (m Member) isProgressing() bool {
+	return m.RequirementsUnmet == "" && !m.Failing && m.Paused == ""
+}
 
-// comingUp reports whether m was told to run, has begun to, and neither runs nor has been given up.
-func (m Member) comingUp() bool {
+// isComingUp reports whether m was told to run, has begun to, and neither runs nor has been given up.
+func (m Member) isComingUp() bool {
 	return m.Installed && !m.Running && m.Wanted == Running &&
 		(m.PowerFailed || m.MachinesFailed || !m.ResumingSince.IsZero() || !m.UnreachableSince.IsZero() || !m.UnreadySince.IsZero())
 }
 
-func (s Settings) patience() time.Duration {
+func (s Settings) slowResumeAfter() time.Duration {
 	if s.ResumeTimeout > 0 {
 		return s.ResumeTimeout / 2
 	}
-	return impatience
+	return defaultSlowResume
 }
 
-func (m Member) stale(s Settings) bool {
+func (m Member) isStale(s Settings) bool {
 	return m.Version != s.Version || m.Outdated != "" || m.Withdrawn != ""
 }
 
-// couldSucceed reports whether m's install, which does not get on, would be made from other
+// couldSucceedNow reports whether m's install, which does not get on, would be made from other
 // objects by now: somebody may have mended the Secret that it fails for.
-func (m Member) couldSucceed(s Settings) bool {
-	return m.beingInstalled() && !m.progresses() && m.Paused == "" && m.Sources != "" && s.Sources != "" && m.Sources != s.Sources
+func (m Member) couldSucceedNow(s Settings) bool {
+	return m.isBeingInstalled() && !m.isProgressing() && m.Paused == "" && m.Sources != "" && s.Sources != "" && m.Sources != s.Sources
 }
 
 // missingClaimDelay is how long a cluster whose claim does not exist is kept. A claim that is
@@ -232,12 +234,12 @@ func (m Member) couldSucceed(s Settings) bool {
 // hand, or a backup of the cluster was restored without it. Somebody may be using the cluster.
 const missingClaimDelay = 10 * time.Minute
 
-func past(since time.Time, span time.Duration, now time.Time) bool {
+func hasElapsed(since time.Time, span time.Duration, now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(span))
 }
 
-// byAge refers to all of list, oldest first.
-func byAge(list []Member) []*Member {
+// sortByAge refers to all of list, oldest first.
+func sortByAge(list []Member) []*Member {
 	out := make([]*Member, len(list))
 	for i := range list {
 		out[i] = &list[i]

@@ -29,7 +29,7 @@ func Version(spec hivev1.ClusterPoolSpec) (string, error) {
 		"installConfigSecretTemplateRef": spec.InstallConfigSecretTemplateRef,
 		"customizationRef":               spec.CustomizationRef,
 	}
-	raw, err := canonical(shape)
+	raw, err := canonicalJSON(shape)
 	if err != nil {
 		return "", fmt.Errorf("hashing the pool's spec: %w", err)
 	}
@@ -40,8 +40,8 @@ func Version(spec hivev1.ClusterPoolSpec) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// canonical is JSON with sorted keys and without nulls and empty values.
-func canonical(v any) ([]byte, error) {
+// canonicalJSON is JSON with sorted keys and without nulls and empty values.
+func canonicalJSON(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -52,21 +52,21 @@ func canonical(v any) ([]byte, error) {
 	if err := dec.Decode(&tree); err != nil {
 		return nil, err
 	}
-	return json.Marshal(prune(tree, 0))
+	return json.Marshal(pruneEmptyValues(tree, 0))
 }
 
 // platformDepth is where the name of a platform stands: {"platform": {"aws": {}}}
 // says something even if its settings are empty.
 const platformDepth = 2
 
-func prune(v any, depth int) any {
+func pruneEmptyValues(v any, depth int) any {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return v
 	}
 	for k, child := range m {
-		child = prune(child, depth+1)
-		if empty(child) && !(depth+1 == platformDepth && child != nil) {
+		child = pruneEmptyValues(child, depth+1)
+		if isEmptyValue(child) && !(depth+1 == platformDepth && child != nil) {
 			delete(m, k)
 			continue
 		}
@@ -75,7 +75,7 @@ func prune(v any, depth int) any {
 	return m
 }
 
-func empty(v any) bool {
+func isEmptyValue(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return true

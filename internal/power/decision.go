@@ -15,8 +15,8 @@ type Action int
 
 // Each pass does one of these.
 const (
-	// Keep leaves the machines alone.
-	Keep Action = iota
+	// NoAction leaves the machines alone.
+	NoAction Action = iota
 	// Start starts those that do not run.
 	Start
 	// Stop stops those that do.
@@ -33,17 +33,17 @@ func (a Action) String() string {
 	}[a]
 }
 
-// Decision is what a pass does, records and tells.
-type Decision struct {
+// Plan is what a pass does, records and tells.
+type Plan struct {
 	Act Action
 	// Approve are certificate requests to be approved.
-	Approve []csr.Verdict
+	Approve []csr.Decision
 	// Errand is the mark of the errand to be sent; empty for none. Dismiss takes the
 	// one that is there away.
 	Errand  string
 	Dismiss bool
 	// Replace are spot machines that are gone, whose Machines are to be deleted.
-	Replace []Spot
+	Replace []SpotMachine
 	// Drift names the machines that were found stopped in a cluster that had come up, or
 	// running in one that had stopped, when that is first seen; empty otherwise.
 	Drift string
@@ -60,7 +60,7 @@ type Decision struct {
 }
 
 // String says the decision in words.
-func (d Decision) String() string {
+func (d Plan) String() string {
 	if d.Act == Hibernate {
 		return d.Act.String()
 	}
@@ -78,15 +78,15 @@ func (d Decision) String() string {
 	if len(d.Replace) > 0 {
 		s += "; have spot machines made anew: " + spotNames(d.Replace)
 	}
-	s = fmt.Sprintf("%s; tell %s: %s", s, word, strings.TrimSuffix(d.news().Message, "."))
+	s = fmt.Sprintf("%s; tell %s: %s", s, word, strings.TrimSuffix(d.detailedCondition().Message, "."))
 	if d.Next == 0 {
 		return s
 	}
 	return fmt.Sprintf("%s; look again in %s", s, d.Next)
 }
 
-// news is the condition that has more to tell.
-func (d Decision) news() condition.Value {
+// detailedCondition is the condition that has more to tell.
+func (d Plan) detailedCondition() condition.Value {
 	if d.Hibernating.Reason == hivev1.ReasonResuming {
 		return d.Ready
 	}

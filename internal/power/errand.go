@@ -6,12 +6,12 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Errand is an object in the cluster to which its controller manager has to react.
+// ResumeProbe is an object in the cluster to which its controller manager has to react.
 // Nodes say that they are ready by their own clock, and an API answers, while
 // nothing that is asked of the cluster is done: a controller manager that does not
 // get its lease, or no certificate, goes unnoticed. Whether it has reacted since
 // the resume began shows that it acts.
-type Errand struct {
+type ResumeProbe struct {
 	// Mark tells the resume that it was sent in; empty when there is none.
 	Mark string
 	// Done is whether the controller manager has reacted to it.
@@ -20,51 +20,51 @@ type Errand struct {
 	Refused string
 }
 
-// AsksErrand reports whether to look for the errand: in a resume, and not in a
+// NeedsResumeProbe reports whether to look for the errand: in a resume, and not in a
 // cluster that has arrived.
-func (s Seen) AsksErrand() bool {
-	return s.Acting() && s.Record != nil && s.Record.Target == hivev1.PowerRunning && s.sends(record{PowerTransition: *s.Record})
+func (s Snapshot) NeedsResumeProbe() bool {
+	return s.ManagesMachines() && s.Record != nil && s.Record.Target == hivev1.PowerRunning && s.transitionNeedsProbe(record{PowerTransition: *s.Record})
 }
 
-// sends reports whether the transition needs an errand. Coming up after the
+// transitionNeedsProbe reports whether the transition needs an errand. Coming up after the
 // install is no resume: the installer has seen the cluster act.
-func (s Seen) sends(rec record) bool {
-	return rec.FinishedAt == nil && s.supported() && !rec.poweredOn(s.InstalledAt).IsZero()
+func (s Snapshot) transitionNeedsProbe(rec record) bool {
+	return rec.FinishedAt == nil && s.canHibernate() && !rec.poweredOnAt(s.InstalledAt).IsZero()
 }
 
-// mark is the name of a resume.
-func (r record) mark() string { return r.StartedAt.UTC().Format(time.RFC3339) }
+// probeMark is the name of a resume.
+func (r record) probeMark() string { return r.StartedAt.UTC().Format(time.RFC3339) }
 
-// errand is the mark of the errand to be sent now: as soon as the API answers, so
+// probeToCreate is the mark of the errand to be sent now: as soon as the API answers, so
 // that it is done by the time the nodes are ready.
-func (s Seen) errand(rec record) string {
+func (s Snapshot) probeToCreate(rec record) string {
 	e := s.Spoke.Errand
-	if !s.sends(rec) || !s.Spoke.Answers || e.Refused != "" || e.Mark == rec.mark() {
+	if !s.transitionNeedsProbe(rec) || !s.Spoke.Answers || e.Refused != "" || e.Mark == rec.probeMark() {
 		return ""
 	}
-	return rec.mark()
+	return rec.probeMark()
 }
 
-// errandGap is what the cluster lacks until its controller manager has acted. One
+// controllerGap is what the cluster lacks until its controller manager has acted. One
 // that takes no errand is not held up: it says so when it runs.
-func (s Seen) errandGap(rec record) *gap {
+func (s Snapshot) controllerGap(rec record) *gap {
 	e := s.Spoke.Errand
-	if !s.sends(rec) || e.Refused != "" || e.Mark == rec.mark() && e.Done {
+	if !s.transitionNeedsProbe(rec) || e.Refused != "" || e.Mark == rec.probeMark() && e.Done {
 		return nil
 	}
-	return missing(hivev1.ReasonWaitingForControllers,
+	return newGap(hivev1.ReasonWaitingForControllers,
 		"Waiting for the cluster's controller manager to act: it has not looked at PodDisruptionBudget hotspare-resume in namespace kube-system yet.")
 }
 
-// Sent is the decision after its errand has been sent: a controller manager that
+// AfterProbeCreated is the decision after its errand has been sent: a controller manager that
 // acts takes no longer than this.
-func (d Decision) Sent() Decision {
-	d.Next = min(d.Next, fastest)
+func (d Plan) AfterProbeCreated() Plan {
+	d.Next = min(d.Next, minInterval)
 	return d
 }
 
-// unproven says that nobody knows whether the controller manager acts.
-func (s Seen) unproven() string {
+// probeRefusedMessage says that nobody knows whether the controller manager acts.
+func (s Snapshot) probeRefusedMessage() string {
 	if s.Spoke.Errand.Refused == "" {
 		return ""
 	}

@@ -78,8 +78,8 @@ var ladder = []func(*Spoke){
 // active is the rung from which on the controller manager acts.
 const active = 3
 
-func (p place) look() Seen {
-	s := Seen{
+func (p place) look() Snapshot {
+	s := Snapshot{
 		Seed: "uid", Wanted: p.wants, Installed: p.life != installs, Paused: p.life == rests, Deleted: p.life == goes,
 		Fake: p.fake, Actuator: true, Platform: "aws", InfraID: "demo-x7k2p", Limits: Limits{ToRunning: limit, ToHibernating: limit},
 	}
@@ -94,18 +94,18 @@ func (p place) look() Seen {
 	}
 	switch p.trouble {
 	case blind:
-		s.Machines, s.MachinesFault = nil, FailureOf(errors.New("no credentials"))
+		s.Machines, s.MachinesFault = nil, NewFailure(errors.New("no credentials"))
 	case busy:
-		s.Machines, s.MachinesFault = nil, FailureOf(fault.Waiting(0, "too many requests"))
+		s.Machines, s.MachinesFault = nil, NewFailure(fault.NewWait(0, "too many requests"))
 	}
-	if s.AsksSpoke() {
+	if s.NeedsSpoke() {
 		s.Spoke = Spoke{Asked: true, Answers: true, OpenShift: !p.plain, Operators: []Operator{{Name: "dns"}}}
 		for _, name := range []string{"master-0", "worker-0"} {
 			s.Spoke.Nodes = append(s.Spoke.Nodes, Node{Name: name, Ready: true, Renewed: now, ReadySince: now.Add(-recent)})
 		}
 		ladder[p.rung](&s.Spoke)
 		if p.rung >= active && s.Record != nil {
-			s.Spoke.Errand = Errand{Mark: record{PowerTransition: *s.Record}.mark(), Done: true}
+			s.Spoke.Errand = ResumeProbe{Mark: record{PowerTransition: *s.Record}.probeMark(), Done: true}
 		}
 	}
 	return s
@@ -120,9 +120,9 @@ func (g stage) stored() (*hivev1.PowerTransition, time.Time) {
 	if g.late {
 		began, finish = now.Add(-long), now.Add(-recent)
 	}
-	r := &hivev1.PowerTransition{Target: g.target, StartedAt: stamp(began)}
+	r := &hivev1.PowerTransition{Target: g.target, StartedAt: apiTime(began)}
 	if g.finished {
-		at := stamp(finish)
+		at := apiTime(finish)
 		r.FinishedAt = &at
 	}
 	if g.fromInstall {
@@ -142,15 +142,15 @@ func stageOf(r *hivev1.PowerTransition, installedAt time.Time) stage {
 }
 
 // pass decides about p, and has the decision obeyed.
-func (p place) pass() (place, Decision) {
+func (p place) pass() (place, Plan) {
 	s := p.look()
-	d := Next(s, now)
+	d := Decide(s, now)
 	switch {
 	case d.Act != Start && d.Act != Stop:
 	case p.trouble == refusing:
-		d = d.Refused(*FailureOf(errors.New("the quota is used up")), now)
+		d = d.AfterRefusal(*NewFailure(errors.New("the quota is used up")), now)
 	case d.Act == Start && slices.Contains(p.vms[:], cloud.Stopping):
-		d = d.Refused(*FailureOf(fault.Waiting(time.Second, "it is stopping")), now)
+		d = d.AfterRefusal(*NewFailure(fault.NewWait(time.Second, "it is stopping")), now)
 	default:
 		p = p.tell(d.Act)
 	}
@@ -309,7 +309,7 @@ func (a *atlas) leading(goal func(spot) bool, counts func(event) bool) []bool {
 
 func TestNoStateContradictsItself(t *testing.T) {
 	for _, s := range explore().states {
-		agree(t, Decision{State: s})
+		agree(t, Plan{State: s})
 		h, r := s.Hibernating, s.Ready
 		want := h.Reason
 		switch h.Reason {

@@ -24,7 +24,7 @@ func TestPowerWantedDuringTheInstallWaitsForItsEnd(t *testing.T) {
 					t.Errorf("a flip during the install leaves a trace: %s", d)
 				}
 			}
-			s.pass(c.want, func(s *Seen) { s.Installed, s.InstalledAt = true, now.Add(30*time.Minute) })
+			s.pass(c.want, func(s *Snapshot) { s.Installed, s.InstalledAt = true, now.Add(30*time.Minute) })
 		})
 	}
 }
@@ -32,7 +32,7 @@ func TestPowerWantedDuringTheInstallWaitsForItsEnd(t *testing.T) {
 // Times are stored in whole seconds. What is told to start in the very second of
 // the install is not what starts with the install.
 func TestTheSecondOfTheInstallIsLikeAnyOther(t *testing.T) {
-	at := func(s *Seen) { s.InstalledAt = now }
+	at := func(s *Snapshot) { s.InstalledAt = now }
 	sleep := begin(t, anew, at, hibernate)
 	sleep.pass("keep, Stopping, Stopping")
 	sleep.pass("stop, Stopping, Stopping")
@@ -56,24 +56,24 @@ func TestAClusterThatNobodyWatchedHasNotTimedOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := seen(anew, change, limits(Limits{ToRunning: 20 * time.Minute, HibernateAfter: 8 * time.Hour}))
-			d := Next(s, now)
+			d := Decide(s, now)
 			if d.Hibernating.Reason != "Resuming" || !d.Record.StartedAt.Time.Equal(now) || !d.Record.Deadline.Time.Equal(now.Add(20*time.Minute)) {
 				t.Errorf("%s, record %+v", d, *d.Record)
 			}
 			s.Record = d.Record
-			if d := Next(s, now.Add(20*time.Minute)); d.Hibernating.Reason != "FailedToStart" {
+			if d := Decide(s, now.Add(20*time.Minute)); d.Hibernating.Reason != "FailedToStart" {
 				t.Errorf("then it never times out: %s", d)
 			}
 		})
 	}
 	t.Run("one that lacks nothing has run since its install", func(t *testing.T) {
-		if d := Next(seen(anew, stale), now); brief(d) != "keep, Running, Running, arrived" || !d.Record.StartedAt.Time.Equal(installed) {
+		if d := Decide(seen(anew, stale), now); brief(d) != "keep, Running, Running, arrived" || !d.Record.StartedAt.Time.Equal(installed) {
 			t.Errorf("%s", d)
 		}
 	})
 	t.Run("one that was just installed counts from the install", func(t *testing.T) {
 		at := now.Add(-30 * time.Second)
-		d := Next(seen(anew, silent, func(s *Seen) { s.InstalledAt = at }), now)
+		d := Decide(seen(anew, silent, func(s *Snapshot) { s.InstalledAt = at }), now)
 		if !d.Record.StartedAt.Time.Equal(at) {
 			t.Errorf("it counts from %s", d.Record.StartedAt)
 		}

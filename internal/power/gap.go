@@ -11,32 +11,32 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// settle is how long cluster operators are given, after the nodes, to notice
+// operatorSettleTime is how long cluster operators are given, after the nodes, to notice
 // that they slept: until then they show what they said before.
-const settle = 2 * time.Minute
+const operatorSettleTime = 2 * time.Minute
 
 // gap is the first thing that a cluster lacks for the state it should be in.
 type gap struct {
 	reason, message string
-	// grave gaps do not close by waiting: users are told that it failed.
-	grave bool
+	// permanent gaps do not close by waiting: users are told that it failed.
+	permanent bool
 	// machines: it is due to the machines themselves, not to a platform that
 	// refuses, or cannot be asked.
 	machines bool
 }
 
-func missing(reason, format string, args ...any) *gap {
+func newGap(reason, format string, args ...any) *gap {
 	return &gap{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// gap is the first thing the cluster lacks for being ready, in the order in
+// firstGap is the first thing the cluster lacks for being ready, in the order in
 // which a cluster comes up: machines, API, spot machines, nodes, controllers, operators. nil: it is ready.
-func (s Seen) gap(rec record, now time.Time) *gap {
-	if g := s.stillDown(rec); g != nil {
+func (s Snapshot) firstGap(rec record, now time.Time) *gap {
+	if g := s.machinesDownGap(rec); g != nil {
 		return g
 	}
 	if !s.Spoke.Answers {
-		return missing(hivev1.ReasonWaitingForNodes, "The cluster's API does not answer: %s.", s.Spoke.Trouble)
+		return newGap(hivev1.ReasonWaitingForNodes, "The cluster's API does not answer: %s.", s.Spoke.Trouble)
 	}
 	if g := s.spotGap(now); g != nil {
 		return g
@@ -44,52 +44,52 @@ func (s Seen) gap(rec record, now time.Time) *gap {
 	if g := s.nodeGap(rec); g != nil {
 		return g
 	}
-	if g := s.errandGap(rec); g != nil {
+	if g := s.controllerGap(rec); g != nil {
 		return g
 	}
-	if s.Spoke.OpenShift && s.AsksOperators() {
+	if s.Spoke.OpenShift && s.NeedsOperators() {
 		return s.operatorGap(rec, now)
 	}
 	return nil
 }
 
-// stillDown is the machines' part of gap. Once a cluster has come up, machines
+// machinesDownGap is the machines' part of gap. Once a cluster has come up, machines
 // that can't be looked at do not bring it down: its nodes are evidence enough.
-func (s Seen) stillDown(rec record) *gap {
+func (s Snapshot) machinesDownGap(rec record) *gap {
 	if !s.Actuator || (s.MachinesFault != nil && rec.FinishedAt != nil) {
 		return nil
 	}
-	g := s.machineGap(cloud.Running)
+	g := s.machineStateGap(cloud.Running)
 	if g == nil {
 		return nil
 	}
 	g.reason = hivev1.ReasonWaitingForMachines
-	if s.starting() == Start {
+	if s.startAction() == Start {
 		g.reason = hivev1.ReasonStartingMachines
 	}
 	return g
 }
 
-// machineGap is what the machines lack for all being in state want. No machine
+// machineStateGap is what the machines lack for all being in state want. No machine
 // at all is neither running nor stopped (Hive D12), and a state that nobody
 // knows blocks both (Hive D13).
-func (s Seen) machineGap(want cloud.State) *gap {
+func (s Snapshot) machineStateGap(want cloud.State) *gap {
 	switch {
 	case s.MachinesFault != nil:
-		return &gap{message: s.MachinesFault.unobserved(), grave: s.MachinesFault.Kind != fault.Wait}
+		return &gap{message: s.MachinesFault.unobservedMessage(), permanent: s.MachinesFault.Kind != fault.Wait}
 	case len(s.Machines) == 0:
-		return &gap{message: fmt.Sprintf("The platform %s knows no machine with infrastructure ID %q.", s.Platform, s.InfraID), grave: true, machines: true}
-	case s.Machines.All(want):
+		return &gap{message: fmt.Sprintf("The platform %s knows no machine with infrastructure ID %q.", s.Platform, s.InfraID), permanent: true, machines: true}
+	case s.Machines.AllIn(want):
 		return nil
 	}
 	return &gap{
-		message: fmt.Sprintf("Waiting for machines to be %s: %s.", strings.ToLower(string(want)), s.lagging(want)),
-		grave:   s.any(cloud.Failed), machines: s.any(cloud.Failed),
+		message:   fmt.Sprintf("Waiting for machines to be %s: %s.", strings.ToLower(string(want)), s.machinesNotIn(want)),
+		permanent: s.hasMachineIn(cloud.Failed), machines: s.hasMachineIn(cloud.Failed),
 	}
 }
 
-// lagging names the machines not in state want, sorted, and tells what is odd about any.
-func (s Seen) lagging(want cloud.State) string {
+// machinesNotIn names the machines not in state want, sorted, and tells what is odd about any.
+func (s Snapshot) machinesNotIn(want cloud.State) string {
 	var names []string
 	for _, m := range s.Machines {
 		switch m.State {
@@ -106,11 +106,11 @@ func (s Seen) lagging(want cloud.State) string {
 
 // nodeGap wants every node ready, and to have said so since the power came on:
 // a node that slept goes on looking Ready for some time after (Hive D18).
-func (s Seen) nodeGap(rec record) *gap {
+func (s Snapshot) nodeGap(rec record) *gap {
 	if len(s.Spoke.Nodes) == 0 {
-		return missing(hivev1.ReasonWaitingForNodes, "Waiting for nodes: the cluster has none.")
+		return newGap(hivev1.ReasonWaitingForNodes, "Waiting for nodes: the cluster has none.")
 	}
-	since := rec.poweredOn(s.InstalledAt)
+	since := rec.poweredOnAt(s.InstalledAt)
 	var names []string
 	for _, n := range s.Spoke.Nodes {
 		if !n.Ready || !n.Renewed.After(since) {
@@ -121,17 +121,17 @@ func (s Seen) nodeGap(rec record) *gap {
 		return nil
 	}
 	slices.Sort(names)
-	return missing(hivev1.ReasonWaitingForNodes, "Waiting for nodes to be ready: %s.", strings.Join(names, ", "))
+	return newGap(hivev1.ReasonWaitingForNodes, "Waiting for nodes to be ready: %s.", strings.Join(names, ", "))
 }
 
 // operatorGap lets the operators come to their senses, then wants them settled.
 // An OpenShift cluster without any has not come to its senses.
-func (s Seen) operatorGap(rec record, now time.Time) *gap {
-	if on := rec.poweredOn(s.InstalledAt); !on.IsZero() && now.Before(s.nodesReadySince(on).Add(settle)) {
-		return missing(hivev1.ReasonPausingForOperators, "Pausing %s for cluster operators to settle.", settle)
+func (s Snapshot) operatorGap(rec record, now time.Time) *gap {
+	if on := rec.poweredOnAt(s.InstalledAt); !on.IsZero() && now.Before(s.nodesReadySince(on).Add(operatorSettleTime)) {
+		return newGap(hivev1.ReasonPausingForOperators, "Pausing %s for cluster operators to settle.", operatorSettleTime)
 	}
 	if len(s.Spoke.Operators) == 0 {
-		return missing(hivev1.ReasonWaitingForOperators, "Waiting for cluster operators: the cluster shows none.")
+		return newGap(hivev1.ReasonWaitingForOperators, "Waiting for cluster operators: the cluster shows none.")
 	}
 	var names []string
 	for _, o := range s.Spoke.Operators {
@@ -143,18 +143,18 @@ func (s Seen) operatorGap(rec record, now time.Time) *gap {
 		return nil
 	}
 	slices.Sort(names)
-	return missing(hivev1.ReasonWaitingForOperators, "Waiting for cluster operators to settle: %s.", strings.Join(names, ", "))
+	return newGap(hivev1.ReasonWaitingForOperators, "Waiting for cluster operators to settle: %s.", strings.Join(names, ", "))
 }
 
 // nodesReadySince is when the last node became ready, but not before the power came on.
-func (s Seen) nodesReadySince(on time.Time) time.Time {
+func (s Snapshot) nodesReadySince(on time.Time) time.Time {
 	for _, n := range s.Spoke.Nodes {
-		on = later(on, n.ReadySince)
+		on = laterTime(on, n.ReadySince)
 	}
 	return on
 }
 
-func later(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

@@ -7,48 +7,48 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// toHibernating stops a cluster, or keeps it stopped.
-func (s Seen) toHibernating(now time.Time) Decision {
-	act := s.stopping()
-	rec := s.record(hivev1.PowerHibernating, act, now)
-	d := Decision{Act: act, Drift: s.drift(rec, cloud.Stopped)}
-	g := s.awake(rec)
-	rec.note(g)
+// decideHibernating stops a cluster, or keeps it stopped.
+func (s Snapshot) decideHibernating(now time.Time) Plan {
+	act := s.stopAction()
+	rec := s.currentRecord(hivev1.PowerHibernating, act, now)
+	d := Plan{Act: act, Drift: s.driftedMachines(rec, cloud.Stopped)}
+	g := s.notStoppedGap(rec)
+	rec.noteMachineFailure(g)
 	switch {
 	case g == nil:
-		rec.finish(now)
-		d.State, d.Unreachable = hibernating("The cluster is hibernating."+s.blind()), asleep
-		d.Next = s.steady(lookHibernating)
-	case rec.overdue(now):
-		d.State = failedToStop(timedOut("Stopping", s.Limits.ToHibernating, g.message))
-		d.Next = rec.pace(now, *g)
-	case g.grave:
-		d.State, d.Next = failedToStop(g.message), rec.pace(now, *g)
+		rec.markFinished(now)
+		d.State, d.Unreachable = hibernatingState("The cluster is hibernating."+s.unobservedMessage()), hibernatingValue
+		d.Next = s.spreadInterval(hibernatingInterval)
+	case rec.isOverdue(now):
+		d.State = failedToStopState(timedOutMessage("Stopping", s.Limits.ToHibernating, g.message))
+		d.Next = rec.requeueDelay(now, *g)
+	case g.permanent:
+		d.State, d.Next = failedToStopState(g.message), rec.requeueDelay(now, *g)
 	default:
-		d.State, d.Next = stopping(g.reason, g.message), rec.pace(now, *g)
+		d.State, d.Next = stoppingState(g.reason, g.message), rec.requeueDelay(now, *g)
 	}
-	return rec.settle(d)
+	return rec.completePlan(d)
 }
 
-// stopping is whether there are machines to be told to stop.
-func (s Seen) stopping() Action {
-	if s.any(cloud.Running, cloud.Starting, cloud.Failed) {
+// stopAction is whether there are machines to be told to stop.
+func (s Snapshot) stopAction() Action {
+	if s.hasMachineIn(cloud.Running, cloud.Starting, cloud.Failed) {
 		return Stop
 	}
-	return Keep
+	return NoAction
 }
 
-// awake is what keeps the cluster from being stopped; nil when it is.
-func (s Seen) awake(rec record) *gap {
+// notStoppedGap is what keeps the cluster from being stopped; nil when it is.
+func (s Snapshot) notStoppedGap(rec record) *gap {
 	if s.MachinesFault != nil && rec.FinishedAt != nil {
 		return nil
 	}
-	g := s.machineGap(cloud.Stopped)
+	g := s.machineStateGap(cloud.Stopped)
 	if g == nil {
 		return nil
 	}
 	g.reason = hivev1.ReasonWaitingToStop
-	if s.stopping() == Stop {
+	if s.stopAction() == Stop {
 		g.reason = hivev1.ReasonStopping
 	}
 	return g

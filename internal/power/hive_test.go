@@ -19,41 +19,41 @@ import (
 type story struct {
 	*testing.T
 	now time.Time
-	Seen
+	Snapshot
 }
 
 // begin is a cluster that runs, and has for an hour, but for what is changed.
 func begin(t *testing.T, changes ...with) *story {
-	return &story{T: t, now: now, Seen: seen(changes...)}
+	return &story{T: t, now: now, Snapshot: seen(changes...)}
 }
 
 // pass changes what there is to see, and decides. The nodes that are ready have
 // just said so. A refusal is the platform's answer to what was decided.
-func (s *story) pass(want string, changes ...with) Decision {
+func (s *story) pass(want string, changes ...with) Plan {
 	s.Helper()
 	for _, c := range changes {
-		c(&s.Seen)
+		c(&s.Snapshot)
 	}
-	return s.decided(want, Next(s.fresh(), s.now))
+	return s.decided(want, Decide(s.fresh(), s.now))
 }
 
 // refused is a pass whose Start or Stop the platform refuses.
-func (s *story) refused(want string, err error, changes ...with) Decision {
+func (s *story) refused(want string, err error, changes ...with) Plan {
 	s.Helper()
 	for _, c := range changes {
-		c(&s.Seen)
+		c(&s.Snapshot)
 	}
-	return s.decided(want, Next(s.fresh(), s.now).Refused(*FailureOf(err), s.now))
+	return s.decided(want, Decide(s.fresh(), s.now).AfterRefusal(*NewFailure(err), s.now))
 }
 
 // fresh is what is seen now: an API that is not worth asking says nothing. The
 // controller manager has acted, whenever that is asked.
-func (s *story) fresh() Seen {
-	out := s.Seen
-	if out.Spoke.Errand = (Errand{}); out.AsksErrand() {
+func (s *story) fresh() Snapshot {
+	out := s.Snapshot
+	if out.Spoke.Errand = (ResumeProbe{}); out.NeedsResumeProbe() {
 		acted(&out)
 	}
-	if !out.AsksSpoke() {
+	if !out.NeedsSpoke() {
 		out.Spoke = Spoke{}
 	}
 	out.Spoke.Nodes = nil
@@ -67,10 +67,10 @@ func (s *story) fresh() Seen {
 }
 
 // decided checks a decision, written as brief does without the record, and stores it.
-func (s *story) decided(want string, d Decision) Decision {
+func (s *story) decided(want string, d Plan) Plan {
 	s.Helper()
 	agree(s.T, d)
-	got := brief(Decision{Act: d.Act, State: d.State})
+	got := brief(Plan{Act: d.Act, State: d.State})
 	if got != want {
 		s.Errorf("%s: got %q, want %q: %s", s.now.Sub(now), got, want, d)
 	}
@@ -87,8 +87,8 @@ func (s *story) wait(span time.Duration) *story {
 	return s
 }
 
-func awaken(s *Seen) { s.Wanted = hivev1.PowerRunning }
-func resume(s *Seen) { s.Paused = false }
+func awaken(s *Snapshot) { s.Wanted = hivev1.PowerRunning }
+func resume(s *Snapshot) { s.Paused = false }
 
 // halfway is a cluster that was flipped to Running while it was stopping.
 func halfway(t *testing.T, changes ...with) *story {
@@ -182,7 +182,7 @@ func TestD5APauseKeepsTheClockOfHibernateAfter(t *testing.T) {
 
 // D6: Hive says nothing of a fresh cluster with hibernateAfter until that is over.
 func TestD6AFreshClusterWithHibernateAfterTellsHowItIs(t *testing.T) {
-	s := begin(t, anew, limits(Limits{HibernateAfter: 8 * time.Hour}), func(s *Seen) { s.InstalledAt = now })
+	s := begin(t, anew, limits(Limits{HibernateAfter: 8 * time.Hour}), func(s *Snapshot) { s.InstalledAt = now })
 	s.pass("keep, WaitingForNodes, Resuming", silent)
 	s.wait(time.Minute).pass("keep, Running, Running", ready("m0 w0"))
 	s.wait(time.Hour).pass("keep, WaitingForNodes, Running", unready)
@@ -286,11 +286,11 @@ func TestD12NoMachineIsNeitherRunningNorStopped(t *testing.T) {
 func TestD13AnUnknownStateBlocksAndIsNamed(t *testing.T) {
 	up := begin(t, going("Running", time.Minute))
 	down := begin(t, hibernate, going("Hibernating", time.Minute))
-	for _, d := range []Decision{
+	for _, d := range []Plan{
 		up.pass("keep, WaitingForMachines, Resuming", machines("m0:Running w0:Unknown")),
 		down.pass("keep, WaitingForMachinesToStop, Stopping", machines("m0:Stopped w0:Unknown")),
 	} {
-		if got := d.news().Message; !strings.Contains(got, "w0 (Unknown: odd)") {
+		if got := d.detailedCondition().Message; !strings.Contains(got, "w0 (Unknown: odd)") {
 			t.Errorf("told %q", got)
 		}
 	}
@@ -317,11 +317,11 @@ func TestD14SteadyClustersAreLookedAtAgain(t *testing.T) {
 
 // D15: with hibernateAfter, Hive asks a cloud about a fake cluster.
 func TestD15AFakeClusterWithHibernateAfterIsFake(t *testing.T) {
-	s := begin(t, fake, anew, limits(Limits{HibernateAfter: time.Hour, ToRunning: time.Minute, ToHibernating: time.Minute}), func(s *Seen) { s.InstalledAt = now })
+	s := begin(t, fake, anew, limits(Limits{HibernateAfter: time.Hour, ToRunning: time.Minute, ToHibernating: time.Minute}), func(s *Snapshot) { s.InstalledAt = now })
 	s.pass("keep, Running, Running")
 	s.wait(time.Hour).pass("hibernate, Running, Running")
 	s.pass("keep, Hibernating, Hibernating")
-	if s.Acting() || s.AsksSpoke() {
+	if s.ManagesMachines() || s.NeedsSpoke() {
 		t.Error("somebody is asked about it")
 	}
 	s.wait(time.Hour).pass("keep, Running, Running", awaken)
@@ -331,7 +331,7 @@ func TestD15AFakeClusterWithHibernateAfterIsFake(t *testing.T) {
 
 // D16: Hive approves certificate requests whenever a node of a running cluster is not ready.
 func TestD16RequestsAreApprovedInAResumeOnly(t *testing.T) {
-	request := listed(csrtest.Client(t, "csr", "w0", now.Add(-time.Minute)))
+	request := listed(csrtest.ClientRequest(t, "csr", "w0", now.Add(-time.Minute)))
 	for name, c := range map[string]struct {
 		story *story
 		open  bool
@@ -342,10 +342,10 @@ func TestD16RequestsAreApprovedInAResumeOnly(t *testing.T) {
 		"with a machine down again": {begin(t, came("Running", 5*time.Hour), machines("m0:Running w0:Stopped")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			away(&c.story.Seen)
-			request(&c.story.Seen)
-			asks := c.story.AsksRequests(now)
-			if d := Next(c.story.Seen, now); asks != c.open || (len(d.Approve) == 1) != c.open {
+			away(&c.story.Snapshot)
+			request(&c.story.Snapshot)
+			asks := c.story.NeedsCertificateRequests(now)
+			if d := Decide(c.story.Snapshot, now); asks != c.open || (len(d.Approve) == 1) != c.open {
 				t.Errorf("asks for them: %v; %s", asks, d)
 			}
 		})
@@ -366,7 +366,7 @@ func TestD17TheTextOfAnErrorDecidesNothing(t *testing.T) {
 	if text, plain := waits(errors.New("disk 401 of 403 is busy")), waits(errors.New("a disk is busy")); text != plain {
 		t.Errorf("waits for %s because of a number in a text, otherwise for %s", text, plain)
 	}
-	if denied := waits(fault.Denying("403 Forbidden")); denied > 5*time.Minute {
+	if denied := waits(fault.NewDenied("403 Forbidden")); denied > 5*time.Minute {
 		t.Errorf("waits for %s", denied)
 	}
 }
@@ -377,11 +377,11 @@ func TestD18ANodeMustHaveBeenHeardOfSinceThePowerCameOn(t *testing.T) {
 	s.pass("keep, StartingMachines, Resuming")
 	s.pass("start, StartingMachines, Resuming")
 	s.wait(time.Minute)
-	ready("m0 w0")(&s.Seen)
+	ready("m0 w0")(&s.Snapshot)
 	s.Machines = cloud.Machines{{Name: "m0", State: cloud.Running}, {Name: "w0", State: cloud.Running}}
 	// Ready, both, but w0 said so last when the power had not come on.
 	s.Spoke.Nodes[0].Renewed, s.Spoke.Nodes[1].Renewed = s.now, now
-	d := s.decided("keep, WaitingForNodes, Resuming", Next(s.Seen, s.now))
+	d := s.decided("keep, WaitingForNodes, Resuming", Decide(s.Snapshot, s.now))
 	if want := "Waiting for nodes to be ready: w0."; d.Ready.Message != want {
 		t.Errorf("told %q, want %q", d.Ready.Message, want)
 	}
@@ -391,5 +391,5 @@ func TestD18ANodeMustHaveBeenHeardOfSinceThePowerCameOn(t *testing.T) {
 	// never been off since need no news.
 	early := begin(t, going("Running", 99*time.Hour))
 	early.Spoke.Nodes[0].Renewed = installed.Add(time.Minute)
-	early.decided("keep, WaitingForNodes, Resuming", Next(early.Seen, now))
+	early.decided("keep, WaitingForNodes, Resuming", Decide(early.Snapshot, now))
 }

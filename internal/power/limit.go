@@ -11,16 +11,16 @@ import (
 // minutes for a resume.
 const resumeAllowance = 2 * time.Hour
 
-// limited requests hibernation when hibernateAfter has passed, and otherwise
+// applyHibernateAfter requests hibernation when hibernateAfter has passed, and otherwise
 // schedules the pass in which it will have passed. The pass in which a cluster
 // becomes Running only reports that, however short hibernateAfter is.
-func (s Seen) limited(d Decision, now time.Time) Decision {
-	if s.Limits.HibernateAfter == 0 || !s.limitable() {
+func (s Snapshot) applyHibernateAfter(d Plan, now time.Time) Plan {
+	if s.Limits.HibernateAfter == 0 || !s.hibernateAfterApplies() {
 		return d
 	}
 	left := s.runningSince(d.Record).Add(s.Limits.HibernateAfter).Sub(now)
-	if left <= 0 && d.Record.FinishedAt != nil && !s.Arrived() {
-		left = soon
+	if left <= 0 && d.Record.FinishedAt != nil && !s.HasComeUp() {
+		left = nextPassDelay
 	}
 	switch {
 	case left <= 0:
@@ -31,16 +31,16 @@ func (s Seen) limited(d Decision, now time.Time) Decision {
 	return d
 }
 
-// limitable reports whether hibernateAfter applies. In a pool, unclaimed
+// hibernateAfterApplies reports whether hibernateAfter applies. In a pool, unclaimed
 // clusters run for as long as the pool wants (HIVE-1576).
-func (s Seen) limitable() bool {
+func (s Snapshot) hibernateAfterApplies() bool {
 	if !s.WantsRunning() || s.Deleted || !s.Installed || s.Paused {
 		return false
 	}
 	if s.Pooled && s.ClaimedAt.IsZero() {
 		return false
 	}
-	return s.Fake || s.supported()
+	return s.Fake || s.canHibernate()
 }
 
 // runningSince is the time from which hibernateAfter counts: the latest of the
@@ -48,12 +48,12 @@ func (s Seen) limitable() bool {
 // hibernateAfter shorter than a resume would never let the cluster run again. A
 // resume that has timed out does count: the cluster costs as much as a running one
 // (Hive D7).
-func (s Seen) runningSince(rec *hivev1.PowerTransition) time.Time {
-	return later(later(s.InstalledAt, s.ClaimedAt), s.resumeEnded(rec))
+func (s Snapshot) runningSince(rec *hivev1.PowerTransition) time.Time {
+	return laterTime(laterTime(s.InstalledAt, s.ClaimedAt), s.resumeEndedAt(rec))
 }
 
-// resumeEnded is when the transition to Running ended, or will have taken longer than it may.
-func (s Seen) resumeEnded(rec *hivev1.PowerTransition) time.Time {
+// resumeEndedAt is when the transition to Running ended, or will have taken longer than it may.
+func (s Snapshot) resumeEndedAt(rec *hivev1.PowerTransition) time.Time {
 	if rec.FinishedAt != nil {
 		return rec.FinishedAt.Time
 	}

@@ -36,7 +36,7 @@ func TestAResumeThatTimesOutCountsForHibernateAfterFromThen(t *testing.T) {
 			s := begin(t, going("Running", 0), silent, limits(tc.limits))
 			reported := hivev1.ReasonResuming
 			for {
-				d := Next(s.fresh(), s.now)
+				d := Decide(s.fresh(), s.now)
 				if d.Act == Hibernate {
 					break
 				}
@@ -84,7 +84,7 @@ func TestHibernateAfterNeverCutsAResumeShort(t *testing.T) {
 			t.Errorf("hibernateAfter %s: the cluster never ran", w.limits.HibernateAfter)
 		case w.wanted == hivev1.PowerRunning:
 			t.Errorf("hibernateAfter %s: the cluster runs on for %s", w.limits.HibernateAfter, ran)
-		case ran > max(w.limits.HibernateAfter, soon) || ran < w.limits.HibernateAfter-time.Second:
+		case ran > max(w.limits.HibernateAfter, nextPassDelay) || ran < w.limits.HibernateAfter-time.Second:
 			t.Errorf("hibernateAfter %s: the cluster ran for %s", w.limits.HibernateAfter, ran)
 		}
 		if t.Failed() {

@@ -7,84 +7,84 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// Next decides about a cluster from what was seen of it. The same observation
+// Decide decides about a cluster from what was seen of it. The same observation
 // and time give the same decision.
-func Next(s Seen, now time.Time) Decision {
-	d := s.decide(now)
-	d.Version = s.reported()
+func Decide(s Snapshot, now time.Time) Plan {
+	d := s.decidePower(now)
+	d.Version = s.reportedVersion()
 	if s.Complaint != "" && s.Installed {
 		d.Hibernating.Message += " " + s.Complaint
 	}
-	return s.limited(d, now)
+	return s.applyHibernateAfter(d, now)
 }
 
-func (s Seen) decide(now time.Time) Decision {
+func (s Snapshot) decidePower(now time.Time) Plan {
 	switch {
 	case s.Deleted:
-		return s.idle(unknown(hivev1.ReasonClusterGoing, "The ClusterDeployment has been marked for deletion."))
+		return s.planNoAction(unknownState(hivev1.ReasonClusterGoing, "The ClusterDeployment has been marked for deletion."))
 	case !s.Installed:
-		d := s.idle(unseen())
+		d := s.planNoAction(notInstalledState())
 		d.Unreachable = d.Ready
 		return d
 	case s.Paused:
-		return s.paused()
+		return s.decidePaused()
 	case s.Fake:
-		return s.atOnce(now)
-	case !s.supported():
-		return s.onlyWatched(now)
+		return s.decideFake(now)
+	case !s.canHibernate():
+		return s.decideUnsupported(now)
 	case s.WantsRunning():
-		return s.toRunning(now)
+		return s.decideRunning(now)
 	default:
-		return s.toHibernating(now)
+		return s.decideHibernating(now)
 	}
 }
 
-// idle does nothing and keeps the record, so that pausing keeps its clocks (Hive D5).
-func (s Seen) idle(state State) Decision { return Decision{Record: s.Record, State: state} }
+// planNoAction does nothing and keeps the record, so that pausing keeps its clocks (Hive D5).
+func (s Snapshot) planNoAction(state State) Plan { return Plan{Record: s.Record, State: state} }
 
-// paused leaves the power alone. Whether the cluster can be reached is told all the
+// decidePaused leaves the power alone. Whether the cluster can be reached is told all the
 // same: others rely on it.
-func (s Seen) paused() Decision {
-	d := s.idle(unknown(hivev1.ReasonPowerPaused, "The annotation "+hivev1.AnnotationPowerPause+" is set."))
-	d.Unreachable, d.Next = s.reach(), s.steady(lookRunning)
+func (s Snapshot) decidePaused() Plan {
+	d := s.planNoAction(unknownState(hivev1.ReasonPowerPaused, "The annotation "+hivev1.AnnotationPowerPause+" is set."))
+	d.Unreachable, d.Next = s.unreachableCondition(), s.spreadInterval(runningInterval)
 	if r := s.Record; !s.Spoke.Answers && r != nil && r.Target == hivev1.PowerHibernating && r.FinishedAt != nil {
-		d.Unreachable = asleep
+		d.Unreachable = hibernatingValue
 	}
 	return d
 }
 
-// atOnce is for fake clusters: no machines, no waiting, no timeouts (Hive D15).
-func (s Seen) atOnce(now time.Time) Decision {
-	target, state, reach := hivev1.PowerRunning, running("The fake cluster is running."), reachable
+// decideFake is for fake clusters: no machines, no waiting, no timeouts (Hive D15).
+func (s Snapshot) decideFake(now time.Time) Plan {
+	target, state, reach := hivev1.PowerRunning, runningState("The fake cluster is running."), reachableValue
 	if !s.WantsRunning() {
-		target, state, reach = hivev1.PowerHibernating, hibernating("The fake cluster is hibernating."), asleep
+		target, state, reach = hivev1.PowerHibernating, hibernatingState("The fake cluster is hibernating."), hibernatingValue
 	}
-	rec := s.record(target, Keep, now)
-	rec.finish(now)
-	return Decision{Record: rec.stored(), State: state, Unreachable: reach}
+	rec := s.currentRecord(target, NoAction, now)
+	rec.markFinished(now)
+	return Plan{Record: rec.toTransition(), State: state, Unreachable: reach}
 }
 
-// onlyWatched is for clusters that cannot hibernate: they are told about, never acted upon.
-func (s Seen) onlyWatched(now time.Time) Decision {
-	d := s.toRunning(now)
-	d.Act, d.Drift, d.Next = Keep, "", s.steady(lookRunning)
-	d.State = d.State.unsupported(s.obstacle())
+// decideUnsupported is for clusters that cannot hibernate: they are told about, never acted upon.
+func (s Snapshot) decideUnsupported(now time.Time) Plan {
+	d := s.decideRunning(now)
+	d.Act, d.Drift, d.Next = NoAction, "", s.spreadInterval(runningInterval)
+	d.State = d.State.withUnsupported(s.hibernationObstacle())
 	return d
 }
 
 // What is said of the cluster's API.
 var (
-	reachable = condition.False(hivev1.ReasonReachable, "The cluster's API answers.")
-	asleep    = condition.True(hivev1.ReasonHibernating, "The cluster is hibernating.")
+	reachableValue   = condition.False(hivev1.ReasonReachable, "The cluster's API answers.")
+	hibernatingValue = condition.True(hivev1.ReasonHibernating, "The cluster is hibernating.")
 )
 
-// reach judges whether the cluster's API can be reached; zero if it was not asked.
-func (s Seen) reach() condition.Value {
+// unreachableCondition judges whether the cluster's API can be reached; zero if it was not asked.
+func (s Snapshot) unreachableCondition() condition.Value {
 	switch {
 	case !s.Spoke.Asked:
 		return condition.Value{}
 	case s.Spoke.Answers:
-		return reachable
+		return reachableValue
 	default:
 		return condition.True(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: "+s.Spoke.Trouble+".")
 	}

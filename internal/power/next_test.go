@@ -23,18 +23,18 @@ var (
 )
 
 // with changes one thing about an observation.
-type with func(*Seen)
+type with func(*Snapshot)
 
 // seen is a cluster that wants to run, runs, and has for an hour, but for what is changed.
-func seen(changes ...with) Seen {
-	s := Seen{
+func seen(changes ...with) Snapshot {
+	s := Snapshot{
 		Seed: "uid", Installed: true, Actuator: true, Platform: "sim", InfraID: "infra",
 		InstalledAt: installed,
 	}
 	for _, c := range append([]with{machines("m0:Running w0:Running"), ready("m0 w0"), came("Running", time.Hour)}, changes...) {
 		c(&s)
 	}
-	if s.Record != nil && s.Spoke.Errand == (Errand{}) {
+	if s.Record != nil && s.Spoke.Errand == (ResumeProbe{}) {
 		acted(&s)
 	}
 	return s
@@ -42,7 +42,7 @@ func seen(changes ...with) Seen {
 
 // machines sets the machines: "name:State …".
 func machines(text string) with {
-	return func(s *Seen) {
+	return func(s *Snapshot) {
 		s.Machines = nil
 		for _, field := range strings.Fields(text) {
 			name, state, _ := strings.Cut(field, ":")
@@ -53,7 +53,7 @@ func machines(text string) with {
 
 // ready makes the API answer and the nodes ready, with a fresh sign of life.
 func ready(names string) with {
-	return func(s *Seen) {
+	return func(s *Snapshot) {
 		s.Spoke = Spoke{Asked: true, Answers: true}
 		for _, n := range strings.Fields(names) {
 			s.Spoke.Nodes = append(s.Spoke.Nodes, Node{Name: n, Ready: true, Renewed: now.Add(-time.Second), ReadySince: installed})
@@ -61,58 +61,60 @@ func ready(names string) with {
 	}
 }
 
-func silent(s *Seen)  { s.Spoke = Spoke{Asked: true, Trouble: "connection refused"} }
-func unasked(s *Seen) { s.Spoke = Spoke{} }
-func unready(s *Seen) { s.Spoke.Nodes[1].Ready = false }
-func stale(s *Seen)   { s.Spoke.Nodes[1].Renewed = now.Add(-time.Hour) }
-func acted(s *Seen) {
-	s.Spoke.Errand = Errand{Mark: record{PowerTransition: *s.Record}.mark(), Done: true}
+func silent(s *Snapshot)  { s.Spoke = Spoke{Asked: true, Trouble: "connection refused"} }
+func unasked(s *Snapshot) { s.Spoke = Spoke{} }
+func unready(s *Snapshot) { s.Spoke.Nodes[1].Ready = false }
+func stale(s *Snapshot)   { s.Spoke.Nodes[1].Renewed = now.Add(-time.Hour) }
+func acted(s *Snapshot) {
+	s.Spoke.Errand = ResumeProbe{Mark: record{PowerTransition: *s.Record}.probeMark(), Done: true}
 }
 
-func lazy(s *Seen)          { s.Spoke.Errand = Errand{Mark: record{PowerTransition: *s.Record}.mark()} }
-func unsent(s *Seen)        { s.Spoke.Errand = Errand{Mark: "of the resume before"} }
-func closed(s *Seen)        { s.Spoke.Errand = Errand{Refused: "forbidden"} }
-func noNodes(s *Seen)       { s.Spoke.Nodes = nil }
-func hibernate(s *Seen)     { s.Wanted = hivev1.PowerHibernating }
-func fake(s *Seen)          { s.Fake, s.Actuator = true, false }
-func deleted(s *Seen)       { s.Deleted = true }
-func paused(s *Seen)        { s.Paused = true }
-func installing(s *Seen)    { s.Installed = false }
-func justInstalled(s *Seen) { s.InstalledAt = now.Add(-time.Second) }
-func unactuated(s *Seen)    { s.Actuator, s.Machines = false, nil }
-func unclaimed(s *Seen)     { s.Pooled = true }
-func anew(s *Seen)          { s.Record = nil }
-func skipping(s *Seen)      { s.SkipOperators = true }
-func of(v string) with      { return func(s *Seen) { s.Version = v } }
+func lazy(s *Snapshot) {
+	s.Spoke.Errand = ResumeProbe{Mark: record{PowerTransition: *s.Record}.probeMark()}
+}
+func unsent(s *Snapshot)        { s.Spoke.Errand = ResumeProbe{Mark: "of the resume before"} }
+func closed(s *Snapshot)        { s.Spoke.Errand = ResumeProbe{Refused: "forbidden"} }
+func noNodes(s *Snapshot)       { s.Spoke.Nodes = nil }
+func hibernate(s *Snapshot)     { s.Wanted = hivev1.PowerHibernating }
+func fake(s *Snapshot)          { s.Fake, s.Actuator = true, false }
+func deleted(s *Snapshot)       { s.Deleted = true }
+func paused(s *Snapshot)        { s.Paused = true }
+func installing(s *Snapshot)    { s.Installed = false }
+func justInstalled(s *Snapshot) { s.InstalledAt = now.Add(-time.Second) }
+func unactuated(s *Snapshot)    { s.Actuator, s.Machines = false, nil }
+func unclaimed(s *Snapshot)     { s.Pooled = true }
+func anew(s *Snapshot)          { s.Record = nil }
+func skipping(s *Snapshot)      { s.SkipOperators = true }
+func of(v string) with          { return func(s *Snapshot) { s.Version = v } }
 
-func installedAs(v string) with { return func(s *Seen) { s.InstallVersion = v } }
+func installedAs(v string) with { return func(s *Snapshot) { s.InstallVersion = v } }
 
 // reports is the version that an OpenShift cluster reports in this pass, serves the one of its API server.
 func reports(v string) with {
-	return func(s *Seen) { s.Spoke.Version = Version{OpenShift: true, Desired: v} }
+	return func(s *Snapshot) { s.Spoke.Version = Version{OpenShift: true, Desired: v} }
 }
-func serves(v string) with { return func(s *Seen) { s.Spoke.Version = Version{Desired: v} } }
+func serves(v string) with { return func(s *Snapshot) { s.Spoke.Version = Version{Desired: v} } }
 
 func claimed(ago time.Duration) with {
-	return func(s *Seen) { s.Pooled, s.ClaimedAt = true, now.Add(-ago) }
+	return func(s *Snapshot) { s.Pooled, s.ClaimedAt = true, now.Add(-ago) }
 }
 
-func limits(l Limits) with { return func(s *Seen) { s.Limits = l } }
+func limits(l Limits) with { return func(s *Snapshot) { s.Limits = l } }
 
 func unobservable(err error) with {
-	return func(s *Seen) { s.Machines, s.MachinesFault = nil, FailureOf(err) }
+	return func(s *Snapshot) { s.Machines, s.MachinesFault = nil, NewFailure(err) }
 }
 
 // going opens the record of a transition that began so long ago.
 func going(target string, ago time.Duration) with {
-	return func(s *Seen) {
+	return func(s *Snapshot) {
 		s.Record = &hivev1.PowerTransition{Target: hivev1.PowerState(target), StartedAt: metav1.NewTime(now.Add(-ago))}
 	}
 }
 
 // came is the record of one that ended so long ago, a minute after it began.
 func came(target string, ago time.Duration) with {
-	return func(s *Seen) {
+	return func(s *Snapshot) {
 		going(target, ago+time.Minute)(s)
 		at := metav1.NewTime(now.Add(-ago))
 		s.Record.FinishedAt = &at
@@ -121,7 +123,7 @@ func came(target string, ago time.Duration) with {
 
 // operators makes it an OpenShift cluster, whose nodes have been ready so long: "name:settled|busy …".
 func operators(readyFor time.Duration, text string) with {
-	return func(s *Seen) {
+	return func(s *Snapshot) {
 		s.Spoke.OpenShift = true
 		for i := range s.Spoke.Nodes {
 			s.Spoke.Nodes[i].ReadySince = now.Add(-readyFor)
@@ -134,7 +136,7 @@ func operators(readyFor time.Duration, text string) with {
 }
 
 // brief is a decision in one line: action, word, reason of Hibernating, record.
-func brief(d Decision) string {
+func brief(d Plan) string {
 	act := [...]string{"keep", "start", "stop", "hibernate"}[d.Act]
 	s := fmt.Sprintf("%s, %s, %s", act, d.Word, d.Hibernating.Reason)
 	if d.Record == nil {
@@ -153,12 +155,12 @@ func brief(d Decision) string {
 }
 
 // steadily reports whether d looks again at the pace of a steady cluster.
-func steadily(d Decision) bool { return d.Next > time.Minute }
+func steadily(d Plan) bool { return d.Next > time.Minute }
 
 func TestNext(t *testing.T) {
-	denied := fault.Denying("no credentials")
+	denied := fault.NewDenied("no credentials")
 	for name, c := range map[string]struct {
-		in   Seen
+		in   Snapshot
 		want string
 	}{
 		"a running cluster is left running":                                 {seen(), "keep, Running, Running"},
@@ -237,7 +239,7 @@ func TestNext(t *testing.T) {
 		"no timeout waits for ever":                                  {seen(going("Running", 1000*time.Hour), unready), "keep, WaitingForNodes, Resuming"},
 		"machines that cannot be observed fail a resume":             {seen(going("Running", time.Second), unobservable(denied), silent), "keep, FailedToStart, FailedToStart"},
 		"machines that cannot be observed fail a stop":               {seen(hibernate, going("Hibernating", time.Second), unobservable(denied)), "keep, FailedToStop, FailedToStop"},
-		"a platform that asks to wait has not failed":                {seen(hibernate, going("Hibernating", time.Second), unobservable(fault.Waiting(0, "throttled"))), "keep, WaitingForMachinesToStop, Stopping"},
+		"a platform that asks to wait has not failed":                {seen(hibernate, going("Hibernating", time.Second), unobservable(fault.NewWait(0, "throttled"))), "keep, WaitingForMachinesToStop, Stopping"},
 		"a running cluster with ready nodes survives a cloud outage": {seen(unobservable(denied)), "keep, Running, Running"},
 		"a hibernating cluster survives a cloud outage":              {seen(hibernate, came("Hibernating", time.Hour), unobservable(denied)), "keep, Hibernating, Hibernating"},
 		"a failed machine fails a resume and is started again":       {seen(going("Running", time.Second), machines("m0:Running w0:Failed")), "start, FailedToStart, FailedToStart"},
@@ -249,7 +251,7 @@ func TestNext(t *testing.T) {
 		"hibernateAfter counts from Running if the claim is older": {seen(claimed(50*time.Hour), limits(Limits{HibernateAfter: 61 * time.Minute})), "keep, Running, Running"},
 		"a pause is not ended by hibernateAfter":                   {seen(paused, limits(Limits{HibernateAfter: time.Minute})), "keep, Unknown, PowerStatePaused"},
 		"a hibernating cluster is not asked to hibernate":          {seen(hibernate, limits(Limits{HibernateAfter: time.Minute}), machines("m0:Stopped"), came("Hibernating", time.Hour)), "keep, Hibernating, Hibernating"},
-		"hibernateAfter does not count from no time at all":        {seen(anew, limits(Limits{HibernateAfter: time.Hour}), func(s *Seen) { s.InstalledAt = time.Time{} }), "keep, WaitingForNodes, Resuming, new record"},
+		"hibernateAfter does not count from no time at all":        {seen(anew, limits(Limits{HibernateAfter: time.Hour}), func(s *Snapshot) { s.InstalledAt = time.Time{} }), "keep, WaitingForNodes, Resuming, new record"},
 		"a claim without a time is none to hibernateAfter":         {seen(unclaimed, came("Running", 90*time.Hour), limits(Limits{HibernateAfter: time.Minute})), "keep, Running, Running"},
 		"hibernateAfter ends a resume that has timed out":          {seen(going("Running", 3*time.Hour), silent, limits(Limits{ToRunning: time.Hour, HibernateAfter: 2 * time.Hour})), "hibernate, FailedToStart, FailedToStart"},
 		"hibernateAfter counts from the timeout then":              {seen(going("Running", 3*time.Hour-time.Second), silent, limits(Limits{ToRunning: time.Hour, HibernateAfter: 2 * time.Hour})), "keep, FailedToStart, FailedToStart"},
@@ -257,7 +259,7 @@ func TestNext(t *testing.T) {
 		"a resume that was just asked for has its time":            {seen(came("Hibernating", 50*time.Hour), machines("m0:Stopped"), limits(Limits{HibernateAfter: time.Hour})), "keep, StartingMachines, Resuming, new record"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Next(c.in, now)
+			d := Decide(c.in, now)
 			if diff := cmp.Diff(c.want, brief(d)); diff != "" {
 				t.Error(diff)
 			}
@@ -267,7 +269,7 @@ func TestNext(t *testing.T) {
 }
 
 // agree fails unless the conditions and the word tell the same story.
-func agree(t *testing.T, d Decision) {
+func agree(t *testing.T, d Plan) {
 	t.Helper()
 	asleep, up := d.Hibernating.Status == corev1.ConditionTrue, d.Ready.Status == corev1.ConditionTrue
 	if asleep && up {
@@ -279,11 +281,11 @@ func agree(t *testing.T, d Decision) {
 }
 
 func TestNoTransitionEndsBeforeItBegins(t *testing.T) {
-	for name, s := range map[string]Seen{
-		"a fake spare that is to hibernate in the second of its install": seen(fake, hibernate, anew, func(s *Seen) { s.InstalledAt = now }),
+	for name, s := range map[string]Snapshot{
+		"a fake spare that is to hibernate in the second of its install": seen(fake, hibernate, anew, func(s *Snapshot) { s.InstalledAt = now }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if r := Next(s, now).Record; r.FinishedAt == nil || r.FinishedAt.Before(&r.StartedAt) {
+			if r := Decide(s, now).Record; r.FinishedAt == nil || r.FinishedAt.Before(&r.StartedAt) {
 				t.Errorf("from %s to %s", r.StartedAt, r.FinishedAt)
 			}
 		})
@@ -291,7 +293,7 @@ func TestNoTransitionEndsBeforeItBegins(t *testing.T) {
 }
 
 func TestAClusterWithoutAPlatformSaysWhatToDo(t *testing.T) {
-	d := Next(seen(unactuated, func(s *Seen) { s.Platform = "" }), now)
+	d := Decide(seen(unactuated, func(s *Snapshot) { s.Platform = "" }), now)
 	if want := "spec.platform names no platform, so nothing can start and stop machines: write back the one that the cluster was made with."; d.Hibernating.Message != want {
 		t.Errorf("told %q", d.Hibernating.Message)
 	}
@@ -299,20 +301,20 @@ func TestAClusterWithoutAPlatformSaysWhatToDo(t *testing.T) {
 
 func TestMachinesThatFailAreTold(t *testing.T) {
 	tests := map[string]struct {
-		seen Seen
+		seen Snapshot
 		want bool
 	}{
 		"a machine has failed":               {seen(machines("m0:Failed w0:Running"), came("Running", time.Hour)), true},
 		"there is none":                      {seen(machines(""), silent), true},
 		"they start":                         {seen(machines("m0:Starting w0:Starting"), silent), false},
 		"all run, and the API does not come": {seen(silent), false},
-		"the platform cannot be asked": {seen(silent, func(s *Seen) {
+		"the platform cannot be asked": {seen(silent, func(s *Snapshot) {
 			s.Record, s.Machines, s.MachinesFault = nil, nil, &Failure{Kind: fault.Denied, Message: "the key has expired"}
 		}), false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Next(tc.seen, now); got.Record.MachinesFailed != tc.want {
+			if got := Decide(tc.seen, now); got.Record.MachinesFailed != tc.want {
 				t.Errorf("machinesFailed is %t: %s", got.Record.MachinesFailed, got)
 			}
 		})
@@ -320,19 +322,19 @@ func TestMachinesThatFailAreTold(t *testing.T) {
 }
 
 func TestThatMachinesFailedIsRememberedUntilTheyRun(t *testing.T) {
-	s := seen(machines("m0:Failed w0:Stopped"), silent, func(s *Seen) {
-		s.Record = &hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: stamp(now.Add(-time.Minute))}
+	s := seen(machines("m0:Failed w0:Stopped"), silent, func(s *Snapshot) {
+		s.Record = &hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: apiTime(now.Add(-time.Minute))}
 	})
 	for _, step := range []struct {
 		change with
 		want   bool
 	}{
-		{func(*Seen) {}, true},
+		{func(*Snapshot) {}, true},
 		{machines("m0:Starting w0:Starting"), true},
-		{func(s *Seen) { machines("m0:Running w0:Running")(s); ready("m0 w0")(s); acted(s) }, false},
+		{func(s *Snapshot) { machines("m0:Running w0:Running")(s); ready("m0 w0")(s); acted(s) }, false},
 	} {
 		step.change(&s)
-		d := Next(s, now)
+		d := Decide(s, now)
 		if d.Record.MachinesFailed != step.want {
 			t.Errorf("%v: machinesFailed is %t: %s", s.Machines, d.Record.MachinesFailed, d)
 		}
@@ -342,7 +344,7 @@ func TestThatMachinesFailedIsRememberedUntilTheyRun(t *testing.T) {
 
 func TestTheErrandIsTakenAwayAtTheEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
-		in      Seen
+		in      Snapshot
 		dismiss bool
 		says    string
 	}{
@@ -351,7 +353,7 @@ func TestTheErrandIsTakenAwayAtTheEnd(t *testing.T) {
 		"without one nothing goes": {seen(going("Running", time.Minute), closed), false, "The cluster is running. Whether its controller manager acts is not known: forbidden."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := Next(tc.in, now); d.Dismiss != tc.dismiss || d.Ready.Message != tc.says {
+			if d := Decide(tc.in, now); d.Dismiss != tc.dismiss || d.Ready.Message != tc.says {
 				t.Errorf("dismiss %t: %s; want %t: %s", d.Dismiss, d.Ready.Message, tc.dismiss, tc.says)
 			}
 		})
@@ -360,20 +362,20 @@ func TestTheErrandIsTakenAwayAtTheEnd(t *testing.T) {
 
 func TestAPausedClusterIsReachableOrNot(t *testing.T) {
 	for name, tc := range map[string]struct {
-		in   Seen
+		in   Snapshot
 		want condition.Value
 	}{
-		"it answers":                      {seen(paused), reachable},
+		"it answers":                      {seen(paused), reachableValue},
 		"it does not":                     {seen(paused, silent), condition.True(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: connection refused.")},
-		"it slept when it was paused":     {seen(paused, silent, came("Hibernating", time.Hour)), asleep},
-		"and was woken by somebody else":  {seen(paused, came("Hibernating", time.Hour)), reachable},
+		"it slept when it was paused":     {seen(paused, silent, came("Hibernating", time.Hour)), hibernatingValue},
+		"and was woken by somebody else":  {seen(paused, came("Hibernating", time.Hour)), reachableValue},
 		"it was going to sleep meanwhile": {seen(paused, silent, going("Hibernating", time.Hour)), condition.True(hivev1.ReasonErrorConnecting, "The cluster's API does not answer: connection refused.")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if !tc.in.AsksSpoke() || tc.in.AsksErrand() || tc.in.AsksOperators() {
+			if !tc.in.NeedsSpoke() || tc.in.NeedsResumeProbe() || tc.in.NeedsOperators() {
 				t.Error("its API is to be asked, and for nothing but whether it is there")
 			}
-			if d := Next(tc.in, now); d.Unreachable != tc.want || !steadily(d) {
+			if d := Decide(tc.in, now); d.Unreachable != tc.want || !steadily(d) {
 				t.Errorf("%+v, again in %s; want %+v", d.Unreachable, d.Next, tc.want)
 			}
 		})
@@ -382,7 +384,7 @@ func TestAPausedClusterIsReachableOrNot(t *testing.T) {
 
 func TestDriftIsNamedOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
-		in   Seen
+		in   Snapshot
 		want string
 	}{
 		"machines that run":                      {seen(), ""},
@@ -395,7 +397,7 @@ func TestDriftIsNamedOnce(t *testing.T) {
 		"those of a cluster just installed":      {seen(anew, machines("m0:Running w0:Stopped")), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := Next(tc.in, now); d.Drift != tc.want {
+			if d := Decide(tc.in, now); d.Drift != tc.want {
 				t.Errorf("drift %q, want %q: %s", d.Drift, tc.want, d)
 			}
 		})

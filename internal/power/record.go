@@ -13,63 +13,63 @@ import (
 // record is a transition that a decision works on.
 type record struct {
 	hivev1.PowerTransition
-	// opened records are not stored yet, so nothing may be done in their name.
-	opened bool
+	// isNew records are not stored yet, so nothing may be done in their name.
+	isNew bool
 }
 
-// record is the transition to target that goes on, or a new one: when the
+// currentRecord is the transition to target that goes on, or a new one: when the
 // target was flipped, and when machines must be told again in a cluster that
 // had arrived. Late trouble of another kind leaves the record closed, so that
 // no timeout counts from a resume of days ago (Hive D4).
-func (s Seen) record(target hivev1.PowerState, act Action, now time.Time) record {
+func (s Snapshot) currentRecord(target hivev1.PowerState, act Action, now time.Time) record {
 	var r record
-	if s.continues(target, act) {
+	if s.continuesRecord(target, act) {
 		r.PowerTransition = *s.Record.DeepCopy()
 	} else {
-		r = record{opened: true, PowerTransition: hivev1.PowerTransition{Target: target, StartedAt: stamp(s.began(target, act, now))}}
+		r = record{isNew: true, PowerTransition: hivev1.PowerTransition{Target: target, StartedAt: apiTime(s.transitionStart(target, act, now))}}
 	}
 	r.Deadline = nil
-	if span := s.timeout(target); span > 0 && r.FinishedAt == nil {
+	if span := s.transitionTimeout(target); span > 0 && r.FinishedAt == nil {
 		at := metav1.NewTime(r.StartedAt.Add(span))
 		r.Deadline = &at
 	}
 	return r
 }
 
-func (s Seen) continues(target hivev1.PowerState, act Action) bool {
+func (s Snapshot) continuesRecord(target hivev1.PowerState, act Action) bool {
 	if s.Record == nil || s.Record.Target != target {
 		return false
 	}
-	arrived := s.Record.FinishedAt != nil || s.Record.StartedAt.Time.Equal(stamp(s.InstalledAt).Time)
-	return act == Keep || !arrived
+	arrived := s.Record.FinishedAt != nil || s.Record.StartedAt.Time.Equal(apiTime(s.InstalledAt).Time)
+	return act == NoAction || !arrived
 }
 
-// drift names the machines that are not in state want any more, though nobody was
+// driftedMachines names the machines that are not in state want any more, though nobody was
 // asked for anything: the record is opened anew for them.
-func (s Seen) drift(rec record, want cloud.State) string {
+func (s Snapshot) driftedMachines(rec record, want cloud.State) string {
 	old := s.Record
-	if !rec.opened || old == nil || old.Target != rec.Target || old.FinishedAt == nil {
+	if !rec.isNew || old == nil || old.Target != rec.Target || old.FinishedAt == nil {
 		return ""
 	}
-	return s.lagging(want)
+	return s.machinesNotIn(want)
 }
 
-// began is when a new transition starts: now, but a cluster whose machines have
+// transitionStart is when a new transition starts: now, but a cluster whose machines have
 // run since its install has been on its way up since then. What starts with the
 // install is that, so any other transition starts a second later at the earliest:
 // were it taken for one, it would be opened anew in every pass of that second.
-func (s Seen) began(target hivev1.PowerState, act Action, now time.Time) time.Time {
-	if s.Record == nil && target == hivev1.PowerRunning && act == Keep && !s.InstalledAt.IsZero() {
+func (s Snapshot) transitionStart(target hivev1.PowerState, act Action, now time.Time) time.Time {
+	if s.Record == nil && target == hivev1.PowerRunning && act == NoAction && !s.InstalledAt.IsZero() {
 		return s.InstalledAt
 	}
-	if stamp(now).Time.Equal(stamp(s.InstalledAt).Time) {
+	if apiTime(now).Time.Equal(apiTime(s.InstalledAt).Time) {
 		return now.Add(time.Second)
 	}
 	return now
 }
 
-// timeout is the limit of a transition to target; 0 is none. Fake clusters have none (enhancement: replace broken clusters).
-func (s Seen) timeout(target hivev1.PowerState) time.Duration {
+// transitionTimeout is the limit of a transition to target; 0 is none. Fake clusters have none (enhancement: replace broken clusters).
+func (s Snapshot) transitionTimeout(target hivev1.PowerState) time.Duration {
 	switch {
 	case s.Fake:
 		return 0
@@ -80,53 +80,53 @@ func (s Seen) timeout(target hivev1.PowerState) time.Duration {
 	}
 }
 
-// note keeps that machines failed until the target is reached: a machine that
+// noteMachineFailure keeps that machines failed until the target is reached: a machine that
 // fails again and again starts in between.
-func (r *record) note(g *gap) {
+func (r *record) noteMachineFailure(g *gap) {
 	r.MachinesFailed = r.MachinesFailed || g != nil && g.machines
 }
 
-// finish closes the record: the target is reached. It keeps the time of the first call.
-func (r *record) finish(now time.Time) {
+// markFinished closes the record: the target is reached. It keeps the time of the first call.
+func (r *record) markFinished(now time.Time) {
 	if r.FinishedAt == nil {
-		at := metav1.NewTime(later(stamp(now).Time, r.StartedAt.Time)) // a start may be set a second later: see began
+		at := metav1.NewTime(laterTime(apiTime(now).Time, r.StartedAt.Time)) // a start may be set a second later: see began
 		r.FinishedAt = &at
 	}
 	r.Deadline, r.LastError, r.MachinesFailed = nil, "", false
 }
 
-// overdue reports whether the transition has taken longer than it may.
-func (r record) overdue(now time.Time) bool {
+// isOverdue reports whether the transition has taken longer than it may.
+func (r record) isOverdue(now time.Time) bool {
 	return r.Deadline != nil && !now.Before(r.Deadline.Time)
 }
 
-// poweredOn is the time from which signs of life count: zero if the machines
+// poweredOnAt is the time from which signs of life count: zero if the machines
 // have not been off since the install.
-func (r record) poweredOn(installed time.Time) time.Time {
-	if r.StartedAt.Time.Equal(stamp(installed).Time) {
+func (r record) poweredOnAt(installed time.Time) time.Time {
+	if r.StartedAt.Time.Equal(apiTime(installed).Time) {
 		return time.Time{}
 	}
 	return r.StartedAt.Time
 }
 
-// settle completes a decision with its record: the machines do not hear of a
+// completePlan completes a decision with its record: the machines do not hear of a
 // record that is not stored, and its deadline is not slept through.
-func (r record) settle(d Decision) Decision {
-	d.Record = r.stored()
-	if r.opened {
+func (r record) completePlan(d Plan) Plan {
+	d.Record = r.toTransition()
+	if r.isNew {
 		d.Errand = ""
 	}
-	if r.opened && d.Act != Keep {
-		d.Act, d.Next = Keep, soon
+	if r.isNew && d.Act != NoAction {
+		d.Act, d.Next = NoAction, nextPassDelay
 	}
 	return d
 }
 
-func (r record) stored() *hivev1.PowerTransition { return &r.PowerTransition }
+func (r record) toTransition() *hivev1.PowerTransition { return &r.PowerTransition }
 
-// stamp is t as the API stores it: whole seconds.
-func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
+// apiTime is t as the API stores it: whole seconds.
+func apiTime(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
-func timedOut(doing string, after time.Duration, why string) string {
+func timedOutMessage(doing string, after time.Duration, why string) string {
 	return fmt.Sprintf("%s timed out after %s. %s", doing, after, why)
 }

@@ -12,7 +12,7 @@ func TestRefused(t *testing.T) {
 	starting := seen(going("Running", time.Minute), machines("m0:Stopped"))
 	stopping := seen(hibernate, going("Hibernating", time.Minute))
 	for name, c := range map[string]struct {
-		in      Seen
+		in      Snapshot
 		err     error
 		want    string
 		message string
@@ -28,23 +28,23 @@ func TestRefused(t *testing.T) {
 			starting, errors.Join(errors.New("a"), errors.New("b")), "start, FailedToStart, FailedToStart", "The machines do not start: a; b.", 5 * time.Second,
 		},
 		"too early is no refusal": {
-			starting, fault.Waiting(7*time.Second, "m0 is stopping"), "start, StartingMachines, Resuming", seeReady, 7 * time.Second,
+			starting, fault.NewWait(7*time.Second, "m0 is stopping"), "start, StartingMachines, Resuming", seeReady, 7 * time.Second,
 		},
 		"no room is told, and tried again when the platform says": {
-			starting, fault.NoCapacity(time.Minute, "zone full"), "start, FailedToStart, FailedToStart", "The machines do not start: zone full.", time.Minute,
+			starting, fault.NewCapacity(time.Minute, "zone full"), "start, FailedToStart, FailedToStart", "The machines do not start: zone full.", time.Minute,
 		},
 		"a platform cannot ask for hours": {
-			starting, fault.NoCapacity(time.Hour, "zone full"), "start, FailedToStart, FailedToStart", "The machines do not start: zone full.", maxRefusalWait,
+			starting, fault.NewCapacity(time.Hour, "zone full"), "start, FailedToStart, FailedToStart", "The machines do not start: zone full.", maxRefusalDelay,
 		},
 		"D17: a denial is told, whatever numbers its text holds": {
-			starting, fault.Denying("403 on 401"), "start, FailedToStart, FailedToStart", "The machines do not start: 403 on 401.", maxRefusalWait,
+			starting, fault.NewDenied("403 on 401"), "start, FailedToStart, FailedToStart", "The machines do not start: 403 on 401.", maxRefusalDelay,
 		},
 		"a number in an error is no denial (D17)": {
 			starting, errors.New("disk 401"), "start, FailedToStart, FailedToStart", "The machines do not start: disk 401.", 5 * time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Next(c.in, now).Refused(*FailureOf(c.err), now)
+			d := Decide(c.in, now).AfterRefusal(*NewFailure(c.err), now)
 			if got := brief(d); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -62,10 +62,10 @@ func TestRefused(t *testing.T) {
 func TestRefusedAgain(t *testing.T) {
 	s := seen(going("Running", time.Hour), machines("m0:Stopped"), limits(Limits{ToRunning: time.Hour}))
 	s.Record.Attempts = 20
-	d := Next(s, now).Refused(*FailureOf(errors.New("no")), now)
+	d := Decide(s, now).AfterRefusal(*NewFailure(errors.New("no")), now)
 
 	t.Run("pauses grow to five minutes", func(t *testing.T) {
-		if d.Next != maxRefusalWait {
+		if d.Next != maxRefusalDelay {
 			t.Errorf("next look in %s", d.Next)
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/csr"
 )
 
-// Requests are what nodes ask the cluster to certify, and what of it is known.
-type Requests struct {
+// CertificateRequests are what nodes ask the cluster to certify, and what of it is known.
+type CertificateRequests struct {
 	// List has the requests for the two signers of nodes, answered ones too.
 	List []certificatesv1.CertificateSigningRequest
 	// Truncated is set when there were more than anybody would list.
@@ -24,67 +24,67 @@ type Requests struct {
 	ClientsOff bool
 }
 
-// Open reports whether any request waits for an answer.
-func (r *Requests) Open() bool { return slices.ContainsFunc(r.List, csr.Open) }
+// HasOpen reports whether any request waits for an answer.
+func (r *CertificateRequests) HasOpen() bool { return slices.ContainsFunc(r.List, csr.IsOpen) }
 
-// AsksRequests reports whether the spoke's certificate requests are worth asking
+// NeedsCertificateRequests reports whether the spoke's certificate requests are worth asking
 // for. In most resumes they are not: the nodes come back before anybody has
 // missed them. Only a resume opens the door, and a while after it (Hive D16).
-func (s Seen) AsksRequests(now time.Time) bool {
-	w := s.window()
+func (s Snapshot) NeedsCertificateRequests(now time.Time) bool {
+	w := s.approvalWindow()
 	if w.Opened.IsZero() || !s.Spoke.Answers || s.LeaveRequests {
 		return false
 	}
 	if !w.Ready.IsZero() {
-		return w.Open(now)
+		return w.IsOpen(now)
 	}
 	return slices.ContainsFunc(s.Spoke.Nodes, func(n Node) bool { return !n.Ready || n.ReadySince.After(w.Opened) })
 }
 
-// KnowsNodes reports whether the platform itself vouches for its machines' nodes.
-func (s Seen) KnowsNodes() bool {
+// HasMachineNodes reports whether the platform itself vouches for its machines' nodes.
+func (s Snapshot) HasMachineNodes() bool {
 	return slices.ContainsFunc(s.Machines, func(m cloud.Machine) bool { return m.Node != "" })
 }
 
-// window is the resume in whose course requests may be approved; zero if there is
+// approvalWindow is the resume in whose course requests may be approved; zero if there is
 // none. Coming up after the install is no resume.
-func (s Seen) window() csr.Window {
-	if s.Record == nil || s.Record.Target != hivev1.PowerRunning || !s.WantsRunning() || !s.Acting() || !s.supported() {
+func (s Snapshot) approvalWindow() csr.Window {
+	if s.Record == nil || s.Record.Target != hivev1.PowerRunning || !s.WantsRunning() || !s.ManagesMachines() || !s.canHibernate() {
 		return csr.Window{}
 	}
-	w := csr.Window{Opened: record{PowerTransition: *s.Record}.poweredOn(s.InstalledAt)}
+	w := csr.Window{Opened: record{PowerTransition: *s.Record}.poweredOnAt(s.InstalledAt)}
 	if s.Record.FinishedAt != nil {
 		w.Ready = s.Record.FinishedAt.Time
 	}
 	return w
 }
 
-// judgement is what has been judged in a pass.
-type judgement struct {
-	verdicts []csr.Verdict
+// requestReview is what has been judged in a pass.
+type requestReview struct {
+	decisions []csr.Decision
 	// rejoined says that nodes have been let in again in this resume.
 	rejoined bool
 }
 
-// judge judges the requests by the resume that is stored, if there is one.
-func (s Seen) judge(now time.Time) judgement {
-	r, w := s.Spoke.Requests, s.window()
+// reviewRequests judges the requests by the resume that is stored, if there is one.
+func (s Snapshot) reviewRequests(now time.Time) requestReview {
+	r, w := s.Spoke.Requests, s.approvalWindow()
 	if r == nil || w.Opened.IsZero() {
-		return judgement{}
+		return requestReview{}
 	}
-	k := csr.Known{
-		Now: now, Window: w, Machines: s.vouching(), Truncated: r.Truncated, ClientsOff: r.ClientsOff,
+	k := csr.Snapshot{
+		Now: now, Window: w, Machines: s.vouchingMachines(), Truncated: r.Truncated, ClientsOff: r.ClientsOff,
 	}
 	for _, n := range s.Spoke.Nodes {
 		k.Nodes = append(k.Nodes, csr.Node{Name: n.Name, UID: n.UID, Ready: n.Ready, Renewed: n.Renewed})
 	}
-	return judgement{csr.Judge(r.List, k), csr.Rejoined(r.List, k)}
+	return requestReview{csr.Decide(r.List, k), csr.HasRejoined(r.List, k)}
 }
 
-// vouching are the machines that vouch for nodes: the platform's own if it knows
+// vouchingMachines are the machines that vouch for nodes: the platform's own if it knows
 // them, else the cluster's.
-func (s Seen) vouching() []csr.Machine {
-	if !s.KnowsNodes() {
+func (s Snapshot) vouchingMachines() []csr.Machine {
+	if !s.HasMachineNodes() {
 		return s.Spoke.Requests.Machines
 	}
 	var out []csr.Machine
@@ -96,19 +96,19 @@ func (s Seen) vouching() []csr.Machine {
 	return out
 }
 
-// tell adds to what is missing which requests are not approved.
-func (j judgement) tell(g *gap) {
+// addToGap adds to what is missing which requests are not approved.
+func (j requestReview) addToGap(g *gap) {
 	if g == nil || g.reason != hivev1.ReasonWaitingForNodes {
 		return
 	}
-	if waiting := csr.Waiting(j.verdicts); waiting != "" {
+	if waiting := csr.DescribeWaiting(j.decisions); waiting != "" {
 		g.message += " " + waiting
 	}
 }
 
-func (j judgement) approved() []csr.Verdict {
-	var out []csr.Verdict
-	for _, v := range j.verdicts {
+func (j requestReview) approvedRequests() []csr.Decision {
+	var out []csr.Decision
+	for _, v := range j.decisions {
 		if v.Approve {
 			out = append(out, v)
 		}
@@ -116,17 +116,17 @@ func (j judgement) approved() []csr.Verdict {
 	return out
 }
 
-// soon shortens the pause of a running cluster for as long as its nodes may ask
+// shortenInterval shortens the pause of a running cluster for as long as its nodes may ask
 // for serving certificates.
-func (j judgement) soon(pause time.Duration) time.Duration {
+func (j requestReview) shortenInterval(pause time.Duration) time.Duration {
 	if !j.rejoined {
 		return pause
 	}
-	return min(pause, lookRejoined)
+	return min(pause, rejoinedInterval)
 }
 
-// Unapproved is the decision after approving has failed, for these reasons.
-func (d Decision) Unapproved(troubles []string) Decision {
+// AfterApprovalFailure is the decision after approving has failed, for these reasons.
+func (d Plan) AfterApprovalFailure(troubles []string) Plan {
 	if len(troubles) == 0 || d.Ready.Reason != hivev1.ReasonWaitingForNodes {
 		return d
 	}

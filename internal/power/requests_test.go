@@ -16,15 +16,15 @@ import (
 )
 
 // away makes the second node one that has not come back.
-func away(s *Seen) { s.Spoke.Nodes[1].Ready, s.Spoke.Nodes[1].Renewed = false, installed }
+func away(s *Snapshot) { s.Spoke.Nodes[1].Ready, s.Spoke.Nodes[1].Renewed = false, installed }
 
 // back makes it one that was called away in this resume and has come back.
-func back(s *Seen) { s.Spoke.Nodes[1].ReadySince = now.Add(-time.Second) }
+func back(s *Snapshot) { s.Spoke.Nodes[1].ReadySince = now.Add(-time.Second) }
 
-func leaving(s *Seen) { s.LeaveRequests = true }
+func leaving(s *Snapshot) { s.LeaveRequests = true }
 
 // vouched makes the platform vouch for its machines' nodes.
-func vouched(s *Seen) {
+func vouched(s *Snapshot) {
 	for i, m := range s.Machines {
 		s.Machines[i].Node, s.Machines[i].Addresses = m.Name, []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: m.Name}}
 	}
@@ -32,8 +32,8 @@ func vouched(s *Seen) {
 
 // listed are the requests that were seen, and the Machines beside them.
 func listed(list ...certificatesv1.CertificateSigningRequest) with {
-	return func(s *Seen) {
-		s.Spoke.Requests = &Requests{List: list}
+	return func(s *Snapshot) {
+		s.Spoke.Requests = &CertificateRequests{List: list}
 		for _, n := range s.Spoke.Nodes {
 			s.Spoke.Requests.Machines = append(s.Spoke.Requests.Machines, csr.Machine{
 				Namespace: csr.MachineNamespace, Node: n.Name, Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: n.Name}},
@@ -44,7 +44,7 @@ func listed(list ...certificatesv1.CertificateSigningRequest) with {
 
 func TestAsksRequests(t *testing.T) {
 	for name, c := range map[string]struct {
-		in   Seen
+		in   Snapshot
 		want bool
 	}{
 		"a resume whose nodes were never missed is not bothered": {seen(going("Running", time.Minute)), false},
@@ -66,7 +66,7 @@ func TestAsksRequests(t *testing.T) {
 		"nor a paused one":                             {seen(paused, going("Running", time.Minute), away), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.in.AsksRequests(now); got != c.want {
+			if got := c.in.NeedsCertificateRequests(now); got != c.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -74,14 +74,14 @@ func TestAsksRequests(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	good := csrtest.Client(t, "good", "w0", now.Add(-time.Minute))
-	bad := csrtest.Client(t, "bad", "w9", now.Add(-time.Minute))
-	done := csrtest.Client(t, "done", "w0", now.Add(-time.Minute))
+	good := csrtest.ClientRequest(t, "good", "w0", now.Add(-time.Minute))
+	bad := csrtest.ClientRequest(t, "bad", "w9", now.Add(-time.Minute))
+	done := csrtest.ClientRequest(t, "done", "w0", now.Add(-time.Minute))
 	done.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, LastUpdateTime: metav1.NewTime(now)}}
 	const told = "Waiting for nodes to be ready: w0."
 	const refused = " 1 certificate request is not approved: bad (the cluster has no such node)."
 	for name, c := range map[string]struct {
-		in      Seen
+		in      Snapshot
 		approve string
 		ready   string
 	}{
@@ -89,20 +89,20 @@ func TestRequests(t *testing.T) {
 		"one that is not approved is told":                 {seen(going("Running", 5*time.Minute), away, listed(bad, good)), "good", told + refused},
 		"one after the time is up, too":                    {seen(going("Running", time.Hour), away, listed(good)), "", told + " 1 certificate request is not approved: good (the time for it in this resume is over)."},
 		"the platform vouches if it can": {
-			seen(going("Running", 5*time.Minute), away, vouched, listed(good), func(s *Seen) { s.Spoke.Requests.Machines = nil }), "good", told,
+			seen(going("Running", 5*time.Minute), away, vouched, listed(good), func(s *Snapshot) { s.Spoke.Requests.Machines = nil }), "good", told,
 		},
 		"then the cluster's Machines do not count": {
-			seen(going("Running", 5*time.Minute), away, vouched, listed(good), func(s *Seen) { s.Machines = cloud.Machines{{Name: "m0", State: cloud.Running, Node: "m0"}} }), "",
+			seen(going("Running", 5*time.Minute), away, vouched, listed(good), func(s *Snapshot) { s.Machines = cloud.Machines{{Name: "m0", State: cloud.Running, Node: "m0"}} }), "",
 			told + " 1 certificate request is not approved: good (no machine is known to be that node).",
 		},
-		"a list that was not read to its end is a flood":  {seen(going("Running", 5*time.Minute), away, listed(good), func(s *Seen) { s.Spoke.Requests.Truncated = true }), "", told + " 1 certificate request is not approved: good (there are too many open requests)."},
+		"a list that was not read to its end is a flood":  {seen(going("Running", 5*time.Minute), away, listed(good), func(s *Snapshot) { s.Spoke.Requests.Truncated = true }), "", told + " 1 certificate request is not approved: good (there are too many open requests)."},
 		"nothing is told of a cluster that runs":          {seen(came("Running", time.Minute), listed(bad)), "", "The cluster is running."},
 		"a resume that is not begun opens nothing":        {seen(came("Running", time.Minute), machines("m0:Running w0:Stopped"), away, listed(good)), "", "Waiting for machines to be running: w0."},
 		"a cluster that cannot hibernate is left alone":   {seen(of("4.3.0"), going("Running", 5*time.Minute), away, listed(good)), "", told},
-		"a cluster that wants no clients approved is not": {seen(going("Running", 5*time.Minute), away, listed(good), func(s *Seen) { s.Spoke.Requests.ClientsOff = true }), "", told + " 1 certificate request is not approved: good (the cluster's machine approver is told not to approve client certificates)."},
+		"a cluster that wants no clients approved is not": {seen(going("Running", 5*time.Minute), away, listed(good), func(s *Snapshot) { s.Spoke.Requests.ClientsOff = true }), "", told + " 1 certificate request is not approved: good (the cluster's machine approver is told not to approve client certificates)."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Next(c.in, now)
+			d := Decide(c.in, now)
 			var approve []string
 			for _, v := range d.Approve {
 				approve = append(approve, v.Request.Name)
@@ -117,23 +117,23 @@ func TestRequests(t *testing.T) {
 		})
 	}
 	t.Run("a node that was let in again is looked after", func(t *testing.T) {
-		if d := Next(seen(going("Running", 5*time.Minute), back, listed(done)), now); d.Ready.Reason != hivev1.ReasonRunning || d.Next != lookRejoined {
+		if d := Decide(seen(going("Running", 5*time.Minute), back, listed(done)), now); d.Ready.Reason != hivev1.ReasonRunning || d.Next != rejoinedInterval {
 			t.Errorf("%s", d)
 		}
 	})
 	t.Run("until the time is over", func(t *testing.T) {
-		if d := Next(seen(came("Running", time.Hour), listed(done)), now); !steadily(d) {
+		if d := Decide(seen(came("Running", time.Hour), listed(done)), now); !steadily(d) {
 			t.Errorf("%s", d)
 		}
 	})
 	t.Run("a decision says what it approves", func(t *testing.T) {
-		if got := Next(seen(going("Running", 5*time.Minute), away, listed(good)), now).String(); !strings.Contains(got, "approve good for node w0") {
+		if got := Decide(seen(going("Running", 5*time.Minute), away, listed(good)), now).String(); !strings.Contains(got, "approve good for node w0") {
 			t.Error(got)
 		}
 	})
 	t.Run("what stands in the way is told once, in one order", func(t *testing.T) {
-		d := Next(seen(going("Running", 5*time.Minute), away, listed(good)), now)
-		if got := d.Unapproved([]string{"b", "a", "b"}).Ready.Message; got != told+" Certificate requests cannot be approved: a, b." {
+		d := Decide(seen(going("Running", 5*time.Minute), away, listed(good)), now)
+		if got := d.AfterApprovalFailure([]string{"b", "a", "b"}).Ready.Message; got != told+" Certificate requests cannot be approved: a, b." {
 			t.Error(got)
 		}
 	})

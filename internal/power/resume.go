@@ -7,48 +7,48 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// toRunning brings a cluster up, or keeps it up.
-func (s Seen) toRunning(now time.Time) Decision {
-	act := s.starting()
-	rec := s.record(hivev1.PowerRunning, act, now)
-	d := Decision{Act: act, Unreachable: s.reach(), Drift: s.drift(rec, cloud.Running)}
-	g := s.gap(rec, now)
-	rec = s.lookedAtLate(rec, g, now)
-	rec.note(g)
-	j := s.judge(now)
-	j.tell(g)
-	d.Approve, d.Errand, d.Replace = j.approved(), s.errand(rec), s.replace()
+// decideRunning brings a cluster up, or keeps it up.
+func (s Snapshot) decideRunning(now time.Time) Plan {
+	act := s.startAction()
+	rec := s.currentRecord(hivev1.PowerRunning, act, now)
+	d := Plan{Act: act, Unreachable: s.unreachableCondition(), Drift: s.driftedMachines(rec, cloud.Running)}
+	g := s.firstGap(rec, now)
+	rec = s.restartIfObservedLate(rec, g, now)
+	rec.noteMachineFailure(g)
+	j := s.reviewRequests(now)
+	j.addToGap(g)
+	d.Approve, d.Errand, d.Replace = j.approvedRequests(), s.probeToCreate(rec), s.spotsToReplace()
 	switch {
 	case g == nil:
-		rec.finish(now)
-		d.State, d.Next = running("The cluster is running."+s.blind()+s.unproven()), j.soon(s.steady(lookRunning))
+		rec.markFinished(now)
+		d.State, d.Next = runningState("The cluster is running."+s.unobservedMessage()+s.probeRefusedMessage()), j.shortenInterval(s.spreadInterval(runningInterval))
 		d.Dismiss = s.Spoke.Errand.Mark != ""
-	case rec.overdue(now):
-		d.State = failedToStart(*g, timedOut("Resuming", s.Limits.ToRunning, g.message))
-		d.Next = rec.pace(now, *g)
-	case g.grave:
-		d.State, d.Next = failedToStart(*g, g.message), rec.pace(now, *g)
+	case rec.isOverdue(now):
+		d.State = failedToStartState(*g, timedOutMessage("Resuming", s.Limits.ToRunning, g.message))
+		d.Next = rec.requeueDelay(now, *g)
+	case g.permanent:
+		d.State, d.Next = failedToStartState(*g, g.message), rec.requeueDelay(now, *g)
 	case rec.FinishedAt != nil:
-		d.State, d.Next = degraded(*g), rec.pace(now, *g)
+		d.State, d.Next = degradedState(*g), rec.requeueDelay(now, *g)
 	default:
-		d.State, d.Next = resuming(*g), rec.pace(now, *g)
+		d.State, d.Next = resumingState(*g), rec.requeueDelay(now, *g)
 	}
-	return rec.settle(d)
+	return rec.completePlan(d)
 }
 
-// starting is whether there are machines to be told to start. One that is
+// startAction is whether there are machines to be told to start. One that is
 // still stopping can't be: platforms refuse it. It is told when it has stopped.
-func (s Seen) starting() Action {
-	if s.any(cloud.Stopped, cloud.Failed) {
+func (s Snapshot) startAction() Action {
+	if s.hasMachineIn(cloud.Stopped, cloud.Failed) {
 		return Start
 	}
-	return Keep
+	return NoAction
 }
 
-// blind says that a steady cluster's machines could not be looked at.
-func (s Seen) blind() string {
+// unobservedMessage says that a steady cluster's machines could not be looked at.
+func (s Snapshot) unobservedMessage() string {
 	if s.MachinesFault == nil {
 		return ""
 	}
-	return " " + s.MachinesFault.unobserved()
+	return " " + s.MachinesFault.unobservedMessage()
 }

@@ -9,8 +9,8 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// Seen is one observation of one cluster: everything that Next goes by.
-type Seen struct {
+// Snapshot is one observation of one cluster: everything that Next goes by.
+type Snapshot struct {
 	// Seed spreads clusters over time; the cluster's UID.
 	Seed string
 	// Wanted is spec.powerState; empty is Running.
@@ -73,11 +73,11 @@ type Spoke struct {
 	// Version is zero unless it was asked for and the cluster reports one.
 	Version Version
 	// Errand is zero unless it was asked for.
-	Errand Errand
+	Errand ResumeProbe
 	// Spots are nil unless they were asked for.
-	Spots []Spot
+	Spots []SpotMachine
 	// Requests are nil unless they were asked for and listed.
-	Requests *Requests
+	Requests *CertificateRequests
 }
 
 // Node is a node's readiness with the age of that news.
@@ -98,37 +98,39 @@ type Operator struct {
 	Settled bool
 }
 
-// Acting reports whether the machines of the cluster are any of our business
+// ManagesMachines reports whether the machines of the cluster are any of our business
 // now. If not, nobody need look at them.
-func (s Seen) Acting() bool { return s.Installed && !s.Deleted && !s.Paused && !s.Fake }
+func (s Snapshot) ManagesMachines() bool { return s.Installed && !s.Deleted && !s.Paused && !s.Fake }
 
 // WantsRunning reports whether the cluster should run.
-func (s Seen) WantsRunning() bool { return s.Wanted != hivev1.PowerHibernating }
+func (s Snapshot) WantsRunning() bool { return s.Wanted != hivev1.PowerHibernating }
 
-// AsksSpoke reports whether the spoke's API is worth asking: not while it
+// NeedsSpoke reports whether the spoke's API is worth asking: not while it
 // sleeps or goes to sleep, nor before there is a machine that could answer. Of one
 // whose power is paused nobody knows which.
-func (s Seen) AsksSpoke() bool {
+func (s Snapshot) NeedsSpoke() bool {
 	if s.Paused && s.Installed && !s.Deleted && !s.Fake {
 		return true
 	}
-	if !s.Acting() || (!s.WantsRunning() && s.supported()) {
+	if !s.ManagesMachines() || (!s.WantsRunning() && s.canHibernate()) {
 		return false
 	}
-	return !s.Actuator || s.MachinesFault != nil || s.any(cloud.Running)
+	return !s.Actuator || s.MachinesFault != nil || s.hasMachineIn(cloud.Running)
 }
 
-// AsksOperators reports whether cluster operators count: on the way up, not in
+// NeedsOperators reports whether cluster operators count: on the way up, not in
 // a cluster that has arrived, where every upgrade keeps them busy for an hour.
-func (s Seen) AsksOperators() bool { return s.Acting() && !s.SkipOperators && !s.Arrived() }
+func (s Snapshot) NeedsOperators() bool {
+	return s.ManagesMachines() && !s.SkipOperators && !s.HasComeUp()
+}
 
-// Arrived reports whether the cluster has come up, and was not told otherwise since.
-func (s Seen) Arrived() bool {
+// HasComeUp reports whether the cluster has come up, and was not told otherwise since.
+func (s Snapshot) HasComeUp() bool {
 	return s.WantsRunning() && s.Record != nil && s.Record.Target == hivev1.PowerRunning && s.Record.FinishedAt != nil
 }
 
-// any reports whether at least one machine is in one of the states.
-func (s Seen) any(states ...cloud.State) bool {
+// hasMachineIn reports whether at least one machine is in one of the states.
+func (s Snapshot) hasMachineIn(states ...cloud.State) bool {
 	for _, m := range s.Machines {
 		for _, state := range states {
 			if m.State == state {

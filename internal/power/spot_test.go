@@ -10,23 +10,23 @@ import (
 )
 
 // interruptible is a spot machine made so long ago: "gone", "joined" and "failed" say what it is.
-func interruptible(name string, ago time.Duration, is string) Spot {
-	return Spot{
+func interruptible(name string, ago time.Duration, is string) SpotMachine {
+	return SpotMachine{
 		Name: name, ProviderID: "aws:///a/" + name, Created: now.Add(-ago),
 		Gone: strings.Contains(is, "gone"), Joined: strings.Contains(is, "joined"), Failed: strings.Contains(is, "failed"),
 	}
 }
 
 // ending is a platform that ends spot machines, and the cluster's spot machines.
-func ending(spots ...Spot) with {
-	return func(s *Seen) { s.Ends, s.Spoke.Spots = true, spots }
+func ending(spots ...SpotMachine) with {
+	return func(s *Snapshot) { s.Ends, s.Spoke.Spots = true, spots }
 }
 
 func TestSpotMachinesAreMadeAnewInAResume(t *testing.T) {
 	const hour = time.Hour
 	resuming := going("Running", 2*time.Minute)
 	for name, tt := range map[string]struct {
-		seen    Seen
+		seen    Snapshot
 		replace string
 		word    string
 		tells   string
@@ -60,16 +60,16 @@ func TestSpotMachinesAreMadeAnewInAResume(t *testing.T) {
 			seen(came("Running", hour), paused, ending(interruptible("a", 2*hour, "gone"))), "", hivev1.StatusUnknown, "",
 		},
 		"nor after the install": {
-			seen(func(s *Seen) { going("Running", now.Sub(s.InstalledAt))(s) }, ending(interruptible("a", 200*hour, "gone"))), "", "Running", "",
+			seen(func(s *Snapshot) { going("Running", now.Sub(s.InstalledAt))(s) }, ending(interruptible("a", 200*hour, "gone"))), "", "Running", "",
 		},
 		"nor while it hibernates": {
 			seen(hibernate, machines("m0:Stopping w0:Stopped"), going("Hibernating", time.Minute), ending(interruptible("a", hour, "gone"))), "", "StoppingOrHibernating", "",
 		},
 		"nor on a platform that keeps what it stops": {
-			seen(resuming, func(s *Seen) { s.Spoke.Spots = []Spot{interruptible("a", hour, "gone")} }), "", "Running", "",
+			seen(resuming, func(s *Snapshot) { s.Spoke.Spots = []SpotMachine{interruptible("a", hour, "gone")} }), "", "Running", "",
 		},
 		"that nobody knows which are gone is told": {
-			seen(resuming, ending(interruptible("a", hour, "joined")), func(s *Seen) { s.SpotFault = FailureOf(errors.New("slow down")) }),
+			seen(resuming, ending(interruptible("a", hour, "joined")), func(s *Snapshot) { s.SpotFault = NewFailure(errors.New("slow down")) }),
 			"", hivev1.ReasonWaitingForNodes, "Whether spot machines are gone cannot be told: slow down.",
 		},
 	} {
@@ -77,7 +77,7 @@ func TestSpotMachinesAreMadeAnewInAResume(t *testing.T) {
 			if tt.seen.Record.Target == hivev1.PowerRunning && tt.seen.Record.FinishedAt == nil && tt.seen.Spoke.Answers {
 				acted(&tt.seen)
 			}
-			d := Next(tt.seen, now)
+			d := Decide(tt.seen, now)
 			if got := spotNames(d.Replace); got != tt.replace {
 				t.Errorf("replaces %q, want %q", got, tt.replace)
 			}
@@ -94,20 +94,20 @@ func TestSpotMachinesAreMadeAnewInAResume(t *testing.T) {
 // A machine that is younger than the resume may not be known to the platform yet.
 func TestOnlyWhatIsOlderThanTheResumeMayBeLost(t *testing.T) {
 	s := seen(going("Running", 2*time.Minute), ending(
-		interruptible("old", time.Hour, ""), interruptible("young", time.Minute, ""), interruptible("same", 2*time.Minute, ""), Spot{Name: "unborn", Created: now.Add(-time.Hour)},
+		interruptible("old", time.Hour, ""), interruptible("young", time.Minute, ""), interruptible("same", 2*time.Minute, ""), SpotMachine{Name: "unborn", Created: now.Add(-time.Hour)},
 	))
-	if got := spotNames(s.Suspects()); got != "old" {
+	if got := spotNames(s.SuspectSpotMachines()); got != "old" {
 		t.Errorf("suspects %q, want %q", got, "old")
 	}
 }
 
 func TestWhyMachinesCannotBeDeletedIsTold(t *testing.T) {
 	s := seen(going("Running", 2*time.Minute), ending(interruptible("a", time.Hour, "gone")))
-	d := Next(s, now).Unreplaced([]string{"forbidden", "forbidden"})
+	d := Decide(s, now).AfterReplaceFailure([]string{"forbidden", "forbidden"})
 	if want := "made anew: a. Machines cannot be deleted: forbidden."; !strings.HasSuffix(d.Ready.Message, want) {
 		t.Errorf("tells %q, want %q", d.Ready.Message, want)
 	}
-	if d := Next(seen(), now).Unreplaced([]string{"forbidden"}); strings.Contains(d.Ready.Message, "forbidden") {
+	if d := Decide(seen(), now).AfterReplaceFailure([]string{"forbidden"}); strings.Contains(d.Ready.Message, "forbidden") {
 		t.Errorf("a cluster that runs tells %q", d.Ready.Message)
 	}
 }

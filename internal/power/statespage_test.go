@@ -171,7 +171,7 @@ func within(group string, all arrows) arrows {
 func (a *atlas) cause(from int, s step) string {
 	to := a.spots[s.to]
 	switch did := a.spots[from].did; {
-	case to.trouble == refusing && to.did != Keep && s.event.kind == course:
+	case to.trouble == refusing && to.did != NoAction && s.event.kind == course:
 		return "the platform refuses"
 	case s.event.cause != "":
 		return s.event.cause

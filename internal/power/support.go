@@ -30,69 +30,71 @@ type Upgrade struct {
 // Versions below 4 are no OpenShift's that anything here installs, but those of
 // a plain Kubernetes.
 var (
-	firstOpenShift  = version.MustParseSemantic("4.0.0-0")
-	firstHibernates = version.MustParseSemantic("4.4.8")
+	firstOpenShift    = version.MustParseSemantic("4.0.0-0")
+	firstHibernatable = version.MustParseSemantic("4.4.8")
 )
 
-// AsksVersion reports whether to ask the cluster for its version: in a cluster that
+// NeedsVersion reports whether to ask the cluster for its version: in a cluster that
 // has come up, and in one that an upgrade may make able to hibernate. A resume is not
 // held up by it.
-func (s Seen) AsksVersion() bool { return s.Acting() && (s.Arrived() || !s.supported()) }
+func (s Snapshot) NeedsVersion() bool {
+	return s.ManagesMachines() && (s.HasComeUp() || !s.canHibernate())
+}
 
-// reported is what the cluster reports of its version in this pass. An API that
+// reportedVersion is what the cluster reports of its version in this pass. An API that
 // has just started may not serve an OpenShift's ClusterVersion yet: then the version
 // of Kubernetes is not taken for the cluster's.
-func (s Seen) reported() Version {
+func (s Snapshot) reportedVersion() Version {
 	v := s.Spoke.Version
-	if !v.OpenShift && (openShift(s.InstallVersion) || openShift(s.Version)) {
+	if !v.OpenShift && (isOpenShift(s.InstallVersion) || isOpenShift(s.Version)) {
 		return Version{}
 	}
 	return v
 }
 
-func (s Seen) supported() bool { return s.obstacle() == "" }
+func (s Snapshot) canHibernate() bool { return s.hibernationObstacle() == "" }
 
-// obstacle says why the cluster cannot hibernate; "" when it can. It is derived
+// hibernationObstacle says why the cluster cannot hibernate; "" when it can. It is derived
 // on every pass, so an upgrade, or a new actuator, lifts it.
 //
 // What the cluster reports can lift the obstacle that its installed version is, and
 // cannot raise one: who administers the cluster can have it report any version, and
 // would keep it awake against hibernateAfter.
-func (s Seen) obstacle() string {
+func (s Snapshot) hibernationObstacle() string {
 	if s.Platform == "" && !s.Actuator {
 		return "spec.platform names no platform, so nothing can start and stop machines: write back the one that the cluster was made with."
 	}
 	if !s.Actuator {
 		return fmt.Sprintf("The platform %q cannot start and stop machines.", s.Platform)
 	}
-	known := s.current()
-	if parse(s.InstallVersion) != nil && !tooOld(s.InstallVersion) || !tooOld(known) {
+	known := s.currentVersion()
+	if parseVersion(s.InstallVersion) != nil && !isTooOld(s.InstallVersion) || !isTooOld(known) {
 		return ""
 	}
-	return fmt.Sprintf("OpenShift %s does not survive hibernation: it takes %s or later.", parse(known), firstHibernates)
+	return fmt.Sprintf("OpenShift %s does not survive hibernation: it takes %s or later.", parseVersion(known), firstHibernatable)
 }
 
-// current is the cluster's version as it is known best.
-func (s Seen) current() string {
-	for _, v := range []string{s.reported().Desired, s.Version} {
-		if parse(v) != nil {
+// currentVersion is the cluster's version as it is known best.
+func (s Snapshot) currentVersion() string {
+	for _, v := range []string{s.reportedVersion().Desired, s.Version} {
+		if parseVersion(v) != nil {
 			return v
 		}
 	}
 	return s.InstallVersion
 }
 
-// tooOld reports whether v is a version of OpenShift that cannot hibernate.
-func tooOld(v string) bool { return openShift(v) && parse(v).LessThan(firstHibernates) }
+// isTooOld reports whether v is a version of OpenShift that cannot hibernate.
+func isTooOld(v string) bool { return isOpenShift(v) && parseVersion(v).LessThan(firstHibernatable) }
 
-// openShift reports whether v is a version of OpenShift.
-func openShift(v string) bool {
-	parsed := parse(v)
+// isOpenShift reports whether v is a version of OpenShift.
+func isOpenShift(v string) bool {
+	parsed := parseVersion(v)
 	return parsed != nil && !parsed.LessThan(firstOpenShift)
 }
 
-// parse returns nil for what is no semantic version.
-func parse(v string) *version.Version {
+// parseVersion returns nil for what is no semantic version.
+func parseVersion(v string) *version.Version {
 	parsed, err := version.ParseSemantic(v)
 	if err != nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 func TestString(t *testing.T) {
 	for name, c := range map[string]struct {
-		in   Seen
+		in   Snapshot
 		want string
 	}{
 		"a stop":        {seen(hibernate, going("Hibernating", time.Minute)), "stop the machines; tell Stopping: Waiting for machines to be stopped: m0, w0; look again in 6s"},
@@ -19,13 +19,13 @@ func TestString(t *testing.T) {
 		"a timeout":     {seen(going("Running", time.Hour), unready, limits(Limits{ToRunning: 20 * time.Minute})), "leave the machines alone; tell FailedToStart: Resuming timed out after 20m0s. Waiting for nodes to be ready: w0; look again in 30s"},
 		"hibernation":   {seen(limits(Limits{HibernateAfter: time.Minute})), "ask for hibernation: hibernateAfter has passed"},
 		"a fake":        {seen(fake), "leave the machines alone; tell Running: The fake cluster is running"},
-		"no actuator":   {seen(unactuated, func(s *Seen) { s.Seed = "" }), `leave the machines alone; tell Running: The platform "sim" cannot start and stop machines; look again in 1m50.166136261s`},
+		"no actuator":   {seen(unactuated, func(s *Snapshot) { s.Seed = "" }), `leave the machines alone; tell Running: The platform "sim" cannot start and stop machines; look again in 1m50.166136261s`},
 		"not installed": {seen(installing, anew), "leave the machines alone; tell not installed: The cluster is not installed yet"},
-		"a complaint":   {seen(fake, func(s *Seen) { s.Complaint = "spec.x is ignored." }), "leave the machines alone; tell Running: The fake cluster is running. spec.x is ignored"},
+		"a complaint":   {seen(fake, func(s *Snapshot) { s.Complaint = "spec.x is ignored." }), "leave the machines alone; tell Running: The fake cluster is running. spec.x is ignored"},
 		"no machines":   {seen(machines("")), `leave the machines alone; tell FailedToStart: The platform sim knows no machine with infrastructure ID "infra"; look again in 5m0s`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Next(c.in, now).String(); got != c.want {
+			if got := Decide(c.in, now).String(); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
@@ -34,7 +34,7 @@ func TestString(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	for name, c := range map[string]struct {
-		in   Seen
+		in   Snapshot
 		want string
 	}{
 		"an API that answers is reachable":            {seen(), "False ClusterReachable"},
@@ -46,7 +46,7 @@ func TestUnreachable(t *testing.T) {
 		"nothing is known before the install":         {seen(installing, unasked), "Unknown Initialized"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := Next(c.in, now).Unreachable
+			v := Decide(c.in, now).Unreachable
 			if got := string(v.Status) + " " + v.Reason; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -56,7 +56,7 @@ func TestUnreachable(t *testing.T) {
 
 func TestAsksSpoke(t *testing.T) {
 	for name, c := range map[string]struct {
-		in   Seen
+		in   Snapshot
 		want bool
 	}{
 		"a running cluster is asked":                          {seen(), true},
@@ -65,13 +65,13 @@ func TestAsksSpoke(t *testing.T) {
 		"one without a running machine is not":                {seen(machines("m0:Starting")), false},
 		"one with a machine that stays down is (D8)":          {seen(machines("m0:Running w0:Stopped")), true},
 		"one without actuator is, whatever is wanted":         {seen(unactuated, hibernate), true},
-		"one whose machines cannot be observed is":            {seen(unobservable(fault.Denying("no"))), true},
+		"one whose machines cannot be observed is":            {seen(unobservable(fault.NewDenied("no"))), true},
 		"a fake one is not":                                   {seen(fake), false},
 		"a paused one is, for nobody knows whether it sleeps": {seen(paused), true},
 		"a deleted one is not":                                {seen(deleted), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.in.AsksSpoke(); got != c.want {
+			if got := c.in.NeedsSpoke(); got != c.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -80,7 +80,7 @@ func TestAsksSpoke(t *testing.T) {
 
 func TestAsksVersion(t *testing.T) {
 	for name, c := range map[string]struct {
-		in   Seen
+		in   Snapshot
 		want bool
 	}{
 		"a running cluster is asked":                        {seen(), true},
@@ -92,7 +92,7 @@ func TestAsksVersion(t *testing.T) {
 		"a fake one is not":                                 {seen(fake), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.in.AsksVersion(); got != c.want {
+			if got := c.in.NeedsVersion(); got != c.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -101,7 +101,7 @@ func TestAsksVersion(t *testing.T) {
 
 func TestTheReportedVersion(t *testing.T) {
 	for name, c := range map[string]struct {
-		in   Seen
+		in   Snapshot
 		want Version
 	}{
 		"is the one of OpenShift":                 {seen(installedAs("4.3.0"), reports("4.4.8")), Version{OpenShift: true, Desired: "4.4.8"}},
@@ -110,7 +110,7 @@ func TestTheReportedVersion(t *testing.T) {
 		"and nothing while the cluster says none": {seen(installedAs("4.3.0")), Version{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Next(c.in, now).Version); diff != "" {
+			if diff := cmp.Diff(c.want, Decide(c.in, now).Version); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -119,22 +119,22 @@ func TestTheReportedVersion(t *testing.T) {
 
 func TestPace(t *testing.T) {
 	for name, c := range map[string]struct {
-		in   Seen
+		in   Snapshot
 		want time.Duration
 	}{
-		"a resume that just began is looked at at once":    {seen(going("Running", 0), unready), fastest},
+		"a resume that just began is looked at at once":    {seen(going("Running", 0), unready), minInterval},
 		"then after a tenth of the time waited":            {seen(going("Running", time.Minute), unready), 6 * time.Second},
-		"and at least every half minute":                   {seen(going("Running", 10*time.Hour), unready), slowest},
-		"a clock set back does no harm":                    {seen(going("Running", -time.Hour), unready), fastest},
+		"and at least every half minute":                   {seen(going("Running", 10*time.Hour), unready), maxInterval},
+		"a clock set back does no harm":                    {seen(going("Running", -time.Hour), unready), minInterval},
 		"the deadline is not slept through":                {seen(going("Running", time.Minute), unready, limits(Limits{ToRunning: 61 * time.Second})), time.Second},
 		"after the deadline it goes on":                    {seen(going("Running", time.Minute), unready, limits(Limits{ToRunning: time.Second})), 6 * time.Second},
-		"a new record is acted on at once":                 {seen(hibernate), soon},
+		"a new record is acted on at once":                 {seen(hibernate), nextPassDelay},
 		"hibernateAfter wakes by itself":                   {seen(limits(Limits{HibernateAfter: time.Hour + time.Second})), time.Second},
 		"hibernateAfter wakes a fake cluster too":          {seen(fake, limits(Limits{HibernateAfter: 2 * time.Hour})), time.Hour},
 		"a fake cluster is not looked at for its own sake": {seen(fake), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Next(c.in, now).Next; got != c.want {
+			if got := Decide(c.in, now).Next; got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})

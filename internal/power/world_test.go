@@ -23,7 +23,7 @@ type world struct {
 
 	// What misbehaves at present.
 	apiDown, blind, refusing, lazy bool
-	errand                         Errand
+	errand                         ResumeProbe
 	history                        []string
 }
 
@@ -100,20 +100,20 @@ func (w *world) run(span time.Duration) {
 	}
 }
 
-func (w *world) look() Seen {
-	s := Seen{Seed: "uid", Wanted: w.wanted, Installed: true, Actuator: true, InstalledAt: installed, Record: w.record, Limits: w.limits}
+func (w *world) look() Snapshot {
+	s := Snapshot{Seed: "uid", Wanted: w.wanted, Installed: true, Actuator: true, InstalledAt: installed, Record: w.record, Limits: w.limits}
 	for _, m := range w.vms {
 		s.Machines = append(s.Machines, cloud.Machine{Name: m.name, State: m.state})
 	}
 	w.Shuffle(len(s.Machines), func(i, j int) { s.Machines[i], s.Machines[j] = s.Machines[j], s.Machines[i] })
 	if w.blind {
-		s.Machines, s.MachinesFault = nil, FailureOf(errors.New("cloud down"))
+		s.Machines, s.MachinesFault = nil, NewFailure(errors.New("cloud down"))
 	}
-	if !s.AsksSpoke() {
+	if !s.NeedsSpoke() {
 		return s
 	}
 	s.Spoke = Spoke{Asked: true, Answers: !w.apiDown && w.all(cloud.Running), Trouble: "connection refused"}
-	if s.AsksErrand() {
+	if s.NeedsResumeProbe() {
 		s.Spoke.Errand = w.errand
 	}
 	for _, m := range w.vms {
@@ -132,13 +132,13 @@ func (w *world) all(state cloud.State) bool {
 }
 
 // obey does as decided, unless the platform refuses.
-func (w *world) obey(d Decision) Decision {
+func (w *world) obey(d Plan) Plan {
 	if d.Dismiss {
-		w.errand = Errand{}
+		w.errand = ResumeProbe{}
 	}
 	if d.Errand != "" {
-		w.errand = Errand{Mark: d.Errand}
-		d = d.Sent()
+		w.errand = ResumeProbe{Mark: d.Errand}
+		d = d.AfterProbeCreated()
 	}
 	if d.Act == Hibernate {
 		w.wanted = hivev1.PowerHibernating
@@ -147,7 +147,7 @@ func (w *world) obey(d Decision) Decision {
 		return d
 	}
 	if w.refusing {
-		return d.Refused(*FailureOf(errors.New("no")), w.now)
+		return d.AfterRefusal(*NewFailure(errors.New("no")), w.now)
 	}
 	var early error
 	for _, m := range w.vms {
@@ -156,7 +156,7 @@ func (w *world) obey(d Decision) Decision {
 		}
 	}
 	if early != nil {
-		return d.Refused(*FailureOf(early), w.now)
+		return d.AfterRefusal(*NewFailure(early), w.now)
 	}
 	return d
 }
@@ -165,7 +165,7 @@ func (w *world) obey(d Decision) Decision {
 func (m *vm) tell(act Action, until time.Time) error {
 	switch {
 	case act == Start && m.state == cloud.Stopping:
-		return fault.Waiting(time.Second, "%s is stopping", m.name)
+		return fault.NewWait(time.Second, "%s is stopping", m.name)
 	case act == Start && (m.state == cloud.Stopped || m.state == cloud.Failed):
 		m.state, m.until = cloud.Starting, until
 	case act == Stop && m.state != cloud.Stopped && m.state != cloud.Stopping && m.state != cloud.Unknown:
@@ -175,10 +175,10 @@ func (m *vm) tell(act Action, until time.Time) error {
 }
 
 // pass does one pass; the process may die before its result is stored.
-func (w *world) pass(t *testing.T, mayDie bool) Decision {
+func (w *world) pass(t *testing.T, mayDie bool) Plan {
 	t.Helper()
 	s := w.look()
-	d := Next(s, w.now)
+	d := Decide(s, w.now)
 	w.history = append(w.history, fmt.Sprintf("%s wants %s, sees %s: %s", w.now.Format(time.TimeOnly), w.wanted, s.Machines, d))
 	w.check(t, s, d)
 	d = w.obey(d)
@@ -191,25 +191,25 @@ func (w *world) pass(t *testing.T, mayDie bool) Decision {
 }
 
 // check holds for every decision, whatever happens.
-func (w *world) check(t *testing.T, s Seen, d Decision) {
+func (w *world) check(t *testing.T, s Snapshot, d Plan) {
 	t.Helper()
 	agree(t, d)
 	if (d.Act == Start && w.wanted == hivev1.PowerHibernating) || (d.Act == Stop && w.wanted == hivev1.PowerRunning) {
 		t.Errorf("told to %s, wanted %s", d.Act, w.wanted)
 	}
-	if d.Act != Keep && (s.Record == nil || s.Record.Target != d.Record.Target || !s.Record.StartedAt.Equal(&d.Record.StartedAt)) {
+	if d.Act != NoAction && (s.Record == nil || s.Record.Target != d.Record.Target || !s.Record.StartedAt.Equal(&d.Record.StartedAt)) {
 		t.Errorf("acts on a record that is not stored: %s", d)
 	}
 	if at := d.Record.Deadline; at != nil && at.After(w.now) && w.now.Add(d.Next).After(at.Time) {
 		t.Errorf("sleeps past the deadline %s: %s", at.Sub(w.now), d)
 	}
-	if d.Act == Hibernate && !s.Arrived() && w.now.Before(s.resumeEnded(s.Record)) {
+	if d.Act == Hibernate && !s.HasComeUp() && w.now.Before(s.resumeEndedAt(s.Record)) {
 		t.Errorf("hibernateAfter cuts a resume short: %s", d)
 	}
-	if d.Next <= 0 || d.Next > 2*lookHibernating {
+	if d.Next <= 0 || d.Next > 2*hibernatingInterval {
 		t.Errorf("looks again in %s: %s", d.Next, d)
 	}
-	if d.Word == hivev1.StatusRunning && s.AsksErrand() && (!s.Spoke.Errand.Done || s.Spoke.Errand.Mark != d.Record.StartedAt.UTC().Format(time.RFC3339)) {
+	if d.Word == hivev1.StatusRunning && s.NeedsResumeProbe() && (!s.Spoke.Errand.Done || s.Spoke.Errand.Mark != d.Record.StartedAt.UTC().Format(time.RFC3339)) {
 		t.Errorf("called running, and nobody has seen its controller manager act: %+v", s.Spoke.Errand)
 	}
 	if d.Word == hivev1.StatusRunning && !w.blind && !w.all(cloud.Running) {
@@ -218,7 +218,7 @@ func (w *world) check(t *testing.T, s Seen, d Decision) {
 }
 
 // arrived reports whether the cluster is as wanted, in fact and in what is told.
-func (w *world) arrived(d Decision) bool {
+func (w *world) arrived(d Plan) bool {
 	if w.wanted == hivev1.PowerHibernating {
 		return w.all(cloud.Stopped) && d.Word == hivev1.StatusHibernating
 	}

@@ -22,39 +22,39 @@ const DestroyedCondition = "ClusterProvisionDestroyed"
 
 // reportInstalled reports a cluster that is installed, by whomever.
 func reportInstalled(p *Plan) {
-	p.report(hivev1.ClusterProvisioned, corev1.ConditionTrue, hivev1.ReasonProvisioned, "The cluster is installed.")
-	p.report(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped, "The cluster is installed.")
-	p.report(hivev1.ClusterProvisionFailed, corev1.ConditionFalse, hivev1.ReasonProvisionSuccessful, "The cluster is installed.")
-	p.report(hivev1.ClusterAuthenticationFailure, corev1.ConditionFalse, hivev1.ReasonProvisionSuccessful, "The cluster is installed.")
-	p.report(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonProvisionSuccessful, "The cluster is installed.")
-	p.report(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, allMet)
+	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionTrue, hivev1.ReasonProvisioned, "The cluster is installed.")
+	p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped, "The cluster is installed.")
+	p.setCondition(hivev1.ClusterProvisionFailed, corev1.ConditionFalse, hivev1.ReasonProvisionSuccessful, "The cluster is installed.")
+	p.setCondition(hivev1.ClusterAuthenticationFailure, corev1.ConditionFalse, hivev1.ReasonProvisionSuccessful, "The cluster is installed.")
+	p.setCondition(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonProvisionSuccessful, "The cluster is installed.")
+	p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, allNeedsMet)
 }
 
-const allMet = "Everything that the install needs is there."
+const allNeedsMet = "Everything that the install needs is there."
 
 // reportUnderWay reports that an attempt is being made.
 func reportUnderWay(p *Plan, message string) {
-	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
-	p.report(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped, message)
-	p.report(hivev1.ClusterProvisionFailed, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
-	p.report(hivev1.ClusterAuthenticationFailure, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
-	p.report(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
+	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
+	p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped, message)
+	p.setCondition(hivev1.ClusterProvisionFailed, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
+	p.setCondition(hivev1.ClusterAuthenticationFailure, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
+	p.setCondition(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
 }
 
 // reportFailure reports what the attempts have come to while none is under way.
 func reportFailure(p *Plan, last *Attempt) {
 	if last == nil {
-		p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has begun; RequirementsMet tells what is missing.")
-		p.report(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has begun.")
+		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has begun; RequirementsMet tells what is missing.")
+		p.setCondition(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has begun.")
 		return
 	}
-	p.report(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonProvisioning,
+	p.setCondition(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonProvisioning,
 		fmt.Sprintf("Attempt %d failed after it had begun.", last.Number))
-	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning,
+	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning,
 		fmt.Sprintf("Attempt %d failed; another follows.", last.Number))
-	p.report(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped,
+	p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped,
 		fmt.Sprintf("Attempt %d failed; another follows.", last.Number))
-	p.report(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, last.Reason,
+	p.setCondition(hivev1.ClusterProvisionFailed, corev1.ConditionTrue, last.Reason,
 		fmt.Sprintf("Attempt %d failed: %s; ClusterProvision %s has the log.", last.Number, strings.TrimRight(last.Message, "."), last.Name))
 	reportAuthentication(p, last)
 }
@@ -62,28 +62,28 @@ func reportFailure(p *Plan, last *Attempt) {
 // reportAuthentication reports whether the platform refused the credentials of the last attempt.
 func reportAuthentication(p *Plan, last *Attempt) {
 	if last.Reason != hivev1.ReasonInvalidCredentials {
-		p.report(hivev1.ClusterAuthenticationFailure, corev1.ConditionFalse, hivev1.ReasonProvisioning,
+		p.setCondition(hivev1.ClusterAuthenticationFailure, corev1.ConditionFalse, hivev1.ReasonProvisioning,
 			fmt.Sprintf("Attempt %d failed for another reason: see condition ProvisionFailed.", last.Number))
 		return
 	}
-	p.report(hivev1.ClusterAuthenticationFailure, corev1.ConditionTrue, hivev1.ReasonPlatformAuthError,
+	p.setCondition(hivev1.ClusterAuthenticationFailure, corev1.ConditionTrue, hivev1.ReasonPlatformAuthError,
 		fmt.Sprintf("The platform refused the credentials of attempt %d: correct the Secret that credentialsSecretRef in spec.platform names; "+
 			"condition ProvisionFailed has the platform's answer.", last.Number))
 }
 
 func reportStopped(p *Plan, limit int) {
 	message := fmt.Sprintf("The limit of %d install attempts is reached: raise spec.installAttemptsLimit for another, or delete the cluster.", limit)
-	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisionStopped, message)
-	p.report(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, hivev1.ReasonInstallAttemptsUsedUp, message)
+	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisionStopped, message)
+	p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, hivev1.ReasonInstallAttemptsUsedUp, message)
 }
 
 // reportNeeds reports whether what the install needs is there. Watches on all
 // of it wake us when that changes.
 func reportNeeds(p *Plan, s Snapshot) bool {
-	if reason, message, unmet := s.unmet(); unmet {
-		p.report(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, reason, message)
+	if reason, message, unmet := s.firstUnmetNeed(); unmet {
+		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, reason, message)
 		return false
 	}
-	p.report(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, allMet)
+	p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, allNeedsMet)
 	return true
 }

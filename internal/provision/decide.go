@@ -35,51 +35,51 @@ func Decide(s Snapshot) Plan {
 	case c.Paused:
 		return Plan{}
 	case c.Deleting:
-		return remove(s)
+		return decideDeletion(s)
 	}
 	var p Plan
 	if !c.Marked {
-		p.do(Step{Do: Mark})
+		p.addSteps(Step{Do: EnsureFinalizer})
 	}
-	open := s.open()
+	open := s.openAttempt()
 	switch {
 	case c.Foreign:
 	case c.Installed:
-		settle(&p, s, open)
+		decideInstalled(&p, s, open)
 	case open != nil:
-		carryOn(&p, s, *open)
+		continueAttempt(&p, s, *open)
 	default:
-		startNext(&p, s)
+		startNextAttempt(&p, s)
 	}
 	return p
 }
 
-// settle reports an installed cluster. If the attempt that made it was not
+// decideInstalled reports an installed cluster. If the attempt that made it was not
 // completed, its result may not have been stored: then it is asked for again.
-func settle(p *Plan, s Snapshot, open *Attempt) {
+func decideInstalled(p *Plan, s Snapshot, open *Attempt) {
 	reportInstalled(p)
 	if s.Cluster.Stopped {
 		// Somebody has set it, to have the cluster's pool replace the cluster (Hive's
 		// e2e-pool-test.sh does): it was False when the cluster became installed.
-		p.keep(hivev1.ClusterProvisionStopped)
+		p.dropCondition(hivev1.ClusterProvisionStopped)
 	}
 	if open == nil {
 		return
 	}
-	if _, _, unmet := s.unmet(); unmet {
+	if _, _, unmet := s.firstUnmetNeed(); unmet {
 		return
 	}
 	if s.Install == nil {
-		p.do(Step{Do: Install, Attempt: open.Number, InfraID: open.InfraID})
+		p.addSteps(Step{Do: Install, Attempt: open.Number, InfraID: open.InfraID})
 		return
 	}
 	if s.Install.Outcome == Succeeded {
-		p.Last = append(p.Last, Step{Do: Complete, Attempt: open.Number, Name: open.Name})
+		p.Last = append(p.Last, Step{Do: CompleteAttempt, Attempt: open.Number, Name: open.Name})
 	}
 }
 
-// carryOn goes on with an attempt that has been recorded.
-func carryOn(p *Plan, s Snapshot, a Attempt) {
+// continueAttempt goes on with an attempt that has been recorded.
+func continueAttempt(p *Plan, s Snapshot, a Attempt) {
 	reportUnderWay(p, fmt.Sprintf("Attempt %d is under way; ClusterProvision %s tells more.", a.Number, a.Name))
 	if !reportNeeds(p, s) {
 		return
@@ -89,31 +89,31 @@ func carryOn(p *Plan, s Snapshot, a Attempt) {
 	answer := s.Install
 	if answer == nil {
 		if s.Cluster.InfraID != a.InfraID {
-			p.do(as(Publish))
+			p.addSteps(as(PublishMetadata))
 		}
-		p.do(as(Install))
+		p.addSteps(as(Install))
 		return
 	}
 	switch answer.Outcome {
 	case Running:
-		p.Next = poll
+		p.Next = pollInterval
 	case Succeeded:
-		p.do(as(Deliver))
+		p.addSteps(as(StoreCredentials))
 		// Installed is said last: whoever sees it finds the Secrets and the status.
-		p.Last = append(p.Last, as(Finish), as(Complete))
+		p.Last = append(p.Last, as(MarkInstalled), as(CompleteAttempt))
 		reportInstalled(p)
 	case Failed:
 		// What it left is destroyed in a later pass, one that has seen it
 		// failed: asking to install what is being destroyed would revive it.
-		p.do(as(Fail))
+		p.addSteps(as(FailAttempt))
 	default:
-		hold(p, *answer)
+		reportWaiting(p, *answer)
 	}
 }
 
-// startNext leads from nothing, or from an attempt that failed, to the next one.
-func startNext(p *Plan, s Snapshot) {
-	last := s.latest()
+// startNextAttempt leads from nothing, or from an attempt that failed, to the next one.
+func startNextAttempt(p *Plan, s Snapshot) {
+	last := s.latestAttempt()
 	reportFailure(p, last)
 	number := 0
 	if last != nil {
@@ -123,26 +123,26 @@ func startNext(p *Plan, s Snapshot) {
 	if stopped {
 		reportStopped(p, *s.Cluster.Limit)
 	}
-	if !clearAway(p, s, last) || stopped || !reportNeeds(p, s) {
+	if !destroyLeftovers(p, s, last) || stopped || !reportNeeds(p, s) {
 		return
 	}
-	if wait := backoffLeft(s.Now, last); wait > 0 {
+	if wait := attemptBackoffLeft(s.Now, last); wait > 0 {
 		p.Next = wait
 		return
 	}
 	if s.Prepare != nil {
-		refuse(p, *s.Prepare)
+		reportPrepareFailure(p, *s.Prepare)
 		return
 	}
-	for _, old := range s.forgettable() {
-		p.do(Step{Do: Forget, Attempt: old.Number, Name: old.Name})
+	for _, old := range s.attemptsToDelete() {
+		p.addSteps(Step{Do: DeleteAttempt, Attempt: old.Number, Name: old.Name})
 	}
-	p.do(Step{Do: Record, Attempt: number, Name: AttemptName(s.Cluster.Name, s.Cluster.UID, number)})
+	p.addSteps(Step{Do: RecordAttempt, Attempt: number, Name: AttemptName(s.Cluster.Name, s.Cluster.UID, number)})
 }
 
-// clearAway destroys what earlier attempts left, and reports whether nothing of it is there.
-func clearAway(p *Plan, s Snapshot, last *Attempt) bool {
-	left := s.remains()
+// destroyLeftovers destroys what earlier attempts left, and reports whether nothing of it is there.
+func destroyLeftovers(p *Plan, s Snapshot, last *Attempt) bool {
+	left := s.leftoverInfraIDs()
 	if len(left) == 0 {
 		return true
 	}
@@ -150,44 +150,44 @@ func clearAway(p *Plan, s Snapshot, last *Attempt) bool {
 	if last != nil {
 		since = last.FailedAt
 	}
-	if !demolish(p, s, left, since) {
+	if !destroyInfraIDs(p, s, left, since) {
 		return false
 	}
 	for _, a := range s.Attempts {
 		if !a.Destroyed {
-			p.do(Step{Do: Bury, Attempt: a.Number, Name: a.Name, InfraID: a.InfraID})
+			p.addSteps(Step{Do: RecordCleanup, Attempt: a.Number, Name: a.Name, InfraID: a.InfraID})
 		}
 	}
 	return true
 }
 
-// backoffLeft is how much of the wait after a failed attempt is left.
-func backoffLeft(now time.Time, last *Attempt) time.Duration {
+// attemptBackoffLeft is how much of the wait after a failed attempt is left.
+func attemptBackoffLeft(now time.Time, last *Attempt) time.Duration {
 	if last == nil {
 		return 0
 	}
-	return max(0, last.FailedAt.Add(backoff(last.Number)).Sub(now))
+	return max(0, last.FailedAt.Add(attemptBackoff(last.Number)).Sub(now))
 }
 
-// refuse reports that an attempt could not be prepared.
-func refuse(p *Plan, a Answer) {
+// reportPrepareFailure reports that an attempt could not be prepared.
+func reportPrepareFailure(p *Plan, a Answer) {
 	if a.Outcome == Refused {
-		p.report(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, hivev1.ReasonInstallConfigValidationFailed, a.Message)
+		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, hivev1.ReasonInstallConfigValidationFailed, a.Message)
 		return
 	}
-	hold(p, a)
+	reportWaiting(p, a)
 }
 
-// hold reports why an attempt does not get on, and looks again later.
-func hold(p *Plan, a Answer) {
-	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning, a.Message)
+// reportWaiting reports why an attempt does not get on, and looks again later.
+func reportWaiting(p *Plan, a Answer) {
+	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning, a.Message)
 	if a.NotLaunched {
-		p.report(hivev1.ClusterInstallLaunchError, corev1.ConditionTrue, hivev1.ReasonPodPending, a.Message)
+		p.setCondition(hivev1.ClusterInstallLaunchError, corev1.ConditionTrue, hivev1.ReasonPodPending, a.Message)
 	}
 	if a.Unauthorized {
-		p.report(hivev1.ClusterAuthenticationFailure, corev1.ConditionTrue, hivev1.ReasonPlatformAuthError, a.Message)
+		p.setCondition(hivev1.ClusterAuthenticationFailure, corev1.ConditionTrue, hivev1.ReasonPlatformAuthError, a.Message)
 	}
-	p.Next = reconsider
+	p.Next = deniedRetryInterval
 	if a.Outcome == Waiting {
 		p.Next = a.After
 	}

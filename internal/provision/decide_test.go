@@ -250,7 +250,7 @@ func TestConditionsThatTheConsoleOfACMReads(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	var got []string
 	for n := range 8 {
-		got = append(got, backoff(n).String())
+		got = append(got, attemptBackoff(n).String())
 	}
 	want := "1m0s 2m0s 4m0s 8m0s 16m0s 32m0s 1h0m0s 1h0m0s"
 	if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
@@ -278,7 +278,7 @@ func TestLabels(t *testing.T) {
 		"an agent is written as it is": {hivev1.Platform{AgentBareMetal: raw(`{}`)}, nil, "agent-baremetal unknown unmanaged"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := Labels(tt.platform, tt.now)
+			l := ClusterLabels(tt.platform, tt.now)
 			got := l[hivev1.LabelPlatform] + " " + l[hivev1.LabelRegion] + " " + l[hivev1.LabelType]
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)

@@ -10,66 +10,66 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// remove leads a deleted cluster to its end.
-func remove(s Snapshot) Plan {
+// decideDeletion leads a deleted cluster to its end.
+func decideDeletion(s Snapshot) Plan {
 	var p Plan
 	c := s.Cluster
-	left := s.remains()
+	left := s.leftoverInfraIDs()
 	switch {
 	case !c.Held:
 	case c.Protected:
-		p.report(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, ReasonProtected,
+		p.setCondition(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, ReasonProtected,
 			fmt.Sprintf("Annotation %s is true, so the cluster is not destroyed: take it away to let the cluster go.", hivev1.AnnotationProtectedDelete))
 	case c.Preserved, c.Foreign:
-		p.Last = []Step{{Do: Release}}
+		p.Last = []Step{{Do: RemoveFinalizer}}
 	case s.Deprovision.Completed, len(left) == 0:
-		p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioned, "Nothing is left of the cluster.")
-		p.Last = []Step{{Do: Release}}
+		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioned, "Nothing is left of the cluster.")
+		p.Last = []Step{{Do: RemoveFinalizer}}
 	default:
-		destroyAll(&p, s, left)
+		destroyCluster(&p, s, left)
 	}
 	return p
 }
 
-// destroyAll destroys what is left of a deleted cluster, then lets it go.
-func destroyAll(p *Plan, s Snapshot, left []string) {
-	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioning,
+// destroyCluster destroys what is left of a deleted cluster, then lets it go.
+func destroyCluster(p *Plan, s Snapshot, left []string) {
+	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioning,
 		fmt.Sprintf("Destroying %s.", strings.Join(left, ", ")))
 	if !s.Deprovision.Exists {
-		p.do(Step{Do: Open, InfraID: left[0]})
+		p.addSteps(Step{Do: CreateDeprovision, InfraID: left[0]})
 	}
-	if !demolish(p, s, left, s.Cluster.DeletedAt) {
+	if !destroyInfraIDs(p, s, left, s.Cluster.DeletedAt) {
 		return
 	}
-	p.do(Step{Do: Close})
-	p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioned, "Nothing is left of the cluster.")
-	p.Last = []Step{{Do: Release}}
+	p.addSteps(Step{Do: CompleteDeprovision})
+	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioned, "Nothing is left of the cluster.")
+	p.Last = []Step{{Do: RemoveFinalizer}}
 }
 
-// demolish destroys what ids mark, and reports whether all of it is gone.
+// destroyInfraIDs destroys what ids mark, and reports whether all of it is gone.
 // since is when it was first tried.
-func demolish(p *Plan, s Snapshot, ids []string, since time.Time) bool {
+func destroyInfraIDs(p *Plan, s Snapshot, ids []string, since time.Time) bool {
 	if !s.Cluster.Executor {
-		p.report(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, hivev1.ReasonNoExecutor,
-			s.Needs.noDestroyer(ids))
+		p.setCondition(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, hivev1.ReasonNoExecutor,
+			s.Needs.noDestroyerMessage(ids))
 		return false
 	}
-	if wait := s.calm(since); wait > 0 {
+	if wait := s.destroyBackoffLeft(since); wait > 0 {
 		p.Next = wait
 		return false
 	}
 	asked := true
 	for _, id := range ids {
 		if _, ok := s.Destroy[id]; !ok {
-			p.do(Step{Do: Destroy, InfraID: id})
+			p.addSteps(Step{Do: Destroy, InfraID: id})
 			asked = false
 		}
 	}
-	return asked && judge(p, s, ids, since)
+	return asked && evaluateDestroyAnswers(p, s, ids, since)
 }
 
-// noDestroyer says why nothing can destroy what ids mark.
-func (n Needs) noDestroyer(ids []string) string {
+// noDestroyerMessage says why nothing can destroy what ids mark.
+func (n Needs) noDestroyerMessage(ids []string) string {
 	recorded := strings.Join(ids, ", ") + " is recorded, and "
 	if n.Platform == "" {
 		return recorded + "spec.platform names no platform, so that nothing knows how to destroy it: write the platform that it is on, " +
@@ -79,19 +79,19 @@ func (n Needs) noDestroyer(ids []string) string {
 		"set one up, or set spec.preserveOnDelete to let the ClusterDeployment go without.", n.Platform)
 }
 
-// calm is how long destroying is left alone after it failed. Without it every
+// destroyBackoffLeft is how long destroying is left alone after it failed. Without it every
 // event, our own writes among them, would try again at once.
-func (s Snapshot) calm(since time.Time) time.Duration {
+func (s Snapshot) destroyBackoffLeft(since time.Time) time.Duration {
 	failed := s.Cluster.DestroyFailedAt
 	if failed.IsZero() {
 		return 0
 	}
-	return max(0, failed.Add(pace(failed.Sub(since))).Sub(s.Now))
+	return max(0, failed.Add(destroyBackoff(failed.Sub(since))).Sub(s.Now))
 }
 
-// judge weighs the answers to destroying: the first failure, in the order of
+// evaluateDestroyAnswers weighs the answers to destroying: the first failure, in the order of
 // the infraIDs, is the one reported.
-func judge(p *Plan, s Snapshot, ids []string, since time.Time) bool {
+func evaluateDestroyAnswers(p *Plan, s Snapshot, ids []string, since time.Time) bool {
 	gone, message := true, "Destroying goes on, or is done."
 	for _, id := range ids {
 		a := s.Destroy[id]
@@ -100,24 +100,24 @@ func judge(p *Plan, s Snapshot, ids []string, since time.Time) bool {
 			continue
 		case Failed, Refused:
 			reportDestroyFailing(p, s, fmt.Sprintf("Destroying %s fails: %s", id, a.Message))
-			p.Next = pace(s.Now.Sub(since))
+			p.Next = destroyBackoff(s.Now.Sub(since))
 			return false
 		case Waiting:
 			p.Next = a.After
 			message = fmt.Sprintf("Destroying %s waits: %s", id, a.Message)
 		default:
-			p.Next = poll
+			p.Next = pollInterval
 		}
 		gone = false
 	}
-	p.report(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionFalse, hivev1.ReasonDeprovisioning, message)
+	p.setCondition(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionFalse, hivev1.ReasonDeprovisioning, message)
 	return gone
 }
 
 func reportDestroyFailing(p *Plan, s Snapshot, message string) {
-	p.report(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, ReasonDestroyFailed, message)
+	p.setCondition(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, ReasonDestroyFailed, message)
 	if s.Cluster.Deleting {
-		p.report(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisionFailed, message)
-		p.do(Step{Do: Lament, Message: message})
+		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisionFailed, message)
+		p.addSteps(Step{Do: ReportDestroyFailure, Message: message})
 	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // says is what an AgentClusterInstall says: "Completed=True/Done: words", one each.
-func says(conditions ...string) Foreign {
-	f := Foreign{Kind: "AgentClusterInstall", Name: "aci", Conditions: map[string]Condition{}}
+func says(conditions ...string) ClusterInstallSnapshot {
+	f := ClusterInstallSnapshot{Kind: "AgentClusterInstall", Name: "aci", Conditions: map[string]Condition{}}
 	for _, text := range conditions {
 		head, message, _ := strings.Cut(text, ": ")
 		typ, rest, _ := strings.Cut(head, "=")
@@ -22,14 +22,17 @@ func says(conditions ...string) Foreign {
 	return f
 }
 
-func (f Foreign) with(change func(*Foreign)) Foreign { change(&f); return f }
+func (f ClusterInstallSnapshot) with(change func(*ClusterInstallSnapshot)) ClusterInstallSnapshot {
+	change(&f)
+	return f
+}
 
-func made(f *Foreign)     { f.Metadata = true }
-func recorded(f *Foreign) { f.Metadata, f.Recorded = true, true }
+func made(f *ClusterInstallSnapshot)     { f.Metadata = true }
+func recorded(f *ClusterInstallSnapshot) { f.Metadata, f.Recorded = true, true }
 
 func TestMirror(t *testing.T) {
 	for name, tt := range map[string]struct {
-		seen Foreign
+		seen ClusterInstallSnapshot
 		// told are the conditions of any cluster, as "type=status/reason".
 		told          string
 		adopt, finish bool
@@ -68,21 +71,21 @@ func TestMirror(t *testing.T) {
 			says("Completed=True/InstallationCompleted"), "Provisioned=False/Provisioning RequirementsMet=Unknown/Initialized", false, false, "lacks clusterID, infraID or adminKubeconfigSecretRef.name",
 		},
 		"one that does not exist": {
-			Foreign{Kind: "AgentClusterInstall", Name: "aci", Missing: "create it."},
+			ClusterInstallSnapshot{Kind: "AgentClusterInstall", Name: "aci", Missing: "create it."},
 			"RequirementsMet=False/ClusterInstallNotFound Provisioned=False/Initializing", false, false, "create it.",
 		},
 		"one that cannot be read": {
-			Foreign{Kind: "AgentClusterInstall", Name: "aci", Missing: "correct it.", Unreadable: true},
+			ClusterInstallSnapshot{Kind: "AgentClusterInstall", Name: "aci", Missing: "correct it.", Unreadable: true},
 			"RequirementsMet=False/ClusterInstallUnreadable Provisioned=False/Initializing", false, false, "correct it.",
 		},
 		"an installed cluster does not depend on it any more": {
-			Foreign{Kind: "AgentClusterInstall", Name: "aci", Installed: true, Missing: "create it."},
+			ClusterInstallSnapshot{Kind: "AgentClusterInstall", Name: "aci", Installed: true, Missing: "create it."},
 			"Provisioned=True/Provisioned ProvisionStopped=False/ProvisionNotStopped ProvisionFailed=False/ProvisionSucceeded RequirementsMet=True/AllRequirementsMet",
 			false, true, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Mirror(tt.seen)
+			plan := DecideClusterInstall(tt.seen)
 			var told []string
 			words := ""
 			for _, c := range plan.Conditions {
@@ -109,7 +112,7 @@ func TestMirror(t *testing.T) {
 
 // What the object says is repeated word for word.
 func TestMirrorRepeatsTheContractsConditions(t *testing.T) {
-	plan := Mirror(says("Completed=False/InstallationInProgress: 42 %", "Other=True/X: not of the contract"))
+	plan := DecideClusterInstall(says("Completed=False/InstallationInProgress: 42 %", "Other=True/X: not of the contract"))
 	got := map[string]string{}
 	for _, c := range plan.Conditions {
 		if strings.HasPrefix(c.Type, "ClusterInstall") {

@@ -101,7 +101,7 @@ func (h *history) pass() time.Duration {
 				return 0
 			}
 		}
-		if plan.Asks() {
+		if plan.NeedsAnswers() {
 			continue
 		}
 		h.report(plan)
@@ -131,36 +131,36 @@ func (h *history) report(plan Plan) {
 func (h *history) do(s *Snapshot, step Step) {
 	c := &h.facts.Cluster
 	switch step.Do {
-	case Mark:
+	case EnsureFinalizer:
 		c.Marked, c.Held = true, true
-	case Record:
+	case RecordAttempt:
 		h.record(s, step)
-	case Publish:
+	case PublishMetadata:
 		c.InfraID = step.InfraID
 	case Install:
 		s.Install = h.install(step)
-	case Deliver:
+	case StoreCredentials:
 		h.secrets = true
-	case Finish:
+	case MarkInstalled:
 		h.must(h.secrets && h.alive, "installed without a cluster or its Secrets")
 		c.Installed = true
-	case Complete:
+	case CompleteAttempt:
 		h.attempt(step).Stage = hivev1.StageComplete
-	case Fail:
+	case FailAttempt:
 		a := h.attempt(step)
 		a.Stage, a.FailedAt = hivev1.StageFailed, h.facts.Now
 	case Destroy:
 		s.Destroy[step.InfraID] = h.destroy(step)
-	case Bury:
+	case RecordCleanup:
 		h.attempt(step).Destroyed = true
-	case Forget:
+	case DeleteAttempt:
 		h.must(h.attempt(step).Destroyed, "forgotten before it was destroyed")
 		h.facts.Attempts = slices.DeleteFunc(h.facts.Attempts, func(a Attempt) bool { return a.Number == step.Attempt })
-	case Open:
+	case CreateDeprovision:
 		h.facts.Deprovision.Exists = true
-	case Close:
+	case CompleteDeprovision:
 		h.facts.Deprovision.Completed = true
-	case Release:
+	case RemoveFinalizer:
 		h.must(!h.alive, "let go while something is alive")
 		h.gone = true
 	}

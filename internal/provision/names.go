@@ -20,11 +20,11 @@ func AttemptName(cluster string, uid types.UID, number int) string {
 	return fmt.Sprintf("%s-%d-%s", cluster, number, hex.EncodeToString(sum[:])[:5])
 }
 
-// unknown is the value of a label that cannot be told, as Hive writes it.
-const unknown = "unknown"
+// unknownLabelValue is the value of a label that cannot be told, as Hive writes it.
+const unknownLabelValue = "unknown"
 
-// Labels are those that describe a cluster. The type is left as the user set it.
-func Labels(p hivev1.Platform, now map[string]string) map[string]string {
+// ClusterLabels are those that describe a cluster. The type is left as the user set it.
+func ClusterLabels(p hivev1.Platform, now map[string]string) map[string]string {
 	typ := now[hivev1.LabelType]
 	if typ == "" {
 		typ = "unmanaged"
@@ -59,7 +59,7 @@ func VersionLabels(v string) map[string]string {
 
 func labelValue(v string) string {
 	if v == "" || len(validation.IsValidLabelValue(v)) > 0 {
-		return unknown
+		return unknownLabelValue
 	}
 	return v
 }

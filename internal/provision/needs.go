@@ -34,40 +34,40 @@ type Source struct {
 	Found bool
 }
 
-func (s Source) missing() bool { return s.Name != "" && !s.Found }
+func (s Source) isMissing() bool { return s.Name != "" && !s.Found }
 
-// unmet is the first need that is not met, as a reason and a sentence.
-func (s Snapshot) unmet() (reason, message string, found bool) {
+// firstUnmetNeed is the first need that is not met, as a reason and a sentence.
+func (s Snapshot) firstUnmetNeed() (reason, message string, found bool) {
 	n := s.Needs
 	switch {
 	case !s.Cluster.Executor:
-		return hivev1.ReasonNoExecutor, n.noExecutor(), true
+		return hivev1.ReasonNoExecutor, n.noExecutorMessage(), true
 	case s.Cluster.Fake:
 		return "", "", false
 	case !n.Release && n.ImageSet.Name == "":
 		return hivev1.ReasonImageSetNotFound, "spec.provisioning.imageSetRef is empty: name a ClusterImageSet there, or set releaseImage.", true
-	case !n.Release && n.ImageSet.missing():
+	case !n.Release && n.ImageSet.isMissing():
 		return hivev1.ReasonImageSetNotFound, fmt.Sprintf("ClusterImageSet %q, named by spec.provisioning.imageSetRef, does not exist: create it.", n.ImageSet.Name), true
-	case n.InstallConfig.missing():
-		return hivev1.ReasonSecretNotFound, missingSecret(n.InstallConfig, "spec.provisioning.installConfigSecretRef", hivev1.SecretKeyInstallConfig), true
-	case n.PullSecret.missing():
-		return hivev1.ReasonSecretNotFound, missingSecret(n.PullSecret, "spec.pullSecretRef", hivev1.SecretKeyPullSecret), true
-	case n.GlobalPullSecret.missing():
+	case n.InstallConfig.isMissing():
+		return hivev1.ReasonSecretNotFound, missingSecretMessage(n.InstallConfig, "spec.provisioning.installConfigSecretRef", hivev1.SecretKeyInstallConfig), true
+	case n.PullSecret.isMissing():
+		return hivev1.ReasonSecretNotFound, missingSecretMessage(n.PullSecret, "spec.pullSecretRef", hivev1.SecretKeyPullSecret), true
+	case n.GlobalPullSecret.isMissing():
 		return hivev1.ReasonSecretNotFound, fmt.Sprintf("The hub's global pull secret, Secret %q, does not exist or has no key %s: "+
 			"the hub's administrator creates it, or starts hotspare without --global-pull-secret.", n.GlobalPullSecret.Name, hivev1.SecretKeyPullSecret), true
 	case n.Invalid != "":
-		return hivev1.ReasonInstallConfigValidationFailed, n.invalid(), true
+		return hivev1.ReasonInstallConfigValidationFailed, n.invalidConfigMessage(), true
 	case n.Patches != "":
 		return hivev1.ReasonInstallConfigValidationFailed, n.Patches, true
 	}
 	return "", "", false
 }
 
-func missingSecret(s Source, field, key string) string {
+func missingSecretMessage(s Source, field, key string) string {
 	return fmt.Sprintf("Secret %q, named by %s, does not exist or has no key %s: create it in the cluster's namespace.", s.Name, field, key)
 }
 
-func (n Needs) noExecutor() string {
+func (n Needs) noExecutorMessage() string {
 	if n.Platform == "" {
 		return "spec.platform names no platform: delete the ClusterDeployment and make it again with one."
 	}
@@ -76,8 +76,8 @@ func (n Needs) noExecutor() string {
 		n.Platform, strings.Join(n.Platforms, ", "), hivev1.AnnotationFake)
 }
 
-// invalid names the Secret, if there is one, before what is wrong with its content.
-func (n Needs) invalid() string {
+// invalidConfigMessage names the Secret, if there is one, before what is wrong with its content.
+func (n Needs) invalidConfigMessage() string {
 	if n.InstallConfig.Name == "" {
 		return fmt.Sprintf("The install-config generated for the platform is not valid: %s. Write one and name it in spec.provisioning.installConfigSecretRef.", n.Invalid)
 	}

@@ -16,37 +16,37 @@ type Verb string
 
 // The steps, in the order of a cluster's life. Each may be repeated.
 const (
-	// Mark puts the finalizer and the describing labels on the cluster.
-	Mark Verb = "mark"
-	// Record prepares an attempt and creates its ClusterProvision. From then on
+	// EnsureFinalizer puts the finalizer and the describing labels on the cluster.
+	EnsureFinalizer Verb = "mark"
+	// RecordAttempt prepares an attempt and creates its ClusterProvision. From then on
 	// the attempt has a name, and nothing has been made.
-	Record Verb = "record"
-	// Publish writes the attempt's metadata to the cluster.
-	Publish Verb = "publish"
+	RecordAttempt Verb = "record"
+	// PublishMetadata writes the attempt's metadata to the cluster.
+	PublishMetadata Verb = "publish"
 	// Install asks the executor to begin the attempt, or how far it is.
 	Install Verb = "install"
-	// Deliver stores the cluster's credentials.
-	Deliver Verb = "deliver"
-	// Finish marks the cluster as installed.
-	Finish Verb = "finish"
-	// Complete ends an attempt that succeeded.
-	Complete Verb = "complete"
-	// Fail ends an attempt that failed.
-	Fail Verb = "fail"
+	// StoreCredentials stores the cluster's credentials.
+	StoreCredentials Verb = "deliver"
+	// MarkInstalled marks the cluster as installed.
+	MarkInstalled Verb = "finish"
+	// CompleteAttempt ends an attempt that succeeded.
+	CompleteAttempt Verb = "complete"
+	// FailAttempt ends an attempt that failed.
+	FailAttempt Verb = "fail"
 	// Destroy asks the executor to destroy what an infraID marks, or how far that is.
 	Destroy Verb = "destroy"
-	// Bury records that nothing is left of an attempt.
-	Bury Verb = "bury"
-	// Forget deletes an old attempt's ClusterProvision.
-	Forget Verb = "forget"
-	// Open creates the ClusterDeprovision.
-	Open Verb = "open"
-	// Lament records in it why destroying fails.
-	Lament Verb = "lament"
-	// Close completes it.
-	Close Verb = "close"
-	// Release takes the finalizer away.
-	Release Verb = "release"
+	// RecordCleanup records that nothing is left of an attempt.
+	RecordCleanup Verb = "bury"
+	// DeleteAttempt deletes an old attempt's ClusterProvision.
+	DeleteAttempt Verb = "forget"
+	// CreateDeprovision creates the ClusterDeprovision.
+	CreateDeprovision Verb = "open"
+	// ReportDestroyFailure records in it why destroying fails.
+	ReportDestroyFailure Verb = "lament"
+	// CompleteDeprovision completes it.
+	CompleteDeprovision Verb = "close"
+	// RemoveFinalizer takes the finalizer away.
+	RemoveFinalizer Verb = "release"
 )
 
 // Step is one thing to do.
@@ -64,33 +64,33 @@ type Step struct {
 // String tells the step to users.
 func (s Step) String() string {
 	switch s.Do {
-	case Mark:
+	case EnsureFinalizer:
 		return "put finalizer and labels on the cluster"
-	case Record:
+	case RecordAttempt:
 		return fmt.Sprintf("record attempt %d as %s", s.Attempt, s.Name)
-	case Publish:
+	case PublishMetadata:
 		return fmt.Sprintf("publish the metadata of attempt %d", s.Attempt)
-	case Deliver:
+	case StoreCredentials:
 		return fmt.Sprintf("store the credentials of attempt %d", s.Attempt)
-	case Finish:
+	case MarkInstalled:
 		return "mark the cluster installed"
 	case Destroy:
 		return "destroy " + s.InfraID
-	case Open:
+	case CreateDeprovision:
 		return "open the record of the destruction"
-	case Lament:
+	case ReportDestroyFailure:
 		return "record that destroying fails: " + s.Message
-	case Close:
+	case CompleteDeprovision:
 		return "close the record of the destruction"
-	case Release:
+	case RemoveFinalizer:
 		return "let the cluster go"
 	default:
 		return fmt.Sprintf("%s attempt %d", s.Do, s.Attempt)
 	}
 }
 
-// asks reports whether the outcome of the step is part of the next decision.
-func (s Step) asks() bool { return s.Do == Record || s.Do == Install || s.Do == Destroy }
+// needsAnswer reports whether the outcome of the step is part of the next decision.
+func (s Step) needsAnswer() bool { return s.Do == RecordAttempt || s.Do == Install || s.Do == Destroy }
 
 // Condition is an observation to report.
 type Condition struct {
@@ -111,8 +111,8 @@ type Plan struct {
 	Next time.Duration
 }
 
-// Asks reports whether a step asks something: then decide again with the answer.
-func (p Plan) Asks() bool { return slices.ContainsFunc(p.Steps, Step.asks) }
+// NeedsAnswers reports whether a step asks something: then decide again with the answer.
+func (p Plan) NeedsAnswers() bool { return slices.ContainsFunc(p.Steps, Step.needsAnswer) }
 
 // String is the plan in one line.
 func (p Plan) String() string {
@@ -132,15 +132,15 @@ func (p Plan) String() string {
 	return strings.Join(parts, "; ")
 }
 
-func (p *Plan) do(steps ...Step) { p.Steps = append(p.Steps, steps...) }
+func (p *Plan) addSteps(steps ...Step) { p.Steps = append(p.Steps, steps...) }
 
-// report adds a condition; it takes the place of an earlier one of its type.
-func (p *Plan) report(typ string, status corev1.ConditionStatus, reason, message string) {
-	p.keep(typ)
+// setCondition adds a condition; it takes the place of an earlier one of its type.
+func (p *Plan) setCondition(typ string, status corev1.ConditionStatus, reason, message string) {
+	p.dropCondition(typ)
 	p.Conditions = append(p.Conditions, Condition{typ, condition.Value{Status: status, Reason: reason, Message: message}})
 }
 
-// keep takes the condition of a type out of the plan: it stays as it is stored.
-func (p *Plan) keep(typ string) {
+// dropCondition takes the condition of a type out of the plan: it stays as it is stored.
+func (p *Plan) dropCondition(typ string) {
 	p.Conditions = slices.DeleteFunc(p.Conditions, func(c Condition) bool { return c.Type == typ })
 }

@@ -123,8 +123,8 @@ type Answer struct {
 	After time.Duration
 }
 
-// latest is the attempt with the highest number, or nil.
-func (s Snapshot) latest() *Attempt {
+// latestAttempt is the attempt with the highest number, or nil.
+func (s Snapshot) latestAttempt() *Attempt {
 	if len(s.Attempts) == 0 {
 		return nil
 	}
@@ -132,11 +132,11 @@ func (s Snapshot) latest() *Attempt {
 	return &last
 }
 
-// open is the attempt that is under way, or nil. One that is complete while the
+// openAttempt is the attempt that is under way, or nil. One that is complete while the
 // cluster is not installed is open too: nobody but hotspare completes attempts,
 // so either the cluster was seen too early, or its mark has to be set again.
-func (s Snapshot) open() *Attempt {
-	last := s.latest()
+func (s Snapshot) openAttempt() *Attempt {
+	last := s.latestAttempt()
 	switch {
 	case last == nil, last.Stage == hivev1.StageFailed:
 		return nil
@@ -146,10 +146,10 @@ func (s Snapshot) open() *Attempt {
 	return last
 }
 
-// remains are the infraIDs that were recorded and are not known to be
+// leftoverInfraIDs are the infraIDs that were recorded and are not known to be
 // destroyed, sorted. What the cluster names counts even when its attempt's
 // object is gone: objects in a namespace that is being deleted go first.
-func (s Snapshot) remains() []string {
+func (s Snapshot) leftoverInfraIDs() []string {
 	var ids []string
 	known := s.Cluster.InfraID == ""
 	for _, a := range s.Attempts {
@@ -165,11 +165,11 @@ func (s Snapshot) remains() []string {
 	return slices.Compact(ids)
 }
 
-// forgettable are the failed attempts that need not be kept any longer, oldest first.
-func (s Snapshot) forgettable() []Attempt {
+// attemptsToDelete are the failed attempts that need not be kept any longer, oldest first.
+func (s Snapshot) attemptsToDelete() []Attempt {
 	failed := slices.DeleteFunc(slices.Clone(s.Attempts), func(a Attempt) bool {
 		return a.Stage != hivev1.StageFailed || !a.Destroyed
 	})
 	slices.SortFunc(failed, func(a, b Attempt) int { return cmp.Compare(a.Number, b.Number) })
-	return failed[:max(0, len(failed)-keptFailures)]
+	return failed[:max(0, len(failed)-maxKeptFailures)]
 }

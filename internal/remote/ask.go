@@ -23,8 +23,8 @@ import (
 // not by a typed client: three fields do not warrant OpenShift's modules.
 const operatorsPath = "/apis/config.openshift.io/v1/clusteroperators"
 
-// asker puts questions to one cluster.
-type asker struct {
+// spokeClient puts questions to one cluster.
+type spokeClient struct {
 	http   *http.Client
 	core   *typedcorev1.CoreV1Client
 	coor   *coordinationv1.CoordinationV1Client
@@ -33,14 +33,14 @@ type asker struct {
 	kube   client.Client
 }
 
-// newAsker makes a client from a kubeconfig, which also trusts authorities. Its errors are
+// newSpokeClient makes a client from a kubeconfig, which also trusts authorities. Its errors are
 // fixed phrases.
-func newAsker(kubeconfig []byte, authorities cabundle.Bundle) (*asker, error) {
-	config, err := parse(kubeconfig)
+func newSpokeClient(kubeconfig []byte, authorities cabundle.Bundle) (*spokeClient, error) {
+	config, err := parseKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	h, err := httpClient(config, authorities)
+	h, err := newHTTPClient(config, authorities)
 	if err != nil {
 		return nil, err
 	}
@@ -60,40 +60,40 @@ func newAsker(kubeconfig []byte, authorities cabundle.Bundle) (*asker, error) {
 	if err != nil {
 		return nil, errUnreadable
 	}
-	kube, err := client.New(config, client.Options{HTTPClient: h, Scheme: kinds(), Mapper: mapper()})
+	kube, err := client.New(config, client.Options{HTTPClient: h, Scheme: coreScheme(), Mapper: newRESTMapper()})
 	if err != nil {
 		return nil, errUnreadable
 	}
-	return &asker{http: h, core: core, coor: coor, certs: certs, policy: policy, kube: kube}, nil
+	return &spokeClient{http: h, core: core, coor: coor, certs: certs, policy: policy, kube: kube}, nil
 }
 
-func (a *asker) close() { a.http.CloseIdleConnections() }
+func (a *spokeClient) closeConnections() { a.http.CloseIdleConnections() }
 
-// ask makes a Spoke of the answers. All must come: half of them is no news.
-func (a *asker) ask(ctx context.Context, ask Ask) (power.Spoke, error) {
+// observeSpoke makes a Spoke of the answers. All must come: half of them is no news.
+func (a *spokeClient) observeSpoke(ctx context.Context, ask ObserveOptions) (power.Spoke, error) {
 	s := power.Spoke{Asked: true, Answers: true}
 	var err error
-	if s.Nodes, err = a.nodes(ctx); err != nil {
+	if s.Nodes, err = a.listNodes(ctx); err != nil {
 		return s, err
 	}
 	if ask.Operators {
-		s.Operators, s.OpenShift, err = a.operators(ctx)
+		s.Operators, s.OpenShift, err = a.listOperators(ctx)
 	}
 	if err == nil && ask.Errand {
-		s.Errand, err = a.errand(ctx)
+		s.Errand, err = a.readResumeProbe(ctx)
 	}
 	if err == nil && ask.Version {
-		s.Version = a.version(ctx)
+		s.Version = a.readVersion(ctx)
 	}
 	if err == nil && ask.Spots {
-		s.Spots, err = a.spots(ctx)
+		s.Spots, err = a.listSpotMachines(ctx)
 	}
 	return s, err
 }
 
-// nodes lists the nodes with their last sign of life.
-func (a *asker) nodes(ctx context.Context) ([]power.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// listNodes lists the nodes with their last sign of life.
+func (a *spokeClient) listNodes(ctx context.Context) ([]power.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	nodes, err := a.core.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -111,13 +111,13 @@ func (a *asker) nodes(ctx context.Context) ([]power.Node, error) {
 	}
 	out := make([]power.Node, len(nodes.Items))
 	for i := range nodes.Items {
-		out[i] = nodeOf(&nodes.Items[i], renewed[nodes.Items[i].Name])
+		out[i] = nodeReadiness(&nodes.Items[i], renewed[nodes.Items[i].Name])
 	}
 	return out, nil
 }
 
-// nodeOf reads a node. Its sign of life is its lease or its heartbeat, whichever is later.
-func nodeOf(n *corev1.Node, lease metav1.MicroTime) power.Node {
+// nodeReadiness reads a node. Its sign of life is its lease or its heartbeat, whichever is later.
+func nodeReadiness(n *corev1.Node, lease metav1.MicroTime) power.Node {
 	out := power.Node{Name: n.Name, UID: n.UID, Renewed: lease.Time}
 	for _, c := range n.Status.Conditions {
 		if c.Type != corev1.NodeReady {
@@ -141,9 +141,9 @@ type clusterOperators struct {
 	} `json:"items"`
 }
 
-// operators lists the cluster operators; an API without any such kind is no OpenShift's.
-func (a *asker) operators(ctx context.Context) (list []power.Operator, openShift bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// listOperators lists the cluster operators; an API without any such kind is no OpenShift's.
+func (a *spokeClient) listOperators(ctx context.Context) (list []power.Operator, openShift bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	raw, err := a.core.RESTClient().Get().AbsPath(operatorsPath).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
@@ -157,14 +157,14 @@ func (a *asker) operators(ctx context.Context) (list []power.Operator, openShift
 		return nil, false, fmt.Errorf("reading cluster operators: %w", err)
 	}
 	for _, o := range found.Items {
-		list = append(list, power.Operator{Name: o.Metadata.Name, Settled: settled(o.Status.Conditions)})
+		list = append(list, power.Operator{Name: o.Metadata.Name, Settled: isOperatorSettled(o.Status.Conditions)})
 	}
 	return list, true, nil
 }
 
-// settled reports whether an operator is available, at rest and sound. One that
+// isOperatorSettled reports whether an operator is available, at rest and sound. One that
 // is disabled has nothing to say.
-func settled(conditions []metav1.Condition) bool {
+func isOperatorSettled(conditions []metav1.Condition) bool {
 	is := map[string]metav1.ConditionStatus{}
 	for _, c := range conditions {
 		is[c.Type] = c.Status

@@ -22,9 +22,9 @@ var (
 	ClusterAutoscaler = schema.GroupVersionKind{Group: "autoscaling.openshift.io", Version: "v1", Kind: "ClusterAutoscaler"}
 )
 
-// agents are the kinds of which an agent consists in a cluster. They are written without
+// agentKinds are the kinds of which an agent consists in a cluster. They are written without
 // types, too.
-var agents = map[schema.GroupVersionKind]meta.RESTScope{
+var agentKinds = map[schema.GroupVersionKind]meta.RESTScope{
 	{Version: "v1", Kind: "Namespace"}:                                                               meta.RESTScopeRoot,
 	{Version: "v1", Kind: "ServiceAccount"}:                                                          meta.RESTScopeNamespace,
 	{Version: "v1", Kind: "Secret"}:                                                                  meta.RESTScopeNamespace,
@@ -37,7 +37,7 @@ var agents = map[schema.GroupVersionKind]meta.RESTScope{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}:                 meta.RESTScopeRoot,
 }
 
-var kinds = sync.OnceValue(func() *runtime.Scheme {
+var coreScheme = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
 		panic(err) // two kinds of one name: a mistake in this program
@@ -45,9 +45,9 @@ var kinds = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// mapper knows the few kinds that are asked for, so that nobody need ask a cluster for
+// newRESTMapper knows the few kinds that are asked for, so that nobody need ask a cluster for
 // all kinds that it has.
-func mapper() meta.RESTMapper {
+func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
@@ -55,7 +55,7 @@ func mapper() meta.RESTMapper {
 	m.Add(MachineSet, meta.RESTScopeNamespace)
 	m.Add(MachineAutoscaler, meta.RESTScopeNamespace)
 	m.Add(ClusterAutoscaler, meta.RESTScopeRoot)
-	for kind, scope := range agents {
+	for kind, scope := range agentKinds {
 		m.Add(kind, scope)
 	}
 	return m
@@ -65,18 +65,18 @@ func mapper() meta.RESTMapper {
 // nodes, pods, what an agent consists of, and the kinds above; or trouble, which says why there can be none. An
 // error is the hub's own.
 func (c *Connector) Client(ctx context.Context, secret types.NamespacedName) (kube client.Client, trouble string, err error) {
-	a, trouble, err := c.connect(ctx, secret)
+	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil || trouble != "" {
 		return nil, trouble, err
 	}
 	return a.kube, "", nil
 }
 
-// Trouble says in a few words why a call of a cluster failed. What the cluster itself
+// DescribeFailure says in a few words why a call of a cluster failed. What the cluster itself
 // objects to is quoted: it names the field.
-func Trouble(err error) string {
+func DescribeFailure(err error) string {
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 		return "it answers: " + err.Error()
 	}
-	return phrase(err)
+	return describeNoAnswer(err)
 }

@@ -16,8 +16,8 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// Ask is what to ask a cluster for, beside its nodes.
-type Ask struct {
+// ObserveOptions is what to ask a cluster for, beside its nodes.
+type ObserveOptions struct {
 	// Operators asks for the cluster operators, if it is an OpenShift cluster.
 	Operators bool
 	// Again asks a second time, a moment later, when the connection fails at once: in a
@@ -36,8 +36,8 @@ type Ask struct {
 type Connector struct {
 	secrets     client.Reader
 	authorities *cabundle.Source
-	// breath is the moment between two tries.
-	breath time.Duration
+	// retryDelay is the moment between two tries.
+	retryDelay time.Duration
 
 	mu     sync.Mutex
 	spokes map[types.NamespacedName]spoke
@@ -48,38 +48,38 @@ type Connector struct {
 type spoke struct {
 	version     string
 	authorities cabundle.Bundle
-	*asker
+	*spokeClient
 }
 
 // New returns a Connector that reads kubeconfigs with secrets. Every connection trusts the
 // certificates of authorities in addition to those of the kubeconfig.
 func New(secrets client.Reader, authorities *cabundle.Source) *Connector {
-	return &Connector{secrets: secrets, authorities: authorities, breath: 500 * time.Millisecond, spokes: map[types.NamespacedName]spoke{}}
+	return &Connector{secrets: secrets, authorities: authorities, retryDelay: 500 * time.Millisecond, spokes: map[types.NamespacedName]spoke{}}
 }
 
-// Look asks the cluster whose admin kubeconfig is in the Secret. A cluster that
+// ObserveSpoke asks the cluster whose admin kubeconfig is in the Secret. A cluster that
 // does not answer, whatever the cause, is a Spoke that says so; an error is the
 // hub's own.
-func (c *Connector) Look(ctx context.Context, secret types.NamespacedName, ask Ask) (power.Spoke, error) {
-	a, trouble, err := c.connect(ctx, secret)
+func (c *Connector) ObserveSpoke(ctx context.Context, secret types.NamespacedName, ask ObserveOptions) (power.Spoke, error) {
+	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil {
 		return power.Spoke{}, err
 	}
 	if trouble != "" {
 		return power.Spoke{Asked: true, Trouble: trouble}, nil
 	}
-	s, err := a.ask(ctx, ask)
-	if err != nil && ask.Again && !slow(err) && pause(ctx, c.breath) {
-		s, err = a.ask(ctx, ask)
+	s, err := a.observeSpoke(ctx, ask)
+	if err != nil && ask.Again && !isTimeout(err) && sleepContext(ctx, c.retryDelay) {
+		s, err = a.observeSpoke(ctx, ask)
 	}
 	if err != nil {
-		return power.Spoke{Asked: true, Trouble: phrase(err)}, nil
+		return power.Spoke{Asked: true, Trouble: describeNoAnswer(err)}, nil
 	}
 	return s, nil
 }
 
-// pause waits, and reports whether ctx goes on.
-func pause(ctx context.Context, span time.Duration) bool {
+// sleepContext waits, and reports whether ctx goes on.
+func sleepContext(ctx context.Context, span time.Duration) bool {
 	t := time.NewTimer(span)
 	defer t.Stop()
 	select {
@@ -90,49 +90,49 @@ func pause(ctx context.Context, span time.Duration) bool {
 	}
 }
 
-// Forget drops the client of a Secret whose cluster is gone.
-func (c *Connector) Forget(secret types.NamespacedName) {
+// ForgetClient drops the client of a Secret whose cluster is gone.
+func (c *Connector) ForgetClient(secret types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s, ok := c.spokes[secret]; ok {
-		s.close()
+		s.closeConnections()
 		delete(c.spokes, secret)
 	}
 }
 
-// connect returns the client for the Secret as it is now, or why there can't be one.
-func (c *Connector) connect(ctx context.Context, name types.NamespacedName) (*asker, string, error) {
+// connectSpoke returns the client for the Secret as it is now, or why there can't be one.
+func (c *Connector) connectSpoke(ctx context.Context, name types.NamespacedName) (*spokeClient, string, error) {
 	var secret corev1.Secret
 	err := c.secrets.Get(ctx, name, &secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.Forget(name)
+		c.ForgetClient(name)
 		return nil, fmt.Sprintf("Secret %s with its admin kubeconfig does not exist", name.Name), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("reading secret %s: %w", name, err)
 	}
-	a, err := c.client(name, &secret, c.authorities.Latest(ctx))
+	a, err := c.cachedClient(name, &secret, c.authorities.LatestBundle(ctx))
 	if err != nil {
 		return nil, err.Error(), nil //nolint:nilerr // told as a fact: the user has to mend the kubeconfig
 	}
 	return a, "", nil
 }
 
-func (c *Connector) client(name types.NamespacedName, secret *corev1.Secret, authorities cabundle.Bundle) (*asker, error) {
+func (c *Connector) cachedClient(name types.NamespacedName, secret *corev1.Secret, authorities cabundle.Bundle) (*spokeClient, error) {
 	version := string(secret.UID) + "/" + secret.ResourceVersion
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old, ok := c.spokes[name]
 	if ok && old.version == version && old.authorities.Equal(authorities) {
-		return old.asker, nil
+		return old.spokeClient, nil
 	}
-	a, err := newAsker(secret.Data[hivev1.SecretKeyKubeconfig], authorities)
+	a, err := newSpokeClient(secret.Data[hivev1.SecretKeyKubeconfig], authorities)
 	if err != nil {
 		return nil, err
 	}
 	if ok {
-		old.close()
+		old.closeConnections()
 	}
-	c.spokes[name] = spoke{version: version, authorities: authorities, asker: a}
+	c.spokes[name] = spoke{version: version, authorities: authorities, spokeClient: a}
 	return a, nil
 }

@@ -69,7 +69,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		answer, ok = a.answers[r.URL.Path]
 	}
 	a.asked = append(a.asked, r.URL.Path)
-	if r.URL.Path == requestsPath && r.URL.Query().Get("limit") != strconv.Itoa(mostRequests) {
+	if r.URL.Path == requestsPath && r.URL.Query().Get("limit") != strconv.Itoa(maxRequests) {
 		http.Error(w, "all of them?", http.StatusBadRequest)
 		return
 	}
@@ -135,9 +135,9 @@ func TestLook(t *testing.T) {
 		{Name: "m0", Ready: true, ReadySince: slept, Renewed: woke},
 		{Name: "w0", Ready: true, ReadySince: slept, Renewed: woke},
 	}}
-	look := func(ask Ask) power.Spoke {
+	look := func(ask ObserveOptions) power.Spoke {
 		t.Helper()
-		s, err := c.Look(t.Context(), key, ask)
+		s, err := c.ObserveSpoke(t.Context(), key, ask)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,12 +145,12 @@ func TestLook(t *testing.T) {
 	}
 
 	t.Run("the later of lease and heartbeat is the sign of life", func(t *testing.T) {
-		if diff := cmp.Diff(plain, look(Ask{})); diff != "" {
+		if diff := cmp.Diff(plain, look(ObserveOptions{})); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("an API without cluster operators is no OpenShift's", func(t *testing.T) {
-		if diff := cmp.Diff(plain, look(Ask{Operators: true})); diff != "" {
+		if diff := cmp.Diff(plain, look(ObserveOptions{Operators: true})); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -164,13 +164,13 @@ func TestLook(t *testing.T) {
 		want := plain
 		want.OpenShift = true
 		want.Operators = []power.Operator{{Name: "dns", Settled: true}, {Name: "etcd"}, {Name: "samples", Settled: true}, {Name: "auth"}}
-		if diff := cmp.Diff(want, look(Ask{Operators: true})); diff != "" {
+		if diff := cmp.Diff(want, look(ObserveOptions{Operators: true})); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("half an answer is none", func(t *testing.T) {
 		a.answers[operatorsPath] = http.StatusInternalServerError
-		if diff := cmp.Diff(power.Spoke{Asked: true, Trouble: "it is not ready to serve"}, look(Ask{Operators: true})); diff != "" {
+		if diff := cmp.Diff(power.Spoke{Asked: true, Trouble: "it is not ready to serve"}, look(ObserveOptions{Operators: true})); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -205,7 +205,7 @@ func TestTrouble(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			con, _ := connector(t, c.kubeconfig)
-			s, err := con.Look(t.Context(), key, Ask{})
+			s, err := con.ObserveSpoke(t.Context(), key, ObserveOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func TestTrouble(t *testing.T) {
 	}
 	t.Run("a Secret that is not there is a fact", func(t *testing.T) {
 		con, _ := connector(t, "")
-		s, err := con.Look(t.Context(), types.NamespacedName{Namespace: "c", Name: "none"}, Ask{})
+		s, err := con.ObserveSpoke(t.Context(), types.NamespacedName{Namespace: "c", Name: "none"}, ObserveOptions{})
 		if err != nil || s.Trouble != "Secret none with its admin kubeconfig does not exist" {
 			t.Errorf("%+v, %v", s, err)
 		}
@@ -228,7 +228,7 @@ func TestTrouble(t *testing.T) {
 		con, _ := connector(t, kubeconfig(a.Server, token(secret)))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if s, err := con.Look(ctx, key, Ask{}); err == nil && s.Answers {
+		if s, err := con.ObserveSpoke(ctx, key, ObserveOptions{}); err == nil && s.Answers {
 			t.Error("it answered")
 		}
 	})
@@ -243,29 +243,29 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			con, _ := connector(t, config)
-			con.authorities = authorities.Source()
+			con.authorities = authorities.NewSource()
 			expect := func(want string) {
 				t.Helper()
-				s, err := con.Look(t.Context(), key, Ask{})
+				s, err := con.ObserveSpoke(t.Context(), key, ObserveOptions{})
 				if err != nil || s.Trouble != want || s.Answers != (want == "") {
 					t.Errorf("answers %t, trouble %q, %v; want trouble %q", s.Answers, s.Trouble, err, want)
 				}
 			}
-			authorities.Set(cabundletest.PEM(other))
+			authorities.SetContent(cabundletest.CertificatePEM(other))
 			expect("its certificate does not verify")
-			authorities.Set([]byte("no PEM"))
+			authorities.SetContent([]byte("no PEM"))
 			expect("its certificate does not verify: additional certificate authorities: key ca.crt of Secret hotspare-system/authorities: " +
 				"there is no PEM certificate: write certificates that begin with -----BEGIN CERTIFICATE-----")
-			authorities.Set(cabundletest.PEM(a.Server))
+			authorities.SetContent(cabundletest.CertificatePEM(a.Server))
 			expect("")
-			authorities.Set(cabundletest.PEM(other))
+			authorities.SetContent(cabundletest.CertificatePEM(other))
 			expect("its certificate does not verify")
 		})
 	}
 	t.Run("and the kubeconfig's own still count", func(t *testing.T) {
 		con, _ := connector(t, kubeconfig(a.Server, token(secret)))
-		con.authorities = authorities.Source()
-		if s, err := con.Look(t.Context(), key, Ask{}); err != nil || !s.Answers {
+		con.authorities = authorities.NewSource()
+		if s, err := con.ObserveSpoke(t.Context(), key, ObserveOptions{}); err != nil || !s.Answers {
 			t.Errorf("%+v, %v", s, err)
 		}
 	})
@@ -274,12 +274,12 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 func TestClientsAreKept(t *testing.T) {
 	a := newAPI(t)
 	con, hub := connector(t, kubeconfig(a.Server, token(secret)))
-	made := func() *asker {
+	made := func() *spokeClient {
 		t.Helper()
-		if _, err := con.Look(t.Context(), key, Ask{}); err != nil {
+		if _, err := con.ObserveSpoke(t.Context(), key, ObserveOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		return con.spokes[key].asker
+		return con.spokes[key].spokeClient
 	}
 	first := made()
 	t.Run("as long as the Secret is the same", func(t *testing.T) {
@@ -301,7 +301,7 @@ func TestClientsAreKept(t *testing.T) {
 		}
 	})
 	t.Run("or is forgotten", func(t *testing.T) {
-		con.Forget(key)
+		con.ForgetClient(key)
 		if len(con.spokes) != 0 {
 			t.Error("a client is kept")
 		}
@@ -331,8 +331,8 @@ func TestASecondTry(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			c, _ := connector(t, kubeconfig(server, token(secret)))
-			c.breath = time.Millisecond
-			s, err := c.Look(t.Context(), key, Ask{Again: tc.again})
+			c.retryDelay = time.Millisecond
+			s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{Again: tc.again})
 			if err != nil || s.Answers != tc.answers {
 				t.Errorf("%+v, %v; want an answer: %t", s, err, tc.answers)
 			}

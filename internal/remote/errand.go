@@ -17,51 +17,51 @@ import (
 // image and no policy is about it, and the controller manager writes into its status
 // which generation of it it has seen.
 const (
-	errandNamespace = metav1.NamespaceSystem
-	errandName      = "hotspare-resume"
-	// errandMark is the annotation with the errand's mark, errandLabel what no pod has.
-	errandMark    = "hotspare.io/resume"
-	errandLabel   = "hotspare.io/no-pod"
-	errandPurpose = "kubernetes.io/description"
+	probeNamespace = metav1.NamespaceSystem
+	probeName      = "hotspare-resume"
+	// probeMarkAnnotation is the annotation with the errand's mark, errandLabel what no pod has.
+	probeMarkAnnotation   = "hotspare.io/resume"
+	probeSelectorLabel    = "hotspare.io/no-pod"
+	descriptionAnnotation = "kubernetes.io/description"
 )
 
-// Send asks the controller manager of the cluster whose admin kubeconfig is in the
+// CreateResumeProbe asks the controller manager of the cluster whose admin kubeconfig is in the
 // Secret to act. Refused says in a few stable words why the cluster never will take
 // such an errand; one that could only not be sent now is sent again. An error is the
 // hub's own.
-func (c *Connector) Send(ctx context.Context, secret types.NamespacedName, mark string) (sent bool, refused string, err error) {
-	a, trouble, err := c.connect(ctx, secret)
+func (c *Connector) CreateResumeProbe(ctx context.Context, secret types.NamespacedName, mark string) (sent bool, refused string, err error) {
+	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil || trouble != "" {
 		return false, "", err
 	}
-	err = a.send(ctx, mark)
-	return err == nil, refusal(err), nil
+	err = a.createOrUpdateProbe(ctx, mark)
+	return err == nil, probeRefusal(err), nil
 }
 
-// Dismiss takes the errand away; one that cannot be is left, it does no harm. An
+// DeleteResumeProbe takes the errand away; one that cannot be is left, it does no harm. An
 // error is the hub's own.
-func (c *Connector) Dismiss(ctx context.Context, secret types.NamespacedName) error {
-	a, trouble, err := c.connect(ctx, secret)
+func (c *Connector) DeleteResumeProbe(ctx context.Context, secret types.NamespacedName) error {
+	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil || trouble != "" {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_ = a.policy.PodDisruptionBudgets(errandNamespace).Delete(ctx, errandName, metav1.DeleteOptions{})
+	_ = a.policy.PodDisruptionBudgets(probeNamespace).Delete(ctx, probeName, metav1.DeleteOptions{})
 	return nil
 }
 
-// send makes the errand, or changes the one of an earlier resume so that it is to be
+// createOrUpdateProbe makes the errand, or changes the one of an earlier resume so that it is to be
 // seen again.
-func (a *asker) send(ctx context.Context, mark string) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (a *spokeClient) createOrUpdateProbe(ctx context.Context, mark string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	budgets := a.policy.PodDisruptionBudgets(errandNamespace)
-	_, err := budgets.Create(ctx, newErrand(mark), metav1.CreateOptions{})
+	budgets := a.policy.PodDisruptionBudgets(probeNamespace)
+	_, err := budgets.Create(ctx, newResumeProbe(mark), metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	old, err := budgets.Get(ctx, errandName, metav1.GetOptions{})
+	old, err := budgets.Get(ctx, probeName, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the errand: %w", err)
 	}
@@ -70,57 +70,57 @@ func (a *asker) send(ctx context.Context, mark string) error {
 		least = intstr.FromInt32(0)
 	}
 	old.Spec.MinAvailable, old.Spec.MaxUnavailable = &least, nil
-	metav1.SetMetaDataAnnotation(&old.ObjectMeta, errandMark, mark)
+	metav1.SetMetaDataAnnotation(&old.ObjectMeta, probeMarkAnnotation, mark)
 	_, err = budgets.Update(ctx, old, metav1.UpdateOptions{})
 	return err
 }
 
-func newErrand(mark string) *policyv1.PodDisruptionBudget {
+func newResumeProbe(mark string) *policyv1.PodDisruptionBudget {
 	least := intstr.FromInt32(0)
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: errandNamespace, Name: errandName,
+			Namespace: probeNamespace, Name: probeName,
 			Labels: map[string]string{"app.kubernetes.io/managed-by": "hotspare"},
 			Annotations: map[string]string{
-				errandMark:    mark,
-				errandPurpose: "Selects no pod. That its status follows shows hotspare that the controller manager acts after a resume.",
+				probeMarkAnnotation:   mark,
+				descriptionAnnotation: "Selects no pod. That its status follows shows hotspare that the controller manager acts after a resume.",
 			},
 		},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: &least,
-			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{errandLabel: "true"}},
+			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{probeSelectorLabel: "true"}},
 		},
 	}
 }
 
-// errand looks whether the controller manager has reacted.
-func (a *asker) errand(ctx context.Context) (power.Errand, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// readResumeProbe looks whether the controller manager has reacted.
+func (a *spokeClient) readResumeProbe(ctx context.Context) (power.ResumeProbe, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	b, err := a.policy.PodDisruptionBudgets(errandNamespace).Get(ctx, errandName, metav1.GetOptions{})
+	b, err := a.policy.PodDisruptionBudgets(probeNamespace).Get(ctx, probeName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return power.Errand{}, nil
+		return power.ResumeProbe{}, nil
 	case apierrors.IsForbidden(err):
-		return power.Errand{Refused: refusal(err)}, nil
+		return power.ResumeProbe{Refused: probeRefusal(err)}, nil
 	case err != nil:
-		return power.Errand{}, fmt.Errorf("reading the errand: %w", err)
+		return power.ResumeProbe{}, fmt.Errorf("reading the errand: %w", err)
 	}
-	return power.Errand{
-		Mark: b.Annotations[errandMark],
+	return power.ResumeProbe{
+		Mark: b.Annotations[probeMarkAnnotation],
 		Done: b.Generation > 0 && b.Status.ObservedGeneration >= b.Generation,
 	}, nil
 }
 
-// refusal says why the cluster will never take the errand; "" when it may, later.
-func refusal(err error) string {
+// probeRefusal says why the cluster will never take the errand; "" when it may, later.
+func probeRefusal(err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
-		return "the admin kubeconfig may not write PodDisruptionBudgets in namespace " + errandNamespace + ", or a policy of the cluster forbids it"
+		return "the admin kubeconfig may not write PodDisruptionBudgets in namespace " + probeNamespace + ", or a policy of the cluster forbids it"
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		return "the cluster has no PodDisruptionBudgets"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return "the cluster refuses PodDisruptionBudget " + errandName
+		return "the cluster refuses PodDisruptionBudget " + probeName
 	default:
 		return ""
 	}

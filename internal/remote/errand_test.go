@@ -73,34 +73,34 @@ func newKeeper(t *testing.T) (*keeper, *Connector) {
 
 func TestErrand(t *testing.T) {
 	k, c := newKeeper(t)
-	look := func(what string, want power.Errand) {
+	look := func(what string, want power.ResumeProbe) {
 		t.Helper()
-		s, err := c.Look(t.Context(), key, Ask{Errand: true})
+		s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{Errand: true})
 		if err != nil || !s.Answers || s.Errand != want {
 			t.Errorf("%s: %+v, %v; want %+v", what, s, err, want)
 		}
 	}
 	send := func(mark string) {
 		t.Helper()
-		if sent, refused, err := c.Send(t.Context(), key, mark); !sent || refused != "" || err != nil {
+		if sent, refused, err := c.CreateResumeProbe(t.Context(), key, mark); !sent || refused != "" || err != nil {
 			t.Errorf("sending %s: %t, %q, %v", mark, sent, refused, err)
 		}
 	}
-	look("before", power.Errand{})
+	look("before", power.ResumeProbe{})
 	send("one")
-	look("sent", power.Errand{Mark: "one"})
+	look("sent", power.ResumeProbe{Mark: "one"})
 	k.kept.Status.ObservedGeneration = k.kept.Generation
-	look("seen by the controller manager", power.Errand{Mark: "one", Done: true})
+	look("seen by the controller manager", power.ResumeProbe{Mark: "one", Done: true})
 	send("two")
-	look("sent in another resume", power.Errand{Mark: "two"})
+	look("sent in another resume", power.ResumeProbe{Mark: "two"})
 	send("three")
 	k.kept.Status.ObservedGeneration = k.kept.Generation - 1
-	look("an older one was seen", power.Errand{Mark: "three"})
-	if err := c.Dismiss(t.Context(), key); err != nil || k.kept != nil {
+	look("an older one was seen", power.ResumeProbe{Mark: "three"})
+	if err := c.DeleteResumeProbe(t.Context(), key); err != nil || k.kept != nil {
 		t.Errorf("after the end %v is left: %v", k.kept, err)
 	}
-	look("afterwards", power.Errand{})
-	if err := c.Dismiss(t.Context(), key); err != nil {
+	look("afterwards", power.ResumeProbe{})
+	if err := c.DeleteResumeProbe(t.Context(), key); err != nil {
 		t.Errorf("taking away what is gone: %v", err)
 	}
 }
@@ -117,11 +117,11 @@ func TestErrandRefused(t *testing.T) {
 	} {
 		k, c := newKeeper(t)
 		k.code = code
-		sent, refused, err := c.Send(t.Context(), key, "one")
+		sent, refused, err := c.CreateResumeProbe(t.Context(), key, "one")
 		if sent || refused != want.send || err != nil {
 			t.Errorf("%d: sent %t, %q, %v; want %q", code, sent, refused, err, want.send)
 		}
-		if s, err := c.Look(t.Context(), key, Ask{Errand: true}); err != nil || s.Answers != want.answers || s.Errand.Refused != want.look {
+		if s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{Errand: true}); err != nil || s.Answers != want.answers || s.Errand.Refused != want.look {
 			t.Errorf("%d: %+v, %v; want %q", code, s, err, want.look)
 		}
 	}

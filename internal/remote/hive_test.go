@@ -21,21 +21,23 @@ func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 // D20: in Hive a call of a cluster that swallows packets holds a worker for half a
 // minute at least; in an outage those that could be helped wait behind it.
 func TestD20AClusterThatSwallowsPacketsHoldsAWorkerForTenSeconds(t *testing.T) {
-	for name, call := range map[string]func(context.Context, *asker) string{
-		"asking how it is": func(ctx context.Context, a *asker) string {
-			_, err := a.ask(ctx, Ask{Operators: true, Errand: true})
-			return phrase(err)
+	for name, call := range map[string]func(context.Context, *spokeClient) string{
+		"asking how it is": func(ctx context.Context, a *spokeClient) string {
+			_, err := a.observeSpoke(ctx, ObserveOptions{Operators: true, Errand: true})
+			return describeNoAnswer(err)
 		},
-		"sending an errand": func(ctx context.Context, a *asker) string { return phrase(a.send(ctx, "now")) },
-		"asking for certificates": func(ctx context.Context, a *asker) string {
-			_, err := a.requests(ctx, AskRequests{Machines: true})
-			return phrase(err)
+		"sending an errand": func(ctx context.Context, a *spokeClient) string {
+			return describeNoAnswer(a.createOrUpdateProbe(ctx, "now"))
+		},
+		"asking for certificates": func(ctx context.Context, a *spokeClient) string {
+			_, err := a.readCertificateRequests(ctx, ListRequestsOptions{Machines: true})
+			return describeNoAnswer(err)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newAPI(t)
 			synctest.Test(t, func(t *testing.T) {
-				a, err := newAsker([]byte(kubeconfig(server.Server, token(secret))), cabundle.Bundle{})
+				a, err := newSpokeClient([]byte(kubeconfig(server.Server, token(secret))), cabundle.Bundle{})
 				if err != nil {
 					t.Fatal(err)
 				}

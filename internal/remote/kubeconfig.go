@@ -14,11 +14,11 @@ import (
 	"hotspare.io/hotspare/internal/cabundle"
 )
 
-// timeout bounds every call: a spoke whose packets are dropped must not hold a worker.
-const timeout = 10 * time.Second
+// callTimeout bounds every call: a spoke whose packets are dropped must not hold a worker.
+const callTimeout = 10 * time.Second
 
-// idle connections to a cluster that was stopped in the meantime are dead.
-const idle = 30 * time.Second
+// idleTimeout connections to a cluster that was stopped in the meantime are dead.
+const idleTimeout = 30 * time.Second
 
 var (
 	errUnreadable = errors.New("its admin kubeconfig cannot be read")
@@ -26,27 +26,27 @@ var (
 	errFile       = errors.New("its admin kubeconfig would read files on the hub")
 )
 
-// parse reads a kubeconfig. It does not wrap the parser's errors, which quote what they read.
-func parse(kubeconfig []byte) (*rest.Config, error) {
+// parseKubeconfig reads a kubeconfig. It does not wrap the parser's errors, which quote what they read.
+func parseKubeconfig(kubeconfig []byte) (*rest.Config, error) {
 	raw, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return nil, errUnreadable
 	}
-	if err := harmless(raw); err != nil {
+	if err := checkKubeconfig(raw); err != nil {
 		return nil, err
 	}
 	c, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, errUnreadable
 	}
-	c.Timeout = timeout
+	c.Timeout = callTimeout
 	c.QPS = -1 // paced by our callers
 	return c, nil
 }
 
-// harmless refuses what would reach from a kubeconfig into the hub. It comes
+// checkKubeconfig refuses what would reach from a kubeconfig into the hub. It comes
 // before a client is configured: that alone reads the files.
-func harmless(c *clientcmdapi.Config) error {
+func checkKubeconfig(c *clientcmdapi.Config) error {
 	for _, u := range c.AuthInfos {
 		switch {
 		case u.Exec != nil || u.AuthProvider != nil:
@@ -63,35 +63,35 @@ func harmless(c *clientcmdapi.Config) error {
 	return nil
 }
 
-// httpClient is a client of its own for each kubeconfig: client-go's shared
+// newHTTPClient is a client of its own for each kubeconfig: client-go's shared
 // transports are never given back, and clusters come and go.
-func httpClient(c *rest.Config, authorities cabundle.Bundle) (*http.Client, error) {
+func newHTTPClient(c *rest.Config, authorities cabundle.Bundle) (*http.Client, error) {
 	verify, err := rest.TLSConfigFor(c)
 	if err != nil {
 		return nil, errUnreadable
 	}
-	verify = trust(verify, authorities)
+	verify = trustAuthorities(verify, authorities)
 	proxy := http.ProxyFromEnvironment
 	if c.Proxy != nil {
 		proxy = c.Proxy
 	}
-	transport, err := rest.HTTPWrappersForConfig(c, authorities.Transport(&http.Transport{
+	transport, err := rest.HTTPWrappersForConfig(c, authorities.WrapTransport(&http.Transport{
 		Proxy:               proxy,
-		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: callTimeout}).DialContext,
 		TLSClientConfig:     verify,
-		TLSHandshakeTimeout: timeout,
-		IdleConnTimeout:     idle,
+		TLSHandshakeTimeout: callTimeout,
+		IdleConnTimeout:     idleTimeout,
 		MaxIdleConnsPerHost: 1,
 	}))
 	if err != nil {
 		return nil, errUnreadable
 	}
-	return &http.Client{Transport: transport, Timeout: timeout}, nil
+	return &http.Client{Transport: transport, Timeout: callTimeout}, nil
 }
 
-// trust returns verify with the certificates of authorities in addition to those of the
+// trustAuthorities returns verify with the certificates of authorities in addition to those of the
 // kubeconfig, or to the system's if the kubeconfig has none.
-func trust(verify *tls.Config, authorities cabundle.Bundle) *tls.Config {
+func trustAuthorities(verify *tls.Config, authorities cabundle.Bundle) *tls.Config {
 	if len(authorities.PEM) == 0 {
 		return verify
 	}
@@ -99,7 +99,7 @@ func trust(verify *tls.Config, authorities cabundle.Bundle) *tls.Config {
 		verify = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	if verify.RootCAs == nil {
-		verify.RootCAs = cabundle.Pool(authorities.PEM)
+		verify.RootCAs = cabundle.SystemPoolWith(authorities.PEM)
 		return verify
 	}
 	verify.RootCAs.AppendCertsFromPEM(authorities.PEM)

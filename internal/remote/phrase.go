@@ -12,29 +12,29 @@ import (
 	"hotspare.io/hotspare/internal/cabundle"
 )
 
-// slow reports whether the cluster let us wait: a second try would, too.
-func slow(err error) bool {
+// isTimeout reports whether the cluster let us wait: a second try would, too.
+func isTimeout(err error) bool {
 	var timedOut net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timedOut) && timedOut.Timeout()
 }
 
-// phrase says in a few words that do not change why a cluster did not answer.
-func phrase(err error) string {
+// describeNoAnswer says in a few words that do not change why a cluster did not answer.
+func describeNoAnswer(err error) string {
 	var (
 		dns  *net.DNSError
 		cert *tls.CertificateVerificationError
 	)
 	switch {
 	case errors.As(err, &cert):
-		return untrusted(err)
+		return describeUntrusted(err)
 	case errors.As(err, &dns):
 		return "its name does not resolve"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, syscall.ECONNRESET):
 		return "connection reset"
-	case slow(err):
-		return "no answer within " + timeout.String()
+	case isTimeout(err):
+		return "no answer within " + callTimeout.String()
 	case apierrors.IsUnauthorized(err):
 		return "it does not accept the admin kubeconfig"
 	case apierrors.IsForbidden(err):
@@ -46,11 +46,11 @@ func phrase(err error) string {
 	}
 }
 
-// untrusted says that a certificate does not verify, and why certificates that might verify
+// describeUntrusted says that a certificate does not verify, and why certificates that might verify
 // it are missing, if some are.
-func untrusted(err error) string {
+func describeUntrusted(err error) string {
 	const plain = "its certificate does not verify"
-	if problem := cabundle.Problem(err); problem != "" {
+	if problem := cabundle.BundleProblem(err); problem != "" {
 		return plain + ": " + problem
 	}
 	return plain

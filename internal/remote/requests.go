@@ -28,40 +28,40 @@ const (
 	approverKey       = "config.yaml"
 )
 
-// mostRequests of a signer are read: whoever may ask for certificates must not
+// maxRequests of a signer are read: whoever may ask for certificates must not
 // fill the hub's memory. An honest cluster has a few for each node.
-const mostRequests = 2000
+const maxRequests = 2000
 
-// AskRequests is what to ask a cluster for, beside its certificate requests.
-type AskRequests struct {
+// ListRequestsOptions is what to ask a cluster for, beside its certificate requests.
+type ListRequestsOptions struct {
 	// Machines asks for its Machines too, to vouch for nodes.
 	Machines bool
 }
 
-// Requests lists the certificate requests for nodes of the cluster whose admin
+// ListCertificateRequests lists the certificate requests for nodes of the cluster whose admin
 // kubeconfig is in the Secret, and if any is open, what they are to be judged by.
 // It returns nil if the cluster does not answer; an error is the hub's own.
-func (c *Connector) Requests(ctx context.Context, secret types.NamespacedName, ask AskRequests) (*power.Requests, error) {
-	a, trouble, err := c.connect(ctx, secret)
+func (c *Connector) ListCertificateRequests(ctx context.Context, secret types.NamespacedName, ask ListRequestsOptions) (*power.CertificateRequests, error) {
+	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil || trouble != "" {
 		return nil, err
 	}
-	r, err := a.requests(ctx, ask)
+	r, err := a.readCertificateRequests(ctx, ask)
 	if err != nil {
 		return nil, nil //nolint:nilerr,nilnil // a fact: it does not answer, and is asked again
 	}
 	return r, nil
 }
 
-// Approve approves a request of the cluster whose admin kubeconfig is in the
+// ApproveCertificateRequest approves a request of the cluster whose admin kubeconfig is in the
 // Secret, if it is still in the version that was read. Trouble says why the
 // cluster did not; it is empty if the request has changed or is gone.
-func (c *Connector) Approve(ctx context.Context, secret types.NamespacedName, r *certificatesv1.CertificateSigningRequest) (approved bool, trouble string, err error) {
-	a, trouble, err := c.connect(ctx, secret)
+func (c *Connector) ApproveCertificateRequest(ctx context.Context, secret types.NamespacedName, r *certificatesv1.CertificateSigningRequest) (approved bool, trouble string, err error) {
+	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil || trouble != "" {
 		return false, trouble, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err = a.certs.CertificateSigningRequests().UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{})
 	switch {
@@ -72,35 +72,35 @@ func (c *Connector) Approve(ctx context.Context, secret types.NamespacedName, r 
 	case apierrors.IsForbidden(err):
 		return false, "the admin kubeconfig may not approve certificate requests", nil
 	}
-	return false, phrase(err), nil
+	return false, describeNoAnswer(err), nil
 }
 
-func (a *asker) requests(ctx context.Context, ask AskRequests) (*power.Requests, error) {
-	r := &power.Requests{}
+func (a *spokeClient) readCertificateRequests(ctx context.Context, ask ListRequestsOptions) (*power.CertificateRequests, error) {
+	r := &power.CertificateRequests{}
 	for _, signer := range []string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName} {
-		if err := a.listRequests(ctx, signer, r); err != nil {
+		if err := a.listRequestsOfSigner(ctx, signer, r); err != nil {
 			return nil, err
 		}
 	}
-	if !r.Open() {
+	if !r.HasOpen() {
 		return r, nil
 	}
 	var err error
 	if ask.Machines {
-		r.Machines, err = a.machines(ctx)
+		r.Machines, err = a.listMachines(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.ClientsOff, err = a.clientsOff(ctx)
+	r.ClientsOff, err = a.isClientApprovalOff(ctx)
 	return r, err
 }
 
-func (a *asker) listRequests(ctx context.Context, signer string, r *power.Requests) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (a *spokeClient) listRequestsOfSigner(ctx context.Context, signer string, r *power.CertificateRequests) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	list, err := a.certs.CertificateSigningRequests().List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("spec.signerName", signer).String(), Limit: mostRequests,
+		FieldSelector: fields.OneTermEqualSelector("spec.signerName", signer).String(), Limit: maxRequests,
 	})
 	if err != nil {
 		return fmt.Errorf("listing certificate requests: %w", err)
@@ -121,9 +121,9 @@ type machineList struct {
 	} `json:"items"`
 }
 
-// machines lists the Machines that have nodes; an API without any such kind has none.
-func (a *asker) machines(ctx context.Context) ([]csr.Machine, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// listMachines lists the Machines that have nodes; an API without any such kind has none.
+func (a *spokeClient) listMachines(ctx context.Context) ([]csr.Machine, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	raw, err := a.core.RESTClient().Get().AbsPath(machinesPath).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
@@ -147,10 +147,10 @@ func (a *asker) machines(ctx context.Context) ([]csr.Machine, error) {
 	return out, nil
 }
 
-// clientsOff reports whether the cluster's own approver is told to leave client
+// isClientApprovalOff reports whether the cluster's own approver is told to leave client
 // certificates alone. What cannot be read may say so.
-func (a *asker) clientsOff(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (a *spokeClient) isClientApprovalOff(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	m, err := a.core.ConfigMaps(approverNamespace).Get(ctx, approverConfig, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -47,7 +47,7 @@ func (a *api) write(w http.ResponseWriter, r *http.Request) {
 func requesting(t *testing.T) *api {
 	a := newAPI(t)
 	a.answers[clientsPath] = certificatesv1.CertificateSigningRequestList{
-		Items: []certificatesv1.CertificateSigningRequest{csrtest.Client(t, "csr-w0", "w0", woke)},
+		Items: []certificatesv1.CertificateSigningRequest{csrtest.ClientRequest(t, "csr-w0", "w0", woke)},
 	}
 	a.answers[serversPath] = certificatesv1.CertificateSigningRequestList{}
 	return a
@@ -56,10 +56,10 @@ func requesting(t *testing.T) *api {
 func TestRequests(t *testing.T) {
 	a := requesting(t)
 	c, _ := connector(t, kubeconfig(a.Server, token(secret)))
-	ask := func(ask AskRequests) (machines []csr.Machine, clientsOff bool, names string) {
+	ask := func(ask ListRequestsOptions) (machines []csr.Machine, clientsOff bool, names string) {
 		t.Helper()
 		a.asked = nil
-		r, err := c.Requests(t.Context(), key, ask)
+		r, err := c.ListCertificateRequests(t.Context(), key, ask)
 		if err != nil || r == nil {
 			t.Fatal(r, err)
 		}
@@ -70,7 +70,7 @@ func TestRequests(t *testing.T) {
 		return r.Machines, r.ClientsOff, strings.Join(list, " ")
 	}
 	t.Run("an API without Machines has requests", func(t *testing.T) {
-		machines, off, names := ask(AskRequests{Machines: true})
+		machines, off, names := ask(ListRequestsOptions{Machines: true})
 		if len(machines) > 0 || off || names != "csr-w0" {
 			t.Error(machines, off, names)
 		}
@@ -91,13 +91,13 @@ func TestRequests(t *testing.T) {
 			Namespace: "openshift-machine-api", Node: "w0", UID: "u",
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: "w0"}},
 		}}
-		machines, _, _ := ask(AskRequests{Machines: true})
+		machines, _, _ := ask(ListRequestsOptions{Machines: true})
 		if diff := cmp.Diff(want, machines); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("they are not, where the platform knows its nodes", func(t *testing.T) {
-		if machines, _, _ := ask(AskRequests{}); len(machines) > 0 || slices.Contains(a.asked, machinesPath) {
+		if machines, _, _ := ask(ListRequestsOptions{}); len(machines) > 0 || slices.Contains(a.asked, machinesPath) {
 			t.Error(machines, a.asked)
 		}
 	})
@@ -107,36 +107,36 @@ func TestRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a.answers[approvingPath] = corev1.ConfigMap{Data: map[string]string{"config.yaml": config}}
-			if _, off, _ := ask(AskRequests{}); !off {
+			if _, off, _ := ask(ListRequestsOptions{}); !off {
 				t.Error("not heard")
 			}
 		})
 	}
 	t.Run("C12 one that is told nothing does not stand in the way", func(t *testing.T) {
 		a.answers[approvingPath] = corev1.ConfigMap{}
-		if _, off, _ := ask(AskRequests{}); off {
+		if _, off, _ := ask(ListRequestsOptions{}); off {
 			t.Error("it does")
 		}
 	})
 	t.Run("where nothing is open nothing else is asked", func(t *testing.T) {
-		done := csrtest.Client(t, "csr-w0", "w0", woke)
+		done := csrtest.ClientRequest(t, "csr-w0", "w0", woke)
 		done.Status.Certificate = []byte("x")
 		a.answers[clientsPath] = certificatesv1.CertificateSigningRequestList{Items: []certificatesv1.CertificateSigningRequest{done}}
-		ask(AskRequests{Machines: true})
+		ask(ListRequestsOptions{Machines: true})
 		if diff := cmp.Diff([]string{requestsPath, requestsPath}, a.asked); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("S5 a list without an end is a flood", func(t *testing.T) {
 		a.answers[clientsPath] = certificatesv1.CertificateSigningRequestList{ListMeta: metav1.ListMeta{Continue: "x"}}
-		r, err := c.Requests(t.Context(), key, AskRequests{})
+		r, err := c.ListCertificateRequests(t.Context(), key, ListRequestsOptions{})
 		if err != nil || !r.Truncated {
 			t.Error(r, err)
 		}
 	})
 	t.Run("half an answer is none", func(t *testing.T) {
 		a.answers[serversPath] = http.StatusInternalServerError
-		if r, err := c.Requests(t.Context(), key, AskRequests{}); r != nil || err != nil {
+		if r, err := c.ListCertificateRequests(t.Context(), key, ListRequestsOptions{}); r != nil || err != nil {
 			t.Error(r, err)
 		}
 	})
@@ -145,10 +145,10 @@ func TestRequests(t *testing.T) {
 func TestApprove(t *testing.T) {
 	a := requesting(t)
 	c, _ := connector(t, kubeconfig(a.Server, token(secret)))
-	judged := csr.Verdict{Node: "w0", Request: &a.answers[clientsPath].(certificatesv1.CertificateSigningRequestList).Items[0]}
-	request := judged.Approved(metav1.NewTime(woke))
+	judged := csr.Decision{Node: "w0", Request: &a.answers[clientsPath].(certificatesv1.CertificateSigningRequestList).Items[0]}
+	request := judged.ApprovedRequest(metav1.NewTime(woke))
 	t.Run("an approval has the version that was read", func(t *testing.T) {
-		approved, trouble, err := c.Approve(t.Context(), key, request)
+		approved, trouble, err := c.ApproveCertificateRequest(t.Context(), key, request)
 		if !approved || trouble != "" || err != nil {
 			t.Fatal(approved, trouble, err)
 		}
@@ -165,7 +165,7 @@ func TestApprove(t *testing.T) {
 	} {
 		t.Run(http.StatusText(name)+" is a fact", func(t *testing.T) {
 			a.refuse = name
-			approved, trouble, err := c.Approve(t.Context(), key, request)
+			approved, trouble, err := c.ApproveCertificateRequest(t.Context(), key, request)
 			if approved || trouble != want || err != nil {
 				t.Error(approved, trouble, err)
 			}

@@ -17,12 +17,12 @@ import (
 // does not drain the node of a deleted Machine that has this annotation: nobody is
 // there any more who could answer.
 const (
-	spotSelector = "machine.openshift.io/interruptible-instance="
-	undrained    = "machine.openshift.io/exclude-node-draining"
+	spotSelector           = "machine.openshift.io/interruptible-instance="
+	excludeDrainAnnotation = "machine.openshift.io/exclude-node-draining"
 )
 
-// mostSpots are read of a cluster.
-const mostSpots = 2000
+// maxSpotMachines are read of a cluster.
+const maxSpotMachines = 2000
 
 // spotList is the part of OpenShift's MachineList that is read of spot machines.
 type spotList struct {
@@ -38,12 +38,12 @@ type spotList struct {
 	} `json:"items"`
 }
 
-// spots lists the Machines of spot machines that a MachineSet makes anew when they are
+// listSpotMachines lists the Machines of spot machines that a MachineSet makes anew when they are
 // deleted, and that nobody deletes already. An API without Machines has none.
-func (a *asker) spots(ctx context.Context) ([]power.Spot, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (a *spokeClient) listSpotMachines(ctx context.Context) ([]power.SpotMachine, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	raw, err := a.core.RESTClient().Get().AbsPath(machinesPath).Param("labelSelector", spotSelector).Param("limit", fmt.Sprint(mostSpots)).DoRaw(ctx)
+	raw, err := a.core.RESTClient().Get().AbsPath(machinesPath).Param("labelSelector", spotSelector).Param("limit", fmt.Sprint(maxSpotMachines)).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -54,13 +54,13 @@ func (a *asker) spots(ctx context.Context) ([]power.Spot, error) {
 	if err := json.Unmarshal(raw, &found); err != nil {
 		return nil, fmt.Errorf("reading spot machines: %w", err)
 	}
-	var out []power.Spot
+	var out []power.SpotMachine
 	for _, m := range found.Items {
 		owner := metav1.GetControllerOf(&m.Metadata)
 		if owner == nil || owner.Kind != "MachineSet" || m.Metadata.DeletionTimestamp != nil {
 			continue
 		}
-		out = append(out, power.Spot{
+		out = append(out, power.SpotMachine{
 			Name: m.Metadata.Name, UID: m.Metadata.UID, ProviderID: m.Spec.ProviderID, Created: m.Metadata.CreationTimestamp.Time,
 			Joined: m.Status.NodeRef != nil, Failed: m.Status.Phase == "Failed",
 		})
@@ -68,15 +68,15 @@ func (a *asker) spots(ctx context.Context) ([]power.Spot, error) {
 	return out, nil
 }
 
-// Replace deletes the Machine of a spot machine in the cluster whose admin kubeconfig is
+// DeleteSpotMachine deletes the Machine of a spot machine in the cluster whose admin kubeconfig is
 // in the Secret, unless it is gone or another has its name. Trouble says why the
 // cluster did not; an error is the hub's own.
-func (c *Connector) Replace(ctx context.Context, secret types.NamespacedName, m power.Spot) (deleted bool, trouble string, err error) {
-	a, trouble, err := c.connect(ctx, secret)
+func (c *Connector) DeleteSpotMachine(ctx context.Context, secret types.NamespacedName, m power.SpotMachine) (deleted bool, trouble string, err error) {
+	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil || trouble != "" {
 		return false, trouble, err
 	}
-	err = a.replace(ctx, m)
+	err = a.deleteMachine(ctx, m)
 	switch {
 	case err == nil:
 		return true, "", nil
@@ -85,14 +85,14 @@ func (c *Connector) Replace(ctx context.Context, secret types.NamespacedName, m 
 	case apierrors.IsForbidden(err):
 		return false, "the admin kubeconfig may not delete Machines", nil
 	}
-	return false, phrase(err), nil
+	return false, describeNoAnswer(err), nil
 }
 
-func (a *asker) replace(ctx context.Context, m power.Spot) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (a *spokeClient) deleteMachine(ctx context.Context, m power.SpotMachine) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	mark, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": m.UID, "annotations": map[string]string{undrained: "true"},
+		"uid": m.UID, "annotations": map[string]string{excludeDrainAnnotation: "true"},
 	}})
 	if err != nil {
 		return err

@@ -40,12 +40,12 @@ func TestSpotsAreThoseThatAreMadeAnew(t *testing.T) {
 		machine("going", func(metadata, _ map[string]any) { metadata["deletionTimestamp"] = "2026-11-21T12:30:00Z" }),
 	}}
 	c, _ := connector(t, kubeconfig(a.Server, token(secret)))
-	s, err := c.Look(t.Context(), key, Ask{Spots: true})
+	s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{Spots: true})
 	if err != nil || !s.Answers {
 		t.Fatal(s.Trouble, err)
 	}
 	made := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	want := []power.Spot{
+	want := []power.SpotMachine{
 		{Name: "plain", UID: "plain", ProviderID: "aws:///a/plain", Created: made},
 		{Name: "joined", UID: "joined", ProviderID: "aws:///a/joined", Created: made, Joined: true},
 		{Name: "failed", UID: "failed", ProviderID: "aws:///a/failed", Created: made, Failed: true},
@@ -57,7 +57,7 @@ func TestSpotsAreThoseThatAreMadeAnew(t *testing.T) {
 		t.Error(diff)
 	}
 	delete(a.answers, machinesPath)
-	if s, err = c.Look(t.Context(), key, Ask{Spots: true}); err != nil || !s.Answers || len(s.Spots) != 0 {
+	if s, err = c.ObserveSpoke(t.Context(), key, ObserveOptions{Spots: true}); err != nil || !s.Answers || len(s.Spots) != 0 {
 		t.Errorf("an API without Machines: %+v, %v", s, err)
 	}
 }
@@ -78,8 +78,8 @@ func TestReplaceDeletesTheMachineThatWasSeen(t *testing.T) {
 	}))
 	t.Cleanup(srv.Close)
 	c, _ := connector(t, kubeconfig(srv, token(secret)))
-	spot := power.Spot{Name: "m", UID: "u"}
-	deleted, trouble, err := c.Replace(t.Context(), key, spot)
+	spot := power.SpotMachine{Name: "m", UID: "u"}
+	deleted, trouble, err := c.DeleteSpotMachine(t.Context(), key, spot)
 	if !deleted || trouble != "" || err != nil {
 		t.Error(deleted, trouble, err)
 	}
@@ -103,7 +103,7 @@ func TestReplaceDeletesTheMachineThatWasSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clear(status)
 			status[tt.method] = tt.code
-			deleted, trouble, err := c.Replace(t.Context(), key, spot)
+			deleted, trouble, err := c.DeleteSpotMachine(t.Context(), key, spot)
 			if deleted || err != nil || trouble != tt.trouble {
 				t.Errorf("%v, %q, %v; want trouble %q", deleted, trouble, err, tt.trouble)
 			}

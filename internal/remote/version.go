@@ -20,8 +20,8 @@ const (
 // What is kept of a report. It comes from a cluster that is somebody else's, and is
 // stored on the hub.
 const (
-	mostUpgrades  = 3
-	longestReport = 256
+	maxUpgrades     = 3
+	maxReportLength = 256
 )
 
 // clusterVersion is the part of OpenShift's ClusterVersion that is read.
@@ -42,29 +42,29 @@ type release struct {
 	Image   string `json:"image"`
 }
 
-// version asks for the cluster's version. One that cannot be had is zero: it
+// readVersion asks for the cluster's version. One that cannot be had is zero: it
 // decides too little to count as trouble.
-func (a *asker) version(ctx context.Context) power.Version {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (a *spokeClient) readVersion(ctx context.Context) power.Version {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	raw, err := a.core.RESTClient().Get().AbsPath(clusterVersionPath).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
-		return a.apiVersion(ctx)
+		return a.readAPIVersion(ctx)
 	}
 	var found clusterVersion
 	if err != nil || json.Unmarshal(raw, &found) != nil {
 		return power.Version{}
 	}
-	return versionOf(found)
+	return toPowerVersion(found)
 }
 
-func versionOf(found clusterVersion) power.Version {
-	v := power.Version{OpenShift: true, Desired: short(found.Status.Desired.Version), Image: short(found.Status.Desired.Image)}
+func toPowerVersion(found clusterVersion) power.Version {
+	v := power.Version{OpenShift: true, Desired: emptyIfTooLong(found.Status.Desired.Version), Image: emptyIfTooLong(found.Status.Desired.Image)}
 	if v.Desired == "" {
 		return power.Version{}
 	}
-	for _, u := range found.Status.History[:min(mostUpgrades, len(found.Status.History))] {
-		upgrade := power.Upgrade{State: short(u.State), Version: short(u.Version), Image: short(u.Image), Started: u.StartedTime.Time}
+	for _, u := range found.Status.History[:min(maxUpgrades, len(found.Status.History))] {
+		upgrade := power.Upgrade{State: emptyIfTooLong(u.State), Version: emptyIfTooLong(u.Version), Image: emptyIfTooLong(u.Image), Started: u.StartedTime.Time}
 		if u.CompletionTime != nil {
 			upgrade.Completed = u.CompletionTime.Time
 		}
@@ -73,19 +73,19 @@ func versionOf(found clusterVersion) power.Version {
 	return v
 }
 
-// apiVersion is the version of the API server.
-func (a *asker) apiVersion(ctx context.Context) power.Version {
+// readAPIVersion is the version of the API server.
+func (a *spokeClient) readAPIVersion(ctx context.Context) power.Version {
 	raw, err := a.core.RESTClient().Get().AbsPath(apiVersionPath).DoRaw(ctx)
 	var found apiversion.Info
 	if err != nil || json.Unmarshal(raw, &found) != nil {
 		return power.Version{}
 	}
-	return power.Version{Desired: short(found.GitVersion)}
+	return power.Version{Desired: emptyIfTooLong(found.GitVersion)}
 }
 
-// short is s unless it is longer than any version or image.
-func short(s string) string {
-	if len(s) > longestReport {
+// emptyIfTooLong is s unless it is longer than any version or image.
+func emptyIfTooLong(s string) string {
+	if len(s) > maxReportLength {
 		return ""
 	}
 	return s

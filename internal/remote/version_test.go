@@ -44,14 +44,14 @@ func TestVersion(t *testing.T) {
 				a.answers[path] = answer
 			}
 			c, _ := connector(t, kubeconfig(a.Server, token(secret)))
-			s, err := c.Look(t.Context(), key, Ask{Version: true})
+			s, err := c.ObserveSpoke(t.Context(), key, ObserveOptions{Version: true})
 			if err != nil || !s.Answers {
 				t.Fatalf("%+v, %v", s, err)
 			}
 			if diff := cmp.Diff(tc.want, s.Version, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
 				t.Error(diff)
 			}
-			if s, _ := c.Look(t.Context(), key, Ask{}); s.Version.Desired != "" {
+			if s, _ := c.ObserveSpoke(t.Context(), key, ObserveOptions{}); s.Version.Desired != "" {
 				t.Error("told without being asked")
 			}
 		})

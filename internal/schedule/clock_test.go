@@ -29,7 +29,7 @@ func slotsIn(t *testing.T, zone, text, after string, n int) []string {
 	}
 	var out []string
 	for range n {
-		at = table.Next(at).At
+		at = table.NextSlot(at).At
 		out = append(out, at.In(loc).Format("Jan 2 15:04 -0700"))
 	}
 	return out
@@ -149,7 +149,7 @@ func TestLastIsTheSlotThatHolds(t *testing.T) {
 			if len(faults) > 0 {
 				t.Fatal(faults)
 			}
-			if got := table.Last(tc.after, tc.until).String(); got != tc.want {
+			if got := table.LastSlot(tc.after, tc.until).String(); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -192,11 +192,11 @@ func TestFaultsNameFieldValueAndRemedy(t *testing.T) {
 
 func TestReadSlotReadsWhatStringWrote(t *testing.T) {
 	s := Slot{At: time.Date(2026, 11, 20, 19, 0, 0, 0, time.UTC), Power: "Hibernating"}
-	if got := ReadSlot(s.String() + " team/nights"); got != s {
+	if got := ParseSlot(s.String() + " team/nights"); got != s {
 		t.Errorf("got %v", got)
 	}
 	for _, bad := range []string{"", "yesterday Running", s.At.Format(time.RFC3339), s.At.Format(time.RFC3339) + " Asleep"} {
-		if got := ReadSlot(bad); !got.None() {
+		if got := ParseSlot(bad); !got.IsZero() {
 			t.Errorf("%q: got %v", bad, got)
 		}
 	}
@@ -212,11 +212,11 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-		next := table.Next(at)
+		next := table.NextSlot(at)
 		if !next.At.After(at) {
 			t.Errorf("the slot after %s is %s", at, next.At)
 		}
-		if last := table.Last(at, next.At); !last.is(next) {
+		if last := table.LastSlot(at, next.At); !last.isSameSlot(next) {
 			t.Errorf("the last slot at %s is %s", next.At, last)
 		}
 	})

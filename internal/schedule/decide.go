@@ -11,8 +11,8 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// Seen is what a decision depends on.
-type Seen struct {
+// Snapshot is what a decision depends on.
+type Snapshot struct {
 	Timetable Timetable
 	// Created is when the schedule was made. Slots before are none of its.
 	Created time.Time
@@ -73,8 +73,8 @@ func (s Step) String() string {
 	return fmt.Sprintf("%s %s: slot of %s", verb, s.Cluster, s.Slot.At.UTC().Format(time.RFC3339))
 }
 
-// Decision is what to note, what to do, and when to look again.
-type Decision struct {
+// Plan is what to note, what to do, and when to look again.
+type Plan struct {
 	// Record is to be stored before a step is taken.
 	Record Record
 	// Steps are to be taken now, in the order of the clusters' names.
@@ -89,79 +89,79 @@ type Decision struct {
 // being told. It spreads starts, so that a hundred clusters do not start at once.
 const MaxDelay = 45 * time.Second
 
-// settle is when the pass comes that sees what the steps of this one have done.
-const settle = time.Second
+// settleDelay is when the pass comes that sees what the steps of this one have done.
+const settleDelay = time.Second
 
 // Decide says what the schedule has to do now. A slot is taken once, for the clusters
 // that the schedule is for then; afterwards they are anybody's to change until the
 // next one. A missed slot is taken when hotspare is back, but of several only the last.
-func Decide(s Seen, now time.Time) Decision {
-	d := Decision{Record: s.Record, Next: s.Timetable.Next(now)}
-	if !d.Next.None() {
+func Decide(s Snapshot, now time.Time) Plan {
+	d := Plan{Record: s.Record, Next: s.Timetable.NextSlot(now)}
+	if !d.Next.IsZero() {
 		d.Look = d.Next.At.Sub(now)
 	}
-	if last := s.Timetable.Last(later(s.Created, s.Record.At), now); !last.None() {
+	if last := s.Timetable.LastSlot(laterTime(s.Created, s.Record.At), now); !last.IsZero() {
 		d.Record = Record{Slot: last, Outcome: v1alpha1.OutcomeUnderway, StartedAt: now.Truncate(time.Second)}
 	}
 	if d.Record.Outcome != v1alpha1.OutcomeUnderway {
 		return d
 	}
-	if dropped(s, d.Record.Slot) {
-		d.finish(v1alpha1.OutcomeSkipped, now)
+	if isDropped(s, d.Record.Slot) {
+		d.finishSlot(v1alpha1.OutcomeSkipped, now)
 		return d
 	}
-	d.tell(s.Clusters, now)
+	d.planSteps(s.Clusters, now)
 	return d
 }
 
-// dropped reports whether a slot is not to be taken: it is skipped, or somebody has
+// isDropped reports whether a slot is not to be taken: it is skipped, or somebody has
 // taken it out of the schedule while it was under way.
-func dropped(s Seen, slot Slot) bool {
+func isDropped(s Snapshot, slot Slot) bool {
 	if slot.At.Before(s.SkipUntil) {
 		return true
 	}
-	is := s.Timetable.Last(slot.At.Add(-time.Second), slot.At)
-	return is.None() || is.Power != slot.Power
+	is := s.Timetable.LastSlot(slot.At.Add(-time.Second), slot.At)
+	return is.IsZero() || is.Power != slot.Power
 }
 
-func (d *Decision) finish(o v1alpha1.Outcome, now time.Time) {
+func (d *Plan) finishSlot(o v1alpha1.Outcome, now time.Time) {
 	d.Record.Outcome, d.Record.FinishedAt = o, now.Truncate(time.Second)
 }
 
-// tell plans the steps that are due, and finishes when none is left.
-func (d *Decision) tell(clusters []Cluster, now time.Time) {
+// planSteps plans the steps that are due, and finishes when none is left.
+func (d *Plan) planSteps(clusters []Cluster, now time.Time) {
 	left := 0
 	d.Record.Told = 0
 	for _, c := range clusters {
 		switch slot := d.Record.Slot; {
-		case c.Told.is(slot):
+		case c.Told.isSameSlot(slot):
 			d.Record.Told++
-		case c.Told.outranks(slot), !c.Since.Before(slot.At), c.Changed.After(slot.At):
+		case c.Told.takesPrecedence(slot), !c.Since.Before(slot.At), c.Changed.After(slot.At):
 		default:
 			left++
-			d.step(c, now)
+			d.planStep(c, now)
 		}
 	}
 	slices.SortFunc(d.Steps, func(a, b Step) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	if left == 0 {
-		d.finish(v1alpha1.OutcomeTaken, now)
+		d.finishSlot(v1alpha1.OutcomeTaken, now)
 	}
 }
 
-// step tells a cluster now, or has a look later.
-func (d *Decision) step(c Cluster, now time.Time) {
-	wait := d.Record.StartedAt.Add(delay(c.Seed)).Sub(now)
+// planStep tells a cluster now, or has a look later.
+func (d *Plan) planStep(c Cluster, now time.Time) {
+	wait := d.Record.StartedAt.Add(clusterDelay(c.Seed)).Sub(now)
 	if wait <= 0 {
 		d.Steps = append(d.Steps, Step{Cluster: c.Name, Slot: d.Record.Slot, Changes: c.Wanted != d.Record.Power})
-		wait = settle
+		wait = settleDelay
 	}
 	if d.Look == 0 || wait < d.Look {
 		d.Look = wait
 	}
 }
 
-// delay is a cluster's own, in whole milliseconds.
-func delay(seed string) time.Duration {
+// clusterDelay is a cluster's own, in whole milliseconds.
+func clusterDelay(seed string) time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte(seed))
 	return time.Duration(h.Sum64()%uint64(MaxDelay/time.Millisecond)) * time.Millisecond

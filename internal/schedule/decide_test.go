@@ -21,14 +21,14 @@ var (
 	asleep  = Slot{evening, hivev1.PowerHibernating}
 )
 
-type with func(*Seen)
+type with func(*Snapshot)
 
-func seen(changes ...with) Seen {
+func seen(changes ...with) Snapshot {
 	table, faults := Parse([]v1alpha1.Window{{Hibernate: "0 19 * * *", Resume: "0 8 * * *"}})
 	if len(faults) > 0 {
 		panic(faults)
 	}
-	s := Seen{
+	s := Snapshot{
 		Timetable: table, Created: evening.AddDate(0, -1, 0),
 		Record:   Record{Slot: woken, Outcome: v1alpha1.OutcomeTaken, StartedAt: morning, FinishedAt: morning.Add(time.Minute), Told: 1},
 		Clusters: []Cluster{{Name: "a", Seed: "54", Since: evening.AddDate(0, -2, 0), Wanted: hivev1.PowerRunning, Told: woken}},
@@ -39,10 +39,10 @@ func seen(changes ...with) Seen {
 	return s
 }
 
-func cluster(change func(*Cluster)) with { return func(s *Seen) { change(&s.Clusters[0]) } }
+func cluster(change func(*Cluster)) with { return func(s *Snapshot) { change(&s.Clusters[0]) } }
 
 func another(name, seed string) with {
-	return func(s *Seen) {
+	return func(s *Snapshot) {
 		c := s.Clusters[0]
 		c.Name, c.Seed = name, seed
 		s.Clusters = append([]Cluster{c}, s.Clusters...)
@@ -50,13 +50,13 @@ func another(name, seed string) with {
 }
 
 func record(o v1alpha1.Outcome, slot Slot, started time.Duration) with {
-	return func(s *Seen) { s.Record = Record{Slot: slot, Outcome: o, StartedAt: evening.Add(started)} }
+	return func(s *Snapshot) { s.Record = Record{Slot: slot, Outcome: o, StartedAt: evening.Add(started)} }
 }
 
-func skip(until time.Duration) with { return func(s *Seen) { s.SkipUntil = evening.Add(until) } }
+func skip(until time.Duration) with { return func(s *Snapshot) { s.SkipUntil = evening.Add(until) } }
 
 // says is a decision in words: outcome, steps, when to look again.
-func says(d Decision) string {
+func says(d Plan) string {
 	out := []string{fmt.Sprintf("%s of %s", d.Record.Outcome, d.Record.At.Format("15:04"))}
 	for _, s := range d.Steps {
 		out = append(out, s.String())
@@ -67,7 +67,7 @@ func says(d Decision) string {
 func TestDecide(t *testing.T) {
 	told := cluster(func(c *Cluster) { c.Told, c.Wanted = asleep, hivev1.PowerHibernating })
 	for name, tc := range map[string]struct {
-		seen Seen
+		seen Snapshot
 		at   time.Duration // after 19:00
 		want string
 	}{
@@ -77,7 +77,7 @@ func TestDecide(t *testing.T) {
 		"steps are in the order of names":          {seen(another("b", "54"), record(v1alpha1.OutcomeUnderway, asleep, 0)), time.Minute, "Underway of 19:00; hibernate a: slot of 2026-11-20T19:00:00Z; hibernate b: slot of 2026-11-20T19:00:00Z; look in 1s"},
 		"a slow one comes later":                   {seen(another("slow", "26"), record(v1alpha1.OutcomeUnderway, asleep, 0)), 2 * time.Second, "Underway of 19:00; hibernate a: slot of 2026-11-20T19:00:00Z; look in 1s"},
 		"when all are told the slot is taken":      {seen(told, record(v1alpha1.OutcomeUnderway, asleep, 0)), time.Minute, "Taken of 19:00; look in 12h59m0s"},
-		"a slot without clusters is taken at once": {seen(func(s *Seen) { s.Clusters = nil }), 0, "Taken of 19:00; look in 13h0m0s"},
+		"a slot without clusters is taken at once": {seen(func(s *Snapshot) { s.Clusters = nil }), 0, "Taken of 19:00; look in 13h0m0s"},
 		"one that sleeps already is told, so that waking it counts as a change": {
 			seen(cluster(func(c *Cluster) { c.Wanted = hivev1.PowerHibernating }), record(v1alpha1.OutcomeUnderway, asleep, 0)), time.Minute,
 			"Underway of 19:00; leave to hibernate a: slot of 2026-11-20T19:00:00Z; look in 1s",
@@ -103,7 +103,7 @@ func TestDecide(t *testing.T) {
 			seen(cluster(func(c *Cluster) { c.Since = evening.Add(time.Second) })), time.Minute, "Taken of 19:00; look in 12h59m0s",
 		},
 		"a slot before the schedule was made is none": {
-			seen(func(s *Seen) { s.Created, s.Record = evening.Add(time.Minute), Record{} }), time.Hour, " of 00:00; look in 12h0m0s",
+			seen(func(s *Snapshot) { s.Created, s.Record = evening.Add(time.Minute), Record{} }), time.Hour, " of 00:00; look in 12h0m0s",
 		},
 		"what is skipped is noted, and not made up for": {seen(skip(time.Hour)), 2 * time.Hour, "Skipped of 19:00; look in 11h0m0s"},
 		"skipping ends with the slot at that time":      {seen(skip(0)), 0, "Underway of 19:00; look in 1s"},
@@ -133,8 +133,8 @@ func TestAHundredClustersDoNotStartInOneSecond(t *testing.T) {
 	seconds := map[time.Duration]int{}
 	for i := range 100 {
 		uid := fmt.Sprintf("6f1c1a4e-0000-4000-8000-%012d", i)
-		d := delay(uid)
-		if d < 0 || d >= MaxDelay || d != delay(uid) {
+		d := clusterDelay(uid)
+		if d < 0 || d >= MaxDelay || d != clusterDelay(uid) {
 			t.Fatalf("the delay of %s is %s", uid, d)
 		}
 		seconds[d.Truncate(time.Second)]++

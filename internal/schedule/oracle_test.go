@@ -83,7 +83,7 @@ func (o *oracle) minute(now time.Time) {
 			}
 		}
 	}
-	if !slot.None() {
+	if !slot.IsZero() {
 		o.all = append(o.all, slot)
 	}
 }
@@ -151,7 +151,7 @@ type world struct {
 	*rand.Rand
 	t      *testing.T
 	oracle oracle
-	seen   Seen
+	seen   Snapshot
 	up     bool
 	look   time.Time // when the controller looks next
 
@@ -202,8 +202,8 @@ func (w *world) live(days int) {
 
 // oracleTakes takes the last slot that was not noted yet, if the controller runs.
 func (w *world) oracleTakes(now time.Time) {
-	slot := w.oracle.last(later(w.noted.At, w.seen.Created))
-	if !w.up || slot.None() {
+	slot := w.oracle.last(laterTime(w.noted.At, w.seen.Created))
+	if !w.up || slot.IsZero() {
 		return
 	}
 	w.noted = slot
@@ -220,7 +220,7 @@ func (w *world) oracleTakes(now time.Time) {
 // controllerUntil lets the controller look when it wants to.
 func (w *world) controllerUntil(from, to time.Time) {
 	for w.up && !w.look.After(to) {
-		now := later(from, w.look)
+		now := laterTime(from, w.look)
 		w.pass(now)
 		if !w.look.After(now) {
 			w.t.Fatalf("at %s it wants to look at once", now)
@@ -334,21 +334,21 @@ func TestNextAndLastAgreeWithAClockWatcher(t *testing.T) {
 		w := newWorld(t, rand.New(rand.NewPCG(*seed, uint64(i))))
 		begin := changes[w.IntN(len(changes))]
 		w.oracle.minute(begin)
-		want := w.seen.Timetable.Next(begin)
+		want := w.seen.Timetable.NextSlot(begin)
 		for now := begin.Add(time.Minute); now.Before(begin.AddDate(0, 0, 3)); now = now.Add(time.Minute) {
 			n := len(w.oracle.all)
 			w.oracle.minute(now)
-			if came := len(w.oracle.all) > n; came != want.At.Equal(now) || came && !w.oracle.all[n].is(want) {
+			if came := len(w.oracle.all) > n; came != want.At.Equal(now) || came && !w.oracle.all[n].isSameSlot(want) {
 				t.Fatalf("world %d: next is %s; the slots are %v; windows %+v", i, want, w.oracle.all, windowsOf(w.oracle.rules))
 			}
 			if want.At.Equal(now) {
-				want = w.seen.Timetable.Next(now)
+				want = w.seen.Timetable.NextSlot(now)
 			}
-			if w.IntN(30) == 0 && !w.seen.Timetable.Next(now).is(want) {
-				t.Fatalf("world %d: at %s next is %s, not %s; windows %+v", i, now, w.seen.Timetable.Next(now), want, windowsOf(w.oracle.rules))
+			if w.IntN(30) == 0 && !w.seen.Timetable.NextSlot(now).isSameSlot(want) {
+				t.Fatalf("world %d: at %s next is %s, not %s; windows %+v", i, now, w.seen.Timetable.NextSlot(now), want, windowsOf(w.oracle.rules))
 			}
 			if w.IntN(60) == 0 {
-				if got := w.seen.Timetable.Last(begin, now); got != w.oracle.last(begin) {
+				if got := w.seen.Timetable.LastSlot(begin, now); got != w.oracle.last(begin) {
 					t.Fatalf("world %d: at %s the last is %q, not %q; windows %+v", i, now, got, w.oracle.last(begin), windowsOf(w.oracle.rules))
 				}
 			}

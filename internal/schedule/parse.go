@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// Fault is a value in a specification that cannot be understood.
-type Fault struct {
+// FieldError is a value in a specification that cannot be understood.
+type FieldError struct {
 	// Reason is one of v1alpha1's for condition Valid.
 	Reason string
 	// Field is its path, and Value what stands there.
@@ -23,15 +23,15 @@ type Fault struct {
 }
 
 // String is a sentence for the one who wrote the value.
-func (f Fault) String() string { return fmt.Sprintf("%s %q %s", f.Field, f.Value, f.Why) }
+func (f FieldError) String() string { return fmt.Sprintf("%s %q %s", f.Field, f.Value, f.Why) }
 
 // Parse reads windows. With a fault, the timetable is of no use.
-func Parse(windows []v1alpha1.Window) (Timetable, []Fault) {
+func Parse(windows []v1alpha1.Window) (Timetable, []FieldError) {
 	var t Timetable
-	var faults []Fault
+	var faults []FieldError
 	for i, w := range windows {
 		path := fmt.Sprintf("spec.windows[%d]", i)
-		zone, fault := zoneOf(path+".timeZone", w.TimeZone)
+		zone, fault := parseZone(path+".timeZone", w.TimeZone)
 		if fault != nil {
 			faults = append(faults, *fault)
 			continue
@@ -44,23 +44,23 @@ func Parse(windows []v1alpha1.Window) (Timetable, []Fault) {
 			if l.text == "" {
 				continue
 			}
-			rule, fault := cronOf(path+"."+l.name, string(l.text))
+			rule, fault := parseCron(path+"."+l.name, string(l.text))
 			if fault != nil {
 				faults = append(faults, *fault)
 				continue
 			}
-			t.lines = append(t.lines, line{rule: rule, clock: clock{zone}, power: l.power})
+			t.lines = append(t.lines, cronLine{rule: rule, clock: clock{zone}, power: l.power})
 		}
 	}
 	return t, faults
 }
 
-// zoneOf reads a zone's name. Go's own name for the machine's zone is none: where
+// parseZone reads a zone's name. Go's own name for the machine's zone is none: where
 // the controllers run should not matter.
-func zoneOf(field, name string) (*time.Location, *Fault) {
+func parseZone(field, name string) (*time.Location, *FieldError) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		return nil, &Fault{
+		return nil, &FieldError{
 			Reason: v1alpha1.ReasonInvalidTimeZone, Field: field, Value: name,
 			Why: "is no time zone: use a name of the IANA database, such as UTC or Europe/Berlin",
 		}
@@ -68,29 +68,29 @@ func zoneOf(field, name string) (*time.Location, *Fault) {
 	return zone, nil
 }
 
-// fields reads what crontab(5) calls the time and date fields, and nothing more: no
+// cronParser reads what crontab(5) calls the time and date fields, and nothing more: no
 // seconds, no @daily, no @every, whose beat would depend on when hotspare was started.
-var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
-// sometime is where the search for a rule's first slot begins.
-var sometime = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+// searchStart is where the search for a rule's first slot begins.
+var searchStart = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
-const remedy = "write minute, hour, day of month, month and day of week, such as 0 19 * * mon-fri"
+const cronHint = "write minute, hour, day of month, month and day of week, such as 0 19 * * mon-fri"
 
-func cronOf(field, text string) (cron.Schedule, *Fault) {
-	fault := &Fault{Reason: v1alpha1.ReasonInvalidCron, Field: field, Value: text}
+func parseCron(field, text string) (cron.Schedule, *FieldError) {
+	fault := &FieldError{Reason: v1alpha1.ReasonInvalidCron, Field: field, Value: text}
 	// A zone in the expression would contradict timeZone; and this parser panics on
 	// one that nothing follows.
 	if strings.Contains(text, "=") {
-		fault.Why = "is no cron expression: put the zone in timeZone and " + remedy
+		fault.Why = "is no cron expression: put the zone in timeZone and " + cronHint
 		return nil, fault
 	}
-	rule, err := fields.Parse(text)
+	rule, err := cronParser.Parse(text)
 	if err != nil {
-		fault.Why = fmt.Sprintf("is no cron expression (%v): %s", err, remedy)
+		fault.Why = fmt.Sprintf("is no cron expression (%v): %s", err, cronHint)
 		return nil, fault
 	}
-	if rule.Next(sometime).IsZero() {
+	if rule.Next(searchStart).IsZero() {
 		fault.Why = "never comes: name a day that the month has"
 		return nil, fault
 	}

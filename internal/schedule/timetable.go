@@ -17,20 +17,20 @@ type Slot struct {
 	Power hivev1.PowerState
 }
 
-// None reports whether it is no slot.
-func (s Slot) None() bool { return s.At.IsZero() }
+// IsZero reports whether it is no slot.
+func (s Slot) IsZero() bool { return s.At.IsZero() }
 
 // String is how a slot is written into an annotation; ReadSlot reads it.
 func (s Slot) String() string {
-	if s.None() {
+	if s.IsZero() {
 		return ""
 	}
 	return fmt.Sprintf("%s %s", s.At.UTC().Format(time.RFC3339), s.Power)
 }
 
-// ReadSlot reads what String wrote, with whatever follows. What is none is the zero
+// ParseSlot reads what String wrote, with whatever follows. What is none is the zero
 // Slot: a note that somebody has spoilt is as good as none.
-func ReadSlot(text string) Slot {
+func ParseSlot(text string) Slot {
 	words := strings.Fields(text)
 	if len(words) < 2 {
 		return Slot{}
@@ -43,13 +43,13 @@ func ReadSlot(text string) Slot {
 	return Slot{At: at.UTC(), Power: power}
 }
 
-// is reports whether both are the same; zones do not matter.
-func (s Slot) is(o Slot) bool { return s.At.Equal(o.At) && s.Power == o.Power }
+// isSameSlot reports whether both are the same; zones do not matter.
+func (s Slot) isSameSlot(o Slot) bool { return s.At.Equal(o.At) && s.Power == o.Power }
 
-// outranks reports whether s holds after both: it is the later one, or the one of
+// takesPrecedence reports whether s holds after both: it is the later one, or the one of
 // two at the same moment that wakes. Nobody should find a cluster asleep that was
 // to be woken.
-func (s Slot) outranks(o Slot) bool {
+func (s Slot) takesPrecedence(o Slot) bool {
 	if !s.At.Equal(o.At) {
 		return s.At.After(o.At)
 	}
@@ -57,36 +57,36 @@ func (s Slot) outranks(o Slot) bool {
 }
 
 // Timetable has the slots of a schedule. The zero value has none.
-type Timetable struct{ lines []line }
+type Timetable struct{ lines []cronLine }
 
-// line is one cron expression of a window.
-type line struct {
+// cronLine is one cron expression of a window.
+type cronLine struct {
 	rule  cron.Schedule
 	clock clock
 	power hivev1.PowerState
 }
 
-// next is the first slot after a moment; zero if there is none. The rule is asked
+// nextMoment is the first slot after a moment; zero if there is none. The rule is asked
 // for what the clock shows, since the library's own reckoning skips what lies in a
 // leap and repeats what is shown twice.
-func (l line) next(after time.Time) time.Time {
-	shown := l.clock.shows(after)
+func (l cronLine) nextMoment(after time.Time) time.Time {
+	shown := l.clock.wallClockAt(after)
 	for {
 		if shown = l.rule.Next(shown); shown.IsZero() {
 			return time.Time{}
 		}
-		if at := l.clock.first(shown); at.After(after) {
+		if at := l.clock.firstMomentShowing(shown); at.After(after) {
 			return at
 		}
 	}
 }
 
-// last is the last slot after a moment, up to and including another; zero if there is none.
-func (l line) last(after, until time.Time) time.Time {
-	after = later(after, until.AddDate(-farBack, 0, 0))
+// lastMoment is the last slot after a moment, up to and including another; zero if there is none.
+func (l cronLine) lastMoment(after, until time.Time) time.Time {
+	after = laterTime(after, until.AddDate(-maxLookbackYears, 0, 0))
 	for span := time.Hour; ; span *= 2 {
-		from, found := later(after, until.Add(-span)), time.Time{}
-		for at := l.next(from); !at.IsZero() && !at.After(until); at = l.next(at) {
+		from, found := laterTime(after, until.Add(-span)), time.Time{}
+		for at := l.nextMoment(from); !at.IsZero() && !at.After(until); at = l.nextMoment(at) {
 			found = at
 		}
 		if !found.IsZero() || !from.After(after) {
@@ -95,30 +95,30 @@ func (l line) last(after, until time.Time) time.Time {
 	}
 }
 
-// farBack is how many years slots are looked for: the longest between two of one
+// maxLookbackYears is how many years slots are looked for: the longest between two of one
 // expression that is not refused.
-const farBack = 8
+const maxLookbackYears = 8
 
-// Next is the first slot after a moment.
-func (t Timetable) Next(after time.Time) Slot {
+// NextSlot is the first slot after a moment.
+func (t Timetable) NextSlot(after time.Time) Slot {
 	var out Slot
 	for _, l := range t.lines {
-		s := Slot{At: l.next(after), Power: l.power}
-		if s.None() {
+		s := Slot{At: l.nextMoment(after), Power: l.power}
+		if s.IsZero() {
 			continue
 		}
-		if out.None() || s.At.Before(out.At) || s.At.Equal(out.At) && s.outranks(out) {
+		if out.IsZero() || s.At.Before(out.At) || s.At.Equal(out.At) && s.takesPrecedence(out) {
 			out = s
 		}
 	}
 	return out
 }
 
-// Last is the slot that holds: the last one after a moment, up to and including another.
-func (t Timetable) Last(after, until time.Time) Slot {
+// LastSlot is the slot that holds: the last one after a moment, up to and including another.
+func (t Timetable) LastSlot(after, until time.Time) Slot {
 	var out Slot
 	for _, l := range t.lines {
-		if s := (Slot{At: l.last(after, until), Power: l.power}); !s.None() && s.outranks(out) {
+		if s := (Slot{At: l.lastMoment(after, until), Power: l.power}); !s.IsZero() && s.takesPrecedence(out) {
 			out = s
 		}
 	}

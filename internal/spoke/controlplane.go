@@ -53,7 +53,7 @@ var controllers = []string{
 const idleGCPercent = 25
 
 // runControlPlane is a control plane, and the node it runs on, until ctx ends.
-func runControlPlane(ctx context.Context, m *self) error {
+func runControlPlane(ctx context.Context, m *runningMachine) error {
 	listener, err := controlplane.Listen(m.APIPort)
 	if err != nil {
 		return fmt.Errorf("starting machine %s: %w", m.Name, err)
@@ -62,10 +62,10 @@ func runControlPlane(ctx context.Context, m *self) error {
 	cp, err := controlplane.Start(ctx, controlplane.Options{
 		Dir:             machine.DiskPath(m.dir),
 		PKI:             keys,
-		Listener:        m.faults.Silence(ctx, listener),
+		Listener:        m.faults.WrapListener(ctx, listener),
 		Controllers:     controllers,
 		ControllerFlags: controllerFlags(keys),
-		Supervise:       m.faults.Spare(machine.ControllerManagerDead),
+		Supervise:       m.faults.SuspendWhileInjected(machine.ControllerManagerDead),
 		Scheduler:       true,
 		Log:             os.Stderr,
 	})
@@ -73,11 +73,11 @@ func runControlPlane(ctx context.Context, m *self) error {
 		return fmt.Errorf("starting machine %s: %w", m.Name, err)
 	}
 	defer cp.Stop()
-	if err := cp.Ready(ctx); err != nil {
+	if err := cp.WaitUntilReady(ctx); err != nil {
 		return err
 	}
 	debug.SetGCPercent(idleGCPercent)
-	return inhabit(ctx, cp, m)
+	return runClusterComponents(ctx, cp, m)
 }
 
 // controllerFlags let a node be called dead after 16 seconds, and have
@@ -91,19 +91,19 @@ func controllerFlags(keys string) []string {
 	}
 }
 
-// inhabit runs what makes a control plane a cluster, until ctx ends or the control
+// runClusterComponents runs what makes a control plane a cluster, until ctx ends or the control
 // plane dies.
-func inhabit(ctx context.Context, cp *controlplane.ControlPlane, m *self) error {
-	root := cp.Config("hotspare-machine", "system:masters")
-	authority, err := newAuthority(root, m)
+func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m *runningMachine) error {
+	root := cp.ClientConfig("hotspare-machine", "system:masters")
+	authority, err := newCSRAuthority(root, m)
 	if err != nil {
 		return err
 	}
 	// The same account as the workers', known by a token of its own.
-	bootstrap := cp.Config(pki.NodeBootstrapperUser, pki.NodeBootstrapperGroups()...)
+	bootstrap := cp.ClientConfig(pki.NodeBootstrapperUser, pki.NodeBootstrapperGroups()...)
 	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return outlive(ctx, cp) })
-	work.Go(func() error { return grant(ctx, root) })
+	work.Go(func() error { return waitForControlPlaneExit(ctx, cp) })
+	work.Go(func() error { return ensureNodeRBAC(ctx, root) })
 	work.Go(func() error { authority.Run(ctx); return nil })
 	work.Go(func() error {
 		return mark.Run(ctx, root, mark.Options{
@@ -112,14 +112,14 @@ func inhabit(ctx context.Context, cp *controlplane.ControlPlane, m *self) error 
 	})
 	work.Go(func() error {
 		return node.Run(ctx, node.Options{
-			Name: m.Name, Dir: machine.PKIPath(m.dir), Pods: machine.PodsPath(m.dir), Bootstrap: bootstrap, Taints: taints(m.Workers),
-			Alive: m.faults.Spare(machine.NodeNeverReady),
+			Name: m.Name, Dir: machine.PKIPath(m.dir), Pods: machine.PodsPath(m.dir), Bootstrap: bootstrap, Taints: controlPlaneTaints(m.Workers),
+			Alive: m.faults.SuspendWhileInjected(machine.NodeNeverReady),
 		})
 	})
 	return work.Wait()
 }
 
-func newAuthority(root *rest.Config, m *self) (*csr.Authority, error) {
+func newCSRAuthority(root *rest.Config, m *runningMachine) (*csr.Authority, error) {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API: %w", err)
@@ -140,8 +140,8 @@ func newAuthority(root *rest.Config, m *self) (*csr.Authority, error) {
 	}, nil
 }
 
-// outlive returns why the control plane died, or nil when ctx ends before.
-func outlive(ctx context.Context, cp *controlplane.ControlPlane) error {
+// waitForControlPlaneExit returns why the control plane died, or nil when ctx ends before.
+func waitForControlPlaneExit(ctx context.Context, cp *controlplane.ControlPlane) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -150,8 +150,8 @@ func outlive(ctx context.Context, cp *controlplane.ControlPlane) error {
 	}
 }
 
-// taints keep pods off the control plane if there are workers to take them.
-func taints(workers int) []corev1.Taint {
+// controlPlaneTaints keep pods off the control plane if there are workers to take them.
+func controlPlaneTaints(workers int) []corev1.Taint {
 	if workers == 0 {
 		return nil
 	}

@@ -16,53 +16,53 @@ import (
 	"hotspare.io/hotspare/internal/spoke/loop"
 )
 
-// grant gives the nodes what an installer gives them: an account to join with, the
+// ensureNodeRBAC gives the nodes what an installer gives them: an account to join with, the
 // right to ask for certificates, and the right to renew them. It tries until it
 // has succeeded or ctx ends.
-func grant(ctx context.Context, root *rest.Config) error {
+func ensureNodeRBAC(ctx context.Context, root *rest.Config) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
 		return fmt.Errorf("making a client of the API: %w", err)
 	}
-	if err := loop.Until(ctx, time.Second, func(ctx context.Context) error { return grantOnce(ctx, client) }); err != nil {
+	if err := loop.RetryUntilSuccess(ctx, time.Second, func(ctx context.Context) error { return createNodeRBAC(ctx, client) }); err != nil {
 		return nil //nolint:nilerr // stopped before it was done; the next start does it
 	}
 	return nil
 }
 
-func grantOnce(ctx context.Context, client kubernetes.Interface) error {
+func createNodeRBAC(ctx context.Context, client kubernetes.Interface) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pki.NodeBootstrapperNamespace}}
 	_, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
-	if err := unlessThere(err, "namespace", namespace.Name); err != nil {
+	if err := ignoreAlreadyExists(err, "namespace", namespace.Name); err != nil {
 		return err
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: pki.NodeBootstrapperName}}
 	_, err = client.CoreV1().ServiceAccounts(namespace.Name).Create(ctx, account, metav1.CreateOptions{})
-	if err := unlessThere(err, "service account", account.Name); err != nil {
+	if err := ignoreAlreadyExists(err, "service account", account.Name); err != nil {
 		return err
 	}
-	for _, b := range bindings() {
+	for _, b := range nodeRoleBindings() {
 		_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, &b, metav1.CreateOptions{})
-		if err := unlessThere(err, "binding", b.Name); err != nil {
+		if err := ignoreAlreadyExists(err, "binding", b.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bindings of roles that Kubernetes defines and leaves to installers to bind.
-func bindings() []rbacv1.ClusterRoleBinding {
+// nodeRoleBindings of roles that Kubernetes defines and leaves to installers to bind.
+func nodeRoleBindings() []rbacv1.ClusterRoleBinding {
 	return []rbacv1.ClusterRoleBinding{
-		bind("hotspare:node-bootstrapper", "system:node-bootstrapper", rbacv1.Subject{
+		newClusterRoleBinding("hotspare:node-bootstrapper", "system:node-bootstrapper", rbacv1.Subject{
 			Kind: rbacv1.ServiceAccountKind, Namespace: pki.NodeBootstrapperNamespace, Name: pki.NodeBootstrapperName,
 		}),
-		bind("hotspare:node-renewal", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", rbacv1.Subject{
+		newClusterRoleBinding("hotspare:node-renewal", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", rbacv1.Subject{
 			APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes",
 		}),
 	}
 }
 
-func bind(name, role string, subject rbacv1.Subject) rbacv1.ClusterRoleBinding {
+func newClusterRoleBinding(name, role string, subject rbacv1.Subject) rbacv1.ClusterRoleBinding {
 	return rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
@@ -70,7 +70,7 @@ func bind(name, role string, subject rbacv1.Subject) rbacv1.ClusterRoleBinding {
 	}
 }
 
-func unlessThere(err error, kind, name string) error {
+func ignoreAlreadyExists(err error, kind, name string) error {
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}

@@ -16,13 +16,13 @@ import (
 // installer writes once, and nobody writes again: a machine without them would run, and its
 // cluster would wait for nodes that cannot join. A machine that ends with an error is Failed,
 // so that its cluster is replaced. A node asks again for its own certificates.
-func (m *self) checkIdentity() error {
+func (m *runningMachine) checkIdentity() error {
 	var err error
 	switch m.Role {
 	case machine.ControlPlane:
-		err = checkKeys(machine.PKIPath(m.dir))
+		err = checkControlPlaneKeys(machine.PKIPath(m.dir))
 	case machine.Worker:
-		err = checkBootstrap(machine.BootstrapPath(m.dir))
+		err = checkBootstrapKubeconfig(machine.BootstrapPath(m.dir))
 	}
 	if err != nil {
 		return fmt.Errorf("starting machine %s: its disk is damaged: %w", m.Name, err)
@@ -30,7 +30,7 @@ func (m *self) checkIdentity() error {
 	return nil
 }
 
-func checkKeys(dir string) error {
+func checkControlPlaneKeys(dir string) error {
 	for _, name := range []string{pki.ClusterCA, pki.FrontProxyCA} {
 		if _, err := pki.LoadCA(dir, name); err != nil {
 			return err
@@ -40,11 +40,11 @@ func checkKeys(dir string) error {
 	if _, err := keyutil.PrivateKeyFromFile(key); err != nil {
 		return fmt.Errorf("reading %s: %w", key, err)
 	}
-	_, err := pki.ReadToken(dir)
+	_, err := pki.ReadBootstrapToken(dir)
 	return err
 }
 
-func checkBootstrap(path string) error {
+func checkBootstrapKubeconfig(path string) error {
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}

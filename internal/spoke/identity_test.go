@@ -12,15 +12,15 @@ import (
 )
 
 // disk writes what the installer writes to the disk of a machine.
-func disk(t *testing.T, role machine.Role) *self {
+func disk(t *testing.T, role machine.Role) *runningMachine {
 	t.Helper()
-	m := &self{dir: t.TempDir()}
+	m := &runningMachine{dir: t.TempDir()}
 	m.Name, m.Role = "x-master-0", role
 	keys := machine.PKIPath(m.dir)
 	if err := pki.EnsureCluster(keys, "x", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := pki.WriteTokens(keys, "s3cret"); err != nil {
+	if err := pki.WriteBootstrapToken(keys, "s3cret"); err != nil {
 		t.Fatal(err)
 	}
 	ca, err := pki.LoadCA(keys, pki.ClusterCA)

@@ -26,7 +26,7 @@ const ParentPipe = "HOTSPARE_PARENT_PIPE"
 // A control plane and a node write their logs to standard error, which the store of
 // machines has made the machine's log.
 func Run(ctx context.Context, dir string) error {
-	config, err := machine.Load(dir)
+	config, err := machine.LoadConfig(dir)
 	if err != nil {
 		return err
 	}
@@ -35,31 +35,31 @@ func Run(ctx context.Context, dir string) error {
 		return fmt.Errorf("starting machine %s: %w", config.Name, err)
 	}
 	faults := trouble.New(dir)
-	ctx, cancel := faults.Deaf(ctx)
+	ctx, cancel := faults.WithHangOnStop(ctx)
 	defer cancel()
 	if os.Getenv(ParentPipe) == "1" {
-		go cancelAtEnd(os.Stdin, cancel)
+		go cancelOnEOF(os.Stdin, cancel)
 	}
 	go faults.Run(ctx)
-	err = run(ctx, &self{dir: dir, Config: config, faults: faults})
+	err = runMachine(ctx, &runningMachine{dir: dir, Config: config, faults: faults})
 	if ctx.Err() != nil {
 		err = nil // whatever was cut short
 	}
 	return errors.Join(err, lock.Release())
 }
 
-// self is the machine that runs.
-type self struct {
+// runningMachine is the machine that runs.
+type runningMachine struct {
 	machine.Config
 	dir    string
-	faults *trouble.Watch
+	faults *trouble.Watcher
 }
 
-func run(ctx context.Context, m *self) error {
-	if err := m.faults.Healed(ctx, machine.HangOnStart); err != nil {
+func runMachine(ctx context.Context, m *runningMachine) error {
+	if err := m.faults.WaitForRemoval(ctx, machine.HangOnStart); err != nil {
 		return err
 	}
-	if err := m.outdate(); err != nil {
+	if err := m.injectExpiredCertificates(); err != nil {
 		return err
 	}
 	if err := m.checkIdentity(); err != nil {
@@ -75,20 +75,20 @@ func run(ctx context.Context, m *self) error {
 	}
 }
 
-// outdate lets the node's certificates have expired, if that is the machine's fault.
-func (m *self) outdate() error {
-	if has, _ := m.faults.Has(machine.CertificatesExpired); !has {
+// injectExpiredCertificates lets the node's certificates have expired, if that is the machine's fault.
+func (m *runningMachine) injectExpiredCertificates() error {
+	if has, _ := m.faults.IsInjected(machine.CertificatesExpired); !has {
 		return nil
 	}
-	if err := node.Outdate(machine.PKIPath(m.dir), time.Now()); err != nil {
+	if err := node.ExpireCertificates(machine.PKIPath(m.dir), time.Now()); err != nil {
 		return err
 	}
-	return machine.Heal(m.dir, machine.CertificatesExpired)
+	return machine.RemoveInjection(m.dir, machine.CertificatesExpired)
 }
 
-// cancelAtEnd cancels when the pipe ends or breaks. The read cannot be
+// cancelOnEOF cancels when the pipe ends or breaks. The read cannot be
 // interrupted: the goroutine lives as long as the process.
-func cancelAtEnd(pipe io.Reader, cancel context.CancelFunc) {
+func cancelOnEOF(pipe io.Reader, cancel context.CancelFunc) {
 	_, _ = io.Copy(io.Discard, pipe) // how it ended makes no difference
 	cancel()
 }

@@ -19,7 +19,7 @@ const (
 )
 
 // runWorker is a worker until ctx ends.
-func runWorker(ctx context.Context, m *self) error {
+func runWorker(ctx context.Context, m *runningMachine) error {
 	debug.SetGCPercent(workerGCPercent)
 	runtime.GOMAXPROCS(workerThreads)
 	bootstrap, err := clientcmd.BuildConfigFromFlags("", machine.BootstrapPath(m.dir))
@@ -32,6 +32,6 @@ func runWorker(ctx context.Context, m *self) error {
 		Pods:      machine.PodsPath(m.dir),
 		Bootstrap: bootstrap,
 		Taints:    m.Taints,
-		Alive:     m.faults.Spare(machine.NodeNeverReady),
+		Alive:     m.faults.SuspendWhileInjected(machine.NodeNeverReady),
 	})
 }

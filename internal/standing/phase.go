@@ -20,7 +20,7 @@ func Phases(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, cla
 		if err != nil {
 			continue // each cluster is told by itself, below
 		}
-		phases := s.Phases()
+		phases := s.MemberPhases()
 		for name, cd := range o.Clusters {
 			out[types.NamespacedName{Namespace: cd.Namespace, Name: name}] = phases[name]
 		}
@@ -29,7 +29,7 @@ func Phases(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, cla
 		cd := &clusters[i]
 		key := types.NamespacedName{Namespace: cd.Namespace, Name: cd.Name}
 		if _, known := out[key]; !known {
-			out[key] = facts.Of(cd, now).Phase(pool.Settings{}, now)
+			out[key] = facts.ReadMember(cd, now).Phase(pool.Settings{}, now)
 		}
 	}
 	return out
@@ -59,12 +59,12 @@ func objectsOf(pools []hivev1.ClusterPool, clusters []hivev1.ClusterDeployment, 
 }
 
 func snapshot(o facts.Objects, now time.Time) (pool.Snapshot, error) {
-	o.Assume()
-	books, err := o.Books()
+	o.AssumeCustomizations()
+	books, err := o.DecideInventory()
 	if err != nil {
 		return pool.Snapshot{}, err
 	}
-	return o.Snapshot(books, now)
+	return o.PoolSnapshot(books, now)
 }
 
 // Tally counts the clusters and claims of a pool, in the phases of its plan. Its JSON is

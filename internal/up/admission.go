@@ -34,33 +34,33 @@ const (
 	refusedLabel   = "the policy is applied!"
 )
 
-// awaitMutations returns when the API server applies MutatingAdmissionPolicies to all kinds
+// waitForMutations returns when the API server applies MutatingAdmissionPolicies to all kinds
 // that those among objects match. Until then it refuses every write that one of them would
 // change, or stores it as it is.
 //
 // It creates a policy after all others, waits until that policy changes an object of each
 // kind, and deletes the policy. No object is stored.
-func awaitMutations(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
+func waitForMutations(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	resources := mutatedResources(objects)
-	kinds, err := kindsOf(c.RESTMapper(), resources)
+	kinds, err := resolveKinds(c.RESTMapper(), resources)
 	if err != nil {
 		return err
 	}
-	if err := createProbe(ctx, c, resources); meta.IsNoMatchError(err) {
+	if err := createProbePolicy(ctx, c, resources); meta.IsNoMatchError(err) {
 		return nil // the API server is older than the kind
 	} else if err != nil {
 		return err
 	}
 	for _, kind := range kinds {
-		if err := awaitMutation(ctx, c, kind); err != nil {
+		if err := waitForMutation(ctx, c, kind); err != nil {
 			return err
 		}
 	}
-	return deleteProbe(ctx, c)
+	return deleteProbePolicy(ctx, c)
 }
 
-// awaitMutation waits until the policy of the probe changes an object of the kind.
-func awaitMutation(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
+// waitForMutation waits until the policy of the probe changes an object of the kind.
+func waitForMutation(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
 	answer := ""
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, mutationLimit, true, func(ctx context.Context) (bool, error) {
 		probe := &unstructured.Unstructured{}
@@ -69,7 +69,7 @@ func awaitMutation(ctx context.Context, c client.Client, kind schema.GroupVersio
 		probe.SetName(probeName)
 		probe.SetLabels(map[string]string{probeLabel: "sent"})
 		var applied bool
-		applied, answer = mutated(c.Create(ctx, probe, client.DryRunAll))
+		applied, answer = isPolicyApplied(c.Create(ctx, probe, client.DryRunAll))
 		return applied, nil
 	})
 	if err != nil {
@@ -78,9 +78,9 @@ func awaitMutation(ctx context.Context, c client.Client, kind schema.GroupVersio
 	return nil
 }
 
-// mutated reports whether the policy has changed the probe that the API server has answered
+// isPolicyApplied reports whether the policy has changed the probe that the API server has answered
 // with err, and otherwise what the answer was.
-func mutated(err error) (applied bool, answer string) {
+func isPolicyApplied(err error) (applied bool, answer string) {
 	switch {
 	case err == nil:
 		return false, "the API server does not apply them yet"
@@ -114,7 +114,7 @@ func mutatedResources(objects []*unstructured.Unstructured) []schema.GroupVersio
 	return slices.Compact(out)
 }
 
-func kindsOf(mapper meta.RESTMapper, resources []schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+func resolveKinds(mapper meta.RESTMapper, resources []schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
 	var out []schema.GroupVersionKind
 	for _, r := range resources {
 		kind, err := mapper.KindFor(r)
@@ -126,13 +126,13 @@ func kindsOf(mapper meta.RESTMapper, resources []schema.GroupVersionResource) ([
 	return out, nil
 }
 
-// createProbe creates the policy of the probe, and replaces one that a start left behind:
+// createProbePolicy creates the policy of the probe, and replaces one that a start left behind:
 // the API server learns of policies in the order of their creation.
-func createProbe(ctx context.Context, c client.Client, resources []schema.GroupVersionResource) error {
-	if err := deleteProbe(ctx, c); err != nil {
+func createProbePolicy(ctx context.Context, c client.Client, resources []schema.GroupVersionResource) error {
+	if err := deleteProbePolicy(ctx, c); err != nil {
 		return err
 	}
-	for _, o := range probeObjects(resources) {
+	for _, o := range newProbeObjects(resources) {
 		if err := c.Create(ctx, o); err != nil {
 			return fmt.Errorf("creating the admission policy %s: %w", o.GetName(), err)
 		}
@@ -140,8 +140,8 @@ func createProbe(ctx context.Context, c client.Client, resources []schema.GroupV
 	return nil
 }
 
-func deleteProbe(ctx context.Context, c client.Client) error {
-	for _, o := range probeObjects(nil) {
+func deleteProbePolicy(ctx context.Context, c client.Client) error {
+	for _, o := range newProbeObjects(nil) {
 		if err := c.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting the admission policy %s: %w", o.GetName(), err)
 		}
@@ -149,8 +149,8 @@ func deleteProbe(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// probeObjects are a policy that sets refusedLabel on the probe, and its binding.
-func probeObjects(resources []schema.GroupVersionResource) []client.Object {
+// newProbeObjects are a policy that sets refusedLabel on the probe, and its binding.
+func newProbeObjects(resources []schema.GroupVersionResource) []client.Object {
 	fail, never := admissionv1.Fail, admissionv1.NeverReinvocationPolicy
 	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: probePolicy}}
 	policy.Spec.FailurePolicy, policy.Spec.ReinvocationPolicy = &fail, never

@@ -14,7 +14,7 @@ import (
 )
 
 func TestTheProbeAsksForEachKindThatAPolicyChanges(t *testing.T) {
-	objects, err := manifests(config.Manifests)
+	objects, err := readManifests(config.Manifests)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestTheAnswerToTheProbe(t *testing.T) {
 		"an error that only quotes the policy is no answer of the API server": {errors.New(refusedLabel), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if applied, answer := mutated(c.err); applied != c.want || applied != (answer == "") {
+			if applied, answer := isPolicyApplied(c.err); applied != c.want || applied != (answer == "") {
 				t.Errorf("applied: %t, answer: %q", applied, answer)
 			}
 		})

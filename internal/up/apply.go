@@ -21,20 +21,20 @@ import (
 // fieldOwner is whose the fields of applied manifests are.
 const fieldOwner = client.FieldOwner("hotspare-up")
 
-// settle bounds the wait for a kind to be served.
-const settle = 30 * time.Second
+// establishLimit bounds the wait for a kind to be served.
+const establishLimit = 30 * time.Second
 
-// prepare applies the manifests that the controllers need, and waits until the
+// applyManifests applies the manifests that the controllers need, and waits until the
 // kinds among them are served.
-func prepare(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
-	if err := apply(ctx, c, objects); err != nil {
+func applyManifests(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
+	if err := applyObjects(ctx, c, objects); err != nil {
 		return err
 	}
 	for _, o := range objects {
 		if o.GetKind() != "CustomResourceDefinition" {
 			continue
 		}
-		if err := established(ctx, c, o); err != nil {
+		if err := waitForEstablished(ctx, c, o); err != nil {
 			return err
 		}
 	}
@@ -46,13 +46,13 @@ type applier interface {
 	Apply(ctx context.Context, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error
 }
 
-// spared are kinds that an API server may be too old for; hotspare does without them.
-var spared = []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
+// optionalKinds are kinds that an API server may be too old for; hotspare does without them.
+var optionalKinds = []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
 
-func apply(ctx context.Context, c applier, objects []*unstructured.Unstructured) error {
+func applyObjects(ctx context.Context, c applier, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
-		if meta.IsNoMatchError(err) && slices.Contains(spared, o.GetKind()) {
+		if meta.IsNoMatchError(err) && slices.Contains(optionalKinds, o.GetKind()) {
 			continue
 		}
 		if err != nil {
@@ -62,8 +62,8 @@ func apply(ctx context.Context, c applier, objects []*unstructured.Unstructured)
 	return nil
 }
 
-// manifests reads all objects of all files, in the order of their paths.
-func manifests(files fs.FS) ([]*unstructured.Unstructured, error) {
+// readManifests reads all objects of all files, in the order of their paths.
+func readManifests(files fs.FS) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || path.Ext(name) != ".yaml" {
@@ -74,7 +74,7 @@ func manifests(files fs.FS) ([]*unstructured.Unstructured, error) {
 			return err
 		}
 		defer f.Close() //nolint:errcheck // an embedded file
-		objects, err := decode(f)
+		objects, err := decodeObjects(f)
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
@@ -84,7 +84,7 @@ func manifests(files fs.FS) ([]*unstructured.Unstructured, error) {
 	return out, err
 }
 
-func decode(r io.Reader) ([]*unstructured.Unstructured, error) {
+func decodeObjects(r io.Reader) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	dec := yaml.NewYAMLOrJSONDecoder(r, 4096)
 	for {
@@ -100,8 +100,8 @@ func decode(r io.Reader) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-func established(ctx context.Context, c client.Client, crd *unstructured.Unstructured) error {
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, settle, true, func(ctx context.Context) (bool, error) {
+func waitForEstablished(ctx context.Context, c client.Client, crd *unstructured.Unstructured) error {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, establishLimit, true, func(ctx context.Context) (bool, error) {
 		now := crd.DeepCopy()
 		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), now); err != nil {
 			return false, client.IgnoreNotFound(err)

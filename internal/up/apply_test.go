@@ -39,24 +39,24 @@ func (s *server) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...cli
 }
 
 func TestAnOlderAPIServerDoesWithoutWhatItDoesNotKnow(t *testing.T) {
-	objects, err := manifests(config.Manifests)
+	objects, err := readManifests(config.Manifests)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &server{without: "MutatingAdmissionPolicy"}
-	if err := apply(t.Context(), s, objects); err != nil {
+	if err := applyObjects(t.Context(), s, objects); err != nil {
 		t.Fatal(err)
 	}
 	mutating := 0
 	for _, o := range objects {
-		if slices.Contains(spared, o.GetKind()) {
+		if slices.Contains(optionalKinds, o.GetKind()) {
 			mutating++
 		}
 	}
 	if got, want := len(s.applied), len(objects)-mutating; got != want || mutating == 0 {
 		t.Errorf("%d objects were applied, want %d", got, want)
 	}
-	if err := apply(t.Context(), &server{without: "ValidatingAdmissionPolicy"}, objects); !meta.IsNoMatchError(err) {
+	if err := applyObjects(t.Context(), &server{without: "ValidatingAdmissionPolicy"}, objects); !meta.IsNoMatchError(err) {
 		t.Errorf("without what refuses nothing is safe, got %v", err)
 	}
 }

@@ -15,15 +15,15 @@ import (
 // serveConsole serves the console until ctx ends. Whoever has a code made with the key
 // in the data folder comes in as the person who runs the hub.
 func serveConsole(ctx context.Context, o Options, h *hub.Hub) error {
-	if o.stand == nil {
+	if o.consoleStand == nil {
 		<-ctx.Done()
 		return nil
 	}
 	admin := h.AdminConfig()
 	s, err := console.New(ctx, console.Options{
 		Hub:     console.OnHub(ctx, admin, admin, version.Get(), clock.RealClock{}),
-		Key:     o.stand.Plate.Key,
-		Port:    o.stand.Port(),
+		Key:     o.consoleStand.Plate.Key,
+		Port:    o.consoleStand.Port(),
 		Version: version.Get(),
 		Clock:   clock.RealClock{},
 		Log:     ctrl.Log.WithName("console"),
@@ -31,5 +31,5 @@ func serveConsole(ctx context.Context, o Options, h *hub.Hub) error {
 	if err != nil {
 		return err
 	}
-	return s.Serve(loopback.Bounded(o.stand, o.connections.console), nil)
+	return s.Serve(loopback.LimitConnections(o.consoleStand, o.connections.console), nil)
 }

@@ -20,7 +20,7 @@ const stopLimit = time.Minute
 // Down stops the hotspare that runs on dir and returns when it has ended with
 // everything that it started. It reports whether one ran.
 func Down(ctx context.Context, dir string) (bool, error) {
-	pid, err := holder(dir)
+	pid, err := findRunningPID(dir)
 	if err != nil || pid == 0 {
 		return false, err
 	}
@@ -28,7 +28,7 @@ func Down(ctx context.Context, dir string) (bool, error) {
 		return true, fmt.Errorf("stopping hotspare (pid %d): %w", pid, err)
 	}
 	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, stopLimit, true, func(context.Context) (bool, error) {
-		now, err := holder(dir)
+		now, err := findRunningPID(dir)
 		return now != pid, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
@@ -41,20 +41,20 @@ func Down(ctx context.Context, dir string) (bool, error) {
 	return true, err
 }
 
-// Ready reports whether the process pid, which runs, has hotspare on dir and its hub can be
+// IsReady reports whether the process pid, which runs, has hotspare on dir and its hub can be
 // used. It does not try the lock: that would keep the process from taking it.
-func Ready(dir string, pid int) bool {
+func IsReady(dir string, pid int) bool {
 	ready, err := os.Stat(readyPath(dir))
 	if err != nil {
 		return false
 	}
 	lock, err := os.Stat(LockPath(dir))
 	// One that is older than the lock is of the hotspare before.
-	return err == nil && flock.Holder(LockPath(dir)) == pid && !ready.ModTime().Before(lock.ModTime())
+	return err == nil && flock.ReadHolder(LockPath(dir)) == pid && !ready.ModTime().Before(lock.ModTime())
 }
 
-// holder returns the pid of the hotspare that runs on dir; 0 if none does.
-func holder(dir string) (int, error) {
+// findRunningPID returns the pid of the hotspare that runs on dir; 0 if none does.
+func findRunningPID(dir string) (int, error) {
 	if _, err := os.Stat(LockPath(dir)); errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}

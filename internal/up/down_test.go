@@ -12,7 +12,7 @@ func TestReadyIsTheOneThatHasTheFolderNow(t *testing.T) {
 	dir, me := t.TempDir(), os.Getpid()
 	is := func(pid int, want bool, when string) {
 		t.Helper()
-		if got := Ready(dir, pid); got != want {
+		if got := IsReady(dir, pid); got != want {
 			t.Errorf("%s: ready is %v", when, got)
 		}
 	}
@@ -44,7 +44,7 @@ func TestToAskWhetherOneIsReadyTakesNoLock(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				Ready(dir, 1)
+				IsReady(dir, 1)
 			}
 		}
 	}()

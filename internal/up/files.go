@@ -18,8 +18,8 @@ const (
 // connections says how many connections each of the servers may have open at a time.
 type connections struct{ api, console, metrics int }
 
-// fileLimit raises the soft limit on open files to the hard limit, and returns it.
-func fileLimit() (uint64, error) {
+// raiseFileLimit raises the soft limit on open files to the hard limit, and returns it.
+func raiseFileLimit() (uint64, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("reading the limit on open files: %w", err)
@@ -32,9 +32,9 @@ func fileLimit() (uint64, error) {
 	return raised.Cur, nil
 }
 
-// share divides the files that can be open among the servers. It is an error if they are
+// divideConnections divides the files that can be open among the servers. It is an error if they are
 // too few.
-func share(files uint64) (connections, error) {
+func divideConnections(files uint64) (connections, error) {
 	if files < minFiles {
 		return connections{}, fmt.Errorf("this process can open %d files, and hotspare needs %d: raise the hard limit on open files "+
 			"(ulimit -Hn in a shell of root, LimitNOFILE of a systemd unit, --ulimit nofile of a container)", files, minFiles)

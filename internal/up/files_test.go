@@ -7,7 +7,7 @@ import (
 
 func TestConnectionsLeaveFilesForHotspare(t *testing.T) {
 	for _, files := range []uint64{minFiles, 1024, 4096, 1 << 20, 1<<64 - 1} {
-		c, err := share(files)
+		c, err := divideConnections(files)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -18,7 +18,7 @@ func TestConnectionsLeaveFilesForHotspare(t *testing.T) {
 			t.Errorf("%d files: %+v leave fewer than %d", files, c, ownFiles)
 		}
 	}
-	_, err := share(256)
+	_, err := divideConnections(256)
 	if err == nil || !strings.Contains(err.Error(), "256 files") || !strings.Contains(err.Error(), "640") || strings.Contains(err.Error(), "remove") {
 		t.Errorf("too few: %v", err)
 	}

@@ -24,13 +24,13 @@ func TestALimitThatEndsTheAPIServerIsNamedWithItsRemedy(t *testing.T) {
 		"anything else as is": {errors.New("etcd gave up: bad luck"), []string{"etcd gave up: bad luck"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, err := range []error{stopped("/data", c.err), explain("/data", c.err)} {
+			for _, err := range []error{hubStoppedError("/data", c.err), explainStartError("/data", c.err)} {
 				for _, part := range c.want {
 					if !strings.Contains(err.Error(), part) {
 						t.Errorf("it does not say %q: %v", part, err)
 					}
 				}
-				if !errors.Is(err, c.err) || full(c.err) != strings.Contains(err.Error(), "hotspare up again") {
+				if !errors.Is(err, c.err) || isStorageLimit(c.err) != strings.Contains(err.Error(), "hotspare up again") {
 					t.Errorf("got %v", err)
 				}
 			}

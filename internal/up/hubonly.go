@@ -16,10 +16,10 @@ import (
 // managerNamespace is where hotspare-manager holds its Lease, if it is not told otherwise.
 const managerNamespace = "hotspare-system"
 
-// admitManager prepares the hub for a hotspare-manager beside it, and writes a kubeconfig
+// prepareManager prepares the hub for a hotspare-manager beside it, and writes a kubeconfig
 // for that to path. The manager is the user that the controllers of hotspare up are: the
 // admission policies know that user as hotspare, and do not know the administrator.
-func admitManager(ctx context.Context, c client.Client, h *hub.Hub, path string) error {
+func prepareManager(ctx context.Context, c client.Client, h *hub.Hub, path string) error {
 	for _, o := range managerObjects() {
 		if err := c.Create(ctx, o); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("creating %s for hotspare-manager: %w", o.GetName(), err)

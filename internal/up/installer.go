@@ -19,9 +19,9 @@ const (
 	installerImage = "hotspare.io/this/installer"
 )
 
-// jobs says how clusters of other platforms are made; nil: they are not, for there is
+// installJobOptions says how clusters of other platforms are made; nil: they are not, for there is
 // no openshift-install.
-func (o Options) jobs() *job.Options {
+func (o Options) installJobOptions() *job.Options {
 	if o.Installer == "" {
 		return nil
 	}
@@ -35,11 +35,11 @@ func runInstallers(ctx context.Context, o Options, h *hub.Hub) error {
 		<-ctx.Done()
 		return nil
 	}
-	c, err := client.New(h.AdminConfig(), client.Options{Scheme: platform.Scheme()})
+	c, err := client.New(h.AdminConfig(), client.Options{Scheme: platform.JobScheme()})
 	if err != nil {
 		return fmt.Errorf("making a client for Jobs: %w", err)
 	}
 	programs := runner.Programs{Hotspare: o.Machine[0], Installer: o.Installer, Hub: h.URL()}
-	r := runner.Runner{Hub: c, Dir: filepath.Join(o.Dir, "pods"), Launch: programs.Launch}
+	r := runner.Runner{Hub: c, Dir: filepath.Join(o.Dir, "pods"), Launch: programs.LaunchPod}
 	return r.Run(ctx)
 }

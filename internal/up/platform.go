@@ -21,17 +21,17 @@ import (
 	"hotspare.io/hotspare/internal/platform"
 )
 
-// here is the key of the local platform in spec.platform.
-const here = "local"
+// localPlatform is the key of the local platform in spec.platform.
+const localPlatform = "local"
 
-// newsBuffer is how many ended installs may wait for the controllers to start.
-const newsBuffer = 1024
+// eventBuffer is how many ended installs may wait for the controllers to start.
+const eventBuffer = 1024
 
 // runManager runs the controllers, with the local platform and the actuators of clouds,
 // until ctx ends. It calls ready when their caches are filled.
 func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, ready func()) error {
-	cfg := h.Config(hub.ManagerUser)
-	news := make(chan event.GenericEvent, newsBuffer)
+	cfg := h.ClientConfig(hub.ManagerUser)
+	news := make(chan event.GenericEvent, eventBuffer)
 	installer := installlocal.New(ctx, store, filepath.Join(o.Dir, "installs"), installlocal.Options{
 		OnChange: func(cluster types.NamespacedName) {
 			select {
@@ -43,23 +43,23 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 		},
 	})
 	defer installer.Wait()
-	others, err := platform.New(cfg, platform.Options{Jobs: o.jobs(), CertificateAuthorities: o.CertificateAuthorities})
+	others, err := platform.New(cfg, platform.Options{Jobs: o.installJobOptions(), CertificateAuthorities: o.CertificateAuthorities})
 	if err != nil {
 		return err
 	}
-	others.Actuators[here] = local.Power{Store: store}
-	others.Executors[here] = installer
+	others.Actuators[localPlatform] = local.Power{Store: store}
+	others.Executors[localPlatform] = installer
 	mgr, err := manager.New(ctx, cfg, manager.Platforms{
 		Executors: others.Executors,
 		Actuators: others.Actuators,
-		Workers:   map[string]install.Workers{here: installlocal.Workers{Store: store}},
-		Room:      map[string]clusterpool.Room{here: room(store)},
+		Workers:   map[string]install.Workers{localPlatform: installlocal.Workers{Store: store}},
+		Room:      map[string]clusterpool.Room{localPlatform: newClusterRoom(store)},
 		News:      news,
 
 		GlobalPullSecret:       o.GlobalPullSecret,
 		CertificateAuthorities: others.CertificateAuthorities,
-		Hub:                    dataplane.Hub{Server: h.URL(), CA: h.CA()},
-	}, o.scrapes)
+		Hub:                    dataplane.Hub{Server: h.URL(), CA: h.CACertPEM()},
+	}, o.metricsListener)
 	if err != nil {
 		return err
 	}
@@ -77,14 +77,14 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 	return nil
 }
 
-// room asks the store how many more clusters fit on this computer.
-func room(store *local.Store) clusterpool.Room {
+// newClusterRoom asks the store how many more clusters fit on this computer.
+func newClusterRoom(store *local.Store) clusterpool.Room {
 	return func(p hivev1.Platform) (*int, string) {
 		workers := 1
 		if p.Local != nil && p.Local.Workers != nil {
 			workers = int(*p.Local.Workers)
 		}
-		n, why := store.Fits(workers)
+		n, why := store.CountClusterFits(workers)
 		return &n, why
 	}
 }

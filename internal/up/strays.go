@@ -16,33 +16,33 @@ import (
 // strayInterval is how often machines without a cluster are looked for: nobody tells.
 const strayInterval = 30 * time.Second
 
-// stopStrays stops the machines of clusters that the hub does not know, until ctx ends: a
+// stopStrayMachines stops the machines of clusters that the hub does not know, until ctx ends: a
 // hub that was restored without its machines, or the other way round, leaves some. They
 // keep their disks: hotspare local remove removes them.
-func stopStrays(ctx context.Context, hub client.Reader, store *local.Store) error {
+func stopStrayMachines(ctx context.Context, hub client.Reader, store *local.Store) error {
 	log := ctrl.Log.WithName("machines")
 	var before []string
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		// The store first: the name of a cluster is recorded before its machines are made.
-		stored, err := store.Clusters()
+		stored, err := store.ListClusters()
 		if err != nil {
 			log.Error(err, "looking for machines without a cluster")
 			return
 		}
-		known, err := infraid.Known(ctx, hub)
+		known, err := infraid.ListReferenced(ctx, hub)
 		if err != nil {
 			if ctx.Err() == nil {
 				log.Error(err, "looking for machines without a cluster")
 			}
 			return
 		}
-		now := strays(stored, known)
+		now := listStrayClusters(stored, known)
 		for _, infraID := range now {
 			if !slices.Contains(before, infraID) {
 				log.Info("found machines of a cluster that the hub does not know: hotspare local remove removes them", "infraID", infraID)
 				continue // the cluster may just be going
 			}
-			if err := store.Stop(infraID); err != nil {
+			if err := store.StopCluster(infraID); err != nil {
 				log.Error(err, "stopping machines without a cluster", "infraID", infraID)
 			}
 		}
@@ -51,7 +51,7 @@ func stopStrays(ctx context.Context, hub client.Reader, store *local.Store) erro
 	return nil
 }
 
-// strays are those of stored that are not known.
-func strays(stored []string, known map[string]string) []string {
+// listStrayClusters are those of stored that are not known.
+func listStrayClusters(stored []string, known map[string]string) []string {
 	return slices.DeleteFunc(slices.Clone(stored), func(infraID string) bool { return known[infraID] != "" })
 }

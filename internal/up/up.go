@@ -71,12 +71,12 @@ type Options struct {
 	// Progress is told of each step; nil is nobody.
 	Progress func(step string)
 
-	// scrapes is what Run serves metrics on; nil serves none.
-	scrapes net.Listener
+	// metricsListener is what Run serves metrics on; nil serves none.
+	metricsListener net.Listener
 	// connections bounds those of each server.
 	connections connections
-	// stand is where Run serves the console; nil: nowhere.
-	stand *door.Stand
+	// consoleStand is where Run serves the console; nil: nowhere.
+	consoleStand *door.Stand
 }
 
 // Files below the data folder.
@@ -96,19 +96,19 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	files, err := fileLimit()
+	files, err := raiseFileLimit()
 	if err != nil {
 		return err
 	}
-	if o.connections, err = share(files); err != nil {
+	if o.connections, err = divideConnections(files); err != nil {
 		return err
 	}
-	lock, err := own(o.Dir)
+	lock, err := acquireDataDir(o.Dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	log, err := openLog(LogPath(o.Dir))
+	log, err := openLogFile(LogPath(o.Dir))
 	if err != nil {
 		return err
 	}
@@ -117,34 +117,34 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 	if o.HubOnly {
 		o.MetricsAddress = "0" // they are of the controllers
 	}
-	if o.scrapes, err = metrics.Listen(metricsPath(o.Dir), o.MetricsAddress); err != nil {
+	if o.metricsListener, err = metrics.Listen(metricsPath(o.Dir), o.MetricsAddress); err != nil {
 		return err
 	}
-	if o.scrapes != nil {
-		o.scrapes = loopback.Bounded(o.scrapes, o.connections.metrics)
-		defer o.scrapes.Close() //nolint:errcheck // the server has closed it, unless there never was one
+	if o.metricsListener != nil {
+		o.metricsListener = loopback.LimitConnections(o.metricsListener, o.connections.metrics)
+		defer o.metricsListener.Close() //nolint:errcheck // the server has closed it, unless there never was one
 	}
 
-	if o.stand, err = door.Listen(o.Dir, o.ConsoleAddress); err != nil {
+	if o.consoleStand, err = door.Listen(o.Dir, o.ConsoleAddress); err != nil {
 		return err
 	}
-	if o.stand != nil {
-		defer func() { err = errors.Join(err, o.stand.Close()) }()
+	if o.consoleStand != nil {
+		defer func() { err = errors.Join(err, o.consoleStand.Close()) }()
 	}
 
 	h, err := startHub(ctx, o, log)
 	if err != nil {
-		return explain(o.Dir, err)
+		return explainStartError(o.Dir, err)
 	}
 	defer func() { err = errors.Join(err, h.Stop()) }()
 	if err := h.WriteKubeconfig(KubeconfigPath(o.Dir)); err != nil {
 		return err
 	}
-	return serve(ctx, o, h, ready)
+	return runOnHub(ctx, o, h, ready)
 }
 
-// own takes the data folder for this process.
-func own(dir string) (*flock.Lock, error) {
+// acquireDataDir takes the data folder for this process.
+func acquireDataDir(dir string) (*flock.Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data folder: %w", err)
 	}
@@ -169,26 +169,26 @@ func startHub(ctx context.Context, o Options, log io.Writer) (*hub.Hub, error) {
 	return hub.Start(ctx, hub.Options{Dir: filepath.Join(o.Dir, "hub"), Port: o.Port, Connections: o.connections.api, Log: log})
 }
 
-// explain adds a remedy to what went wrong with the hub.
-func explain(dir string, err error) error {
+// explainStartError adds a remedy to what went wrong with the hub.
+func explainStartError(dir string, err error) error {
 	var taken *controlplane.PortTakenError
 	if errors.As(err, &taken) {
 		return fmt.Errorf("port %d is taken by another program: stop that program, or choose another with --port", taken.Port)
 	}
-	if full(err) {
-		return fmt.Errorf("starting the API server: %w", fullDisk(dir, err))
+	if isStorageLimit(err) {
+		return fmt.Errorf("starting the API server: %w", addStorageRemedy(dir, err))
 	}
 	return fmt.Errorf("starting the API server: %w (more in %s)", err, LogPath(dir))
 }
 
-// full reports whether the API server cannot write because of a limit: a disk, a quota, or
+// isStorageLimit reports whether the API server cannot write because of a limit: a disk, a quota, or
 // how large a file of this process may be.
-func full(err error) bool {
+func isStorageLimit(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
-// fullDisk adds what is full, and the remedy.
-func fullDisk(dir string, err error) error {
+// addStorageRemedy adds what is full, and the remedy.
+func addStorageRemedy(dir string, err error) error {
 	what := "the disk of " + dir + " is full: make room there"
 	switch {
 	case errors.Is(err, syscall.EDQUOT):
@@ -199,8 +199,8 @@ func fullDisk(dir string, err error) error {
 	return fmt.Errorf("%s, and run hotspare up again. All that was stored is kept (%w)", what, err)
 }
 
-// serve runs the controllers and the local platform on a hub that answers.
-func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) error {
+// runOnHub runs the controllers and the local platform on a hub that answers.
+func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) error {
 	o.Progress("preparing the hub")
 	scheme := manager.Scheme()
 	if err := admissionv1.AddToScheme(scheme); err != nil {
@@ -210,26 +210,26 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
 	}
-	objects, err := manifests(config.Manifests)
+	objects, err := readManifests(config.Manifests)
 	if err != nil {
 		return err
 	}
-	if err := prepare(ctx, admin, objects); err != nil {
+	if err := applyManifests(ctx, admin, objects); err != nil {
 		return err
 	}
-	if err := defaults(ctx, admin); err != nil {
+	if err := createDefaultImageSet(ctx, admin); err != nil {
 		return err
 	}
 	if o.HubOnly {
-		if err := admitManager(ctx, admin, h, ManagerKubeconfigPath(o.Dir)); err != nil {
+		if err := prepareManager(ctx, admin, h, ManagerKubeconfigPath(o.Dir)); err != nil {
 			return err
 		}
-		if err := awaitMutations(ctx, admin, objects); err != nil {
+		if err := waitForMutations(ctx, admin, objects); err != nil {
 			return err
 		}
-		announce(o.Dir, h, ready)
-		return together(ctx,
-			func(ctx context.Context) error { return watch(ctx, o.Dir, h) },
+		reportReady(o.Dir, h, ready)
+		return runUntilOneEnds(ctx,
+			func(ctx context.Context) error { return waitForHubExit(ctx, o.Dir, h) },
 			func(ctx context.Context) error { return runInstallers(ctx, o, h) },
 			func(ctx context.Context) error { return serveConsole(ctx, o, h) },
 		)
@@ -240,57 +240,57 @@ func serve(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) e
 		return err
 	}
 	started := make(chan struct{})
-	return together(ctx,
+	return runUntilOneEnds(ctx,
 		store.Run,
-		func(ctx context.Context) error { return stopStrays(ctx, admin, store) },
+		func(ctx context.Context) error { return stopStrayMachines(ctx, admin, store) },
 		func(ctx context.Context) error { return runManager(ctx, o, h, store, func() { close(started) }) },
 		func(ctx context.Context) error {
-			if err := awaitMutations(ctx, admin, objects); err != nil {
+			if err := waitForMutations(ctx, admin, objects); err != nil {
 				return err
 			}
 			select {
 			case <-started:
-				announce(o.Dir, h, ready)
+				reportReady(o.Dir, h, ready)
 				<-ctx.Done()
 			case <-ctx.Done():
 			}
 			return nil
 		},
-		func(ctx context.Context) error { return watch(ctx, o.Dir, h) },
+		func(ctx context.Context) error { return waitForHubExit(ctx, o.Dir, h) },
 		func(ctx context.Context) error { return runInstallers(ctx, o, h) },
 		func(ctx context.Context) error { return serveConsole(ctx, o, h) },
 	)
 }
 
-// announce tells that the hub can be used.
-func announce(dir string, h *hub.Hub, ready func(url string)) {
+// reportReady tells that the hub can be used.
+func reportReady(dir string, h *hub.Hub, ready func(url string)) {
 	if err := os.WriteFile(readyPath(dir), []byte(h.URL()+"\n"), 0o600); err != nil {
 		klog.ErrorS(err, "writing the ready file")
 	}
 	ready(h.URL())
 }
 
-// watch fails when the hub dies by itself.
-func watch(ctx context.Context, dir string, h *hub.Hub) error {
+// waitForHubExit fails when the hub dies by itself.
+func waitForHubExit(ctx context.Context, dir string, h *hub.Hub) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-h.Done():
-		return stopped(dir, h.Err())
+		return hubStoppedError(dir, h.Err())
 	}
 }
 
-// stopped says why the API server of the hub in dir stopped by itself.
-func stopped(dir string, err error) error {
-	if full(err) {
-		err = fullDisk(dir, err)
+// hubStoppedError says why the API server of the hub in dir stopped by itself.
+func hubStoppedError(dir string, err error) error {
+	if isStorageLimit(err) {
+		err = addStorageRemedy(dir, err)
 	}
 	return fmt.Errorf("the API server has stopped: %w", err)
 }
 
-// together runs parts until the first of them ends, then ends the others and
+// runUntilOneEnds runs parts until the first of them ends, then ends the others and
 // waits for them.
-func together(ctx context.Context, parts ...func(context.Context) error) error {
+func runUntilOneEnds(ctx context.Context, parts ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, len(parts))
@@ -309,7 +309,7 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 // clusters of plain Kubernetes.
 const DefaultImageSet = "kubernetes"
 
-func defaults(ctx context.Context, c client.Client) error {
+func createDefaultImageSet(ctx context.Context, c client.Client) error {
 	set := &hivev1.ClusterImageSet{Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "hotspare.io/local/kubernetes"}}
 	set.Name = DefaultImageSet
 	if err := c.Create(ctx, set); client.IgnoreAlreadyExists(err) != nil {
@@ -318,12 +318,12 @@ func defaults(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// maxLog is when the log of the last run is put aside.
-const maxLog = 32 << 20
+// maxLogSize is when the log of the last run is put aside.
+const maxLogSize = 32 << 20
 
-// openLog opens the log and sends what libraries log there.
-func openLog(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+// openLogFile opens the log and sends what libraries log there.
+func openLogFile(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
 		if err := os.Rename(path, path+".1"); err != nil {
 			return nil, fmt.Errorf("putting the old log aside: %w", err)
 		}

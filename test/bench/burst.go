@@ -21,21 +21,21 @@ import (
 // writers is how many users, or writes of the bare loop, are at it at a time.
 const writers = 16
 
-// burst measures many claims at once on a pool of fake clusters, against a bare
+// measureBurst measures many claims at once on a pool of fake clusters, against a bare
 // loop of the three writes that serving a claim takes, on the same API server.
-func (b *bench) burst(ctx context.Context, clusters, claims int) ([]row, error) {
-	filled, err := b.measure(ctx, func() error { return b.fake(ctx, "fake", clusters) })
+func (b *bench) measureBurst(ctx context.Context, clusters, claims int) ([]row, error) {
+	filled, err := b.measureCost(ctx, func() error { return b.ensureFakePool(ctx, "fake", clusters) })
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := b.pairs(ctx, claims)
+	pairs, err := b.createClaimPairs(ctx, claims)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.calm(ctx); err != nil {
+	if err := b.waitForNoWrites(ctx); err != nil {
 		return nil, err
 	}
-	bare, err := b.measure(ctx, func() error { return b.bare(ctx, pairs) })
+	bare, err := b.measureCost(ctx, func() error { return b.writeClaimPairs(ctx, pairs) })
 	if err != nil {
 		return nil, err
 	}
@@ -43,29 +43,29 @@ func (b *bench) burst(ctx context.Context, clusters, claims int) ([]row, error) 
 	for i := range names {
 		names[i] = fmt.Sprintf("burst-%d", i)
 	}
-	if err := b.calm(ctx); err != nil {
+	if err := b.waitForNoWrites(ctx); err != nil {
 		return nil, err
 	}
 	var waits map[string]time.Duration
-	served, err := b.measure(ctx, func() (err error) {
-		waits, err = b.claimAll(ctx, "fake", names, writers, nil)
+	served, err := b.measureCost(ctx, func() (err error) {
+		waits, err = b.createAndTimeClaims(ctx, "fake", names, writers, nil)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	rate := func(c cost) float64 { return float64(claims) / c.took.Seconds() }
-	each := sortedValues(waits)
+	each := sortedDurations(waits)
 	return []row{
-		{fmt.Sprintf("pool of %d fake clusters filled", clusters), seconds(filled.took), ""},
-		{"… requests per cluster", filled.asked.per(clusters), ""},
-		{"… processor time of the hub per cluster", filled.work(clusters), ""},
-		{fmt.Sprintf("burst of %d claims on it", claims), fmt.Sprintf("%s, %.0f claims/s", seconds(served.took), rate(served)), ""},
-		{"… wait of a claim, median and 99th percentile", millis(quantile(each, 0.5)) + ", " + millis(quantile(each, 0.99)), ""},
-		{"… requests per claim, its creation counted", served.asked.per(claims), ""},
-		{"… processor time of the hub per claim", served.work(claims), ""},
-		{"bare loop of the same three writes", fmt.Sprintf("%s, %.0f claims/s", seconds(bare.took), rate(bare)), ""},
-		{"… processor time of the hub per claim", bare.work(claims), ""},
+		{fmt.Sprintf("pool of %d fake clusters filled", clusters), formatSeconds(filled.took), ""},
+		{"… requests per cluster", filled.asked.formatRequestsPer(clusters), ""},
+		{"… processor time of the hub per cluster", filled.formatProcessorTime(clusters), ""},
+		{fmt.Sprintf("burst of %d claims on it", claims), fmt.Sprintf("%s, %.0f claims/s", formatSeconds(served.took), rate(served)), ""},
+		{"… wait of a claim, median and 99th percentile", formatMillis(quantileOf(each, 0.5)) + ", " + formatMillis(quantileOf(each, 0.99)), ""},
+		{"… requests per claim, its creation counted", served.asked.formatRequestsPer(claims), ""},
+		{"… processor time of the hub per claim", served.formatProcessorTime(claims), ""},
+		{"bare loop of the same three writes", fmt.Sprintf("%s, %.0f claims/s", formatSeconds(bare.took), rate(bare)), ""},
+		{"… processor time of the hub per claim", bare.formatProcessorTime(claims), ""},
 		{"… ratio", fmt.Sprintf("%.2f", rate(served)/rate(bare)), "> 0.6"},
 	}, nil
 }
@@ -74,17 +74,19 @@ func (b *bench) burst(ctx context.Context, clusters, claims int) ([]row, error) 
 type cost struct {
 	took   time.Duration
 	worked time.Duration // processor time of the hub
-	asked  requests
+	asked  requestCounts
 }
 
-func (c cost) work(n int) string { return fmt.Sprintf("%.1f ms", c.worked.Seconds()*1000/float64(n)) }
+func (c cost) formatProcessorTime(n int) string {
+	return fmt.Sprintf("%.1f ms", c.worked.Seconds()*1000/float64(n))
+}
 
-func (b *bench) measure(ctx context.Context, do func() error) (cost, error) {
-	before, err := b.requests(ctx)
+func (b *bench) measureCost(ctx context.Context, do func() error) (cost, error) {
+	before, err := b.readRequests(ctx)
 	if err != nil {
 		return cost{}, err
 	}
-	idle, err := b.worked()
+	idle, err := b.readProcessorTime()
 	if err != nil {
 		return cost{}, err
 	}
@@ -93,16 +95,16 @@ func (b *bench) measure(ctx context.Context, do func() error) (cost, error) {
 		return cost{}, err
 	}
 	took := time.Since(began)
-	busy, err := b.worked()
+	busy, err := b.readProcessorTime()
 	if err != nil {
 		return cost{}, err
 	}
-	after, err := b.requests(ctx)
-	return cost{took, busy - idle, after.since(before)}, err
+	after, err := b.readRequests(ctx)
+	return cost{took, busy - idle, after.countSince(before)}, err
 }
 
-// each does n things, so many at a time.
-func each(n, atATime int, do func(i int) error) error {
+// runConcurrently does n things, so many at a time.
+func runConcurrently(n, atATime int, do func(i int) error) error {
 	next := make(chan int)
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -121,12 +123,12 @@ func each(n, atATime int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// claimAll creates claims and returns how long each took from before its creation
+// createAndTimeClaims creates claims and returns how long each took from before its creation
 // to ClusterRunning, as a watch shows it. With a pace, one is created at each tick.
-func (b *bench) claimAll(ctx context.Context, pool string, names []string, atATime int, pace <-chan time.Time) (map[string]time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (b *bench) createAndTimeClaims(ctx context.Context, pool string, names []string, atATime int, pace <-chan time.Time) (map[string]time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
-	w, err := b.watchClaims(ctx)
+	w, err := b.watchClaimRetrying(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +137,7 @@ func (b *bench) claimAll(ctx context.Context, pool string, names []string, atATi
 	began := map[string]time.Time{}
 	created := make(chan error, 1)
 	go func() {
-		created <- each(len(names), atATime, func(i int) error {
+		created <- runConcurrently(len(names), atATime, func(i int) error {
 			if pace != nil {
 				<-pace
 			}
@@ -166,16 +168,16 @@ func (b *bench) claimAll(ctx context.Context, pool string, names []string, atATi
 	return took, <-created
 }
 
-// watchClaims goes on where it was when the API server ends it, as it does with
+// watchClaimRetrying goes on where it was when the API server ends it, as it does with
 // whoever is slow to read.
-func (b *bench) watchClaims(ctx context.Context) (*watchtools.RetryWatcher, error) {
+func (b *bench) watchClaimRetrying(ctx context.Context) (*watchtools.RetryWatcher, error) {
 	var now hivev1.ClusterClaimList
-	if err := b.hub.List(ctx, &now, client.InNamespace(space), client.Limit(1)); err != nil {
+	if err := b.hub.List(ctx, &now, client.InNamespace(namespace), client.Limit(1)); err != nil {
 		return nil, err
 	}
 	return watchtools.NewRetryWatcherWithContext(ctx, now.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return b.hub.Watch(ctx, &hivev1.ClusterClaimList{}, &client.ListOptions{Namespace: space, Raw: &opts})
+			return b.hub.Watch(ctx, &hivev1.ClusterClaimList{}, &client.ListOptions{Namespace: namespace, Raw: &opts})
 		},
 	})
 }
@@ -186,24 +188,24 @@ type pair struct {
 	claim   *hivev1.ClusterClaim
 }
 
-func (b *bench) pairs(ctx context.Context, n int) ([]pair, error) {
+func (b *bench) createClaimPairs(ctx context.Context, n int) ([]pair, error) {
 	out := make([]pair, n)
-	if err := each(n, writers, func(i int) error {
-		out[i] = pair{idleCluster(i), newClaim("no-such-pool", fmt.Sprintf("bare-%d", i))}
+	if err := runConcurrently(n, writers, func(i int) error {
+		out[i] = pair{newIdleCluster(i), newClaim("no-such-pool", fmt.Sprintf("bare-%d", i))}
 		return errors.Join(b.hub.Create(ctx, out[i].cluster), b.hub.Create(ctx, out[i].claim))
 	}); err != nil {
 		return nil, err
 	}
-	return out, b.untilTold(ctx, out)
+	return out, b.waitForPairStatus(ctx, out)
 }
 
-// bare does for each pair what serving a claim takes: a write of the cluster, of
+// writeClaimPairs does for each pair what serving a claim takes: a write of the cluster, of
 // the claim, and of the claim's status.
-func (b *bench) bare(ctx context.Context, pairs []pair) error {
+func (b *bench) writeClaimPairs(ctx context.Context, pairs []pair) error {
 	patch := func(format string, args ...any) client.Patch {
 		return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...))
 	}
-	return each(len(pairs), writers, func(i int) error {
+	return runConcurrently(len(pairs), writers, func(i int) error {
 		cd, claim := pairs[i].cluster, pairs[i].claim
 		if err := b.hub.Patch(ctx, cd, patch(`{"metadata":{"annotations":{"claim":%q}},"spec":{"powerState":"Running"}}`, claim.Name)); err != nil {
 			return err
@@ -215,10 +217,10 @@ func (b *bench) bare(ctx context.Context, pairs []pair) error {
 	})
 }
 
-// untilTold waits until the controllers have said all they have to say about
+// waitForPairStatus waits until the controllers have said all they have to say about
 // claims on a pool that does not exist.
-func (b *bench) untilTold(ctx context.Context, pairs []pair) error {
-	return until(ctx, func(ctx context.Context) (bool, error) {
+func (b *bench) waitForPairStatus(ctx context.Context, pairs []pair) error {
+	return pollUntil(ctx, func(ctx context.Context) (bool, error) {
 		for _, p := range pairs {
 			if err := b.hub.Get(ctx, client.ObjectKeyFromObject(p.claim), p.claim); err != nil || len(p.claim.Status.Conditions) == 0 {
 				return false, err
@@ -228,10 +230,10 @@ func (b *bench) untilTold(ctx context.Context, pairs []pair) error {
 	})
 }
 
-func idleCluster(i int) *hivev1.ClusterDeployment {
+func newIdleCluster(i int) *hivev1.ClusterDeployment {
 	return &hivev1.ClusterDeployment{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: space, Name: fmt.Sprintf("bare-%d", i),
+			Namespace: namespace, Name: fmt.Sprintf("bare-%d", i),
 			Annotations: map[string]string{hivev1.AnnotationReconcilePause: "true"},
 		},
 		Spec: hivev1.ClusterDeploymentSpec{

@@ -11,12 +11,12 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// quantile is of sorted durations.
-func quantile(sorted []time.Duration, q float64) time.Duration {
+// quantileOf is of sorted durations.
+func quantileOf(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-func sortedValues(m map[string]time.Duration) []time.Duration {
+func sortedDurations(m map[string]time.Duration) []time.Duration {
 	out := make([]time.Duration, 0, len(m))
 	for _, d := range m {
 		out = append(out, d)
@@ -25,76 +25,76 @@ func sortedValues(m map[string]time.Duration) []time.Duration {
 	return out
 }
 
-// rate is how many claims a second the steady load has, span how long it lasts.
+// claimsPerSecond is how many claims a second the steady load has, span how long it lasts.
 const (
-	rate = 50
-	span = 8 * time.Second
+	claimsPerSecond = 50
+	steadyDuration  = 8 * time.Second
 )
 
-// steady measures the waits of claims that come one after the other, fast.
-func (b *bench) steady(ctx context.Context, clusters int) ([]row, error) {
-	if err := b.fake(ctx, "fake", clusters); err != nil {
+// measureSteadyLoad measures the waits of claims that come one after the other, fast.
+func (b *bench) measureSteadyLoad(ctx context.Context, clusters int) ([]row, error) {
+	if err := b.ensureFakePool(ctx, "fake", clusters); err != nil {
 		return nil, err
 	}
-	names := make([]string, int(rate*span.Seconds()))
+	names := make([]string, int(claimsPerSecond*steadyDuration.Seconds()))
 	for i := range names {
 		names[i] = fmt.Sprintf("steady-%d", i)
 	}
-	if err := b.calm(ctx); err != nil {
+	if err := b.waitForNoWrites(ctx); err != nil {
 		return nil, err
 	}
-	tick := time.NewTicker(time.Second / rate)
+	tick := time.NewTicker(time.Second / claimsPerSecond)
 	defer tick.Stop()
-	waits, err := b.claimAll(ctx, "fake", names, writers, tick.C)
+	waits, err := b.createAndTimeClaims(ctx, "fake", names, writers, tick.C)
 	if err != nil {
 		return nil, err
 	}
-	each := sortedValues(waits)
+	each := sortedDurations(waits)
 	return []row{{
-		fmt.Sprintf("%d claims a second, wait: median, 99th percentile", rate),
-		millis(quantile(each, 0.5)) + ", " + millis(quantile(each, 0.99)), "99th < 250 ms",
+		fmt.Sprintf("%d claims a second, wait: median, 99th percentile", claimsPerSecond),
+		formatMillis(quantileOf(each, 0.5)) + ", " + formatMillis(quantileOf(each, 0.99)), "99th < 250 ms",
 	}}, nil
 }
 
-// sizes measures single claims on pools of several sizes: the wait should not
+// measurePoolSizes measures single claims on pools of several sizes: the wait should not
 // depend on it.
-func (b *bench) sizes(ctx context.Context) ([]row, error) {
+func (b *bench) measurePoolSizes(ctx context.Context) ([]row, error) {
 	var rows []row
 	for _, n := range []int{50, 200, 1000} {
 		pool := fmt.Sprintf("fake-%d", n)
 		if n == 1000 {
 			pool = "fake" // the burst's, if there was one
 		}
-		if err := b.fake(ctx, pool, n); err != nil {
+		if err := b.ensureFakePool(ctx, pool, n); err != nil {
 			return nil, err
 		}
-		more, err := b.single(ctx, pool, n)
+		more, err := b.measureSingleClaims(ctx, pool, n)
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, more...)
 	}
-	return b.idle(ctx, rows)
+	return b.measureIdleRequests(ctx, rows)
 }
 
-// single measures claims that come one at a time, and what each costs the API.
-func (b *bench) single(ctx context.Context, pool string, size int) ([]row, error) {
+// measureSingleClaims measures claims that come one at a time, and what each costs the API.
+func (b *bench) measureSingleClaims(ctx context.Context, pool string, size int) ([]row, error) {
 	const n = 15
 	waits := map[string]time.Duration{}
-	var cost requests
-	if err := b.calm(ctx); err != nil {
+	var cost requestCounts
+	if err := b.waitForNoWrites(ctx); err != nil {
 		return nil, err
 	}
 	for i := range n {
-		if err := b.quiet(ctx, pool, size); err != nil {
+		if err := b.waitForFullPool(ctx, pool, size); err != nil {
 			return nil, err
 		}
-		before, err := b.requests(ctx)
+		before, err := b.readRequests(ctx)
 		if err != nil {
 			return nil, err
 		}
 		name := fmt.Sprintf("single-%s-%d", pool, i)
-		seen, err := b.claimAll(ctx, pool, []string{name}, 1, nil)
+		seen, err := b.createAndTimeClaims(ctx, pool, []string{name}, 1, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -102,26 +102,26 @@ func (b *bench) single(ctx context.Context, pool string, size int) ([]row, error
 		if i > 0 {
 			continue
 		}
-		if err := b.quiet(ctx, pool, size); err != nil {
+		if err := b.waitForFullPool(ctx, pool, size); err != nil {
 			return nil, err
 		}
-		after, err := b.requests(ctx)
+		after, err := b.readRequests(ctx)
 		if err != nil {
 			return nil, err
 		}
-		cost = after.since(before)
+		cost = after.countSince(before)
 	}
-	each := sortedValues(waits)
+	each := sortedDurations(waits)
 	return []row{
-		{fmt.Sprintf("one claim, pool of %d, to ClusterRunning: median, worst of %d", size, n), millis(quantile(each, 0.5)) + ", " + millis(each[len(each)-1]), "25 ms"},
-		{"… requests, with the replacement's", cost.per(1), ""},
+		{fmt.Sprintf("one claim, pool of %d, to ClusterRunning: median, worst of %d", size, n), formatMillis(quantileOf(each, 0.5)) + ", " + formatMillis(each[len(each)-1]), "25 ms"},
+		{"… requests, with the replacement's", cost.formatRequestsPer(1), ""},
 	}, nil
 }
 
-// calm waits until nothing has been written for five seconds: events, which have a
+// waitForNoWrites waits until nothing has been written for five seconds: events, which have a
 // limit of their own, follow a while after what they tell.
-func (b *bench) calm(ctx context.Context) error {
-	before, err := b.requests(ctx)
+func (b *bench) waitForNoWrites(ctx context.Context) error {
+	before, err := b.readRequests(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,20 +131,20 @@ func (b *bench) calm(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-time.After(5 * time.Second):
 		}
-		after, err := b.requests(ctx)
-		if err != nil || after.since(before).writes() == 0 {
+		after, err := b.readRequests(ctx)
+		if err != nil || after.countSince(before).countWrites() == 0 {
 			return err
 		}
 		before = after
 	}
 }
 
-// idle counts what an idle system asks of the API in a minute.
-func (b *bench) idle(ctx context.Context, rows []row) ([]row, error) {
-	if err := b.calm(ctx); err != nil {
+// measureIdleRequests counts what an idle system asks of the API in a minute.
+func (b *bench) measureIdleRequests(ctx context.Context, rows []row) ([]row, error) {
+	if err := b.waitForNoWrites(ctx); err != nil {
 		return nil, err
 	}
-	before, err := b.requests(ctx)
+	before, err := b.readRequests(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -153,35 +153,35 @@ func (b *bench) idle(ctx context.Context, rows []row) ([]row, error) {
 		return nil, context.Cause(ctx)
 	case <-time.After(time.Minute):
 	}
-	after, err := b.requests(ctx)
+	after, err := b.readRequests(ctx)
 	if err != nil {
 		return nil, err
 	}
-	idle := after.since(before)
+	idle := after.countSince(before)
 	return append(rows,
-		row{"writes in a minute when idle", fmt.Sprint(idle.writes()), "0"},
-		row{"… all requests but watches", idle.per(1), ""}), nil
+		row{"writes in a minute when idle", fmt.Sprint(idle.countWrites()), "0"},
+		row{"… all requests but watches", idle.formatRequestsPer(1), ""}), nil
 }
 
-// fake makes a pool of so many running fake clusters, if there is none, and waits until it is full.
-func (b *bench) fake(ctx context.Context, name string, n int) error {
+// ensureFakePool makes a pool of so many running fake clusters, if there is none, and waits until it is full.
+func (b *bench) ensureFakePool(ctx context.Context, name string, n int) error {
 	var p hivev1.ClusterPool
-	err := b.hub.Get(ctx, client.ObjectKey{Namespace: space, Name: name}, &p)
+	err := b.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if err != nil {
-		if err := b.hotspare(ctx, "pool", "create", name, "--fake", "-n", space, "--size", fmt.Sprint(n), "--running", fmt.Sprint(n)); err != nil {
+		if err := b.runHotspare(ctx, "pool", "create", name, "--fake", "-n", namespace, "--size", fmt.Sprint(n), "--running", fmt.Sprint(n)); err != nil {
 			return err
 		}
 	}
-	return b.quiet(ctx, name, n)
+	return b.waitForFullPool(ctx, name, n)
 }
 
-// quiet waits until a pool is full, and a moment longer: what follows is not to
+// waitForFullPool waits until a pool is full, and a moment longer: what follows is not to
 // be measured with what comes next.
-func (b *bench) quiet(ctx context.Context, pool string, n int) error {
-	if err := b.untilReady(ctx, pool, int32(n)); err != nil {
+func (b *bench) waitForFullPool(ctx context.Context, pool string, n int) error {
+	if err := b.waitForReady(ctx, pool, int32(n)); err != nil {
 		return err
 	}
 	select {

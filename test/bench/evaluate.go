@@ -20,55 +20,55 @@ const (
 	instanceTypes = 10
 )
 
-// decide measures how long it takes to decide about a region, without a hub and on one
+// measureDecide measures how long it takes to decide about a region, without a hub and on one
 // core: about a large one, and, of regions of several sizes, what it costs that one
 // instance arrives. That is a pass without its reads and writes.
-func (b *bench) decide(context.Context) ([]row, error) {
+func (b *bench) measureDecide(context.Context) ([]row, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const large = 10_000
-	o, now := crowd(large), time.Now()
+	o, now := newFleetRegion(large), time.Now()
 	for n := range 100 {
-		o.Instances = append(o.Instances, arrival(n, now))
+		o.Instances = append(o.Instances, newArrivingInstance(n, now))
 	}
-	s, err := o.Snapshot(now)
+	s, err := o.BuildSnapshot(now)
 	if err != nil {
 		return nil, err
 	}
-	took := timed(func() { capacity.Decide(s) })
+	took := measureRuns(func() { capacity.Decide(s) })
 	rows := []row{{
 		fmt.Sprintf("decisions about %d data planes of %d types, one core: median, worst of %d", large, instanceTypes, len(took)),
-		millis(quantile(took, 0.5)) + ", " + millis(took[len(took)-1]), "100 ms",
+		formatMillis(quantileOf(took, 0.5)) + ", " + formatMillis(took[len(took)-1]), "100 ms",
 	}}
 	what := "one instance arrives in a region of %d data planes: median, worst"
 	for planes := 10; planes <= large; planes *= 10 {
-		took, err := passes(crowd(planes), now)
+		took, err := measureArrival(newFleetRegion(planes), now)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row{fmt.Sprintf(what, planes), micros(quantile(took, 0.5)) + ", " + micros(took[len(took)-1]), ""})
+		rows = append(rows, row{fmt.Sprintf(what, planes), formatMicros(quantileOf(took, 0.5)) + ", " + formatMicros(took[len(took)-1]), ""})
 		what = "… of %d"
 	}
 	return rows, nil
 }
 
-// passes measures what is done between reading a region and writing it when an instance
+// measureArrival measures what is done between reading a region and writing it when an instance
 // arrives that there is room for.
-func passes(o facts.Objects, now time.Time) ([]time.Duration, error) {
-	o.Instances = append(o.Instances, arrival(0, now))
+func measureArrival(o facts.Objects, now time.Time) ([]time.Duration, error) {
+	o.Instances = append(o.Instances, newArrivingInstance(0, now))
 	var err error
-	took := timed(func() {
-		s, bad := o.Snapshot(now)
+	took := measureRuns(func() {
+		s, bad := o.BuildSnapshot(now)
 		p := capacity.Decide(s)
-		o.Status(p, now)
-		if err = bad; len(p.Of(capacity.Place)) != 1 {
-			err = fmt.Errorf("deciding about %d data planes: the instance is not placed: %s", len(o.Planes), p.Words())
+		o.BuildRegionStatus(p, now)
+		if err = bad; len(p.StepsOf(capacity.Place)) != 1 {
+			err = fmt.Errorf("deciding about %d data planes: the instance is not placed: %s", len(o.Planes), p.Summarize())
 		}
 	})
 	return took, err
 }
 
-// timed does something several times, and returns how long it took, sorted.
-func timed(do func()) []time.Duration {
+// measureRuns does something several times, and returns how long it took, sorted.
+func measureRuns(do func()) []time.Duration {
 	took := make([]time.Duration, evaluations)
 	for n := range took {
 		began := time.Now()
@@ -79,13 +79,13 @@ func timed(do func()) []time.Duration {
 	return took
 }
 
-func micros(d time.Duration) string {
+func formatMicros(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000)
 }
 
-// crowd is a region of so many data planes: one in five is empty, the others are in use,
+// newFleetRegion is a region of so many data planes: one in five is empty, the others are in use,
 // one in a hundred is on its way.
-func crowd(planes int) facts.Objects {
+func newFleetRegion(planes int) facts.Objects {
 	at := metav1.NewTime(time.Now().Add(-time.Hour))
 	o := facts.Objects{Region: &v1alpha1.FleetRegion{}, Types: map[string]*v1alpha1.InstanceType{}, PoolsAssumed: true}
 	o.Region.Namespace, o.Region.Name, o.Region.Spec.Provider, o.Region.Spec.Region = "fleet", "east", "aws", "us-east-1"
@@ -114,7 +114,7 @@ func crowd(planes int) facts.Objects {
 		}
 		o.Planes = append(o.Planes, dp)
 		for m := range n % 5 {
-			i := arrival(1000+n*5+m, at.Time)
+			i := newArrivingInstance(1000+n*5+m, at.Time)
 			i.Status.DataPlaneName, i.Status.Units = dp.Name, 2
 			o.Instances = append(o.Instances, i)
 		}
@@ -122,8 +122,8 @@ func crowd(planes int) facts.Objects {
 	return o
 }
 
-// arrival is an instance that has no data plane yet.
-func arrival(n int, at time.Time) *v1alpha1.ServiceInstance {
+// newArrivingInstance is an instance that has no data plane yet.
+func newArrivingInstance(n int, at time.Time) *v1alpha1.ServiceInstance {
 	i := &v1alpha1.ServiceInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("i-%d", n), CreationTimestamp: metav1.NewTime(at)}}
 	i.Spec.Provider, i.Spec.Region, i.Spec.Type, i.Spec.Size = "aws", "us-east-1", fmt.Sprintf("t%d", n%instanceTypes), "x1"
 	return i

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	space = "default"
-	// patience bounds every wait.
-	patience = 30 * time.Minute
+	namespace = "default"
+	// waitTimeout bounds every wait.
+	waitTimeout = 30 * time.Minute
 )
 
 // bench is one hub that is measured.
@@ -35,8 +35,8 @@ type bench struct {
 	rest        rest.Interface
 }
 
-// hotspare runs the program.
-func (b *bench) hotspare(ctx context.Context, args ...string) error {
+// runHotspare runs the program.
+func (b *bench) runHotspare(ctx context.Context, args ...string) error {
 	out, err := exec.CommandContext(ctx, b.binary, append(args, "--data-dir", b.dir)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("hotspare %s: %w\n%s", strings.Join(args, " "), err, out)
@@ -44,17 +44,17 @@ func (b *bench) hotspare(ctx context.Context, args ...string) error {
 	return nil
 }
 
-func (b *bench) down(ctx context.Context) error {
-	return b.hotspare(ctx, "down")
+func (b *bench) stopHub(ctx context.Context) error {
+	return b.runHotspare(ctx, "down")
 }
 
-// connect reaches the hub.
-func (b *bench) connect(kubeconfig []byte) (err error) {
+// connectToHub reaches the hub.
+func (b *bench) connectToHub(kubeconfig []byte) (err error) {
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
 		return err
 	}
-	if b.hub, err = newClient(cfg); err != nil {
+	if b.hub, err = newBenchClient(cfg); err != nil {
 		return err
 	}
 	plain, err := kubernetes.NewForConfig(cfg)
@@ -65,7 +65,7 @@ func (b *bench) connect(kubeconfig []byte) (err error) {
 	return nil
 }
 
-func newClient(cfg *rest.Config) (client.WithWatch, error) {
+func newBenchClient(cfg *rest.Config) (client.WithWatch, error) {
 	cfg.QPS, cfg.Burst = 5000, 5000
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, hivev1.AddToScheme} {
@@ -76,15 +76,15 @@ func newClient(cfg *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(cfg, client.Options{Scheme: s})
 }
 
-// until polls every 20 ms: fine enough for what is measured here.
-func until(ctx context.Context, done func(context.Context) (bool, error)) error {
-	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, done)
+// pollUntil polls every 20 ms: fine enough for what is measured here.
+func pollUntil(ctx context.Context, done func(context.Context) (bool, error)) error {
+	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, waitTimeout, true, done)
 }
 
-// start measures the way from nothing to a hub that can be used.
-func (b *bench) start(ctx context.Context) ([]row, error) {
+// measureStart measures the way from nothing to a hub that can be used.
+func (b *bench) measureStart(ctx context.Context) ([]row, error) {
 	began := time.Now()
-	if err := b.hotspare(ctx, "up", "--detach"); err != nil {
+	if err := b.runHotspare(ctx, "up", "--detach"); err != nil {
 		return nil, err
 	}
 	up := time.Since(began)
@@ -92,60 +92,60 @@ func (b *bench) start(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.connect(raw); err != nil {
+	if err := b.connectToHub(raw); err != nil {
 		return nil, err
 	}
-	return []row{{"hotspare up, from nothing to ready", seconds(up), ""}}, nil
+	return []row{{"hotspare up, from nothing to ready", formatSeconds(up), ""}}, nil
 }
 
-// local measures the way to a pool with one running local cluster.
-func (b *bench) local(ctx context.Context) ([]row, error) {
+// measureLocalPool measures the way to a pool with one running local cluster.
+func (b *bench) measureLocalPool(ctx context.Context) ([]row, error) {
 	began := time.Now()
-	if err := b.hotspare(ctx, "pool", "create", "local", "--size", "1", "--running", "1", "-n", space); err != nil {
+	if err := b.runHotspare(ctx, "pool", "create", "local", "--size", "1", "--running", "1", "-n", namespace); err != nil {
 		return nil, err
 	}
-	if err := b.untilReady(ctx, "local", 1); err != nil {
+	if err := b.waitForReady(ctx, "local", 1); err != nil {
 		return nil, err
 	}
-	return []row{{"from a new pool to its first running local cluster", seconds(time.Since(began)), ""}}, nil
+	return []row{{"from a new pool to its first running local cluster", formatSeconds(time.Since(began)), ""}}, nil
 }
 
-func (b *bench) untilReady(ctx context.Context, pool string, n int32) error {
-	return until(ctx, func(ctx context.Context) (bool, error) {
+func (b *bench) waitForReady(ctx context.Context, pool string, n int32) error {
+	return pollUntil(ctx, func(ctx context.Context) (bool, error) {
 		var p hivev1.ClusterPool
-		err := b.hub.Get(ctx, types.NamespacedName{Namespace: space, Name: pool}, &p)
+		err := b.hub.Get(ctx, types.NamespacedName{Namespace: namespace, Name: pool}, &p)
 		return p.Status.Ready == n, err
 	})
 }
 
 func newClaim(pool, name string) *hivev1.ClusterClaim {
 	return &hivev1.ClusterClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       hivev1.ClusterClaimSpec{ClusterPoolName: pool},
 	}
 }
 
-// claimLocal measures a claim on a running spare.
-func (b *bench) claimLocal(ctx context.Context) ([]row, error) {
+// measureLocalClaim measures a claim on a running spare.
+func (b *bench) measureLocalClaim(ctx context.Context) ([]row, error) {
 	began := time.Now()
-	seen, err := b.claimAll(ctx, "local", []string{"one"}, 1, nil)
+	seen, err := b.createAndTimeClaims(ctx, "local", []string{"one"}, 1, nil)
 	if err != nil {
 		return nil, err
 	}
 	running := seen["one"]
-	nodes, err := b.nodes(ctx, "one")
+	nodes, err := b.countNodes(ctx, "one")
 	if err != nil {
 		return nil, err
 	}
 	return []row{
-		{"claim on a running spare, to ClusterRunning", millis(running), "< 100 ms"},
-		{fmt.Sprintf("… to %d nodes listed with its kubeconfig", nodes), seconds(time.Since(began)), "< 2 s"},
+		{"claim on a running spare, to ClusterRunning", formatMillis(running), "< 100 ms"},
+		{fmt.Sprintf("… to %d nodes listed with its kubeconfig", nodes), formatSeconds(time.Since(began)), "< 2 s"},
 	}, nil
 }
 
-// nodes lists the nodes of a claim's cluster with the kubeconfig that its user finds.
-func (b *bench) nodes(ctx context.Context, claim string) (int, error) {
-	cd, err := b.cluster(ctx, claim)
+// countNodes lists the nodes of a claim's cluster with the kubeconfig that its user finds.
+func (b *bench) countNodes(ctx context.Context, claim string) (int, error) {
+	cd, err := b.getClaimedCluster(ctx, claim)
 	if err != nil {
 		return 0, err
 	}
@@ -157,7 +157,7 @@ func (b *bench) nodes(ctx context.Context, claim string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	spoke, err := newClient(cfg)
+	spoke, err := newBenchClient(cfg)
 	if err != nil {
 		return 0, err
 	}
@@ -166,36 +166,36 @@ func (b *bench) nodes(ctx context.Context, claim string) (int, error) {
 	return len(list.Items), err
 }
 
-func (b *bench) cluster(ctx context.Context, claim string) (*hivev1.ClusterDeployment, error) {
+func (b *bench) getClaimedCluster(ctx context.Context, claim string) (*hivev1.ClusterDeployment, error) {
 	var c hivev1.ClusterClaim
-	if err := b.hub.Get(ctx, types.NamespacedName{Namespace: space, Name: claim}, &c); err != nil {
+	if err := b.hub.Get(ctx, types.NamespacedName{Namespace: namespace, Name: claim}, &c); err != nil {
 		return nil, err
 	}
 	var cd hivev1.ClusterDeployment
 	return &cd, b.hub.Get(ctx, types.NamespacedName{Namespace: c.Spec.Namespace, Name: c.Spec.Namespace}, &cd)
 }
 
-// sleep measures a hibernation and a resume of the claimed cluster.
-func (b *bench) sleep(ctx context.Context) ([]row, error) {
-	if err := b.untilReady(ctx, "local", 1); err != nil { // the replacement is made: the machine is quiet
+// measureHibernation measures a hibernation and a resume of the claimed cluster.
+func (b *bench) measureHibernation(ctx context.Context) ([]row, error) {
+	if err := b.waitForReady(ctx, "local", 1); err != nil { // the replacement is made: the machine is quiet
 		return nil, err
 	}
-	asleep, err := b.turn(ctx, hivev1.PowerHibernating)
+	asleep, err := b.switchPower(ctx, hivev1.PowerHibernating)
 	if err != nil {
 		return nil, err
 	}
-	awake, err := b.turn(ctx, hivev1.PowerRunning)
+	awake, err := b.switchPower(ctx, hivev1.PowerRunning)
 	if err != nil {
 		return nil, err
 	}
 	return []row{
-		{"local cluster, running to hibernating", seconds(asleep), ""},
-		{"local cluster, hibernating to usable", seconds(awake), "< 15 s"},
+		{"local cluster, running to hibernating", formatSeconds(asleep), ""},
+		{"local cluster, hibernating to usable", formatSeconds(awake), "< 15 s"},
 	}, nil
 }
 
-func (b *bench) turn(ctx context.Context, to hivev1.PowerState) (time.Duration, error) {
-	cd, err := b.cluster(ctx, "one")
+func (b *bench) switchPower(ctx context.Context, to hivev1.PowerState) (time.Duration, error) {
+	cd, err := b.getClaimedCluster(ctx, "one")
 	if err != nil {
 		return 0, err
 	}
@@ -204,8 +204,8 @@ func (b *bench) turn(ctx context.Context, to hivev1.PowerState) (time.Duration, 
 	if err := b.hub.Patch(ctx, cd, patch); err != nil {
 		return 0, err
 	}
-	err = until(ctx, func(ctx context.Context) (bool, error) {
-		now, err := b.cluster(ctx, "one")
+	err = pollUntil(ctx, func(ctx context.Context) (bool, error) {
+		now, err := b.getClaimedCluster(ctx, "one")
 		return now != nil && now.Status.PowerState == string(to), err
 	})
 	return time.Since(began), err

@@ -42,21 +42,21 @@ func run(ctx context.Context, binary string, only []string, clusters, claims int
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := &bench{binary: binary, dir: dir}
 	var rows []row
-	defer func() { err = errors.Join(err, b.down(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, b.stopHub(context.WithoutCancel(ctx))) }()
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) ([]row, error)
 	}{
-		{"decide", b.decide},
-		{"up", b.start},
-		{"local", b.local},
-		{"claim", b.claimLocal},
-		{"sleep", b.sleep},
-		{"memory", b.memory},
-		{"burst", func(ctx context.Context) ([]row, error) { return b.burst(ctx, clusters, claims) }},
-		{"steady", func(ctx context.Context) ([]row, error) { return b.steady(ctx, clusters) }},
-		{"sizes", b.sizes},
-		{"fleet", b.fleet},
+		{"decide", b.measureDecide},
+		{"up", b.measureStart},
+		{"local", b.measureLocalPool},
+		{"claim", b.measureLocalClaim},
+		{"sleep", b.measureHibernation},
+		{"memory", b.measureMemory},
+		{"burst", func(ctx context.Context) ([]row, error) { return b.measureBurst(ctx, clusters, claims) }},
+		{"steady", func(ctx context.Context) ([]row, error) { return b.measureSteadyLoad(ctx, clusters) }},
+		{"sizes", b.measurePoolSizes},
+		{"fleet", b.measureFleet},
 	} {
 		needed := part.name == "up" && !slices.Equal(only, []string{"decide"}) ||
 			part.name == "local" && slices.ContainsFunc(only, func(s string) bool { return s == "claim" || s == "sleep" || s == "memory" })
@@ -65,14 +65,14 @@ func run(ctx context.Context, binary string, only []string, clusters, claims int
 		}
 		more, err := part.run(ctx)
 		if err != nil {
-			return errors.Join(err, show(rows))
+			return errors.Join(err, printRows(rows))
 		}
 		rows = append(rows, more...)
 	}
-	return show(rows)
+	return printRows(rows)
 }
 
-func show(rows []row) error {
+func printRows(rows []row) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "MEASURED\tGOT\tAIM")
 	for _, r := range rows {
@@ -81,8 +81,8 @@ func show(rows []row) error {
 	return w.Flush()
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
-func millis(d time.Duration) string {
+func formatMillis(d time.Duration) string {
 	return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
 }

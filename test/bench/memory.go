@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// settled is when a hub that does nothing has given back the memory it does not use.
-const settled = 2 * time.Minute
+// idleTime is when a hub that does nothing has given back the memory it does not use.
+const idleTime = 2 * time.Minute
 
-// memory reads what an idle hub and the machines of a running local cluster take.
+// measureMemory reads what an idle hub and the machines of a running local cluster take.
 // Programs share their text: PSS counts a shared page once among its users.
-func (b *bench) memory(ctx context.Context) ([]row, error) {
+func (b *bench) measureMemory(ctx context.Context) ([]row, error) {
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case <-time.After(settled):
+	case <-time.After(idleTime):
 	}
-	pid, err := b.pid()
+	pid, err := b.readHubPID()
 	if err != nil {
 		return nil, err
 	}
-	hub, err := usage(pid)
+	hub, err := readMemoryUsage(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -34,20 +34,20 @@ func (b *bench) memory(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole := map[string]size{}
+	whole := map[string]memorySize{}
 	for _, lock := range locks {
 		raw, err := os.ReadFile(lock)
 		if err != nil {
 			return nil, err
 		}
-		one, err := usage(strings.TrimSpace(string(raw)))
+		one, err := readMemoryUsage(strings.TrimSpace(string(raw)))
 		if err != nil {
 			continue // it is off
 		}
 		machine := filepath.Dir(lock)
 		cluster := filepath.Base(filepath.Dir(machine))
 		sum := whole[cluster]
-		whole[cluster] = size{sum.rss + one.rss, sum.pss + one.pss}
+		whole[cluster] = memorySize{sum.rss + one.rss, sum.pss + one.pss}
 		if strings.Contains(filepath.Base(machine), "master") {
 			rows = append(rows, row{"memory of a local control plane", one.String(), ""})
 		}
@@ -59,16 +59,16 @@ func (b *bench) memory(ctx context.Context) ([]row, error) {
 	return rows, nil
 }
 
-// pid is the hub's.
-func (b *bench) pid() (string, error) {
+// readHubPID is the hub's.
+func (b *bench) readHubPID() (string, error) {
 	raw, err := os.ReadFile(filepath.Join(b.dir, "lock"))
 	return strings.TrimSpace(string(raw)), err
 }
 
-// worked is how much processor time the hub has taken since it was started. Other
+// readProcessorTime is how much processor time the hub has taken since it was started. Other
 // programs on the machine do not change what a claim costs in it.
-func (b *bench) worked() (time.Duration, error) {
-	pid, err := b.pid()
+func (b *bench) readProcessorTime() (time.Duration, error) {
+	pid, err := b.readHubPID()
 	if err != nil {
 		return 0, err
 	}
@@ -90,17 +90,19 @@ func (b *bench) worked() (time.Duration, error) {
 // tick is the unit of proc_pid_stat(5), as every Linux of Go's has it.
 const tick = 10 * time.Millisecond
 
-// size is in kB.
-type size struct{ rss, pss int }
+// memorySize is in kB.
+type memorySize struct{ rss, pss int }
 
-func (s size) String() string { return fmt.Sprintf("%d MB RSS, %d MB PSS", s.rss/1024, s.pss/1024) }
+func (s memorySize) String() string {
+	return fmt.Sprintf("%d MB RSS, %d MB PSS", s.rss/1024, s.pss/1024)
+}
 
-func usage(pid string) (size, error) {
+func readMemoryUsage(pid string) (memorySize, error) {
 	raw, err := os.ReadFile(filepath.Join("/proc", pid, "smaps_rollup"))
 	if err != nil {
-		return size{}, err
+		return memorySize{}, err
 	}
-	var s size
+	var s memorySize
 	for line := range strings.Lines(string(raw)) {
 		f := strings.Fields(line)
 		if len(f) < 2 {

@@ -11,12 +11,12 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// requests counts what the API server has been asked, by verb and resource.
-type requests map[string]int
+// requestCounts counts what the API server has been asked, by verb and resource.
+type requestCounts map[string]int
 
-// requests reads the API server's own count. Watches are counted when they end,
+// readRequests reads the API server's own count. Watches are counted when they end,
 // so they are left out.
-func (b *bench) requests(ctx context.Context) (requests, error) {
+func (b *bench) readRequests(ctx context.Context) (requestCounts, error) {
 	raw, err := b.rest.Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
@@ -26,7 +26,7 @@ func (b *bench) requests(ctx context.Context) (requests, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing the API server's metrics: %w", err)
 	}
-	out := requests{}
+	out := requestCounts{}
 	for _, m := range families["apiserver_request_total"].GetMetric() {
 		label := map[string]string{}
 		for _, l := range m.GetLabel() {
@@ -44,9 +44,9 @@ func (b *bench) requests(ctx context.Context) (requests, error) {
 	return out, nil
 }
 
-// since is what came after before.
-func (r requests) since(before requests) requests {
-	out := requests{}
+// countSince is what came after before.
+func (r requestCounts) countSince(before requestCounts) requestCounts {
+	out := requestCounts{}
 	for what, n := range r {
 		if more := n - before[what]; more > 0 {
 			out[what] = more
@@ -55,9 +55,9 @@ func (r requests) since(before requests) requests {
 	return out
 }
 
-// writes are the number of requests that change something. The API server's own
+// countWrites are the number of requests that change something. The API server's own
 // lease, by which it says that it lives, is left out.
-func (r requests) writes() int {
+func (r requestCounts) countWrites() int {
 	n := 0
 	for what, m := range r {
 		if !strings.HasPrefix(what, "GET ") && !strings.HasPrefix(what, "LIST ") && what != "PUT leases" {
@@ -67,8 +67,8 @@ func (r requests) writes() int {
 	return n
 }
 
-// per tells the requests of one of n things, the most frequent first.
-func (r requests) per(n int) string {
+// formatRequestsPer tells the requests of one of n things, the most frequent first.
+func (r requestCounts) formatRequestsPer(n int) string {
 	names := slices.SortedFunc(maps.Keys(r), func(a, b string) int {
 		if r[a] != r[b] {
 			return r[b] - r[a]

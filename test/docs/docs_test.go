@@ -35,7 +35,7 @@ func TestCommandsExist(t *testing.T) {
 	targets := makeTargets(t)
 	checked := 0
 	for _, b := range blocksOf(t, "console", "sh") {
-		for _, l := range b.Commands() {
+		for _, l := range b.ListCommands() {
 			for _, words := range programs(l.Text) {
 				name, args := filepath.Base(words[0]), words[1:]
 				var err error
@@ -55,7 +55,7 @@ func TestCommandsExist(t *testing.T) {
 					err = fmt.Errorf("this test does not know the program %s", name)
 				}
 				if err != nil {
-					t.Errorf("%s: %s: %v", b.At(l), strings.Join(words, " "), err)
+					t.Errorf("%s: %s: %v", b.PositionOf(l), strings.Join(words, " "), err)
 				}
 				checked++
 			}
@@ -214,7 +214,7 @@ func TestManifestsAreValid(t *testing.T) {
 				err = admitted(t, kind.Kind, doc)
 			}
 			if err != nil {
-				t.Errorf("%s: %v", b.At(b.Lines[0]), err)
+				t.Errorf("%s: %v", b.PositionOf(b.Lines[0]), err)
 			}
 		}
 	}
@@ -231,7 +231,7 @@ func admitted(t *testing.T, kind, doc string) error {
 	if err := utiljson.Unmarshal(raw, &object); err != nil { // whole numbers are whole, as to the API server
 		return err
 	}
-	s, err := crd.Of(kind)
+	s, err := crd.LoadSchema(kind)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ const top = "../.."
 
 func allPages(t *testing.T) []pages.Page {
 	t.Helper()
-	all, err := pages.All(top)
+	all, err := pages.ReadAll(top)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestBlocksSayWhatTheyAre(t *testing.T) {
 	for _, p := range allPages(t) {
 		for _, b := range p.Blocks {
 			if _, ok := known[b.Language]; !ok {
-				t.Errorf("%s: a block of %q is none of console, sh, yaml, go, mermaid and text", b.At(b.Lines[0]), b.Language)
+				t.Errorf("%s: a block of %q is none of console, sh, yaml, go, mermaid and text", b.PositionOf(b.Lines[0]), b.Language)
 			}
 		}
 	}

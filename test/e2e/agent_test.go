@@ -130,7 +130,7 @@ func planeAgent(ns, name string) *v1alpha1.DataPlaneAgent {
 // hubCredentials makes an identity for the agent, and waits for its token.
 func (h *hub) hubCredentials(t *testing.T, ns, name string) []byte {
 	t.Helper()
-	h.create(t, install.Hub(ns, name)...)
+	h.create(t, install.HubObjects(ns, name)...)
 	var raw []byte
 	eventually(t, "the hub makes a token", func(ctx context.Context) error {
 		var secret corev1.Secret
@@ -138,7 +138,7 @@ func (h *hub) hubCredentials(t *testing.T, ns, name string) []byte {
 			return err
 		}
 		var err error
-		raw, err = install.Kubeconfig(h.url, nil, &secret)
+		raw, err = install.BuildKubeconfig(h.url, nil, &secret)
 		return err
 	})
 	return raw
@@ -164,7 +164,7 @@ func clientOf(t *testing.T, config *rest.Config) client.Client {
 
 func installAgent(t *testing.T, plane client.Client, a install.Agent) {
 	t.Helper()
-	m, err := install.DataPlane(a)
+	m, err := install.DataPlaneManifests(a)
 	if err != nil {
 		t.Fatal(err)
 	}

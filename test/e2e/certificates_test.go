@@ -120,13 +120,13 @@ func impostures(t *testing.T, admin *rest.Config, infraID string) []string {
 	t.Helper()
 	machine := rest.CopyConfig(admin)
 	machine.Impersonate = rest.ImpersonationConfig{
-		UserName: csrtest.Bootstrapper,
+		UserName: csrtest.BootstrapUser,
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator", "system:authenticated"},
 	}
 	api := kubernetes.NewForConfigOrDie(machine).CertificatesV1().CertificateSigningRequests()
-	stranger := csrtest.Client(t, "evil-stranger", infraID+"-worker-9", time.Time{})
-	master := csrtest.Client(t, "evil-master", infraID+"-worker-0", time.Time{})
-	master.Spec.Request = csrtest.PEM(t, "system:node:"+infraID+"-worker-0", "system:nodes", "system:masters")
+	stranger := csrtest.ClientRequest(t, "evil-stranger", infraID+"-worker-9", time.Time{})
+	master := csrtest.ClientRequest(t, "evil-master", infraID+"-worker-0", time.Time{})
+	master.Spec.Request = csrtest.RequestPEM(t, "system:node:"+infraID+"-worker-0", "system:nodes", "system:masters")
 	var names []string
 	for _, r := range []certificatesv1.CertificateSigningRequest{stranger, master} {
 		r.ResourceVersion = ""

@@ -32,7 +32,7 @@ import (
 const release = "spare-parts"
 
 func TestTheChartRunsHotspareWithTheRightsThatItGives(t *testing.T) {
-	exe, err := standin.Path(t.TempDir())
+	exe, err := standin.LinkInstaller(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,11 +184,11 @@ func (h *hub) installsWell(t *testing.T, cloud standin.Cloud, endpoint *httptest
 	if want := "Secret private-ca in namespace " + release + " does not exist: create it"; !strings.Contains(c.Message, want) {
 		t.Errorf("without the Secret RequirementsMet says %q, want %q", c.Message, want)
 	}
-	h.create(t, secret(release, "private-ca", map[string][]byte{"ca.crt": cabundletest.PEM(endpoint)}))
+	h.create(t, secret(release, "private-ca", map[string][]byte{"ca.crt": cabundletest.CertificatePEM(endpoint)}))
 	h.made(t, cd)
 	h.delete(t, cd)
 	h.gone(t, cd)
-	if left := cloud.Clusters(); len(left) > 0 {
+	if left := cloud.ListClusters(); len(left) > 0 {
 		t.Errorf("in the cloud there is still %v", left)
 	}
 }

@@ -161,7 +161,7 @@ func (h *hub) placedOn(t *testing.T, dp *v1alpha1.DataPlane) *v1alpha1.ServiceIn
 // gonePlane is an error while anything is there that the data plane has made.
 func (h *hub) gonePlane(ctx context.Context, dp *v1alpha1.DataPlane) error {
 	at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: dp.Namespace, Name: name} }
-	for _, o := range append(install.Hub(dp.Namespace, dp.Name),
+	for _, o := range append(install.HubObjects(dp.Namespace, dp.Name),
 		&v1alpha1.DataPlane{ObjectMeta: at(dp.Name)}, &v1alpha1.DataPlaneAgent{ObjectMeta: at(dp.Name)}, &hivev1.ClusterClaim{ObjectMeta: at(dp.Name)},
 	) {
 		if err := h.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {

@@ -48,9 +48,9 @@ func TestTheCommandsOfTheDocsRun(t *testing.T) {
 			script := before[b.Heading]
 			delete(before, b.Heading)
 			var commands []pages.Line
-			for _, l := range b.Commands() {
+			for _, l := range b.ListCommands() {
 				if why := spared.why(b, l); why != "" {
-					t.Logf("not run: %s: %s: %s", b.At(l), l.Text, why)
+					t.Logf("not run: %s: %s: %s", b.PositionOf(l), l.Text, why)
 					continue
 				}
 				commands = append(commands, l)
@@ -82,7 +82,7 @@ var first = []string{"README.md", "docs/cli.md", "docs/inventory.md", "docs/flee
 
 func inOrder(t *testing.T) []pages.Page {
 	t.Helper()
-	all, err := pages.All(filepath.Join("..", ".."))
+	all, err := pages.ReadAll(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,19 +262,19 @@ func (d *desk) play(t *testing.T, b pages.Block, before string, commands []pages
 	}
 	s.WriteString(before + "\n")
 	for _, l := range commands {
-		fmt.Fprintf(&s, "echo %s\n%s\n", quoted(fmt.Sprintf("[%s] $ %s", b.At(l), l.Text)), l.Text)
+		fmt.Fprintf(&s, "echo %s\n%s\n", quoted(fmt.Sprintf("[%s] $ %s", b.PositionOf(l), l.Text)), l.Text)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), atMost)
 	defer cancel()
 	began := time.Now()
 	out, err := d.bash(ctx, s.String()).CombinedOutput()
 	if err != nil {
-		t.Errorf("%s, below %q: %v\n%s", b.At(b.Lines[0]), b.Heading, err, out)
+		t.Errorf("%s, below %q: %v\n%s", b.PositionOf(b.Lines[0]), b.Heading, err, out)
 		return false
 	}
 	t.Logf("ran in %.1f s:", time.Since(began).Seconds())
 	for _, l := range commands {
-		t.Logf("ran: %s: %s", b.At(l), l.Text)
+		t.Logf("ran: %s: %s", b.PositionOf(l), l.Text)
 	}
 	return true
 }

@@ -29,7 +29,7 @@ const resumeLimit = hivev1.Duration("25s")
 func TestBrokenStandbysAreReplaced(t *testing.T) {
 	h := shared(t)
 	ns := h.namespace(t)
-	faults := []machine.Fault{machine.DiskLost, machine.HangOnStart, machine.APISilent, machine.ControllerManagerDead, machine.NodeNeverReady}
+	faults := []machine.Injection{machine.DiskLost, machine.HangOnStart, machine.APISilent, machine.ControllerManagerDead, machine.NodeNeverReady}
 	pool := localPool(ns, "faulty", int32(len(faults)), 0)
 	pool.Spec.PowerstateTransitionToRunningTimeout = ptr.To(resumeLimit)
 	h.create(t, pool)
@@ -41,7 +41,7 @@ func TestBrokenStandbysAreReplaced(t *testing.T) {
 		}
 		return nil
 	})
-	broken := map[string]machine.Fault{}
+	broken := map[string]machine.Injection{}
 	for i, cd := range asleep {
 		h.hurt(t, ns, cd.Name, faults[i])
 		broken[cd.Name] = faults[i]
@@ -170,7 +170,7 @@ func TestExpiredCertificatesAreRenewed(t *testing.T) {
 		t.Errorf("let in again by the hub: %v, want %v", granted, nodes)
 	}
 	for _, m := range nodes {
-		if left := machine.FaultsOf(filepath.Join(h.machines(), cd.Spec.ClusterMetadata.InfraID, m)); len(left) > 0 {
+		if left := machine.ListInjections(filepath.Join(h.machines(), cd.Spec.ClusterMetadata.InfraID, m)); len(left) > 0 {
 			t.Errorf("machine %s still has %v", m, left)
 		}
 	}
@@ -189,7 +189,7 @@ func (h *hub) standalone(t *testing.T, name string, power hivev1.PowerState) *hi
 }
 
 // hurt gives a cluster a fault.
-func (h *hub) hurt(t *testing.T, namespace, cluster string, f machine.Fault) {
+func (h *hub) hurt(t *testing.T, namespace, cluster string, f machine.Injection) {
 	t.Helper()
 	h.hotspare(t, "local", "break", cluster, string(f), "-n", namespace)
 }

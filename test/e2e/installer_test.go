@@ -27,7 +27,7 @@ pullSecret: '{"auths":{"quay.io":{"auth":"planted-pull-secret"}}}'
 `
 
 func TestAnInstallerMakesClustersInJobs(t *testing.T) {
-	exe, err := standin.Path(t.TempDir())
+	exe, err := standin.LinkInstaller(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +48,13 @@ func TestAnInstallerMakesClustersInJobs(t *testing.T) {
 	h.foundByClients(t, first)
 
 	t.Log("hotspare is killed while a cluster comes up: it is waited for, and not made twice")
-	if err := cloud.Hang("late"); err != nil {
+	if err := cloud.HangAt("late"); err != nil {
 		t.Fatal(err)
 	}
 	second := h.ordered(t, ns, "second", cloud)
 	eventually(t, "it is written that the cluster comes up", func(ctx context.Context) error { return h.comesUp(ctx, second) })
 	h.kill(t)
-	if err := cloud.Free("late"); err != nil {
+	if err := cloud.ReleaseHang("late"); err != nil {
 		t.Fatal(err)
 	}
 	h.restart(t)
@@ -68,10 +68,10 @@ func TestAnInstallerMakesClustersInJobs(t *testing.T) {
 		h.delete(t, cd)
 		h.gone(t, cd)
 	}
-	if left := cloud.Clusters(); len(left) > 0 {
+	if left := cloud.ListClusters(); len(left) > 0 {
 		t.Errorf("in the cloud there is still %v", left)
 	}
-	if v := cloud.Violations(); v != "" {
+	if v := cloud.ReadViolations(); v != "" {
 		t.Errorf("the cloud complains:\n%s", v)
 	}
 	eventually(t, "nothing of the installs is left on the hub", func(ctx context.Context) error {

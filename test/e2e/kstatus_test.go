@@ -21,7 +21,7 @@ func TestToolsThatWaitFollowAPoolAndItsClaim(t *testing.T) {
 			if err := h.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 				return err
 			}
-			if got := kstatustest.Judge(t, o); got != want {
+			if got := kstatustest.ComputeStatus(t, o); got != want {
 				return fmt.Errorf("it is %q", got)
 			}
 			return nil
@@ -31,11 +31,11 @@ func TestToolsThatWaitFollowAPoolAndItsClaim(t *testing.T) {
 	t.Log("an object that no controller has looked at is not current")
 	p := fakePool(ns, "kstatus", 1, 1)
 	h.create(t, p)
-	kstatustest.Expect(t, p, "InProgress LatestGenerationNotObserved")
+	kstatustest.ExpectStatus(t, p, "InProgress LatestGenerationNotObserved")
 	becomes(p, "Current")
 	claim := claimOn(p, "x")
 	h.create(t, claim)
-	kstatustest.Expect(t, claim, "InProgress LatestGenerationNotObserved")
+	kstatustest.ExpectStatus(t, claim, "InProgress LatestGenerationNotObserved")
 	becomes(claim, "Current")
 	cd := &hivev1.ClusterDeployment{}
 	cd.Namespace, cd.Name = claim.Spec.Namespace, claim.Spec.Namespace
@@ -44,7 +44,7 @@ func TestToolsThatWaitFollowAPoolAndItsClaim(t *testing.T) {
 	t.Log("nor is a customization; one whose patches do not apply needs a person")
 	site := customization(ns, "site", replace("/metadata/nothing", "x"))
 	h.create(t, site)
-	kstatustest.Expect(t, site, "InProgress LatestGenerationNotObserved")
+	kstatustest.ExpectStatus(t, site, "InProgress LatestGenerationNotObserved")
 	becomes(site, "Current")
 	sites := fakePool(ns, "sites", 1, 1)
 	sites.Spec.Inventory = inventoryOf(site.Name)
@@ -55,7 +55,7 @@ func TestToolsThatWaitFollowAPoolAndItsClaim(t *testing.T) {
 	if err := h.Patch(t.Context(), corrected, client.MergeFrom(site)); err != nil {
 		t.Fatal(err)
 	}
-	kstatustest.Expect(t, corrected, "InProgress LatestGenerationNotObserved")
+	kstatustest.ExpectStatus(t, corrected, "InProgress LatestGenerationNotObserved")
 	becomes(sites, "Current")
 	becomes(site, "Current")
 	var attempts hivev1.ClusterProvisionList
@@ -79,7 +79,7 @@ func TestToolsThatWaitFollowAPoolAndItsClaim(t *testing.T) {
 	if err := h.Patch(t.Context(), p, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	kstatustest.Expect(t, p, "InProgress LatestGenerationNotObserved")
+	kstatustest.ExpectStatus(t, p, "InProgress LatestGenerationNotObserved")
 	becomes(p, "Failed MaxCapacity")
 	h.delete(t, claim)
 	h.gone(t, claim)

@@ -36,7 +36,7 @@ import (
 // refuse an account and repeat it, or that are given an account which cannot be read.
 func TestNoSecretIsTold(t *testing.T) {
 	t.Parallel() // with a hub of its own
-	exe, err := standin.Path(t.TempDir())
+	exe, err := standin.LinkInstaller(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (s *secrets) installs(t *testing.T, cloud standin.Cloud) {
 	s.values["a private key that the installer prints"] = standin.PlantedKey
 	s.made(t, s.ordered(t, s.ns, "ordered", cloud))
 
-	if err := cloud.Fault("fail-masters", 2); err != nil {
+	if err := cloud.InjectFault("fail-masters", 2); err != nil {
 		t.Fatal(err)
 	}
 	aws := secret(s.ns, "aws", map[string][]byte{

@@ -33,11 +33,11 @@ type Block struct {
 	Lines   []Line
 }
 
-// At tells people where a line is.
-func (b Block) At(l Line) string { return fmt.Sprintf("%s:%d", b.Page, l.Number) }
+// PositionOf tells people where a line is.
+func (b Block) PositionOf(l Line) string { return fmt.Sprintf("%s:%d", b.Page, l.Number) }
 
-// All reads the pages of the module in a folder: those in it, and those below docs.
-func All(top string) ([]Page, error) {
+// ReadAll reads the pages of the module in a folder: those in it, and those below docs.
+func ReadAll(top string) ([]Page, error) {
 	names, err := filepath.Glob(filepath.Join(top, "*.md"))
 	if err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func Read(top, name string) (Page, error) {
 	return p, scan.Err()
 }
 
-// Commands are what a block tells people to type.
-func (b Block) Commands() []Line {
+// ListCommands are what a block tells people to type.
+func (b Block) ListCommands() []Line {
 	var out []Line
 	open := false // the command goes on in the next line
 	for _, l := range b.Lines {

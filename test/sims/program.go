@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// client is how long a foreign client may take: awscli alone needs a second on a
+	// clientTimeout is how long a foreign client may take: awscli alone needs a second on a
 	// computer with nothing else to do.
-	client = 90 * time.Second
-	// shown is how much of the end of each log is told.
-	shown = 4000
+	clientTimeout = 90 * time.Second
+	// tailLength is how much of the end of each log is told.
+	tailLength = 4000
 )
 
 // Program is a process that reads commands, a line each, and answers in lines. It
@@ -43,20 +43,20 @@ type Program struct {
 	group int
 	ended chan struct{}
 	err   error // how it ended, once it has
-	// goodbye is how long it may take to end when its input has.
-	goodbye time.Duration
+	// stopTimeout is how long it may take to end when its input has.
+	stopTimeout time.Duration
 
-	mu   sync.Mutex
-	said bytes.Buffer // on its standard error
+	mu     sync.Mutex
+	stderr bytes.Buffer // on its standard error
 }
 
 //go:embed *.py
 var scripts embed.FS
 
-// Start starts one of the scripts here for a test, with Debian's own Python, whose
+// StartScript starts one of the scripts here for a test, with Debian's own Python, whose
 // packages it needs, and ends it with the test. logs is a folder in which it leaves
 // logs, or "".
-func Start(tb testing.TB, logs, script string, args ...string) *Program {
+func StartScript(tb testing.TB, logs, script string, args ...string) *Program {
 	tb.Helper()
 	source, err := scripts.ReadFile(script)
 	if err != nil {
@@ -68,12 +68,12 @@ func Start(tb testing.TB, logs, script string, args ...string) *Program {
 	}
 	cmd := exec.Command("/usr/bin/python3", append([]string{"-W", "ignore", path}, args...)...) //nolint:noctx // it ends with its input, or with its group
 	cmd.Env = append(cmd.Environ(), "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
-	return start(tb, logs, script, cmd)
+	return startProgram(tb, logs, script, cmd)
 }
 
-func start(tb testing.TB, logs, name string, cmd *exec.Cmd) *Program {
+func startProgram(tb testing.TB, logs, name string, cmd *exec.Cmd) *Program {
 	tb.Helper()
-	p := &Program{Lines: make(chan string, 1000), name: name, logs: logs, ended: make(chan struct{}), goodbye: 20 * time.Second}
+	p := &Program{Lines: make(chan string, 1000), name: name, logs: logs, ended: make(chan struct{}), stopTimeout: 20 * time.Second}
 	cmd.Stderr = p
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second // a child that has its standard error must not hold us up
@@ -89,13 +89,13 @@ func start(tb testing.TB, logs, name string, cmd *exec.Cmd) *Program {
 		tb.Fatalf("starting %s: %v", name, err)
 	}
 	p.group = cmd.Process.Pid
-	go p.read(cmd, out)
-	tb.Cleanup(func() { p.stop(tb) })
+	go p.readOutput(cmd, out)
+	tb.Cleanup(func() { p.stopAndCheck(tb) })
 	return p
 }
 
-// read takes what the program prints until it has ended.
-func (p *Program) read(cmd *exec.Cmd, out io.Reader) {
+// readOutput takes what the program prints until it has ended.
+func (p *Program) readOutput(cmd *exec.Cmd, out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -110,56 +110,56 @@ func (p *Program) read(cmd *exec.Cmd, out io.Reader) {
 func (p *Program) Write(part []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.said.Write(part)
+	return p.stderr.Write(part)
 }
 
-// Complaints are what the program has said on its standard error.
-func (p *Program) Complaints() string {
+// ReadStderr are what the program has said on its standard error.
+func (p *Program) ReadStderr() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.said.String()
+	return p.stderr.String()
 }
 
-// Say gives the program a command.
-func (p *Program) Say(tb testing.TB, line string) {
+// SendCommand gives the program a command.
+func (p *Program) SendCommand(tb testing.TB, line string) {
 	tb.Helper()
 	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
-		tb.Fatalf("telling %s %s: %v\n%s", p.name, line, err, p.Tail())
+		tb.Fatalf("telling %s %s: %v\n%s", p.name, line, err, p.OutputTail())
 	}
 }
 
-// Line is the next line of the program. The test ends if there is none in time, and
+// WaitForLine is the next line of the program. The test ends if there is none in time, and
 // tells what was waited for.
-func (p *Program) Line(tb testing.TB, within time.Duration, what string) string {
+func (p *Program) WaitForLine(tb testing.TB, within time.Duration, what string) string {
 	tb.Helper()
 	select {
 	case line, more := <-p.Lines:
 		if !more {
 			select {
 			case <-p.ended: // now it has said all
-			case <-time.After(p.goodbye):
+			case <-time.After(p.stopTimeout):
 			}
-			tb.Fatalf("%s has ended, and it was waited until %s\n%s", p.name, what, p.Tail())
+			tb.Fatalf("%s has ended, and it was waited until %s\n%s", p.name, what, p.OutputTail())
 		}
 		return line
 	case <-time.After(within):
-		tb.Fatalf("waited for %s, and in vain, until %s\n%s", within, what, p.Tail())
+		tb.Fatalf("waited for %s, and in vain, until %s\n%s", within, what, p.OutputTail())
 	}
 	return ""
 }
 
-// Tail is the end of all that the program has said, and of its logs.
-func (p *Program) Tail() string {
+// OutputTail is the end of all that the program has said, and of its logs.
+func (p *Program) OutputTail() string {
 	var b strings.Builder
 	tell := func(name, text string) {
-		if len(text) > shown {
-			text = "…" + strings.ToValidUTF8(text[len(text)-shown:], "")
+		if len(text) > tailLength {
+			text = "…" + strings.ToValidUTF8(text[len(text)-tailLength:], "")
 		}
 		if text = strings.TrimSpace(text); text != "" {
 			fmt.Fprintf(&b, "--- the end of %s:\n%s\n", name, text)
 		}
 	}
-	tell("what "+p.name+" said", p.Complaints())
+	tell("what "+p.name+" said", p.ReadStderr())
 	if p.logs == "" {
 		return b.String()
 	}
@@ -172,11 +172,11 @@ func (p *Program) Tail() string {
 	return b.String()
 }
 
-// stop ends the program, and if it does not listen, all of its group.
-func (p *Program) stop(tb testing.TB) {
+// stopAndCheck ends the program, and if it does not listen, all of its group.
+func (p *Program) stopAndCheck(tb testing.TB) {
 	tb.Helper()
 	_ = p.in.Close() // it may have ended
-	lines, late := p.Lines, time.After(p.goodbye)
+	lines, late := p.Lines, time.After(p.stopTimeout)
 	for {
 		select {
 		case _, more := <-lines: // nobody else reads them any more
@@ -186,7 +186,7 @@ func (p *Program) stop(tb testing.TB) {
 			lines = nil
 		case <-late:
 			_ = syscall.Kill(-p.group, syscall.SIGKILL) // it may end just now
-			tb.Errorf("%s did not end when its input did, and was killed after %s\n%s", p.name, p.goodbye, p.Tail())
+			tb.Errorf("%s did not end when its input did, and was killed after %s\n%s", p.name, p.stopTimeout, p.OutputTail())
 			late = nil
 		case <-p.ended:
 			if p.err != nil {
@@ -194,30 +194,30 @@ func (p *Program) stop(tb testing.TB) {
 			}
 			_ = syscall.Kill(-p.group, syscall.SIGKILL) // a child that it has left behind
 			if tb.Failed() {
-				tb.Log(p.Tail())
+				tb.Log(p.OutputTail())
 			}
 			return
 		}
 	}
 }
 
-// Run runs a foreign client to its end, and returns what it says, and whether it was
+// RunClient runs a foreign client to its end, and returns what it says, and whether it was
 // content. One that is not installed fails the test.
 //
 // env is its environment, nil for that of the test.
-func Run(tb testing.TB, env []string, program string, args ...string) (said string, content bool) {
+func RunClient(tb testing.TB, env []string, program string, args ...string) (said string, content bool) {
 	tb.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
 		tb.Fatalf("%s is not installed: make test-sims does that, by test/install", program)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), client)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), clientTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env, cmd.WaitDelay = env, time.Second
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		tb.Fatalf("%s was not done after %s; it has said:\n%s", program, client, out)
+		tb.Fatalf("%s was not done after %s; it has said:\n%s", program, clientTimeout, out)
 	}
 	return string(out), err == nil
 }

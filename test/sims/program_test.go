@@ -40,9 +40,9 @@ func shell(script string) *exec.Cmd { return exec.Command("/bin/sh", "-c", scrip
 func TestAProgramAnswersAndEndsWithItsTest(t *testing.T) {
 	var p *Program
 	t.Run("it runs", func(t *testing.T) {
-		p = start(t, "", "echo", shell("while read -r line; do echo \"heard $line\"; done"))
-		p.Say(t, "a")
-		if got := p.Line(t, time.Minute, "it has heard"); got != "heard a" {
+		p = startProgram(t, "", "echo", shell("while read -r line; do echo \"heard $line\"; done"))
+		p.SendCommand(t, "a")
+		if got := p.WaitForLine(t, time.Minute, "it has heard"); got != "heard a" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -68,9 +68,9 @@ func TestWhoWaitsInVainIsToldForWhat(t *testing.T) {
 			var p *Program
 			said := l.try(func(tb testing.TB) {
 				tb.Helper()
-				p = start(tb, logs, "odd", shell(c.script))
-				p.goodbye = 10 * time.Millisecond
-				p.Line(tb, time.Second, "it listens")
+				p = startProgram(tb, logs, "odd", shell(c.script))
+				p.stopTimeout = 10 * time.Millisecond
+				p.WaitForLine(tb, time.Second, "it listens")
 			})
 			for _, want := range c.want {
 				if !strings.Contains(said, want) {
@@ -89,10 +89,10 @@ func TestWhatDoesNotEndIsKilled(t *testing.T) {
 	var p *Program
 	l.try(func(tb testing.TB) {
 		tb.Helper()
-		p = start(tb, "", "stubborn", shell("trap '' TERM; sleep 120 & echo up; wait; sleep 120"))
-		p.Line(tb, time.Minute, "it is up")
+		p = startProgram(tb, "", "stubborn", shell("trap '' TERM; sleep 120 & echo up; wait; sleep 120"))
+		p.WaitForLine(tb, time.Minute, "it is up")
 	})
-	p.goodbye = 10 * time.Millisecond
+	p.stopTimeout = 10 * time.Millisecond
 	l.later[0]()
 	if said := l.said.String(); !strings.Contains(said, "stubborn did not end when its input did, and was killed") {
 		t.Errorf("it is told:\n%s", said)

@@ -13,27 +13,27 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// acting are the packages that act with the rights of the manager, of an installer's Job or
+// actingPackages are the packages that act with the rights of the manager, of an installer's Job or
 // of an account in a cloud. The CLI and the console act with those of their user.
-var acting = []string{
+var actingPackages = []string{
 	"./internal/controller/...", "./internal/install/...", "./internal/cloud/...", "./internal/access/...",
 	"./internal/grant/...", "./internal/ownership/...", "./internal/pool/facts/...", "./internal/provision/...",
 	"./internal/power/...", "./internal/inventory/...", "./internal/machinepool/...", "./internal/remote/...",
 	"./internal/dataplane/...", "./internal/capacity/...", "./internal/platform/...",
 }
 
-const api = "hotspare.io/hotspare/api/"
+const apiPackage = "hotspare.io/hotspare/api/"
 
-// Reads returns what the acting packages read of the API's objects, sorted and each once:
+// ListReads returns what the acting packages read of the API's objects, sorted and each once:
 // fields as Type.Field, and labels, annotations and finalizers by the name of their constant.
-func Reads(root string) ([]string, error) {
+func ListReads(root string) ([]string, error) {
 	cfg := &packages.Config{
 		Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedExportFile,
 		Dir:  root,
 		// As make build does, so that what is built already need not be built again.
 		Env: append(os.Environ(), "CGO_ENABLED=0"),
 	}
-	loaded, err := packages.Load(cfg, acting...)
+	loaded, err := packages.Load(cfg, actingPackages...)
 	if err != nil {
 		return nil, fmt.Errorf("loading packages: %w", err)
 	}
@@ -44,7 +44,7 @@ func Reads(root string) ([]string, error) {
 			faults = append(faults, fmt.Errorf("loading %s: %w", p.PkgPath, e))
 		}
 		for _, file := range p.Syntax {
-			collect(file, p.TypesInfo, found)
+			collectReads(file, p.TypesInfo, found)
 		}
 	}
 	out := make([]string, 0, len(found))
@@ -55,9 +55,9 @@ func Reads(root string) ([]string, error) {
 	return out, errors.Join(faults...)
 }
 
-// collect adds what a file reads to found. What stands on the left of an assignment is
+// collectReads adds what a file reads to found. What stands on the left of an assignment is
 // written, not read.
-func collect(file *ast.File, info *types.Info, found map[string]bool) {
+func collectReads(file *ast.File, info *types.Info, found map[string]bool) {
 	written := map[ast.Expr]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -68,10 +68,10 @@ func collect(file *ast.File, info *types.Info, found map[string]bool) {
 				}
 			}
 		case *ast.SelectorExpr:
-			if name := fieldName(n, info); name != "" && !written[n] {
+			if name := apiFieldName(n, info); name != "" && !written[n] {
 				found[name] = true
 			}
-			if c, ok := info.Uses[n.Sel].(*types.Const); ok && isKey(c) {
+			if c, ok := info.Uses[n.Sel].(*types.Const); ok && isMetadataKey(c) {
 				found[c.Name()] = true
 			}
 		}
@@ -79,10 +79,10 @@ func collect(file *ast.File, info *types.Info, found map[string]bool) {
 	})
 }
 
-// fieldName returns Type.Field if a selector selects a field that package api declares.
-func fieldName(n *ast.SelectorExpr, info *types.Info) string {
+// apiFieldName returns Type.Field if a selector selects a field that package api declares.
+func apiFieldName(n *ast.SelectorExpr, info *types.Info) string {
 	s := info.Selections[n]
-	if s == nil || s.Kind() != types.FieldVal || s.Obj().Pkg() == nil || !strings.HasPrefix(s.Obj().Pkg().Path(), api) {
+	if s == nil || s.Kind() != types.FieldVal || s.Obj().Pkg() == nil || !strings.HasPrefix(s.Obj().Pkg().Path(), apiPackage) {
 		return ""
 	}
 	recv := s.Recv()
@@ -96,9 +96,9 @@ func fieldName(n *ast.SelectorExpr, info *types.Info) string {
 	return named.Obj().Name() + "." + s.Obj().Name()
 }
 
-// isKey reports whether a constant of the API names a label, an annotation or a finalizer.
-func isKey(c *types.Const) bool {
-	if c.Pkg() == nil || !strings.HasPrefix(c.Pkg().Path(), api) {
+// isMetadataKey reports whether a constant of the API names a label, an annotation or a finalizer.
+func isMetadataKey(c *types.Const) bool {
+	if c.Pkg() == nil || !strings.HasPrefix(c.Pkg().Path(), apiPackage) {
 		return false
 	}
 	for _, prefix := range []string{"Label", "Annotation", "Finalizer"} {

@@ -195,12 +195,12 @@ var table = []section{
 	}},
 }
 
-// match returns the row for a name that Reads returns, or nil.
-func match(name string) *row {
+// findMatchingRow returns the row for a name that Reads returns, or nil.
+func findMatchingRow(name string) *row {
 	for i := range table {
 		for j := range table[i].rows {
 			r := &table[i].rows[j]
-			if slices.ContainsFunc(r.reads, func(p string) bool { return matches(p, name) }) {
+			if slices.ContainsFunc(r.reads, func(p string) bool { return matchesPattern(p, name) }) {
 				return r
 			}
 		}
@@ -208,13 +208,13 @@ func match(name string) *row {
 	return nil
 }
 
-func matches(pattern, name string) bool {
+func matchesPattern(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)
 	return err == nil && ok
 }
 
-// page writes the table in Markdown.
-func page() string {
+// renderTable writes the table in Markdown.
+func renderTable() string {
 	var b strings.Builder
 	for _, s := range table {
 		fmt.Fprintf(&b, "\n### %s\n\n| field | who may write it, with fewer rights | what makes it safe to act on |\n|---|---|---|\n", s.title)

@@ -17,7 +17,7 @@ const (
 
 // A field that hotspare begins to act on needs a row: who may write it, and why that is safe.
 func TestEveryFieldThatIsActedOnHasARow(t *testing.T) {
-	reads, err := Reads("../..")
+	reads, err := ListReads("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,14 +25,14 @@ func TestEveryFieldThatIsActedOnHasARow(t *testing.T) {
 		t.Fatalf("only %d fields are read: the search is broken", len(reads))
 	}
 	for _, name := range reads {
-		if match(name) == nil && !strings.HasSuffix(name, "List.Items") {
+		if findMatchingRow(name) == nil && !strings.HasSuffix(name, "List.Items") {
 			t.Errorf("%s is read by what acts with hotspare's rights, and no row of table.go says who may write it", name)
 		}
 	}
 	for _, s := range table {
 		for _, r := range s.rows {
 			for _, p := range r.reads {
-				if !slices.ContainsFunc(reads, func(name string) bool { return matches(p, name) && match(name) != nil }) {
+				if !slices.ContainsFunc(reads, func(name string) bool { return matchesPattern(p, name) && findMatchingRow(name) != nil }) {
 					t.Errorf("%s: pattern %s of %q matches nothing that is read: remove it", s.title, p, r.what)
 				}
 			}
@@ -49,7 +49,7 @@ func TestThePageOfTrustIsCurrent(t *testing.T) {
 	if !found {
 		t.Fatalf("%s has lost the line %q", doc, strings.TrimSpace(begin))
 	}
-	want := intro + begin + page()
+	want := intro + begin + renderTable()
 	if *update {
 		if err := os.WriteFile(doc, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

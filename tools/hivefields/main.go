@@ -30,7 +30,7 @@ func main() {
 }
 
 func run(list, folder string) error {
-	fields, err := read(list)
+	fields, err := readFields(list)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func run(list, folder string) error {
 	}
 	for _, name := range names {
 		_, resource, _ := strings.Cut(strings.TrimSuffix(filepath.Base(name), ".yaml"), "_")
-		if err := complete(name, fields[resource]); err != nil {
+		if err := completeCRD(name, fields[resource]); err != nil {
 			return fmt.Errorf("completing %s: %w", name, err)
 		}
 		delete(fields, resource)
@@ -56,11 +56,11 @@ type field struct {
 	path, typ, description string
 }
 
-// same are the resources whose spec.platform is that of another.
-var same = map[string]string{"clusterpools": "clusterdeployments"}
+// samePlatform are the resources whose spec.platform is that of another.
+var samePlatform = map[string]string{"clusterpools": "clusterdeployments"}
 
-// read reads the list, by resource.
-func read(name string) (map[string][]field, error) {
+// readFields reads the list, by resource.
+func readFields(name string) (map[string][]field, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func read(name string) (map[string][]field, error) {
 		}
 		out[words[0]] = append(out[words[0]], f)
 	}
-	for to, from := range same {
+	for to, from := range samePlatform {
 		for _, f := range out[from] {
 			if strings.HasPrefix(f.path, "spec.platform.") {
 				out[to] = append(out[to], f)
@@ -92,8 +92,8 @@ func read(name string) (map[string][]field, error) {
 	return out, nil
 }
 
-// complete adds the fields to the schema of a CRD.
-func complete(name string, fields []field) error {
+// completeCRD adds the fields to the schema of a CRD.
+func completeCRD(name string, fields []field) error {
 	raw, err := os.ReadFile(name)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func complete(name string, fields []field) error {
 	version := crd["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
 	root := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 	for _, f := range fields {
-		if err := add(root, f); err != nil {
+		if err := addField(root, f); err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
@@ -118,28 +118,28 @@ func complete(name string, fields []field) error {
 	return os.WriteFile(name, append([]byte("---\n"), raw...), 0o644)
 }
 
-// add adds a field. The objects above it become typed: what they do not name is no
+// addField adds a field. The objects above it become typed: what they do not name is no
 // longer kept.
-func add(node map[string]any, f field) error {
+func addField(node map[string]any, f field) error {
 	for _, steps := range strings.Split(f.path, ".") {
 		part := strings.TrimRight(steps, "[]{}")
-		if err := settle(node, "object"); err != nil {
+		if err := setNodeType(node, "object"); err != nil {
 			return err
 		}
 		delete(node, "x-kubernetes-preserve-unknown-fields")
-		node = child(child(node, "properties"), part)
+		node = ensureChild(ensureChild(node, "properties"), part)
 		for range strings.Count(steps, "[]") {
-			if err := settle(node, "array"); err != nil {
+			if err := setNodeType(node, "array"); err != nil {
 				return err
 			}
 			delete(node, "x-kubernetes-preserve-unknown-fields")
-			node = child(node, "items")
+			node = ensureChild(node, "items")
 		}
 		for range strings.Count(steps, "{}") {
-			if err := settle(node, "object"); err != nil {
+			if err := setNodeType(node, "object"); err != nil {
 				return err
 			}
-			node = child(node, "additionalProperties")
+			node = ensureChild(node, "additionalProperties")
 		}
 	}
 	if f.typ != "any" {
@@ -158,8 +158,8 @@ func add(node map[string]any, f field) error {
 	return nil
 }
 
-// settle gives a node its type, and refuses to change one.
-func settle(node map[string]any, typ string) error {
+// setNodeType gives a node its type, and refuses to change one.
+func setNodeType(node map[string]any, typ string) error {
 	if was, ok := node["type"]; ok && was != typ {
 		return fmt.Errorf("it is below a %v", was)
 	}
@@ -167,7 +167,7 @@ func settle(node map[string]any, typ string) error {
 	return nil
 }
 
-func child(node map[string]any, name string) map[string]any {
+func ensureChild(node map[string]any, name string) map[string]any {
 	c, ok := node[name].(map[string]any)
 	if !ok {
 		c = map[string]any{}
@@ -201,12 +201,12 @@ func boundTimes(node any) {
 // beside x-kubernetes-preserve-unknown-fields. kubectl explain shows the fields of both
 // forms; admission policies refuse what the schema cannot.
 func allowMapping(root map[string]any) {
-	spec := child(child(root, "properties"), "spec")
-	list, ok := child(spec, "properties")["inventory"].(map[string]any)
+	spec := ensureChild(ensureChild(root, "properties"), "spec")
+	list, ok := ensureChild(spec, "properties")["inventory"].(map[string]any)
 	if !ok {
 		return
 	}
-	for _, node := range []map[string]any{list, child(list, "items")} {
+	for _, node := range []map[string]any{list, ensureChild(list, "items")} {
 		delete(node, "type")
 		node["x-kubernetes-preserve-unknown-fields"] = true
 	}
@@ -217,8 +217,8 @@ func allowMapping(root map[string]any) {
 	}}
 }
 
-// regions are the platforms of which Hive requires a region, with an example.
-var regions = []struct{ platform, name, example string }{
+// requiredRegions are the platforms of which Hive requires a region, with an example.
+var requiredRegions = []struct{ platform, name, example string }{
 	{"aws", "AWS", "us-east-1"},
 	{"azure", "Azure", "eastus"},
 	{"gcp", "GCP", "us-central1"},
@@ -229,19 +229,19 @@ var regions = []struct{ platform, name, example string }{
 // stored without one stays writable. So does the cluster of a pool that was: the pool copies
 // its platform.
 func requireRegion(root map[string]any) {
-	spec := child(child(root, "properties"), "spec")
-	platform, ok := child(spec, "properties")["platform"].(map[string]any)
+	spec := ensureChild(ensureChild(root, "properties"), "spec")
+	platform, ok := ensureChild(spec, "properties")["platform"].(map[string]any)
 	if !ok || platform["x-kubernetes-validations"] == nil {
 		return // a platform without the rule that it names exactly one
 	}
 	rules, _ := spec["x-kubernetes-validations"].([]any)
-	for _, r := range regions {
+	for _, r := range requiredRegions {
 		missing := func(object string) string {
 			at := object + ".platform." + r.platform
 			return fmt.Sprintf("has(%[1]s) && (!has(%[1]s.region) || %[1]s.region == '')", at)
 		}
 		rule := fmt.Sprintf("!(%s) || oldSelf.hasValue() && %s", missing("self"), missing("oldSelf.value()"))
-		if child(spec, "properties")["clusterPoolRef"] != nil {
+		if ensureChild(spec, "properties")["clusterPoolRef"] != nil {
 			rule = "has(self.clusterPoolRef) || " + rule
 		}
 		rules = append(rules, map[string]any{

@@ -17,16 +17,16 @@ type figure struct {
 	examples []string
 }
 
-// figures measures the tree.
-func (t *tree) figures() []figure {
+// measureAll measures the tree.
+func (t *tree) measureAll() []figure {
 	var out []figure
-	for _, part := range []func() []figure{t.size, t.names, t.shape, t.words, t.errors, t.habits} {
+	for _, part := range []func() []figure{t.measureSize, t.measureNames, t.measureShape, t.measureWords, t.measureErrors, t.measureHabits} {
 		out = append(out, part()...)
 	}
 	return out
 }
 
-func (t *tree) size() []figure {
+func (t *tree) measureSize() []figure {
 	folders := map[string]bool{}
 	documented := map[string]bool{}
 	var code, comments, tests int
@@ -49,24 +49,24 @@ func (t *tree) size() []figure {
 	slices.Sort(without)
 	return []figure{
 		{name: "packages / files / lines of code", value: fmt.Sprintf("%d / %d / %d", len(folders), len(t.files), code)},
-		{name: "lines of a file: median / p90 / most", value: spread(lines)},
-		{name: "lines of comments per line of code", value: ratio(comments, code)},
-		{name: "lines of tests per line of code", value: ratio(tests, code)},
+		{name: "lines of a file: median / p90 / most", value: formatSpread(lines)},
+		{name: "lines of comments per line of code", value: formatRatio(comments, code)},
+		{name: "lines of tests per line of code", value: formatRatio(tests, code)},
 		{name: "packages without a comment", value: fmt.Sprint(len(without)), examples: without},
 	}
 }
 
-// names measures the names of functions. A name has as many words as it has parts in
+// measureNames measures the names of functions. A name has as many words as it has parts in
 // MixedCaps. It is shared when functions in five packages or more have it.
-func (t *tree) names() []figure {
-	functions := t.functions()
+func (t *tree) measureNames() []figure {
+	functions := t.listFunctions()
 	var lengths []int
 	one := 0
 	packages := map[string]map[string]bool{}
 	for _, f := range functions {
 		name := f.decl.Name.Name
 		lengths = append(lengths, len(name))
-		if len(wordsOf(name)) == 1 {
+		if len(splitWords(name)) == 1 {
 			one++
 		}
 		if packages[name] == nil {
@@ -83,7 +83,7 @@ func (t *tree) names() []figure {
 	slices.Sort(lengths)
 	names := slices.Collect(func(yield func(string) bool) {
 		for name := range packages {
-			if len(wordsOf(name)) == 1 && !yield(name) {
+			if len(splitWords(name)) == 1 && !yield(name) {
 				return
 			}
 		}
@@ -96,14 +96,14 @@ func (t *tree) names() []figure {
 	}
 	return []figure{
 		{name: "functions", value: fmt.Sprint(len(functions))},
-		{name: "characters of a function's name, median", value: fmt.Sprint(at(lengths, 50))},
-		{name: "functions with a name of one word", value: share(one, len(functions)), examples: names},
-		{name: "functions whose name 5 packages or more have", value: share(shared, len(functions))},
+		{name: "characters of a function's name, median", value: fmt.Sprint(percentileOf(lengths, 50))},
+		{name: "functions with a name of one word", value: formatShare(one, len(functions)), examples: names},
+		{name: "functions whose name 5 packages or more have", value: formatShare(shared, len(functions))},
 	}
 }
 
-// wordsOf splits a name in MixedCaps: "patchHTTPStatus" is patch, HTTP, Status.
-func wordsOf(name string) []string {
+// splitWords splits a name in MixedCaps: "patchHTTPStatus" is patch, HTTP, Status.
+func splitWords(name string) []string {
 	var out []string
 	runes := []rune(name)
 	begin := 0
@@ -119,8 +119,8 @@ func wordsOf(name string) []string {
 	return append(out, string(runes[begin:]))
 }
 
-func (t *tree) shape() []figure {
-	functions := t.functions()
+func (t *tree) measureShape() []figure {
+	functions := t.listFunctions()
 	var lines, complexity []int
 	long, complicated, parameters := 0, 0, 0
 	for _, f := range functions {
@@ -136,62 +136,62 @@ func (t *tree) shape() []figure {
 		}
 	}
 	slices.SortFunc(functions, func(a, b function) int { return cmp.Compare(b.lines, a.lines) })
-	longest := t.list(functions, func(f function) int { return f.lines })
+	longest := t.formatFunctions(functions, func(f function) int { return f.lines })
 	slices.SortFunc(functions, func(a, b function) int { return cmp.Compare(b.complexity, a.complexity) })
 	return []figure{
-		{name: "lines of a function: median / p90 / most", value: spread(lines), examples: longest},
-		{name: "functions of more than 40 lines", value: share(long, len(functions))},
-		{name: "complexity: median / p90 / most", value: spread(complexity), examples: t.list(functions, func(f function) int { return f.complexity })},
-		{name: "functions with a complexity above 10", value: share(complicated, len(functions))},
-		{name: "functions with more than 5 parameters", value: share(parameters, len(functions))},
+		{name: "lines of a function: median / p90 / most", value: formatSpread(lines), examples: longest},
+		{name: "functions of more than 40 lines", value: formatShare(long, len(functions))},
+		{name: "complexity: median / p90 / most", value: formatSpread(complexity), examples: t.formatFunctions(functions, func(f function) int { return f.complexity })},
+		{name: "functions with a complexity above 10", value: formatShare(complicated, len(functions))},
+		{name: "functions with more than 5 parameters", value: formatShare(parameters, len(functions))},
 	}
 }
 
-func (t *tree) list(functions []function, of func(function) int) []string {
+func (t *tree) formatFunctions(functions []function, of func(function) int) []string {
 	var out []string
 	for _, f := range functions {
-		out = append(out, fmt.Sprintf("%4d  %s  %s", of(f), t.position(f.file, f.decl), f.decl.Name.Name))
+		out = append(out, fmt.Sprintf("%4d  %s  %s", of(f), t.formatPosition(f.file, f.decl), f.decl.Name.Name))
 	}
 	return out
 }
 
 var (
-	telling = regexp.MustCompile(`(?i)^(tell|tells|told|telling)$`)
+	tellPattern = regexp.MustCompile(`(?i)^(tell|tells|told|telling)$`)
 	// headless matches a sentence that begins with a clause in place of a subject.
 	headless = regexp.MustCompile(`^(What|Who|Whoever|Whatever|Of|That) [a-z]`)
 	sentence = regexp.MustCompile(`[.:!?]\s+|\n\s*\n`)
 )
 
-// words measures the sentences of comments, but for lines that are for programs.
-func (t *tree) words() []figure {
+// measureWords measures the sentences of comments, but for lines that are for programs.
+func (t *tree) measureWords() []figure {
 	var words, sentences int
 	var told, odd []string
 	for _, f := range t.files {
 		for _, group := range f.syntax.Comments {
-			for _, s := range sentencesOf(group) {
+			for _, s := range splitSentences(group) {
 				sentences++
 				if headless.MatchString(s) {
-					odd = append(odd, t.position(f, group)+"  "+s)
+					odd = append(odd, t.formatPosition(f, group)+"  "+s)
 				}
 				for _, w := range strings.Fields(s) {
 					words++
-					if telling.MatchString(strings.Trim(w, ".,;:()\"'`")) {
-						told = append(told, t.position(f, group)+"  "+s)
+					if tellPattern.MatchString(strings.Trim(w, ".,;:()\"'`")) {
+						told = append(told, t.formatPosition(f, group)+"  "+s)
 					}
 				}
 			}
 		}
 	}
 	return []figure{
-		{name: `"tell", "tells", "told" per 1,000 words of comments`, value: perThousand(len(told), words), examples: told},
-		{name: `sentences of comments without a subject ("What…", "Of…")`, value: share(len(odd), sentences), examples: odd},
+		{name: `"tell", "tells", "told" per 1,000 words of comments`, value: formatPerThousand(len(told), words), examples: told},
+		{name: `sentences of comments without a subject ("What…", "Of…")`, value: formatShare(len(odd), sentences), examples: odd},
 	}
 }
 
-// sentencesOf are the sentences of a comment, with single spaces.
-func sentencesOf(group *ast.CommentGroup) []string {
+// splitSentences are the sentences of a comment, with single spaces.
+func splitSentences(group *ast.CommentGroup) []string {
 	var out []string
-	for _, s := range sentence.Split(plainText(group), -1) {
+	for _, s := range sentence.Split(plainCommentText(group), -1) {
 		if s = strings.Join(strings.Fields(s), " "); s != "" {
 			out = append(out, s)
 		}
@@ -199,8 +199,8 @@ func sentencesOf(group *ast.CommentGroup) []string {
 	return out
 }
 
-// plainText is the text of a comment without lines that are for programs.
-func plainText(group *ast.CommentGroup) string {
+// plainCommentText is the text of a comment without lines that are for programs.
+func plainCommentText(group *ast.CommentGroup) string {
 	var out []string
 	for _, line := range strings.Split(group.Text(), "\n") {
 		if !strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "\t") {
@@ -210,39 +210,39 @@ func plainText(group *ast.CommentGroup) string {
 	return strings.Join(out, "\n")
 }
 
-// share is a part of a whole in percent.
-func share(n, of int) string {
+// formatShare is a part of a whole in percent.
+func formatShare(n, of int) string {
 	if of == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f %% (%d of %d)", 100*float64(n)/float64(of), n, of)
 }
 
-func ratio(n, of int) string {
+func formatRatio(n, of int) string {
 	if of == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f", float64(n)/float64(of))
 }
 
-func perThousand(n, of int) string {
+func formatPerThousand(n, of int) string {
 	if of == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f (%d)", 1000*float64(n)/float64(of), n)
 }
 
-// spread is the median, the ninetieth percentile and the greatest of values.
-func spread(values []int) string {
+// formatSpread is the median, the ninetieth percentile and the greatest of values.
+func formatSpread(values []int) string {
 	if len(values) == 0 {
 		return "-"
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	return fmt.Sprintf("%d / %d / %d", at(sorted, 50), at(sorted, 90), sorted[len(sorted)-1])
+	return fmt.Sprintf("%d / %d / %d", percentileOf(sorted, 50), percentileOf(sorted, 90), sorted[len(sorted)-1])
 }
 
-// at is the value below which percent of the sorted values are.
-func at(sorted []int, percent int) int {
+// percentileOf is the value below which percent of the sorted values are.
+func percentileOf(sorted []int, percent int) int {
 	if len(sorted) == 0 {
 		return 0
 	}

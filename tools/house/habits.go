@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// errors measures what becomes of errors: a block of an `if err != nil` that logs the error
+// measureErrors measures what becomes of errors: a block of an `if err != nil` that logs the error
 // and returns it reports it twice.
-func (t *tree) errors() []figure {
+func (t *tree) measureErrors() []figure {
 	returns, both, gerund, failed := 0, 0, 0, 0
 	var twice []string
 	for _, f := range t.files {
@@ -24,10 +24,10 @@ func (t *tree) errors() []figure {
 				returns++
 				if logsError(x.Body) {
 					both++
-					twice = append(twice, t.position(f, x))
+					twice = append(twice, t.formatPosition(f, x))
 				}
 			case *ast.CallExpr:
-				switch text := errorText(x); {
+				switch text := errorCallText(x); {
 				case failing.MatchString(text):
 					failed++
 				case doing.MatchString(text):
@@ -38,7 +38,7 @@ func (t *tree) errors() []figure {
 		})
 	}
 	return []figure{
-		{name: "errors that are logged and returned", value: share(both, returns), examples: twice},
+		{name: "errors that are logged and returned", value: formatShare(both, returns), examples: twice},
 		{name: `error texts with a gerund / "failed to", "unable to", "error"`, value: fmt.Sprintf("%d / %d", gerund, failed)},
 	}
 }
@@ -48,8 +48,8 @@ var (
 	failing = regexp.MustCompile(`(?i)^(failed to|unable to|could not|cannot|error )`)
 )
 
-// errorText is the text of a call of fmt.Errorf or errors.New; empty for another.
-func errorText(call *ast.CallExpr) string {
+// errorCallText is the text of a call of fmt.Errorf or errors.New; empty for another.
+func errorCallText(call *ast.CallExpr) string {
 	fun, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || len(call.Args) == 0 {
 		return ""
@@ -132,15 +132,15 @@ func mentionsError(node ast.Node) bool {
 	return found
 }
 
-// habits are counts of what a reader stumbles over.
-type habits struct {
+// habitCounts are counts of what a reader stumbles over.
+type habitCounts struct {
 	panics, backgrounds, untyped, elses, variables, exported, todos int
 	undocumented                                                    []string
 }
 
-// habits counts calls, types and declarations.
-func (t *tree) habits() []figure {
-	var h habits
+// measureHabits counts calls, types and declarations.
+func (t *tree) measureHabits() []figure {
+	var h habitCounts
 	code := 0
 	for _, f := range t.files {
 		code += f.code
@@ -149,22 +149,22 @@ func (t *tree) habits() []figure {
 				h.todos++
 			}
 		}
-		ast.Inspect(f.syntax, func(node ast.Node) bool { h.addNode(node); return true })
+		ast.Inspect(f.syntax, func(node ast.Node) bool { h.countNode(node); return true })
 		for _, d := range f.syntax.Decls {
-			h.addDeclaration(t, f, d)
+			h.countDeclaration(t, f, d)
 		}
 	}
-	functions := max(1, len(t.functions()))
+	functions := max(1, len(t.listFunctions()))
 	return []figure{
-		{name: "exported names without a comment", value: share(len(h.undocumented), h.exported), examples: h.undocumented},
-		{name: "panics / context.Background and TODO, per 1,000 lines", value: perThousand(h.panics, code) + " / " + perThousand(h.backgrounds, code)},
-		{name: "package variables / any, per 1,000 lines", value: perThousand(h.variables, code) + " / " + perThousand(h.untyped, code)},
+		{name: "exported names without a comment", value: formatShare(len(h.undocumented), h.exported), examples: h.undocumented},
+		{name: "panics / context.Background and TODO, per 1,000 lines", value: formatPerThousand(h.panics, code) + " / " + formatPerThousand(h.backgrounds, code)},
+		{name: "package variables / any, per 1,000 lines", value: formatPerThousand(h.variables, code) + " / " + formatPerThousand(h.untyped, code)},
 		{name: "else per 100 functions", value: fmt.Sprintf("%.1f", 100*float64(h.elses)/float64(functions))},
 		{name: "comments with TODO or FIXME", value: fmt.Sprint(h.todos)},
 	}
 }
 
-func (h *habits) addNode(node ast.Node) {
+func (h *habitCounts) countNode(node ast.Node) {
 	switch x := node.(type) {
 	case *ast.CallExpr:
 		switch calledName(x) {
@@ -188,8 +188,8 @@ func (h *habits) addNode(node ast.Node) {
 	}
 }
 
-func (h *habits) addDeclaration(t *tree, f *file, d ast.Decl) {
-	names, documented, isVar := declared(d)
+func (h *habitCounts) countDeclaration(t *tree, f *file, d ast.Decl) {
+	names, documented, isVar := declaredNames(d)
 	if isVar {
 		h.variables += len(names)
 	}
@@ -199,7 +199,7 @@ func (h *habits) addDeclaration(t *tree, f *file, d ast.Decl) {
 		}
 		h.exported++
 		if !documented {
-			h.undocumented = append(h.undocumented, t.position(f, d)+"  "+name)
+			h.undocumented = append(h.undocumented, t.formatPosition(f, d)+"  "+name)
 		}
 	}
 }
@@ -216,19 +216,19 @@ func calledName(call *ast.CallExpr) string {
 	return ""
 }
 
-// declared returns the names that a declaration of a package introduces. Those of a group
+// declaredNames returns the names that a declaration of a package introduces. Those of a group
 // are documented by the group's comment, or by one of their own.
-func declared(d ast.Decl) (names []string, documented, isVar bool) {
+func declaredNames(d ast.Decl) (names []string, documented, isVar bool) {
 	switch x := d.(type) {
 	case *ast.FuncDecl:
-		if x.Recv != nil && !ast.IsExported(receiverName(x)) {
+		if x.Recv != nil && !ast.IsExported(receiverTypeName(x)) {
 			return nil, true, false
 		}
 		return []string{x.Name.Name}, x.Doc != nil, false
 	case *ast.GenDecl:
 		documented = x.Doc != nil
 		for _, spec := range x.Specs {
-			more, commented := specified(spec)
+			more, commented := specifiedNames(spec)
 			names, documented = append(names, more...), documented || commented
 		}
 		return names, documented, x.Tok == token.VAR
@@ -236,7 +236,7 @@ func declared(d ast.Decl) (names []string, documented, isVar bool) {
 	return nil, true, false
 }
 
-func specified(spec ast.Spec) (names []string, documented bool) {
+func specifiedNames(spec ast.Spec) (names []string, documented bool) {
 	switch s := spec.(type) {
 	case *ast.TypeSpec:
 		return []string{s.Name.Name}, s.Doc != nil || s.Comment != nil
@@ -251,7 +251,7 @@ func specified(spec ast.Spec) (names []string, documented bool) {
 	return nil, false
 }
 
-func receiverName(f *ast.FuncDecl) string {
+func receiverTypeName(f *ast.FuncDecl) string {
 	name := ""
 	ast.Inspect(f.Recv.List[0].Type, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && name == "" {

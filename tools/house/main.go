@@ -26,7 +26,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "house:", err)
 		os.Exit(1)
 	}
-	for _, f := range t.figures() {
+	for _, f := range t.measureAll() {
 		fmt.Printf("%-58s %s\n", f.name, f.value)
 		for i, example := range f.examples {
 			if i == *worst {

@@ -57,7 +57,7 @@ func TestFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, f := range tr.figures() {
+	for _, f := range tr.measureAll() {
 		got[f.name] = f.value
 	}
 	want := map[string]string{
@@ -94,7 +94,7 @@ func TestWordsOf(t *testing.T) {
 	for name, want := range map[string]string{
 		"x": "x", "patch": "patch", "patchHTTPStatus": "patch HTTP Status", "IsTrue": "Is True", "ID": "ID", "infraIDs": "infra I Ds",
 	} {
-		if got := strings.Join(wordsOf(name), " "); got != want {
+		if got := strings.Join(splitWords(name), " "); got != want {
 			t.Errorf("wordsOf(%s) is %q, want %q", name, got, want)
 		}
 	}

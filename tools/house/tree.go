@@ -48,12 +48,12 @@ func readTree(root string) (*tree, error) {
 		case d.IsDir() || filepath.Ext(path) != ".go":
 			return nil
 		}
-		return t.addFile(root, path)
+		return t.parseAndAddFile(root, path)
 	})
 	return t, err
 }
 
-func (t *tree) addFile(root, path string) error {
+func (t *tree) parseAndAddFile(root, path string) error {
 	source, err := os.ReadFile(path) //nolint:gosec // the reader of the tree chooses it
 	if err != nil {
 		return err
@@ -117,8 +117,8 @@ type function struct {
 	lines, complexity int
 }
 
-// functions are all functions of programs and packages.
-func (t *tree) functions() []function {
+// listFunctions are all functions of programs and packages.
+func (t *tree) listFunctions() []function {
 	var out []function
 	for _, f := range t.files {
 		for _, d := range f.syntax.Decls {
@@ -156,7 +156,7 @@ func complexityOf(decl *ast.FuncDecl) int {
 	return n
 }
 
-// position is where a node is, for people.
-func (t *tree) position(f *file, node ast.Node) string {
+// formatPosition is where a node is, for people.
+func (t *tree) formatPosition(f *file, node ast.Node) string {
 	return fmt.Sprintf("%s:%d", f.path, t.fset.Position(node.Pos()).Line)
 }

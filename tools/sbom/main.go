@@ -33,7 +33,7 @@ func run(out io.Writer, program, version string) error {
 	}
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
-	return enc.Encode(billOf(filepath.Base(program), version, info))
+	return enc.Encode(newBill(filepath.Base(program), version, info))
 }
 
 // bill is what CycloneDX 1.5 calls a BOM, as far as it is used here.
@@ -69,13 +69,13 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// billOf lists the modules of a program in their order, and the toolchain, whose
+// newBill lists the modules of a program in their order, and the toolchain, whose
 // standard library is in it.
-func billOf(name, version string, info *debug.BuildInfo) bill {
+func newBill(name, version string, info *debug.BuildInfo) bill {
 	b := bill{Format: "CycloneDX", SpecVersion: "1.5", Version: 1}
 	b.Metadata.Component = component{
 		Type: "application", Ref: name, Name: name, Version: version,
-		PURL: purl(info.Main.Path, version),
+		PURL: packageURL(info.Main.Path, version),
 	}
 	for _, s := range info.Settings {
 		if s.Key == "GOOS" || s.Key == "GOARCH" || s.Key == "CGO_ENABLED" {
@@ -83,20 +83,20 @@ func billOf(name, version string, info *debug.BuildInfo) bill {
 		}
 	}
 	std := strings.TrimPrefix(info.GoVersion, "go")
-	b.Components = []component{{Type: "library", Ref: "std", Name: "std", Version: std, PURL: purl("std", std)}}
+	b.Components = []component{{Type: "library", Ref: "std", Name: "std", Version: std, PURL: packageURL("std", std)}}
 	for _, m := range info.Deps {
-		b.Components = append(b.Components, componentOf(m))
+		b.Components = append(b.Components, newComponent(m))
 	}
 	return b
 }
 
-// componentOf is a module, or what takes its place.
-func componentOf(m *debug.Module) component {
+// newComponent is a module, or what takes its place.
+func newComponent(m *debug.Module) component {
 	was := m
 	if m.Replace != nil {
 		m = m.Replace
 	}
-	c := component{Type: "library", Name: m.Path, Version: m.Version, PURL: purl(m.Path, m.Version), Ref: purl(m.Path, m.Version)}
+	c := component{Type: "library", Name: m.Path, Version: m.Version, PURL: packageURL(m.Path, m.Version), Ref: packageURL(m.Path, m.Version)}
 	if m != was && m.Path != was.Path {
 		c.Properties = []property{{"go:replaces", was.Path}}
 	}
@@ -109,7 +109,7 @@ func componentOf(m *debug.Module) component {
 	return c
 }
 
-func purl(module, version string) string {
+func packageURL(module, version string) string {
 	if version == "" {
 		return "pkg:golang/" + module
 	}

@@ -32,7 +32,7 @@ func TestAModuleIsListedAsItWasLinked(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, componentOf(&c.module)); diff != "" {
+			if diff := cmp.Diff(c.want, newComponent(&c.module)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -45,7 +45,7 @@ func TestABillListsTheModulesInTheirOrder(t *testing.T) {
 		Deps:     []*debug.Module{{Path: "example.com/a", Version: "v1.0.0"}, {Path: "example.com/b", Version: "v2.0.0"}},
 		Settings: []debug.BuildSetting{{Key: "GOOS", Value: "linux"}, {Key: "-ldflags", Value: "long"}},
 	}
-	b := billOf("hotspare", "v9", info)
+	b := newBill("hotspare", "v9", info)
 	var got []string
 	for _, c := range b.Components {
 		got = append(got, c.PURL)

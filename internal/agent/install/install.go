@@ -29,7 +29,7 @@ const (
 	SecretName = "hub"
 	// secretKey is the kubeconfig in that Secret, and mounted is where the pod finds it.
 	secretKey = "kubeconfig"
-	mounted   = "/etc/hotspare/hub"
+	mountPath = "/etc/hotspare/hub"
 )
 
 // LocalImage is run by local machines: the program that they are, without a container.
@@ -58,9 +58,9 @@ type Manifests struct {
 //go:embed crd/*.yaml
 var crds embed.FS
 
-// DataPlane returns what runs the agent on its data plane. A changed kubeconfig makes a
+// DataPlaneManifests returns what runs the agent on its data plane. A changed kubeconfig makes a
 // new pod.
-func DataPlane(a Agent) (Manifests, error) {
+func DataPlaneManifests(a Agent) (Manifests, error) {
 	var m Manifests
 	files, err := crds.ReadDir("crd")
 	if err != nil {
@@ -78,31 +78,31 @@ func DataPlane(a Agent) (Manifests, error) {
 		m.Absent = append(m.Absent, u)
 	}
 	m.Apply = append([]client.Object{
-		&corev1.Namespace{TypeMeta: kind("v1", "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
-		&corev1.ServiceAccount{TypeMeta: kind("v1", "ServiceAccount"), ObjectMeta: here(Name)},
-		&corev1.Secret{TypeMeta: kind("v1", "Secret"), ObjectMeta: here(SecretName), Data: map[string][]byte{secretKey: a.HubKubeconfig}},
-		priorityClass(),
-	}, rights(a)...)
-	m.Apply = append(m.Apply, deployment(a))
+		&corev1.Namespace{TypeMeta: newTypeMeta("v1", "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
+		&corev1.ServiceAccount{TypeMeta: newTypeMeta("v1", "ServiceAccount"), ObjectMeta: newObjectMeta(Name)},
+		&corev1.Secret{TypeMeta: newTypeMeta("v1", "Secret"), ObjectMeta: newObjectMeta(SecretName), Data: map[string][]byte{secretKey: a.HubKubeconfig}},
+		placeholderPriorityClass(),
+	}, accessObjects(a)...)
+	m.Apply = append(m.Apply, agentDeployment(a))
 	return m, nil
 }
 
-func kind(apiVersion, kind string) metav1.TypeMeta {
+func newTypeMeta(apiVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 }
 
-// here is an object in the agent's namespace. It does not have the mark of what agents
+// newObjectMeta is an object in the agent's namespace. It does not have the mark of what agents
 // make, or the agent would take it for its own.
-func here(name string) metav1.ObjectMeta {
+func newObjectMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": Name}}
 }
 
-func deployment(a Agent) *appsv1.Deployment {
+func agentDeployment(a Agent) *appsv1.Deployment {
 	sum := sha256.Sum256(a.HubKubeconfig)
 	marks := map[string]string{"app.kubernetes.io/name": Name}
 	return &appsv1.Deployment{
-		TypeMeta:   kind("apps/v1", "Deployment"),
-		ObjectMeta: here(Name),
+		TypeMeta:   newTypeMeta("apps/v1", "Deployment"),
+		ObjectMeta: newObjectMeta(Name),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To[int32](1),
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
@@ -115,7 +115,7 @@ func deployment(a Agent) *appsv1.Deployment {
 				Spec: corev1.PodSpec{
 					ServiceAccountName: Name,
 					SecurityContext:    &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-					Containers:         []corev1.Container{container(a)},
+					Containers:         []corev1.Container{agentContainer(a)},
 					Volumes: []corev1.Volume{{
 						Name:         SecretName,
 						VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: SecretName}},
@@ -126,8 +126,8 @@ func deployment(a Agent) *appsv1.Deployment {
 	}
 }
 
-func container(a Agent) corev1.Container {
-	args := []string{"--hub-kubeconfig=" + path.Join(mounted, secretKey), "--namespace=" + a.Namespace, "--name=" + a.Name, "--operator=" + a.Operator}
+func agentContainer(a Agent) corev1.Container {
+	args := []string{"--hub-kubeconfig=" + path.Join(mountPath, secretKey), "--namespace=" + a.Namespace, "--name=" + a.Name, "--operator=" + a.Operator}
 	if a.UID != "" {
 		args = append(args, "--data-plane-uid="+a.UID)
 	}
@@ -143,14 +143,14 @@ func container(a Agent) corev1.Container {
 			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
-		VolumeMounts: []corev1.VolumeMount{{Name: SecretName, MountPath: mounted, ReadOnly: true}},
+		VolumeMounts: []corev1.VolumeMount{{Name: SecretName, MountPath: mountPath, ReadOnly: true}},
 	}
 }
 
-// Kubeconfig makes the agent's kubeconfig of the token that the hub has put into its
+// BuildKubeconfig makes the agent's kubeconfig of the token that the hub has put into its
 // Secret (see Hub). Server is the hub's address as data planes reach it. ca is who signs
 // the server's certificate; empty: the one in the Secret.
-func Kubeconfig(server string, ca []byte, token *corev1.Secret) ([]byte, error) {
+func BuildKubeconfig(server string, ca []byte, token *corev1.Secret) ([]byte, error) {
 	if len(token.Data[corev1.ServiceAccountTokenKey]) == 0 {
 		return nil, fmt.Errorf("secret %s/%s has no token yet", token.Namespace, token.Name)
 	}

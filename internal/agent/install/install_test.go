@@ -52,11 +52,11 @@ func local() Agent {
 
 func TestTheHubsManifests(t *testing.T) {
 	owner := metav1.OwnerReference{APIVersion: "hotspare.io/v1alpha1", Kind: "DataPlane", Name: "plane-1", UID: "u"}
-	golden(t, "hub.yaml", Hub("fleet", "plane-1", owner))
+	golden(t, "hub.yaml", HubObjects("fleet", "plane-1", owner))
 }
 
 func TestTheDataPlanesManifests(t *testing.T) {
-	m, err := DataPlane(local())
+	m, err := DataPlaneManifests(local())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestOnlyTheStandInWritesStatus(t *testing.T) {
 	for operator, want := range map[string]bool{agent.StandIn: true, agent.Fleetshard: false} {
 		a := local()
 		a.Operator = operator
-		m, err := DataPlane(a)
+		m, err := DataPlaneManifests(a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,12 +92,12 @@ func TestOnlyTheStandInWritesStatus(t *testing.T) {
 }
 
 func TestRightsNameWhatTheyAreFor(t *testing.T) {
-	m, err := DataPlane(local())
+	m, err := DataPlaneManifests(local())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rules []rbacv1.PolicyRule
-	for _, o := range slices.Concat(m.Apply, Hub("fleet", "plane-1")) {
+	for _, o := range slices.Concat(m.Apply, HubObjects("fleet", "plane-1")) {
 		switch role := o.(type) {
 		case *rbacv1.ClusterRole:
 			rules = append(rules, role.Rules...)
@@ -123,7 +123,7 @@ func TestANewKubeconfigMakesANewPod(t *testing.T) {
 	pod := func(config string) corev1.PodTemplateSpec {
 		a := local()
 		a.HubKubeconfig = []byte(config)
-		return deployment(a).Spec.Template
+		return agentDeployment(a).Spec.Template
 	}
 	if cmp.Equal(pod("a"), pod("b")) || !cmp.Equal(pod("a"), pod("a")) {
 		t.Error("the pod does not follow the kubeconfig")
@@ -132,15 +132,15 @@ func TestANewKubeconfigMakesANewPod(t *testing.T) {
 
 func TestKubeconfig(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "plane-1-agent-token"}}
-	if _, err := Kubeconfig("https://127.0.0.1:1", nil, secret); err == nil {
+	if _, err := BuildKubeconfig("https://127.0.0.1:1", nil, secret); err == nil {
 		t.Error("there is a kubeconfig before the token")
 	}
 	secret.Data = map[string][]byte{"token": []byte("t"), "ca.crt": []byte("ca")}
-	if _, err := Kubeconfig("", nil, secret); err == nil {
+	if _, err := BuildKubeconfig("", nil, secret); err == nil {
 		t.Error("there is a kubeconfig that leads nowhere")
 	}
 	for want, own := range map[string][]byte{"ca": nil, "own": []byte("own")} {
-		raw, err := Kubeconfig("https://127.0.0.1:1", own, secret)
+		raw, err := BuildKubeconfig("https://127.0.0.1:1", own, secret)
 		if err != nil {
 			t.Fatal(err)
 		}

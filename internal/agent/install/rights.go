@@ -16,41 +16,41 @@ import (
 	"hotspare.io/hotspare/internal/agent/plan"
 )
 
-// HubName is what the agent's ServiceAccount, Role and RoleBinding on the hub are called.
-func HubName(dataPlane string) string { return dataPlane + "-agent" }
+// HubAccountName is what the agent's ServiceAccount, Role and RoleBinding on the hub are called.
+func HubAccountName(dataPlane string) string { return dataPlane + "-agent" }
 
 // TokenName is the Secret into which the hub puts the agent's token.
 func TokenName(dataPlane string) string { return dataPlane + "-agent-token" }
 
-// Hub returns who the agent of a data plane is on the hub, and what it may do: read the
+// HubObjects returns who the agent of a data plane is on the hub, and what it may do: read the
 // one DataPlaneAgent of its name, and write its status. Its token is valid until Secret
 // or ServiceAccount are deleted; deleting the Secret alone makes another token.
-func Hub(namespace, dataPlane string, owners ...metav1.OwnerReference) []client.Object {
+func HubObjects(namespace, dataPlane string, owners ...metav1.OwnerReference) []client.Object {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, OwnerReferences: owners}
 	}
-	name := HubName(dataPlane)
+	name := HubAccountName(dataPlane)
 	group := []string{v1alpha1.GroupVersion.Group}
 	token := meta(TokenName(dataPlane))
 	token.Annotations = map[string]string{corev1.ServiceAccountNameKey: name}
 	return []client.Object{
-		&corev1.ServiceAccount{TypeMeta: kind("v1", "ServiceAccount"), ObjectMeta: meta(name), AutomountServiceAccountToken: ptr.To(false)},
-		&corev1.Secret{TypeMeta: kind("v1", "Secret"), ObjectMeta: token, Type: corev1.SecretTypeServiceAccountToken},
-		&rbacv1.Role{TypeMeta: kind(rbacv1.SchemeGroupVersion.String(), "Role"), ObjectMeta: meta(name), Rules: []rbacv1.PolicyRule{
+		&corev1.ServiceAccount{TypeMeta: newTypeMeta("v1", "ServiceAccount"), ObjectMeta: meta(name), AutomountServiceAccountToken: ptr.To(false)},
+		&corev1.Secret{TypeMeta: newTypeMeta("v1", "Secret"), ObjectMeta: token, Type: corev1.SecretTypeServiceAccountToken},
+		&rbacv1.Role{TypeMeta: newTypeMeta(rbacv1.SchemeGroupVersion.String(), "Role"), ObjectMeta: meta(name), Rules: []rbacv1.PolicyRule{
 			{APIGroups: group, Resources: []string{"dataplaneagents"}, ResourceNames: []string{dataPlane}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: group, Resources: []string{"dataplaneagents/status"}, ResourceNames: []string{dataPlane}, Verbs: []string{"get", "patch", "update"}},
 		}},
 		&rbacv1.RoleBinding{
-			TypeMeta: kind(rbacv1.SchemeGroupVersion.String(), "RoleBinding"), ObjectMeta: meta(name),
+			TypeMeta: newTypeMeta(rbacv1.SchemeGroupVersion.String(), "RoleBinding"), ObjectMeta: meta(name),
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
 		},
 	}
 }
 
-func priorityClass() *schedulingv1.PriorityClass {
+func placeholderPriorityClass() *schedulingv1.PriorityClass {
 	return &schedulingv1.PriorityClass{
-		TypeMeta:      kind(schedulingv1.SchemeGroupVersion.String(), "PriorityClass"),
+		TypeMeta:      newTypeMeta(schedulingv1.SchemeGroupVersion.String(), "PriorityClass"),
 		ObjectMeta:    metav1.ObjectMeta{Name: plan.PriorityClass},
 		Value:         plan.PriorityClassValue,
 		GlobalDefault: false,
@@ -58,9 +58,9 @@ func priorityClass() *schedulingv1.PriorityClass {
 	}
 }
 
-// rights on the data plane: verbs by role, and by policy only in namespaces that the
+// accessObjects on the data plane: verbs by role, and by policy only in namespaces that the
 // agent has made, which a role cannot say.
-func rights(a Agent) []client.Object {
+func accessObjects(a Agent) []client.Object {
 	meta := metav1.ObjectMeta{Name: Name}
 	read := []string{"get", "list", "watch"}
 	rules := []rbacv1.PolicyRule{
@@ -73,25 +73,25 @@ func rights(a Agent) []client.Object {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{plan.ManagedKafka.Group}, Resources: []string{"managedkafkas/status"}, Verbs: []string{"patch"}})
 	}
 	return []client.Object{
-		&rbacv1.ClusterRole{TypeMeta: kind(rbacv1.SchemeGroupVersion.String(), "ClusterRole"), ObjectMeta: meta, Rules: rules},
+		&rbacv1.ClusterRole{TypeMeta: newTypeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"), ObjectMeta: meta, Rules: rules},
 		&rbacv1.ClusterRoleBinding{
-			TypeMeta: kind(rbacv1.SchemeGroupVersion.String(), "ClusterRoleBinding"), ObjectMeta: meta,
+			TypeMeta: newTypeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRoleBinding"), ObjectMeta: meta,
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Name},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: Name}},
 		},
-		policy(meta),
+		admissionPolicy(meta),
 		&admissionv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta: kind(admissionv1.SchemeGroupVersion.String(), "ValidatingAdmissionPolicyBinding"), ObjectMeta: meta,
+			TypeMeta: newTypeMeta(admissionv1.SchemeGroupVersion.String(), "ValidatingAdmissionPolicyBinding"), ObjectMeta: meta,
 			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 		},
 	}
 }
 
-// policy keeps the agent to namespaces with its mark, and its namespaces to their names.
-func policy(meta metav1.ObjectMeta) *admissionv1.ValidatingAdmissionPolicy {
+// admissionPolicy keeps the agent to namespaces with its mark, and its namespaces to their names.
+func admissionPolicy(meta metav1.ObjectMeta) *admissionv1.ValidatingAdmissionPolicy {
 	marked := fmt.Sprintf("has(%%[1]s.metadata.labels) && '%[1]s' in %%[1]s.metadata.labels && %%[1]s.metadata.labels['%[1]s'] == '%[2]s'", plan.LabelManagedBy, plan.ManagedBy)
 	return &admissionv1.ValidatingAdmissionPolicy{
-		TypeMeta: kind(admissionv1.SchemeGroupVersion.String(), "ValidatingAdmissionPolicy"), ObjectMeta: meta,
+		TypeMeta: newTypeMeta(admissionv1.SchemeGroupVersion.String(), "ValidatingAdmissionPolicy"), ObjectMeta: meta,
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: ptr.To(admissionv1.Fail),
 			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{

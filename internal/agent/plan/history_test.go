@@ -72,7 +72,7 @@ func (s *sim) plane() {
 			continue
 		}
 		switch {
-		case key.Kind == Namespace.Kind && going(u):
+		case key.Kind == Namespace.Kind && isTerminating(u):
 			for other := range s.world {
 				if other.Namespace == key.Name {
 					delete(s.world, other)
@@ -83,7 +83,7 @@ func (s *sim) plane() {
 			s.world.status(key.Kind, key.Namespace, key.Name, fmt.Sprintf(`{"availableReplicas":%d}`, s.IntN(10)))
 		case key.Kind == ManagedKafka.Kind && !s.standIn:
 			reason := []string{"", "Installing", "Error"}[s.IntN(3)]
-			if readKafka(u).Spec.Deleted {
+			if parseManagedKafka(u).Spec.Deleted {
 				reason = reasonDeleted
 			}
 			s.world.status(key.Kind, key.Namespace, key.Name, readyStatus(reason))
@@ -100,12 +100,12 @@ func (s *sim) keys() []Key {
 	return out
 }
 
-func (s *sim) seen() Seen {
+func (s *sim) seen() Snapshot {
 	w := World{}
 	for k, u := range s.world {
 		w[k] = u.DeepCopy()
 	}
-	return Seen{Spec: *s.spec.DeepCopy(), World: w, StandIn: s.standIn, Pause: "pause", Now: noon}
+	return Snapshot{Spec: *s.spec.DeepCopy(), World: w, StandIn: s.standIn, Pause: "pause", Now: noon}
 }
 
 // act takes the first n steps: the agent may be killed after any.
@@ -122,7 +122,7 @@ func (s *sim) act(t *testing.T, p Plan, n int) {
 			}
 			s.world.Add(u)
 		case Apply:
-			if ns := s.world[Key{Kind: Namespace.Kind, Name: u.GetNamespace()}]; ns == nil || going(ns) {
+			if ns := s.world[Key{Kind: Namespace.Kind, Name: u.GetNamespace()}]; ns == nil || isTerminating(ns) {
 				t.Fatalf("%s: its namespace is not there", step)
 			}
 			s.permitted(t, step, old)
@@ -130,7 +130,7 @@ func (s *sim) act(t *testing.T, p Plan, n int) {
 				u.Object["status"] = old.Object["status"]
 			}
 			s.world.Add(u)
-		case Tell:
+		case UpdateStatus:
 			old.Object["status"] = u.Object["status"]
 		case Remove:
 			s.removed(t, step, old)
@@ -144,7 +144,7 @@ func (s *sim) permitted(t *testing.T, step Step, old *unstructured.Unstructured)
 	if old == nil || old.GetKind() != ManagedKafka.Kind {
 		return
 	}
-	if was, is := readKafka(old), readKafka(step.Object); was.Spec.Deleted && !is.Spec.Deleted && !was.reserved() {
+	if was, is := parseManagedKafka(old), parseManagedKafka(step.Object); was.Spec.Deleted && !is.Spec.Deleted && !was.isReserved() {
 		t.Fatalf("%s: it takes a deletion back", step)
 	} else if !was.Spec.Deleted && is.Spec.Deleted && !s.ordered[step.ID] {
 		t.Fatalf("%s: nobody has ordered that", step)
@@ -154,14 +154,14 @@ func (s *sim) permitted(t *testing.T, step Step, old *unstructured.Unstructured)
 func (s *sim) removed(t *testing.T, step Step, old *unstructured.Unstructured) {
 	t.Helper()
 	if old.GetKind() != Namespace.Kind {
-		if old.GetKind() == ManagedKafka.Kind && Live(old) {
+		if old.GetKind() == ManagedKafka.Kind && IsLive(old) {
 			t.Fatalf("%s: a real instance is lost", step)
 		}
 		delete(s.world, Key{old.GetKind(), old.GetNamespace(), old.GetName()})
 		return
 	}
 	for key, u := range s.world {
-		if key.Namespace == old.GetName() && key.Kind == ManagedKafka.Kind && Live(u) {
+		if key.Namespace == old.GetName() && key.Kind == ManagedKafka.Kind && IsLive(u) {
 			t.Fatalf("%s: the real instance in it is lost", step)
 		}
 	}
@@ -247,8 +247,8 @@ func (s *sim) settle(t *testing.T) {
 	}
 	used := map[string]int32{}
 	for _, u := range s.world {
-		if u.GetKind() == ManagedKafka.Kind && !readKafka(u).reserved() {
-			used[readKafka(u).kind()] += readKafka(u).units()
+		if u.GetKind() == ManagedKafka.Kind && !parseManagedKafka(u).isReserved() {
+			used[parseManagedKafka(u).instanceType()] += parseManagedKafka(u).unitCount()
 		}
 	}
 	for _, pool := range s.spec.Pools {

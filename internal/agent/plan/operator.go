@@ -16,11 +16,11 @@ var StandInVersion = v1alpha1.OperatorVersion{
 	Strimzi: "hotspare-stand-in.v1.0.0", Ready: true, Kafka: []string{"3.9.0"}, KafkaIBP: []string{"3.9"},
 }
 
-// operator reports which versions there are. Without one that is ready no instance can
+// reportVersions reports which versions there are. Without one that is ready no instance can
 // be made.
-func (d *decision) operator() {
+func (d *draft) reportVersions() {
 	r := &d.plan.Report
-	r.Versions = d.versions()
+	r.Versions = d.listVersions()
 	r.Ready, r.Reason = true, v1alpha1.ReasonAgentReady
 	if !slices.ContainsFunc(r.Versions, func(v v1alpha1.OperatorVersion) bool { return v.Ready }) {
 		r.Ready, r.Reason = false, v1alpha1.ReasonNoOperator
@@ -28,7 +28,7 @@ func (d *decision) operator() {
 	}
 }
 
-func (d *decision) versions() []v1alpha1.OperatorVersion {
+func (d *draft) listVersions() []v1alpha1.OperatorVersion {
 	if d.StandIn {
 		return []v1alpha1.OperatorVersion{StandInVersion}
 	}
@@ -70,14 +70,14 @@ func operatorVersions(u *unstructured.Unstructured) []v1alpha1.OperatorVersion {
 	var out []v1alpha1.OperatorVersion
 	for _, v := range a.Status.Strimzi {
 		if v.Version != "" {
-			out = append(out, v1alpha1.OperatorVersion{Strimzi: v.Version, Ready: v.Ready, Kafka: unique(v.KafkaVersions), KafkaIBP: unique(v.KafkaIBPVersions)})
+			out = append(out, v1alpha1.OperatorVersion{Strimzi: v.Version, Ready: v.Ready, Kafka: removeDuplicates(v.KafkaVersions), KafkaIBP: removeDuplicates(v.KafkaIBPVersions)})
 		}
 	}
 	return out
 }
 
-// unique keeps the order, in which the last is the newest.
-func unique(list []string) []string {
+// removeDuplicates keeps the order, in which the last is the newest.
+func removeDuplicates(list []string) []string {
 	var out []string
 	for _, v := range list {
 		if !slices.Contains(out, v) {
@@ -87,30 +87,30 @@ func unique(list []string) []string {
 	return out
 }
 
-// stand says of an instance what an operator would: it can be used when its pods run.
+// updateStandIn says of an instance what an operator would: it can be used when its pods run.
 // It returns the instance as it is then.
-func (d *decision) stand(id string, k *kafka) *kafka {
-	run, of := available(d.deployment(k.GetNamespace(), false))
+func (d *draft) updateStandIn(id string, k *managedKafka) *managedKafka {
+	run, of := availableReplicas(d.findDeployment(k.GetNamespace(), false))
 	if of > 0 && run >= of {
-		return d.tell(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Message: "Its stand-in runs. There is no Kafka behind it."})
+		return d.setReadyCondition(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Message: "Its stand-in runs. There is no Kafka behind it."})
 	}
-	return d.tell(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonInstalling, Message: "The pods of its stand-in wait for nodes."})
+	return d.setReadyCondition(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonInstalling, Message: "The pods of its stand-in wait for nodes."})
 }
 
-// standDown takes the pods away, and then says that all is gone.
-func (d *decision) standDown(id string, k *kafka) {
-	if u := d.deployment(k.GetNamespace(), false); u != nil {
-		if !going(u) {
-			d.do(Remove, id, u)
+// deleteStandIn takes the pods away, and then says that all is gone.
+func (d *draft) deleteStandIn(id string, k *managedKafka) {
+	if u := d.findDeployment(k.GetNamespace(), false); u != nil {
+		if !isTerminating(u) {
+			d.addStep(Remove, id, u)
 		}
 		return
 	}
-	d.tell(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonDeleted})
+	d.setReadyCondition(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonDeleted})
 }
 
-// tell writes a condition if it is news.
-func (d *decision) tell(id string, k *kafka, c metav1.Condition) *kafka {
-	old := k.ready()
+// setReadyCondition writes a condition if it is news.
+func (d *draft) setReadyCondition(id string, k *managedKafka, c metav1.Condition) *managedKafka {
+	old := k.readyCondition()
 	if old.Type != "" && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
 		return k
 	}
@@ -128,6 +128,6 @@ func (d *decision) tell(id string, k *kafka, c metav1.Condition) *kafka {
 		"capacity": spec["capacity"],
 		"versions": spec["versions"],
 	}
-	d.do(Tell, id, u)
-	return readKafka(u)
+	d.addStep(UpdateStatus, id, u)
+	return parseManagedKafka(u)
 }

@@ -255,7 +255,7 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Seen{
+			s := Snapshot{
 				Spec:  v1alpha1.DataPlaneAgentSpec{Pools: pools(), Instances: instances(c.listed...)},
 				World: c.world, StandIn: c.standIn, Pause: "pause", Now: noon,
 			}
@@ -267,7 +267,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestCapacityIsArithmetic(t *testing.T) {
-	r := Decide(Seen{Spec: v1alpha1.DataPlaneAgentSpec{
+	r := Decide(Snapshot{Spec: v1alpha1.DataPlaneAgentSpec{
 		Pools: pools(), Instances: instances("a standard 2", "1 developer 3 reserved", "b developer 4"),
 	}, World: made(false, "z developer 9")}).Report // z is not listed, and takes its units all the same
 	want := map[string]v1alpha1.ReportedCapacity{
@@ -285,13 +285,13 @@ func TestVersionsAreTheOperators(t *testing.T) {
 	u.SetName("managed-agent")
 	w := World{}
 	w.Add(u)
-	r := Decide(Seen{World: w}).Report
+	r := Decide(Snapshot{World: w}).Report
 	if r.Ready || r.Reason != v1alpha1.ReasonNoOperator || r.Message == "" {
 		t.Errorf("without a version it says %+v", r)
 	}
 	raw := `{"strimzi":[{"version":"s2","ready":true,"kafkaVersions":["3.0","3.0","3.1"]},{"version":"s1","kafkaIbpVersions":["3"]},{"version":""}]}`
 	w.status("ManagedKafkaAgent", "", "managed-agent", raw)
-	r = Decide(Seen{World: w}).Report
+	r = Decide(Snapshot{World: w}).Report
 	want := []v1alpha1.OperatorVersion{{Strimzi: "s1", KafkaIBP: []string{"3"}}, {Strimzi: "s2", Ready: true, Kafka: []string{"3.0", "3.1"}}}
 	if diff := cmp.Diff(want, r.Versions); diff != "" || !r.Ready {
 		t.Errorf("ready %t: %s", r.Ready, diff)
@@ -348,7 +348,7 @@ func TestParametersThatAreNoFields(t *testing.T) {
 	in := instance("a standard 1")
 	for _, raw := range []string{`[]`, `"x"`, `null`, `{`} {
 		in.Parameters = &runtime.RawExtension{Raw: []byte(raw)}
-		p := Decide(Seen{Spec: v1alpha1.DataPlaneAgentSpec{Pools: pools(), Instances: []v1alpha1.AgentInstance{in}}})
+		p := Decide(Snapshot{Spec: v1alpha1.DataPlaneAgentSpec{Pools: pools(), Instances: []v1alpha1.AgentInstance{in}}})
 		if got := words(p); got != "a is Failed InvalidParameters" {
 			t.Errorf("%s: %s", raw, got)
 		}
@@ -369,7 +369,7 @@ func TestHowManyPods(t *testing.T) {
 		"a unit on two nodes":                 {1, v1alpha1.AgentPool{UnitsPerNode: quantity("0.5")}, "2 of map[cpu:2900m memory:17Gi] alone true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n, requests, alone := pods(c.units, c.pool)
+			n, requests, alone := podsForUnits(c.units, c.pool)
 			if got := fmt.Sprintf("%d of %v alone %t", n, requests, alone); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}

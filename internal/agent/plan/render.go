@@ -48,7 +48,7 @@ func Render(in v1alpha1.AgentInstance, pool v1alpha1.AgentPool, pause string, st
 	return out, nil
 }
 
-func object(kind schema.GroupVersionKind, namespace, name string, labels map[string]any) *unstructured.Unstructured {
+func newObject(kind schema.GroupVersionKind, namespace, name string, labels map[string]any) *unstructured.Unstructured {
 	meta := map[string]any{"name": name, "labels": labels}
 	if namespace != "" {
 		meta["namespace"] = namespace
@@ -58,12 +58,12 @@ func object(kind schema.GroupVersionKind, namespace, name string, labels map[str
 	return u
 }
 
-func marks(in v1alpha1.AgentInstance) map[string]any {
+func instanceLabels(in v1alpha1.AgentInstance) map[string]any {
 	return map[string]any{LabelManagedBy: ManagedBy, LabelInstance: in.UID}
 }
 
 func renderNamespace(in v1alpha1.AgentInstance) *unstructured.Unstructured {
-	u := object(Namespace, "", NamespaceOf(in), marks(in))
+	u := newObject(Namespace, "", NamespaceOf(in), instanceLabels(in))
 	if !in.Reserved {
 		u.SetAnnotations(map[string]string{annotationOwner: in.Namespace + "/" + in.Name})
 	}
@@ -71,7 +71,7 @@ func renderNamespace(in v1alpha1.AgentInstance) *unstructured.Unstructured {
 }
 
 func renderKafka(in v1alpha1.AgentInstance) (*unstructured.Unstructured, error) {
-	labels := marks(in)
+	labels := instanceLabels(in)
 	labels[v1alpha1.LabelInstanceType] = in.Type
 	labels[v1alpha1.LabelUnits] = strconv.Itoa(int(in.Units))
 	notes := map[string]string{v1alpha1.AnnotationID: in.UID, v1alpha1.AnnotationPlacementID: in.PlacementID}
@@ -84,10 +84,10 @@ func renderKafka(in v1alpha1.AgentInstance) (*unstructured.Unstructured, error) 
 	if err != nil {
 		return nil, err
 	}
-	u := object(ManagedKafka, NamespaceOf(in), in.Name, labels)
+	u := newObject(ManagedKafka, NamespaceOf(in), in.Name, labels)
 	u.SetAnnotations(notes)
 	u.Object["spec"] = spec
-	return sealed(u), nil
+	return addAppliedHash(u), nil
 }
 
 // kafkaSpec is the parameters, and over them what hub and agent have to say.
@@ -152,14 +152,14 @@ func deploymentName(reserved bool) string {
 // renderDeployment are pods that do nothing and take the place of an instance: below
 // all others if it is reserved, and like any other if not.
 func renderDeployment(in v1alpha1.AgentInstance, pool v1alpha1.AgentPool, pause string) *unstructured.Unstructured {
-	replicas, requests, alone := pods(in.Units, pool)
-	labels := marks(in)
+	replicas, requests, alone := podsForUnits(in.Units, pool)
+	labels := instanceLabels(in)
 	labels[v1alpha1.LabelInstanceType] = in.Type
 	pod := map[string]any{
 		"automountServiceAccountToken":  false,
 		"enableServiceLinks":            false,
 		"terminationGracePeriodSeconds": int64(0),
-		"affinity":                      affinity(in.Type, alone),
+		"affinity":                      podAffinity(in.Type, alone),
 		"tolerations": []any{map[string]any{
 			"key": v1alpha1.LabelInstanceType, "operator": "Equal", "value": in.Type, "effect": "NoExecute",
 		}},
@@ -172,7 +172,7 @@ func renderDeployment(in v1alpha1.AgentInstance, pool v1alpha1.AgentPool, pause 
 	if in.Reserved {
 		pod["priorityClassName"] = PriorityClass
 	}
-	u := object(Deployment, NamespaceOf(in), deploymentName(in.Reserved), labels)
+	u := newObject(Deployment, NamespaceOf(in), deploymentName(in.Reserved), labels)
 	u.Object["spec"] = map[string]any{
 		"replicas": replicas,
 		// A new pod has no place beside the old one.
@@ -180,11 +180,11 @@ func renderDeployment(in v1alpha1.AgentInstance, pool v1alpha1.AgentPool, pause 
 		"selector": map[string]any{"matchLabels": map[string]any{LabelInstance: in.UID}},
 		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod},
 	}
-	return sealed(u)
+	return addAppliedHash(u)
 }
 
-// affinity keeps pods on nodes of their type, and those that need a node each alone on it.
-func affinity(kind string, alone bool) map[string]any {
+// podAffinity keeps pods on nodes of their type, and those that need a node each alone on it.
+func podAffinity(kind string, alone bool) map[string]any {
 	out := map[string]any{"nodeAffinity": map[string]any{
 		"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
 			"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{
@@ -210,11 +210,11 @@ var (
 	nodeMemory = resource.MustParse("17Gi")
 )
 
-// pods tells how many pods so many units are, what each asks for, and whether each has
+// podsForUnits tells how many pods so many units are, what each asks for, and whether each has
 // a node alone. A unit that takes a node or more is as many pods, one that takes a
 // fraction is one pod with that fraction of what a node has for instances.
-func pods(units int32, pool v1alpha1.AgentPool) (replicas int64, requests map[string]any, alone bool) {
-	per := perUnit(pool)
+func podsForUnits(units int32, pool v1alpha1.AgentPool) (replicas int64, requests map[string]any, alone bool) {
+	per := nodesPerUnit(pool)
 	cpu, memory := nodeCPU, nodeMemory
 	if q, ok := pool.NodeRequests[corev1.ResourceCPU]; ok {
 		cpu = q
@@ -225,20 +225,20 @@ func pods(units int32, pool v1alpha1.AgentPool) (replicas int64, requests map[st
 	one := big.NewRat(1, 1)
 	if per.Cmp(one) >= 0 {
 		nodes := new(big.Rat).Mul(per, new(big.Rat).SetInt64(int64(units)))
-		return up(nodes), map[string]any{"cpu": cpu.String(), "memory": memory.String()}, true
+		return roundUp(nodes), map[string]any{"cpu": cpu.String(), "memory": memory.String()}, true
 	}
-	return int64(units), map[string]any{"cpu": share(cpu, per, resource.Milli), "memory": share(memory, per, 0)}, false
+	return int64(units), map[string]any{"cpu": scaleQuantity(cpu, per, resource.Milli), "memory": scaleQuantity(memory, per, 0)}, false
 }
 
-// share is that part of a quantity, rounded down, so that as many fit as should.
-func share(q resource.Quantity, part *big.Rat, scale resource.Scale) string {
+// scaleQuantity is that part of a quantity, rounded down, so that as many fit as should.
+func scaleQuantity(q resource.Quantity, part *big.Rat, scale resource.Scale) string {
 	whole := new(big.Rat).SetInt64(q.ScaledValue(scale))
 	x := whole.Mul(whole, part)
 	n := max(new(big.Int).Quo(x.Num(), x.Denom()).Int64(), 1)
 	return resource.NewScaledQuantity(n, scale).String()
 }
 
-func up(r *big.Rat) int64 {
+func roundUp(r *big.Rat) int64 {
 	n, rest := new(big.Int).QuoRem(r.Num(), r.Denom(), new(big.Int))
 	if rest.Sign() > 0 {
 		return n.Int64() + 1
@@ -246,18 +246,18 @@ func up(r *big.Rat) int64 {
 	return n.Int64()
 }
 
-// perUnit is how many nodes a unit takes; one if the pool does not say, which the schema refuses.
-func perUnit(p v1alpha1.AgentPool) *big.Rat {
-	if r := ratio(p.NodesPerUnit); r != nil {
+// nodesPerUnit is how many nodes a unit takes; one if the pool does not say, which the schema refuses.
+func nodesPerUnit(p v1alpha1.AgentPool) *big.Rat {
+	if r := quantityToRat(p.NodesPerUnit); r != nil {
 		return r
 	}
-	if r := ratio(p.UnitsPerNode); r != nil {
+	if r := quantityToRat(p.UnitsPerNode); r != nil {
 		return r.Inv(r)
 	}
 	return big.NewRat(1, 1)
 }
 
-func ratio(q *resource.Quantity) *big.Rat {
+func quantityToRat(q *resource.Quantity) *big.Rat {
 	if q == nil || q.Sign() <= 0 {
 		return nil
 	}
@@ -269,9 +269,9 @@ func ratio(q *resource.Quantity) *big.Rat {
 	return r
 }
 
-// sealed notes on an object what it was rendered as, so that a field which is rendered
+// addAppliedHash notes on an object what it was rendered as, so that a field which is rendered
 // no more is seen.
-func sealed(u *unstructured.Unstructured) *unstructured.Unstructured {
+func addAppliedHash(u *unstructured.Unstructured) *unstructured.Unstructured {
 	raw, err := json.Marshal(u.Object)
 	if err != nil {
 		panic(err) // it was made of JSON
@@ -286,13 +286,13 @@ func sealed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// asRendered says whether all that is rendered is there.
-func asRendered(there, rendered *unstructured.Unstructured) bool {
-	return there != nil && covers(there.Object, rendered.Object)
+// matchesRendered says whether all that is rendered is there.
+func matchesRendered(there, rendered *unstructured.Unstructured) bool {
+	return there != nil && coversFields(there.Object, rendered.Object)
 }
 
-// covers says whether have is want, but for fields that want does not name.
-func covers(have, want any) bool {
+// coversFields says whether have is want, but for fields that want does not name.
+func coversFields(have, want any) bool {
 	switch w := want.(type) {
 	case map[string]any:
 		h, ok := have.(map[string]any)
@@ -300,7 +300,7 @@ func covers(have, want any) bool {
 			return len(w) == 0 && have == nil
 		}
 		for k, v := range w {
-			if !covers(h[k], v) {
+			if !coversFields(h[k], v) {
 				return false
 			}
 		}
@@ -311,7 +311,7 @@ func covers(have, want any) bool {
 			return len(w) == 0 && have == nil
 		}
 		for i := range w {
-			if !covers(h[i], w[i]) {
+			if !coversFields(h[i], w[i]) {
 				return false
 			}
 		}

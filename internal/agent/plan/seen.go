@@ -44,8 +44,8 @@ func (w World) Add(u *unstructured.Unstructured) {
 	w[Key{u.GetKind(), u.GetNamespace(), u.GetName()}] = u
 }
 
-// Seen is what there is to decide about.
-type Seen struct {
+// Snapshot is what there is to decide about.
+type Snapshot struct {
 	Spec  v1alpha1.DataPlaneAgentSpec
 	World World
 	// StandIn says that the agent is the operator, too.
@@ -56,27 +56,27 @@ type Seen struct {
 	Now metav1.Time
 }
 
-func (s Seen) namespace(name string) *unstructured.Unstructured {
+func (s Snapshot) findNamespace(name string) *unstructured.Unstructured {
 	return s.World[Key{Kind: Namespace.Kind, Name: name}]
 }
 
-func (s Seen) deployment(namespace string, reserved bool) *unstructured.Unstructured {
+func (s Snapshot) findDeployment(namespace string, reserved bool) *unstructured.Unstructured {
 	return s.World[Key{Deployment.Kind, namespace, deploymentName(reserved)}]
 }
 
-func (s Seen) kafka(namespace, name string) *kafka {
-	return readKafka(s.World[Key{ManagedKafka.Kind, namespace, name}])
+func (s Snapshot) findManagedKafka(namespace, name string) *managedKafka {
+	return parseManagedKafka(s.World[Key{ManagedKafka.Kind, namespace, name}])
 }
 
-// kafka is a ManagedKafka, as far as it concerns the agent.
-type kafka struct {
+// managedKafka is a ManagedKafka, as far as it concerns the agent.
+type managedKafka struct {
 	*unstructured.Unstructured
-	form
-	// misread says what of it has another form than this one.
-	misread string
+	managedKafkaFields
+	// readError says what of it has another form than this one.
+	readError string
 }
 
-type form struct {
+type managedKafkaFields struct {
 	Spec struct {
 		Deleted bool `json:"deleted"`
 	} `json:"spec"`
@@ -87,33 +87,35 @@ type form struct {
 	} `json:"status"`
 }
 
-// readKafka is nil for nil.
-func readKafka(u *unstructured.Unstructured) *kafka {
+// parseManagedKafka is nil for nil.
+func parseManagedKafka(u *unstructured.Unstructured) *managedKafka {
 	if u == nil {
 		return nil
 	}
-	k := &kafka{Unstructured: u}
+	k := &managedKafka{Unstructured: u}
 	raw, err := json.Marshal(u.Object)
 	if err == nil {
-		err = json.Unmarshal(raw, &k.form)
+		err = json.Unmarshal(raw, &k.managedKafkaFields)
 	}
 	if err != nil {
-		k.misread = fmt.Sprintf("the status of its ManagedKafka cannot be read: %v", err)
+		k.readError = fmt.Sprintf("the status of its ManagedKafka cannot be read: %v", err)
 		k.Spec.Deleted, _, _ = unstructured.NestedBool(u.Object, "spec", "deleted") // as far as it goes
 	}
 	return k
 }
 
-func (k *kafka) placement() string { return k.GetAnnotations()[v1alpha1.AnnotationPlacementID] }
+func (k *managedKafka) placementID() string {
+	return k.GetAnnotations()[v1alpha1.AnnotationPlacementID]
+}
 
-func (k *kafka) kind() string { return k.GetLabels()[v1alpha1.LabelInstanceType] }
+func (k *managedKafka) instanceType() string { return k.GetLabels()[v1alpha1.LabelInstanceType] }
 
-func (k *kafka) reserved() bool {
+func (k *managedKafka) isReserved() bool {
 	return k.GetLabels()[v1alpha1.LabelDeployment] == v1alpha1.DeploymentReserved
 }
 
-// units are what it takes; one that does not say takes one, as its operator counts it.
-func (k *kafka) units() int32 {
+// unitCount are what it takes; one that does not say takes one, as its operator counts it.
+func (k *managedKafka) unitCount() int32 {
 	n, err := strconv.ParseInt(k.GetLabels()[v1alpha1.LabelUnits], 10, 32)
 	if err != nil || n < 1 {
 		return 1
@@ -121,8 +123,8 @@ func (k *kafka) units() int32 {
 	return int32(n)
 }
 
-// ready is the condition that says how far it is; the zero value if there is none.
-func (k *kafka) ready() metav1.Condition {
+// readyCondition is the condition that says how far it is; the zero value if there is none.
+func (k *managedKafka) readyCondition() metav1.Condition {
 	for _, c := range k.Status.Conditions {
 		if c.Type == "Ready" {
 			return c
@@ -131,8 +133,10 @@ func (k *kafka) ready() metav1.Condition {
 	return metav1.Condition{}
 }
 
-// gone says whether the operator has taken it away.
-func (k *kafka) gone() bool { return k.Spec.Deleted && k.ready().Reason == reasonDeleted }
+// isDeleted says whether the operator has taken it away.
+func (k *managedKafka) isDeleted() bool {
+	return k.Spec.Deleted && k.readyCondition().Reason == reasonDeleted
+}
 
 // Reasons of the condition Ready of a ManagedKafka.
 const (
@@ -142,17 +146,17 @@ const (
 	reasonRejected   = "Rejected"
 )
 
-// Live says whether an object is a ManagedKafka that must not be lost: a real one that
+// IsLive says whether an object is a ManagedKafka that must not be lost: a real one that
 // nobody wants deleted.
-func Live(u *unstructured.Unstructured) bool {
-	k := readKafka(u)
-	return !k.reserved() && !k.Spec.Deleted
+func IsLive(u *unstructured.Unstructured) bool {
+	k := parseManagedKafka(u)
+	return !k.isReserved() && !k.Spec.Deleted
 }
 
-func going(u *unstructured.Unstructured) bool { return u.GetDeletionTimestamp() != nil }
+func isTerminating(u *unstructured.Unstructured) bool { return u.GetDeletionTimestamp() != nil }
 
-// available is how many pods of a Deployment run, and of how many.
-func available(u *unstructured.Unstructured) (run, of int64) {
+// availableReplicas is how many pods of a Deployment run, and of how many.
+func availableReplicas(u *unstructured.Unstructured) (run, of int64) {
 	if u == nil {
 		return 0, 0
 	}

@@ -18,8 +18,8 @@ const (
 	Create Verb = "create"
 	// Apply brings an object to what is rendered, server-side.
 	Apply Verb = "apply"
-	// Tell writes the status of a ManagedKafka, as an operator does.
-	Tell Verb = "tell"
+	// UpdateStatus writes the status of a ManagedKafka, as an operator does.
+	UpdateStatus Verb = "tell"
 	// Remove deletes the object that was seen, and no other of its name.
 	Remove Verb = "remove"
 )

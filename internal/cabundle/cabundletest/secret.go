@@ -22,37 +22,37 @@ type Secret struct {
 	content []byte
 }
 
-// Set changes the content of key ca.crt.
-func (s *Secret) Set(content []byte) {
+// SetContent changes the content of key ca.crt.
+func (s *Secret) SetContent(content []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.content = content
 }
 
-// Source returns a Source that reads the Secret for each connection.
-func (s *Secret) Source() *cabundle.Source {
-	return cabundle.NewSource([]types.NamespacedName{Name}, s.read, &hurried{})
+// NewSource returns a Source that reads the Secret for each connection.
+func (s *Secret) NewSource() *cabundle.Source {
+	return cabundle.NewSource([]types.NamespacedName{Name}, s.readSecret, &fastClock{})
 }
 
-func (s *Secret) read(context.Context, types.NamespacedName) (map[string][]byte, error) {
+func (s *Secret) readSecret(context.Context, types.NamespacedName) (map[string][]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return map[string][]byte{cabundle.Key: s.content}, nil
 }
 
-// PEM returns the certificate of a server.
-func PEM(server *httptest.Server) []byte {
+// CertificatePEM returns the certificate of a server.
+func CertificatePEM(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
-// hurried is a clock on which an hour passes between two looks.
-type hurried struct {
+// fastClock is a clock on which an hour passes between two looks.
+type fastClock struct {
 	mu    sync.Mutex
 	hours time.Duration
 }
 
 // Now implements clock.PassiveClock.
-func (h *hurried) Now() time.Time {
+func (h *fastClock) Now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hours++
@@ -60,4 +60,4 @@ func (h *hurried) Now() time.Time {
 }
 
 // Since implements clock.PassiveClock.
-func (h *hurried) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
+func (h *fastClock) Since(t time.Time) time.Duration { return h.Now().Sub(t) }

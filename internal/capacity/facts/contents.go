@@ -26,22 +26,22 @@ type Contents struct {
 	AnsweredAt *metav1.Time
 }
 
-// mostUnlisted is how many the API keeps, and mostUID and mostName how much of each.
+// maxUnlisted is how many the API keeps, and mostUID and mostName how much of each.
 const (
-	mostUnlisted = 1000
-	mostUID      = 63
-	mostName     = 253
+	maxUnlisted   = 1000
+	maxUIDLength  = 63
+	maxNameLength = 253
 )
 
-// ContentsOf compares the last report of the agent of dp with the ServiceInstances that
+// CompareContents compares the last report of the agent of dp with the ServiceInstances that
 // are on dp, and those that are being taken off it. a may be nil.
-func ContentsOf(dp *v1alpha1.DataPlane, a *v1alpha1.DataPlaneAgent, on, moved []*v1alpha1.ServiceInstance) Contents {
+func CompareContents(dp *v1alpha1.DataPlane, a *v1alpha1.DataPlaneAgent, on, moved []*v1alpha1.ServiceInstance) Contents {
 	if a == nil || a.Unreadable != "" || a.Spec.DataPlaneUID != string(dp.UID) || a.Status.Report == nil || a.Status.Report.DataPlaneUID != string(dp.UID) {
 		return Contents{Unknown: "The agent has not reported what is on the data plane."}
 	}
 	r := a.Status.Report
-	c := Contents{Unlisted: unlisted(dp, r, on, moved)}
-	judged, _ := Judge(dp, r)
+	c := Contents{Unlisted: listUnlisted(dp, r, on, moved)}
+	judged, _ := ValidateReport(dp, r)
 	faulty := !judged.Valid
 	switch {
 	case !r.Ready && slices.Contains([]string{v1alpha1.ReasonPlaneSilent, v1alpha1.ReasonSpecUnreadable}, r.Reason):
@@ -52,14 +52,14 @@ func ContentsOf(dp *v1alpha1.DataPlane, a *v1alpha1.DataPlaneAgent, on, moved []
 		c.AnsweredAt = a.Spec.InquiryAt
 	}
 	if !faulty {
-		c.Excess = excess(r, slices.Concat(on, moved))
+		c.Excess = describeExcess(r, slices.Concat(on, moved))
 	}
 	return c
 }
 
-// unlisted are the instances of a report that the hub does not know. What is being taken
+// listUnlisted are the instances of a report that the hub does not know. What is being taken
 // away is known to nobody any more, and not worth a question.
-func unlisted(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport, on, moved []*v1alpha1.ServiceInstance) []v1alpha1.UnlistedInstance {
+func listUnlisted(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport, on, moved []*v1alpha1.ServiceInstance) []v1alpha1.UnlistedInstance {
 	known := map[string]bool{}
 	for _, i := range slices.Concat(on, moved) {
 		known[string(i.UID)] = true
@@ -70,26 +70,26 @@ func unlisted(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport, on, moved []*
 	var out []v1alpha1.UnlistedInstance
 	for _, i := range r.Instances {
 		leaving := i.Phase == v1alpha1.AgentDeleting || i.Phase == v1alpha1.AgentDeleted
-		uid := clip(i.UID, mostUID)
-		if i.Reserved || leaving || known[i.UID] || len(out) == mostUnlisted {
+		uid := truncateText(i.UID, maxUIDLength)
+		if i.Reserved || leaving || known[i.UID] || len(out) == maxUnlisted {
 			continue
 		}
 		if uid == "" {
 			uid = "unnamed"
 		}
 		known[i.UID], known[uid] = true, true
-		out = append(out, v1alpha1.UnlistedInstance{UID: uid, Name: clip(i.Name, mostName)})
+		out = append(out, v1alpha1.UnlistedInstance{UID: uid, Name: truncateText(i.Name, maxNameLength)})
 	}
 	slices.SortFunc(out, func(a, b v1alpha1.UnlistedInstance) int { return strings.Compare(a.UID, b.UID) })
 	return out
 }
 
-func clip(text string, most int) string {
+func truncateText(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-// excess says that more is used than the known instances take.
-func excess(r *v1alpha1.DataPlaneReport, on []*v1alpha1.ServiceInstance) string {
+// describeExcess says that more is used than the known instances take.
+func describeExcess(r *v1alpha1.DataPlaneReport, on []*v1alpha1.ServiceInstance) string {
 	known := map[string]int32{}
 	for _, i := range on {
 		known[i.Spec.Type] += i.Status.Units
@@ -107,15 +107,15 @@ func excess(r *v1alpha1.DataPlaneReport, on []*v1alpha1.ServiceInstance) string 
 	return "The agent reports as used " + strings.Join(words, "; ") + "."
 }
 
-// InstancesListed is that condition, of what is on a data plane.
-func InstancesListed(dp *v1alpha1.DataPlane, c Contents) metav1.Condition {
+// InstancesListedCondition is that condition, of what is on a data plane.
+func InstancesListedCondition(dp *v1alpha1.DataPlane, c Contents) metav1.Condition {
 	const giveUp = " To give up whatever is there, set spec.discardUnlisted to true: it is destroyed with the cluster when the data plane is removed."
 	out := metav1.Condition{Type: v1alpha1.DataPlaneInstancesListed, ObservedGeneration: dp.Generation}
 	switch {
 	case len(c.Unlisted) > 0:
 		out.Status, out.Reason = metav1.ConditionFalse, v1alpha1.ReasonUnlistedInstances
 		out.Message = fmt.Sprintf("The agent reports %d instances without a ServiceInstance: %s. The cluster is kept for them. "+
-			"To delete one, delete its ManagedKafka on the data plane.", len(c.Unlisted), names(c.Unlisted)) + giveUp
+			"To delete one, delete its ManagedKafka on the data plane.", len(c.Unlisted), joinFirstNames(c.Unlisted)) + giveUp
 	case c.Unknown != "":
 		out.Status, out.Reason, out.Message = metav1.ConditionUnknown, v1alpha1.ReasonContentsUnknown, c.Unknown+" The cluster is kept until it does."+giveUp
 	case c.Excess != "":
@@ -126,8 +126,8 @@ func InstancesListed(dp *v1alpha1.DataPlane, c Contents) metav1.Condition {
 	return out
 }
 
-// names are the first few of a list.
-func names(all []v1alpha1.UnlistedInstance) string {
+// joinFirstNames are the first few of a list.
+func joinFirstNames(all []v1alpha1.UnlistedInstance) string {
 	const few = 5
 	var out []string
 	for _, u := range all[:min(few, len(all))] {
@@ -143,11 +143,11 @@ func names(all []v1alpha1.UnlistedInstance) string {
 	return strings.Join(out, ", ")
 }
 
-// Occupied says why the cluster of a data plane must not be given back: what its agent
+// OccupiedReason says why the cluster of a data plane must not be given back: what its agent
 // reports besides known instances, or that it has not answered an inquiry of that time or
 // later. "" when it is known to be empty, or a person has given up what is there.
-func Occupied(dp *v1alpha1.DataPlane, c Contents, live bool, inquiry time.Time) string {
-	cond := InstancesListed(dp, c)
+func OccupiedReason(dp *v1alpha1.DataPlane, c Contents, live bool, inquiry time.Time) string {
+	cond := InstancesListedCondition(dp, c)
 	switch {
 	case dp.Spec.DiscardUnlisted:
 		return ""
@@ -162,14 +162,14 @@ func Occupied(dp *v1alpha1.DataPlane, c Contents, live bool, inquiry time.Time) 
 	return ""
 }
 
-// uncounted are reasons of instances that a data plane refuses and does not count as used.
-var uncounted = []string{v1alpha1.ReasonNoRoom, v1alpha1.ReasonNoPool}
+// uncountedReasons are reasons of instances that a data plane refuses and does not count as used.
+var uncountedReasons = []string{v1alpha1.ReasonNoRoom, v1alpha1.ReasonNoPool}
 
-// KnownUnits are the units of a type that a report counts as used by these instances.
-func KnownUnits(r *v1alpha1.DataPlaneReport, instanceType string, on []*v1alpha1.ServiceInstance) int32 {
+// CountKnownUnits are the units of a type that a report counts as used by these instances.
+func CountKnownUnits(r *v1alpha1.DataPlaneReport, instanceType string, on []*v1alpha1.ServiceInstance) int32 {
 	counted := map[string]bool{}
 	for _, i := range r.Instances {
-		counted[i.UID] = !i.Reserved && i.Phase != v1alpha1.AgentDeleted && !slices.Contains(uncounted, i.Reason)
+		counted[i.UID] = !i.Reserved && i.Phase != v1alpha1.AgentDeleted && !slices.Contains(uncountedReasons, i.Reason)
 	}
 	var sum int32
 	for _, i := range on {
@@ -180,19 +180,19 @@ func KnownUnits(r *v1alpha1.DataPlaneReport, instanceType string, on []*v1alpha1
 	return sum
 }
 
-// RefusalOf is what to remember of a data plane whose report says that it refuses i: what
+// BuildRefusal is what to remember of a data plane whose report says that it refuses i: what
 // it had to offer, by which it is seen whether it is worth another question.
-func RefusalOf(plane string, r *v1alpha1.DataPlaneReport, i *v1alpha1.ServiceInstance) v1alpha1.Refusal {
+func BuildRefusal(plane string, r *v1alpha1.DataPlaneReport, i *v1alpha1.ServiceInstance) v1alpha1.Refusal {
 	out := v1alpha1.Refusal{
 		DataPlaneName: plane, Generation: i.Generation, Vacant: true,
-		RemainingUnits: r.Capacity[i.Spec.Type].RemainingUnits, Versions: capacity.ReadyVersions(versions(r.Versions)),
+		RemainingUnits: r.Capacity[i.Spec.Type].RemainingUnits, Versions: capacity.JoinReadyVersions(toCapacityVersions(r.Versions)),
 	}
 	for _, e := range r.Instances {
 		switch {
 		case e.Reserved:
 		case e.UID != string(i.UID):
 			out.Vacant = out.Vacant && e.Phase == v1alpha1.AgentDeleted
-		case !slices.Contains(uncounted, e.Reason):
+		case !slices.Contains(uncountedReasons, e.Reason):
 			out.RemainingUnits += i.Status.Units // its units are taken while it is refused
 		case e.Reason == v1alpha1.ReasonNoPool:
 			out.Vacant = false // another may have nodes for it

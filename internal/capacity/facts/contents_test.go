@@ -62,8 +62,8 @@ func TestWhatIsOnADataPlane(t *testing.T) {
 			if tt.edit != nil {
 				tt.edit(a)
 			}
-			c := facts.ContentsOf(dp, a, instances(tt.on), instances(tt.moved))
-			cond := facts.InstancesListed(dp, c)
+			c := facts.CompareContents(dp, a, instances(tt.on), instances(tt.moved))
+			cond := facts.InstancesListedCondition(dp, c)
 			got := fmt.Sprintf("%s %s", cond.Status, cond.Reason)
 			for _, u := range c.Unlisted {
 				got += " " + u.UID
@@ -74,14 +74,14 @@ func TestWhatIsOnADataPlane(t *testing.T) {
 			if got != tt.want {
 				t.Errorf("got %s, want %s: %s", got, tt.want, cond.Message)
 			}
-			if keeps := facts.Occupied(dp, c, true, at.Time) != ""; keeps == (tt.want == "True AllListed; answered") {
+			if keeps := facts.OccupiedReason(dp, c, true, at.Time) != ""; keeps == (tt.want == "True AllListed; answered") {
 				t.Errorf("its cluster is kept: %t", keeps)
 			}
-			if facts.Occupied(dp, c, false, at.Time) == "" || facts.Occupied(dp, c, true, at.Add(time.Second)) == "" {
+			if facts.OccupiedReason(dp, c, false, at.Time) == "" || facts.OccupiedReason(dp, c, true, at.Add(time.Second)) == "" {
 				t.Error("a silent agent, or an old answer, lets its cluster go")
 			}
 			dp.Spec.DiscardUnlisted = true
-			if why := facts.Occupied(dp, c, false, at.Add(time.Second)); why != "" {
+			if why := facts.OccupiedReason(dp, c, false, at.Add(time.Second)); why != "" {
 				t.Errorf("a person has given up what is there, and it is kept: %s", why)
 			}
 		})
@@ -107,21 +107,21 @@ func TestUnitsThatAReportCounts(t *testing.T) {
 		r.Instances = append(r.Instances, v1alpha1.InstanceReport{UID: e.uid, Reason: e.reason, Phase: e.phase})
 	}
 	on := instances("a b c d new")
-	if got := facts.KnownUnits(r, "std", on); got != 2 { // a and c
+	if got := facts.CountKnownUnits(r, "std", on); got != 2 { // a and c
 		t.Errorf("%d units are counted", got)
 	}
 	for uid, want := range map[string]string{"b": "3 false", "c": "4 false"} {
 		i := instances(uid)[0]
-		if got := facts.RefusalOf("p", r, i); fmt.Sprint(got.RemainingUnits, " ", got.Vacant) != want {
+		if got := facts.BuildRefusal("p", r, i); fmt.Sprint(got.RemainingUnits, " ", got.Vacant) != want {
 			t.Errorf("%s: %+v", uid, got)
 		}
 	}
 	r.Instances = r.Instances[1:2]
-	if got := facts.RefusalOf("p", r, instances("b")[0]); !got.Vacant {
+	if got := facts.BuildRefusal("p", r, instances("b")[0]); !got.Vacant {
 		t.Errorf("nothing else is on it: %+v", got)
 	}
 	r.Instances[0].Reason = v1alpha1.ReasonNoPool
-	if got := facts.RefusalOf("p", r, instances("b")[0]); got.Vacant {
+	if got := facts.BuildRefusal("p", r, instances("b")[0]); got.Vacant {
 		t.Errorf("another may have nodes for it: %+v", got)
 	}
 }

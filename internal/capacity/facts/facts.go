@@ -41,35 +41,35 @@ type Objects struct {
 	Started time.Time
 }
 
-// Snapshot is what the region's next steps depend on; its lists are in no order. An error
+// BuildSnapshot is what the region's next steps depend on; its lists are in no order. An error
 // is a region that cannot be read.
-func (o Objects) Snapshot(now time.Time) (capacity.Snapshot, error) {
+func (o Objects) BuildSnapshot(now time.Time) (capacity.Snapshot, error) {
 	if err := o.Region.Whole(); err != nil {
 		return capacity.Snapshot{}, fmt.Errorf("reading FleetRegion %s: %w", o.Region.Name, err)
 	}
 	spec := o.Region.Spec
 	s := capacity.Snapshot{Now: now, Region: capacity.Region{
-		Up: capacity.Up{
-			Mode: mode(spec.ScaleUp.Mode), MaxInFlight: max(1, int(spec.ScaleUp.MaxInFlight)),
-			Timeout: span(spec.ScaleUp.ProvisionTimeout, 2*time.Hour), Backoff: span(spec.ScaleUp.Backoff, 10*time.Minute),
+		Up: capacity.ScaleUp{
+			Mode: scalingMode(spec.ScaleUp.Mode), MaxInFlight: max(1, int(spec.ScaleUp.MaxInFlight)),
+			Timeout: parseDurationOr(spec.ScaleUp.ProvisionTimeout, 2*time.Hour), Backoff: parseDurationOr(spec.ScaleUp.Backoff, 10*time.Minute),
 		},
-		Down: capacity.Down{
-			Mode: mode(spec.ScaleDown.Mode), EmptyFor: span(spec.ScaleDown.EmptyFor, 0), Cooldown: span(spec.ScaleDown.CooldownAfterScaleUp, 0),
-			MaxConcurrent: number(spec.ScaleDown.MaxConcurrent),
+		Down: capacity.ScaleDown{
+			Mode: scalingMode(spec.ScaleDown.Mode), EmptyFor: parseDurationOr(spec.ScaleDown.EmptyFor, 0), Cooldown: parseDurationOr(spec.ScaleDown.CooldownAfterScaleUp, 0),
+			MaxConcurrent: toIntPointer(spec.ScaleDown.MaxConcurrent),
 		},
 	}}
 	byName := map[string]capacity.Type{}
 	for _, rt := range spec.InstanceTypes {
-		t := o.kind(rt)
+		t := o.capacityType(rt)
 		byName[t.Name] = t
 		s.Region.Types = append(s.Region.Types, t)
 	}
 	here := map[string]bool{}
-	planes := o.planes()
+	planes := o.regionPlanes()
 	s.Planes = make([]capacity.Plane, 0, len(planes)+len(o.Region.Status.Pending))
 	for _, dp := range planes {
 		here[dp.Name] = true
-		s.Planes = append(s.Planes, o.plane(dp, byName))
+		s.Planes = append(s.Planes, o.capacityPlane(dp, byName))
 	}
 	for _, p := range o.Region.Status.Pending {
 		if !here[p.Name] {
@@ -79,16 +79,16 @@ func (o Objects) Snapshot(now time.Time) (capacity.Snapshot, error) {
 			})
 		}
 	}
-	instances := o.instances(here)
+	instances := o.regionInstances(here)
 	s.Instances = make([]capacity.Instance, 0, len(instances))
 	for _, i := range instances {
-		s.Instances = append(s.Instances, o.instance(i))
+		s.Instances = append(s.Instances, o.capacityInstance(i))
 	}
 	return s, nil
 }
 
-// planes are the data planes of the region.
-func (o Objects) planes() []*v1alpha1.DataPlane {
+// regionPlanes are the data planes of the region.
+func (o Objects) regionPlanes() []*v1alpha1.DataPlane {
 	var out []*v1alpha1.DataPlane
 	for _, dp := range o.Planes {
 		if dp.Namespace == o.Region.Namespace && dp.Spec.Provider == o.Region.Spec.Provider && dp.Spec.Region == o.Region.Spec.Region {
@@ -98,8 +98,8 @@ func (o Objects) planes() []*v1alpha1.DataPlane {
 	return out
 }
 
-// instances are those of the region, and any that are on one of its data planes.
-func (o Objects) instances(planes map[string]bool) []*v1alpha1.ServiceInstance {
+// regionInstances are those of the region, and any that are on one of its data planes.
+func (o Objects) regionInstances(planes map[string]bool) []*v1alpha1.ServiceInstance {
 	var out []*v1alpha1.ServiceInstance
 	for _, i := range o.Instances {
 		if i.Spec.Provider == o.Region.Spec.Provider && i.Spec.Region == o.Region.Spec.Region || planes[i.Status.DataPlaneName] {
@@ -109,13 +109,13 @@ func (o Objects) instances(planes map[string]bool) []*v1alpha1.ServiceInstance {
 	return out
 }
 
-func mode(m v1alpha1.ScalingMode) capacity.Mode {
+func scalingMode(m v1alpha1.ScalingMode) capacity.Mode {
 	return cmp.Or(capacity.Mode(m), capacity.Auto)
 }
 
-// span is a duration of the API; what cannot be parsed is what it would be by default.
+// parseDurationOr is a duration of the API; what cannot be parsed is what it would be by default.
 // The schema refuses such a value, so it was stored before.
-func span(d hivev1.Duration, otherwise time.Duration) time.Duration {
+func parseDurationOr(d hivev1.Duration, otherwise time.Duration) time.Duration {
 	if d == "" {
 		return otherwise
 	}
@@ -126,7 +126,7 @@ func span(d hivev1.Duration, otherwise time.Duration) time.Duration {
 	return parsed
 }
 
-func number(n *int32) *int {
+func toIntPointer(n *int32) *int {
 	if n == nil {
 		return nil
 	}
@@ -134,10 +134,10 @@ func number(n *int32) *int {
 	return &i
 }
 
-// kind is one type of the region.
-func (o Objects) kind(rt v1alpha1.RegionType) capacity.Type {
+// capacityType is one type of the region.
+func (o Objects) capacityType(rt v1alpha1.RegionType) capacity.Type {
 	t := capacity.Type{
-		Name: rt.Name, Limit: number(rt.Limit), Slack: int(rt.SlackUnits), MinPlanes: int(rt.MinDataPlanes), MaxPlanes: number(rt.MaxDataPlanes),
+		Name: rt.Name, Limit: toIntPointer(rt.Limit), Slack: int(rt.SlackUnits), MinPlanes: int(rt.MinDataPlanes), MaxPlanes: toIntPointer(rt.MaxDataPlanes),
 	}
 	it := o.Types[rt.Name]
 	switch {
@@ -154,7 +154,7 @@ func (o Objects) kind(rt v1alpha1.RegionType) capacity.Type {
 	t.MultiZone = it.Spec.MultiZone
 	if _, most, ok := it.Spec.Nodes(o.Region.Spec.Provider); ok {
 		t.Expected = int(it.Spec.UnitsOn(most))
-		t.Blocked = o.sourceless(it.Spec.MultiZone)
+		t.Blocked = o.missingSourceReason(it.Spec.MultiZone)
 	} else {
 		t.Blocked = fmt.Sprintf("InstanceType %s has no spec.nodePools entry for platform %s", rt.Name, o.Region.Spec.Provider)
 	}
@@ -165,8 +165,8 @@ func (o Objects) kind(rt v1alpha1.RegionType) capacity.Type {
 	return t
 }
 
-// sourceless says why there are no clusters of that layout; "" when there are some.
-func (o Objects) sourceless(multiZone bool) string {
+// missingSourceReason says why there are no clusters of that layout; "" when there are some.
+func (o Objects) missingSourceReason(multiZone bool) string {
 	source := o.Region.Spec.ClusterSource
 	if d := source.Deployment; d != nil && d.MultiZone == multiZone {
 		return ""
@@ -183,7 +183,7 @@ func (o Objects) sourceless(multiZone bool) string {
 		words := ""
 		switch pool := o.Pools[p.PoolRef.Name]; {
 		case pool != nil:
-			words = Unsuitable(pool)
+			words = PoolUnsuitableReason(pool)
 		case !o.PoolsAssumed:
 			words = fmt.Sprintf("there is no ClusterPool %s in namespace %s", p.PoolRef.Name, o.Region.Namespace)
 		}
@@ -195,24 +195,24 @@ func (o Objects) sourceless(multiZone bool) string {
 	return cmp.Or(first, why)
 }
 
-// Unsuitable says why the clusters of a pool are not for data planes: they would be put
+// PoolUnsuitableReason says why the clusters of a pool are not for data planes: they would be put
 // to sleep, or destroyed, while instances run on them. "" when they are.
-func Unsuitable(p *hivev1.ClusterPool) string {
+func PoolUnsuitableReason(p *hivev1.ClusterPool) string {
 	switch l := p.Spec.ClaimLifetime; {
 	case p.DeletionTimestamp != nil:
 		return fmt.Sprintf("ClusterPool %s is being deleted", p.Name)
-	case l != nil && (set(l.Default) || set(l.Maximum)):
+	case l != nil && (isDurationSet(l.Default) || isDurationSet(l.Maximum)):
 		return fmt.Sprintf("ClusterPool %s has spec.claimLifetime, which would end data planes: leave it out, or name another pool", p.Name)
-	case set(p.Spec.HibernateAfter):
+	case isDurationSet(p.Spec.HibernateAfter):
 		return fmt.Sprintf("ClusterPool %s has spec.hibernateAfter, which would put data planes to sleep: leave it out, or name another pool", p.Name)
 	}
 	return ""
 }
 
-func set(d *hivev1.Duration) bool { return d != nil && *d != "" }
+func isDurationSet(d *hivev1.Duration) bool { return d != nil && *d != "" }
 
-// plane reads what a plan depends on from a data plane.
-func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) capacity.Plane {
+// capacityPlane reads what a plan depends on from a data plane.
+func (o Objects) capacityPlane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) capacity.Plane {
 	st := dp.Status
 	p := capacity.Plane{
 		Name: dp.Name, Created: dp.CreationTimestamp.Time, Phase: capacity.Phase(st.Phase), MultiZone: dp.Spec.MultiZone,
@@ -224,8 +224,8 @@ func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) 
 	for _, u := range st.Unlisted {
 		p.Unlisted = append(p.Unlisted, cmp.Or(u.Name, u.UID))
 	}
-	p.Gone = Gone(dp)
-	p.Discard, p.Unknown, p.Confirmed = dp.Spec.DiscardUnlisted, unknown(st), Confirmed(st, o.Started)
+	p.Gone = IsClusterGone(dp)
+	p.Discard, p.Unknown, p.Confirmed = dp.Spec.DiscardUnlisted, contentsUnknownReason(st), HasAnsweredInquiry(st, o.Started)
 	p.Since = p.Created
 	if st.PhaseSince != nil {
 		p.Since = st.PhaseSince.Time
@@ -236,7 +236,7 @@ func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) 
 	p.Rooms = make([]capacity.Room, 0, len(dp.Spec.InstanceTypes))
 	for _, name := range dp.Spec.InstanceTypes {
 		p.Rooms = append(p.Rooms, capacity.Room{
-			Type: name, Max: o.units(dp, name, region[name]),
+			Type: name, Max: o.planeUnits(dp, name, region[name]),
 			Reported: st.Capacity[name].ReportedAt != nil, Used: int(st.Capacity[name].UsedUnits),
 			Remaining: int(st.Capacity[name].RemainingUnits), Known: int(st.Capacity[name].KnownUnits),
 		})
@@ -246,11 +246,11 @@ func (o Objects) plane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) 
 			Instance: types.NamespacedName{Namespace: b.Namespace, Name: b.Name}.String(), UID: b.UID, Type: b.Type, Units: int(b.Units),
 		})
 	}
-	p.Versions = versions(st.Versions)
+	p.Versions = toCapacityVersions(st.Versions)
 	return p
 }
 
-func versions(all []v1alpha1.OperatorVersion) []capacity.Version {
+func toCapacityVersions(all []v1alpha1.OperatorVersion) []capacity.Version {
 	var out []capacity.Version
 	for _, v := range all {
 		out = append(out, capacity.Version{Strimzi: v.Strimzi, Ready: v.Ready, Kafka: v.Kafka, KafkaIBP: v.KafkaIBP})
@@ -258,16 +258,16 @@ func versions(all []v1alpha1.OperatorVersion) []capacity.Version {
 	return out
 }
 
-// Gone is whether the cluster of a data plane that was Ready is gone, or is being
+// IsClusterGone is whether the cluster of a data plane that was Ready is gone, or is being
 // destroyed, though nobody has let it go.
-func Gone(dp *v1alpha1.DataPlane) bool {
+func IsClusterGone(dp *v1alpha1.DataPlane) bool {
 	served := dp.Status.Phase == v1alpha1.PhaseReady || dp.Status.Phase == v1alpha1.PhaseDeprovisioning
-	reason := reasonOf(dp)
+	reason := notReadyReason(dp)
 	return served && (reason == v1alpha1.ReasonClusterGone || reason == v1alpha1.ReasonClusterDeleting)
 }
 
-// reasonOf is why a data plane is not Ready; "" if it is, or nobody has said.
-func reasonOf(dp *v1alpha1.DataPlane) string {
+// notReadyReason is why a data plane is not Ready; "" if it is, or nobody has said.
+func notReadyReason(dp *v1alpha1.DataPlane) string {
 	c := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneReady)
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return ""
@@ -275,24 +275,24 @@ func reasonOf(dp *v1alpha1.DataPlane) string {
 	return c.Reason
 }
 
-// unknown says why nobody knows what is on a data plane; "" when its agent has reported it,
+// contentsUnknownReason says why nobody knows what is on a data plane; "" when its agent has reported it,
 // or its controller has not looked yet: it is looked at again before it is released.
-func unknown(st v1alpha1.DataPlaneStatus) string {
+func contentsUnknownReason(st v1alpha1.DataPlaneStatus) string {
 	if c := meta.FindStatusCondition(st.Conditions, v1alpha1.DataPlaneInstancesListed); c != nil && c.Status == metav1.ConditionUnknown {
 		return "its agent has not reported what is on it"
 	}
 	return ""
 }
 
-// Confirmed is whether the agent has reported what is on it since it was to be removed,
+// HasAnsweredInquiry is whether the agent has reported what is on it since it was to be removed,
 // and to this process.
-func Confirmed(st v1alpha1.DataPlaneStatus, started time.Time) bool {
-	return st.PhaseSince != nil && st.Agent != nil && st.Agent.AnsweredAt != nil && !st.Agent.AnsweredAt.Time.Before(Inquiry(st.PhaseSince.Time, started))
+func HasAnsweredInquiry(st v1alpha1.DataPlaneStatus, started time.Time) bool {
+	return st.PhaseSince != nil && st.Agent != nil && st.Agent.AnsweredAt != nil && !st.Agent.AnsweredAt.Time.Before(InquiryTime(st.PhaseSince.Time, started))
 }
 
-// Inquiry is when the agent of a data plane is asked what is on it that is to go since
+// InquiryTime is when the agent of a data plane is asked what is on it that is to go since
 // then: no earlier than this process started.
-func Inquiry(since, started time.Time) time.Time {
+func InquiryTime(since, started time.Time) time.Time {
 	started = started.Truncate(time.Second) // as the API keeps times
 	if since.Before(started) {
 		return started
@@ -300,15 +300,15 @@ func Inquiry(since, started time.Time) time.Time {
 	return since
 }
 
-// arrived are the phases in which what a data plane has is known, or does not matter.
-var arrived = []v1alpha1.DataPlanePhase{v1alpha1.PhaseReady, v1alpha1.PhaseDeprovisioning, v1alpha1.PhaseCleanup, v1alpha1.PhaseFailed}
+// knownCapacityPhases are the phases in which what a data plane has is known, or does not matter.
+var knownCapacityPhases = []v1alpha1.DataPlanePhase{v1alpha1.PhaseReady, v1alpha1.PhaseDeprovisioning, v1alpha1.PhaseCleanup, v1alpha1.PhaseFailed}
 
-// units is what a data plane has of a type; of one on its way, what it will have.
-func (o Objects) units(dp *v1alpha1.DataPlane, name string, t capacity.Type) int {
+// planeUnits is what a data plane has of a type; of one on its way, what it will have.
+func (o Objects) planeUnits(dp *v1alpha1.DataPlane, name string, t capacity.Type) int {
 	c := dp.Status.Capacity[name]
 	it := o.Types[name]
 	switch {
-	case c.MaxUnits > 0 || slices.Contains(arrived, dp.Status.Phase):
+	case c.MaxUnits > 0 || slices.Contains(knownCapacityPhases, dp.Status.Phase):
 		return int(c.MaxUnits)
 	case c.MaxNodes > 0 && it != nil:
 		return int(it.Spec.UnitsOn(c.MaxNodes))
@@ -317,8 +317,8 @@ func (o Objects) units(dp *v1alpha1.DataPlane, name string, t capacity.Type) int
 	}
 }
 
-// instance reads what a plan depends on from an instance.
-func (o Objects) instance(i *v1alpha1.ServiceInstance) capacity.Instance {
+// capacityInstance reads what a plan depends on from an instance.
+func (o Objects) capacityInstance(i *v1alpha1.ServiceInstance) capacity.Instance {
 	out := capacity.Instance{
 		Name: types.NamespacedName{Namespace: i.Namespace, Name: i.Name}.String(), UID: string(i.UID), Created: i.CreationTimestamp.Time,
 		Type: i.Spec.Type, Units: int(i.Status.Units), Plane: i.Status.DataPlaneName, Pin: i.Spec.DataPlaneName, Deleting: i.DeletionTimestamp != nil,
@@ -337,7 +337,7 @@ func (o Objects) instance(i *v1alpha1.ServiceInstance) capacity.Instance {
 	if out.Units > 0 {
 		return out
 	}
-	units, reason, fault := o.Units(i)
+	units, reason, fault := o.InstanceUnits(i)
 	out.Units = units
 	if out.Fault == "" {
 		out.Reason, out.Fault = reason, fault
@@ -345,9 +345,9 @@ func (o Objects) instance(i *v1alpha1.ServiceInstance) capacity.Instance {
 	return out
 }
 
-// Units are how many an instance takes by its type and size, for the first time; later
+// InstanceUnits are how many an instance takes by its type and size, for the first time; later
 // its status has them. Without any it says why, in a word and in words.
-func (o Objects) Units(i *v1alpha1.ServiceInstance) (units int, reason capacity.Reason, fault string) {
+func (o Objects) InstanceUnits(i *v1alpha1.ServiceInstance) (units int, reason capacity.Reason, fault string) {
 	it := o.Types[i.Spec.Type]
 	switch {
 	case it == nil:
@@ -357,12 +357,12 @@ func (o Objects) Units(i *v1alpha1.ServiceInstance) (units int, reason capacity.
 	}
 	size, ok := it.Spec.Size(i.Spec.Size)
 	if !ok {
-		return 0, capacity.UnknownSize, fmt.Sprintf("InstanceType %s has no size %q: order one of %s in spec.size", i.Spec.Type, i.Spec.Size, sizes(it))
+		return 0, capacity.UnknownSize, fmt.Sprintf("InstanceType %s has no size %q: order one of %s in spec.size", i.Spec.Type, i.Spec.Size, joinSizeNames(it))
 	}
 	return int(size.Units), "", ""
 }
 
-func sizes(it *v1alpha1.InstanceType) string {
+func joinSizeNames(it *v1alpha1.InstanceType) string {
 	words := ""
 	for n, z := range it.Spec.Sizes {
 		if n > 0 {
@@ -373,17 +373,17 @@ func sizes(it *v1alpha1.InstanceType) string {
 	return words
 }
 
-// Duplicate says which older FleetRegion of the list has the same provider and region: two
+// RegionDuplicateReason says which older FleetRegion of the list has the same provider and region: two
 // would both make data planes, and place the same instances. "" when none has.
-func Duplicate(r *v1alpha1.FleetRegion, all []*v1alpha1.FleetRegion) string {
+func RegionDuplicateReason(r *v1alpha1.FleetRegion, all []*v1alpha1.FleetRegion) string {
 	for _, other := range all {
-		if other.Spec.Provider == r.Spec.Provider && other.Spec.Region == r.Spec.Region && older(other, r) {
+		if other.Spec.Provider == r.Spec.Provider && other.Spec.Region == r.Spec.Region && isOlderRegion(other, r) {
 			return fmt.Sprintf("FleetRegion %s/%s has the same provider and region, and is older: delete one of the two", other.Namespace, other.Name)
 		}
 	}
 	return ""
 }
 
-func older(a, b *v1alpha1.FleetRegion) bool {
+func isOlderRegion(a, b *v1alpha1.FleetRegion) bool {
 	return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
 }

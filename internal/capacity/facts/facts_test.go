@@ -72,7 +72,7 @@ func objects() facts.Objects {
 
 func snapshot(t *testing.T, o facts.Objects) capacity.Snapshot {
 	t.Helper()
-	s, err := o.Snapshot(noon)
+	s, err := o.BuildSnapshot(noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestALimitOfZeroIsALimit(t *testing.T) {
 	for _, want := range []*int32{nil, new(int32)} {
 		o := facts.Objects{Region: &v1alpha1.FleetRegion{}}
 		o.Region.Spec.InstanceTypes = []v1alpha1.RegionType{{Name: "standard", Limit: want, MaxDataPlanes: want}}
-		s, err := o.Snapshot(noon)
+		s, err := o.BuildSnapshot(noon)
 		if err != nil || (s.Region.Types[0].Limit == nil) != (want == nil) || (s.Region.Types[0].MaxPlanes == nil) != (want == nil) {
 			t.Errorf("limit %v, maxDataPlanes %v, %v", s.Region.Types[0].Limit, s.Region.Types[0].MaxPlanes, err)
 		}
@@ -96,8 +96,8 @@ func TestSnapshot(t *testing.T) {
 		Now: noon,
 		Region: capacity.Region{
 			Types: []capacity.Type{{Name: "standard", Slack: 3, Sizes: []int{1, 2}, Expected: 6, Reserved: capacity.Reserved{Count: 2, Size: "x2", Units: 2}}},
-			Up:    capacity.Up{Mode: capacity.Auto, MaxInFlight: 1, Timeout: 2 * time.Hour, Backoff: 10 * time.Minute},
-			Down:  capacity.Down{Mode: capacity.Auto},
+			Up:    capacity.ScaleUp{Mode: capacity.Auto, MaxInFlight: 1, Timeout: 2 * time.Hour, Backoff: 10 * time.Minute},
+			Down:  capacity.ScaleDown{Mode: capacity.Auto},
 		},
 		Planes: []capacity.Plane{{
 			Name: "a", Created: noon.Add(-time.Hour), Since: noon.Add(-time.Hour), Phase: capacity.Ready, Managed: true, Rooms: []capacity.Room{{Type: "standard", Max: 6, Remaining: 6}},
@@ -269,7 +269,7 @@ func second(o *facts.Objects) {
 
 func TestStatus(t *testing.T) {
 	o := objects()
-	st := o.Status(capacity.Decide(snapshot(t, o)), noon)
+	st := o.BuildRegionStatus(capacity.Decide(snapshot(t, o)), noon)
 	got := st.InstanceTypes[0]
 	want := v1alpha1.RegionTypeStatus{
 		Name: "standard", DataPlanes: 1, MaxUnits: 6, UsedUnits: 2, FreeUnits: 4, BiggestFits: true,
@@ -282,13 +282,13 @@ func TestStatus(t *testing.T) {
 		t.Errorf("got %+v", st)
 	}
 	o.Region.Status = st
-	again := o.Status(capacity.Decide(snapshot(t, o)), noon.Add(time.Hour))
+	again := o.BuildRegionStatus(capacity.Decide(snapshot(t, o)), noon.Add(time.Hour))
 	if diff := cmp.Diff(st, again); diff != "" {
 		t.Errorf("nothing has changed but the time: %s", diff)
 	}
 	o.Region.Spec.InstanceTypes[0].Reserved.Size = "x9"
 	o.Planes = nil
-	bad := o.Status(capacity.Decide(snapshot(t, o)), noon)
+	bad := o.BuildRegionStatus(capacity.Decide(snapshot(t, o)), noon)
 	if c := meta.FindStatusCondition(bad.Conditions, v1alpha1.RegionValid); c.Reason != v1alpha1.ReasonUnknownSize {
 		t.Errorf("got %+v", c)
 	}
@@ -299,11 +299,11 @@ func TestStatus(t *testing.T) {
 
 func TestTypeStatus(t *testing.T) {
 	it := standard()
-	if st := facts.TypeStatus(it, noon); st.BiggestUnits != 2 || !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.TypeValid) {
+	if st := facts.BuildTypeStatus(it, noon); st.BiggestUnits != 2 || !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.TypeValid) {
 		t.Errorf("got %+v", st)
 	}
 	it.Spec.Sizes[0].Units = 7
-	c := meta.FindStatusCondition(facts.TypeStatus(it, noon).Conditions, v1alpha1.TypeValid)
+	c := meta.FindStatusCondition(facts.BuildTypeStatus(it, noon).Conditions, v1alpha1.TypeValid)
 	if c.Reason != v1alpha1.ReasonSizeTooBig || !strings.Contains(c.Message, "takes 7 units, and the 18 nodes of a data plane on aws have room for 6") {
 		t.Errorf("got %+v", c)
 	}
@@ -313,11 +313,11 @@ func TestDuplicate(t *testing.T) {
 	first, second := region(), region()
 	second.Name, second.CreationTimestamp = "other", *ago(time.Minute)
 	all := []*v1alpha1.FleetRegion{second, first}
-	if facts.Duplicate(first, all) != "" || !strings.Contains(facts.Duplicate(second, all), "FleetRegion fleet/use1") {
-		t.Errorf("got %q and %q", facts.Duplicate(first, all), facts.Duplicate(second, all))
+	if facts.RegionDuplicateReason(first, all) != "" || !strings.Contains(facts.RegionDuplicateReason(second, all), "FleetRegion fleet/use1") {
+		t.Errorf("got %q and %q", facts.RegionDuplicateReason(first, all), facts.RegionDuplicateReason(second, all))
 	}
 	second.Spec.Region = "us-east-2"
-	if got := facts.Duplicate(second, all); got != "" {
+	if got := facts.RegionDuplicateReason(second, all); got != "" {
 		t.Error(got)
 	}
 }
@@ -354,7 +354,7 @@ func TestJudge(t *testing.T) {
 				r.Versions = append(r.Versions, v1alpha1.OperatorVersion{Strimzi: v})
 			}
 			before := dp.DeepCopy()
-			j, told := facts.Judge(dp, r)
+			j, told := facts.ValidateReport(dp, r)
 			if !told || j.Valid != (tt.says == "") || !strings.Contains(j.Condition.Message, tt.says) || j.Valid != (j.Condition.Status == metav1.ConditionTrue) {
 				t.Errorf("got %+v", j)
 			}
@@ -374,12 +374,12 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
-	if _, told := facts.Judge(plane("a"), nil); told {
+	if _, told := facts.ValidateReport(plane("a"), nil); told {
 		t.Error("an agent that has said nothing is judged")
 	}
 	dp := plane("a")
 	dp.UID = "dp-2"
-	if j, _ := facts.Judge(dp, &v1alpha1.DataPlaneReport{DataPlaneUID: "dp-1", Capacity: report(18, 6, 6)}); j.Valid || !strings.Contains(j.Condition.Message, `data plane "dp-1", and this one is "dp-2"`) {
+	if j, _ := facts.ValidateReport(dp, &v1alpha1.DataPlaneReport{DataPlaneUID: "dp-1", Capacity: report(18, 6, 6)}); j.Valid || !strings.Contains(j.Condition.Message, `data plane "dp-1", and this one is "dp-2"`) {
 		t.Errorf("the report of another data plane: %+v", j)
 	}
 }
@@ -390,15 +390,15 @@ func report(nodes, most, left int32) map[string]v1alpha1.ReportedCapacity {
 
 func TestAgentLive(t *testing.T) {
 	dp := plane("a")
-	if c := facts.AgentLive(dp, noon); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonSilent {
+	if c := facts.AgentLiveCondition(dp, noon); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonSilent {
 		t.Errorf("an agent that was never heard of: %+v", c)
 	}
-	dp.Status.Agent = &v1alpha1.AgentStatus{LastHeartbeat: ago(facts.Silence - time.Second)}
-	if c := facts.AgentLive(dp, noon); c.Status != metav1.ConditionTrue {
+	dp.Status.Agent = &v1alpha1.AgentStatus{LastHeartbeat: ago(facts.AgentSilenceTimeout - time.Second)}
+	if c := facts.AgentLiveCondition(dp, noon); c.Status != metav1.ConditionTrue {
 		t.Errorf("got %+v", c)
 	}
-	dp.Status.Agent.LastHeartbeat = ago(facts.Silence)
-	if c := facts.AgentLive(dp, noon); c.Status != metav1.ConditionFalse {
+	dp.Status.Agent.LastHeartbeat = ago(facts.AgentSilenceTimeout)
+	if c := facts.AgentLiveCondition(dp, noon); c.Status != metav1.ConditionFalse {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -421,11 +421,11 @@ func TestUnreadableObjectsStopNoOther(t *testing.T) {
 	if got := fmt.Sprint(p); got != "place team/x on a: the oldest data plane with 2 units free" {
 		t.Errorf("got %s", got)
 	}
-	if c := facts.Placed(&half, p.Placements[0]); !strings.Contains(c.Message, "spec.size: 7 is not a string") {
+	if c := facts.PlacedCondition(&half, p.Placements[0]); !strings.Contains(c.Message, "spec.size: 7 is not a string") {
 		t.Errorf("got %+v", c)
 	}
 	o.Region.Unreadable = "spec.x: 1 is not a string"
-	if _, err := o.Snapshot(noon); err == nil {
+	if _, err := o.BuildSnapshot(noon); err == nil {
 		t.Error("a region that cannot be read has a snapshot")
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// Silence is how long an agent may say nothing until it counts as silent. It says
+// AgentSilenceTimeout is how long an agent may say nothing until it counts as silent. It says
 // something every half minute.
-const Silence = 2 * time.Minute
+const AgentSilenceTimeout = 2 * time.Minute
 
-// Judgement is what to believe of a data plane after its agent's last report. A report
+// ReportValidation is what to believe of a data plane after its agent's last report. A report
 // never says anything of the phase.
-type Judgement struct {
+type ReportValidation struct {
 	// Capacity and Versions are the last that were believed: those of this report, if it
 	// is valid, else those that were there.
 	Capacity map[string]v1alpha1.TypeCapacity
@@ -30,23 +30,23 @@ type Judgement struct {
 	Condition metav1.Condition
 }
 
-// Judge looks at the last report of a data plane's agent: each type is one of the data
+// ValidateReport looks at the last report of a data plane's agent: each type is one of the data
 // plane's, 0 ≤ remaining ≤ max, and the nodes are those that were made. A report is
 // believed as a whole or not at all, and one that is about another data plane never.
 // Without a report it is false.
-func Judge(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) (Judgement, bool) {
-	j := Judgement{Capacity: dp.Status.Capacity, Versions: dp.Status.Versions}
+func ValidateReport(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) (ReportValidation, bool) {
+	j := ReportValidation{Capacity: dp.Status.Capacity, Versions: dp.Status.Versions}
 	j.Condition = metav1.Condition{Type: v1alpha1.DataPlaneReportValid, ObservedGeneration: dp.Generation}
 	if r == nil {
 		return j, false
 	}
-	faults := faultsOf(dp, r)
+	faults := listReportErrors(dp, r)
 	switch {
 	case len(faults) > 0:
-		j.reject(v1alpha1.ReasonReportInvalid, strings.Join(faults, "; ")+": the last good report counts")
+		j.setInvalid(v1alpha1.ReasonReportInvalid, strings.Join(faults, "; ")+": the last good report counts")
 		return j, true
-	case stale(dp, r):
-		j.reject(v1alpha1.ReasonReportOutOfOrder, "the report is older than one before: is the clock of the data plane right? The later one counts")
+	case isStaleReport(dp, r):
+		j.setInvalid(v1alpha1.ReasonReportOutOfOrder, "the report is older than one before: is the clock of the data plane right? The later one counts")
 		return j, true
 	}
 	j.Valid = true
@@ -68,12 +68,12 @@ func Judge(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) (Judgement, bool
 	return j, true
 }
 
-func (j *Judgement) reject(reason, message string) {
+func (j *ReportValidation) setInvalid(reason, message string) {
 	j.Condition.Status, j.Condition.Reason, j.Condition.Message = metav1.ConditionFalse, reason, message
 }
 
-// faultsOf lists all that is wrong with a report, by type.
-func faultsOf(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) []string {
+// listReportErrors lists all that is wrong with a report, by type.
+func listReportErrors(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) []string {
 	if r.DataPlaneUID != string(dp.UID) {
 		return []string{fmt.Sprintf("the report is of data plane %q, and this one is %q: install its agent anew", r.DataPlaneUID, dp.UID)}
 	}
@@ -101,10 +101,10 @@ func faultsOf(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) []string {
 			out = append(out, "a version has no name")
 		}
 	}
-	return append(out, twice(r.Versions)...)
+	return append(out, listDuplicateVersions(r.Versions)...)
 }
 
-func twice(all []v1alpha1.OperatorVersion) []string {
+func listDuplicateVersions(all []v1alpha1.OperatorVersion) []string {
 	seen := map[string]bool{}
 	for _, v := range all {
 		if seen[v.Strimzi] {
@@ -115,8 +115,8 @@ func twice(all []v1alpha1.OperatorVersion) []string {
 	return nil
 }
 
-// stale reports whether something later was believed already.
-func stale(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) bool {
+// isStaleReport reports whether something later was believed already.
+func isStaleReport(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) bool {
 	for name := range r.Capacity {
 		if at := dp.Status.Capacity[name].ReportedAt; at != nil && r.At.Time.Before(at.Time) {
 			return true
@@ -125,22 +125,22 @@ func stale(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) bool {
 	return false
 }
 
-// AgentLive is that condition, at that time. An agent that was never heard of is silent.
+// AgentLiveCondition is that condition, at that time. An agent that was never heard of is silent.
 // Look again after Silence: nobody tells of what is not said.
-func AgentLive(dp *v1alpha1.DataPlane, now time.Time) metav1.Condition {
+func AgentLiveCondition(dp *v1alpha1.DataPlane, now time.Time) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.DataPlaneAgentLive, ObservedGeneration: dp.Generation}
 	agent := dp.Status.Agent
-	if agent != nil && agent.LastHeartbeat != nil && now.Before(agent.LastHeartbeat.Add(Silence)) {
+	if agent != nil && agent.LastHeartbeat != nil && now.Before(agent.LastHeartbeat.Add(AgentSilenceTimeout)) {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonHeartbeat, "The agent is heard of."
 		return c
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonSilent
-	c.Message = fmt.Sprintf("The agent has not been heard of for %s: no instance is placed here. Look at its pod in the data plane.", Silence)
+	c.Message = fmt.Sprintf("The agent has not been heard of for %s: no instance is placed here. Look at its pod in the data plane.", AgentSilenceTimeout)
 	return c
 }
 
-// PrewarmBlocked is that condition, of what capacity.Region.Reserve says.
-func PrewarmBlocked(dp *v1alpha1.DataPlane, blocked bool, reason, message string) metav1.Condition {
+// PrewarmBlockedCondition is that condition, of what capacity.Region.Reserve says.
+func PrewarmBlockedCondition(dp *v1alpha1.DataPlane, blocked bool, reason, message string) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.DataPlanePrewarmBlocked, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotBlocked, Message: message,
 		ObservedGeneration: dp.Generation,

@@ -13,11 +13,11 @@ import (
 	"hotspare.io/hotspare/internal/kstatus"
 )
 
-// Status is what a region's status becomes by a plan. Its pending data planes are for
+// BuildRegionStatus is what a region's status becomes by a plan. Its pending data planes are for
 // whoever makes them to note.
-func (o Objects) Status(p capacity.Plan, now time.Time) v1alpha1.FleetRegionStatus {
+func (o Objects) BuildRegionStatus(p capacity.Plan, now time.Time) v1alpha1.FleetRegionStatus {
 	st := *o.Region.Status.DeepCopy()
-	st.ObservedGeneration, st.Plan = o.Region.Generation, p.Words()
+	st.ObservedGeneration, st.Plan = o.Region.Generation, p.Summarize()
 	before := map[string]*v1alpha1.ScalingDecision{}
 	for _, t := range st.InstanceTypes {
 		before[t.Name] = t.Decision
@@ -27,10 +27,10 @@ func (o Objects) Status(p capacity.Plan, now time.Time) v1alpha1.FleetRegionStat
 		st.InstanceTypes = append(st.InstanceTypes, v1alpha1.RegionTypeStatus{
 			Name: t.Name, DataPlanes: int32(t.DataPlanes), InFlight: int32(t.InFlight), MaxUnits: int32(t.MaxUnits), UsedUnits: int32(t.UsedUnits),
 			FreeUnits: int32(t.FreeUnits), PendingUnits: int32(t.PendingUnits), BiggestFits: t.BiggestFits,
-			Decision: decision(t.Decision, before[t.Name], now),
+			Decision: buildScalingDecision(t.Decision, before[t.Name], now),
 		})
 	}
-	for _, c := range []metav1.Condition{o.capacityAvailable(p), o.poolSuitable(), o.valid()} {
+	for _, c := range []metav1.Condition{o.capacityAvailableCondition(p), o.poolSuitableCondition(), o.validCondition()} {
 		c.ObservedGeneration = o.Region.Generation
 		setCondition(&st.Conditions, c, now)
 	}
@@ -38,8 +38,8 @@ func (o Objects) Status(p capacity.Plan, now time.Time) v1alpha1.FleetRegionStat
 	return st
 }
 
-// decision keeps the time of the one before, if it is the same.
-func decision(d capacity.Decision, before *v1alpha1.ScalingDecision, now time.Time) *v1alpha1.ScalingDecision {
+// buildScalingDecision keeps the time of the one before, if it is the same.
+func buildScalingDecision(d capacity.Decision, before *v1alpha1.ScalingDecision, now time.Time) *v1alpha1.ScalingDecision {
 	action := "None"
 	if d.Action == capacity.Create {
 		action = "Create"
@@ -51,14 +51,14 @@ func decision(d capacity.Decision, before *v1alpha1.ScalingDecision, now time.Ti
 	return out
 }
 
-// enough are the reasons of a type that has all it needs, or all it may have.
-var enough = []capacity.Reason{capacity.Sufficient, capacity.LimitReached, capacity.LimitCovered}
+// sufficientReasons are the reasons of a type that has all it needs, or all it may have.
+var sufficientReasons = []capacity.Reason{capacity.Sufficient, capacity.LimitReached, capacity.LimitCovered}
 
-func (o Objects) capacityAvailable(p capacity.Plan) metav1.Condition {
+func (o Objects) capacityAvailableCondition(p capacity.Plan) metav1.Condition {
 	var words []string
 	for _, t := range p.Types {
 		switch r := t.Decision.Reason; {
-		case slices.Contains(enough, r), r == capacity.BelowSlack && t.BiggestFits:
+		case slices.Contains(sufficientReasons, r), r == capacity.BelowSlack && t.BiggestFits:
 		case (r == capacity.InFlight || r == capacity.SwitchedOff) && t.BiggestFits:
 		default:
 			words = append(words, t.Name+": "+t.Decision.Message)
@@ -75,7 +75,7 @@ func (o Objects) capacityAvailable(p capacity.Plan) metav1.Condition {
 	}
 }
 
-func (o Objects) poolSuitable() metav1.Condition {
+func (o Objects) poolSuitableCondition() metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.RegionPoolSuitable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPoolSuitable, Message: "Clusters of its pools are for good.",
 	}
@@ -90,9 +90,9 @@ func (o Objects) poolSuitable() metav1.Condition {
 		case pool == nil && !o.PoolsAssumed:
 			c.Reason = v1alpha1.ReasonPoolMissing
 			words = append(words, "there is no ClusterPool "+p.PoolRef.Name)
-		case pool != nil && Unsuitable(pool) != "":
+		case pool != nil && PoolUnsuitableReason(pool) != "":
 			c.Reason = v1alpha1.ReasonPoolUnsuitable
-			words = append(words, Unsuitable(pool))
+			words = append(words, PoolUnsuitableReason(pool))
 		}
 	}
 	if len(words) > 0 {
@@ -101,27 +101,27 @@ func (o Objects) poolSuitable() metav1.Condition {
 	return c
 }
 
-func (o Objects) valid() metav1.Condition {
+func (o Objects) validCondition() metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.RegionValid, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRegionValid, Message: "All its types and sizes are known.",
 	}
 	for _, rt := range o.Region.Spec.InstanceTypes {
-		t := o.kind(rt)
+		t := o.capacityType(rt)
 		switch {
 		case t.Unknown != "":
 			c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonUnknownType, t.Unknown
 			return c
 		case t.Reserved.Count > 0 && t.Reserved.Units == 0:
 			c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonUnknownSize
-			c.Message = "reserved.size of type " + rt.Name + " is " + t.Reserved.Size + ", and its sizes are " + sizes(o.Types[rt.Name])
+			c.Message = "reserved.size of type " + rt.Name + " is " + t.Reserved.Size + ", and its sizes are " + joinSizeNames(o.Types[rt.Name])
 			return c
 		}
 	}
 	return c
 }
 
-// Placed is that condition of an instance, of a plan's decision about it.
-func Placed(i *v1alpha1.ServiceInstance, p capacity.Placement) metav1.Condition {
+// PlacedCondition is that condition of an instance, of a plan's decision about it.
+func PlacedCondition(i *v1alpha1.ServiceInstance, p capacity.Placement) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.InstancePlaced, Status: metav1.ConditionFalse, Reason: string(p.Decision.Reason), Message: p.Decision.Message,
 		ObservedGeneration: i.Generation,
@@ -132,8 +132,8 @@ func Placed(i *v1alpha1.ServiceInstance, p capacity.Placement) metav1.Condition 
 	return c
 }
 
-// TypeStatus is what the status of a type becomes.
-func TypeStatus(it *v1alpha1.InstanceType, now time.Time) v1alpha1.InstanceTypeStatus {
+// BuildTypeStatus is what the status of a type becomes.
+func BuildTypeStatus(it *v1alpha1.InstanceType, now time.Time) v1alpha1.InstanceTypeStatus {
 	st := *it.Status.DeepCopy()
 	st.ObservedGeneration, st.BiggestUnits = it.Generation, it.Spec.BiggestUnits()
 	c := metav1.Condition{
@@ -143,7 +143,7 @@ func TypeStatus(it *v1alpha1.InstanceType, now time.Time) v1alpha1.InstanceTypeS
 	for _, p := range it.Spec.NodePools {
 		if _, most, _ := it.Spec.Nodes(p.Platform); it.Spec.UnitsOn(most) < st.BiggestUnits {
 			c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonSizeTooBig
-			c.Message = tooBig(it, p.Platform)
+			c.Message = sizeTooBigMessage(it, p.Platform)
 			break
 		}
 	}
@@ -152,7 +152,7 @@ func TypeStatus(it *v1alpha1.InstanceType, now time.Time) v1alpha1.InstanceTypeS
 	return st
 }
 
-func tooBig(it *v1alpha1.InstanceType, platform string) string {
+func sizeTooBigMessage(it *v1alpha1.InstanceType, platform string) string {
 	_, most, _ := it.Spec.Nodes(platform)
 	return fmt.Sprintf("The biggest size takes %d units, and the %d nodes of a data plane on %s have room for %d: raise maxNodes, or take the size away.",
 		it.Spec.BiggestUnits(), most, platform, it.Spec.UnitsOn(most))

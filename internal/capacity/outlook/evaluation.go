@@ -23,29 +23,29 @@ type Evaluation struct {
 // Reserve is which reserved instances there should be on one data plane. It is part of
 // what -o json prints, and has no null list.
 type Reserve struct {
-	DataPlane string             `json:"dataPlane"`
-	Blocked   bool               `json:"blocked"`
-	Reason    capacity.Reason    `json:"reason"`
-	Message   string             `json:"message"`
-	Instances []capacity.Reserve `json:"instances"`
+	DataPlane string                      `json:"dataPlane"`
+	Blocked   bool                        `json:"blocked"`
+	Reason    capacity.Reason             `json:"reason"`
+	Message   string                      `json:"message"`
+	Instances []capacity.ReservedInstance `json:"instances"`
 }
 
-// Evaluate decides about a region as its controller would. The regions are all there are
+// EvaluateRegion decides about a region as its controller would. The regions are all there are
 // that count: an older one of the same provider and region parks this one. The error is of
 // a region that cannot be read.
-func Evaluate(o facts.Objects, regions []*v1alpha1.FleetRegion, now time.Time) (Evaluation, error) {
+func EvaluateRegion(o facts.Objects, regions []*v1alpha1.FleetRegion, now time.Time) (Evaluation, error) {
 	e := Evaluation{Objects: o, Reserved: []Reserve{}}
-	if e.Parked = facts.Duplicate(e.Region, regions); e.Parked != "" {
+	if e.Parked = facts.RegionDuplicateReason(e.Region, regions); e.Parked != "" {
 		return e, nil
 	}
 	var err error
-	if e.Facts, err = e.Snapshot(now); err != nil {
+	if e.Facts, err = e.BuildSnapshot(now); err != nil {
 		return e, err
 	}
 	e.Plan = capacity.Decide(e.Facts)
 	for _, p := range e.Facts.Planes {
-		if w := e.Facts.Region.Reserve(p); w.Blocked || len(w.Want) > 0 {
-			e.Reserved = append(e.Reserved, Reserve{p.Name, w.Blocked, w.Reason, w.Message, append([]capacity.Reserve{}, w.Want...)})
+		if w := e.Facts.Region.PlanPrewarm(p); w.Blocked || len(w.Want) > 0 {
+			e.Reserved = append(e.Reserved, Reserve{p.Name, w.Blocked, w.Reason, w.Message, append([]capacity.ReservedInstance{}, w.Want...)})
 		}
 	}
 	slices.SortFunc(e.Reserved, func(a, b Reserve) int { return strings.Compare(a.DataPlane, b.DataPlane) })

@@ -25,10 +25,10 @@ type Failure struct {
 	ToDo      *advice.Remedy `json:"toDo,omitempty"`
 }
 
-// failures returns the region's instances that failed on their data planes, and those of
+// listFailures returns the region's instances that failed on their data planes, and those of
 // which a data plane refuses an object, sorted by name. They are as their controller has
 // written them.
-func (e Evaluation) failures(planes []Plane, spell advice.Speller) []Failure {
+func (e Evaluation) listFailures(planes []Plane, spell advice.Speller) []Failure {
 	gone := map[string]bool{}
 	for _, p := range planes {
 		gone[p.Name] = p.Gone

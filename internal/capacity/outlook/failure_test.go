@@ -38,7 +38,7 @@ func TestAnInstanceThatFailsIsExplained(t *testing.T) {
 			i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.InstanceIsReady, Reason: c.reason, Message: "it is so."}}
 			r := h.laptop()
 			var got []string
-			act, _ := r.ToDo()
+			act, _ := r.ListTasks()
 			for _, do := range act {
 				got = append(got, fmt.Sprintf("%s: %s %s", strings.TrimPrefix(do.For[0], "team-a/"), do.Text, do.Command))
 			}

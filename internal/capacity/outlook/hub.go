@@ -23,8 +23,8 @@ type Hub struct {
 	PoolsAssumed bool
 }
 
-// In are the regions of a namespace, or all when it is empty.
-func (h *Hub) In(namespace string) []*v1alpha1.FleetRegion {
+// RegionsInNamespace are the regions of a namespace, or all when it is empty.
+func (h *Hub) RegionsInNamespace(namespace string) []*v1alpha1.FleetRegion {
 	var out []*v1alpha1.FleetRegion
 	for _, r := range h.Regions {
 		if namespace == "" || r.Namespace == namespace {
@@ -34,33 +34,33 @@ func (h *Hub) In(namespace string) []*v1alpha1.FleetRegion {
 	return out
 }
 
-// View decides about regions and tells of them. Of one that cannot be read, or is being
+// EvaluateFleet decides about regions and tells of them. Of one that cannot be read, or is being
 // deleted, it says so, and tells of the others.
-func (h *Hub) View(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.Speller) Fleet {
+func (h *Hub) EvaluateFleet(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.Speller) Fleet {
 	v := Fleet{Now: now, Regions: []Region{}}
 	for _, r := range regions {
-		e, err := h.evaluate(r, now)
+		e, err := h.evaluateRegion(r, now)
 		switch {
 		case r.DeletionTimestamp != nil:
-			e.Parked = beingDeleted
+			e.Parked = beingDeletedMessage
 		case err != nil:
 			e.Parked = err.Error()
 		}
-		v.Regions = append(v.Regions, e.view(spell))
+		v.Regions = append(v.Regions, e.buildRegionView(spell))
 	}
 	return v
 }
 
-const beingDeleted = "it is being deleted"
+const beingDeletedMessage = "it is being deleted"
 
-// evaluate decides about a region as its controller does.
-func (h *Hub) evaluate(r *v1alpha1.FleetRegion, now time.Time) (Evaluation, error) {
+// evaluateRegion decides about a region as its controller does.
+func (h *Hub) evaluateRegion(r *v1alpha1.FleetRegion, now time.Time) (Evaluation, error) {
 	alive := slices.DeleteFunc(slices.Clone(h.Regions), func(r *v1alpha1.FleetRegion) bool { return r.DeletionTimestamp != nil })
-	return Evaluate(h.objects(r), alive, now)
+	return EvaluateRegion(h.regionObjects(r), alive, now)
 }
 
-// objects are a region and all that may have to do with it.
-func (h *Hub) objects(r *v1alpha1.FleetRegion) facts.Objects {
+// regionObjects are a region and all that may have to do with it.
+func (h *Hub) regionObjects(r *v1alpha1.FleetRegion) facts.Objects {
 	o := facts.Objects{
 		Region: r, Types: map[string]*v1alpha1.InstanceType{}, Planes: h.Planes, Instances: h.Instances,
 		Pools: map[string]*hivev1.ClusterPool{}, PoolsAssumed: h.PoolsAssumed,
@@ -76,8 +76,8 @@ func (h *Hub) objects(r *v1alpha1.FleetRegion) facts.Objects {
 	return o
 }
 
-// regionOf is the region of a data plane; nil when it has none.
-func (h *Hub) regionOf(dp *v1alpha1.DataPlane) *v1alpha1.FleetRegion {
+// findRegion is the region of a data plane; nil when it has none.
+func (h *Hub) findRegion(dp *v1alpha1.DataPlane) *v1alpha1.FleetRegion {
 	for _, r := range h.Regions {
 		if r.Namespace == dp.Namespace && r.Spec.Provider == dp.Spec.Provider && r.Spec.Region == dp.Spec.Region {
 			return r

@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// Other is a data plane about which nothing is decided.
-type Other struct {
+// OtherPlane is a data plane about which nothing is decided.
+type OtherPlane struct {
 	Namespace string             `json:"namespace"`
 	Name      string             `json:"name"`
 	Ownership v1alpha1.Ownership `json:"ownership"`
@@ -28,30 +28,30 @@ type Other struct {
 	ToDo *advice.Remedy `json:"toDo,omitempty"`
 }
 
-// Others returns the data planes that a view of some regions does not tell of: those that
+// ListOtherPlanes returns the data planes that a view of some regions does not tell of: those that
 // belong to no region, or to one about which nothing is decided. A FleetRegion that is
 // deleted leaves its data planes as they are, and their clusters cost what they did.
-func (h *Hub) Others(v Fleet, spell advice.Speller) []Other {
+func (h *Hub) ListOtherPlanes(v Fleet, spell advice.Speller) []OtherPlane {
 	told := map[types.NamespacedName]bool{}
 	for _, r := range v.Regions {
 		for _, p := range r.DataPlanes {
 			told[types.NamespacedName{Namespace: r.Namespace, Name: p.Name}] = true
 		}
 	}
-	var out []Other
+	var out []OtherPlane
 	for _, dp := range h.Planes {
 		if !told[types.NamespacedName{Namespace: dp.Namespace, Name: dp.Name}] {
-			out = append(out, h.other(dp, spell))
+			out = append(out, h.buildOtherPlane(dp, spell))
 		}
 	}
-	slices.SortFunc(out, func(a, b Other) int {
+	slices.SortFunc(out, func(a, b OtherPlane) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }
 
-func (h *Hub) other(dp *v1alpha1.DataPlane, spell advice.Speller) Other {
-	o := Other{
+func (h *Hub) buildOtherPlane(dp *v1alpha1.DataPlane, spell advice.Speller) OtherPlane {
+	o := OtherPlane{
 		Namespace: dp.Namespace, Name: dp.Name, Ownership: cmp.Or(dp.Spec.Ownership, v1alpha1.Managed), Phase: string(dp.Status.Phase),
 		Created: dp.CreationTimestamp.Time,
 	}
@@ -60,7 +60,7 @@ func (h *Hub) other(dp *v1alpha1.DataPlane, spell advice.Speller) Other {
 			o.Instances++
 		}
 	}
-	if r := h.regionOf(dp); r != nil {
+	if r := h.findRegion(dp); r != nil {
 		o.FleetRegion, o.Why = r.Name, "nothing is decided about its region"
 		return o
 	}
@@ -68,7 +68,7 @@ func (h *Hub) other(dp *v1alpha1.DataPlane, spell advice.Speller) Other {
 	if hasCluster(dp) {
 		o.Why += ", and its cluster stays"
 	}
-	o.ToDo = o.remedy(dp, spell)
+	o.ToDo = o.orphanRemedy(dp, spell)
 	return o
 }
 
@@ -76,14 +76,14 @@ func (h *Hub) other(dp *v1alpha1.DataPlane, spell advice.Speller) Other {
 func hasCluster(dp *v1alpha1.DataPlane) bool {
 	switch dp.Status.Phase {
 	case v1alpha1.PhaseProvisioned, v1alpha1.PhaseWaitingForAgent, v1alpha1.PhaseReady, v1alpha1.PhaseDeprovisioning:
-		return dp.DeletionTimestamp == nil && !facts.Gone(dp)
+		return dp.DeletionTimestamp == nil && !facts.IsClusterGone(dp)
 	}
 	return false
 }
 
-// remedy returns what a person can do about a data plane without a region; nil when it is
+// orphanRemedy returns what a person can do about a data plane without a region; nil when it is
 // on its way out.
-func (o Other) remedy(dp *v1alpha1.DataPlane, spell advice.Speller) *advice.Remedy {
+func (o OtherPlane) orphanRemedy(dp *v1alpha1.DataPlane, spell advice.Speller) *advice.Remedy {
 	if dp.DeletionTimestamp != nil || dp.Status.Phase == v1alpha1.PhaseCleanup {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (o Other) remedy(dp *v1alpha1.DataPlane, spell advice.Speller) *advice.Reme
 	return advice.Do(create+" to use it; or delete it to give its cluster back.", remove)
 }
 
-// Strays are the data planes that belong to no region.
-func (v Fleet) Strays() []Other {
-	return slices.DeleteFunc(slices.Clone(v.OtherDataPlanes), func(o Other) bool { return o.FleetRegion != "" })
+// PlanesWithoutRegion are the data planes that belong to no region.
+func (v Fleet) PlanesWithoutRegion() []OtherPlane {
+	return slices.DeleteFunc(slices.Clone(v.OtherDataPlanes), func(o OtherPlane) bool { return o.FleetRegion != "" })
 }

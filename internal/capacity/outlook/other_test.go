@@ -42,9 +42,9 @@ func TestADataPlaneWithoutARegionSaysWhatToDo(t *testing.T) {
 			h := small()
 			h.Regions = nil
 			c.make(h, h.plane("a", v1alpha1.PhaseReady, 4))
-			v := h.View(h.Regions, now, advice.Plain)
-			v.OtherDataPlanes = h.Others(v, advice.Plain)
-			strays := v.Strays()
+			v := h.EvaluateFleet(h.Regions, now, advice.Plain)
+			v.OtherDataPlanes = h.ListOtherPlanes(v, advice.Plain)
+			strays := v.PlanesWithoutRegion()
 			if len(strays) != 1 {
 				t.Fatalf("the strays are %+v", strays)
 			}

@@ -29,7 +29,7 @@ type Fleet struct {
 	Regions []Region  `json:"regions"`
 	// OtherDataPlanes are those about which nothing is decided. A view of chosen regions
 	// has none.
-	OtherDataPlanes []Other `json:"otherDataPlanes,omitempty"`
+	OtherDataPlanes []OtherPlane `json:"otherDataPlanes,omitempty"`
 }
 
 // Region is a region, and what is decided about it.
@@ -110,8 +110,8 @@ type Instance struct {
 	ToDo      *advice.Remedy    `json:"toDo,omitempty"`
 }
 
-// view tells of a region and of what is decided about it.
-func (e Evaluation) view(spell advice.Speller) Region {
+// buildRegionView tells of a region and of what is decided about it.
+func (e Evaluation) buildRegionView(spell advice.Speller) Region {
 	r := e.Region
 	v := Region{
 		Namespace: r.Namespace, Name: r.Name, Provider: r.Spec.Provider, Region: r.Spec.Region,
@@ -122,43 +122,43 @@ func (e Evaluation) view(spell advice.Speller) Region {
 		v.Brief = v.Plan
 		return v
 	}
-	v.Plan, v.Brief = e.Plan.Words(), e.brief()
+	v.Plan, v.Brief = e.Plan.Summarize(), e.summarizeBriefly()
 	if v.LooksAgain = e.Plan.Next; v.LooksAgain > 0 {
 		v.Next = e.Plan.Next.Round(time.Second).String()
 	}
 	for _, t := range e.Plan.Types {
-		v.Types = append(v.Types, e.kind(t, spell))
+		v.Types = append(v.Types, e.buildTypeView(t, spell))
 	}
-	v.DataPlanes = e.planes(spell)
-	v.Instances = e.instances(spell)
-	v.Failures = e.failures(v.DataPlanes, spell)
+	v.DataPlanes = e.buildPlaneViews(spell)
+	v.Instances = e.buildInstanceViews(spell)
+	v.Failures = e.listFailures(v.DataPlanes, spell)
 	v.Reserved = e.Reserved
 	return v
 }
 
-// brief is the plan in words without the troubles of types, of which more is said elsewhere.
-func (e Evaluation) brief() string {
+// summarizeBriefly is the plan in words without the troubles of types, of which more is said elsewhere.
+func (e Evaluation) summarizeBriefly() string {
 	p := e.Plan
 	p.Types = slices.Clone(p.Types)
 	for n := range p.Types {
 		p.Types[n].Decision.Reason = ""
 	}
-	words := p.Words()
-	if words == "settled" && words != e.Plan.Words() {
+	words := p.Summarize()
+	if words == "settled" && words != e.Plan.Summarize() {
 		return "nothing can be done now"
 	}
 	return words
 }
 
-func (e Evaluation) kind(report capacity.TypeReport, spell advice.Speller) Type {
-	t := e.kindOf(report.Name)
+func (e Evaluation) buildTypeView(report capacity.TypeReport, spell advice.Speller) Type {
+	t := e.findType(report.Name)
 	return Type{
 		TypeReport: report, BiggestUnits: slices.Max(append([]int{0}, t.Sizes...)), SlackUnits: t.Slack, Limit: t.Limit,
 		MinDataPlanes: t.MinPlanes, MaxDataPlanes: t.MaxPlanes, ToDo: e.typeRemedy(report, spell),
 	}
 }
 
-func (e Evaluation) kindOf(name string) capacity.Type {
+func (e Evaluation) findType(name string) capacity.Type {
 	for _, t := range e.Facts.Region.Types {
 		if t.Name == name {
 			return t
@@ -167,8 +167,8 @@ func (e Evaluation) kindOf(name string) capacity.Type {
 	return capacity.Type{}
 }
 
-// planes tell of each data plane of the region: first those that failed, come or go.
-func (e Evaluation) planes(spell advice.Speller) []Plane {
+// buildPlaneViews tell of each data plane of the region: first those that failed, come or go.
+func (e Evaluation) buildPlaneViews(spell advice.Speller) []Plane {
 	objects := map[string]*v1alpha1.DataPlane{}
 	for _, dp := range e.Planes {
 		if dp.Namespace == e.Region.Namespace {
@@ -179,17 +179,17 @@ func (e Evaluation) planes(spell advice.Speller) []Plane {
 	for i := range e.Plan.Planes {
 		decisions[e.Plan.Planes[i].Name] = &e.Plan.Planes[i].Decision
 	}
-	on := e.occupants()
+	on := e.instancesByPlane()
 	out := []Plane{}
 	for _, p := range e.Facts.Planes {
-		v := newPlane(p, on[p.Name])
+		v := newPlaneView(p, on[p.Name])
 		v.Decision = decisions[p.Name]
 		if dp := objects[p.Name]; dp != nil {
-			v.tell(dp)
+			v.setMessage(dp)
 		} else {
 			v.Message = "its name is recorded, and it is about to be made"
 		}
-		if up := e.Facts.Region.Up; p.Managed && comes(v.Phase) && up.Timeout > 0 {
+		if up := e.Facts.Region.Up; p.Managed && isInFlightPhase(v.Phase) && up.Timeout > 0 {
 			at := p.Created.Add(up.Timeout)
 			v.GivenUp = &at
 		}
@@ -197,13 +197,13 @@ func (e Evaluation) planes(spell advice.Speller) []Plane {
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b Plane) int {
-		return cmp.Or(boolOrder(a.Gone, b.Gone), cmp.Compare(rankOf(a.Phase), rankOf(b.Phase)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(compareTrueFirst(a.Gone, b.Gone), cmp.Compare(phaseRank(a.Phase), phaseRank(b.Phase)), cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }
 
-// boolOrder puts what is so first.
-func boolOrder(a, b bool) int {
+// compareTrueFirst puts what is so first.
+func compareTrueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0
@@ -213,8 +213,8 @@ func boolOrder(a, b bool) int {
 	return 1
 }
 
-// occupants are the instances of each data plane, with those that are being placed.
-func (e Evaluation) occupants() map[string][]capacity.Instance {
+// instancesByPlane are the instances of each data plane, with those that are being placed.
+func (e Evaluation) instancesByPlane() map[string][]capacity.Instance {
 	going := map[string]string{}
 	for _, p := range e.Plan.Placements {
 		going[p.Instance] = p.DataPlane
@@ -234,16 +234,16 @@ var planePhases = []v1alpha1.DataPlanePhase{
 	v1alpha1.PhaseDeprovisioning, v1alpha1.PhaseCleanup, v1alpha1.PhaseReady,
 }
 
-func rankOf(phase string) int {
+func phaseRank(phase string) int {
 	return slices.Index(planePhases, v1alpha1.DataPlanePhase(phase))
 }
 
-// comes reports whether a data plane in that phase is on its way.
-func comes(phase string) bool {
-	return rankOf(phase) >= rankOf(string(v1alpha1.PhaseAccepted)) && rankOf(phase) <= rankOf(string(v1alpha1.PhaseWaitingForAgent))
+// isInFlightPhase reports whether a data plane in that phase is on its way.
+func isInFlightPhase(phase string) bool {
+	return phaseRank(phase) >= phaseRank(string(v1alpha1.PhaseAccepted)) && phaseRank(phase) <= phaseRank(string(v1alpha1.PhaseWaitingForAgent))
 }
 
-func newPlane(p capacity.Plane, instances []capacity.Instance) Plane {
+func newPlaneView(p capacity.Plane, instances []capacity.Instance) Plane {
 	v := Plane{
 		Name: p.Name, Ownership: v1alpha1.Managed, Phase: cmp.Or(string(p.Phase), string(v1alpha1.PhaseAccepted)), Since: cmp.Or(p.Since, p.Created),
 		Created: p.Created, Instances: len(instances), Rooms: []Room{},
@@ -263,35 +263,35 @@ func newPlane(p capacity.Plane, instances []capacity.Instance) Plane {
 	return v
 }
 
-// tell says in words why the data plane is as it is: what is wrong comes first, then what
+// setMessage says in words why the data plane is as it is: what is wrong comes first, then what
 // is decided about it, then what its controller says.
-func (v *Plane) tell(dp *v1alpha1.DataPlane) {
+func (v *Plane) setMessage(dp *v1alpha1.DataPlane) {
 	if c := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive); c != nil {
 		live := c.Status == metav1.ConditionTrue
 		v.Live = &live
 	}
-	said := messageOf(dp, v1alpha1.DataPlaneReady)
+	said := conditionMessage(dp, v1alpha1.DataPlaneReady)
 	up := dp.Status.Phase == v1alpha1.PhaseReady || dp.Status.Phase == v1alpha1.PhaseDeprovisioning
 	switch {
 	case dp.Unreadable != "":
 		v.Message = "it is left alone until it can be read: " + dp.Unreadable
 	case dp.DeletionTimestamp != nil:
-		v.Message = "it is being deleted" + after(": ", said)
-	case facts.Gone(dp):
+		v.Message = "it is being deleted" + prefixUnlessEmpty(": ", said)
+	case facts.IsClusterGone(dp):
 		v.Gone = true
 		v.Message = said
 	case up && v.Live != nil && !*v.Live:
-		v.Message = cmp.Or(messageOf(dp, v1alpha1.DataPlaneAgentLive), "its agent is silent")
+		v.Message = cmp.Or(conditionMessage(dp, v1alpha1.DataPlaneAgentLive), "its agent is silent")
 	case up && meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneReportValid):
-		v.Message = messageOf(dp, v1alpha1.DataPlaneReportValid)
+		v.Message = conditionMessage(dp, v1alpha1.DataPlaneReportValid)
 	default:
-		v.Message = v.whatIsDecided(dp, cmp.Or(said, phaseWords[dp.Status.Phase]))
+		v.Message = v.decisionMessage(dp, cmp.Or(said, phaseMessages[dp.Status.Phase]))
 	}
 }
 
-// whatIsDecided says what is decided about a data plane that nothing is wrong with;
+// decisionMessage says what is decided about a data plane that nothing is wrong with;
 // otherwise what its controller said.
-func (v *Plane) whatIsDecided(dp *v1alpha1.DataPlane, said string) string {
+func (v *Plane) decisionMessage(dp *v1alpha1.DataPlane, said string) string {
 	unschedulable := dp.Spec.Schedulable != nil && !*dp.Spec.Schedulable
 	switch {
 	case v.Decision != nil && unschedulable:
@@ -304,22 +304,22 @@ func (v *Plane) whatIsDecided(dp *v1alpha1.DataPlane, said string) string {
 	return said
 }
 
-func after(separator, text string) string {
+func prefixUnlessEmpty(separator, text string) string {
 	if text == "" {
 		return ""
 	}
 	return separator + text
 }
 
-func messageOf(dp *v1alpha1.DataPlane, condition string) string {
+func conditionMessage(dp *v1alpha1.DataPlane, condition string) string {
 	if c := meta.FindStatusCondition(dp.Status.Conditions, condition); c != nil {
 		return strings.TrimSuffix(c.Message, ".")
 	}
 	return ""
 }
 
-// phaseWords are for data planes of which their controller has said nothing yet.
-var phaseWords = map[v1alpha1.DataPlanePhase]string{
+// phaseMessages are for data planes of which their controller has said nothing yet.
+var phaseMessages = map[v1alpha1.DataPlanePhase]string{
 	"":                            "it was decided on",
 	v1alpha1.PhaseAccepted:        "it was decided on",
 	v1alpha1.PhaseProvisioning:    "its claim waits for a running cluster",
@@ -331,8 +331,8 @@ var phaseWords = map[v1alpha1.DataPlanePhase]string{
 	v1alpha1.PhaseFailed:          "it was not Ready in time",
 }
 
-// instances tell of each instance without a data plane, oldest first.
-func (e Evaluation) instances(spell advice.Speller) []Instance {
+// buildInstanceViews tell of each instance without a data plane, oldest first.
+func (e Evaluation) buildInstanceViews(spell advice.Speller) []Instance {
 	objects := map[string]*v1alpha1.ServiceInstance{}
 	for _, i := range e.Instances {
 		objects[types.NamespacedName{Namespace: i.Namespace, Name: i.Name}.String()] = i

@@ -64,7 +64,7 @@ func (h *Hub) instance(name, size, plane string) *v1alpha1.ServiceInstance {
 }
 
 // laptop is what is told of the region.
-func (h *Hub) laptop() Region { return h.View(h.Regions, now, advice.Plain).Regions[0] }
+func (h *Hub) laptop() Region { return h.EvaluateFleet(h.Regions, now, advice.Plain).Regions[0] }
 
 func TestARegionIsToldInWords(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -184,7 +184,7 @@ func TestWhatToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := small()
 			c.make(h)
-			act, wait := h.laptop().ToDo()
+			act, wait := h.laptop().ListTasks()
 			if diff := cmp.Diff(c.want, strings.TrimSpace(tell("", act)+tell("wait for ", wait))); diff != "" {
 				t.Error(diff)
 			}
@@ -214,7 +214,7 @@ func TestAWrongReservedSizeIsToldOf(t *testing.T) {
 	h := small()
 	h.plane("a", v1alpha1.PhaseReady, 4)
 	h.Regions[0].Spec.InstanceTypes[0].Reserved = &v1alpha1.Reserved{Count: 1, Size: "x99"}
-	act, _ := h.laptop().ToDo()
+	act, _ := h.laptop().ListTasks()
 	if len(act) != 1 || act[0].Text != `Nothing is reserved: dev has no size "x99". Correct its reserved.size.` {
 		t.Errorf("to do: %+v", act)
 	}
@@ -227,7 +227,7 @@ func TestALostClusterIsTheFirstThingToDo(t *testing.T) {
 	lose(h.plane("b", v1alpha1.PhaseReady, 4))
 	h.instance("x", "x1", "b")
 	r := h.laptop()
-	act, _ := r.ToDo()
+	act, _ := r.ListTasks()
 	if r.DataPlanes[0].Name != "b" || len(act) == 0 || !strings.Contains(act[0].Text, "Its cluster is gone") {
 		t.Errorf("first is %s, to do: %+v", r.DataPlanes[0].Name, act)
 	}
@@ -282,8 +282,8 @@ func TestTheFateOfADataPlane(t *testing.T) {
 			h := small()
 			c.make(h)
 			p := h.laptop().DataPlanes[0]
-			verb, reason := p.Verb()
-			got := fmt.Sprintf("%s %s: %s %s: %s", verb, reason, p.Heard(), p.Units(), p.Fate(now))
+			verb, reason := p.RemovalDecision()
+			got := fmt.Sprintf("%s %s: %s %s: %s", verb, reason, p.Heard(), p.DescribeUnits(), p.DescribeOutcome(now))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -293,7 +293,7 @@ func TestTheFateOfADataPlane(t *testing.T) {
 
 func TestUnitsNameTypesWhenThereAreSeveral(t *testing.T) {
 	p := Plane{Rooms: []Room{{"dev", 4, 1}, {"big", 6, 0}}}
-	if got, want := p.Units(), "dev 1/4, big 0/6"; got != want {
+	if got, want := p.DescribeUnits(), "dev 1/4, big 0/6"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -323,7 +323,7 @@ func TestEveryDataPlaneIsToldOf(t *testing.T) {
 			h.plane("a", v1alpha1.PhaseReady, 4)
 			c.make(h)
 			got := ""
-			for _, o := range h.Others(h.View(h.Regions, now, advice.Plain), advice.Plain) {
+			for _, o := range h.ListOtherPlanes(h.EvaluateFleet(h.Regions, now, advice.Plain), advice.Plain) {
 				got += fmt.Sprintf("%s %s: %s", o.Name, o.FleetRegion, o.Why)
 			}
 			if got != c.want {
@@ -340,15 +340,15 @@ func TestTwins(t *testing.T) {
 	twin := h.Regions[0].DeepCopy()
 	twin.ObjectMeta = born("team-b", "twin", time.Minute)
 	h.Regions = append(h.Regions, twin)
-	v := h.View(h.In("team-b"), now, advice.Plain)
+	v := h.EvaluateFleet(h.RegionsInNamespace("team-b"), now, advice.Plain)
 	if len(v.Regions) != 1 || !strings.Contains(v.Regions[0].Parked, "fleet/laptop") || v.Regions[0].Types == nil {
 		t.Errorf("%+v", v.Regions)
 	}
-	if v := h.View(h.In("fleet"), now, advice.Plain); len(v.Regions) != 1 || v.Regions[0].Parked != "" {
+	if v := h.EvaluateFleet(h.RegionsInNamespace("fleet"), now, advice.Plain); len(v.Regions) != 1 || v.Regions[0].Parked != "" {
 		t.Errorf("%+v", v.Regions)
 	}
 	h.Regions[0].DeletionTimestamp = &metav1.Time{Time: now}
-	for _, r := range h.View(h.In(""), now, advice.Plain).Regions {
+	for _, r := range h.EvaluateFleet(h.RegionsInNamespace(""), now, advice.Plain).Regions {
 		if (r.Parked != "") != (r.Name == "laptop") {
 			t.Errorf("%s: %q", r.Name, r.Parked)
 		}
@@ -387,16 +387,16 @@ func TestWhatIsWrittenIsTold(t *testing.T) {
 	x := h.instance("x", "x2", "")
 	x.Status.Conditions = []metav1.Condition{{Type: v1alpha1.InstancePlaced, Status: metav1.ConditionFalse, Reason: "NoCapacity", Message: "no data plane has room"}}
 	h.instance("y", "x1", "a")
-	r := h.Told(h.Regions, now, advice.Plain).Regions[0]
+	r := h.RecordedFleet(h.Regions, now, advice.Plain).Regions[0]
 	var got []string
 	got = append(got, r.Brief, r.Types[0].Has(), r.Types[0].Wants(), string(r.Types[0].Decision.Reason))
 	for _, p := range r.DataPlanes {
-		got = append(got, p.Name+" "+p.Units()+" "+p.Fate(now))
+		got = append(got, p.Name+" "+p.DescribeUnits()+" "+p.DescribeOutcome(now))
 	}
-	for _, i := range r.Waiting() {
+	for _, i := range r.WaitingInstances() {
 		got = append(got, fmt.Sprintf("%s %s: %s", i.Name, i.Decision.Reason, i.Decision.Message))
 	}
-	act, wait := r.ToDo()
+	act, wait := r.ListTasks()
 	got = append(got, tell("", act)+tell("wait for ", wait))
 	if diff := cmp.Diff([]string{
 		"waiting for 1 data plane",
@@ -415,7 +415,7 @@ func TestWhatIsWrittenIsTold(t *testing.T) {
 func TestARegionThatIsGoingIsToldToBe(t *testing.T) {
 	h := small()
 	h.Regions[0].DeletionTimestamp = &metav1.Time{Time: now}
-	for _, v := range []Fleet{h.View(h.Regions, now, advice.Plain), h.Told(h.Regions, now, advice.Plain)} {
+	for _, v := range []Fleet{h.EvaluateFleet(h.Regions, now, advice.Plain), h.RecordedFleet(h.Regions, now, advice.Plain)} {
 		if r := v.Regions[0]; r.Parked != "it is being deleted" || r.Types == nil || r.DataPlanes == nil || r.Instances == nil || r.Reserved == nil {
 			t.Errorf("%+v", r)
 		}

@@ -27,15 +27,15 @@ func (e Evaluation) typeRemedy(t capacity.TypeReport, spell advice.Speller) *adv
 		return advice.Do("No data plane is made while spec.scaleUp.mode is Off: set it to Auto, or make one by hand.", edit)
 	case d.Reason == capacity.AtMaximum:
 		return advice.Do(fmt.Sprintf("Raise maxDataPlanes of %s, or delete instances.", t.Name), edit)
-	case d.Reason == capacity.Blocked && e.missing(t.Name) != "":
-		pool := e.missing(t.Name)
+	case d.Reason == capacity.Blocked && e.missingPool(t.Name) != "":
+		pool := e.missingPool(t.Name)
 		return advice.Do(fmt.Sprintf("Make ClusterPool %s, or name another in spec.clusterSource.", pool), spell(r.Namespace, "pool create %s --size 2", pool))
 	case d.Reason == capacity.Blocked:
 		return advice.Do("See to its clusters: the pools of spec.clusterSource, and the node pools of the type.", edit)
 	case d.Reason == capacity.NoUnits:
 		return advice.Do("See why the newest data plane has no units.", spell(r.Namespace, "kubectl describe dataplanes"))
-	case d.Reason == capacity.BackingOff && len(e.failed(t.Name)) > 0:
-		return advice.Do("Wait, or try again at once by deleting those that failed.", spell(r.Namespace, "kubectl delete dataplane %s", strings.Join(e.failed(t.Name), " ")))
+	case d.Reason == capacity.BackingOff && len(e.listFailedPlanes(t.Name)) > 0:
+		return advice.Do("Wait, or try again at once by deleting those that failed.", spell(r.Namespace, "kubectl delete dataplane %s", strings.Join(e.listFailedPlanes(t.Name), " ")))
 	case d.Reason == capacity.BiggestFitsNowhere:
 		return advice.Do("Raise maxNodes of its node pool, or take the size away.", spell("", "kubectl edit instancetype %s", t.Name))
 	case d.Reason == capacity.Undecided:
@@ -47,25 +47,25 @@ func (e Evaluation) typeRemedy(t capacity.TypeReport, spell advice.Speller) *adv
 // wrongReserve returns the size of the instances that a type reserves, and whether the type
 // has no such size.
 func (e Evaluation) wrongReserve(name string) (size string, wrong bool) {
-	kind := e.kindOf(name)
+	kind := e.findType(name)
 	return kind.Reserved.Size, kind.Reserved.Count > 0 && kind.Reserved.Units == 0 && kind.Unknown == ""
 }
 
-// missing is a pool that is to be claimed from for a type, and is not there; "" if all are.
-func (e Evaluation) missing(kind string) string {
+// missingPool is a pool that is to be claimed from for a type, and is not there; "" if all are.
+func (e Evaluation) missingPool(kind string) string {
 	if e.Region.Spec.ClusterSource.Claim == nil || e.PoolsAssumed {
 		return ""
 	}
 	for _, p := range e.Region.Spec.ClusterSource.Claim.Pools {
-		if p.MultiZone == e.kindOf(kind).MultiZone && e.Pools[p.PoolRef.Name] == nil {
+		if p.MultiZone == e.findType(kind).MultiZone && e.Pools[p.PoolRef.Name] == nil {
 			return p.PoolRef.Name
 		}
 	}
 	return ""
 }
 
-// failed are the data planes of a type that failed.
-func (e Evaluation) failed(kind string) []string {
+// listFailedPlanes are the data planes of a type that failed.
+func (e Evaluation) listFailedPlanes(kind string) []string {
 	var out []string
 	for _, p := range e.Facts.Planes {
 		takes := slices.ContainsFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == kind })
@@ -146,7 +146,7 @@ func (e Evaluation) roomRemedy(i capacity.Instance, again string, spell advice.S
 	case t.Decision.Action == capacity.Create && !t.Decision.DryRun:
 		return advice.Patience("A data plane is being made.")
 	case t.InFlight > 0:
-		return advice.Patience(fmt.Sprintf("%s on the way: %s.", prose.Plural(t.InFlight, "data plane is", "data planes are"), prose.Few(e.coming(i.Type))))
+		return advice.Patience(fmt.Sprintf("%s on the way: %s.", prose.Plural(t.InFlight, "data plane is", "data planes are"), prose.Few(e.listInFlightPlanes(i.Type))))
 	default:
 		if do := e.typeRemedy(t, spell); do != nil {
 			return do
@@ -155,12 +155,12 @@ func (e Evaluation) roomRemedy(i capacity.Instance, again string, spell advice.S
 	}
 }
 
-// coming are the data planes of a type that are on their way.
-func (e Evaluation) coming(kind string) []string {
+// listInFlightPlanes are the data planes of a type that are on their way.
+func (e Evaluation) listInFlightPlanes(kind string) []string {
 	var out []string
 	for _, p := range e.Facts.Planes {
 		takes := slices.ContainsFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == kind })
-		if p.Managed && takes && !p.Deleting && !p.Released && comes(cmp.Or(string(p.Phase), string(v1alpha1.PhaseAccepted))) {
+		if p.Managed && takes && !p.Deleting && !p.Released && isInFlightPhase(cmp.Or(string(p.Phase), string(v1alpha1.PhaseAccepted))) {
 			out = append(out, p.Name)
 		}
 	}
@@ -170,7 +170,7 @@ func (e Evaluation) coming(kind string) []string {
 
 // refusedRemedy is about an instance that data planes have refused.
 func (e Evaluation) refusedRemedy(i capacity.Instance, again string) *advice.Remedy {
-	if i.Hopeless() {
+	if i.NewPlaneWouldRefuse() {
 		return advice.Do("Correct its spec.parameters, or delete it and order another.", again)
 	}
 	n := slices.IndexFunc(e.Plan.Types, func(t capacity.TypeReport) bool { return t.Name == i.Type })
@@ -179,14 +179,14 @@ func (e Evaluation) refusedRemedy(i capacity.Instance, again string) *advice.Rem
 		case t.Decision.Action == capacity.Create && !t.Decision.DryRun:
 			return advice.Patience("A data plane is being made.")
 		case t.InFlight > 0:
-			return advice.Patience(fmt.Sprintf("%s on the way: %s.", prose.Plural(t.InFlight, "data plane is", "data planes are"), prose.Few(e.coming(i.Type))))
+			return advice.Patience(fmt.Sprintf("%s on the way: %s.", prose.Plural(t.InFlight, "data plane is", "data planes are"), prose.Few(e.listInFlightPlanes(i.Type))))
 		}
 	}
-	return advice.Patience(e.askedAgain(i) + ".")
+	return advice.Patience(e.describeRetry(i) + ".")
 }
 
-// askedAgain says when data planes that refused an instance are asked again.
-func (e Evaluation) askedAgain(i capacity.Instance) string {
+// describeRetry says when data planes that refused an instance are asked again.
+func (e Evaluation) describeRetry(i capacity.Instance) string {
 	var planes []string
 	for _, r := range i.Refusals {
 		planes = append(planes, r.Plane)

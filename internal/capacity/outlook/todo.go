@@ -5,9 +5,9 @@ import "hotspare.io/hotspare/internal/advice"
 // Task is a remedy, and the types, data planes and instances that it is for.
 type Task = advice.Task
 
-// ToDo lists what a person can do about the region, each thing once with all that it is
+// ListTasks lists what a person can do about the region, each thing once with all that it is
 // for; and apart from it what needs no more than time.
-func (v Region) ToDo() (act, wait []advice.Task) {
+func (v Region) ListTasks() (act, wait []advice.Task) {
 	var list advice.ToDo
 	for _, p := range v.DataPlanes { // what is lost comes first
 		if p.Gone {

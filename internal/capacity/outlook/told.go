@@ -11,36 +11,36 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// Told is View for somebody who may not read all that is decided from: nothing is decided
+// RecordedFleet is View for somebody who may not read all that is decided from: nothing is decided
 // anew. It tells what the hub's controllers have last written into the objects that there
 // are. Units used are those that agents report.
-func (h *Hub) Told(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.Speller) Fleet {
+func (h *Hub) RecordedFleet(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.Speller) Fleet {
 	v := Fleet{Now: now, Regions: []Region{}}
 	for _, r := range regions {
-		e := Evaluation{Objects: h.objects(r)}
+		e := Evaluation{Objects: h.regionObjects(r)}
 		var err error
-		if e.Facts, err = e.Snapshot(now); err != nil {
+		if e.Facts, err = e.BuildSnapshot(now); err != nil {
 			e.Parked = err.Error()
 		}
 		if r.DeletionTimestamp != nil {
-			e.Parked = beingDeleted
+			e.Parked = beingDeletedMessage
 		}
-		e.Plan = e.written()
-		one := e.view(spell)
+		e.Plan = e.recordedPlan()
+		one := e.buildRegionView(spell)
 		one.Reserved = []Reserve{}
 		if one.Parked == "" {
 			one.Plan, one.Brief = r.Status.Plan, r.Status.Plan
 		}
 		for i := range one.DataPlanes {
-			one.DataPlanes[i].reported(h.dataPlane(r.Namespace, one.DataPlanes[i].Name))
+			one.DataPlanes[i].setReportedUnits(h.findDataPlane(r.Namespace, one.DataPlanes[i].Name))
 		}
 		v.Regions = append(v.Regions, one)
 	}
 	return v
 }
 
-// written is the region's plan as far as it has been written down.
-func (e Evaluation) written() capacity.Plan {
+// recordedPlan is the region's plan as far as it has been written down.
+func (e Evaluation) recordedPlan() capacity.Plan {
 	var p capacity.Plan
 	for _, t := range e.Region.Status.InstanceTypes {
 		report := capacity.TypeReport{
@@ -72,8 +72,8 @@ func (e Evaluation) written() capacity.Plan {
 	return p
 }
 
-// dataPlane is one by its name; nil if there is none.
-func (h *Hub) dataPlane(namespace, name string) *v1alpha1.DataPlane {
+// findDataPlane is one by its name; nil if there is none.
+func (h *Hub) findDataPlane(namespace, name string) *v1alpha1.DataPlane {
 	for _, dp := range h.Planes {
 		if dp.Namespace == namespace && dp.Name == name {
 			return dp
@@ -82,8 +82,8 @@ func (h *Hub) dataPlane(namespace, name string) *v1alpha1.DataPlane {
 	return nil
 }
 
-// reported takes what is used from the agent's report. dp may be nil.
-func (v *Plane) reported(dp *v1alpha1.DataPlane) {
+// setReportedUnits takes what is used from the agent's report. dp may be nil.
+func (v *Plane) setReportedUnits(dp *v1alpha1.DataPlane) {
 	if dp == nil {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/prose"
 )
 
-// Action is what is done by a decision, or would be.
-func Action(d capacity.Decision) string {
+// DescribeAction is what is done by a decision, or would be.
+func DescribeAction(d capacity.Decision) string {
 	if d.DryRun {
 		return "would " + string(d.Action)
 	}
@@ -35,7 +35,7 @@ func (v Type) Verdict() string {
 // Has says what the region has of the type.
 func (v Type) Has() string {
 	if v.DataPlanes == 0 {
-		return "no data plane" + v.pending()
+		return "no data plane" + v.describePending()
 	}
 	words := prose.Count(v.DataPlanes, "data plane")
 	switch {
@@ -44,10 +44,10 @@ func (v Type) Has() string {
 	case v.InFlight > 0:
 		words += fmt.Sprintf(", %d of them on the way", v.InFlight)
 	}
-	return fmt.Sprintf("%s; %d of %s used, %d free", words, v.UsedUnits, prose.Count(v.MaxUnits, "unit"), v.FreeUnits) + v.pending()
+	return fmt.Sprintf("%s; %d of %s used, %d free", words, v.UsedUnits, prose.Count(v.MaxUnits, "unit"), v.FreeUnits) + v.describePending()
 }
 
-func (v Type) pending() string {
+func (v Type) describePending() string {
 	if v.PendingUnits == 0 {
 		return ""
 	}
@@ -75,8 +75,10 @@ func (v Type) Wants() string {
 	return strings.Join(parts, "; ")
 }
 
-// Coming reports whether the data plane is on its way, and counts with what it will have.
-func (v Plane) Coming() bool { return v.Ownership != v1alpha1.Registered && comes(v.Phase) }
+// IsInFlight reports whether the data plane is on its way, and counts with what it will have.
+func (v Plane) IsInFlight() bool {
+	return v.Ownership != v1alpha1.Registered && isInFlightPhase(v.Phase)
+}
 
 // What Heard says of a data plane's agent.
 const (
@@ -96,9 +98,9 @@ func (v Plane) Heard() string {
 	}
 }
 
-// Units is "4/6" used, or with the types' names when there are several. It is empty of one
+// DescribeUnits is "4/6" used, or with the types' names when there are several. It is empty of one
 // that failed or is gone before it had any.
-func (v Plane) Units() string {
+func (v Plane) DescribeUnits() string {
 	words, some := "", v.Phase == string(v1alpha1.PhaseReady)
 	for n, r := range v.Rooms {
 		some = some || r.MaxUnits > 0 || r.UsedUnits > 0
@@ -116,11 +118,11 @@ func (v Plane) Units() string {
 	return words
 }
 
-// Verb is what is decided about removing the data plane, with its reason; both may be empty.
-func (v Plane) Verb() (verb, reason string) {
+// RemovalDecision is what is decided about removing the data plane, with its reason; both may be empty.
+func (v Plane) RemovalDecision() (verb, reason string) {
 	switch {
 	case v.Decision != nil:
-		return Action(*v.Decision), string(v.Decision.Reason)
+		return DescribeAction(*v.Decision), string(v.Decision.Reason)
 	case v.Ownership == v1alpha1.Registered:
 		return "", string(v1alpha1.Registered)
 	default:
@@ -128,28 +130,28 @@ func (v Plane) Verb() (verb, reason string) {
 	}
 }
 
-// Fate says in words what becomes of the data plane, and why, at a time.
-func (v Plane) Fate(now time.Time) string {
+// DescribeOutcome says in words what becomes of the data plane, and why, at a time.
+func (v Plane) DescribeOutcome(now time.Time) string {
 	words := v.Message
 	if v.Decision != nil && words != v.Decision.Message {
 		words = v.Decision.Message + ". " + words
 	}
 	if v.GivenUp != nil {
-		words += "; it is given up " + until(*v.GivenUp, now)
+		words += "; it is given up " + formatTimeUntil(*v.GivenUp, now)
 	}
 	return words
 }
 
-// until is "in 5m", or "now".
-func until(at, now time.Time) string {
+// formatTimeUntil is "in 5m", or "now".
+func formatTimeUntil(at, now time.Time) string {
 	if !at.After(now) {
 		return "now"
 	}
 	return "in " + duration.HumanDuration(at.Sub(now))
 }
 
-// Waiting are the instances that have no place yet, and get none now.
-func (v Region) Waiting() []Instance {
+// WaitingInstances are the instances that have no place yet, and get none now.
+func (v Region) WaitingInstances() []Instance {
 	var out []Instance
 	for _, i := range v.Instances {
 		if i.DataPlane == "" {

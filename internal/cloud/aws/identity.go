@@ -49,8 +49,8 @@ func (who identity) String() string {
 	return s
 }
 
-// scrub removes the credentials from a text of AWS, which does not put them there.
-func (who identity) scrub(text string) string {
+// redactCredentials removes the credentials from a text of AWS, which does not put them there.
+func (who identity) redactCredentials(text string) string {
 	for _, c := range []sdk.Credentials{who.key, *who.assumed} {
 		for _, secret := range []string{c.SecretAccessKey, c.SessionToken, c.AccessKeyID} {
 			if secret != "" {
@@ -61,26 +61,26 @@ func (who identity) scrub(text string) string {
 	return text
 }
 
-// identify reads the credentials of a cluster.
-func (p *Power) identify(ctx context.Context, ref cloud.Ref) (identity, error) {
+// readClusterIdentity reads the credentials of a cluster.
+func (p *Power) readClusterIdentity(ctx context.Context, ref cloud.Ref) (identity, error) {
 	var set settings
 	if ref.Platform.AWS != nil {
 		if err := json.Unmarshal(ref.Platform.AWS.Raw, &set); err != nil {
-			return identity{}, fault.Denying("spec.platform.aws of ClusterDeployment %s is not what it should be: %w", ref.Cluster, err)
+			return identity{}, fault.NewDenied("spec.platform.aws of ClusterDeployment %s is not what it should be: %w", ref.Cluster, err)
 		}
 	}
 	if set.Region == "" {
-		return identity{}, fault.Denying("spec.platform.aws.region of ClusterDeployment %s is empty: say where its machines are", ref.Cluster)
+		return identity{}, fault.NewDenied("spec.platform.aws.region of ClusterDeployment %s is empty: say where its machines are", ref.Cluster)
 	}
 	who := identity{region: set.Region, assumed: &sdk.Credentials{}}
 	switch {
 	case set.CredentialsSecretRef.Name != "":
 		who.secret = types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CredentialsSecretRef.Name}
 	case set.CredentialsAssumeRole == nil:
-		return identity{}, fault.Denying("spec.platform.aws.credentialsSecretRef of ClusterDeployment %s is empty: "+
+		return identity{}, fault.NewDenied("spec.platform.aws.credentialsSecretRef of ClusterDeployment %s is empty: "+
 			"name a Secret with aws_access_key_id and aws_secret_access_key", ref.Cluster)
 	case p.provider.Name == "":
-		return identity{}, fault.Denying("spec.platform.aws.credentialsAssumeRole of ClusterDeployment %s cannot be used: "+
+		return identity{}, fault.NewDenied("spec.platform.aws.credentialsAssumeRole of ClusterDeployment %s cannot be used: "+
 			"this hub has no credentials to assume roles with; name a Secret in spec.platform.aws.credentialsSecretRef instead", ref.Cluster)
 	default:
 		who.secret = p.provider
@@ -89,7 +89,7 @@ func (p *Power) identify(ctx context.Context, ref cloud.Ref) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	if err := who.read(data); err != nil {
+	if err := who.readCredentials(data); err != nil {
 		return identity{}, err
 	}
 	if set.CredentialsSecretRef.Name == "" {
@@ -98,29 +98,29 @@ func (p *Power) identify(ctx context.Context, ref cloud.Ref) (identity, error) {
 	return who, nil
 }
 
-// read takes the credentials from the data of the Secret.
-func (who *identity) read(data map[string][]byte) error {
-	ps, err := profilesOf(data)
+// readCredentials takes the credentials from the data of the Secret.
+func (who *identity) readCredentials(data map[string][]byte) error {
+	ps, err := readProfiles(data)
 	who.keys = "keys aws_access_key_id and aws_secret_access_key"
 	if data[configKey] != nil {
 		who.keys = "key " + configKey
 	}
 	if err == nil {
-		who.key, who.role, err = ps.resolve()
+		who.key, who.role, err = ps.resolveCredentials()
 	}
 	if err != nil {
-		return fault.Denying("reading AWS credentials from Secret %s of namespace %s: %w", who.secret.Name, who.secret.Namespace, err)
+		return fault.NewDenied("reading AWS credentials from Secret %s of namespace %s: %w", who.secret.Name, who.secret.Namespace, err)
 	}
 	return nil
 }
 
-// static are the credentials as they are in the Secret.
-func (who identity) static() sdk.CredentialsProvider {
+// staticCredentials are the credentials as they are in the Secret.
+func (who identity) staticCredentials() sdk.CredentialsProvider {
 	return sdk.CredentialsProviderFunc(func(context.Context) (sdk.Credentials, error) { return who.key, nil })
 }
 
-// assume are those of the role, asked for with cfg.
-func (who identity) assume(cfg sdk.Config) sdk.CredentialsProvider {
+// assumedCredentials are those of the role, asked for with cfg.
+func (who identity) assumedCredentials(cfg sdk.Config) sdk.CredentialsProvider {
 	client := sts.NewFromConfig(cfg)
 	return sdk.CredentialsProviderFunc(func(ctx context.Context) (sdk.Credentials, error) {
 		in := &sts.AssumeRoleInput{

@@ -33,7 +33,7 @@ func TestCredentialsThatAreGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			l.ec2.Grant(session)
+			l.ec2.AddAccessKey(session)
 			l.ec2.AllowRole(roleARN, "ext")
 			l.workers(infraID, 1)
 			l.secrets[types.NamespacedName{Namespace: "ns", Name: "aws-creds"}] = secret
@@ -68,7 +68,7 @@ func TestCredentialsThatAreNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			l.ec2.Grant(session)
+			l.ec2.AddAccessKey(session)
 			l.secrets[types.NamespacedName{Namespace: "ns", Name: "aws-creds"}] = c.secret
 			_, err := l.Observe(t.Context(), ref(t, infraID))
 			wantDenied(t, err, c.says, "aws-creds", "namespace ns")
@@ -79,8 +79,8 @@ func TestCredentialsThatAreNot(t *testing.T) {
 // wantDenied wants words in an error for a person, and no secret.
 func wantDenied(t *testing.T, err error, words ...string) {
 	t.Helper()
-	if fault.Of(err) != fault.Denied {
-		t.Fatalf("got %v, which is %v", err, fault.Of(err))
+	if fault.KindOf(err) != fault.Denied {
+		t.Fatalf("got %v, which is %v", err, fault.KindOf(err))
 	}
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
@@ -129,13 +129,13 @@ func TestARoleIsAssumedWithTheHubsCredentials(t *testing.T) {
 	if err := l.Start(t.Context(), withRole(t, "ext")); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(l.ec2.Calls(), ", "), "AssumeRole, DescribeInstances, StartInstances"; !strings.HasPrefix(got, want) {
+	if got, want := strings.Join(l.ec2.AcceptedCalls(), ", "), "AssumeRole, DescribeInstances, StartInstances"; !strings.HasPrefix(got, want) {
 		t.Errorf("calls: %s, want %s", got, want)
 	}
 	_, err := l.Observe(t.Context(), withRole(t, "wrong"))
 	wantDenied(t, err, "AccessDenied", "Secret provider of namespace hub", roleARN)
 
-	l.ec2.Expire()
+	l.ec2.ExpireAllKeys()
 	_, err = l.Observe(t.Context(), withRole(t, "ext"))
 	wantDenied(t, err, "ExpiredToken", "Secret provider of namespace hub")
 }
@@ -146,9 +146,9 @@ func TestWhatARoleGotIsNotTold(t *testing.T) {
 	l.secrets[types.NamespacedName{Namespace: "ns", Name: "aws-creds"}] = map[string]string{
 		"aws_access_key_id": key.AccessKeyID, "aws_secret_access_key": key.SecretAccessKey, "role_arn": roleARN, "source_profile": "default",
 	}
-	l.ec2.Meanwhile(func(action string) {
+	l.ec2.BeforeAction(func(action string) {
 		if action == "AssumeRole" {
-			l.ec2.Fail(&ec2test.Error{Status: 400, Code: "Gossip", Message: "assumed-secret-1 assumed-token-1"})
+			l.ec2.FailEveryCall(&ec2test.Error{Status: 400, Code: "Gossip", Message: "assumed-secret-1 assumed-token-1"})
 		}
 	})
 	_, err := l.Observe(t.Context(), ref(t, infraID))

@@ -35,28 +35,28 @@ func (i instance) String() string {
 	return i.name + " (" + i.id + ")"
 }
 
-// list returns the cluster's instances, without those that are terminated: EC2 shows
+// listInstances returns the cluster's instances, without those that are terminated: EC2 shows
 // them for an hour or so.
-func (a *account) list(ctx context.Context, infraID string) ([]instance, error) {
+func (a *account) listInstances(ctx context.Context, infraID string) ([]instance, error) {
 	var out []instance
-	err := a.pages(ctx, ec2types.Filter{Name: sdk.String("tag:kubernetes.io/cluster/" + infraID), Values: []string{"owned"}},
+	err := a.forEachInstance(ctx, ec2types.Filter{Name: sdk.String("tag:kubernetes.io/cluster/" + infraID), Values: []string{"owned"}},
 		func(raw ec2types.Instance) {
-			if i := read(raw, infraID); i.state != ec2types.InstanceStateNameTerminated {
+			if i := parseInstance(raw, infraID); i.state != ec2types.InstanceStateNameTerminated {
 				out = append(out, i)
 			}
 		})
 	return out, err
 }
 
-// pages calls f for each instance that fulfils the filter.
-func (a *account) pages(ctx context.Context, filter ec2types.Filter, f func(ec2types.Instance)) error {
+// forEachInstance calls f for each instance that fulfils the filter.
+func (a *account) forEachInstance(ctx context.Context, filter ec2types.Filter, f func(ec2types.Instance)) error {
 	pages := ec2.NewDescribeInstancesPaginator(a.ec2, &ec2.DescribeInstancesInput{
 		Filters: []ec2types.Filter{filter}, MaxResults: sdk.Int32(1000),
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return a.explain(ctx, err)
+			return a.translateError(ctx, err)
 		}
 		for _, r := range page.Reservations {
 			for _, i := range r.Instances {
@@ -67,7 +67,7 @@ func (a *account) pages(ctx context.Context, filter ec2types.Filter, f func(ec2t
 	return nil
 }
 
-func read(raw ec2types.Instance, infraID string) instance {
+func parseInstance(raw ec2types.Instance, infraID string) instance {
 	out := instance{
 		id:   sdk.ToString(raw.InstanceId),
 		spot: raw.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot,
@@ -95,8 +95,8 @@ func read(raw ec2types.Instance, infraID string) instance {
 	return out
 }
 
-// machine translates EC2's states.
-func (i instance) machine() cloud.Machine {
+// toCloudMachine translates EC2's states.
+func (i instance) toCloudMachine() cloud.Machine {
 	out := cloud.Machine{Name: i.String(), ControlPlane: i.controlPlane}
 	switch i.state {
 	case ec2types.InstanceStateNamePending:
@@ -107,7 +107,7 @@ func (i instance) machine() cloud.Machine {
 		out.State = cloud.Stopping
 	case ec2types.InstanceStateNameStopped:
 		out.State = cloud.Stopped
-		if slices.Contains(failures, sdk.ToString(i.reason.Code)) {
+		if slices.Contains(startFailureCodes, sdk.ToString(i.reason.Code)) {
 			out.State, out.Reason = cloud.Failed, "it fell back to stopped: "+sdk.ToString(i.reason.Message)
 		}
 	default:
@@ -119,24 +119,24 @@ func (i instance) machine() cloud.Machine {
 	return out
 }
 
-// failures are why EC2 stops an instance that was to start. Other reasons are a stop
+// startFailureCodes are why EC2 stops an instance that was to start. Other reasons are a stop
 // that somebody wanted: a user, the system in it, spot, a planned retirement.
-var failures = []string{
+var startFailureCodes = []string{
 	"Server.InternalError", "Server.InsufficientInstanceCapacity",
 	"Client.InternalError", "Client.InvalidSnapshot.NotFound", "Client.VolumeLimitExceeded",
 }
 
-func stopped(i instance) bool { return i.state == ec2types.InstanceStateNameStopped }
-func running(i instance) bool { return i.state == ec2types.InstanceStateNameRunning }
+func isStopped(i instance) bool { return i.state == ec2types.InstanceStateNameStopped }
+func isRunning(i instance) bool { return i.state == ec2types.InstanceStateNameRunning }
 
-// only returns those of list that are so.
-func only(list []instance, so func(instance) bool) []instance {
-	yes, _ := split(list, so)
+// filterInstances returns those of list that are so.
+func filterInstances(list []instance, so func(instance) bool) []instance {
+	yes, _ := splitInstances(list, so)
 	return yes
 }
 
-// split returns those that are so, and the others.
-func split(list []instance, so func(instance) bool) (yes, no []instance) {
+// splitInstances returns those that are so, and the others.
+func splitInstances(list []instance, so func(instance) bool) (yes, no []instance) {
 	for _, i := range list {
 		if so(i) {
 			yes = append(yes, i)

@@ -22,16 +22,16 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// patience is how long AWS may take for one request.
-const patience = 10 * time.Second
+// requestTimeout is how long AWS may take for one request.
+const requestTimeout = 10 * time.Second
 
 // Power is the platform AWS.
 type Power struct {
-	secrets  cloud.Secrets
-	provider types.NamespacedName
-	endpoint *string
-	patience time.Duration
-	http     *http.Client
+	secrets        cloud.Secrets
+	provider       types.NamespacedName
+	endpoint       *string
+	requestTimeout time.Duration
+	http           *http.Client
 }
 
 var (
@@ -55,13 +55,13 @@ func WithEndpoint(url string) Option { return func(p *Power) { p.endpoint = sdk.
 // WithAuthorities has every request trust the certificates of authorities in addition to
 // the system's: those of a proxy, or of private endpoints.
 func WithAuthorities(authorities *cabundle.Source) Option {
-	return func(p *Power) { p.http = client(authorities) }
+	return func(p *Power) { p.http = newHTTPClient(authorities) }
 }
 
 // New makes the platform. It reads credentials from Secrets only: nothing of the
 // environment, and no files. A proxy is taken from the environment, as Go programs do.
 func New(secrets cloud.Secrets, options ...Option) *Power {
-	p := &Power{secrets: secrets, patience: patience, http: client(nil)}
+	p := &Power{secrets: secrets, requestTimeout: requestTimeout, http: newHTTPClient(nil)}
 	for _, o := range options {
 		o(p)
 	}
@@ -71,29 +71,29 @@ func New(secrets cloud.Secrets, options ...Option) *Power {
 // Observe returns the instances that are not terminated. Their names are as the tag
 // Name says, with the ID.
 func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	_, found, err := p.look(ctx, ref)
+	_, found, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("observing instances of %s: %w", ref.InfraID, err)
 	}
 	ms := make(cloud.Machines, 0, len(found))
 	for _, i := range found {
-		ms = append(ms, i.machine())
+		ms = append(ms, i.toCloudMachine())
 	}
-	ms.Sort()
+	ms.SortByName()
 	return ms, nil
 }
 
 // Start starts what is stopped, the control plane first. An instance on its way to
 // stopped can be started when it is there: by a later call.
 func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
-	a, found, err := p.look(ctx, ref)
+	a, found, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting instances of %s: %w", ref.InfraID, err)
 	}
-	s := sweep{account: a, verb: "starting", do: a.start}
-	masters, workers := split(only(found, stopped), instance.isControlPlane)
-	s.over(ctx, masters)
-	s.over(ctx, workers)
+	s := batchCall{account: a, verb: "starting", do: a.startInstances}
+	masters, workers := splitInstances(filterInstances(found, isStopped), instance.isControlPlane)
+	s.callInBatches(ctx, masters)
+	s.callInBatches(ctx, workers)
 	return errors.Join(s.errs...)
 }
 
@@ -102,16 +102,16 @@ func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 // runs: by a later call. One-time spot instances cannot be stopped and are
 // terminated; see Lost.
 func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
-	a, found, err := p.look(ctx, ref)
+	a, found, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
 	}
-	masters, workers := split(only(found, running), instance.isControlPlane)
-	spot, lasting := split(workers, instance.isSpot)
-	s := sweep{account: a, verb: "stopping", do: a.stop}
-	s.over(ctx, lasting)
-	s.overSpot(ctx, spot)
-	s.over(ctx, masters)
+	masters, workers := splitInstances(filterInstances(found, isRunning), instance.isControlPlane)
+	spot, lasting := splitInstances(workers, instance.isSpot)
+	s := batchCall{account: a, verb: "stopping", do: a.stopInstances}
+	s.callInBatches(ctx, lasting)
+	s.stopSpotInstances(ctx, spot)
+	s.callInBatches(ctx, masters)
 	return errors.Join(s.errs...)
 }
 
@@ -121,19 +121,19 @@ type account struct {
 	ec2 *ec2.Client
 }
 
-// look lists the instances of a cluster.
-func (p *Power) look(ctx context.Context, ref cloud.Ref) (*account, []instance, error) {
-	a, err := p.dial(ctx, ref)
+// openAndListInstances lists the instances of a cluster.
+func (p *Power) openAndListInstances(ctx context.Context, ref cloud.Ref) (*account, []instance, error) {
+	a, err := p.openAccount(ctx, ref)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := a.list(ctx, ref.InfraID)
+	found, err := a.listInstances(ctx, ref.InfraID)
 	return a, found, err
 }
 
-// dial makes a client with the cluster's credentials. It sends nothing.
-func (p *Power) dial(ctx context.Context, ref cloud.Ref) (*account, error) {
-	who, err := p.identify(ctx, ref)
+// openAccount makes a client with the cluster's credentials. It sends nothing.
+func (p *Power) openAccount(ctx context.Context, ref cloud.Ref) (*account, error) {
+	who, err := p.readClusterIdentity(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -141,22 +141,22 @@ func (p *Power) dial(ctx context.Context, ref cloud.Ref) (*account, error) {
 		Region:       who.region,
 		BaseEndpoint: p.endpoint,
 		HTTPClient:   p.http,
-		Credentials:  who.static(),
+		Credentials:  who.staticCredentials(),
 		// Nobody waits in here: the controller calls again, and knows when.
 		Retryer:    func() sdk.Retryer { return sdk.NopRetryer{} },
-		APIOptions: []func(*middleware.Stack) error{p.deadline},
+		APIOptions: []func(*middleware.Stack) error{p.addRequestDeadline},
 	}
 	if who.role.arn != "" {
-		cfg.Credentials = sdk.NewCredentialsCache(who.assume(cfg.Copy()))
+		cfg.Credentials = sdk.NewCredentialsCache(who.assumedCredentials(cfg.Copy()))
 	}
 	return &account{identity: who, ec2: ec2.NewFromConfig(cfg)}, nil
 }
 
-// deadline gives each request its own.
-func (p *Power) deadline(stack *middleware.Stack) error {
+// addRequestDeadline gives each request its own.
+func (p *Power) addRequestDeadline(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Deadline",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-			ctx, cancel := context.WithTimeoutCause(ctx, p.patience, fmt.Errorf("no answer within %s", p.patience))
+			ctx, cancel := context.WithTimeoutCause(ctx, p.requestTimeout, fmt.Errorf("no answer within %s", p.requestTimeout))
 			defer cancel()
 			return next.HandleInitialize(ctx, in)
 		}), middleware.Before)

@@ -39,7 +39,7 @@ type lab struct {
 func newLab(t *testing.T, options ...Option) *lab {
 	t.Helper()
 	l := &lab{ec2: ec2test.New(t), secrets: map[types.NamespacedName]map[string]string{}}
-	l.ec2.Grant(key)
+	l.ec2.AddAccessKey(key)
 	l.secrets[types.NamespacedName{Namespace: "ns", Name: "aws-creds"}] = map[string]string{
 		"aws_access_key_id": key.AccessKeyID, "aws_secret_access_key": key.SecretAccessKey + "\n",
 	}
@@ -50,7 +50,7 @@ func newLab(t *testing.T, options ...Option) *lab {
 func (l *lab) secret(_ context.Context, name types.NamespacedName) (map[string][]byte, error) {
 	data, ok := l.secrets[name]
 	if !ok {
-		return nil, fault.Denying("no Secret %s", name)
+		return nil, fault.NewDenied("no Secret %s", name)
 	}
 	out := map[string][]byte{}
 	for k, v := range data {
@@ -65,12 +65,12 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 	l := newLab(t)
 	front := httptest.NewTLSServer(l.ec2)
 	t.Cleanup(front.Close)
-	l.Power = New(l.secret, WithAuthorities(authorities.Source()), WithEndpoint(front.URL))
-	authorities.Set(cabundletest.PEM(cabundletest.NewServer(t, http.NotFoundHandler())))
+	l.Power = New(l.secret, WithAuthorities(authorities.NewSource()), WithEndpoint(front.URL))
+	authorities.SetContent(cabundletest.CertificatePEM(cabundletest.NewServer(t, http.NotFoundHandler())))
 	if _, err := l.Observe(t.Context(), ref(t, infraID)); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
 		t.Errorf("without the certificate: %v", err)
 	}
-	authorities.Set(cabundletest.PEM(front))
+	authorities.SetContent(cabundletest.CertificatePEM(front))
 	if _, err := l.Observe(t.Context(), ref(t, infraID)); err != nil {
 		t.Errorf("with the certificate: %v", err)
 	}
@@ -101,13 +101,13 @@ func tags(infraID, name string) map[string]string {
 }
 
 func (l *lab) master(infraID string) string {
-	return l.ec2.Add(ec2test.Instance{Tags: tags(infraID, "master-0")})
+	return l.ec2.AddInstance(ec2test.Instance{Tags: tags(infraID, "master-0")})
 }
 
 func (l *lab) workers(infraID string, n int) []string {
 	var out []string
 	for i := range n {
-		out = append(out, l.ec2.Add(ec2test.Instance{Tags: tags(infraID, fmt.Sprintf("worker-us-east-1a-%d", i))}))
+		out = append(out, l.ec2.AddInstance(ec2test.Instance{Tags: tags(infraID, fmt.Sprintf("worker-us-east-1a-%d", i))}))
 	}
 	return out
 }
@@ -123,7 +123,7 @@ func TestPower(t *testing.T) {
 		l := newLab(t)
 		change := func(t *testing.T, name string, f func(*ec2test.Instance)) {
 			t.Helper()
-			l.ec2.Change(t, idOf(name), f)
+			l.ec2.ChangeInstance(t, idOf(name), f)
 		}
 		return cloudtest.Cloud{
 			Against: "an EC2 of our own, which the AWS CLI takes for the real one",
@@ -133,22 +133,22 @@ func TestPower(t *testing.T) {
 				l.workers(infraID, workers)
 				return ref(t, infraID)
 			},
-			Vanish: func(_ *testing.T, _ cloud.Ref, name string) { l.ec2.Remove(idOf(name)) },
+			Vanish: func(_ *testing.T, _ cloud.Ref, name string) { l.ec2.RemoveInstance(idOf(name)) },
 			Break: func(t *testing.T, _ cloud.Ref, name string) {
 				change(t, name, func(i *ec2test.Instance) { i.Broken = true })
 			},
-			Step: l.ec2.Step,
+			Step: l.ec2.AdvanceStates,
 			Faults: cloudtest.Faults{
 				Many:     func(_ *testing.T, ref cloud.Ref, n int) { l.workers(ref.InfraID, n) },
-				Throttle: func(_ *testing.T, n int) { l.ec2.Throttle(n) },
-				Expire:   func(*testing.T) { l.ec2.Expire() },
+				Throttle: func(_ *testing.T, n int) { l.ec2.ThrottleNextCalls(n) },
+				Expire:   func(*testing.T) { l.ec2.ExpireAllKeys() },
 				Refuse: func(t *testing.T, _ cloud.Ref, name string) {
 					change(t, name, func(i *ec2test.Instance) { i.Refusal = protected(i.ID) })
 				},
 				Odd: func(t *testing.T, _ cloud.Ref, name string) {
 					change(t, name, func(i *ec2test.Instance) { i.State = "mothballed" })
 				},
-				Hang:    func(*testing.T) <-chan struct{} { return l.ec2.Hang() },
+				Hang:    func(*testing.T) <-chan struct{} { return l.ec2.HangEveryCall() },
 				Planted: []string{key.AccessKeyID, key.SecretAccessKey},
 			},
 		}
@@ -183,7 +183,7 @@ func TestEachStateIsTold(t *testing.T) {
 	} {
 		t.Run(state, func(t *testing.T) {
 			l := newLab(t)
-			l.ec2.Add(ec2test.Instance{State: state, Tags: tags(infraID, "worker-0")})
+			l.ec2.AddInstance(ec2test.Instance{State: state, Tags: tags(infraID, "worker-0")})
 			got := ""
 			for _, m := range l.observe(t, ref(t, infraID)) {
 				got = strings.TrimSuffix(string(m.State)+": "+m.Reason, ": ")
@@ -214,7 +214,7 @@ func TestWhatIsOfTheCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			l.ec2.Add(c.in)
+			l.ec2.AddInstance(c.in)
 			got := ""
 			for _, m := range l.observe(t, ref(t, infraID)) {
 				got = m.Name + map[bool]string{true: " control plane", false: " worker"}[m.ControlPlane]
@@ -240,19 +240,19 @@ func TestPagesThatAreEmptyEndNoList(t *testing.T) {
 	if got := l.observe(t, ref(t, infraID)); len(got) != 1 {
 		t.Errorf("saw %v", got)
 	}
-	if got := l.ec2.Calls(); len(got) != 3 {
+	if got := l.ec2.AcceptedCalls(); len(got) != 3 {
 		t.Errorf("%d calls, want 3", len(got))
 	}
 }
 
 // changes are the calls so far but those that only look.
 func (l *lab) changes() []string {
-	return slices.DeleteFunc(l.ec2.Calls(), func(c string) bool { return strings.HasPrefix(c, "Describe") })
+	return slices.DeleteFunc(l.ec2.AcceptedCalls(), func(c string) bool { return strings.HasPrefix(c, "Describe") })
 }
 
 func (l *lab) wantStates(t *testing.T, want map[string]string) {
 	t.Helper()
-	if diff := cmp.Diff(want, l.ec2.States()); diff != "" {
+	if diff := cmp.Diff(want, l.ec2.InstanceStates()); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
 }

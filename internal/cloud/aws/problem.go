@@ -15,52 +15,52 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// what is what an error of AWS is about.
-type what int
+// errorClass is what an error of AWS is about.
+type errorClass int
 
 const (
-	other       what = iota // of the instance that was named, as far as we know
-	gone                    // the instance does not exist
-	early                   // the instance is in a state that does not allow it
-	unsupported             // this sort of instance cannot do it
-	full                    // no capacity, or the account's limit
-	forbidden               // the credentials are good, but do not allow it
-	throttled               // too many calls
-	down                    // AWS, or the way to it
-	refused                 // the credentials are not good
-	ended                   // the caller's context
+	otherError           errorClass = iota // of the instance that was named, as far as we know
+	instanceGone                           // the instance does not exist
+	wrongState                             // the instance is in a state that does not allow it
+	unsupportedOperation                   // this sort of instance cannot do it
+	noCapacity                             // no capacity, or the account's limit
+	notAuthorized                          // the credentials are good, but do not allow it
+	throttled                              // too many calls
+	unavailable                            // AWS, or the way to it
+	credentialsRefused                     // the credentials are not good
+	contextEnded                           // the caller's context
 )
 
-// deaf reports whether it would be the same with any other instance.
-func (w what) deaf() bool { return w >= throttled }
+// affectsAllInstances reports whether it would be the same with any other instance.
+func (w errorClass) affectsAllInstances() bool { return w >= throttled }
 
 // When to look again.
 const (
-	calm = 30 * time.Second // throttled: the next call may be one too many as well
-	room = 2 * time.Minute  // AWS advises to wait some minutes for capacity
+	throttleDelay = 30 * time.Second // throttled: the next call may be one too many as well
+	capacityDelay = 2 * time.Minute  // AWS advises to wait some minutes for capacity
 )
 
-// codes of EC2 and STS.
-var codes = map[string]what{
-	"InvalidInstanceID.NotFound": gone,
-	"IncorrectInstanceState":     early,
-	"IncorrectState":             early,
-	"UnsupportedOperation":       unsupported,
+// errorClasses of EC2 and STS.
+var errorClasses = map[string]errorClass{
+	"InvalidInstanceID.NotFound": instanceGone,
+	"IncorrectInstanceState":     wrongState,
+	"IncorrectState":             wrongState,
+	"UnsupportedOperation":       unsupportedOperation,
 
-	"InsufficientInstanceCapacity":         full,
-	"InsufficientHostCapacity":             full,
-	"InsufficientReservedInstanceCapacity": full,
-	"InsufficientCapacityOnHost":           full,
-	"InsufficientCapacity":                 full,
-	"InstanceLimitExceeded":                full,
-	"VcpuLimitExceeded":                    full,
-	"MaxSpotInstanceCountExceeded":         full,
+	"InsufficientInstanceCapacity":         noCapacity,
+	"InsufficientHostCapacity":             noCapacity,
+	"InsufficientReservedInstanceCapacity": noCapacity,
+	"InsufficientCapacityOnHost":           noCapacity,
+	"InsufficientCapacity":                 noCapacity,
+	"InstanceLimitExceeded":                noCapacity,
+	"VcpuLimitExceeded":                    noCapacity,
+	"MaxSpotInstanceCountExceeded":         noCapacity,
 
-	"UnauthorizedOperation":  forbidden,
-	"OperationNotPermitted":  forbidden,
-	"UnsupportedTenancy":     unsupported,
-	"AccessDenied":           refused, // STS: the role may not be assumed
-	"AccessDeniedException":  refused,
+	"UnauthorizedOperation":  notAuthorized,
+	"OperationNotPermitted":  notAuthorized,
+	"UnsupportedTenancy":     unsupportedOperation,
+	"AccessDenied":           credentialsRefused, // STS: the role may not be assumed
+	"AccessDeniedException":  credentialsRefused,
 	"RequestLimitExceeded":   throttled,
 	"Throttling":             throttled,
 	"ThrottlingException":    throttled,
@@ -69,74 +69,74 @@ var codes = map[string]what{
 	"EC2ThrottledException":  throttled,
 	"BandwidthLimitExceeded": throttled,
 
-	"InternalError":      down,
-	"InternalFailure":    down,
-	"ServerInternal":     down,
-	"ServiceUnavailable": down,
-	"Unavailable":        down,
+	"InternalError":      unavailable,
+	"InternalFailure":    unavailable,
+	"ServerInternal":     unavailable,
+	"ServiceUnavailable": unavailable,
+	"Unavailable":        unavailable,
 
-	"AuthFailure":                 refused,
-	"Blocked":                     refused,
-	"ExpiredToken":                refused,
-	"ExpiredTokenException":       refused,
-	"IncompleteSignature":         refused,
-	"InvalidAccessKeyId":          refused,
-	"InvalidClientTokenId":        refused,
-	"MissingAuthenticationToken":  refused,
-	"NotAuthorized":               refused,
-	"OptInRequired":               refused,
-	"PendingVerification":         refused,
-	"RegionDisabledException":     refused,
-	"RequestExpired":              refused,
-	"SignatureDoesNotMatch":       refused,
-	"UnrecognizedClientException": refused,
+	"AuthFailure":                 credentialsRefused,
+	"Blocked":                     credentialsRefused,
+	"ExpiredToken":                credentialsRefused,
+	"ExpiredTokenException":       credentialsRefused,
+	"IncompleteSignature":         credentialsRefused,
+	"InvalidAccessKeyId":          credentialsRefused,
+	"InvalidClientTokenId":        credentialsRefused,
+	"MissingAuthenticationToken":  credentialsRefused,
+	"NotAuthorized":               credentialsRefused,
+	"OptInRequired":               credentialsRefused,
+	"PendingVerification":         credentialsRefused,
+	"RegionDisabledException":     credentialsRefused,
+	"RequestExpired":              credentialsRefused,
+	"SignatureDoesNotMatch":       credentialsRefused,
+	"UnrecognizedClientException": credentialsRefused,
 }
 
-// problem is an error of AWS: what it is about, and the same for users. The text has
+// awsError is an error of AWS: what it is about, and the same for users. The text has
 // no request ID, so that it is the same each time.
-type problem struct {
-	what   what
+type awsError struct {
+	class  errorClass
 	text   string
 	remedy string
 	err    error
 }
 
-func (p problem) Error() string { return p.text + p.remedy }
-func (p problem) Unwrap() error { return p.err }
+func (p awsError) Error() string { return p.text + p.remedy }
+func (p awsError) Unwrap() error { return p.err }
 
-func (p problem) fault() error {
-	switch p.what {
+func (p awsError) toFault() error {
+	switch p.class {
 	case throttled:
-		return fault.Waiting(calm, "%w", p)
-	case full:
-		return fault.NoCapacity(room, "%w", p)
-	case forbidden, unsupported, refused:
+		return fault.NewWait(throttleDelay, "%w", p)
+	case noCapacity:
+		return fault.NewCapacity(capacityDelay, "%w", p)
+	case notAuthorized, unsupportedOperation, credentialsRefused:
 		return fault.New(fault.Denied, p)
-	case gone:
+	case instanceGone:
 		return fault.New(fault.Gone, p)
 	default:
 		return fault.New(fault.Unknown, p)
 	}
 }
 
-// problem tells what err is. ctx is that of the caller, without the deadline of the
+// classifyError tells what err is. ctx is that of the caller, without the deadline of the
 // request.
-func (who identity) problem(ctx context.Context, err error) problem {
+func (who identity) classifyError(ctx context.Context, err error) awsError {
 	if ctx.Err() != nil {
-		return problem{what: ended, text: ctx.Err().Error(), err: ctx.Err()}
+		return awsError{class: contextEnded, text: ctx.Err().Error(), err: ctx.Err()}
 	}
 	var api smithy.APIError
 	if !errors.As(err, &api) || api.ErrorCode() == "UnknownError" {
-		return problem{what: down, text: who.scrub(unanswered(err)), err: err}
+		return awsError{class: unavailable, text: who.redactCredentials(describeTransportError(err)), err: err}
 	}
-	p := problem{what: codes[api.ErrorCode()], err: err}
+	p := awsError{class: errorClasses[api.ErrorCode()], err: err}
 	message, _, _ := strings.Cut(api.ErrorMessage(), " Encoded authorization failure message:") // another one each time, and long
-	p.text = who.scrub(api.ErrorCode() + ": " + strings.TrimSpace(message))
-	if _, known := codes[api.ErrorCode()]; !known && statusOf(err) >= http.StatusInternalServerError {
-		p.what = down
+	p.text = who.redactCredentials(api.ErrorCode() + ": " + strings.TrimSpace(message))
+	if _, known := errorClasses[api.ErrorCode()]; !known && statusOf(err) >= http.StatusInternalServerError {
+		p.class = unavailable
 	}
 	switch {
-	case p.what == refused:
+	case p.class == credentialsRefused:
 		p.text = fmt.Sprintf("AWS refuses %s: %s", who, p.text)
 		p.remedy = " (put valid ones there, and see that they are enabled for region " + who.region + " and that the hub's clock is right)"
 	case api.ErrorCode() == "UnauthorizedOperation":
@@ -145,13 +145,13 @@ func (who identity) problem(ctx context.Context, err error) problem {
 	return p
 }
 
-// unanswered tells of a request that AWS itself has not answered, in few words.
-func unanswered(err error) string {
+// describeTransportError tells of a request that AWS itself has not answered, in few words.
+func describeTransportError(err error) string {
 	if status := statusOf(err); status >= http.StatusMultipleChoices {
 		return fmt.Sprintf("AWS cannot be used: something on the way to it answers with status %d, %s", status, http.StatusText(status))
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("AWS does not answer within %s", patience)
+		return fmt.Sprintf("AWS does not answer within %s", requestTimeout)
 	}
 	var sent *url.Error
 	if errors.As(err, &sent) {

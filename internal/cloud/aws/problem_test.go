@@ -34,11 +34,11 @@ func TestWhatAWSAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			l.ec2.Fail(&c.in)
+			l.ec2.FailEveryCall(&c.in)
 			_, err := l.Observe(t.Context(), ref(t, infraID))
 			_, again := l.Observe(t.Context(), ref(t, infraID))
-			if fault.Of(err) != c.kind || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, which is %v; want %v with %q", err, fault.Of(err), c.kind, c.says)
+			if fault.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, which is %v; want %v with %q", err, fault.KindOf(err), c.kind, c.says)
 			}
 			if err.Error() != again.Error() {
 				t.Errorf("it is not said the same way twice:\n%v\n%v", err, again)
@@ -56,7 +56,7 @@ func TestNobodyListensThere(t *testing.T) {
 	l := newLab(t)
 	l.Power = New(l.secret, WithEndpoint("http://127.0.0.1:1"))
 	_, err := l.Observe(t.Context(), ref(t, infraID))
-	if fault.Of(err) != fault.Unknown || !strings.Contains(err.Error(), "AWS cannot be reached: dial tcp 127.0.0.1:1") {
+	if fault.KindOf(err) != fault.Unknown || !strings.Contains(err.Error(), "AWS cannot be reached: dial tcp 127.0.0.1:1") {
 		t.Errorf("got %v", err)
 	}
 }

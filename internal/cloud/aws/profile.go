@@ -21,11 +21,11 @@ var forbiddenSettings = []string{
 	"credential_process", "credential_source", "login_session", "mfa_serial", "sso_account_id", "sso_session", "sso_start_url", "web_identity_token_file",
 }
 
-// profilesOf reads the file, or makes one in which each key of the Secret is a
+// readProfiles reads the file, or makes one in which each key of the Secret is a
 // setting of the default profile, as Hive does.
-func profilesOf(data map[string][]byte) (profiles, error) {
+func readProfiles(data map[string][]byte) (profiles, error) {
 	if raw := data[configKey]; raw != nil {
-		return parse(string(raw))
+		return parseConfigFile(string(raw))
 	}
 	set := map[string]string{}
 	for k, v := range data {
@@ -34,9 +34,9 @@ func profilesOf(data map[string][]byte) (profiles, error) {
 	return profiles{"default": set}, nil
 }
 
-// parse reads a configuration file of AWS. Messages have numbers of lines only: a
+// parseConfigFile reads a configuration file of AWS. Messages have numbers of lines only: a
 // line that is not understood may be a secret.
-func parse(file string) (profiles, error) {
+func parseConfigFile(file string) (profiles, error) {
 	out, name := profiles{}, ""
 	for n, line := range strings.Split(file, "\n") {
 		text := strings.TrimSpace(line)
@@ -58,23 +58,23 @@ func parse(file string) (profiles, error) {
 			if !ok {
 				return nil, fmt.Errorf("line %d of %s has no =", n+1, configKey)
 			}
-			out[name][strings.ToLower(strings.TrimSpace(k))] = value(v)
+			out[name][strings.ToLower(strings.TrimSpace(k))] = stripComment(v)
 		}
 	}
 	return out, nil
 }
 
-// value is without the comment behind it, which begins after a space.
-func value(v string) string {
+// stripComment is without the comment behind it, which begins after a space.
+func stripComment(v string) string {
 	for _, mark := range []string{" #", " ;", "\t#", "\t;"} {
 		v, _, _ = strings.Cut(v, mark)
 	}
 	return strings.TrimSpace(v)
 }
 
-// resolve returns the key of the default profile, or that of its source profile and the role to
+// resolveCredentials returns the key of the default profile, or that of its source profile and the role to
 // assume with it.
-func (ps profiles) resolve() (sdk.Credentials, role, error) {
+func (ps profiles) resolveCredentials() (sdk.Credentials, role, error) {
 	for name, set := range ps {
 		for _, k := range forbiddenSettings {
 			if _, ok := set[k]; ok {
@@ -86,21 +86,21 @@ func (ps profiles) resolve() (sdk.Credentials, role, error) {
 	set := ps["default"]
 	r := role{arn: set["role_arn"], externalID: set["external_id"]}
 	if r.arn == "" {
-		key, err := keyOf(set)
+		key, err := profileCredentials(set)
 		return key, r, err
 	}
 	source, ok := ps[set["source_profile"]]
 	if !ok {
-		return sdk.Credentials{}, role{}, fmt.Errorf("role_arn of profile default needs a source_profile that is there; there are %s", ps.names())
+		return sdk.Credentials{}, role{}, fmt.Errorf("role_arn of profile default needs a source_profile that is there; there are %s", ps.joinProfileNames())
 	}
 	if source["role_arn"] != "" && set["source_profile"] != "default" {
 		return sdk.Credentials{}, role{}, fmt.Errorf("source_profile %s assumes a role itself: give one with aws_access_key_id and aws_secret_access_key", set["source_profile"])
 	}
-	key, err := keyOf(source)
+	key, err := profileCredentials(source)
 	return key, r, err
 }
 
-func (ps profiles) names() string {
+func (ps profiles) joinProfileNames() string {
 	var out []string
 	for name := range ps {
 		out = append(out, name)
@@ -109,7 +109,7 @@ func (ps profiles) names() string {
 	return strings.Join(out, ", ")
 }
 
-func keyOf(set map[string]string) (sdk.Credentials, error) {
+func profileCredentials(set map[string]string) (sdk.Credentials, error) {
 	c := sdk.Credentials{AccessKeyID: set["aws_access_key_id"], SecretAccessKey: set["aws_secret_access_key"], SessionToken: set["aws_session_token"]}
 	if c.AccessKeyID == "" || c.SecretAccessKey == "" {
 		return c, errors.New("aws_access_key_id or aws_secret_access_key is missing or empty: put both there")

@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// most is how many values EC2 takes for one filter.
-const most = 200
+// maxFilterValues is how many values EC2 takes for one filter.
+const maxFilterValues = 200
 
 // Lost returns those of the provider IDs, "aws:///us-east-1a/i-0123", whose instance
 // is shutting down, is terminated, or is not there any more. An ID of another form
@@ -27,14 +27,14 @@ func (p *Power) Lost(ctx context.Context, ref cloud.Ref, providerIDs []string) (
 			asked = append(asked, i)
 		}
 	}
-	a, err := p.dial(ctx, ref)
+	a, err := p.openAccount(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("looking for lost instances of %s: %w", ref.InfraID, err)
 	}
 	there := map[string]bool{}
-	for some := range slices.Chunk(asked, most) {
+	for some := range slices.Chunk(asked, maxFilterValues) {
 		// As a filter: named directly, one that is gone would fail the call for all.
-		err := a.pages(ctx, ec2types.Filter{Name: sdk.String("instance-id"), Values: some}, func(i ec2types.Instance) {
+		err := a.forEachInstance(ctx, ec2types.Filter{Name: sdk.String("instance-id"), Values: some}, func(i ec2types.Instance) {
 			if i.State == nil || i.State.Name != ec2types.InstanceStateNameShuttingDown && i.State.Name != ec2types.InstanceStateNameTerminated {
 				there[sdk.ToString(i.InstanceId)] = true
 			}

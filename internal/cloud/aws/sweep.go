@@ -9,74 +9,74 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
-// batch is how many instances one call names. EC2 takes more, but advises against it.
-const batch = 100
+// batchSize is how many instances one call names. EC2 takes more, but advises against it.
+const batchSize = 100
 
-// sweep asks the same of many instances. EC2 refuses a call as a whole when it
+// batchCall asks the same of many instances. EC2 refuses a call as a whole when it
 // cannot do it for one of the instances that the call names, be it that this one has
 // just vanished or is between two states. So it is asked again, without those.
 //
 // Package turns is of no use here: it asks for each machine by itself, and EC2 counts
 // calls. The order is kept by asking in it.
-type sweep struct {
+type batchCall struct {
 	*account
 	verb string
 	do   func(context.Context, []string) error
 	errs []error
-	// deaf is set when AWS has refused to listen at all: it would say the same again.
-	deaf bool
+	// aborted is set when AWS has refused to listen at all: it would say the same again.
+	aborted bool
 }
 
-// over asks for all of list.
-func (s *sweep) over(ctx context.Context, list []instance) {
-	for some := range slices.Chunk(list, batch) {
-		s.ask(ctx, some)
+// callInBatches asks for all of list.
+func (s *batchCall) callInBatches(ctx context.Context, list []instance) {
+	for some := range slices.Chunk(list, batchSize) {
+		s.callOneBatch(ctx, some)
 	}
 }
 
-func (s *sweep) ask(ctx context.Context, some []instance) {
-	if s.deaf || len(some) == 0 {
+func (s *batchCall) callOneBatch(ctx context.Context, some []instance) {
+	if s.aborted || len(some) == 0 {
 		return
 	}
-	err := s.do(ctx, ids(some))
+	err := s.do(ctx, instanceIDs(some))
 	if err == nil {
 		return
 	}
-	p := s.problem(ctx, err)
+	p := s.classifyError(ctx, err)
 	switch {
-	case p.what.deaf():
-		s.deaf = true
-		s.errs = append(s.errs, fmt.Errorf("%s instances: %w", s.verb, p.fault()))
+	case p.class.affectsAllInstances():
+		s.aborted = true
+		s.errs = append(s.errs, fmt.Errorf("%s instances: %w", s.verb, p.toFault()))
 	case len(some) > 1:
-		bad, good := apart(some, p.text)
-		s.ask(ctx, good)
-		s.ask(ctx, bad)
-	case p.what == gone, p.what == early:
+		bad, good := splitSuspects(some, p.text)
+		s.callOneBatch(ctx, good)
+		s.callOneBatch(ctx, bad)
+	case p.class == instanceGone, p.class == wrongState:
 		// What has vanished needs nothing more. What has changed its state since the
 		// list was made is looked at again by the next call.
 	default:
-		s.errs = append(s.errs, fmt.Errorf("%s %s: %w", s.verb, some[0], p.fault()))
+		s.errs = append(s.errs, fmt.Errorf("%s %s: %w", s.verb, some[0], p.toFault()))
 	}
 }
 
-// apart parts instances of which at least one is bad. EC2's message may name it, or
+// splitSuspects parts instances of which at least one is bad. EC2's message may name it, or
 // one of several; that is a hint and no more: if there is none, they are halved.
-func apart(some []instance, message string) (bad, good []instance) {
-	bad, good = split(some, func(i instance) bool { return strings.Contains(message, i.id) })
+func splitSuspects(some []instance, message string) (bad, good []instance) {
+	bad, good = splitInstances(some, func(i instance) bool { return strings.Contains(message, i.id) })
 	if len(bad) == 0 || len(good) == 0 {
 		return some[len(some)/2:], some[:len(some)/2]
 	}
 	return bad, good
 }
 
-// overSpot stops what can be stopped, which is what a persistent request made, and
+// stopSpotInstances stops what can be stopped, which is what a persistent request made, and
 // terminates the others. Only workers: a terminated machine loses its disk.
-func (s *sweep) overSpot(ctx context.Context, list []instance) {
+func (s *batchCall) stopSpotInstances(ctx context.Context, list []instance) {
 	var once []instance
 	stop := s.do
 	s.do = func(ctx context.Context, ids []string) error {
 		err := stop(ctx, ids)
-		if err == nil || len(ids) > 1 || s.problem(ctx, err).what != unsupported {
+		if err == nil || len(ids) > 1 || s.classifyError(ctx, err).class != unsupportedOperation {
 			return err
 		}
 		i := list[slices.IndexFunc(list, func(i instance) bool { return i.id == ids[0] })]
@@ -86,13 +86,13 @@ func (s *sweep) overSpot(ctx context.Context, list []instance) {
 		once = append(once, i)
 		return nil
 	}
-	s.over(ctx, list)
-	s.verb, s.do = "terminating spot instance", s.terminate
-	s.over(ctx, once)
+	s.callInBatches(ctx, list)
+	s.verb, s.do = "terminating spot instance", s.terminateInstances
+	s.callInBatches(ctx, once)
 	s.verb, s.do = "stopping", stop
 }
 
-func ids(list []instance) []string {
+func instanceIDs(list []instance) []string {
 	out := make([]string, len(list))
 	for n, i := range list {
 		out[n] = i.id
@@ -100,20 +100,22 @@ func ids(list []instance) []string {
 	return out
 }
 
-func (a *account) start(ctx context.Context, ids []string) error {
+func (a *account) startInstances(ctx context.Context, ids []string) error {
 	_, err := a.ec2.StartInstances(ctx, &ec2.StartInstancesInput{InstanceIds: ids})
 	return err
 }
 
-func (a *account) stop(ctx context.Context, ids []string) error {
+func (a *account) stopInstances(ctx context.Context, ids []string) error {
 	_, err := a.ec2.StopInstances(ctx, &ec2.StopInstancesInput{InstanceIds: ids})
 	return err
 }
 
-func (a *account) terminate(ctx context.Context, ids []string) error {
+func (a *account) terminateInstances(ctx context.Context, ids []string) error {
 	_, err := a.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
 	return err
 }
 
-// explain is err in words for users, with its kind.
-func (a *account) explain(ctx context.Context, err error) error { return a.problem(ctx, err).fault() }
+// translateError is err in words for users, with its kind.
+func (a *account) translateError(ctx context.Context, err error) error {
+	return a.classifyError(ctx, err).toFault()
+}

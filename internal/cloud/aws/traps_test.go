@@ -30,7 +30,7 @@ func TestOnlyLegalStatesAreAskedFor(t *testing.T) {
 		t.Run(c.verb, func(t *testing.T) {
 			l := newLab(t)
 			for _, state := range all {
-				l.ec2.Add(ec2test.Instance{ID: "i-" + state, State: state, Tags: tags(infraID, "worker-0")})
+				l.ec2.AddInstance(ec2test.Instance{ID: "i-" + state, State: state, Tags: tags(infraID, "worker-0")})
 			}
 			if err := c.call(l)(t.Context(), ref(t, infraID)); err != nil {
 				t.Fatal(err)
@@ -50,7 +50,7 @@ func TestTheControlPlaneIsAskedFirstToStartAndLastToStop(t *testing.T) {
 		if err := call(t.Context(), ref(t, infraID)); err != nil {
 			t.Fatal(err)
 		}
-		l.ec2.Step()
+		l.ec2.AdvanceStates()
 	}
 	want := []string{"StartInstances " + m, "StartInstances " + w, "StopInstances " + w, "StopInstances " + m}
 	if diff := cmp.Diff(want, l.changes()); diff != "" {
@@ -60,7 +60,7 @@ func TestTheControlPlaneIsAskedFirstToStartAndLastToStop(t *testing.T) {
 
 // between does something once, after the list and before the first change.
 func (l *lab) between(f func()) {
-	l.ec2.Meanwhile(func(action string) {
+	l.ec2.BeforeAction(func(action string) {
 		if action != "DescribeInstances" && f != nil {
 			f()
 			f = nil
@@ -70,7 +70,7 @@ func (l *lab) between(f func()) {
 
 func TestWhatChangesBetweenListAndCallStopsNoOther(t *testing.T) {
 	for name, change := range map[string]func(*testing.T, *lab, string){
-		"it vanishes":      func(_ *testing.T, l *lab, id string) { l.ec2.Remove(id) },
+		"it vanishes":      func(_ *testing.T, l *lab, id string) { l.ec2.RemoveInstance(id) },
 		"it is terminated": func(t *testing.T, l *lab, id string) { l.set(t, id, ec2test.ShuttingDown) },
 		"it stops":         func(t *testing.T, l *lab, id string) { l.set(t, id, ec2test.Stopping) },
 	} {
@@ -81,7 +81,7 @@ func TestWhatChangesBetweenListAndCallStopsNoOther(t *testing.T) {
 			if err := l.Start(t.Context(), ref(t, infraID)); err != nil {
 				t.Fatal(err)
 			}
-			for id, state := range l.ec2.States() {
+			for id, state := range l.ec2.InstanceStates() {
 				if id != all[7] && state != ec2test.Pending {
 					t.Errorf("%s is %s", id, state)
 				}
@@ -95,22 +95,22 @@ func TestWhatChangesBetweenListAndCallStopsNoOther(t *testing.T) {
 
 func (l *lab) set(t *testing.T, id, state string) {
 	t.Helper()
-	l.ec2.Change(t, id, func(i *ec2test.Instance) { i.State = state })
+	l.ec2.ChangeInstance(t, id, func(i *ec2test.Instance) { i.State = state })
 }
 
 // A message that names nobody, as that about capacity, is no reason to give up.
 func TestFullForOneTypeStartsTheOthers(t *testing.T) {
 	l := newLab(t)
 	all := l.workers(infraID, 16)
-	l.ec2.Change(t, all[5], func(i *ec2test.Instance) {
+	l.ec2.ChangeInstance(t, all[5], func(i *ec2test.Instance) {
 		i.Refusal = &ec2test.Error{Status: 500, Code: "InsufficientInstanceCapacity", Message: "We currently do not have sufficient m6i.xlarge capacity in us-east-1a."}
 	})
 	err := l.Start(t.Context(), ref(t, infraID))
-	if fault.Of(err) != fault.Capacity || fault.After(err) == 0 || !strings.Contains(err.Error(), all[5]) || strings.Count(err.Error(), "i-") != 1 {
-		t.Errorf("got %v, which is %v", err, fault.Of(err))
+	if fault.KindOf(err) != fault.Capacity || fault.RetryAfter(err) == 0 || !strings.Contains(err.Error(), all[5]) || strings.Count(err.Error(), "i-") != 1 {
+		t.Errorf("got %v, which is %v", err, fault.KindOf(err))
 	}
 	pending := 0
-	for _, state := range l.ec2.States() {
+	for _, state := range l.ec2.InstanceStates() {
 		if state == ec2test.Pending {
 			pending++
 		}
@@ -122,7 +122,7 @@ func TestFullForOneTypeStartsTheOthers(t *testing.T) {
 
 func TestManyAreAskedForInBatches(t *testing.T) {
 	l := newLab(t)
-	l.workers(infraID, 2*batch+1)
+	l.workers(infraID, 2*batchSize+1)
 	if err := l.Start(t.Context(), ref(t, infraID)); err != nil {
 		t.Fatal(err)
 	}
@@ -135,12 +135,12 @@ func TestManyAreAskedForInBatches(t *testing.T) {
 // would be lost.
 func TestWhenAWSDoesNotListenNoMoreIsAsked(t *testing.T) {
 	l := newLab(t)
-	l.ec2.Add(ec2test.Instance{State: ec2test.Running, Tags: tags(infraID, "master-0")})
-	l.ec2.Add(ec2test.Instance{State: ec2test.Running, Tags: tags(infraID, "worker-0")})
-	l.ec2.Meanwhile(func(string) { l.ec2.Throttle(1); l.ec2.Meanwhile(nil) })
+	l.ec2.AddInstance(ec2test.Instance{State: ec2test.Running, Tags: tags(infraID, "master-0")})
+	l.ec2.AddInstance(ec2test.Instance{State: ec2test.Running, Tags: tags(infraID, "worker-0")})
+	l.ec2.BeforeAction(func(string) { l.ec2.ThrottleNextCalls(1); l.ec2.BeforeAction(nil) })
 	err := l.Stop(t.Context(), ref(t, infraID))
-	if fault.Of(err) != fault.Wait || fault.After(err) == 0 {
-		t.Errorf("got %v, which is %v", err, fault.Of(err))
+	if fault.KindOf(err) != fault.Wait || fault.RetryAfter(err) == 0 {
+		t.Errorf("got %v, which is %v", err, fault.KindOf(err))
 	}
 	if got := l.changes(); len(got) != 0 {
 		t.Errorf("asked for %v", got)
@@ -154,20 +154,20 @@ func TestFailedIsOnlyWhatCouldNotStart(t *testing.T) {
 		broken bool
 		want   cloud.State
 	}{{true, cloud.Failed}, {false, cloud.Running}} {
-		l.ec2.Change(t, id, func(i *ec2test.Instance) { i.Broken = c.broken })
+		l.ec2.ChangeInstance(t, id, func(i *ec2test.Instance) { i.Broken = c.broken })
 		if err := l.Start(t.Context(), ref(t, infraID)); err != nil {
 			t.Fatal(err)
 		}
-		l.ec2.Step()
-		if got := l.observe(t, ref(t, infraID)); !got.All(c.want) {
+		l.ec2.AdvanceStates()
+		if got := l.observe(t, ref(t, infraID)); !got.AllIn(c.want) {
 			t.Errorf("got %v, want %s", got, c.want)
 		}
 	}
 	if err := l.Stop(t.Context(), ref(t, infraID)); err != nil {
 		t.Fatal(err)
 	}
-	l.ec2.Step()
-	if got := l.observe(t, ref(t, infraID)); !got.All(cloud.Stopped) {
+	l.ec2.AdvanceStates()
+	if got := l.observe(t, ref(t, infraID)); !got.AllIn(cloud.Stopped) {
 		t.Errorf("stopped by us: %v", got)
 	}
 }
@@ -175,31 +175,31 @@ func TestFailedIsOnlyWhatCouldNotStart(t *testing.T) {
 func TestSpotInstances(t *testing.T) {
 	spot := func(l *lab, name string, i ec2test.Instance) string {
 		i.State, i.Spot, i.Tags = ec2test.Running, true, tags(infraID, name)
-		return l.ec2.Add(i)
+		return l.ec2.AddInstance(i)
 	}
 	t.Run("those of one-time requests are terminated, all others are stopped", func(t *testing.T) {
 		l := newLab(t)
 		want := map[string]string{
-			l.ec2.Add(ec2test.Instance{State: ec2test.Running, Tags: tags(infraID, "master-0")}):     ec2test.Stopping,
-			l.ec2.Add(ec2test.Instance{State: ec2test.Running, Tags: tags(infraID, "worker-0")}):     ec2test.Stopping,
-			l.ec2.Add(ec2test.Instance{State: ec2test.Running, Tags: tags("other-12345", "worker")}): ec2test.Running,
-			spot(l, "spot-0", ec2test.Instance{}):                                                    ec2test.ShuttingDown,
-			spot(l, "spot-1", ec2test.Instance{Persistent: true}):                                    ec2test.Stopping,
-			spot(l, "spot-2", ec2test.Instance{}):                                                    ec2test.ShuttingDown,
+			l.ec2.AddInstance(ec2test.Instance{State: ec2test.Running, Tags: tags(infraID, "master-0")}):     ec2test.Stopping,
+			l.ec2.AddInstance(ec2test.Instance{State: ec2test.Running, Tags: tags(infraID, "worker-0")}):     ec2test.Stopping,
+			l.ec2.AddInstance(ec2test.Instance{State: ec2test.Running, Tags: tags("other-12345", "worker")}): ec2test.Running,
+			spot(l, "spot-0", ec2test.Instance{}):                 ec2test.ShuttingDown,
+			spot(l, "spot-1", ec2test.Instance{Persistent: true}): ec2test.Stopping,
+			spot(l, "spot-2", ec2test.Instance{}):                 ec2test.ShuttingDown,
 		}
 		if err := l.Stop(t.Context(), ref(t, infraID)); err != nil {
 			t.Fatal(err)
 		}
 		l.wantStates(t, want)
-		l.ec2.Step()
-		if got := l.observe(t, ref(t, infraID)); len(got) != 3 || !got.All(cloud.Stopped) {
+		l.ec2.AdvanceStates()
+		if got := l.observe(t, ref(t, infraID)); len(got) != 3 || !got.AllIn(cloud.Stopped) {
 			t.Errorf("saw %v", got)
 		}
 	})
 	t.Run("one of the control plane is never terminated: it has etcd's data", func(t *testing.T) {
 		l := newLab(t)
 		id := spot(l, "master-0", ec2test.Instance{})
-		if err := l.Stop(t.Context(), ref(t, infraID)); fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), id) {
+		if err := l.Stop(t.Context(), ref(t, infraID)); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), id) {
 			t.Errorf("got %v", err)
 		}
 		l.wantStates(t, map[string]string{id: ec2test.Running})
@@ -207,15 +207,15 @@ func TestSpotInstances(t *testing.T) {
 	t.Run("a persistent one that cannot be stopped is not terminated", func(t *testing.T) {
 		l := newLab(t)
 		id := spot(l, "worker-0", ec2test.Instance{Persistent: true, Store: true})
-		if err := l.Stop(t.Context(), ref(t, infraID)); fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), id) {
+		if err := l.Stop(t.Context(), ref(t, infraID)); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), id) {
 			t.Errorf("got %v", err)
 		}
 		l.wantStates(t, map[string]string{id: ec2test.Running})
 	})
 	t.Run("one that is not spot is not terminated, whatever EC2 says", func(t *testing.T) {
 		l := newLab(t)
-		id := l.ec2.Add(ec2test.Instance{State: ec2test.Running, Store: true, Tags: tags(infraID, "worker-0")})
-		if err := l.Stop(t.Context(), ref(t, infraID)); fault.Of(err) != fault.Denied {
+		id := l.ec2.AddInstance(ec2test.Instance{State: ec2test.Running, Store: true, Tags: tags(infraID, "worker-0")})
+		if err := l.Stop(t.Context(), ref(t, infraID)); fault.KindOf(err) != fault.Denied {
 			t.Errorf("got %v", err)
 		}
 		l.wantStates(t, map[string]string{id: ec2test.Running})
@@ -229,7 +229,7 @@ func TestSpotInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := len(slices.DeleteFunc(l.changes(), func(c string) bool { return !strings.HasPrefix(c, "TerminateInstances") }))
-		if got := l.observe(t, ref(t, infraID)); n != 1 || !got.All(cloud.Stopping) {
+		if got := l.observe(t, ref(t, infraID)); n != 1 || !got.AllIn(cloud.Stopping) {
 			t.Errorf("%d calls to terminate: %v", n, got)
 		}
 	})
@@ -240,7 +240,7 @@ func TestLost(t *testing.T) {
 	var ids, want []string
 	for n := range 250 {
 		state := []string{ec2test.Running, ec2test.Stopped, ec2test.Terminated, ec2test.ShuttingDown}[n%4]
-		id := "aws:///us-east-1a/" + l.ec2.Add(ec2test.Instance{State: state})
+		id := "aws:///us-east-1a/" + l.ec2.AddInstance(ec2test.Instance{State: state})
 		ids = append(ids, id)
 		if n%4 > 1 {
 			want = append(want, id)
@@ -255,18 +255,18 @@ func TestLost(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	l.ec2.Expire()
-	if got, err := l.Lost(t.Context(), ref(t, infraID), ids); fault.Of(err) != fault.Denied || len(got) > 0 {
+	l.ec2.ExpireAllKeys()
+	if got, err := l.Lost(t.Context(), ref(t, infraID), ids); fault.KindOf(err) != fault.Denied || len(got) > 0 {
 		t.Errorf("with expired credentials: %v lost, %v", len(got), err)
 	}
 }
 
 func TestARequestThatHangsHasADeadlineOfItsOwn(t *testing.T) {
 	l := newLab(t)
-	l.patience = 20 * time.Millisecond
-	l.ec2.Hang()
+	l.requestTimeout = 20 * time.Millisecond
+	l.ec2.HangEveryCall()
 	_, err := l.Observe(t.Context(), ref(t, infraID))
-	if fault.Of(err) != fault.Unknown || !strings.Contains(err.Error(), "does not answer") {
+	if fault.KindOf(err) != fault.Unknown || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("got %v", err)
 	}
 }

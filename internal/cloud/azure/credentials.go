@@ -49,21 +49,21 @@ type account struct {
 	cloud  azcloud.Configuration
 }
 
-// open reads what is needed to know, and gets a token.
-func (p Power) open(ctx context.Context, ref cloud.Ref) (*group, error) {
-	a, err := p.read(ctx, ref)
+// openResourceGroup reads what is needed to know, and gets a token.
+func (p Power) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group, error) {
+	a, err := p.readServicePrincipal(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	name, err := p.groupOf(ctx, ref)
+	name, err := p.findGroupName(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	token, err := a.fetch(ctx, p.transport)
+	token, err := a.fetchToken(ctx, p.transport)
 	if err != nil {
 		return nil, err
 	}
-	api, err := armcompute.NewVirtualMachinesClient(a.SubscriptionID, given{token}, &arm.ClientOptions{
+	api, err := armcompute.NewVirtualMachinesClient(a.SubscriptionID, staticToken{token}, &arm.ClientOptions{
 		ClientOptions: policy.ClientOptions{
 			Cloud:     a.cloud,
 			Transport: &http.Client{Transport: p.transport},
@@ -77,47 +77,47 @@ func (p Power) open(ctx context.Context, ref cloud.Ref) (*group, error) {
 	return &group{account: a, name: name, api: api, token: token.AccessToken}, nil
 }
 
-func (p Power) read(ctx context.Context, ref cloud.Ref) (*account, error) {
+func (p Power) readServicePrincipal(ctx context.Context, ref cloud.Ref) (*account, error) {
 	name := ref.Platform.Settings().CredentialsSecretRef
 	if ref.Platform.Azure == nil || name == nil || name.Name == "" {
-		return nil, fault.Denying("ClusterDeployment %s names no credentials: set spec.platform.azure.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
+		return nil, fault.NewDenied("ClusterDeployment %s names no credentials: set spec.platform.azure.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
 	}
 	a := &account{secret: types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: name.Name}}
-	if err := a.choose(ref); err != nil {
+	if err := a.chooseAzureCloud(ref); err != nil {
 		return nil, err
 	}
 	data, err := p.secrets(ctx, a.secret)
 	if err != nil {
 		return nil, fmt.Errorf("reading credentials: %w", err)
 	}
-	if why := a.parse(data[secretKey]); why != "" {
-		return nil, a.denied(why)
+	if why := a.parsePrincipal(data[secretKey]); why != "" {
+		return nil, a.credentialsError(why)
 	}
 	return a, nil
 }
 
-// choose finds the cloud by spec.platform.azure.cloudName.
-func (a *account) choose(ref cloud.Ref) error {
+// chooseAzureCloud finds the cloud by spec.platform.azure.cloudName.
+func (a *account) chooseAzureCloud(ref cloud.Ref) error {
 	var set struct {
 		CloudName string `json:"cloudName"`
 	}
 	if err := json.Unmarshal(ref.Platform.Azure.Raw, &set); err != nil {
-		return fault.Denying("reading spec.platform.azure of ClusterDeployment %s: %w: set cloudName to a text", ref.Cluster, err)
+		return fault.NewDenied("reading spec.platform.azure of ClusterDeployment %s: %w: set cloudName to a text", ref.Cluster, err)
 	}
 	if set.CloudName == "" {
 		set.CloudName = "AzurePublicCloud"
 	}
 	found, known := clouds[set.CloudName]
 	if !known {
-		return fault.Denying("spec.platform.azure.cloudName of ClusterDeployment %s is %q, a cloud whose machines hotspare cannot start or stop: those of %s it can",
+		return fault.NewDenied("spec.platform.azure.cloudName of ClusterDeployment %s is %q, a cloud whose machines hotspare cannot start or stop: those of %s it can",
 			ref.Cluster, set.CloudName, strings.Join(slices.Sorted(maps.Keys(clouds)), ", "))
 	}
 	a.cloud = found
 	return nil
 }
 
-// parse reads the principal, and says what is wrong with it in words that repeat nothing of it.
-func (a *account) parse(raw []byte) string {
+// parsePrincipal reads the principal, and says what is wrong with it in words that repeat nothing of it.
+func (a *account) parsePrincipal(raw []byte) string {
 	if len(raw) == 0 {
 		return "the key is missing or empty"
 	}
@@ -134,16 +134,16 @@ func (a *account) parse(raw []byte) string {
 	return ""
 }
 
-// denied says where the credentials are, what is wrong, and what to do.
-func (a *account) denied(why string) error {
-	return fault.Denying("credentials in Secret %s, key %s: %s: put clientId, clientSecret, tenantId and subscriptionId of a service principal there "+
+// credentialsError says where the credentials are, what is wrong, and what to do.
+func (a *account) credentialsError(why string) error {
+	return fault.NewDenied("credentials in Secret %s, key %s: %s: put clientId, clientSecret, tenantId and subscriptionId of a service principal there "+
 		"that may read, start and deallocate virtual machines (az ad sp credential reset makes a new secret)", a.secret, secretKey, why)
 }
 
-// fetch trades the secret for a token. A call gets a token of its own, so a principal that
+// fetchToken trades the secret for a token. A call gets a token of its own, so a principal that
 // is taken away works no longer than that.
-func (a *account) fetch(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
-	ctx, cancel := context.WithTimeout(ctx, turns.Patience)
+func (a *account) fetchToken(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
+	ctx, cancel := context.WithTimeout(ctx, turns.RequestTimeout)
 	defer cancel()
 	conf := clientcredentials.Config{
 		ClientID: a.ClientID, ClientSecret: a.ClientSecret, AuthStyle: oauth2.AuthStyleInParams,
@@ -158,32 +158,32 @@ func (a *account) fetch(ctx context.Context, via http.RoundTripper) (*oauth2.Tok
 	case ctx.Err() != nil:
 		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %w", a.ClientID, ctx.Err()))
 	case !errors.As(err, &said):
-		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %s", a.ClientID, a.hide(err.Error())))
+		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %s", a.ClientID, a.redactCredentials(err.Error())))
 	case said.Response.StatusCode == http.StatusTooManyRequests, said.Response.StatusCode >= http.StatusInternalServerError:
-		return nil, fault.Waiting(busy, "getting a token for %s: the token server answers %d", a.ClientID, said.Response.StatusCode)
+		return nil, fault.NewWait(busyDelay, "getting a token for %s: the token server answers %d", a.ClientID, said.Response.StatusCode)
 	}
-	return nil, a.denied("Azure refuses it (" + a.tell(said) + ")")
+	return nil, a.credentialsError("Azure refuses it (" + a.tokenErrorMessage(said) + ")")
 }
 
-// tell is the part of a token server's answer that is safe to show, and the same at
+// tokenErrorMessage is the part of a token server's answer that is safe to show, and the same at
 // each try: behind it come the ids and the time of the request.
-func (a *account) tell(said *oauth2.RetrieveError) string {
+func (a *account) tokenErrorMessage(said *oauth2.RetrieveError) string {
 	if said.ErrorCode == "" {
 		return fmt.Sprintf("status %d", said.Response.StatusCode)
 	}
 	words, _, _ := strings.Cut(said.ErrorDescription, "Trace ID:")
 	words, _, _ = strings.Cut(words, "\n")
-	return strings.TrimSuffix(a.hide(said.ErrorCode+": "+strings.TrimSpace(words)), ": ")
+	return strings.TrimSuffix(a.redactCredentials(said.ErrorCode+": "+strings.TrimSpace(words)), ": ")
 }
 
-// hide takes the secret, and what looks like one, out of others' words.
-func (a *account) hide(words string) string { return scrub.Text(words, a.ClientSecret) }
+// redactCredentials takes the secret, and what looks like one, out of others' words.
+func (a *account) redactCredentials(words string) string { return scrub.Text(words, a.ClientSecret) }
 
-// given is a token that we have already.
-type given struct{ *oauth2.Token }
+// staticToken is a token that we have already.
+type staticToken struct{ *oauth2.Token }
 
 // GetToken returns the token.
-func (g given) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+func (g staticToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	return azcore.AccessToken{Token: g.AccessToken, ExpiresOn: g.Expiry}, nil
 }
 
@@ -195,10 +195,10 @@ type metadata struct {
 	} `json:"azure"`
 }
 
-// groupOf finds the name of the cluster's resource group: in clusterMetadata.platform,
+// findGroupName finds the name of the cluster's resource group: in clusterMetadata.platform,
 // else in the Secret with metadata.json, where newer Hives have it only.
-func (p Power) groupOf(ctx context.Context, ref cloud.Ref) (string, error) {
-	missing := fault.Denying("nobody says in which resource group ClusterDeployment %s is: set spec.clusterMetadata.platform.azure.resourceGroupName, "+
+func (p Power) findGroupName(ctx context.Context, ref cloud.Ref) (string, error) {
+	missing := fault.NewDenied("nobody says in which resource group ClusterDeployment %s is: set spec.clusterMetadata.platform.azure.resourceGroupName, "+
 		"or spec.clusterMetadata.metadataJSONSecretRef.name to a Secret whose key metadata.json has azure.resourceGroupName", ref.Cluster)
 	if ref.Metadata == nil {
 		return "", missing
@@ -206,7 +206,7 @@ func (p Power) groupOf(ctx context.Context, ref cloud.Ref) (string, error) {
 	if raw := ref.Metadata.Platform; raw != nil && len(raw.Raw) > 0 {
 		var m metadata
 		if err := json.Unmarshal(raw.Raw, &m); err != nil {
-			return "", fault.Denying("reading spec.clusterMetadata.platform of ClusterDeployment %s: %w: set azure.resourceGroupName to a text", ref.Cluster, err)
+			return "", fault.NewDenied("reading spec.clusterMetadata.platform of ClusterDeployment %s: %w: set azure.resourceGroupName to a text", ref.Cluster, err)
 		}
 		if m.Azure != nil && m.Azure.ResourceGroupName != "" {
 			return m.Azure.ResourceGroupName, nil
@@ -216,19 +216,19 @@ func (p Power) groupOf(ctx context.Context, ref cloud.Ref) (string, error) {
 	if name == nil || name.Name == "" {
 		return "", missing
 	}
-	return p.groupIn(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: name.Name}, ref.InfraID)
+	return p.readGroupName(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: name.Name}, ref.InfraID)
 }
 
-// groupIn reads the name from the Secret with metadata.json. One that has none is of a
+// readGroupName reads the name from the Secret with metadata.json. One that has none is of a
 // cluster whose installer chose the name by its own rule.
-func (p Power) groupIn(ctx context.Context, key types.NamespacedName, infraID string) (string, error) {
+func (p Power) readGroupName(ctx context.Context, key types.NamespacedName, infraID string) (string, error) {
 	data, err := p.secrets(ctx, key)
 	if err != nil {
 		return "", fmt.Errorf("reading metadata.json: %w", err)
 	}
 	var m metadata
 	if json.Unmarshal(data["metadata.json"], &m) != nil || m.Azure == nil {
-		return "", fault.Denying("Secret %s, key metadata.json: that is not what the installer wrote of a cluster on Azure: "+
+		return "", fault.NewDenied("Secret %s, key metadata.json: that is not what the installer wrote of a cluster on Azure: "+
 			"put its metadata.json there, with azure.resourceGroupName", key)
 	}
 	if m.Azure.ResourceGroupName == "" {

@@ -15,7 +15,7 @@ func mustSay(t *testing.T, err error, kind fault.Kind, words ...string) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	if got := fault.Of(err); got != kind {
+	if got := fault.KindOf(err); got != kind {
 		t.Errorf("%s, want %s: %v", got, kind, err)
 	}
 	for _, w := range words {
@@ -149,8 +149,8 @@ func TestErrorsOfMachines(t *testing.T) {
 			err := l.Start(t.Context(), ref)
 			mustSay(t, err, c.want, "starting virtual machine "+infra+"-master-0", c.code, c.message)
 			mustHide(t, err)
-			if c.after == "9" && fault.After(err).Seconds() != 9 {
-				t.Errorf("after %s", fault.After(err))
+			if c.after == "9" && fault.RetryAfter(err).Seconds() != 9 {
+				t.Errorf("after %s", fault.RetryAfter(err))
 			}
 		})
 	}

@@ -16,26 +16,26 @@ import (
 // the slash of kubernetes.io/cluster/….
 const clusterTag = "kubernetes.io_cluster."
 
-// look finds the machines and asks each for its state: Azure lists states along with
+// readGroupMachines finds the machines and asks each for its state: Azure lists states along with
 // machines for whole subscriptions only, which a cluster's principal need not be allowed.
-func (g *group) look(ctx context.Context, infraID string) error {
-	names, err := g.list(ctx, infraID)
+func (g *group) readGroupMachines(ctx context.Context, infraID string) error {
+	names, err := g.listMachineNames(ctx, infraID)
 	if err != nil {
 		return err
 	}
 	views := make(chan cloud.Machine, len(names))
-	g.hidden = turns.Each(ctx, names, func(ctx context.Context, name string) error {
-		m := cloud.Machine{Name: name, ControlPlane: hasPrefix(name, infraID+"-master-")}
+	g.hidden = turns.ForEachMachine(ctx, names, func(ctx context.Context, name string) error {
+		m := cloud.Machine{Name: name, ControlPlane: hasPrefixFold(name, infraID+"-master-")}
 		view, err := g.api.InstanceView(ctx, g.name, name, nil)
-		if isGone(err) {
+		if isNotFound(err) {
 			return nil
 		}
 		if err != nil {
 			m.State, m.Reason = cloud.Unknown, "its state could not be read"
 			views <- m
-			return g.fault("reading the state of virtual machine "+name, err)
+			return g.translateError("reading the state of virtual machine "+name, err)
 		}
-		m.State, m.Reason = stateOf(view.Statuses)
+		m.State, m.Reason = machineState(view.Statuses)
 		views <- m
 		return nil
 	})
@@ -43,21 +43,21 @@ func (g *group) look(ctx context.Context, infraID string) error {
 	for m := range views {
 		g.machines = append(g.machines, m)
 	}
-	g.machines.Sort()
+	g.machines.SortByName()
 	return nil
 }
 
-// list returns the names of the cluster's machines, from all pages.
-func (g *group) list(ctx context.Context, infraID string) ([]string, error) {
+// listMachineNames returns the names of the cluster's machines, from all pages.
+func (g *group) listMachineNames(ctx context.Context, infraID string) ([]string, error) {
 	var names []string
 	seen := map[string]bool{}
 	for pages := g.api.NewListPager(g.name, nil); pages.More(); {
-		page, err := g.page(ctx, pages)
+		page, err := g.listMachinePage(ctx, pages)
 		if err != nil {
 			return nil, err
 		}
 		for _, vm := range page.Value {
-			if vm == nil || vm.Name == nil || !ours(vm, infraID) || seen[strings.ToLower(*vm.Name)] {
+			if vm == nil || vm.Name == nil || !belongsToCluster(vm, infraID) || seen[strings.ToLower(*vm.Name)] {
 				continue
 			}
 			seen[strings.ToLower(*vm.Name)] = true
@@ -67,23 +67,23 @@ func (g *group) list(ctx context.Context, infraID string) ([]string, error) {
 	return names, nil
 }
 
-func (g *group) page(ctx context.Context, pages *runtime.Pager[armcompute.VirtualMachinesClientListResponse]) (armcompute.VirtualMachinesClientListResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, turns.Patience)
+func (g *group) listMachinePage(ctx context.Context, pages *runtime.Pager[armcompute.VirtualMachinesClientListResponse]) (armcompute.VirtualMachinesClientListResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, turns.RequestTimeout)
 	defer cancel()
 	page, err := pages.NextPage(ctx)
 	if err != nil {
-		return page, g.fault("listing virtual machines of resource group "+g.name, err)
+		return page, g.translateError("listing virtual machines of resource group "+g.name, err)
 	}
 	return page, nil
 }
 
-// ours reports whether a virtual machine is of this cluster. A resource group may be
+// belongsToCluster reports whether a virtual machine is of this cluster. A resource group may be
 // shared, and infraIDs may begin alike: the cluster "a" with infraID a-b1c2d must not have
 // the machines of a cluster "a-b1c2d".
-func ours(vm *armcompute.VirtualMachine, infraID string) bool {
+func belongsToCluster(vm *armcompute.VirtualMachine, infraID string) bool {
 	foreign := false
 	for tag, value := range vm.Tags {
-		if value == nil || *value != "owned" || !hasPrefix(tag, clusterTag) {
+		if value == nil || *value != "owned" || !hasPrefixFold(tag, clusterTag) {
 			continue
 		}
 		if strings.EqualFold(tag[len(clusterTag):], infraID) {
@@ -91,16 +91,16 @@ func ours(vm *armcompute.VirtualMachine, infraID string) bool {
 		}
 		foreign = true
 	}
-	return !foreign && hasPrefix(*vm.Name, infraID+"-")
+	return !foreign && hasPrefixFold(*vm.Name, infraID+"-")
 }
 
-// hasPrefix ignores case, as Azure does for names of everything.
-func hasPrefix(s, prefix string) bool {
+// hasPrefixFold ignores case, as Azure does for names of everything.
+func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// powers is every power state that Azure documents but unknown.
-var powers = map[string]cloud.State{
+// powerStates is every power state that Azure documents but unknown.
+var powerStates = map[string]cloud.State{
 	"starting":     cloud.Starting,
 	"running":      cloud.Running,
 	"stopping":     cloud.Stopping,
@@ -111,10 +111,10 @@ var powers = map[string]cloud.State{
 
 const stillAllocated = "it is powered off but not deallocated, so it costs as if it ran"
 
-// stateOf judges an instance view.
-func stateOf(statuses []*armcompute.InstanceViewStatus) (cloud.State, string) {
-	power, doing, why := codes(statuses)
-	state, known := powers[power]
+// machineState judges an instance view.
+func machineState(statuses []*armcompute.InstanceViewStatus) (cloud.State, string) {
+	power, doing, why := parseStatusCodes(statuses)
+	state, known := powerStates[power]
 	switch {
 	case doing == "deleting":
 		return cloud.Stopping, ""
@@ -133,9 +133,9 @@ func stateOf(statuses []*armcompute.InstanceViewStatus) (cloud.State, string) {
 	}
 }
 
-// codes reads codes such as PowerState/running and ProvisioningState/failed/AllocationFailed:
+// parseStatusCodes reads codes such as PowerState/running and ProvisioningState/failed/AllocationFailed:
 // the power state, what is being done, and why that failed.
-func codes(statuses []*armcompute.InstanceViewStatus) (power, doing, why string) {
+func parseStatusCodes(statuses []*armcompute.InstanceViewStatus) (power, doing, why string) {
 	for _, s := range statuses {
 		if s == nil || s.Code == nil {
 			continue

@@ -36,7 +36,7 @@ func New(secrets cloud.Secrets, transport http.RoundTripper) Power {
 
 // Observe returns the virtual machines of the cluster.
 func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	g, err := p.look(ctx, ref)
+	g, err := p.openAndListMachines(ctx, ref)
 	if err == nil {
 		err = g.hidden
 	}
@@ -48,36 +48,36 @@ func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, erro
 
 // Start starts the control plane and, once most of it runs, the workers.
 func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
-	g, err := p.look(ctx, ref)
+	g, err := p.openAndListMachines(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting virtual machines of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(g.hidden, turns.Each(ctx, turns.ToStart(g.machines), func(ctx context.Context, name string) error {
+	return errors.Join(g.hidden, turns.ForEachMachine(ctx, turns.MachinesToStart(g.machines), func(ctx context.Context, name string) error {
 		_, err := g.api.BeginStart(ctx, g.name, name, nil)
-		return g.outcome("starting", name, err)
+		return g.translateOutcome("starting", name, err)
 	}))
 }
 
 // Stop deallocates the workers and, once none of them runs, the control plane. A virtual
 // machine that is merely powered off costs as much as one that runs.
 func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
-	g, err := p.look(ctx, ref)
+	g, err := p.openAndListMachines(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping virtual machines of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(g.hidden, turns.Stop(ctx, g.machines, g.hidden == nil, func(ctx context.Context, name string) error {
+	return errors.Join(g.hidden, turns.StopInOrder(ctx, g.machines, g.hidden == nil, func(ctx context.Context, name string) error {
 		_, err := g.api.BeginDeallocate(ctx, g.name, name, nil)
-		return g.outcome("stopping", name, err)
+		return g.translateOutcome("stopping", name, err)
 	}))
 }
 
-// look opens the cluster's resource group and looks at its machines.
-func (p Power) look(ctx context.Context, ref cloud.Ref) (*group, error) {
-	g, err := p.open(ctx, ref)
+// openAndListMachines opens the cluster's resource group and looks at its machines.
+func (p Power) openAndListMachines(ctx context.Context, ref cloud.Ref) (*group, error) {
+	g, err := p.openResourceGroup(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	return g, g.look(ctx, ref.InfraID)
+	return g, g.readGroupMachines(ctx, ref.InfraID)
 }
 
 // group is a cluster's resource group as its service principal sees it, for one call.

@@ -34,7 +34,7 @@ func newLab(t *testing.T) *lab {
 		if data := l.secrets[key.Name]; data != nil && key.Namespace == "clusters" {
 			return data, nil
 		}
-		return nil, fault.Denying("no Secret %s", key)
+		return nil, fault.NewDenied("no Secret %s", key)
 	}, l.sim)
 	return l
 }
@@ -317,7 +317,7 @@ func TestAMachineThatCannotBeLookedAtIsNotTakenForStopped(t *testing.T) {
 func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(t, 2)
-	timed := cloudtest.NewTimed(t, l.sim, turns.Patience)
+	timed := cloudtest.NewTimedTransport(t, l.sim, turns.RequestTimeout)
 	l.Power = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
 		return l.secrets[key.Name], nil
 	}, timed)
@@ -333,7 +333,7 @@ func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
 	if err := l.Start(t.Context(), ref); err != nil {
 		t.Fatal(err)
 	}
-	if n := timed.Seen(); n < 12 {
+	if n := timed.RequestCount(); n < 12 {
 		t.Errorf("only %d requests were looked at", n)
 	}
 }

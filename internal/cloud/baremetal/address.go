@@ -35,13 +35,13 @@ type address struct {
 // What follows redfish or a vendor's name says how an image gets onto the host, which
 // does not matter here.
 var (
-	ofRedfish = []string{
+	redfishSchemes = []string{
 		"redfish", "redfish-virtualmedia", "redfish-uefihttp",
 		"idrac-redfish", "idrac-virtualmedia", "ilo5-redfish", "ilo5-virtualmedia",
 	}
-	ofIPMI    = []string{"ipmi", "libvirt"}
-	ofVendors = []string{"idrac", "ilo4", "ilo4-virtualmedia", "ilo5", "irmc", "ibmc"}
-	levels    = []string{"CALLBACK", "USER", "OPERATOR", "ADMINISTRATOR"}
+	ipmiSchemes     = []string{"ipmi", "libvirt"}
+	vendorSchemes   = []string{"idrac", "ilo4", "ilo4-virtualmedia", "ilo5", "irmc", "ibmc"}
+	privilegeLevels = []string{"CALLBACK", "USER", "OPERATOR", "ADMINISTRATOR"}
 )
 
 var errNoAddress = errors.New(`bmc.address is not like redfish://10.0.0.5/redfish/v1/Systems/1 or ipmi://10.0.0.5:623: correct it`)
@@ -61,25 +61,25 @@ func parseAddress(text string) (address, error) {
 	}
 	kind, transport, dressed := strings.Cut(strings.ToLower(u.Scheme), "+")
 	switch {
-	case slices.Contains(ofVendors, kind):
+	case slices.Contains(vendorSchemes, kind):
 		return address{}, fmt.Errorf("bmc.address begins with %s, a protocol of one vendor that hotspare does not speak: give the address of the BMC's Redfish or IPMI", kind)
-	case slices.Contains(ofIPMI, kind) && !dressed:
-		return ipmiAddress(u)
-	case slices.Contains(ofRedfish, kind) && (!dressed || transport == "http" || transport == "https"):
-		return redfishAddress(u, transport)
+	case slices.Contains(ipmiSchemes, kind) && !dressed:
+		return parseIPMIAddress(u)
+	case slices.Contains(redfishSchemes, kind) && (!dressed || transport == "http" || transport == "https"):
+		return parseRedfishAddress(u, transport)
 	}
 	return address{}, fmt.Errorf("bmc.address begins with %s, which is none of %s, %s: correct it",
-		u.Scheme, strings.Join(ofRedfish, ", "), strings.Join(ofIPMI, ", "))
+		u.Scheme, strings.Join(redfishSchemes, ", "), strings.Join(ipmiSchemes, ", "))
 }
 
-func redfishAddress(u *url.URL, transport string) (address, error) {
+func parseRedfishAddress(u *url.URL, transport string) (address, error) {
 	a := address{protocol: redfish, scheme: "https"}
 	port := "443"
 	if transport == "http" {
 		a.scheme, port = "http", "80"
 	}
 	var err error
-	if a.host, err = hostOf(u, port); err != nil {
+	if a.host, err = hostWithPort(u, port); err != nil {
 		return address{}, err
 	}
 	a.path = strings.TrimRight(u.EscapedPath(), "/")
@@ -94,17 +94,17 @@ func redfishAddress(u *url.URL, transport string) (address, error) {
 	return a, nil
 }
 
-func ipmiAddress(u *url.URL) (address, error) {
+func parseIPMIAddress(u *url.URL) (address, error) {
 	a := address{protocol: ipmi, level: strings.ToUpper(u.Query().Get("privilegelevel"))}
-	if a.level != "" && !slices.Contains(levels, a.level) {
-		return address{}, fmt.Errorf("the privilegelevel in bmc.address is none of %s: correct it", strings.Join(levels, ", "))
+	if a.level != "" && !slices.Contains(privilegeLevels, a.level) {
+		return address{}, fmt.Errorf("the privilegelevel in bmc.address is none of %s: correct it", strings.Join(privilegeLevels, ", "))
 	}
 	var err error
-	a.host, err = hostOf(u, "623")
+	a.host, err = hostWithPort(u, "623")
 	return a, err
 }
 
-func hostOf(u *url.URL, port string) (string, error) {
+func hostWithPort(u *url.URL, port string) (string, error) {
 	if u.Port() != "" {
 		port = u.Port()
 	}

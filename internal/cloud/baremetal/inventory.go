@@ -54,11 +54,11 @@ type host struct {
 	where string
 }
 
-// id tells hosts apart, whatever they are called.
-func (h host) id() string { return h.address.host + h.path }
+// uniqueID tells hosts apart, whatever they are called.
+func (h host) uniqueID() string { return h.address.host + h.path }
 
-// bmc tells BMCs apart, and accounts there.
-func (h host) bmc() string {
+// bmcAccountKey tells BMCs apart, and accounts there.
+func (h host) bmcAccountKey() string {
 	sum := sha256.New()
 	for _, part := range []string{string(h.protocol), h.scheme, h.address.host, h.level, h.username, h.password, fmt.Sprint(h.insecure)} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
@@ -66,8 +66,8 @@ func (h host) bmc() string {
 	return string(sum.Sum(nil))
 }
 
-// written is a host as it stands in an install-config.
-type written struct {
+// hostEntry is a host as it stands in an install-config.
+type hostEntry struct {
 	Name string `json:"name"`
 	Role string `json:"role"`
 	BMC  struct {
@@ -78,84 +78,84 @@ type written struct {
 	} `json:"bmc"`
 }
 
-// inventory reads the hosts of a cluster: from its own Secret, or, without that, from
+// readInventory reads the hosts of a cluster: from its own Secret, or, without that, from
 // its install-config.
-func (p *Power) inventory(ctx context.Context, ref cloud.Ref) (inventory, error) {
+func (p *Power) readInventory(ctx context.Context, ref cloud.Ref) (inventory, error) {
 	own := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: ref.Cluster.Name + secretSuffix}
 	data, err := p.secrets(ctx, own)
 	switch {
 	case err == nil:
-		return inventoryOf(ref.InfraID, own, data)
-	case fault.Of(err) != fault.Denied: // it may exist
+		return parseHostsSecret(ref.InfraID, own, data)
+	case fault.KindOf(err) != fault.Denied: // it may exist
 		return inventory{}, fmt.Errorf("reading the BMCs of %s: %w", ref.Cluster, err)
 	case ref.InstallConfig == "":
-		return inventory{}, fault.Denying("nothing tells the BMCs of %s: create Secret %s in namespace %s with key %s", ref.Cluster, own.Name, own.Namespace, keyHosts)
+		return inventory{}, fault.NewDenied("nothing tells the BMCs of %s: create Secret %s in namespace %s with key %s", ref.Cluster, own.Name, own.Namespace, keyHosts)
 	}
 	name := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: ref.InstallConfig}
 	data, err = p.secrets(ctx, name)
 	if err != nil {
 		return inventory{}, fmt.Errorf("there is no Secret %s; reading the BMCs of %s from the install-config: %w", own.Name, ref.Cluster, err)
 	}
-	return installed(name, own, data)
+	return parseInstallConfig(name, own, data)
 }
 
-// inventoryOf reads the Secret that has nothing but a cluster's BMCs.
-func inventoryOf(infraID string, name types.NamespacedName, data map[string][]byte) (inventory, error) {
+// parseHostsSecret reads the Secret that has nothing but a cluster's BMCs.
+func parseHostsSecret(infraID string, name types.NamespacedName, data map[string][]byte) (inventory, error) {
 	if of := strings.TrimSpace(string(data[keyInfraID])); of != "" && of != infraID {
 		return inventory{}, nil // those hosts are, or were, another cluster's
 	}
 	inv := inventory{trust: trust{roots: data[keyRoots]}}
 	if roots := inv.trust.roots; len(roots) > 0 && !x509.NewCertPool().AppendCertsFromPEM(roots) {
-		return inventory{}, fault.Denying("key %s of Secret %s holds no PEM certificate: correct it", keyRoots, name)
+		return inventory{}, fault.NewDenied("key %s of Secret %s holds no PEM certificate: correct it", keyRoots, name)
 	}
 	where := fmt.Sprintf("key %s of Secret %s", keyHosts, name)
 	raw, ok := data[keyHosts]
 	if !ok {
-		return inventory{}, fault.Denying("Secret %s has no key %s: put the list of hosts there, as in platform.baremetal.hosts of an install-config", name, keyHosts)
+		return inventory{}, fault.NewDenied("Secret %s has no key %s: put the list of hosts there, as in platform.baremetal.hosts of an install-config", name, keyHosts)
 	}
-	var list []written
+	var list []hostEntry
 	if yaml.Unmarshal(raw, &list) != nil { // the parser's words would quote what stands there
-		return inventory{}, fault.Denying("%s is not a list of hosts, as in platform.baremetal.hosts of an install-config: correct it", where)
+		return inventory{}, fault.NewDenied("%s is not a list of hosts, as in platform.baremetal.hosts of an install-config: correct it", where)
 	}
 	var err error
-	inv.hosts, err = hostsOf(list, where)
+	inv.hosts, err = validateHosts(list, where)
 	return inv, err
 }
 
-// installed reads the hosts of an install-config. own is the Secret that would win.
-func installed(name, own types.NamespacedName, data map[string][]byte) (inventory, error) {
+// parseInstallConfig reads the hosts of an install-config. own is the Secret that would win.
+func parseInstallConfig(name, own types.NamespacedName, data map[string][]byte) (inventory, error) {
 	where := fmt.Sprintf("key %s of Secret %s", hivev1.SecretKeyInstallConfig, name)
 	var config struct {
 		Platform struct {
 			BareMetal struct {
-				Hosts []written `json:"hosts"`
+				Hosts []hostEntry `json:"hosts"`
 			} `json:"baremetal"`
 		} `json:"platform"`
 	}
 	if yaml.Unmarshal(data[hivev1.SecretKeyInstallConfig], &config) != nil {
-		return inventory{}, fault.Denying("%s is not an install-config in YAML: correct it, or create Secret %s with key %s", where, own.Name, keyHosts)
+		return inventory{}, fault.NewDenied("%s is not an install-config in YAML: correct it, or create Secret %s with key %s", where, own.Name, keyHosts)
 	}
-	hosts, err := hostsOf(config.Platform.BareMetal.Hosts, where)
+	hosts, err := validateHosts(config.Platform.BareMetal.Hosts, where)
 	if err == nil && len(hosts) == 0 {
-		return inventory{}, fault.Denying("%s has no platform.baremetal.hosts: create Secret %s in namespace %s with key %s", where, own.Name, own.Namespace, keyHosts)
+		return inventory{}, fault.NewDenied("%s has no platform.baremetal.hosts: create Secret %s in namespace %s with key %s", where, own.Name, own.Namespace, keyHosts)
 	}
 	return inventory{hosts: hosts}, err
 }
 
-// hostsOf checks what is written. A mistake in one host is an error for all: nobody
+// validateHosts checks what is written. A mistake in one host is an error for all: nobody
 // knows what the others would be without it.
-func hostsOf(list []written, where string) ([]host, error) {
+func validateHosts(list []hostEntry, where string) ([]host, error) {
 	var hosts []host
 	var errs []error
 	for n, w := range list {
-		h, err := w.host()
+		h, err := w.toHost()
 		if err != nil {
-			errs = append(errs, fault.Denying("%s: host %s: %w", where, cmp.Or(w.Name, fmt.Sprintf("number %d", n+1)), err))
+			errs = append(errs, fault.NewDenied("%s: host %s: %w", where, cmp.Or(w.Name, fmt.Sprintf("number %d", n+1)), err))
 			continue
 		}
 		h.where = where
-		if i := slices.IndexFunc(hosts, func(o host) bool { return o.name == h.name || o.id() == h.id() }); i >= 0 {
-			errs = append(errs, fault.Denying("%s: hosts %s and %s have the same name or the same BMC: correct one", where, hosts[i].name, h.name))
+		if i := slices.IndexFunc(hosts, func(o host) bool { return o.name == h.name || o.uniqueID() == h.uniqueID() }); i >= 0 {
+			errs = append(errs, fault.NewDenied("%s: hosts %s and %s have the same name or the same BMC: correct one", where, hosts[i].name, h.name))
 		}
 		hosts = append(hosts, h)
 	}
@@ -163,13 +163,13 @@ func hostsOf(list []written, where string) ([]host, error) {
 		return nil, err
 	}
 	if len(hosts) > 0 && !slices.ContainsFunc(hosts, func(h host) bool { return h.controlPlane }) {
-		return nil, fault.Denying("%s: no host has the role master: give it to those of the control plane", where)
+		return nil, fault.NewDenied("%s: no host has the role master: give it to those of the control plane", where)
 	}
 	slices.SortFunc(hosts, func(a, b host) int { return strings.Compare(a.name, b.name) })
 	return hosts, nil
 }
 
-func (w written) host() (host, error) {
+func (w hostEntry) toHost() (host, error) {
 	h := host{name: w.Name, username: w.BMC.Username, password: w.BMC.Password, insecure: w.BMC.Insecure}
 	if h.name == "" {
 		return host{}, errors.New("it has no name: add one")

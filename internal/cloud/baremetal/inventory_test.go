@@ -42,7 +42,7 @@ func TestHostsAreReadFromTheInstallConfig(t *testing.T) {
 	l.secrets[named("install")] = map[string]string{"install-config.yaml": installConfig}
 	ref := refOf(infraID)
 	ref.InstallConfig = "install"
-	inv, err := l.inventory(t.Context(), ref)
+	inv, err := l.readInventory(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestTheClustersOwnSecretWins(t *testing.T) {
 	l.secrets[named("c-12345-bmc")] = map[string]string{"hosts.yaml": "[{name: a, role: master, bmc: {address: 10.0.0.9, username: u, password: p}}]"}
 	ref := refOf(infraID)
 	ref.InstallConfig = "install"
-	inv, err := l.inventory(t.Context(), ref)
+	inv, err := l.readInventory(t.Context(), ref)
 	if err != nil || len(inv.hosts) != 1 || inv.hosts[0].name != "a" {
 		t.Errorf("got %+v, %v", inv.hosts, err)
 	}
@@ -77,7 +77,7 @@ func TestASecretThatCannotBeReadIsNotTakenForNone(t *testing.T) {
 	}, nil)
 	ref := refOf(infraID)
 	ref.InstallConfig = "install"
-	if _, err := p.Observe(t.Context(), ref); fault.Of(err) != fault.Unknown || !strings.Contains(err.Error(), "etcd is away") {
+	if _, err := p.Observe(t.Context(), ref); fault.KindOf(err) != fault.Unknown || !strings.Contains(err.Error(), "etcd is away") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,47 +11,49 @@ import (
 )
 
 const (
-	// packet is what one packet may take before it is sent again; they get lost.
-	packet = 1500 * time.Millisecond
-	// retries is how often it is sent again. Few: a BMC that has answered a step of a
+	// packetTimeout is what one packet may take before it is sent again; they get lost.
+	packetTimeout = 1500 * time.Millisecond
+	// packetRetries is how often it is sent again. Few: a BMC that has answered a step of a
 	// login twice takes no further one, and the login has to begin anew.
-	retries = 1
-	// logins is how often it does, if the BMC's time is not up before.
-	logins = 3
+	packetRetries = 1
+	// maxLogins is how often it does, if the BMC's time is not up before.
+	maxLogins = 3
 )
 
 // ipmiBMC is a BMC that is spoken to with IPMI 2.0 over a network.
 type ipmiBMC struct {
-	host     host
-	patience time.Duration
-	client   *goipmi.Client
-	line     *line
+	host           host
+	requestTimeout time.Duration
+	client         *goipmi.Client
+	dialer         *udpDialer
 	// open is that there is a session, which the BMC has to end.
 	open bool
 }
 
-func newIPMI(h host, patience time.Duration) *ipmiBMC { return &ipmiBMC{host: h, patience: patience} }
+func newIPMIClient(h host, patience time.Duration) *ipmiBMC {
+	return &ipmiBMC{host: h, requestTimeout: patience}
+}
 
-func (b *ipmiBMC) look(ctx context.Context, h host) (node, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.patience)
+func (b *ipmiBMC) readHost(ctx context.Context, h host) (managedHost, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.requestTimeout)
 	defer cancel()
 	for n := 1; !b.open; n++ {
-		err := b.explain(ctx, b.connect(ctx))
-		var p problem
-		if err != nil && (n == logins || ctx.Err() != nil || !errors.As(err, &p) || !p.silent) {
+		err := b.translateError(ctx, b.openSession(ctx))
+		var p bmcError
+		if err != nil && (n == maxLogins || ctx.Err() != nil || !errors.As(err, &p) || !p.timedOut) {
 			return nil, err
 		}
 	}
 	status, err := b.client.GetChassisStatus(ctx)
 	if err != nil {
-		return nil, b.explain(ctx, err)
+		return nil, b.translateError(ctx, err)
 	}
 	return &chassis{host: h, bmc: b, on: status.PowerIsOn}, nil
 }
 
-// connect logs in. The library keeps the session alive from a goroutine, which ends with
+// openSession logs in. The library keeps the session alive from a goroutine, which ends with
 // ctx: a visit is over long before a session is.
-func (b *ipmiBMC) connect(ctx context.Context) error {
+func (b *ipmiBMC) openSession(ctx context.Context) error {
 	client, err := goipmi.NewClient(b.host.address.host, 0, b.host.username, b.host.password)
 	if err != nil {
 		return err
@@ -65,39 +67,39 @@ func (b *ipmiBMC) connect(ctx context.Context) error {
 	case "CALLBACK":
 		level = goipmi.PrivilegeLevelCallback
 	}
-	b.line = &line{ctx: ctx, address: b.host.address.host}
-	b.client = client.WithTimeout(packet).WithRetry(retries).WithMaxPrivilegeLevel(level).WithUDPProxy(b.line)
+	b.dialer = &udpDialer{ctx: ctx, address: b.host.address.host}
+	b.client = client.WithTimeout(packetTimeout).WithRetry(packetRetries).WithMaxPrivilegeLevel(level).WithUDPProxy(b.dialer)
 	if err := b.client.Connect(ctx); err != nil {
-		b.line.hangUp()
+		b.dialer.closeConnection()
 		return err
 	}
 	b.open = true
 	return nil
 }
 
-func (b *ipmiBMC) close(ctx context.Context) {
+func (b *ipmiBMC) closeSession(ctx context.Context) {
 	if !b.open {
 		return
 	}
-	defer b.line.hangUp()
+	defer b.dialer.closeConnection()
 	if ctx.Err() != nil {
 		return // the library would wait for what it waits for already
 	}
-	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), logoutTimeout)
 	defer cancel()
 	_ = b.client.Close(parting) // a session that is left ends by itself
 }
 
-// line dials for the library, which knows neither IPv6 addresses nor a context when it
+// udpDialer dials for the library, which knows neither IPv6 addresses nor a context when it
 // dials, and does not hang up if logging in or out fails.
-type line struct {
+type udpDialer struct {
 	ctx     context.Context //nolint:containedctx // the library's interface has none
 	address string
 	conn    net.Conn
 }
 
 // Dial calls the BMC, whatever address the library has made up.
-func (l *line) Dial(string, string) (net.Conn, error) {
+func (l *udpDialer) Dial(string, string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(l.ctx, "udp", l.address)
 	if err == nil {
 		l.conn = conn
@@ -105,7 +107,7 @@ func (l *line) Dial(string, string) (net.Conn, error) {
 	return conn, err
 }
 
-func (l *line) hangUp() {
+func (l *udpDialer) closeConnection() {
 	if l.conn != nil {
 		_ = l.conn.Close() // the library may have closed it
 	}
@@ -118,81 +120,81 @@ type chassis struct {
 	on  bool
 }
 
-func (c *chassis) power() power {
+func (c *chassis) powerState() power {
 	if c.on {
-		return on
+		return poweredOn
 	}
-	return off
+	return poweredOff
 }
 
-func (c *chassis) word() string {
+func (c *chassis) reportedState() string {
 	if c.on {
 		return "on"
 	}
 	return "off"
 }
 
-func (c *chassis) tell(ctx context.Context, o order) error {
-	ctx, cancel := context.WithTimeout(ctx, c.bmc.patience)
+func (c *chassis) setPowerState(ctx context.Context, o powerAction) error {
+	ctx, cancel := context.WithTimeout(ctx, c.bmc.requestTimeout)
 	defer cancel()
-	control := map[order]goipmi.ChassisControl{
+	control := map[powerAction]goipmi.ChassisControl{
 		turnOn:   goipmi.ChassisControlPowerUp,
 		shutDown: goipmi.ChassisControlSoftShutdown,
 		powerOff: goipmi.ChassisControlPowerDown,
 	}[o]
 	_, err := c.bmc.client.ChassisControl(ctx, control)
-	return c.bmc.explain(ctx, err)
+	return c.bmc.translateError(ctx, err)
 }
 
-// explain is the one place that knows what codes of IPMI mean. It quotes nothing that
+// translateError is the one place that knows what codes of IPMI mean. It quotes nothing that
 // the library says of a login: a BMC proves that it knows the password before we do, and
 // what it proves it with, which is in those words, can be tried against a dictionary.
-func (b *ipmiBMC) explain(ctx context.Context, err error) error {
+func (b *ipmiBMC) translateError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	var answer *goipmi.ResponseError
 	if errors.As(err, &answer) {
-		return b.completion(answer.CompletionCode())
+		return b.translateCompletionCode(answer.CompletionCode())
 	}
 	var timeout net.Error
 	switch said := err.Error(); {
 	case strings.Contains(said, "authcode not equal"), strings.Contains(said, "integrity check not passed"):
-		return refusal(b.host)
+		return refusedAccountError(b.host)
 	case strings.Contains(said, "return status of rakp") && strings.Contains(strings.ToLower(said), "role"):
-		return newProblem(forbidden, b.host, "does not let the account in %s have the level %s: give it that, or add ?privilegelevel= to bmc.address", b.host.where, b.level())
+		return newBMCError(notAuthorized, b.host, "does not let the account in %s have the level %s: give it that, or add ?privilegelevel= to bmc.address", b.host.where, b.privilegeLevel())
 	case strings.Contains(said, "return status of rakp"):
-		return refusal(b.host)
+		return refusedAccountError(b.host)
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout(), strings.Contains(said, "timed out"), strings.Contains(said, "deadline"):
-		return unanswered(b.host)
+		return timeoutError(b.host)
 	case errors.As(err, &timeout):
-		return unreached(b.host, timeout)
+		return unreachableError(b.host, timeout)
 	case !b.open:
-		return newProblem(down, b.host, "lets nobody log in with IPMI 2.0 and its cipher suites 17 or 3")
+		return newBMCError(unavailable, b.host, "lets nobody log in with IPMI 2.0 and its cipher suites 17 or 3")
 	}
-	return newProblem(other, b.host, "answers what is not IPMI")
+	return newBMCError(otherError, b.host, "answers what is not IPMI")
 }
 
-func (b *ipmiBMC) level() string {
+func (b *ipmiBMC) privilegeLevel() string {
 	if b.host.level == "" {
 		return "OPERATOR"
 	}
 	return b.host.level
 }
 
-func (b *ipmiBMC) completion(code goipmi.CompletionCode) error {
+func (b *ipmiBMC) translateCompletionCode(code goipmi.CompletionCode) error {
 	switch code {
 	case goipmi.CompletionCodeCannotExecuteCommandSecurityRestrict, 0x80, 0x81, 0x82: // the latter are about the level of a session
-		return newProblem(forbidden, b.host, "forbids it to the account in %s (completion code %#02x): give it the level %s", b.host.where, uint8(code), b.level())
+		return newBMCError(notAuthorized, b.host, "forbids it to the account in %s (completion code %#02x): give it the level %s", b.host.where, uint8(code), b.privilegeLevel())
 	case goipmi.CompletionCodeInvalidCommand, goipmi.CompletionCodeInvalidCommandForLUN, goipmi.CompletionCodeParameterOutOfRange,
 		goipmi.CompletionCodeRequestDataFieldInvalid, goipmi.CompletionCodeCannotExecuteCommandSubFnDisabled:
-		p := newProblem(unable, b.host, "cannot do it (completion code %#02x)", uint8(code))
-		p.err = errUnable
+		p := newBMCError(unsupported, b.host, "cannot do it (completion code %#02x)", uint8(code))
+		p.err = errUnsupported
 		return p
 	case goipmi.CompletionCodeNodeBusy, goipmi.CompletionCodeProcessTimeout, goipmi.CompletionCodeOutOfSpace, goipmi.CompletionCodeCannotProvideResponse,
 		goipmi.CompletionCodeCannotProvideResponseBMCInitialize, goipmi.CompletionCodeCannotProvideResponseFirmwareUpdate,
 		goipmi.CompletionCodeCannotExecuteCommandNotSupported:
-		return newProblem(early, b.host, "cannot do it now (completion code %#02x)", uint8(code))
+		return newBMCError(notReady, b.host, "cannot do it now (completion code %#02x)", uint8(code))
 	}
-	return newProblem(other, b.host, "fails (completion code %#02x)", uint8(code))
+	return newBMCError(otherError, b.host, "fails (completion code %#02x)", uint8(code))
 }

@@ -30,15 +30,15 @@ type bmcs struct {
 // startBMCs starts the process, which ends with the test.
 func startBMCs(t *testing.T, n int) *bmcs {
 	t.Helper()
-	b := &bmcs{sim: sims.Start(t, "", "bmcs.py", fmt.Sprint(n)), told: make(chan map[string]string, 1), hung: make(chan struct{}, 1)}
+	b := &bmcs{sim: sims.StartScript(t, "", "bmcs.py", fmt.Sprint(n)), told: make(chan map[string]string, 1), hung: make(chan struct{}, 1)}
 	var first struct{ Ports []int }
-	if line := b.sim.Line(t, time.Minute, "the BMCs listen"); json.Unmarshal([]byte(line), &first) != nil || len(first.Ports) != n {
+	if line := b.sim.WaitForLine(t, time.Minute, "the BMCs listen"); json.Unmarshal([]byte(line), &first) != nil || len(first.Ports) != n {
 		t.Fatalf("the BMCs listen at %s, and should be %d", line, n)
 	}
 	b.ports = first.Ports
 	go b.read()
 	t.Cleanup(func() {
-		if words := b.sim.Complaints(); words != "" {
+		if words := b.sim.ReadStderr(); words != "" {
 			t.Errorf("the BMCs complain: %s", words)
 		}
 	})
@@ -73,12 +73,12 @@ func (b *bmcs) tell(t *testing.T, command map[string]any) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.sim.Say(t, string(raw))
+	b.sim.SendCommand(t, string(raw))
 	select {
 	case states := <-b.told:
 		return states
-	case <-time.After(cloudtest.Patience):
-		t.Fatalf("waited for %s, and in vain, until the BMCs obey\n%s", cloudtest.Patience, b.sim.Tail())
+	case <-time.After(cloudtest.WaitTimeout):
+		t.Fatalf("waited for %s, and in vain, until the BMCs obey\n%s", cloudtest.WaitTimeout, b.sim.OutputTail())
 		return nil
 	}
 }
@@ -108,7 +108,7 @@ func (r *rack) add(t *testing.T, cluster, name, role, state string) {
 	r.list(cluster, h)
 }
 
-func (r *rack) list(cluster string, hosts ...written) {
+func (r *rack) list(cluster string, hosts ...hostEntry) {
 	r.hosts[cluster] = append(r.hosts[cluster], hosts...)
 	raw, err := json.Marshal(r.hosts[cluster])
 	if err != nil {
@@ -136,7 +136,7 @@ func TestPowerWithIPMI(t *testing.T) {
 				return refOf(infraID)
 			},
 			Vanish: func(_ *testing.T, ref cloud.Ref, name string) {
-				r.hosts[ref.Cluster.Name] = slices.DeleteFunc(r.hosts[ref.Cluster.Name], func(w written) bool { return w.Name == name })
+				r.hosts[ref.Cluster.Name] = slices.DeleteFunc(r.hosts[ref.Cluster.Name], func(w hostEntry) bool { return w.Name == name })
 				r.list(ref.Cluster.Name)
 			},
 			Step: func() { r.step(t) },
@@ -173,7 +173,7 @@ func TestAGuestIsAskedWithIPMIAndThenPoweredOff(t *testing.T) {
 	r.sees(t, "master-0 Running, worker-0 Stopped")
 	r.stop(t, r.time.Now())
 	r.sees(t, "master-0 Stopping, worker-0 Stopped")
-	r.pass(grace)
+	r.pass(shutdownGrace)
 	r.stop(t, r.time.Now())
 	for range 3 {
 		r.step(t)
@@ -200,7 +200,7 @@ func TestIpmitoolSeesTheSame(t *testing.T) {
 	r.add(t, infraID, "master-0", "master", "off")
 	tool := func(args ...string) string {
 		args = append([]string{"-I", "lanplus", "-C", "3", "-L", "OPERATOR", "-H", "127.0.0.1", "-p", fmt.Sprint(r.bmcs.ports[0]), "-U", user, "-P", word, "chassis", "power"}, args...)
-		out, content := sims.Run(t, nil, "ipmitool", args...)
+		out, content := sims.RunClient(t, nil, "ipmitool", args...)
 		if !content {
 			t.Fatalf("ipmitool is not content: %s", out)
 		}

@@ -25,11 +25,11 @@ import (
 type Power struct {
 	secrets     cloud.Secrets
 	authorities *cabundle.Source
-	memory      memory
-	locked      locked
+	memory      actionStore
+	locked      lockedAccounts
 	clock       clock.PassiveClock
-	// patience is how long a BMC has for one answer.
-	patience time.Duration
+	// requestTimeout is how long a BMC has for one answer.
+	requestTimeout time.Duration
 }
 
 var _ cloud.Power = (*Power)(nil)
@@ -38,51 +38,51 @@ var _ cloud.Power = (*Power)(nil)
 // trusts the certificates of authorities in addition to the system's.
 func New(secrets cloud.Secrets, authorities *cabundle.Source) *Power {
 	return &Power{
-		secrets: secrets, authorities: authorities, clock: clock.RealClock{}, patience: turns.Patience,
-		memory: memory{told: map[string]told{}}, locked: locked{until: map[string]time.Time{}},
+		secrets: secrets, authorities: authorities, clock: clock.RealClock{}, requestTimeout: turns.RequestTimeout,
+		memory: actionStore{lastActions: map[string]lastAction{}}, locked: lockedAccounts{until: map[string]time.Time{}},
 	}
 }
 
 // Observe returns the cluster's hosts. One whose BMC does not tell is Unknown; it is an
 // error if none does.
 func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	_, all, err := p.look(ctx, ref)
+	_, all, err := p.observeAllHosts(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	var ms cloud.Machines
 	var errs []error
 	for _, s := range all {
-		ms = append(ms, s.machine(p.clock.Now()))
+		ms = append(ms, s.toCloudMachine(p.clock.Now()))
 		if s.err != nil {
 			errs = append(errs, s.err)
 		}
 	}
 	if len(errs) > 0 && (len(errs) == len(all) || ctx.Err() != nil) {
-		return nil, failures(all, "observing")
+		return nil, joinHostErrors(all, "observing")
 	}
-	ms.Sort()
+	ms.SortByName()
 	return ms, nil
 }
 
 // Start turns the control plane on and, once most of it runs, the workers.
 func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
-	inv, all, err := p.look(ctx, ref)
+	inv, all, err := p.observeAllHosts(ctx, ref)
 	if err != nil {
 		return err
 	}
 	var ms cloud.Machines
 	for _, s := range all {
-		ms = append(ms, s.machine(p.clock.Now()))
+		ms = append(ms, s.toCloudMachine(p.clock.Now()))
 	}
-	done := p.tell(ctx, inv, pick(all, turns.ToStart(ms)), told.starting)
-	return errors.Join(failures(all, "starting"), failures(done, "starting"))
+	done := p.applyPowerActions(ctx, inv, selectHostsByName(all, turns.MachinesToStart(ms)), lastAction.nextStartAction)
+	return errors.Join(joinHostErrors(all, "starting"), joinHostErrors(done, "starting"))
 }
 
 // Stop asks the workers to shut down and, once none of them is on, the control plane. A
 // host that has not done so after the grace is powered off by a later call.
 func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
-	inv, all, err := p.look(ctx, ref)
+	inv, all, err := p.observeAllHosts(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -90,55 +90,57 @@ func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	if !ref.Since.IsZero() {
 		age = p.clock.Now().Sub(ref.Since)
 	}
-	patience := patienceAt(age)
-	next := func(t told, power power, now time.Time) order { return t.stopping(power, now, patience) }
+	patience := shutdownGraceAt(age)
+	next := func(t lastAction, power power, now time.Time) powerAction {
+		return t.nextStopAction(power, now, patience)
+	}
 
-	ms, complete := awake(all, age)
-	done := p.tell(ctx, inv, pick(all, turns.ToStop(ms, false)), next)
-	spare(ms, done, age)
-	second := p.tell(ctx, inv, pick(all, remove(turns.ToStop(ms, complete), done)), next)
-	return errors.Join(failures(all, "stopping"), failures(done, "stopping"), failures(second, "stopping"))
+	ms, complete := machinesToStop(all, age)
+	done := p.applyPowerActions(ctx, inv, selectHostsByName(all, turns.MachinesToStop(ms, false)), next)
+	excludeRefusing(ms, done, age)
+	second := p.applyPowerActions(ctx, inv, selectHostsByName(all, excludeDoneNames(turns.MachinesToStop(ms, complete), done)), next)
+	return errors.Join(joinHostErrors(all, "stopping"), joinHostErrors(done, "stopping"), joinHostErrors(second, "stopping"))
 }
 
-// sight is a host as its BMC shows it, or why it does not.
-type sight struct {
+// hostObservation is a host as its BMC shows it, or why it does not.
+type hostObservation struct {
 	host
-	power power
-	word  string
-	told  told
-	err   error
+	power         power
+	reportedState string
+	lastAction    lastAction
+	err           error
 }
 
-// machine is what the platform's users see of a host.
-func (s sight) machine(now time.Time) cloud.Machine {
+// toCloudMachine is what the platform's users see of a host.
+func (s hostObservation) toCloudMachine(now time.Time) cloud.Machine {
 	m := cloud.Machine{Name: s.name, ControlPlane: s.controlPlane, State: cloud.Unknown}
 	if s.err != nil {
 		m.Reason = s.err.Error()
 		return m
 	}
-	switch m.State = s.told.state(s.power, now); m.State {
+	switch m.State = s.lastAction.machineState(s.power, now); m.State {
 	case cloud.Failed:
-		m.Reason = fmt.Sprintf("its BMC says that it is %s; starting the cluster resumes it, and stopping powers it off", s.word)
+		m.Reason = fmt.Sprintf("its BMC says that it is %s; starting the cluster resumes it, and stopping powers it off", s.reportedState)
 	case cloud.Unknown:
-		m.Reason = fmt.Sprintf("its BMC tells the power state %q", s.word)
+		m.Reason = fmt.Sprintf("its BMC tells the power state %q", s.reportedState)
 	}
 	return m
 }
 
-// awake is which hosts have still to be stopped: a host that was asked to shut down is
+// machinesToStop is which hosts have still to be stopped: a host that was asked to shut down is
 // on until it is off. It is complete if those that nobody sees need not be waited for:
 // those that a person must see to, or that there was time enough to see.
-func awake(all []sight, age time.Duration) (ms cloud.Machines, complete bool) {
+func machinesToStop(all []hostObservation, age time.Duration) (ms cloud.Machines, complete bool) {
 	complete = true
 	for _, s := range all {
 		m := cloud.Machine{Name: s.name, ControlPlane: s.controlPlane, State: cloud.Running}
 		switch {
 		case s.err != nil:
 			m.State = cloud.Unknown
-			complete = complete && (m.ControlPlane || fault.Of(s.err) == fault.Denied || age >= 2*grace)
-		case s.power == odd:
+			complete = complete && (m.ControlPlane || fault.KindOf(s.err) == fault.Denied || age >= 2*shutdownGrace)
+		case s.power == unknownPower:
 			m.State = cloud.Unknown
-		case s.power == off && s.told.order != turnOn:
+		case s.power == poweredOff && s.lastAction.action != turnOn:
 			m.State = cloud.Stopped
 		}
 		ms = append(ms, m)
@@ -146,20 +148,20 @@ func awake(all []sight, age time.Duration) (ms cloud.Machines, complete bool) {
 	return ms, complete
 }
 
-// spare leaves out those that refuse to be stopped, or fail to for long: they would hold
+// excludeRefusing leaves out those that refuse to be stopped, or fail to for long: they would hold
 // up the others for ever.
-func spare(ms cloud.Machines, done []sight, age time.Duration) {
+func excludeRefusing(ms cloud.Machines, done []hostObservation, age time.Duration) {
 	for _, s := range done {
 		for i := range ms {
-			if ms[i].Name == s.name && s.err != nil && (fault.Of(s.err) == fault.Denied || age >= late) {
+			if ms[i].Name == s.name && s.err != nil && (fault.KindOf(s.err) == fault.Denied || age >= lateHibernation) {
 				ms[i].State = cloud.Unknown
 			}
 		}
 	}
 }
 
-// pick returns the hosts of those names that were seen.
-func pick(all []sight, names []string) []host {
+// selectHostsByName returns the hosts of those names that were seen.
+func selectHostsByName(all []hostObservation, names []string) []host {
 	var out []host
 	for _, s := range all {
 		for _, name := range names {
@@ -171,49 +173,49 @@ func pick(all []sight, names []string) []host {
 	return out
 }
 
-// remove leaves out the names of those that it has been done to.
-func remove(names []string, done []sight) []string {
+// excludeDoneNames leaves out the names of those that it has been done to.
+func excludeDoneNames(names []string, done []hostObservation) []string {
 	var out []string
 	for _, name := range names {
-		if len(pick(done, []string{name})) == 0 {
+		if len(selectHostsByName(done, []string{name})) == 0 {
 			out = append(out, name)
 		}
 	}
 	return out
 }
 
-// look asks the BMC of every host of the cluster.
-func (p *Power) look(ctx context.Context, ref cloud.Ref) (inventory, []sight, error) {
+// observeAllHosts asks the BMC of every host of the cluster.
+func (p *Power) observeAllHosts(ctx context.Context, ref cloud.Ref) (inventory, []hostObservation, error) {
 	if err := ctx.Err(); err != nil {
 		return inventory{}, nil, fault.New(fault.Unknown, fmt.Errorf("looking for hosts of %s: %w", ref.Cluster, err))
 	}
-	inv, err := p.inventory(ctx, ref)
+	inv, err := p.readInventory(ctx, ref)
 	if err != nil {
 		return inventory{}, nil, err
 	}
-	inv.trust.authorities = p.authorities.Latest(ctx)
-	all := p.visit(ctx, inv.trust, inv.hosts, func(context.Context, node, told) error { return nil })
+	inv.trust.authorities = p.authorities.LatestBundle(ctx)
+	all := p.visitHosts(ctx, inv.trust, inv.hosts, func(context.Context, managedHost, lastAction) error { return nil })
 	return inv, all, nil
 }
 
-// tell gives hosts the order that next says, by what their BMCs tell just now.
-func (p *Power) tell(ctx context.Context, inv inventory, hosts []host, next func(told, power, time.Time) order) []sight {
-	return p.visit(ctx, inv.trust, hosts, func(ctx context.Context, n node, t told) error {
-		o := next(t, n.power(), p.clock.Now())
+// applyPowerActions gives hosts the order that next says, by what their BMCs tell just now.
+func (p *Power) applyPowerActions(ctx context.Context, inv inventory, hosts []host, next func(lastAction, power, time.Time) powerAction) []hostObservation {
+	return p.visitHosts(ctx, inv.trust, hosts, func(ctx context.Context, n managedHost, t lastAction) error {
+		o := next(t, n.powerState(), p.clock.Now())
 		switch o {
-		case nothing:
+		case noAction:
 			return nil
-		case wait:
-			p.memory.note(n.id(), o, p.clock.Now())
+		case waitAction:
+			p.memory.recordLastAction(n.uniqueID(), o, p.clock.Now())
 			return nil
 		}
-		err := n.tell(ctx, o)
-		if o == shutDown && errors.Is(err, errUnable) {
+		err := n.setPowerState(ctx, o)
+		if o == shutDown && errors.Is(err, errUnsupported) {
 			o = powerOff // this BMC cannot ask a guest
-			err = n.tell(ctx, o)
+			err = n.setPowerState(ctx, o)
 		}
 		if err == nil {
-			p.memory.note(n.id(), o, p.clock.Now())
+			p.memory.recordLastAction(n.uniqueID(), o, p.clock.Now())
 		}
 		return err
 	})

@@ -33,7 +33,7 @@ type lab struct {
 	*Power
 	bmc     *redfishtest.Server
 	time    *testclock.FakePassiveClock
-	hosts   map[string][]written // by cluster
+	hosts   map[string][]hostEntry // by cluster
 	secrets map[types.NamespacedName]map[string]string
 }
 
@@ -45,11 +45,11 @@ func newLab(t *testing.T) *lab {
 // labOf has no BMC if that is nil.
 func labOf(bmc *redfishtest.Server) *lab {
 	if bmc != nil {
-		bmc.Grant(user, password)
+		bmc.AddAccount(user, password)
 	}
 	l := &lab{
 		bmc: bmc, time: testclock.NewFakePassiveClock(now),
-		hosts: map[string][]written{}, secrets: map[types.NamespacedName]map[string]string{},
+		hosts: map[string][]hostEntry{}, secrets: map[types.NamespacedName]map[string]string{},
 	}
 	l.restart()
 	return l
@@ -64,7 +64,7 @@ func (l *lab) restart() {
 func (l *lab) secret(_ context.Context, name types.NamespacedName) (map[string][]byte, error) {
 	data, ok := l.secrets[name]
 	if !ok {
-		return nil, fault.Denying("Secret %s does not exist", name)
+		return nil, fault.NewDenied("Secret %s does not exist", name)
 	}
 	out := map[string][]byte{}
 	for k, v := range data {
@@ -74,7 +74,7 @@ func (l *lab) secret(_ context.Context, name types.NamespacedName) (map[string][
 }
 
 func (l *lab) step() {
-	l.bmc.Step()
+	l.bmc.AdvanceStates()
 	l.pass(tick)
 }
 
@@ -94,7 +94,7 @@ func refOf(infraID string) cloud.Ref {
 // add adds a host of the enclosure to a cluster.
 func (l *lab) add(cluster, name, role string, sys redfishtest.System) {
 	sys.ID = cluster + "-" + name
-	l.bmc.Add(sys)
+	l.bmc.AddSystem(sys)
 	l.list(cluster, entry(name, role, l.address(sys.ID)))
 }
 
@@ -103,17 +103,17 @@ func (l *lab) address(id string) string {
 	if strings.HasPrefix(l.bmc.URL, "http://") {
 		scheme = "redfish+http://"
 	}
-	return scheme + l.bmc.Host() + "/redfish/v1/Systems/" + id
+	return scheme + l.bmc.HostPort() + "/redfish/v1/Systems/" + id
 }
 
-func entry(name, role, address string) written {
-	w := written{Name: name, Role: role}
+func entry(name, role, address string) hostEntry {
+	w := hostEntry{Name: name, Role: role}
 	w.BMC.Address, w.BMC.Username, w.BMC.Password = address, user, password
 	return w
 }
 
 // list adds hosts to a cluster's Secret.
-func (l *lab) list(cluster string, hosts ...written) {
+func (l *lab) list(cluster string, hosts ...hostEntry) {
 	l.hosts[cluster] = append(l.hosts[cluster], hosts...)
 	raw, err := json.Marshal(l.hosts[cluster])
 	if err != nil {
@@ -130,10 +130,10 @@ func (l *lab) workers(cluster string, from, n int) {
 
 func TestPower(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
-		l := labOf(redfishtest.Plain(t))
+		l := labOf(redfishtest.NewWithoutTLS(t))
 		change := func(t *testing.T, ref cloud.Ref, name string, f func(*redfishtest.System)) {
 			t.Helper()
-			l.bmc.Change(t, ref.Cluster.Name+"-"+name, f)
+			l.bmc.ChangeSystem(t, ref.Cluster.Name+"-"+name, f)
 		}
 		return cloudtest.Cloud{
 			Against: "BMCs of our own that speak Redfish, which redfishtool takes for real ones; by `make test-sims` also pyghmi's, by IPMI",
@@ -144,15 +144,15 @@ func TestPower(t *testing.T) {
 				return refOf(infraID)
 			},
 			Vanish: func(_ *testing.T, ref cloud.Ref, name string) {
-				l.bmc.Remove(ref.Cluster.Name + "-" + name)
-				l.hosts[ref.Cluster.Name] = slices.DeleteFunc(l.hosts[ref.Cluster.Name], func(w written) bool { return w.Name == name })
+				l.bmc.RemoveSystem(ref.Cluster.Name + "-" + name)
+				l.hosts[ref.Cluster.Name] = slices.DeleteFunc(l.hosts[ref.Cluster.Name], func(w hostEntry) bool { return w.Name == name })
 				l.list(ref.Cluster.Name)
 			},
 			Step: l.step,
 			Faults: cloudtest.Faults{
 				Many:     func(_ *testing.T, ref cloud.Ref, n int) { l.workers(ref.Cluster.Name, 500, n) },
-				Throttle: func(_ *testing.T, n int) { l.bmc.Throttle(n) },
-				Expire:   func(*testing.T) { l.bmc.Expire() },
+				Throttle: func(_ *testing.T, n int) { l.bmc.ThrottleNextRequests(n) },
+				Expire:   func(*testing.T) { l.bmc.RemoveAllAccounts() },
 				Refuse: func(t *testing.T, ref cloud.Ref, name string) {
 					change(t, ref, name, func(s *redfishtest.System) {
 						s.Refusal = &redfishtest.Error{Status: 403, Message: "No privilege for " + user + ", " + password + "."}
@@ -161,7 +161,7 @@ func TestPower(t *testing.T) {
 				Odd: func(t *testing.T, ref cloud.Ref, name string) {
 					change(t, ref, name, func(s *redfishtest.System) { s.State = "Mothballed" })
 				},
-				Hang:    func(*testing.T) <-chan struct{} { return l.bmc.Hang() },
+				Hang:    func(*testing.T) <-chan struct{} { return l.bmc.HangEveryRequest() },
 				Planted: []string{password},
 			},
 		}
@@ -210,7 +210,7 @@ func (l *lab) settle() {
 
 func (l *lab) resets(t *testing.T, want ...string) {
 	t.Helper()
-	if got := l.bmc.Resets(); !slices.Equal(got, want) {
+	if got := l.bmc.RecordedResets(); !slices.Equal(got, want) {
 		t.Errorf("resets\ngot  %s\nwant %s", strings.Join(got, ", "), strings.Join(want, ", "))
 	}
 }

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// largest is how long an answer may be. A system's is some kilobytes.
-	largest = 4 << 20
-	// pages is how many pages of systems are read to find out whether there is one only.
-	pages = 10
-	// farewell is how long a BMC may take to end a session; what is left ends there by itself.
-	farewell = 2 * time.Second
+	// maxResponseSize is how long an answer may be. A system's is some kilobytes.
+	maxResponseSize = 4 << 20
+	// maxPages is how many pages of systems are read to find out whether there is one only.
+	maxPages = 10
+	// logoutTimeout is how long a BMC may take to end a session; what is left ends there by itself.
+	logoutTimeout = 2 * time.Second
 )
 
-// resets are the ways to carry out an order, the best first. PushPowerButton is not
+// resetTypes are the ways to carry out an order, the best first. PushPowerButton is not
 // among them: it does one thing or its opposite.
-var resets = map[order][]schemas.ResetType{
+var resetTypes = map[powerAction][]schemas.ResetType{
 	turnOn:   {schemas.OnResetType, schemas.ForceOnResetType},
 	shutDown: {schemas.GracefulShutdownResetType},
 	powerOff: {schemas.ForceOffResetType},
@@ -41,45 +41,45 @@ var resets = map[order][]schemas.ResetType{
 type redfishBMC struct {
 	config    gofish.ClientConfig
 	transport *http.Transport
-	guard     *guard
+	guard     *pinnedTransport
 	client    *gofish.APIClient
 	session   bool
 }
 
-func newRedfish(h host, trust trust, patience time.Duration) *redfishBMC {
-	roots := cabundle.Pool(trust.roots, trust.authorities.PEM)
+func newRedfishClient(h host, trust trust, patience time.Duration) *redfishBMC {
+	roots := cabundle.SystemPoolWith(trust.roots, trust.authorities.PEM)
 	t := &http.Transport{
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, InsecureSkipVerify: h.insecure}, //nolint:gosec // where the host says so
 		MaxConnsPerHost:     2,
 		IdleConnTimeout:     patience,
 		TLSHandshakeTimeout: patience,
 	}
-	g := &guard{next: trust.authorities.Transport(t), scheme: h.scheme, host: h.address.host}
+	g := &pinnedTransport{next: trust.authorities.WrapTransport(t), scheme: h.scheme, host: h.address.host}
 	return &redfishBMC{
 		transport: t, guard: g,
 		config: gofish.ClientConfig{
 			Endpoint: h.scheme + "://" + h.address.host, Username: h.username, Password: h.password, BasicAuth: true,
-			HTTPClient:        &http.Client{Transport: g, Timeout: patience, CheckRedirect: onlyReading},
+			HTTPClient:        &http.Client{Transport: g, Timeout: patience, CheckRedirect: checkRedirect},
 			NoModifyTransport: true, ReuseConnections: true,
 		},
 	}
 }
 
-func (b *redfishBMC) look(ctx context.Context, h host) (node, error) {
+func (b *redfishBMC) readHost(ctx context.Context, h host) (managedHost, error) {
 	if b.client == nil {
 		// This succeeds with any password: the first page is for everybody.
-		if err := b.connect(ctx); err != nil {
+		if err := b.connectClient(ctx); err != nil {
 			return nil, err
 		}
 	}
-	n, err := b.system(h)
-	if unauthorized(err) && !b.session && !b.guard.basic.Load() {
+	n, err := b.readHostSystem(h)
+	if isUnauthorized(err) && !b.session && !b.guard.basic.Load() {
 		b.config.BasicAuth, b.session = false, true
-		if err := b.connect(ctx); err != nil {
+		if err := b.connectClient(ctx); err != nil {
 			b.session = false
-			return nil, login(h, err)
+			return nil, translateLoginError(h, err)
 		}
-		n, err = b.system(h)
+		n, err = b.readHostSystem(h)
 	}
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (b *redfishBMC) look(ctx context.Context, h host) (node, error) {
 	return n, nil
 }
 
-func (b *redfishBMC) connect(ctx context.Context) error {
+func (b *redfishBMC) connectClient(ctx context.Context) error {
 	client, err := gofish.ConnectContext(ctx, b.config)
 	if err == nil {
 		b.client = client
@@ -95,12 +95,12 @@ func (b *redfishBMC) connect(ctx context.Context) error {
 	return err
 }
 
-// system reads the host that the address tells, or the only one there is.
-func (b *redfishBMC) system(h host) (*system, error) {
+// readHostSystem reads the host that the address tells, or the only one there is.
+func (b *redfishBMC) readHostSystem(h host) (*system, error) {
 	path := h.path
 	if path == "" {
 		var err error
-		if path, err = b.only(h); err != nil {
+		if path, err = b.findOnlySystem(h); err != nil {
 			return nil, err
 		}
 	}
@@ -111,15 +111,15 @@ func (b *redfishBMC) system(h host) (*system, error) {
 	return &system{host: h, cs: cs}, nil
 }
 
-// only finds the path of the only system. The library's own way reads all systems, and
+// findOnlySystem finds the path of the only system. The library's own way reads all systems, and
 // goes round for ever if a page's next one is itself.
-func (b *redfishBMC) only(h host) (string, error) {
-	next, err := b.systems()
+func (b *redfishBMC) findOnlySystem(h host) (string, error) {
+	next, err := b.systemsPath()
 	if err != nil {
 		return "", err
 	}
 	var found []string
-	for n := 0; n < pages && next != "" && len(found) < 2; n++ {
+	for n := 0; n < maxPages && next != "" && len(found) < 2; n++ {
 		page, err := schemas.GetCollection(b.client, next)
 		if err != nil {
 			return "", err
@@ -128,15 +128,15 @@ func (b *redfishBMC) only(h host) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", newProblem(missing, h, "has no system: correct bmc.address in %s", h.where)
+		return "", newBMCError(hostNotFound, h, "has no system: correct bmc.address in %s", h.where)
 	case 1:
 		return found[0], nil
 	}
-	return "", newProblem(missing, h, "has several systems, %s and others: add the path of one to bmc.address in %s", found[0], h.where)
+	return "", newBMCError(hostNotFound, h, "has several systems, %s and others: add the path of one to bmc.address in %s", found[0], h.where)
 }
 
-// systems is the path of the list of systems.
-func (b *redfishBMC) systems() (string, error) {
+// systemsPath is the path of the list of systems.
+func (b *redfishBMC) systemsPath() (string, error) {
 	resp, err := b.client.Get(schemas.DefaultServiceRoot) //nolint:bodyclose // the next line but two does
 	if err != nil {
 		return "", err
@@ -151,7 +151,7 @@ func (b *redfishBMC) systems() (string, error) {
 	return root.Systems.ID, err
 }
 
-func (b *redfishBMC) close(ctx context.Context) {
+func (b *redfishBMC) closeSession(ctx context.Context) {
 	defer b.transport.CloseIdleConnections()
 	if !b.session || b.client == nil {
 		return
@@ -160,7 +160,7 @@ func (b *redfishBMC) close(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), logoutTimeout)
 	defer cancel()
 	_ = b.client.WithContext(parting).Service.DeleteSession(s.ID) // a session that is left ends by itself
 }
@@ -171,31 +171,31 @@ type system struct {
 	cs *schemas.ComputerSystem
 }
 
-func (s *system) word() string { return string(s.cs.PowerState) }
+func (s *system) reportedState() string { return string(s.cs.PowerState) }
 
-func (s *system) power() power {
+func (s *system) powerState() power {
 	switch s.cs.PowerState {
 	case schemas.OnPowerState:
-		return on
+		return poweredOn
 	case schemas.OffPowerState:
-		return off
+		return poweredOff
 	case schemas.PoweringOnPowerState:
-		return goingOn
+		return poweringOn
 	case schemas.PoweringOffPowerState:
-		return goingOff
+		return poweringOff
 	case schemas.PausedPowerState:
 		return paused
 	}
-	return odd
+	return unknownPower
 }
 
-func (s *system) tell(_ context.Context, o order) error {
+func (s *system) setPowerState(_ context.Context, o powerAction) error {
 	offered, err := s.cs.GetSupportedResetTypes()
 	if err != nil {
 		return err
 	}
-	ways := resets[o]
-	if o == turnOn && s.power() == paused {
+	ways := resetTypes[o]
+	if o == turnOn && s.powerState() == paused {
 		ways = append([]schemas.ResetType{schemas.ResumeResetType}, ways...)
 	}
 	for _, way := range ways {
@@ -208,14 +208,14 @@ func (s *system) tell(_ context.Context, o order) error {
 	for _, r := range offered {
 		names = append(names, string(r))
 	}
-	p := newProblem(unable, s.host, "cannot do %s, only %s", ways[0], strings.Join(names, ", "))
-	p.err = errUnable
+	p := newBMCError(unsupported, s.host, "cannot do %s, only %s", ways[0], strings.Join(names, ", "))
+	p.err = errUnsupported
 	return p
 }
 
-// guard sees to it that requests, and what is in them, go to one BMC only, wherever its
+// pinnedTransport sees to it that requests, and what is in them, go to one BMC only, wherever its
 // answers point to, and that no answer is too long.
-type guard struct {
+type pinnedTransport struct {
 	next         http.RoundTripper
 	scheme, host string
 	// basic is whether the last answer that asked for an account took it in the request.
@@ -223,9 +223,9 @@ type guard struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+func (g *pinnedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != g.scheme || req.URL.Host != g.host || req.URL.User != nil {
-		return nil, errStray
+		return nil, errOtherAddress
 	}
 	resp, err := g.next.RoundTrip(req)
 	if err != nil {
@@ -238,33 +238,33 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.LimitReader(resp.Body, largest), resp.Body}
+	}{io.LimitReader(resp.Body, maxResponseSize), resp.Body}
 	return resp, nil
 }
 
-// onlyReading follows no redirection of an order: it would become a request to read,
+// checkRedirect follows no redirection of an order: it would become a request to read,
 // and its success be taken for that of the order.
-func onlyReading(_ *http.Request, via []*http.Request) error {
+func checkRedirect(_ *http.Request, via []*http.Request) error {
 	if via[0].Method != http.MethodGet || len(via) > 3 {
 		return http.ErrUseLastResponse
 	}
 	return nil
 }
 
-func unauthorized(err error) bool {
+func isUnauthorized(err error) bool {
 	var answer *schemas.Error
 	return errors.As(err, &answer) && answer.HTTPReturnedStatusCode == http.StatusUnauthorized
 }
 
-// login explains why no session was made. Some BMCs call a wrong password a bad request.
-func login(h host, err error) error {
+// translateLoginError explains why no session was made. Some BMCs call a wrong password a bad request.
+func translateLoginError(h host, err error) error {
 	var answer *schemas.Error
 	if !errors.As(err, &answer) {
 		return err
 	}
 	switch answer.HTTPReturnedStatusCode {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotFound:
-		return refusal(h)
+		return refusedAccountError(h)
 	}
 	return err
 }

@@ -8,66 +8,66 @@ import (
 )
 
 const (
-	// grace is how long a host has to shut down by itself before it is powered off.
-	grace = 5 * time.Minute
-	// settling is how long a BMC may go on telling the state from before an order.
-	settling = 30 * time.Second
-	// forgotten is when an order that came to nothing says nothing any more.
-	forgotten = 3 * grace
-	// late is how old a hibernation is by which time every host has had its grace, the
+	// shutdownGrace is how long a host has to shut down by itself before it is powered off.
+	shutdownGrace = 5 * time.Minute
+	// settleDelay is how long a BMC may go on telling the state from before an order.
+	settleDelay = 30 * time.Second
+	// actionTTL is when an order that came to nothing says nothing any more.
+	actionTTL = 3 * shutdownGrace
+	// lateHibernation is how old a hibernation is by which time every host has had its grace, the
 	// control plane after the workers. What hotspare does not remember then it may well
 	// have done and forgotten.
-	late = 4 * grace
-	// again is the grace that is left to a host that is asked so late.
-	again = 2 * time.Minute
+	lateHibernation = 4 * shutdownGrace
+	// lateGrace is the grace that is left to a host that is asked so late.
+	lateGrace = 2 * time.Minute
 )
 
-// order is what a BMC can be told.
-type order int
+// powerAction is what a BMC can be told.
+type powerAction int
 
 const (
-	nothing order = iota
+	noAction powerAction = iota
 	turnOn
 	shutDown
 	powerOff
-	// wait is no order: it marks since when a host has been between two states.
-	wait
+	// waitAction is no order: it marks since when a host has been between two states.
+	waitAction
 )
 
-func (o order) String() string {
+func (o powerAction) String() string {
 	return [...]string{"nothing", "starting", "shutting down", "powering off", "waiting for"}[o]
 }
 
-// told is what was last told to a host, and when. The zero value is nothing.
-type told struct {
-	order order
-	at    time.Time
+// lastAction is what was last told to a host, and when. The zero value is nothing.
+type lastAction struct {
+	action powerAction
+	at     time.Time
 }
 
 // power is the state that a BMC tells.
 type power int
 
 const (
-	odd power = iota
-	on
-	off
-	goingOn
-	goingOff
+	unknownPower power = iota
+	poweredOn
+	poweredOff
+	poweringOn
+	poweringOff
 	paused
 )
 
-// state is what a host is doing. The BMC's word does not count for that right after an
+// machineState is what a host is doing. The BMC's word does not count for that right after an
 // order, and a guest that was asked to shut down will.
-func (t told) state(p power, now time.Time) cloud.State {
+func (t lastAction) machineState(p power, now time.Time) cloud.State {
 	age := now.Sub(t.at)
 	switch {
-	case p == goingOn, p == off && t.order == turnOn && age < settling:
+	case p == poweringOn, p == poweredOff && t.action == turnOn && age < settleDelay:
 		return cloud.Starting
-	case p == goingOff, p == on && t.order == powerOff && age < settling, p == on && t.order == shutDown && age < grace:
+	case p == poweringOff, p == poweredOn && t.action == powerOff && age < settleDelay, p == poweredOn && t.action == shutDown && age < shutdownGrace:
 		return cloud.Stopping
-	case p == on:
+	case p == poweredOn:
 		return cloud.Running
-	case p == off:
+	case p == poweredOff:
 		return cloud.Stopped
 	case p == paused:
 		return cloud.Failed
@@ -75,69 +75,69 @@ func (t told) state(p power, now time.Time) cloud.State {
 	return cloud.Unknown
 }
 
-// starting is what to tell a host so that it starts.
-func (t told) starting(p power, now time.Time) order {
+// nextStartAction is what to tell a host so that it starts.
+func (t lastAction) nextStartAction(p power, now time.Time) powerAction {
 	switch {
-	case p == paused, p == off && (t.order != turnOn || now.Sub(t.at) >= settling):
+	case p == paused, p == poweredOff && (t.action != turnOn || now.Sub(t.at) >= settleDelay):
 		return turnOn
 	}
-	return nothing
+	return noAction
 }
 
-// stopping is what to tell a host so that it stops, given how long its guest may take.
-func (t told) stopping(p power, now time.Time, patience time.Duration) order {
+// nextStopAction is what to tell a host so that it stops, given how long its guest may take.
+func (t lastAction) nextStopAction(p power, now time.Time, patience time.Duration) powerAction {
 	age := now.Sub(t.at)
 	switch {
-	case p == off, p == odd:
-		return nothing
+	case p == poweredOff, p == unknownPower:
+		return noAction
 	case p == paused:
 		return powerOff // its guest hears nothing
-	case t.order == powerOff && age < settling, t.order == shutDown && age < patience, t.order == wait && p != on && age < patience:
-		return nothing
-	case t.order == powerOff, t.order == shutDown, t.order == wait && p != on:
+	case t.action == powerOff && age < settleDelay, t.action == shutDown && age < patience, t.action == waitAction && p != poweredOn && age < patience:
+		return noAction
+	case t.action == powerOff, t.action == shutDown, t.action == waitAction && p != poweredOn:
 		return powerOff
-	case p == on:
+	case p == poweredOn:
 		return shutDown
 	}
-	return wait
+	return waitAction
 }
 
-// patienceAt is how long a guest may take to shut down in a hibernation of that age.
-func patienceAt(age time.Duration) time.Duration {
-	if age >= late {
-		return again
+// shutdownGraceAt is how long a guest may take to shut down in a hibernation of that age.
+func shutdownGraceAt(age time.Duration) time.Duration {
+	if age >= lateHibernation {
+		return lateGrace
 	}
-	return grace
+	return shutdownGrace
 }
 
-// memory is what hosts were told. Losing it, with the process, costs time only: a host
+// actionStore is what hosts were told. Losing it, with the process, costs time only: a host
 // is asked to shut down again.
-type memory struct {
-	mu   sync.Mutex
-	told map[string]told
+type actionStore struct {
+	mu          sync.Mutex
+	lastActions map[string]lastAction
 }
 
-// of is what host id was told. An order that has been carried out is forgotten.
-func (m *memory) of(id string, p power, now time.Time) told {
+// getLastAction is what host id was told. An order that has been carried out is forgotten.
+func (m *actionStore) getLastAction(id string, p power, now time.Time) lastAction {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := m.told[id]
-	done := p == off && t.order != turnOn || p == on && t.order == turnOn
-	if done || now.Sub(t.at) > forgotten {
-		delete(m.told, id)
-		return told{}
+	t := m.lastActions[id]
+	done := p == poweredOff && t.action != turnOn || p == poweredOn && t.action == turnOn
+	if done || now.Sub(t.at) > actionTTL {
+		delete(m.lastActions, id)
+		return lastAction{}
 	}
 	return t
 }
 
-// note keeps what host id is told now.
-func (m *memory) note(id string, o order, now time.Time) {
+// recordLastAction keeps what host id is told now.
+func (m *actionStore) recordLastAction(id string, o powerAction, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for other, t := range m.told {
-		if now.Sub(t.at) > forgotten {
-			delete(m.told, other)
+	for other, t := range m.lastActions {
+		if now.Sub(t.at) > actionTTL {
+			delete(m.lastActions, other)
 		}
 	}
-	m.told[id] = told{o, now}
+	m.lastActions[id] = lastAction{o, now}
 }

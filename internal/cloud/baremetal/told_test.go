@@ -9,29 +9,29 @@ import (
 // now is any time.
 var now = time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)
 
-func ago(o order, d time.Duration) told { return told{o, now.Add(-d)} }
+func ago(o powerAction, d time.Duration) lastAction { return lastAction{o, now.Add(-d)} }
 
 func TestState(t *testing.T) {
 	for name, c := range map[string]struct {
-		told  told
+		told  lastAction
 		power power
 		want  string
 	}{
-		"on is running":  {told{}, on, "Running"},
-		"off is stopped": {told{}, off, "Stopped"},
-		"off right after it was started is starting":    {ago(turnOn, settling-1), off, "Starting"},
-		"off long after it was started is stopped":      {ago(turnOn, settling), off, "Stopped"},
-		"on right after it was started is running":      {ago(turnOn, 1), on, "Running"},
-		"on right after it was powered off is stopping": {ago(powerOff, settling-1), on, "Stopping"},
-		"on long after it was powered off is running":   {ago(powerOff, settling), on, "Running"},
-		"on while its guest shuts down is stopping":     {ago(shutDown, grace-1), on, "Stopping"},
-		"on after a shutdown that failed is running":    {ago(shutDown, grace), on, "Running"},
-		"between two states, towards on":                {told{}, goingOn, "Starting"},
-		"between two states, towards off":               {told{}, goingOff, "Stopping"},
-		"paused is no good":                             {told{}, paused, "Failed"},
-		"what nobody knows is unknown":                  {ago(turnOn, 1), odd, "Unknown"},
+		"on is running":  {lastAction{}, poweredOn, "Running"},
+		"off is stopped": {lastAction{}, poweredOff, "Stopped"},
+		"off right after it was started is starting":    {ago(turnOn, settleDelay-1), poweredOff, "Starting"},
+		"off long after it was started is stopped":      {ago(turnOn, settleDelay), poweredOff, "Stopped"},
+		"on right after it was started is running":      {ago(turnOn, 1), poweredOn, "Running"},
+		"on right after it was powered off is stopping": {ago(powerOff, settleDelay-1), poweredOn, "Stopping"},
+		"on long after it was powered off is running":   {ago(powerOff, settleDelay), poweredOn, "Running"},
+		"on while its guest shuts down is stopping":     {ago(shutDown, shutdownGrace-1), poweredOn, "Stopping"},
+		"on after a shutdown that failed is running":    {ago(shutDown, shutdownGrace), poweredOn, "Running"},
+		"between two states, towards on":                {lastAction{}, poweringOn, "Starting"},
+		"between two states, towards off":               {lastAction{}, poweringOff, "Stopping"},
+		"paused is no good":                             {lastAction{}, paused, "Failed"},
+		"what nobody knows is unknown":                  {ago(turnOn, 1), unknownPower, "Unknown"},
 	} {
-		if got := c.told.state(c.power, now); string(got) != c.want {
+		if got := c.told.machineState(c.power, now); string(got) != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
@@ -39,21 +39,21 @@ func TestState(t *testing.T) {
 
 func TestStarting(t *testing.T) {
 	for name, c := range map[string]struct {
-		told  told
+		told  lastAction
 		power power
-		want  order
+		want  powerAction
 	}{
-		"what is off is started":                      {told{}, off, turnOn},
-		"what is paused is resumed":                   {told{}, paused, turnOn},
-		"a start is not repeated right after it":      {ago(turnOn, settling-1), off, nothing},
-		"a start that came to nothing is repeated":    {ago(turnOn, settling), off, turnOn},
-		"what runs is left alone":                     {told{}, on, nothing},
-		"a shutdown under way is waited for":          {ago(shutDown, 1), on, nothing},
-		"what is between two states is left alone":    {told{}, goingOff, nothing},
-		"what is off after it was powered off starts": {ago(powerOff, 1), off, turnOn},
-		"what nobody knows is left alone":             {told{}, odd, nothing},
+		"what is off is started":                      {lastAction{}, poweredOff, turnOn},
+		"what is paused is resumed":                   {lastAction{}, paused, turnOn},
+		"a start is not repeated right after it":      {ago(turnOn, settleDelay-1), poweredOff, noAction},
+		"a start that came to nothing is repeated":    {ago(turnOn, settleDelay), poweredOff, turnOn},
+		"what runs is left alone":                     {lastAction{}, poweredOn, noAction},
+		"a shutdown under way is waited for":          {ago(shutDown, 1), poweredOn, noAction},
+		"what is between two states is left alone":    {lastAction{}, poweringOff, noAction},
+		"what is off after it was powered off starts": {ago(powerOff, 1), poweredOff, turnOn},
+		"what nobody knows is left alone":             {lastAction{}, unknownPower, noAction},
 	} {
-		if got := c.told.starting(c.power, now); got != c.want {
+		if got := c.told.nextStartAction(c.power, now); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
@@ -61,31 +61,31 @@ func TestStarting(t *testing.T) {
 
 func TestStopping(t *testing.T) {
 	for name, c := range map[string]struct {
-		told     told
+		told     lastAction
 		power    power
 		patience time.Duration
-		want     order
+		want     powerAction
 	}{
-		"a guest is asked first":                             {told{}, on, grace, shutDown},
-		"a guest has its grace":                              {ago(shutDown, grace-1), on, grace, nothing},
-		"a guest that does not listen is powered off":        {ago(shutDown, grace), on, grace, powerOff},
-		"late, a guest is asked all the same":                {told{}, on, again, shutDown},
-		"late, a guest has less grace":                       {ago(shutDown, again), on, again, powerOff},
-		"late, a guest has some grace":                       {ago(shutDown, again-1), on, again, nothing},
-		"it is powered off once":                             {ago(powerOff, settling-1), on, grace, nothing},
-		"it is powered off again if that came to nothing":    {ago(powerOff, settling), on, grace, powerOff},
-		"what was started just now is asked":                 {ago(turnOn, 1), on, grace, shutDown},
-		"what is off is left alone":                          {told{}, off, grace, nothing},
-		"what was started and shows no sign is left alone":   {ago(turnOn, 1), off, grace, nothing},
-		"between two states, it is waited for":               {told{}, goingOn, grace, wait},
-		"between two states, it is waited for still":         {ago(wait, grace-1), goingOff, grace, nothing},
-		"stuck between two states, it is powered off":        {ago(wait, grace), goingOff, grace, powerOff},
-		"a shutdown that got stuck half-way is cut short":    {ago(shutDown, grace), goingOff, grace, powerOff},
-		"after the wait its guest is asked, not powered off": {ago(wait, grace), on, grace, shutDown},
-		"what is paused hears nothing":                       {told{}, paused, grace, powerOff},
-		"what nobody knows is left alone":                    {told{}, odd, grace, nothing},
+		"a guest is asked first":                             {lastAction{}, poweredOn, shutdownGrace, shutDown},
+		"a guest has its grace":                              {ago(shutDown, shutdownGrace-1), poweredOn, shutdownGrace, noAction},
+		"a guest that does not listen is powered off":        {ago(shutDown, shutdownGrace), poweredOn, shutdownGrace, powerOff},
+		"late, a guest is asked all the same":                {lastAction{}, poweredOn, lateGrace, shutDown},
+		"late, a guest has less grace":                       {ago(shutDown, lateGrace), poweredOn, lateGrace, powerOff},
+		"late, a guest has some grace":                       {ago(shutDown, lateGrace-1), poweredOn, lateGrace, noAction},
+		"it is powered off once":                             {ago(powerOff, settleDelay-1), poweredOn, shutdownGrace, noAction},
+		"it is powered off again if that came to nothing":    {ago(powerOff, settleDelay), poweredOn, shutdownGrace, powerOff},
+		"what was started just now is asked":                 {ago(turnOn, 1), poweredOn, shutdownGrace, shutDown},
+		"what is off is left alone":                          {lastAction{}, poweredOff, shutdownGrace, noAction},
+		"what was started and shows no sign is left alone":   {ago(turnOn, 1), poweredOff, shutdownGrace, noAction},
+		"between two states, it is waited for":               {lastAction{}, poweringOn, shutdownGrace, waitAction},
+		"between two states, it is waited for still":         {ago(waitAction, shutdownGrace-1), poweringOff, shutdownGrace, noAction},
+		"stuck between two states, it is powered off":        {ago(waitAction, shutdownGrace), poweringOff, shutdownGrace, powerOff},
+		"a shutdown that got stuck half-way is cut short":    {ago(shutDown, shutdownGrace), poweringOff, shutdownGrace, powerOff},
+		"after the wait its guest is asked, not powered off": {ago(waitAction, shutdownGrace), poweredOn, shutdownGrace, shutDown},
+		"what is paused hears nothing":                       {lastAction{}, paused, shutdownGrace, powerOff},
+		"what nobody knows is left alone":                    {lastAction{}, unknownPower, shutdownGrace, noAction},
 	} {
-		if got := c.told.stopping(c.power, now, c.patience); got != c.want {
+		if got := c.told.nextStopAction(c.power, now, c.patience); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
@@ -93,24 +93,24 @@ func TestStopping(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	for name, c := range map[string]struct {
-		told  told
+		told  lastAction
 		power power
-		want  order
+		want  powerAction
 	}{
-		"an order under way is kept":                          {ago(shutDown, 1), on, shutDown},
-		"a shutdown is over when it is off":                   {ago(shutDown, 1), off, nothing},
-		"a start is over when it is on":                       {ago(turnOn, 1), on, nothing},
-		"a start is not over when it is off":                  {ago(turnOn, 1), off, turnOn},
-		"what was told long ago says nothing of a later stop": {ago(shutDown, forgotten+1), on, nothing},
+		"an order under way is kept":                          {ago(shutDown, 1), poweredOn, shutDown},
+		"a shutdown is over when it is off":                   {ago(shutDown, 1), poweredOff, noAction},
+		"a start is over when it is on":                       {ago(turnOn, 1), poweredOn, noAction},
+		"a start is not over when it is off":                  {ago(turnOn, 1), poweredOff, turnOn},
+		"what was told long ago says nothing of a later stop": {ago(shutDown, actionTTL+1), poweredOn, noAction},
 	} {
-		m := memory{told: map[string]told{"a": c.told}}
-		if got := m.of("a", c.power, now).order; got != c.want {
+		m := actionStore{lastActions: map[string]lastAction{"a": c.told}}
+		if got := m.getLastAction("a", c.power, now).action; got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
-	m := memory{told: map[string]told{"old": ago(turnOn, forgotten+1)}}
-	if m.note("new", turnOn, now); len(m.told) != 1 {
-		t.Errorf("memory grows: %v", m.told)
+	m := actionStore{lastActions: map[string]lastAction{"old": ago(turnOn, actionTTL+1)}}
+	if m.recordLastAction("new", turnOn, now); len(m.lastActions) != 1 {
+		t.Errorf("memory grows: %v", m.lastActions)
 	}
 }
 
@@ -119,27 +119,27 @@ func TestMemory(t *testing.T) {
 func TestEveryGuestIsAskedAndNoneIsWaitedForForEver(t *testing.T) {
 	for seed := range uint64(300) {
 		dice := rand.New(rand.NewPCG(seed, 0))
-		m, clock, asked := memory{told: map[string]told{}}, now, false
+		m, clock, asked := actionStore{lastActions: map[string]lastAction{}}, now, false
 		restarts := time.Duration(3+dice.IntN(10)) * time.Minute
 		ended := now
 		for {
 			if clock.Sub(ended) > restarts {
-				m, ended = memory{told: map[string]told{}}, clock
+				m, ended = actionStore{lastActions: map[string]lastAction{}}, clock
 			}
-			patience := patienceAt(clock.Sub(now))
-			o := m.of("a", on, clock).stopping(on, clock, patience)
+			patience := shutdownGraceAt(clock.Sub(now))
+			o := m.getLastAction("a", poweredOn, clock).nextStopAction(poweredOn, clock, patience)
 			if o == powerOff {
 				break
 			}
-			if o != nothing {
-				m.note("a", o, clock)
+			if o != noAction {
+				m.recordLastAction("a", o, clock)
 			}
 			asked = asked || o == shutDown
-			if clock = clock.Add(time.Duration(1+dice.IntN(30)) * time.Second); clock.Sub(now) > 2*late {
+			if clock = clock.Add(time.Duration(1+dice.IntN(30)) * time.Second); clock.Sub(now) > 2*lateHibernation {
 				t.Fatalf("seed %d: it is on after %s, with restarts every %s", seed, clock.Sub(now), restarts)
 			}
 		}
-		if age := clock.Sub(now); !asked || age < again || restarts > grace+time.Minute && age < grace {
+		if age := clock.Sub(now); !asked || age < lateGrace || restarts > shutdownGrace+time.Minute && age < shutdownGrace {
 			t.Fatalf("seed %d: powered off after %s, asked: %v", seed, age, asked)
 		}
 	}

@@ -26,8 +26,8 @@ var running = redfishtest.System{State: redfishtest.On}
 // wantFault fails the test unless err is of a kind and has all the words.
 func wantFault(t *testing.T, err error, kind fault.Kind, words ...string) {
 	t.Helper()
-	if err == nil || fault.Of(err) != kind {
-		t.Fatalf("got %v, which is %s, want %s", err, fault.Of(err), kind)
+	if err == nil || fault.KindOf(err) != kind {
+		t.Fatalf("got %v, which is %s, want %s", err, fault.KindOf(err), kind)
 	}
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
@@ -52,22 +52,22 @@ func (l *lab) fails(t *testing.T, kind fault.Kind, words ...string) {
 func TestAWrongPasswordIsFoundOutThoughConnectingSucceeds(t *testing.T) {
 	l := newLab(t)
 	l.one(running, running)
-	l.bmc.Grant(user, "another")
+	l.bmc.AddAccount(user, "another")
 	l.fails(t, fault.Denied, "observing master-0, worker-0", "key hosts.yaml of Secret ns/c-12345-bmc", "not locked")
 }
 
 func TestAnAccountThatWasRefusedIsLeftAloneForAWhile(t *testing.T) {
 	l := newLab(t)
 	l.one(running, running)
-	l.bmc.Grant(user, "another")
+	l.bmc.AddAccount(user, "another")
 	l.fails(t, fault.Denied, "refuses")
-	l.bmc.Grant(user, password)
-	l.pass(rest - time.Second)
+	l.bmc.AddAccount(user, password)
+	l.pass(lockoutDelay - time.Second)
 	l.fails(t, fault.Denied, "refuses")
 	l.pass(time.Second)
 	l.sees(t, "master-0 Running, worker-0 Running")
 
-	l.bmc.Grant(user, "changed")
+	l.bmc.AddAccount(user, "changed")
 	l.fails(t, fault.Denied, "refuses")
 	for i := range l.hosts[infraID] {
 		l.hosts[infraID][i].BMC.Password = "changed"
@@ -97,9 +97,9 @@ func TestAStartThatComesToNothingIsRepeated(t *testing.T) {
 	l := newLab(t)
 	l.add(infraID, "master-0", "master", redfishtest.System{Terse: true})
 	l.start(t)
-	l.bmc.Change(t, "c-12345-master-0", func(s *redfishtest.System) { *s = redfishtest.System{ID: s.ID, State: redfishtest.Off} })
+	l.bmc.ChangeSystem(t, "c-12345-master-0", func(s *redfishtest.System) { *s = redfishtest.System{ID: s.ID, State: redfishtest.Off} })
 	l.start(t)
-	l.pass(settling)
+	l.pass(settleDelay)
 	l.sees(t, "master-0 Stopped")
 	l.start(t)
 	l.resets(t, "On c-12345-master-0", "On c-12345-master-0")
@@ -123,7 +123,7 @@ func TestAGuestThatDoesNotShutDownIsPoweredOffAfterTheGrace(t *testing.T) {
 	l.one(running, redfishtest.System{State: redfishtest.On, Deaf: true})
 	began := l.time.Now()
 	l.stop(t, began)
-	l.pass(grace - time.Second)
+	l.pass(shutdownGrace - time.Second)
 	l.stop(t, began)
 	l.resets(t, "GracefulShutdown c-12345-worker-0")
 	l.pass(time.Second)
@@ -140,8 +140,8 @@ func TestARestartAsksAgainAndForgetsNoPatienceForEver(t *testing.T) {
 	l := newLab(t)
 	l.add(infraID, "master-0", "master", redfishtest.System{State: redfishtest.On, Deaf: true})
 	began := l.time.Now()
-	const life = grace - time.Minute // too short for the grace
-	for range late/life - 1 {
+	const life = shutdownGrace - time.Minute // too short for the grace
+	for range lateHibernation/life - 1 {
 		l.stop(t, began)
 		l.pass(life)
 		l.stop(t, began)
@@ -159,7 +159,7 @@ func TestAHostStuckBetweenTwoStatesIsPoweredOff(t *testing.T) {
 	l := newLab(t)
 	l.add(infraID, "master-0", "master", redfishtest.System{State: redfishtest.PoweringOff})
 	l.stop(t, l.time.Now())
-	l.pass(grace)
+	l.pass(shutdownGrace)
 	l.resets(t)
 	l.stop(t, l.time.Now())
 	l.resets(t, "ForceOff c-12345-master-0")
@@ -198,7 +198,7 @@ func TestOnlyWhatIsOfferedIsAskedAndNoButtonIsPushed(t *testing.T) {
 				{func() error { return l.Start(t.Context(), refOf(infraID)) }, redfishtest.Off, c.start},
 				{func() error { return l.Stop(t.Context(), refOf(infraID)) }, redfishtest.On, c.stop},
 			} {
-				l.bmc.Change(t, "c-12345-master-0", func(s *redfishtest.System) { s.State = do.from })
+				l.bmc.ChangeSystem(t, "c-12345-master-0", func(s *redfishtest.System) { s.State = do.from })
 				err := do.call()
 				if do.want == "" {
 					wantFault(t, err, fault.Denied, "master-0", "only PushPowerButton")
@@ -223,7 +223,7 @@ func TestABMCThatIsDownHoldsUpNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			l.patience = 100 * time.Millisecond
+			l.requestTimeout = 100 * time.Millisecond
 			l.one(redfishtest.System{}, redfishtest.System{})
 			l.list(infraID, entry("worker-1", "worker", addresses[0]))
 			for range 3 {
@@ -241,7 +241,7 @@ func TestABMCThatIsDownHoldsUpNobody(t *testing.T) {
 			l.settle()
 			wantFault(t, l.Stop(t.Context(), ref), fault.Unknown, "stopping worker-1")
 			l.sees(t, "master-0 Running, worker-0 Stopped, worker-1 Unknown")
-			l.pass(2 * grace)
+			l.pass(2 * shutdownGrace)
 			wantFault(t, l.Stop(t.Context(), ref), fault.Unknown, "stopping worker-1")
 			l.settle()
 			l.sees(t, "master-0 Stopped, worker-0 Stopped, worker-1 Unknown")
@@ -332,10 +332,10 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 	l.one(running, running)
 	delete(l.secrets[named(infraID+"-bmc")], "ca.crt")
 	var authorities cabundletest.Secret
-	l.authorities = authorities.Source()
-	authorities.Set([]byte("no PEM"))
+	l.authorities = authorities.NewSource()
+	authorities.SetContent([]byte("no PEM"))
 	l.fails(t, fault.Denied, "not trusted", "key ca.crt of Secret "+cabundletest.Name.String())
-	authorities.Set(l.bmc.Roots)
+	authorities.SetContent(l.bmc.Roots)
 	l.sees(t, "master-0 Running, worker-0 Running")
 }
 
@@ -345,7 +345,7 @@ func TestAnAnswerThatPointsElsewhereIsNotFollowed(t *testing.T) {
 	t.Cleanup(elsewhere.Close)
 	l := newLab(t)
 	l.one(running, running)
-	l.bmc.Divert(elsewhere.URL)
+	l.bmc.RedirectRequests(elsewhere.URL)
 	l.fails(t, fault.Unknown, "points to another address")
 	if len(heard) > 0 {
 		t.Errorf("another server was asked for %s", <-heard)
@@ -360,40 +360,40 @@ func TestABMCThatWantsSessionsKeepsNone(t *testing.T) {
 		l.sees(t, "master-0 Running, worker-0 Running")
 	}
 	l.stop(t, l.time.Now())
-	if l.bmc.Open() != 0 || l.bmc.Made() == 0 {
-		t.Errorf("%d sessions of %d are left", l.bmc.Open(), l.bmc.Made())
+	if l.bmc.CountOpenSessions() != 0 || l.bmc.CountCreatedSessions() == 0 {
+		t.Errorf("%d sessions of %d are left", l.bmc.CountOpenSessions(), l.bmc.CountCreatedSessions())
 	}
-	l.bmc.Expire()
+	l.bmc.RemoveAllAccounts()
 	l.fails(t, fault.Denied, "refuses the username and password")
 }
 
 func TestABMCThatTakesAccountsInRequestsGetsNoSession(t *testing.T) {
 	l := newLab(t)
-	l.bmc.Mute()
+	l.bmc.HideBasicAuth()
 	l.one(running, running)
 	l.sees(t, "master-0 Running, worker-0 Running")
-	if l.bmc.Made() != 0 {
-		t.Errorf("%d sessions were made", l.bmc.Made())
+	if l.bmc.CountCreatedSessions() != 0 {
+		t.Errorf("%d sessions were made", l.bmc.CountCreatedSessions())
 	}
 }
 
 func TestTheOnlySystemNeedsNoPath(t *testing.T) {
 	l := newLab(t)
-	l.bmc.Add(redfishtest.System{ID: "any", State: redfishtest.On})
-	l.list(infraID, entry("master-0", "master", "redfish://"+l.bmc.Host()))
+	l.bmc.AddSystem(redfishtest.System{ID: "any", State: redfishtest.On})
+	l.list(infraID, entry("master-0", "master", "redfish://"+l.bmc.HostPort()))
 	l.sees(t, "master-0 Running")
 	// The library goes round for ever here.
-	l.bmc.TurnInCircles()
+	l.bmc.RepeatSamePage()
 	l.fails(t, fault.Denied, "several systems")
 }
 
 // The order of a BMC's systems is not stable, so the first is no choice.
 func TestOneOfSeveralSystemsNeedsAPath(t *testing.T) {
 	l := newLab(t)
-	l.list(infraID, entry("master-0", "master", "redfish://"+l.bmc.Host()))
+	l.list(infraID, entry("master-0", "master", "redfish://"+l.bmc.HostPort()))
 	l.fails(t, fault.Denied, "has no system")
 	for i := range redfishtest.PageSize + 1 {
-		l.bmc.Add(redfishtest.System{ID: fmt.Sprint(i)})
+		l.bmc.AddSystem(redfishtest.System{ID: fmt.Sprint(i)})
 	}
 	l.fails(t, fault.Denied, "several systems", "bmc.address")
 }
@@ -407,7 +407,7 @@ func TestWhatIsNotRedfishIsSaid(t *testing.T) {
 		"a page for people":          {200, "<html>Welcome</html>", "is not Redfish", fault.Unknown},
 		"an error page for people":   {500, "<html>" + password + "</html>", "status 500", fault.Unknown},
 		"JSON of something else":     {200, `[1]`, "is not Redfish", fault.Unknown},
-		"too much":                   {200, `{"a":"` + strings.Repeat("x", largest) + `"}`, "fails: unexpected EOF", fault.Unknown},
+		"too much":                   {200, `{"a":"` + strings.Repeat("x", maxResponseSize) + `"}`, "fails: unexpected EOF", fault.Unknown},
 		"an error that is too long":  {500, `{"error":{"code":"x","message":"` + strings.Repeat("long ", 1000) + `"}}`, "long long", fault.Unknown},
 		"an error with the password": {500, `{"error":{"code":"x","message":"` + strings.ReplaceAll(password, `"`, `\"`) + ` is wrong"}}`, "… is wrong", fault.Unknown},
 		"too many requests":          {429, ``, "cannot do it now", fault.Wait},

@@ -15,12 +15,12 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// Patience is how long the suite waits for what must happen, with a Cloud that
+// WaitTimeout is how long the suite waits for what must happen, with a Cloud that
 // has no clock to step.
-const Patience = 2 * time.Minute
+const WaitTimeout = 2 * time.Minute
 
-// steps is how often a stepped clock is stepped until patience is over.
-const steps = 1000
+// maxSteps is how often a stepped clock is stepped until patience is over.
+const maxSteps = 1000
 
 // A Cloud is one platform with no machines of the suite in it. Each test gets
 // one of its own.
@@ -72,31 +72,31 @@ var cases = []struct {
 	name, needs string
 	test        func(*suite)
 }{
-	{"where nothing is, nothing is seen and nothing fails", "", nothingThere},
-	{"machines of other clusters are left alone", "", foreign},
-	{"a stopped cluster starts, all of it", "", starts},
-	{"a running cluster stops, all of it", "", stops},
+	{"where nothing is, nothing is seen and nothing fails", "", acceptsNoMachines},
+	{"machines of other clusters are left alone", "", ignoresForeignMachines},
+	{"a stopped cluster starts, all of it", "", startsAllMachines},
+	{"a running cluster stops, all of it", "", stopsAllMachines},
 	{"starting twice is starting once", "", startsTwice},
 	{"stopping twice is stopping once", "", stopsTwice},
-	{"a machine that has vanished does not hold up the others", "", vanished},
-	{"a machine that cannot start is named, and the others start", "Break", broken},
-	{"a broken machine can be stopped", "Break", brokenStops},
-	{"a cancelled call fails", "", cancelled},
-	{"the control plane starts before the workers", "", startOrder},
-	{"the workers stop before the control plane", "", stopOrder},
-	{"a cluster that is starting can be stopped", "", turnsBack},
-	{"a cluster that is stopping can be started", "", turnsOn},
-	{"hundreds of machines are seen, started and stopped", "Many", hundreds},
-	{"a call that is one too many is made later", "Throttle", throttled},
-	{"expired credentials are for a person to replace", "Expire", expired},
-	{"a machine that is refused to start stops no other", "Refuse", refusedStart},
-	{"a machine that is refused to stop stops no other", "Refuse", refusedStop},
-	{"a state that nobody knows is told as it is", "Odd", odd},
-	{"a call ends with its context, in the middle too", "Hang", hung},
+	{"a machine that has vanished does not hold up the others", "", skipsVanishedMachine},
+	{"a machine that cannot start is named, and the others start", "Break", reportsBrokenMachine},
+	{"a broken machine can be stopped", "Break", stopsBrokenMachine},
+	{"a cancelled call fails", "", failsWhenCancelled},
+	{"the control plane starts before the workers", "", startsControlPlaneFirst},
+	{"the workers stop before the control plane", "", stopsWorkersFirst},
+	{"a cluster that is starting can be stopped", "", stopsWhileStarting},
+	{"a cluster that is stopping can be started", "", startsWhileStopping},
+	{"hundreds of machines are seen, started and stopped", "Many", handlesHundreds},
+	{"a call that is one too many is made later", "Throttle", retriesThrottledCalls},
+	{"expired credentials are for a person to replace", "Expire", deniesExpiredCredentials},
+	{"a machine that is refused to start stops no other", "Refuse", startsAllButRefused},
+	{"a machine that is refused to stop stops no other", "Refuse", stopsAllButRefused},
+	{"a state that nobody knows is told as it is", "Odd", reportsUnknownState},
+	{"a call ends with its context, in the middle too", "Hang", endsHungCalls},
 }
 
-// lacks says what a platform cannot do; empty if it has the field that a case needs.
-func (c Cloud) lacks(needs string) string {
+// missingFeature says what a platform cannot do; empty if it has the field that a case needs.
+func (c Cloud) missingFeature(needs string) string {
 	optional := map[string]struct {
 		there bool
 		what  string
@@ -122,7 +122,7 @@ func Run(t *testing.T, factory func(t *testing.T) Cloud) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			s := &suite{T: t, Cloud: factory(t)}
-			if what := s.lacks(c.needs); what != "" {
+			if what := s.missingFeature(c.needs); what != "" {
 				t.Skipf("this platform, or its simulator, cannot %s", what)
 			}
 			c.test(s)
@@ -135,88 +135,88 @@ type suite struct {
 	Cloud
 }
 
-func nothingThere(s *suite) {
+func acceptsNoMachines(s *suite) {
 	ref := s.Create(s.T, "here-12345", 1)
 	ref.InfraID = "nowhere-12345"
-	if got := s.observe(ref); len(got) != 0 {
+	if got := s.observeMachines(ref); len(got) != 0 {
 		s.Errorf("saw %v", got)
 	}
-	s.start(ref)
-	s.stop(ref)
+	s.startCluster(ref)
+	s.stopCluster(ref)
 }
 
-func foreign(s *suite) {
+func ignoresForeignMachines(s *suite) {
 	ours, theirs := s.Create(s.T, "ours-12345", 1), s.Create(s.T, "ours-12345x", 1)
-	s.reach(ours, cloud.Running, s.start)
-	if got := s.observe(theirs); !got.All(cloud.Stopped) {
+	s.reachState(ours, cloud.Running, s.startCluster)
+	if got := s.observeMachines(theirs); !got.AllIn(cloud.Stopped) {
 		s.Errorf("of the other cluster: %v", got)
 	}
-	s.reach(theirs, cloud.Running, s.start)
-	s.reach(ours, cloud.Stopped, s.stop)
-	if got := s.observe(theirs); !got.All(cloud.Running) {
+	s.reachState(theirs, cloud.Running, s.startCluster)
+	s.reachState(ours, cloud.Stopped, s.stopCluster)
+	if got := s.observeMachines(theirs); !got.AllIn(cloud.Running) {
 		s.Errorf("of the other cluster: %v", got)
 	}
 }
 
-func starts(s *suite) {
+func startsAllMachines(s *suite) {
 	ref := s.Create(s.T, "c-12345", 3)
-	got := s.reach(ref, cloud.Running, s.start)
-	if n := len(slices.DeleteFunc(slices.Clone(got), worker)); len(got) != 4 || n != 1 {
+	got := s.reachState(ref, cloud.Running, s.startCluster)
+	if n := len(slices.DeleteFunc(slices.Clone(got), isWorker)); len(got) != 4 || n != 1 {
 		s.Errorf("%d machines, %d of the control plane: %v", len(got), n, got)
 	}
 }
 
-func stops(s *suite) {
-	ref := s.running(3)
-	s.reach(ref, cloud.Stopped, s.stop)
+func stopsAllMachines(s *suite) {
+	ref := s.runningCluster(3)
+	s.reachState(ref, cloud.Stopped, s.stopCluster)
 }
 
 func startsTwice(s *suite) {
-	ref := s.running(1)
-	s.start(ref)
-	s.step()
-	if got := s.observe(ref); !got.All(cloud.Running) {
+	ref := s.runningCluster(1)
+	s.startCluster(ref)
+	s.advanceClock()
+	if got := s.observeMachines(ref); !got.AllIn(cloud.Running) {
 		s.Errorf("after another start: %v", got)
 	}
 }
 
 func stopsTwice(s *suite) {
-	ref := s.running(1)
-	s.reach(ref, cloud.Stopped, s.stop)
-	s.stop(ref)
-	s.step()
-	if got := s.observe(ref); !got.All(cloud.Stopped) {
+	ref := s.runningCluster(1)
+	s.reachState(ref, cloud.Stopped, s.stopCluster)
+	s.stopCluster(ref)
+	s.advanceClock()
+	if got := s.observeMachines(ref); !got.AllIn(cloud.Stopped) {
 		s.Errorf("after another stop: %v", got)
 	}
 }
 
-func vanished(s *suite) {
+func skipsVanishedMachine(s *suite) {
 	ref := s.Create(s.T, "c-12345", 2)
-	lost := s.worker(ref)
+	lost := s.findWorker(ref)
 	s.Vanish(s.T, ref, lost)
-	got := s.reach(ref, cloud.Running, s.start)
-	if len(got) != 2 || named(got, lost) {
+	got := s.reachState(ref, cloud.Running, s.startCluster)
+	if len(got) != 2 || hasMachine(got, lost) {
 		s.Errorf("with %s gone: %v", lost, got)
 	}
 }
 
-func broken(s *suite) {
+func reportsBrokenMachine(s *suite) {
 	ref, bad := s.breakWorker()
-	s.until(ref, "all but one run and that one has failed", s.tryStart, func(ms cloud.Machines) bool {
-		return slices.Equal(ms.Lagging(cloud.Running), []string{bad}) && reasoned(ms, bad)
+	s.repeatUntil(ref, "all but one run and that one has failed", s.tryStart, func(ms cloud.Machines) bool {
+		return slices.Equal(ms.NamesNotIn(cloud.Running), []string{bad}) && failedWithReason(ms, bad)
 	})
 }
 
-func brokenStops(s *suite) {
+func stopsBrokenMachine(s *suite) {
 	ref, bad := s.breakWorker()
-	s.until(ref, "the machine has failed", s.tryStart, func(ms cloud.Machines) bool { return reasoned(ms, bad) })
-	s.until(ref, "nothing runs", s.stop, func(ms cloud.Machines) bool {
-		lagging := ms.Lagging(cloud.Stopped)
-		return len(lagging) == 0 || slices.Equal(lagging, []string{bad}) && reasoned(ms, bad)
+	s.repeatUntil(ref, "the machine has failed", s.tryStart, func(ms cloud.Machines) bool { return failedWithReason(ms, bad) })
+	s.repeatUntil(ref, "nothing runs", s.stopCluster, func(ms cloud.Machines) bool {
+		lagging := ms.NamesNotIn(cloud.Stopped)
+		return len(lagging) == 0 || slices.Equal(lagging, []string{bad}) && failedWithReason(ms, bad)
 	})
 }
 
-func cancelled(s *suite) {
+func failsWhenCancelled(s *suite) {
 	ref := s.Create(s.T, "c-12345", 1)
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
@@ -229,27 +229,27 @@ func cancelled(s *suite) {
 	if s.Power.Stop(ctx, ref) == nil {
 		s.Error("stopped")
 	}
-	if got := s.observe(ref); !got.All(cloud.Stopped) {
+	if got := s.observeMachines(ref); !got.AllIn(cloud.Stopped) {
 		s.Errorf("after cancelled calls: %v", got)
 	}
 }
 
-func startOrder(s *suite) {
+func startsControlPlaneFirst(s *suite) {
 	ref := s.Create(s.T, "c-12345", 2)
-	s.until(ref, "all run", s.start, func(ms cloud.Machines) bool {
-		if off(ms, controlPlane) && awake(ms, worker) {
+	s.repeatUntil(ref, "all run", s.startCluster, func(ms cloud.Machines) bool {
+		if anyStopped(ms, isControlPlane) && anyRunning(ms, isWorker) {
 			s.Fatalf("workers are up before the control plane: %v", ms)
 		}
-		return ms.All(cloud.Running)
+		return ms.AllIn(cloud.Running)
 	})
 }
 
-func stopOrder(s *suite) {
-	ref := s.running(2)
-	s.until(ref, "all are stopped", s.stop, func(ms cloud.Machines) bool {
-		if off(ms, controlPlane) && awake(ms, worker) {
+func stopsWorkersFirst(s *suite) {
+	ref := s.runningCluster(2)
+	s.repeatUntil(ref, "all are stopped", s.stopCluster, func(ms cloud.Machines) bool {
+		if anyStopped(ms, isControlPlane) && anyRunning(ms, isWorker) {
 			s.Fatalf("the control plane is off before the workers: %v", ms)
 		}
-		return ms.All(cloud.Stopped)
+		return ms.AllIn(cloud.Stopped)
 	})
 }

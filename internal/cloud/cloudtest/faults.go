@@ -11,57 +11,57 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// crowd is how many workers are too many for two pages of any list.
-const crowd = 210
+// manyWorkers is how many workers are too many for two pages of any list.
+const manyWorkers = 210
 
-func turnsBack(s *suite) {
+func stopsWhileStarting(s *suite) {
 	ref := s.Create(s.T, "c-12345", 2)
-	s.start(ref)
-	s.reach(ref, cloud.Stopped, s.stop)
+	s.startCluster(ref)
+	s.reachState(ref, cloud.Stopped, s.stopCluster)
 }
 
-func turnsOn(s *suite) {
-	ref := s.running(2)
-	s.stop(ref)
-	s.reach(ref, cloud.Running, s.start)
+func startsWhileStopping(s *suite) {
+	ref := s.runningCluster(2)
+	s.stopCluster(ref)
+	s.reachState(ref, cloud.Running, s.startCluster)
 }
 
-func hundreds(s *suite) {
+func handlesHundreds(s *suite) {
 	ref := s.Create(s.T, "c-12345", 1)
-	s.Many(s.T, ref, crowd)
-	if got := s.observe(ref); len(got) != crowd+2 || !got.All(cloud.Stopped) {
-		s.Fatalf("saw %d machines, want %d, stopped: %v", len(got), crowd+2, got)
+	s.Many(s.T, ref, manyWorkers)
+	if got := s.observeMachines(ref); len(got) != manyWorkers+2 || !got.AllIn(cloud.Stopped) {
+		s.Fatalf("saw %d machines, want %d, stopped: %v", len(got), manyWorkers+2, got)
 	}
-	s.reach(ref, cloud.Running, s.start)
-	s.reach(ref, cloud.Stopped, s.stop)
+	s.reachState(ref, cloud.Running, s.startCluster)
+	s.reachState(ref, cloud.Stopped, s.stopCluster)
 }
 
-func throttled(s *suite) {
+func retriesThrottledCalls(s *suite) {
 	ref := s.Create(s.T, "c-12345", 2)
-	for what, call := range s.calls(ref) {
+	for what, call := range s.powerCalls(ref) {
 		s.Throttle(s.T, 1)
 		err := call(s.Context())
 		if err == nil {
 			continue // it has tried again by itself
 		}
-		s.discreet(err.Error())
-		if fault.Of(err) != fault.Wait || fault.After(err) <= 0 {
-			s.Errorf("%s: %v is %v, after %s: nobody knows when to try again", what, err, fault.Of(err), fault.After(err))
+		s.checkSecrets(err.Error())
+		if fault.KindOf(err) != fault.Wait || fault.RetryAfter(err) <= 0 {
+			s.Errorf("%s: %v is %v, after %s: nobody knows when to try again", what, err, fault.KindOf(err), fault.RetryAfter(err))
 		}
 	}
-	s.reach(ref, cloud.Running, s.start)
+	s.reachState(ref, cloud.Running, s.startCluster)
 }
 
-func expired(s *suite) {
+func deniesExpiredCredentials(s *suite) {
 	ref := s.Create(s.T, "c-12345", 1)
 	s.Expire(s.T)
-	for what, call := range s.calls(ref) {
+	for what, call := range s.powerCalls(ref) {
 		err := call(s.Context())
-		if fault.Of(err) != fault.Denied {
-			s.Errorf("%s with expired credentials: %v is %v, want denied", what, err, fault.Of(err))
+		if fault.KindOf(err) != fault.Denied {
+			s.Errorf("%s with expired credentials: %v is %v, want denied", what, err, fault.KindOf(err))
 			continue
 		}
-		s.discreet(err.Error())
+		s.checkSecrets(err.Error())
 		secret := ref.Platform.Settings().CredentialsSecretRef
 		if secret == nil {
 			continue
@@ -74,23 +74,23 @@ func expired(s *suite) {
 	}
 }
 
-func refusedStart(s *suite) {
+func startsAllButRefused(s *suite) {
 	ref := s.Create(s.T, "c-12345", 3)
-	bad := s.worker(ref)
+	bad := s.findWorker(ref)
 	s.Refuse(s.T, ref, bad)
-	s.refused(ref, bad, "start", s.Power.Start, cloud.Running)
+	s.expectRefusal(ref, bad, "start", s.Power.Start, cloud.Running)
 }
 
-func refusedStop(s *suite) {
-	ref := s.running(3)
-	bad := s.worker(ref)
+func stopsAllButRefused(s *suite) {
+	ref := s.runningCluster(3)
+	bad := s.findWorker(ref)
 	s.Refuse(s.T, ref, bad)
-	s.refused(ref, bad, "stop", s.Power.Stop, cloud.Stopped)
+	s.expectRefusal(ref, bad, "stop", s.Power.Stop, cloud.Stopped)
 }
 
-// refused repeats a call until all machines but one are in state want. That one
+// expectRefusal repeats a call until all machines but one are in state want. That one
 // must be named in an error.
-func (s *suite) refused(ref cloud.Ref, bad, verb string, call func(context.Context, cloud.Ref) error, want cloud.State) {
+func (s *suite) expectRefusal(ref cloud.Ref, bad, verb string, call func(context.Context, cloud.Ref) error, want cloud.State) {
 	s.Helper()
 	said := ""
 	try := func(cloud.Ref) {
@@ -98,67 +98,67 @@ func (s *suite) refused(ref cloud.Ref, bad, verb string, call func(context.Conte
 		if err == nil {
 			return
 		}
-		s.discreet(err.Error())
+		s.checkSecrets(err.Error())
 		said = err.Error()
 	}
-	s.until(ref, "only "+bad+" does not "+verb, try, func(ms cloud.Machines) bool {
-		return slices.Equal(ms.Lagging(want), []string{bad})
+	s.repeatUntil(ref, "only "+bad+" does not "+verb, try, func(ms cloud.Machines) bool {
+		return slices.Equal(ms.NamesNotIn(want), []string{bad})
 	})
 	if try(ref); !strings.Contains(said, bad) {
 		s.Errorf("the error does not name %s: %q", bad, said)
 	}
 }
 
-func odd(s *suite) {
+func reportsUnknownState(s *suite) {
 	ref := s.Create(s.T, "c-12345", 2)
-	bad := s.worker(ref)
+	bad := s.findWorker(ref)
 	s.Odd(s.T, ref, bad)
 	strange := func(ms cloud.Machines) bool {
 		return slices.ContainsFunc(ms, func(m cloud.Machine) bool { return m.Name == bad && m.State == cloud.Unknown })
 	}
-	if got := s.observe(ref); !strange(got) {
+	if got := s.observeMachines(ref); !strange(got) {
 		s.Fatalf("want %s Unknown, got %v", bad, got)
 	}
-	got := s.until(ref, "all others run", s.tryStart, func(ms cloud.Machines) bool {
-		return slices.Equal(ms.Lagging(cloud.Running), []string{bad})
+	got := s.repeatUntil(ref, "all others run", s.tryStart, func(ms cloud.Machines) bool {
+		return slices.Equal(ms.NamesNotIn(cloud.Running), []string{bad})
 	})
 	if !strange(got) {
 		s.Errorf("want %s Unknown still, got %v", bad, got)
 	}
 }
 
-func hung(s *suite) {
+func endsHungCalls(s *suite) {
 	ref := s.Create(s.T, "c-12345", 1)
 	arrived := s.Hang(s.T)
-	for what, call := range s.calls(ref) {
+	for what, call := range s.powerCalls(ref) {
 		ctx, cancel := context.WithCancel(s.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- call(ctx) }()
-		s.hear(arrived, what+" has not reached the platform")
+		s.waitForCall(arrived, what+" has not reached the platform")
 		cancel()
 		select {
 		case err := <-ended:
 			if !errors.Is(err, context.Canceled) {
 				s.Errorf("%s ended with %v, want that it was cancelled", what, err)
 			}
-		case <-time.After(Patience):
+		case <-time.After(WaitTimeout):
 			s.Fatalf("%s goes on after its context has ended", what)
 		}
 	}
 }
 
-// hear waits for something to arrive.
-func (s *suite) hear(c <-chan struct{}, otherwise string) {
+// waitForCall waits for something to arrive.
+func (s *suite) waitForCall(c <-chan struct{}, otherwise string) {
 	s.Helper()
 	select {
 	case <-c:
-	case <-time.After(Patience):
+	case <-time.After(WaitTimeout):
 		s.Fatal(otherwise)
 	}
 }
 
-// calls are what a controller asks of a platform.
-func (s *suite) calls(ref cloud.Ref) map[string]func(context.Context) error {
+// powerCalls are what a controller asks of a platform.
+func (s *suite) powerCalls(ref cloud.Ref) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"observing": func(ctx context.Context) error { _, err := s.Power.Observe(ctx, ref); return err },
 		"starting":  func(ctx context.Context) error { return s.Power.Start(ctx, ref) },
@@ -166,8 +166,8 @@ func (s *suite) calls(ref cloud.Ref) map[string]func(context.Context) error {
 	}
 }
 
-// discreet fails the test if a text for users has a part of the credentials.
-func (s *suite) discreet(text string) {
+// checkSecrets fails the test if a text for users has a part of the credentials.
+func (s *suite) checkSecrets(text string) {
 	s.Helper()
 	for _, secret := range s.Planted {
 		if strings.Contains(text, secret) {

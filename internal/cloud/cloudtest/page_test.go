@@ -39,7 +39,7 @@ func TestThePageOfPlatformsIsThatOfTheirTests(t *testing.T) {
 
 func TestWhatCasesNeedMayBeMissing(t *testing.T) {
 	for _, c := range cases {
-		if missing := (Cloud{}).lacks(c.needs) != ""; missing != (c.needs != "") {
+		if missing := (Cloud{}).missingFeature(c.needs) != ""; missing != (c.needs != "") {
 			t.Errorf("%q needs %q, which lacks does not know", c.name, c.needs)
 		}
 	}

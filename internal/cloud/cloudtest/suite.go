@@ -7,8 +7,8 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// start starts ref and fails the test if that is an error.
-func (s *suite) start(ref cloud.Ref) {
+// startCluster starts ref and fails the test if that is an error.
+func (s *suite) startCluster(ref cloud.Ref) {
 	s.Helper()
 	if err := s.Power.Start(s.Context(), ref); err != nil {
 		s.Fatalf("starting: %v", err)
@@ -20,20 +20,20 @@ func (s *suite) start(ref cloud.Ref) {
 func (s *suite) tryStart(ref cloud.Ref) {
 	if err := s.Power.Start(s.Context(), ref); err != nil {
 		s.Logf("starting: %v", err)
-		s.discreet(err.Error())
+		s.checkSecrets(err.Error())
 	}
 }
 
-func (s *suite) stop(ref cloud.Ref) {
+func (s *suite) stopCluster(ref cloud.Ref) {
 	s.Helper()
 	if err := s.Power.Stop(s.Context(), ref); err != nil {
 		s.Fatalf("stopping: %v", err)
 	}
 }
 
-// observe returns the machines. Each must be there once, sorted by name, and
+// observeMachines returns the machines. Each must be there once, sorted by name, and
 // those that need one must have a reason.
-func (s *suite) observe(ref cloud.Ref) cloud.Machines {
+func (s *suite) observeMachines(ref cloud.Ref) cloud.Machines {
 	s.Helper()
 	ms, err := s.Power.Observe(s.Context(), ref)
 	if err != nil {
@@ -46,45 +46,47 @@ func (s *suite) observe(ref cloud.Ref) cloud.Machines {
 		if (m.State == cloud.Failed || m.State == cloud.Unknown) && m.Reason == "" {
 			s.Fatalf("%s is %s without a reason", m.Name, m.State)
 		}
-		s.discreet(m.Reason)
+		s.checkSecrets(m.Reason)
 	}
 	return ms
 }
 
-// reach repeats do until all machines are in state want.
-func (s *suite) reach(ref cloud.Ref, want cloud.State, do func(cloud.Ref)) cloud.Machines {
+// reachState repeats do until all machines are in state want.
+func (s *suite) reachState(ref cloud.Ref, want cloud.State, do func(cloud.Ref)) cloud.Machines {
 	s.Helper()
-	return s.until(ref, "all are "+string(want), do, func(ms cloud.Machines) bool { return ms.All(want) })
+	return s.repeatUntil(ref, "all are "+string(want), do, func(ms cloud.Machines) bool { return ms.AllIn(want) })
 }
 
-// until does something again and again until what is seen fulfils a condition.
-func (s *suite) until(ref cloud.Ref, what string, do func(cloud.Ref), holds func(cloud.Machines) bool) cloud.Machines {
+// repeatUntil does something again and again until what is seen fulfils a condition.
+func (s *suite) repeatUntil(ref cloud.Ref, what string, do func(cloud.Ref), holds func(cloud.Machines) bool) cloud.Machines {
 	s.Helper()
-	deadline := time.Now().Add(Patience)
+	deadline := time.Now().Add(WaitTimeout)
 	for n, settled := 0, true; ; n++ {
-		if settled || n%calm == 0 {
+		if settled || n%callInterval == 0 {
 			do(ref)
 		}
-		ms := s.observe(ref)
+		ms := s.observeMachines(ref)
 		if holds(ms) {
 			return ms
 		}
-		if s.Step != nil && n == steps || s.Step == nil && time.Now().After(deadline) {
+		if s.Step != nil && n == maxSteps || s.Step == nil && time.Now().After(deadline) {
 			s.Fatalf("waited in vain until %s: %v", what, ms)
 		}
-		settled = !slices.ContainsFunc(ms, onItsWay)
-		s.step()
+		settled = !slices.ContainsFunc(ms, isTransitional)
+		s.advanceClock()
 	}
 }
 
-// calm is how many observations there are between two calls while machines are on
+// callInterval is how many observations there are between two calls while machines are on
 // their way: one that fails at once must be seen before it is started again.
-const calm = 20
+const callInterval = 20
 
-func onItsWay(m cloud.Machine) bool { return m.State == cloud.Starting || m.State == cloud.Stopping }
+func isTransitional(m cloud.Machine) bool {
+	return m.State == cloud.Starting || m.State == cloud.Stopping
+}
 
-// step lets a little time pass.
-func (s *suite) step() {
+// advanceClock lets a little time pass.
+func (s *suite) advanceClock() {
 	if s.Step != nil {
 		s.Step()
 		return
@@ -92,19 +94,19 @@ func (s *suite) step() {
 	time.Sleep(5 * time.Millisecond) // real clouds and processes have no other clock
 }
 
-// running makes a cluster that runs.
-func (s *suite) running(workers int) cloud.Ref {
+// runningCluster makes a cluster that runs.
+func (s *suite) runningCluster(workers int) cloud.Ref {
 	s.Helper()
 	ref := s.Create(s.T, "c-12345", workers)
-	s.reach(ref, cloud.Running, s.start)
+	s.reachState(ref, cloud.Running, s.startCluster)
 	return ref
 }
 
-// worker returns the name of a worker.
-func (s *suite) worker(ref cloud.Ref) string {
+// findWorker returns the name of a worker.
+func (s *suite) findWorker(ref cloud.Ref) string {
 	s.Helper()
-	ms := s.observe(ref)
-	i := slices.IndexFunc(ms, worker)
+	ms := s.observeMachines(ref)
+	i := slices.IndexFunc(ms, isWorker)
 	if i < 0 {
 		s.Fatalf("no worker: %v", ms)
 	}
@@ -115,30 +117,30 @@ func (s *suite) worker(ref cloud.Ref) string {
 func (s *suite) breakWorker() (cloud.Ref, string) {
 	s.Helper()
 	ref := s.Create(s.T, "c-12345", 2)
-	bad := s.worker(ref)
+	bad := s.findWorker(ref)
 	s.Break(s.T, ref, bad)
 	return ref, bad
 }
 
-func worker(m cloud.Machine) bool       { return !m.ControlPlane }
-func controlPlane(m cloud.Machine) bool { return m.ControlPlane }
+func isWorker(m cloud.Machine) bool       { return !m.ControlPlane }
+func isControlPlane(m cloud.Machine) bool { return m.ControlPlane }
 
-// off reports whether one of those machines is off.
-func off(ms cloud.Machines, those func(cloud.Machine) bool) bool {
+// anyStopped reports whether one of those machines is off.
+func anyStopped(ms cloud.Machines, those func(cloud.Machine) bool) bool {
 	return slices.ContainsFunc(ms, func(m cloud.Machine) bool { return those(m) && m.State == cloud.Stopped })
 }
 
-// awake reports whether one of those machines runs.
-func awake(ms cloud.Machines, those func(cloud.Machine) bool) bool {
+// anyRunning reports whether one of those machines runs.
+func anyRunning(ms cloud.Machines, those func(cloud.Machine) bool) bool {
 	return slices.ContainsFunc(ms, func(m cloud.Machine) bool { return those(m) && m.State == cloud.Running })
 }
 
-func named(ms cloud.Machines, name string) bool {
+func hasMachine(ms cloud.Machines, name string) bool {
 	return slices.ContainsFunc(ms, func(m cloud.Machine) bool { return m.Name == name })
 }
 
-// reasoned reports whether the machine has failed and says why.
-func reasoned(ms cloud.Machines, name string) bool {
+// failedWithReason reports whether the machine has failed and says why.
+func failedWithReason(ms cloud.Machines, name string) bool {
 	return slices.ContainsFunc(ms, func(m cloud.Machine) bool {
 		return m.Name == name && m.State == cloud.Failed && m.Reason != ""
 	})

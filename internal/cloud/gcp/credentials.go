@@ -43,13 +43,13 @@ type credentials struct {
 	cluster, secret types.NamespacedName
 }
 
-// open reads the key and gets a token for it.
-func (p Power) open(ctx context.Context, ref cloud.Ref, set settings) (*project, error) {
-	c, err := p.read(ctx, ref)
+// openProject reads the key and gets a token for it.
+func (p Power) openProject(ctx context.Context, ref cloud.Ref, set settings) (*project, error) {
+	c, err := p.readCredentials(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	token, err := c.fetch(ctx, p.options.Transport)
+	token, err := c.fetchToken(ctx, p.options.Transport)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +67,10 @@ func (p Power) open(ctx context.Context, ref cloud.Ref, set settings) (*project,
 	return &project{credentials: c, settings: set, token: token.AccessToken, api: api}, nil
 }
 
-func (p Power) read(ctx context.Context, ref cloud.Ref) (*credentials, error) {
+func (p Power) readCredentials(ctx context.Context, ref cloud.Ref) (*credentials, error) {
 	name := ref.Platform.Settings().CredentialsSecretRef
 	if name == nil || name.Name == "" {
-		return nil, fault.Denying("ClusterDeployment %s names no credentials: set spec.platform.gcp.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
+		return nil, fault.NewDenied("ClusterDeployment %s names no credentials: set spec.platform.gcp.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
 	}
 	key := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: name.Name}
 	data, err := p.secrets(ctx, key)
@@ -78,14 +78,14 @@ func (p Power) read(ctx context.Context, ref cloud.Ref) (*credentials, error) {
 		return nil, fmt.Errorf("reading credentials: %w", err)
 	}
 	c := &credentials{cluster: ref.Cluster, secret: key}
-	if why := c.parse(data[secretKey]); why != "" {
-		return nil, c.denied(why)
+	if why := c.parseServiceAccountKey(data[secretKey]); why != "" {
+		return nil, c.credentialsError(why)
 	}
 	return c, nil
 }
 
-// parse reads the key, and says what is wrong with it in words that repeat nothing of it.
-func (c *credentials) parse(raw []byte) string {
+// parseServiceAccountKey reads the key, and says what is wrong with it in words that repeat nothing of it.
+func (c *credentials) parseServiceAccountKey(raw []byte) string {
 	if len(raw) == 0 {
 		return "the key is missing or empty"
 	}
@@ -100,7 +100,7 @@ func (c *credentials) parse(raw []byte) string {
 			return fmt.Sprintf("it has no %q", f.name)
 		}
 	}
-	if !isKey(c.PrivateKey) {
+	if !isPrivateKey(c.PrivateKey) {
 		return `its "private_key" is not a private key in PEM`
 	}
 	if c.TokenURI == "" {
@@ -112,7 +112,7 @@ func (c *credentials) parse(raw []byte) string {
 	return ""
 }
 
-func isKey(text string) bool {
+func isPrivateKey(text string) bool {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
 		return false
@@ -124,49 +124,49 @@ func isKey(text string) bool {
 	return err == nil
 }
 
-// denied says where the credentials are, what is wrong, and what to do.
-func (c *credentials) denied(why string) error {
-	return fault.Denying("credentials in Secret %s, key %s: %s: put the JSON key of a service account there that may list, start and stop instances "+
+// credentialsError says where the credentials are, what is wrong, and what to do.
+func (c *credentials) credentialsError(why string) error {
+	return fault.NewDenied("credentials in Secret %s, key %s: %s: put the JSON key of a service account there that may list, start and stop instances "+
 		"(gcloud iam service-accounts keys create)", c.secret, secretKey, why)
 }
 
-// fetch trades a signed assertion for a token. A call gets a token of its own, so a key
+// fetchToken trades a signed assertion for a token. A call gets a token of its own, so a key
 // that is taken away works no longer than that.
-func (c *credentials) fetch(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
-	ctx, cancel := context.WithTimeout(ctx, turns.Patience)
+func (c *credentials) fetchToken(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
+	ctx, cancel := context.WithTimeout(ctx, turns.RequestTimeout)
 	defer cancel()
 	conf := jwt.Config{
 		Email: c.Email, PrivateKey: []byte(c.PrivateKey), PrivateKeyID: c.KeyID,
 		Scopes: []string{compute.ComputeScope}, TokenURL: c.TokenURI,
 	}
-	client := &http.Client{Transport: bound{ctx, via}}
+	client := &http.Client{Transport: contextTransport{ctx, via}}
 	token, err := conf.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, client)).Token()
 	switch {
 	case ctx.Err() != nil:
 		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %w", c.Email, ctx.Err()))
 	case err != nil:
-		return nil, c.refusal(err)
+		return nil, c.translateTokenError(err)
 	case token.AccessToken == "":
 		return nil, fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: the answer of the token server has none", c.Email))
 	}
 	return token, nil
 }
 
-// refusal translates what the token server says.
-func (c *credentials) refusal(err error) error {
+// translateTokenError translates what the token server says.
+func (c *credentials) translateTokenError(err error) error {
 	var said *oauth2.RetrieveError
 	if !errors.As(err, &said) {
 		return fault.New(fault.Unknown, fmt.Errorf("getting a token for %s: %s", c.Email, scrub.Text(err.Error())))
 	}
 	code := said.Response.StatusCode
 	if code == http.StatusTooManyRequests || code >= http.StatusInternalServerError {
-		return fault.Waiting(busy, "getting a token for %s: the token server answers %d", c.Email, code)
+		return fault.NewWait(busyDelay, "getting a token for %s: the token server answers %d", c.Email, code)
 	}
-	return c.denied(fmt.Sprintf("Google refuses it (%s)", tell(said.Body, code)))
+	return c.credentialsError(fmt.Sprintf("Google refuses it (%s)", tokenErrorMessage(said.Body, code)))
 }
 
-// tell is the part of a token server's answer that is safe to show.
-func tell(body []byte, code int) string {
+// tokenErrorMessage is the part of a token server's answer that is safe to show.
+func tokenErrorMessage(body []byte, code int) string {
 	var answer struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
@@ -180,13 +180,13 @@ func tell(body []byte, code int) string {
 	return answer.Error + ": " + scrub.Text(answer.Description)
 }
 
-// bound ties requests to a context: the library's own for tokens have none.
-type bound struct {
+// contextTransport ties requests to a context: the library's own for tokens have none.
+type contextTransport struct {
 	ctx context.Context //nolint:containedctx // it lives as long as one request
 	via http.RoundTripper
 }
 
 // RoundTrip carries the request until the context ends.
-func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b contextTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.via.RoundTrip(r.WithContext(b.ctx))
 }

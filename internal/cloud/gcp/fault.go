@@ -18,13 +18,13 @@ import (
 // How long to wait before the next try: Google counts requests by the minute, and room
 // in a zone comes and goes slowly.
 const (
-	busy = 30 * time.Second
-	full = 3 * time.Minute
+	busyDelay     = 30 * time.Second
+	capacityDelay = 3 * time.Minute
 )
 
-// kinds is what to do about an error, by its reason in the API; statuses by its HTTP
+// reasonKinds is what to do about an error, by its reason in the API; statuses by its HTTP
 // status, if the reason tells nothing. What is in neither is Unknown.
-var kinds = map[string]fault.Kind{
+var reasonKinds = map[string]fault.Kind{
 	"ratelimitexceeded":                         fault.Wait,
 	"userratelimitexceeded":                     fault.Wait,
 	"rate_limit_exceeded":                       fault.Wait,
@@ -39,7 +39,7 @@ var kinds = map[string]fault.Kind{
 	"zone_resource_pool_exhausted_with_details": fault.Capacity,
 }
 
-var statuses = map[int]fault.Kind{
+var statusKinds = map[int]fault.Kind{
 	http.StatusBadRequest:          fault.Denied,
 	http.StatusUnauthorized:        fault.Denied,
 	http.StatusForbidden:           fault.Denied,
@@ -53,45 +53,45 @@ var statuses = map[int]fault.Kind{
 	http.StatusGatewayTimeout:      fault.Wait,
 }
 
-// fault translates an error of the API.
-func (p *project) fault(doing string, err error) error {
+// translateError translates an error of the API.
+func (p *project) translateError(doing string, err error) error {
 	var said *googleapi.Error
 	if !errors.As(err, &said) {
 		return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, err)) // of the net, or the context's
 	}
 	kind, known := fault.Unknown, false
 	for _, item := range said.Errors {
-		if k, ok := kinds[strings.ToLower(item.Reason)]; ok {
+		if k, ok := reasonKinds[strings.ToLower(item.Reason)]; ok {
 			kind, known = k, true
 		}
 	}
 	if !known {
-		kind = statuses[said.Code]
+		kind = statusKinds[said.Code]
 	}
-	return p.say(kind, said.Code, doing, cmp.Or(said.Message, http.StatusText(said.Code)))
+	return p.newRedactedError(kind, said.Code, doing, cmp.Or(said.Message, http.StatusText(said.Code)))
 }
 
-// say puts an error into words, without what is secret.
-func (p *project) say(kind fault.Kind, code int, doing, words string) error {
+// newRedactedError puts an error into words, without what is secret.
+func (p *project) newRedactedError(kind fault.Kind, code int, doing, words string) error {
 	words = scrub.Text(words, p.token)
 	switch {
 	case code == http.StatusUnauthorized:
-		return fmt.Errorf("%s: %w", doing, p.denied("Google refuses the token that it got for it"))
+		return fmt.Errorf("%s: %w", doing, p.credentialsError("Google refuses the token that it got for it"))
 	case code == http.StatusForbidden && kind == fault.Denied:
-		return fault.Denying("%s: Google refuses: %s: give service account %s (Secret %s, key %s) a role with the permissions compute.instances.list, start, stop and resume",
+		return fault.NewDenied("%s: Google refuses: %s: give service account %s (Secret %s, key %s) a role with the permissions compute.instances.list, start, stop and resume",
 			doing, words, p.Email, p.secret, secretKey)
 	case kind == fault.Wait:
-		return fault.Waiting(busy, "%s: Google asks to try again later: %s", doing, words)
+		return fault.NewWait(busyDelay, "%s: Google asks to try again later: %s", doing, words)
 	case kind == fault.Capacity:
-		return fault.NoCapacity(full, "%s: Google has no room: %s", doing, words)
+		return fault.NewCapacity(capacityDelay, "%s: Google has no room: %s", doing, words)
 	default:
 		return fault.New(kind, fmt.Errorf("%s: Google says: %s", doing, words))
 	}
 }
 
-// outcome is what came of asking for an instance. One that is gone, or is already as it
+// translateOutcome is what came of asking for an instance. One that is gone, or is already as it
 // should be, is success.
-func (p *project) outcome(doing string, i *compute.Instance, op *compute.Operation, err error) error {
+func (p *project) translateOutcome(doing string, i *compute.Instance, op *compute.Operation, err error) error {
 	doing += " instance " + i.Name
 	switch {
 	case googleapi.IsNotModified(err):
@@ -101,13 +101,13 @@ func (p *project) outcome(doing string, i *compute.Instance, op *compute.Operati
 		if errors.As(err, &said) && said.Code == http.StatusNotFound {
 			return nil
 		}
-		return p.fault(doing, err)
+		return p.translateError(doing, err)
 	case op.Error == nil:
 		return nil
 	}
 	var errs []error
 	for _, e := range op.Error.Errors {
-		errs = append(errs, p.say(kinds[strings.ToLower(e.Code)], 0, doing, e.Code+": "+e.Message))
+		errs = append(errs, p.newRedactedError(reasonKinds[strings.ToLower(e.Code)], 0, doing, e.Code+": "+e.Message))
 	}
 	return errors.Join(errs...)
 }

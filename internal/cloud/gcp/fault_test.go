@@ -20,7 +20,7 @@ func mustSay(t *testing.T, err error, kind fault.Kind, words ...string) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	if got := fault.Of(err); got != kind {
+	if got := fault.KindOf(err); got != kind {
 		t.Errorf("%s, want %s: %v", got, kind, err)
 	}
 	for _, w := range words {
@@ -163,8 +163,8 @@ func TestErrorsOfInstances(t *testing.T) {
 			l.fail = &c.failure
 			err := l.Start(t.Context(), ref)
 			mustSay(t, err, c.want, "starting instance "+infra+"-master-0", c.message)
-			if c.want == fault.Wait && fault.After(err) != busy {
-				t.Errorf("after %s", fault.After(err))
+			if c.want == fault.Wait && fault.RetryAfter(err) != busyDelay {
+				t.Errorf("after %s", fault.RetryAfter(err))
 			}
 		})
 	}

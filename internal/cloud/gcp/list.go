@@ -19,13 +19,13 @@ import (
 // clusterLabel marks an instance as a certain cluster's.
 const clusterLabel = "kubernetes-io-cluster-"
 
-// mask is what we want to know of instances, which is little: of hundreds the whole
+// fieldMask is what we want to know of instances, which is little: of hundreds the whole
 // would be megabytes.
-const mask googleapi.Field = "nextPageToken,unreachables,warning(code,message),items/*/warning(code,message)," +
+const fieldMask googleapi.Field = "nextPageToken,unreachables,warning(code,message),items/*/warning(code,message)," +
 	"items/*/instances(name,zone,status,statusMessage,labels,disks/type)"
 
-// sight is one look at a cluster.
-type sight struct {
+// observation is one look at a cluster.
+type observation struct {
 	infraID string
 	// instances by the name that users see.
 	instances map[string]*compute.Instance
@@ -33,20 +33,20 @@ type sight struct {
 	hidden error
 }
 
-// list lists the instances of a cluster, in all zones and on all pages.
-func (p *project) list(ctx context.Context, infraID string) (*sight, error) {
-	seen := &sight{infraID: infraID, instances: map[string]*compute.Instance{}}
+// listInstances lists the instances of a cluster, in all zones and on all pages.
+func (p *project) listInstances(ctx context.Context, infraID string) (*observation, error) {
+	seen := &observation{infraID: infraID, instances: map[string]*compute.Instance{}}
 	var hidden []string
 	// A regular expression that must match all of the name. It cannot be joined with
 	// one about labels; those are looked at here.
-	call := p.api.Instances.AggregatedList(p.ID).Filter(fmt.Sprintf(`name eq "%s-.*"`, regexp.QuoteMeta(infraID))).ReturnPartialSuccess(true).Fields(mask)
+	call := p.api.Instances.AggregatedList(p.ID).Filter(fmt.Sprintf(`name eq "%s-.*"`, regexp.QuoteMeta(infraID))).ReturnPartialSuccess(true).Fields(fieldMask)
 	for page := ""; ; {
-		got, err := p.page(ctx, call.PageToken(page))
+		got, err := p.listInstancePage(ctx, call.PageToken(page))
 		if err != nil {
 			return nil, err
 		}
-		seen.add(got)
-		hidden = append(hidden, p.hidden(got)...)
+		seen.addPage(got)
+		hidden = append(hidden, p.unlistedZones(got)...)
 		if got.NextPageToken == "" {
 			break
 		}
@@ -54,39 +54,39 @@ func (p *project) list(ctx context.Context, infraID string) (*sight, error) {
 	}
 	if len(hidden) > 0 {
 		slices.Sort(hidden)
-		seen.hidden = fault.Waiting(busy, "listing instances of %s: Google cannot list %s now", infraID, strings.Join(slices.Compact(hidden), ", "))
+		seen.hidden = fault.NewWait(busyDelay, "listing instances of %s: Google cannot list %s now", infraID, strings.Join(slices.Compact(hidden), ", "))
 	}
 	return seen, nil
 }
 
-func (p *project) page(ctx context.Context, call *compute.InstancesAggregatedListCall) (*compute.InstanceAggregatedList, error) {
-	ctx, cancel := context.WithTimeout(ctx, turns.Patience)
+func (p *project) listInstancePage(ctx context.Context, call *compute.InstancesAggregatedListCall) (*compute.InstanceAggregatedList, error) {
+	ctx, cancel := context.WithTimeout(ctx, turns.RequestTimeout)
 	defer cancel()
 	got, err := call.Context(ctx).Do()
 	if err != nil {
-		return nil, p.fault("listing instances of project "+p.ID, err)
+		return nil, p.translateError("listing instances of project "+p.ID, err)
 	}
 	return got, nil
 }
 
-func (s *sight) add(page *compute.InstanceAggregatedList) {
+func (s *observation) addPage(page *compute.InstanceAggregatedList) {
 	for _, zone := range page.Items {
 		for _, i := range zone.Instances {
-			if !s.ours(i) {
+			if !s.ownsInstance(i) {
 				continue
 			}
 			name := i.Name
-			if other := s.instances[name]; other != nil && zoneOf(other) != zoneOf(i) {
-				name += " in " + zoneOf(i) // names are unique in a zone only
+			if other := s.instances[name]; other != nil && zoneName(other) != zoneName(i) {
+				name += " in " + zoneName(i) // names are unique in a zone only
 			}
 			s.instances[name] = i
 		}
 	}
 }
 
-// ours reports whether the instance is of this cluster: the cluster "a" with infraID
+// ownsInstance reports whether the instance is of this cluster: the cluster "a" with infraID
 // a-b1c2d must not have the machines of the cluster "a-b1c2d", whose infraID begins alike.
-func (s *sight) ours(i *compute.Instance) bool {
+func (s *observation) ownsInstance(i *compute.Instance) bool {
 	if !strings.HasPrefix(i.Name, s.infraID+"-") {
 		return false
 	}
@@ -101,33 +101,33 @@ func (s *sight) ours(i *compute.Instance) bool {
 	return true
 }
 
-// hidden are the zones that matter and that this page had to leave out. A zone on the
+// unlistedZones are the zones that matter and that this page had to leave out. A zone on the
 // other side of the earth that is down matters to nobody here.
-func (p *project) hidden(page *compute.InstanceAggregatedList) []string {
+func (p *project) unlistedZones(page *compute.InstanceAggregatedList) []string {
 	var zones []string
 	for scope, list := range page.Items {
-		if list.Warning != nil && list.Warning.Code != "NO_RESULTS_ON_PAGE" && p.near(scope) {
+		if list.Warning != nil && list.Warning.Code != "NO_RESULTS_ON_PAGE" && p.isRelevantScope(scope) {
 			zones = append(zones, path.Base(scope)+" ("+list.Warning.Code+")")
 		}
 	}
 	for _, scope := range page.Unreachables {
-		if p.near(scope) {
+		if p.isRelevantScope(scope) {
 			zones = append(zones, path.Base(scope)+" (UNREACHABLE)")
 		}
 	}
 	return zones
 }
 
-// near reports whether a scope, "zones/us-east1-b" or a URL that ends like that, can
+// isRelevantScope reports whether a scope, "zones/us-east1-b" or a URL that ends like that, can
 // have machines of the cluster.
-func (p *project) near(scope string) bool {
+func (p *project) isRelevantScope(scope string) bool {
 	return p.Region == "" || strings.HasPrefix(path.Base(scope), p.Region+"-")
 }
 
-func zoneOf(i *compute.Instance) string { return path.Base(i.Zone) }
+func zoneName(i *compute.Instance) string { return path.Base(i.Zone) }
 
-// states is every state of an instance that Google documents.
-var states = map[string]cloud.State{
+// instanceStates is every state of an instance that Google documents.
+var instanceStates = map[string]cloud.State{
 	"PENDING":        cloud.Starting, // waits for room: Flex Start
 	"PROVISIONING":   cloud.Starting,
 	"STAGING":        cloud.Starting,
@@ -142,22 +142,22 @@ var states = map[string]cloud.State{
 	"REPAIRING":      cloud.Failed,
 }
 
-// reasons tell what to do about a state that is neither running nor stopped.
-var reasons = map[string]string{
+// stateReasons tell what to do about a state that is neither running nor stopped.
+var stateReasons = map[string]string{
 	"SUSPENDED": "SUSPENDED: somebody has suspended the instance; starting the cluster resumes it, and to stop it resume it first",
 	"REPAIRING": "REPAIRING: Google repairs the instance, or moves it to another host",
 }
 
-func (s *sight) machines() cloud.Machines {
+func (s *observation) toCloudMachines() cloud.Machines {
 	ms := make(cloud.Machines, 0, len(s.instances))
 	for name, i := range s.instances {
-		m := cloud.Machine{Name: name, State: states[i.Status], Reason: reasons[i.Status]}
+		m := cloud.Machine{Name: name, State: instanceStates[i.Status], Reason: stateReasons[i.Status]}
 		m.ControlPlane = strings.HasPrefix(i.Name, s.infraID+"-master-")
 		if m.State == "" {
 			m.State, m.Reason = cloud.Unknown, fmt.Sprintf("Google says %q, a state that hotspare does not know", i.Status)
 		}
 		ms = append(ms, m)
 	}
-	ms.Sort()
+	ms.SortByName()
 	return ms
 }

@@ -50,13 +50,13 @@ type settings struct {
 	DiscardLocalSSD *bool `json:"discardLocalSsdOnHibernate"`
 }
 
-func settingsOf(ref cloud.Ref) (settings, error) {
+func parsePlatformSettings(ref cloud.Ref) (settings, error) {
 	var s settings
 	if ref.Platform.GCP == nil || len(ref.Platform.GCP.Raw) == 0 {
 		return s, nil
 	}
 	if err := json.Unmarshal(ref.Platform.GCP.Raw, &s); err != nil {
-		return s, fault.Denying("reading spec.platform.gcp of ClusterDeployment %s: %w: set region to a text and discardLocalSsdOnHibernate to true or false",
+		return s, fault.NewDenied("reading spec.platform.gcp of ClusterDeployment %s: %w: set region to a text and discardLocalSsdOnHibernate to true or false",
 			ref.Cluster, err)
 	}
 	return s, nil
@@ -65,50 +65,50 @@ func settingsOf(ref cloud.Ref) (settings, error) {
 // Observe returns the instances of the cluster. If a zone of its region cannot be
 // listed, that is an error: the machines there are unknown, not gone.
 func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	_, seen, err := p.look(ctx, ref)
+	_, seen, err := p.openAndListInstances(ctx, ref)
 	if err == nil {
 		err = seen.hidden
 	}
 	if err != nil {
 		return nil, fmt.Errorf("observing instances of %s: %w", ref.InfraID, err)
 	}
-	return seen.machines(), nil
+	return seen.toCloudMachines(), nil
 }
 
 // Start starts the control plane and, once most of it runs, the workers. What somebody
 // has suspended is resumed.
 func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
-	project, seen, err := p.look(ctx, ref)
+	project, seen, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting instances of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(seen.hidden, turns.Each(ctx, turns.ToStart(seen.machines()), func(ctx context.Context, name string) error {
-		return project.start(ctx, seen.instances[name])
+	return errors.Join(seen.hidden, turns.ForEachMachine(ctx, turns.MachinesToStart(seen.toCloudMachines()), func(ctx context.Context, name string) error {
+		return project.startInstance(ctx, seen.instances[name])
 	}))
 }
 
 // Stop stops the workers and, once none of them runs, the control plane.
 func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
-	project, seen, err := p.look(ctx, ref)
+	project, seen, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping instances of %s: %w", ref.InfraID, err)
 	}
-	return errors.Join(seen.hidden, turns.Stop(ctx, seen.machines(), seen.hidden == nil, func(ctx context.Context, name string) error {
-		return project.stop(ctx, seen.instances[name])
+	return errors.Join(seen.hidden, turns.StopInOrder(ctx, seen.toCloudMachines(), seen.hidden == nil, func(ctx context.Context, name string) error {
+		return project.stopInstance(ctx, seen.instances[name])
 	}))
 }
 
-// look opens the cluster's project and lists its instances.
-func (p Power) look(ctx context.Context, ref cloud.Ref) (*project, *sight, error) {
-	set, err := settingsOf(ref)
+// openAndListInstances opens the cluster's project and lists its instances.
+func (p Power) openAndListInstances(ctx context.Context, ref cloud.Ref) (*project, *observation, error) {
+	set, err := parsePlatformSettings(ref)
 	if err != nil {
 		return nil, nil, err
 	}
-	project, err := p.open(ctx, ref, set)
+	project, err := p.openProject(ctx, ref, set)
 	if err != nil {
 		return nil, nil, err
 	}
-	seen, err := project.list(ctx, ref.InfraID)
+	seen, err := project.listInstances(ctx, ref.InfraID)
 	return project, seen, err
 }
 
@@ -120,34 +120,34 @@ type project struct {
 	api   *compute.Service
 }
 
-func (p *project) start(ctx context.Context, i *compute.Instance) error {
-	do := p.api.Instances.Start(p.ID, zoneOf(i), i.Name).Context(ctx).Do
+func (p *project) startInstance(ctx context.Context, i *compute.Instance) error {
+	do := p.api.Instances.Start(p.ID, zoneName(i), i.Name).Context(ctx).Do
 	switch i.Status {
 	case "SUSPENDED":
-		do = p.api.Instances.Resume(p.ID, zoneOf(i), i.Name).Context(ctx).Do
+		do = p.api.Instances.Resume(p.ID, zoneName(i), i.Name).Context(ctx).Do
 	case "STOPPED", "TERMINATED":
 	default:
 		return nil // REPAIRING: it comes back by itself, and Google refuses a start
 	}
 	op, err := do()
-	return p.outcome("starting", i, op, err)
+	return p.translateOutcome("starting", i, op, err)
 }
 
-func (p *project) stop(ctx context.Context, i *compute.Instance) error {
+func (p *project) stopInstance(ctx context.Context, i *compute.Instance) error {
 	if i.Status == "SUSPENDED" || i.Status == "REPAIRING" {
 		return nil // Observe says so; there is nothing running to stop
 	}
-	call := p.api.Instances.Stop(p.ID, zoneOf(i), i.Name)
+	call := p.api.Instances.Stop(p.ID, zoneName(i), i.Name)
 	switch {
 	case p.DiscardLocalSSD != nil:
 		call = call.DiscardLocalSsd(*p.DiscardLocalSSD)
 	case hasLocalSSD(i):
-		return fault.Denying("stopping instance %s: it has a local SSD, whose data a stop may lose, and Google wants to be told: "+
+		return fault.NewDenied("stopping instance %s: it has a local SSD, whose data a stop may lose, and Google wants to be told: "+
 			"set spec.platform.gcp.discardLocalSsdOnHibernate of ClusterDeployment %s to true to discard it, or to false to keep it where the machine type allows that",
 			i.Name, p.cluster)
 	}
 	op, err := call.Context(ctx).Do()
-	return p.outcome("stopping", i, op, err)
+	return p.translateOutcome("stopping", i, op, err)
 }
 
 func hasLocalSSD(i *compute.Instance) bool {

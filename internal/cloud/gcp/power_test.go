@@ -32,7 +32,7 @@ func newLab(t *testing.T) *lab {
 	l.secret = map[string][]byte{secretKey: l.account(nil)}
 	l.Power = New(func(_ context.Context, key types.NamespacedName) (map[string][]byte, error) {
 		if want := (types.NamespacedName{Namespace: "clusters", Name: "gcp-creds"}); key != want {
-			return nil, fault.Denying("no Secret %s", key)
+			return nil, fault.NewDenied("no Secret %s", key)
 		}
 		return l.secret, nil
 	}, Options{Endpoint: l.URL + "/compute/v1/"})
@@ -102,7 +102,7 @@ func TestPower(t *testing.T) {
 			Create:  func(_ *testing.T, infraID string, workers int) cloud.Ref { return l.create(infraID, workers) },
 			Vanish: func(t *testing.T, _ cloud.Ref, name string) {
 				i := l.named(name)
-				delete(l.instances, zoneOf(&i.Instance)+"/"+name)
+				delete(l.instances, zoneName(&i.Instance)+"/"+name)
 			},
 			Break: func(t *testing.T, _ cloud.Ref, name string) { l.named(name).broken = true },
 			Step:  l.step,
@@ -324,7 +324,7 @@ func TestWhileAZoneIsHiddenOtherWorkersStopAndTheControlPlaneStays(t *testing.T)
 func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(t, 2)
-	timed := cloudtest.NewTimed(t, http.DefaultTransport, turns.Patience)
+	timed := cloudtest.NewTimedTransport(t, http.DefaultTransport, turns.RequestTimeout)
 	l.Power = New(func(context.Context, types.NamespacedName) (map[string][]byte, error) { return l.secret, nil },
 		Options{Endpoint: l.URL + "/compute/v1/", Transport: timed})
 	l.observe(t, ref)
@@ -339,7 +339,7 @@ func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
 	if err := l.Start(t.Context(), ref); err != nil {
 		t.Fatal(err)
 	}
-	if n := timed.Seen(); n < 8 {
+	if n := timed.RequestCount(); n < 8 {
 		t.Errorf("only %d requests were looked at", n)
 	}
 }

@@ -18,34 +18,34 @@ const (
 	trashPrefix = ".trash-"
 )
 
-// Create makes a machine, stopped and with an empty disk. If there is one of
+// CreateMachine makes a machine, stopped and with an empty disk. If there is one of
 // that name already, it is left as it is. The machine's APIPort is that of its
 // cluster; the first machine gets the one it asks for, or, asking for none, one
 // that is chosen. Create returns the machine as it is in the store. The error is
 // fault.Denied with a *PortError if the port asked for is not free.
-func (s *Store) Create(c machine.Config) (machine.Config, error) {
-	if err := errors.Join(checkName("infraID", c.InfraID), checkName("machine", c.Name)); err != nil {
+func (s *Store) CreateMachine(c machine.Config) (machine.Config, error) {
+	if err := errors.Join(checkDNSLabel("infraID", c.InfraID), checkDNSLabel("machine", c.Name)); err != nil {
 		return machine.Config{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	have, err := machine.Load(s.Dir(c.InfraID, c.Name))
+	have, err := machine.LoadConfig(s.MachineDir(c.InfraID, c.Name))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return have, err
 	}
-	if c.APIPort, err = s.portOf(c.InfraID, c.APIPort); err != nil {
+	if c.APIPort, err = s.assignAPIPort(c.InfraID, c.APIPort); err != nil {
 		return machine.Config{}, err
 	}
-	if err := s.create(c, nil); err != nil {
+	if err := s.createAtomically(c, nil); err != nil {
 		return machine.Config{}, fmt.Errorf("creating machine %s: %w", c.Name, err)
 	}
-	delete(s.endings, s.Dir(c.InfraID, c.Name)) // those of a namesake that was removed by hand
+	delete(s.lastExits, s.MachineDir(c.InfraID, c.Name)) // those of a namesake that was removed by hand
 	return c, nil
 }
 
-// create makes the machine aside, has it filled, if fill is not nil, and moves it to
+// createAtomically makes the machine aside, has it filled, if fill is not nil, and moves it to
 // its place: it is there as a whole or not at all.
-func (s *Store) create(c machine.Config, fill func(dir string) error) error {
+func (s *Store) createAtomically(c machine.Config, fill func(dir string) error) error {
 	aside, err := os.MkdirTemp(s.dir, newPrefix)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *Store) create(c machine.Config, fill func(dir string) error) error {
 	if err := os.Mkdir(machine.DiskPath(aside), 0o700); err != nil {
 		return err
 	}
-	if err := writeConfig(machine.ConfigPath(aside), c); err != nil {
+	if err := writeConfigSynced(machine.ConfigPath(aside), c); err != nil {
 		return err
 	}
 	if fill != nil {
@@ -65,12 +65,12 @@ func (s *Store) create(c machine.Config, fill func(dir string) error) error {
 	if err := os.MkdirAll(filepath.Join(s.dir, c.InfraID), 0o700); err != nil {
 		return err
 	}
-	return os.Rename(aside, s.Dir(c.InfraID, c.Name))
+	return os.Rename(aside, s.MachineDir(c.InfraID, c.Name))
 }
 
-// writeConfig writes through to the disk: the rename that follows must not
+// writeConfigSynced writes through to the disk: the rename that follows must not
 // survive a power cut that its content does not.
-func writeConfig(path string, c machine.Config) error {
+func writeConfigSynced(path string, c machine.Config) error {
 	raw, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err

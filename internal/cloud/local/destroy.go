@@ -11,23 +11,23 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// Destroy stops the machines of a cluster and removes them with their disks. It
+// DestroyCluster stops the machines of a cluster and removes them with their disks. It
 // waits until they are gone, or ctx ends; then it can be called again. It may be
 // interrupted anywhere: either all machines are left, to be destroyed again, or
 // none is. That there are none is success.
-func (s *Store) Destroy(ctx context.Context, infraID string) error {
-	s.Release(infraID)
+func (s *Store) DestroyCluster(ctx context.Context, infraID string) error {
+	s.ReleaseResources(infraID)
 	for {
-		if err := s.Stop(infraID); err != nil {
+		if err := s.StopCluster(infraID); err != nil {
 			return err
 		}
-		if err := s.idle(ctx, infraID); err != nil {
+		if err := s.waitForClusterExit(ctx, infraID); err != nil {
 			return err
 		}
-		if err := s.evictAll(infraID); err != nil {
+		if err := s.endLeftoverProcesses(infraID); err != nil {
 			return err
 		}
-		trash, err := s.discard(infraID)
+		trash, err := s.moveClusterToTrash(infraID)
 		if err != nil {
 			return fmt.Errorf("removing the machines of %s: %w", infraID, err)
 		}
@@ -37,11 +37,11 @@ func (s *Store) Destroy(ctx context.Context, infraID string) error {
 	}
 }
 
-// idle waits until no machine of a cluster has a process.
-func (s *Store) idle(ctx context.Context, infraID string) error {
+// waitForClusterExit waits until no machine of a cluster has a process.
+func (s *Store) waitForClusterExit(ctx context.Context, infraID string) error {
 	for {
 		s.mu.Lock()
-		busy, changed := s.busy(infraID), s.changed
+		busy, changed := s.hasClusterProcess(infraID), s.changed
 		s.mu.Unlock()
 		if !busy {
 			return nil
@@ -49,13 +49,13 @@ func (s *Store) idle(ctx context.Context, infraID string) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return interrupted(ctx, "waiting for the machines to stop of", infraID)
+			return interruptedError(ctx, "waiting for the machines to stop of", infraID)
 		}
 	}
 }
 
-// busy reports whether a machine of the cluster has a process. s.mu is held.
-func (s *Store) busy(infraID string) bool {
+// hasClusterProcess reports whether a machine of the cluster has a process. s.mu is held.
+func (s *Store) hasClusterProcess(infraID string) bool {
 	for _, p := range s.procs {
 		if p.InfraID == infraID {
 			return true
@@ -64,28 +64,28 @@ func (s *Store) busy(infraID string) bool {
 	return false
 }
 
-// evictAll ends what is left over from a former run of the store, for when Run
+// endLeftoverProcesses ends what is left over from a former run of the store, for when Run
 // has not done so yet.
-func (s *Store) evictAll(infraID string) error {
-	list, err := s.List(infraID)
+func (s *Store) endLeftoverProcesses(infraID string) error {
+	list, err := s.ListMachines(infraID)
 	if err != nil {
 		return err
 	}
 	for _, c := range list {
-		if err := evict(machine.LockPath(s.Dir(infraID, c.Name)), s.grace); err != nil {
+		if err := endLockHolder(machine.LockPath(s.MachineDir(infraID, c.Name)), s.grace); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// discard takes the machines of a cluster out of the store, all at once, and
+// moveClusterToTrash takes the machines of a cluster out of the store, all at once, and
 // returns where they are now. It is nowhere if one of them was started in the
 // meantime.
-func (s *Store) discard(infraID string) (string, error) {
+func (s *Store) moveClusterToTrash(infraID string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.busy(infraID) {
+	if s.hasClusterProcess(infraID) {
 		return "", nil
 	}
 	trash, err := os.MkdirTemp(s.dir, trashPrefix)
@@ -96,9 +96,9 @@ func (s *Store) discard(infraID string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", errors.Join(err, os.Remove(trash))
 	}
-	for dir := range s.endings {
+	for dir := range s.lastExits {
 		if filepath.Dir(dir) == filepath.Join(s.dir, infraID) {
-			delete(s.endings, dir)
+			delete(s.lastExits, dir)
 		}
 	}
 	return trash, nil

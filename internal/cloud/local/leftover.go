@@ -13,15 +13,15 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// evict returns when no process holds the lock at path. A holder is left over
+// endLockHolder returns when no process holds the lock at path. A holder is left over
 // from a program that was killed: the end of its standard input stops it. It is
 // asked as well, in case somebody started it by hand, and killed after the
 // grace. That the lock is held proves that the pid in it is not another's.
-func evict(path string, grace time.Duration) error {
+func endLockHolder(path string, grace time.Duration) error {
 	patience := time.Now().Add(grace)
 	asked := false
 	for {
-		held, err := probe(path)
+		held, err := findLockHolder(path)
 		if held == nil {
 			return err
 		}
@@ -29,21 +29,21 @@ func evict(path string, grace time.Duration) error {
 		case now.After(patience.Add(grace)):
 			return fmt.Errorf("ending a leftover process: %w", held)
 		case now.After(patience):
-			err = signal(held.PID, syscall.SIGKILL)
+			err = signalProcess(held.PID, syscall.SIGKILL)
 		case !asked && held.PID != 0:
 			asked = true
-			err = signal(held.PID, syscall.SIGTERM)
+			err = signalProcess(held.PID, syscall.SIGTERM)
 		}
 		if err != nil {
 			return fmt.Errorf("ending a leftover process: %w", errors.Join(held, err))
 		}
-		time.Sleep(lockPoll) //nolint:forbidigo // nobody tells us when another process lets go of a lock
+		time.Sleep(lockPollInterval) //nolint:forbidigo // nobody tells us when another process lets go of a lock
 	}
 }
 
-// probe returns who holds the lock at path, or nil if nobody does, or if there is
+// findLockHolder returns who holds the lock at path, or nil if nobody does, or if there is
 // no machine there.
-func probe(path string) (*flock.HeldError, error) {
+func findLockHolder(path string) (*flock.HeldError, error) {
 	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -62,8 +62,8 @@ func probe(path string) (*flock.HeldError, error) {
 	return nil, lock.Release()
 }
 
-// signal signals a process that may have ended, and may not be known.
-func signal(pid int, sig syscall.Signal) error {
+// signalProcess signals a process that may have ended, and may not be known.
+func signalProcess(pid int, sig syscall.Signal) error {
 	if pid <= 0 || pid == os.Getpid() {
 		return nil
 	}
@@ -73,8 +73,8 @@ func signal(pid int, sig syscall.Signal) error {
 	return nil
 }
 
-// leftover reports whether a machine may have a process that is not ours.
-func leftover(m seen) bool {
-	held, err := probe(machine.LockPath(m.dir))
+// hasLeftoverProcess reports whether a machine may have a process that is not ours.
+func hasLeftoverProcess(m observedMachine) bool {
+	held, err := findLockHolder(machine.LockPath(m.dir))
 	return held != nil || err != nil
 }

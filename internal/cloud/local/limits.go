@@ -17,9 +17,9 @@ const (
 	clusterDisk        = 200 * megabyte
 )
 
-// roomDelay is when to look again whether there is room: nobody tells us when a
+// capacityRetryDelay is when to look again whether there is room: nobody tells us when a
 // program has ended.
-const roomDelay = 30 * time.Second
+const capacityRetryDelay = 30 * time.Second
 
 // Unlimited is a resource of which nobody knows how much is left.
 const Unlimited int64 = math.MaxInt64
@@ -34,7 +34,7 @@ type need struct {
 	memory, disk int64
 }
 
-func (n need) plus(m need) need { return need{n.memory + m.memory, n.disk + m.disk} }
+func (n need) addNeed(m need) need { return need{n.memory + m.memory, n.disk + m.disk} }
 
 // needOfCluster is what a new cluster needs.
 func needOfCluster(workers int) need {
@@ -49,38 +49,38 @@ func needOfMachine(c machine.Config) need {
 	return need{memory: workerMemory}
 }
 
-// needOf is what those of ms need that do not run.
-func needOf(ms []seen) need {
+// needOfStopped is what those of ms need that do not run.
+func needOfStopped(ms []observedMachine) need {
 	var sum need
 	for _, m := range ms {
-		if m.phase == absent {
-			sum = sum.plus(needOfMachine(m.Config))
+		if m.phase == phaseAbsent {
+			sum = sum.addNeed(needOfMachine(m.Config))
 		}
 	}
 	return sum
 }
 
-// fits returns how often n fits into what is left, and what says so. Numbers are
+// countNeedFits returns how often n fits into what is left, and what says so. Numbers are
 // rounded, so that the text does not change with each page of memory.
-func fits(left Resources, n need) (int, string) {
-	memory, disk := quotient(left.Memory, n.memory), quotient(left.Disk, n.disk)
+func countNeedFits(left Resources, n need) (int, string) {
+	memory, disk := timesAvailable(left.Memory, n.memory), timesAvailable(left.Disk, n.disk)
 	if memory <= disk {
 		return memory, fmt.Sprintf("%d MB of memory are needed for each and %s are available: hibernate or delete clusters, or end other programs",
-			n.memory/megabyte, rounded(left.Memory))
+			n.memory/megabyte, formatRounded(left.Memory))
 	}
 	return disk, fmt.Sprintf("%d MB of disk space are needed for each and %s are free: delete clusters or other files",
-		n.disk/megabyte, rounded(left.Disk))
+		n.disk/megabyte, formatRounded(left.Disk))
 }
 
-func quotient(have, need int64) int {
+func timesAvailable(have, need int64) int {
 	if have == Unlimited || need <= 0 {
 		return math.MaxInt
 	}
 	return int(max(have, 0) / need)
 }
 
-// rounded returns whole gigabytes, rounded down, or hundreds of megabytes below that.
-func rounded(bytes int64) string {
+// formatRounded returns whole gigabytes, rounded down, or hundreds of megabytes below that.
+func formatRounded(bytes int64) string {
 	mb := max(bytes, 0) / megabyte
 	if mb >= 1000 {
 		return fmt.Sprintf("about %d GB", mb/1000)
@@ -88,8 +88,8 @@ func rounded(bytes int64) string {
 	return fmt.Sprintf("about %d MB", mb/100*100)
 }
 
-// minus returns what is left when n is used as well.
-func (r Resources) minus(n need) Resources {
+// subtractNeed returns what is left when n is used as well.
+func (r Resources) subtractNeed(n need) Resources {
 	if r.Memory != Unlimited {
 		r.Memory -= n.memory
 	}
@@ -99,72 +99,72 @@ func (r Resources) minus(n need) Resources {
 	return r
 }
 
-// Fits returns how many more clusters with so many workers this computer can
+// CountClusterFits returns how many more clusters with so many workers this computer can
 // hold, math.MaxInt if nobody knows, and what limits them. If that cannot be
 // found out, none fit and the text says why.
-func (s *Store) Fits(workers int) (n int, why string) {
+func (s *Store) CountClusterFits(workers int) (n int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left, err := s.left("")
+	left, err := s.availableResources("")
 	if err != nil {
 		return 0, err.Error()
 	}
-	return fits(left, needOfCluster(workers))
+	return countNeedFits(left, needOfCluster(workers))
 }
 
-// Reserve keeps room for a cluster that is about to be made, until Release or
+// ReserveResources keeps room for a cluster that is about to be made, until Release or
 // Destroy. It may be repeated. The error is fault.Capacity, with a sentence for
 // users, if there is none.
-func (s *Store) Reserve(infraID string, workers int) error {
+func (s *Store) ReserveResources(infraID string, workers int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := needOfCluster(workers)
-	if err := s.admit(infraID, n); err != nil {
+	if err := s.checkCapacity(infraID, n); err != nil {
 		return err
 	}
 	s.reserved[infraID] = n
 	return nil
 }
 
-// Release gives up what Reserve has kept, if anything.
-func (s *Store) Release(infraID string) {
+// ReleaseResources gives up what Reserve has kept, if anything.
+func (s *Store) ReleaseResources(infraID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.reserved, infraID)
 }
 
-// admit returns a fault.Capacity if n does not fit for the cluster. s.mu is held.
-func (s *Store) admit(infraID string, n need) error {
+// checkCapacity returns a fault.Capacity if n does not fit for the cluster. s.mu is held.
+func (s *Store) checkCapacity(infraID string, n need) error {
 	if n == (need{}) {
 		return nil
 	}
-	left, err := s.left(infraID)
+	left, err := s.availableResources(infraID)
 	if err != nil {
 		return err
 	}
-	if times, why := fits(left, n); times == 0 {
-		return fault.NoCapacity(roomDelay, "no room for cluster %s on this computer: %s", infraID, why)
+	if times, why := countNeedFits(left, n); times == 0 {
+		return fault.NewCapacity(capacityRetryDelay, "no room for cluster %s on this computer: %s", infraID, why)
 	}
 	return nil
 }
 
-// left is what this computer has left for the cluster: without what is kept for
+// availableResources is what this computer has left for the cluster: without what is kept for
 // others, and what machines have been promised that have just been started and
 // do not use it yet. s.mu is held.
-func (s *Store) left(infraID string) (Resources, error) {
+func (s *Store) availableResources(infraID string) (Resources, error) {
 	have, err := s.measure(s.dir)
 	if err != nil {
 		return Resources{}, fmt.Errorf("measuring what this computer has left: %w", err)
 	}
 	for id, n := range s.reserved {
 		if id != infraID {
-			have = have.minus(n)
+			have = have.subtractNeed(n)
 		}
 	}
 	for _, p := range s.procs {
 		_, reserved := s.reserved[p.InfraID]
-		if !reserved && p.phase != stopping && time.Since(p.began) < settling {
-			have = have.minus(needOfMachine(p.Config))
+		if !reserved && p.phase != phaseStopping && time.Since(p.startedAt) < startupPeriod {
+			have = have.subtractNeed(needOfMachine(p.Config))
 		}
 	}
 	return have, nil

@@ -24,7 +24,7 @@ func TestFits(t *testing.T) {
 		"nobody knows anything":     {Resources{Unlimited, Unlimited}, math.MaxInt, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n, why := fits(c.left, needOfCluster(2))
+			n, why := countNeedFits(c.left, needOfCluster(2))
 			if n != c.want || !strings.Contains(why, c.says) {
 				t.Errorf("%d, %s", n, why)
 			}
@@ -43,25 +43,25 @@ func storeWith(t *testing.T, clusters int64) *Store {
 func TestReserve(t *testing.T) {
 	s := storeWith(t, 2)
 	for _, id := range []string{"a", "b", "a"} {
-		if err := s.Reserve(id, 0); err != nil {
+		if err := s.ReserveResources(id, 0); err != nil {
 			t.Fatalf("reserving for %s: %v", id, err)
 		}
 	}
-	if n, _ := s.Fits(0); n != 0 {
+	if n, _ := s.CountClusterFits(0); n != 0 {
 		t.Errorf("%d more fit", n)
 	}
-	err := s.Reserve("c", 0)
-	if fault.Of(err) != fault.Capacity || fault.After(err) == 0 {
+	err := s.ReserveResources("c", 0)
+	if fault.KindOf(err) != fault.Capacity || fault.RetryAfter(err) == 0 {
 		t.Errorf("a third one: %v", err)
 	}
-	s.Release("a")
-	if err := s.Reserve("c", 0); err != nil {
+	s.ReleaseResources("a")
+	if err := s.ReserveResources("c", 0); err != nil {
 		t.Errorf("after a release: %v", err)
 	}
-	if err := s.Destroy(t.Context(), "b"); err != nil {
+	if err := s.DestroyCluster(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	if n, _ := s.Fits(0); n != 1 {
+	if n, _ := s.CountClusterFits(0); n != 1 {
 		t.Errorf("after a destroy %d fit", n)
 	}
 }
@@ -72,13 +72,13 @@ func TestStartNeedsRoom(t *testing.T) {
 	create(t, s, "b-12345", 0)
 	create(t, s, "big-12345", 1)
 	run(t, s)
-	if err := s.Start("big-12345"); fault.Of(err) != fault.Capacity {
+	if err := s.StartCluster("big-12345"); fault.KindOf(err) != fault.Capacity {
 		t.Errorf("one that does not fit: %v", err)
 	}
 	s.await(t, "big-12345", "big-12345-master-0 Stopped, big-12345-worker-0 Stopped")
 	s.mustStart(t, "a-12345")
 	s.await(t, "a-12345", "a-12345-master-0 Running")
-	if err := s.Start("b-12345"); fault.Of(err) != fault.Capacity {
+	if err := s.StartCluster("b-12345"); fault.KindOf(err) != fault.Capacity {
 		t.Errorf("while another is starting and has not taken its memory yet: %v", err)
 	}
 	s.mustStart(t, "a-12345") // needs nothing more
@@ -87,20 +87,20 @@ func TestStartNeedsRoom(t *testing.T) {
 func TestUnknownResourcesAreAnError(t *testing.T) {
 	blind := errors.New("blind")
 	s := open(t, t.TempDir(), WithResources(func(string) (Resources, error) { return Resources{}, blind }))
-	if n, why := s.Fits(1); n != 0 || !strings.Contains(why, "blind") {
+	if n, why := s.CountClusterFits(1); n != 0 || !strings.Contains(why, "blind") {
 		t.Errorf("%d, %s", n, why)
 	}
-	if err := s.Reserve("a", 1); !errors.Is(err, blind) {
+	if err := s.ReserveResources("a", 1); !errors.Is(err, blind) {
 		t.Error(err)
 	}
 }
 
 func TestMeasure(t *testing.T) {
-	got, err := Measure(t.TempDir())
+	got, err := MeasureResources(t.TempDir())
 	if err != nil || got.Memory < megabyte || got.Disk < 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := Measure("/nowhere"); err == nil {
+	if _, err := MeasureResources("/nowhere"); err == nil {
 		t.Error("measured nowhere")
 	}
 }

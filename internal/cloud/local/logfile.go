@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-// maxLog is how large a machine's log may be when the machine starts. A larger
+// maxLogSize is how large a machine's log may be when the machine starts. A larger
 // one becomes machine.log.1: there are at most that one and what was printed
 // since the last start but one.
-const maxLog = 8 << 20
+const maxLogSize = 8 << 20
 
-// openLog opens a machine's log to append to it.
-func openLog(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+// openMachineLog opens a machine's log to append to it.
+func openMachineLog(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
 		if err := os.Rename(path, path+".1"); err != nil {
 			return nil, fmt.Errorf("rotating a log: %w", err)
 		}
@@ -26,12 +26,12 @@ func openLog(path string) (*os.File, error) {
 	return f, nil
 }
 
-// maxLine is how much of the end of a log is looked at for its last line.
-const maxLine = 1 << 10
+// maxLineLength is how much of the end of a log is looked at for its last line.
+const maxLineLength = 1 << 10
 
-// lastLine returns the last line of the log at path that was written after it
+// readLastLogLine returns the last line of the log at path that was written after it
 // had the size from; "" if there is none or it cannot be read.
-func lastLine(path string, from int64) string {
+func readLastLogLine(path string, from int64) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return ""
@@ -41,7 +41,7 @@ func lastLine(path string, from int64) string {
 	if err != nil {
 		return ""
 	}
-	raw, err := io.ReadAll(io.NewSectionReader(f, max(from, end-maxLine), maxLine))
+	raw, err := io.ReadAll(io.NewSectionReader(f, max(from, end-maxLineLength), maxLineLength))
 	if err != nil {
 		return ""
 	}

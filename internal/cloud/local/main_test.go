@@ -70,7 +70,7 @@ func create(t *testing.T, s *Store, infraID string, workers int) {
 		if i == 0 {
 			c.Role = machine.ControlPlane
 		}
-		if _, err := s.Create(c); err != nil {
+		if _, err := s.CreateMachine(c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,14 +78,14 @@ func create(t *testing.T, s *Store, infraID string, workers int) {
 
 func (s *Store) mustStart(t *testing.T, infraID string) {
 	t.Helper()
-	if err := s.Start(infraID); err != nil {
+	if err := s.StartCluster(infraID); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (s *Store) see(t *testing.T, infraID string) cloud.Machines {
 	t.Helper()
-	ms, err := s.Observe(infraID)
+	ms, err := s.ObserveCluster(infraID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,14 +114,16 @@ func eventually(t *testing.T, holds func() bool, otherwise func()) {
 	}
 }
 
-func (s *Store) pid(name string) int { return flock.Holder(machine.LockPath(s.Dir(infraID, name))) }
+func (s *Store) pid(name string) int {
+	return flock.ReadHolder(machine.LockPath(s.MachineDir(infraID, name)))
+}
 
 // told reports whether the machine's process has been told to end.
 func (s *Store) told(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.procs[s.Dir(infraID, name)]
-	return p != nil && p.phase == stopping
+	p := s.procs[s.MachineDir(infraID, name)]
+	return p != nil && p.phase == phaseStopping
 }
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
@@ -130,7 +132,7 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 // leaves behind.
 func leave(t *testing.T, s *Store, name string) (pid int) {
 	t.Helper()
-	args := append(slices.Clone(s.command), "machine", "run", "--dir", s.Dir(infraID, name))
+	args := append(slices.Clone(s.command), "machine", "run", "--dir", s.MachineDir(infraID, name))
 	cmd := exec.Command(args[0], args[1:]...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// Measure returns what this computer has left: the memory that new programs can
+// MeasureResources returns what this computer has left: the memory that new programs can
 // have without swapping, and the free space of the file system of dir.
-func Measure(dir string) (Resources, error) {
+func MeasureResources(dir string) (Resources, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return Resources{}, fmt.Errorf("reading the free space of %s: %w", dir, err)

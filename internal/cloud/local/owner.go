@@ -16,13 +16,13 @@ import (
 // a ClusterDeployment of a namespace of theirs. Machines without an owner are anybody's:
 // they were made by hand.
 func (s *Store) ConfirmOwner(infraID string, cluster types.NamespacedName) error {
-	made, err := s.List(infraID)
+	made, err := s.ListMachines(infraID)
 	if err != nil {
 		return err
 	}
 	for _, m := range made {
 		if m.Owner != "" && m.Owner != cluster.String() {
-			return fault.Denying("the machines of infraID %s are those of ClusterDeployment %s, so hotspare touches none of them from %s: "+
+			return fault.NewDenied("the machines of infraID %s are those of ClusterDeployment %s, so hotspare touches none of them from %s: "+
 				"correct the infraID, or set spec.preserveOnDelete to let this ClusterDeployment go without", infraID, m.Owner, cluster)
 		}
 	}
@@ -34,7 +34,7 @@ func (s *Store) ConfirmOwner(infraID string, cluster types.NamespacedName) error
 func (s *Store) SetOwner(infraID string, cluster types.NamespacedName) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ms, err := s.look(infraID)
+	ms, err := s.observeMachines(infraID)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func replaceConfig(path string, c machine.Config) error {
 	if err := os.RemoveAll(aside); err != nil {
 		return err
 	}
-	if err := writeConfig(aside, c); err != nil {
+	if err := writeConfigSynced(aside, c); err != nil {
 		return err
 	}
 	return os.Rename(aside, path)

@@ -13,23 +13,23 @@ import (
 )
 
 // machines reads "cp:on,absent w:off,up": name, switch, phase or how it ended.
-func machines(t *testing.T, text string) []seen {
+func machines(t *testing.T, text string) []observedMachine {
 	t.Helper()
-	phases := map[string]phase{"absent": absent, "starting": starting, "up": up, "stopping": stopping}
-	var ms []seen
+	phases := map[string]processPhase{"absent": phaseAbsent, "starting": phaseStarting, "up": phaseRunning, "stopping": phaseStopping}
+	var ms []observedMachine
 	for _, field := range strings.Fields(text) {
 		name, rest, _ := strings.Cut(field, ":")
 		wanted, how, _ := strings.Cut(rest, ",")
-		m := seen{dir: name, wanted: wanted == "on", phase: phases[how]}
+		m := observedMachine{dir: name, wanted: wanted == "on", phase: phases[how]}
 		m.Name, m.Role = name, machine.Worker
 		if strings.HasPrefix(name, "cp") {
 			m.Role = machine.ControlPlane
 		}
 		if how == "failed" {
-			m.ending = ending{cloud.Failed, "broken"}
+			m.lastExit = exitResult{cloud.Failed, "broken"}
 		}
 		if how == "crashed" {
-			m.ending = ending{state: cloud.Stopped}
+			m.lastExit = exitResult{state: cloud.Stopped}
 		}
 		ms = append(ms, m)
 	}
@@ -60,7 +60,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, s := range decide(machines(t, c.in), c.closing) {
+			for _, s := range decideSteps(machines(t, c.in), c.closing) {
 				got = append(got, s.String())
 			}
 			if diff := cmp.Diff(c.want, strings.Join(got, ", ")); diff != "" {
@@ -83,7 +83,7 @@ func TestState(t *testing.T) {
 		"w:on,failed":    "Failed (broken)",
 	} {
 		t.Run(in, func(t *testing.T) {
-			state, reason := machines(t, in)[0].state()
+			state, reason := machines(t, in)[0].cloudState()
 			got := string(state)
 			if reason != "" {
 				got += " (" + reason + ")"
@@ -113,7 +113,7 @@ func TestHistories(t *testing.T) {
 				advance(t, ms, func() bool { return true })
 			}
 			for _, m := range ms {
-				if m.phase != map[bool]phase{true: up, false: absent}[m.wanted] {
+				if m.phase != map[bool]processPhase{true: phaseRunning, false: phaseAbsent}[m.wanted] {
 					t.Errorf("%s: wanted %t, phase %d", m.Name, m.wanted, m.phase)
 				}
 			}
@@ -121,29 +121,29 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-func want(ms []seen, on bool) {
+func want(ms []observedMachine, on bool) {
 	for i := range ms {
 		ms[i].wanted = on
 	}
 }
 
 // advance makes a pass, then lets some processes come up or end.
-func advance(t *testing.T, ms []seen, maybe func() bool) {
+func advance(t *testing.T, ms []observedMachine, maybe func() bool) {
 	t.Helper()
-	for _, s := range decide(ms, false) {
+	for _, s := range decideSteps(ms, false) {
 		for i := range ms {
 			if ms[i].Name == s.Name {
-				ms[i].phase = map[verb]phase{start: starting, stop: stopping}[s.verb]
+				ms[i].phase = map[verb]processPhase{verbStart: phaseStarting, verbStop: phaseStopping}[s.verb]
 			}
 		}
 	}
 	for i := range ms {
-		next := map[phase]phase{starting: up, stopping: absent}
+		next := map[processPhase]processPhase{phaseStarting: phaseRunning, phaseStopping: phaseAbsent}
 		if to, ok := next[ms[i].phase]; ok && maybe() {
 			ms[i].phase = to
 		}
 	}
-	if ms[0].phase == absent && (ms[1].phase != absent || ms[2].phase != absent) {
+	if ms[0].phase == phaseAbsent && (ms[1].phase != phaseAbsent || ms[2].phase != phaseAbsent) {
 		t.Fatalf("a worker has a process and the control plane has none: %v", ms)
 	}
 }

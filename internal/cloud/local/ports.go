@@ -16,7 +16,7 @@ import (
 // the cluster resumes. It lies below the node ports of Kubernetes (30000), too.
 const (
 	firstPort = 20000
-	ports     = 10000
+	portCount = 10000
 )
 
 // A PortError says why a cluster cannot have the port that it asks for.
@@ -35,11 +35,11 @@ func (e *PortError) Error() string {
 		"ask for another port, or find that program with `ss -ltnp` or `lsof -i :%d` and stop it", e.Port, e.Port)
 }
 
-// portOf returns the port of a cluster: the recorded one, or else the one that is
+// assignAPIPort returns the port of a cluster: the recorded one, or else the one that is
 // asked for, or if that is 0 one that no machine has recorded and nobody listens
 // on. s.mu is held.
-func (s *Store) portOf(infraID string, asked int) (int, error) {
-	owners, err := s.portOwners()
+func (s *Store) assignAPIPort(infraID string, asked int) (int, error) {
+	owners, err := s.readAPIPortOwners()
 	if err != nil {
 		return 0, err
 	}
@@ -49,28 +49,28 @@ func (s *Store) portOf(infraID string, asked int) (int, error) {
 		}
 	}
 	if asked != 0 {
-		if owner := owners[asked]; owner != "" || !portFree(asked) {
+		if owner := owners[asked]; owner != "" || !isLoopbackPortFree(asked) {
 			return 0, fault.New(fault.Denied, &PortError{Port: asked, Owner: owner})
 		}
 		return asked, nil
 	}
-	port := choosePort(infraID, func(port int) bool { return owners[port] == "" && portFree(port) })
+	port := chooseFreePort(infraID, func(port int) bool { return owners[port] == "" && isLoopbackPortFree(port) })
 	if port == 0 {
-		return 0, fault.Denying("no port between %d and %d is free for cluster %s: delete clusters, or stop programs that listen there",
-			firstPort, firstPort+ports-1, infraID)
+		return 0, fault.NewDenied("no port between %d and %d is free for cluster %s: delete clusters, or stop programs that listen there",
+			firstPort, firstPort+portCount-1, infraID)
 	}
 	return port, nil
 }
 
-// portOwners returns the infraIDs of the clusters that have a port. s.mu is held.
-func (s *Store) portOwners() (map[int]string, error) {
-	ids, err := s.Clusters()
+// readAPIPortOwners returns the infraIDs of the clusters that have a port. s.mu is held.
+func (s *Store) readAPIPortOwners() (map[int]string, error) {
+	ids, err := s.ListClusters()
 	if err != nil {
 		return nil, err
 	}
 	owners := map[int]string{}
 	for _, id := range ids {
-		ms, err := s.look(id)
+		ms, err := s.observeMachines(id)
 		if err != nil {
 			return nil, err
 		}
@@ -83,23 +83,23 @@ func (s *Store) portOwners() (map[int]string, error) {
 	return owners, nil
 }
 
-// choosePort returns a port that is free, or 0. The search begins at a place
+// chooseFreePort returns a port that is free, or 0. The search begins at a place
 // that depends on the cluster, so that two stores on one computer seldom choose
 // the same, and a port is not given to the next cluster when the last one goes.
-func choosePort(infraID string, free func(int) bool) int {
+func chooseFreePort(infraID string, free func(int) bool) int {
 	h := fnv.New32a()
 	h.Write([]byte(infraID))
-	offset := int(h.Sum32() % ports)
-	for i := range ports {
-		if port := firstPort + (offset+i)%ports; free(port) {
+	offset := int(h.Sum32() % portCount)
+	for i := range portCount {
+		if port := firstPort + (offset+i)%portCount; free(port) {
 			return port
 		}
 	}
 	return 0
 }
 
-// portFree reports whether nobody listens on a loopback port.
-func portFree(port int) bool {
+// isLoopbackPortFree reports whether nobody listens on a loopback port.
+func isLoopbackPortFree(port int) bool {
 	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return false
@@ -107,12 +107,12 @@ func portFree(port int) bool {
 	return l.Close() == nil
 }
 
-// checkPort returns an error if the machine serves the API and another program
+// checkAPIPortFree returns an error if the machine serves the API and another program
 // has its port.
-func checkPort(c machine.Config) error {
-	if c.Role != machine.ControlPlane || portFree(c.APIPort) {
+func checkAPIPortFree(c machine.Config) error {
+	if c.Role != machine.ControlPlane || isLoopbackPortFree(c.APIPort) {
 		return nil
 	}
-	return fault.Denying("port %d of 127.0.0.1, on which %s serves the API, is taken by another program: "+
+	return fault.NewDenied("port %d of 127.0.0.1, on which %s serves the API, is taken by another program: "+
 		"find it with `ss -ltnp` or `lsof -i :%d`, stop it, then start the cluster again", c.APIPort, c.InfraID, c.APIPort)
 }

@@ -13,8 +13,8 @@ type Power struct {
 }
 
 var (
-	_ cloud.Power  = Power{}
-	_ cloud.Teller = Power{}
+	_ cloud.Power          = Power{}
+	_ cloud.ChangeNotifier = Power{}
 )
 
 // Changes tells of machines that have begun to run or have stopped running.
@@ -24,32 +24,32 @@ func (p Power) Changes() <-chan string { return p.Store.changes }
 // fault.Denied if these machines were made for another ClusterDeployment.
 func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	if ctx.Err() != nil {
-		return nil, interrupted(ctx, "observing machines of", ref.InfraID)
+		return nil, interruptedError(ctx, "observing machines of", ref.InfraID)
 	}
 	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
 		return nil, err
 	}
-	return p.Store.Observe(ref.InfraID)
+	return p.Store.ObserveCluster(ref.InfraID)
 }
 
 // Start starts the control plane, then the workers.
 func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 	if ctx.Err() != nil {
-		return interrupted(ctx, "starting machines of", ref.InfraID)
+		return interruptedError(ctx, "starting machines of", ref.InfraID)
 	}
 	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
 		return err
 	}
-	return p.Store.Start(ref.InfraID)
+	return p.Store.StartCluster(ref.InfraID)
 }
 
 // Stop stops the workers, then the control plane.
 func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	if ctx.Err() != nil {
-		return interrupted(ctx, "stopping machines of", ref.InfraID)
+		return interruptedError(ctx, "stopping machines of", ref.InfraID)
 	}
 	if err := p.Store.ConfirmOwner(ref.InfraID, ref.Cluster); err != nil {
 		return err
 	}
-	return p.Store.Stop(ref.InfraID)
+	return p.Store.StopCluster(ref.InfraID)
 }

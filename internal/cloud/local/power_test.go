@@ -21,12 +21,12 @@ func TestPower(t *testing.T) {
 				return cloud.Ref{InfraID: infraID}
 			},
 			Vanish: func(t *testing.T, ref cloud.Ref, name string) {
-				if err := os.RemoveAll(s.Dir(ref.InfraID, name)); err != nil {
+				if err := os.RemoveAll(s.MachineDir(ref.InfraID, name)); err != nil {
 					t.Fatal(err)
 				}
 			},
 			Break: func(t *testing.T, ref cloud.Ref, name string) {
-				standin.Inject(t, s.Dir(ref.InfraID, name), standin.Fatal)
+				standin.Inject(t, s.MachineDir(ref.InfraID, name), standin.ExitAtOnce)
 			},
 		}
 	})

@@ -20,94 +20,94 @@ import (
 // parentPipe in its environment tells a machine to stop when its standard input ends.
 const parentPipe = "HOTSPARE_PARENT_PIPE=1"
 
-// settling is how long a machine takes until it can be said to have started: a
+// startupPeriod is how long a machine takes until it can be said to have started: a
 // process that gives up before that could not start, and its memory is not all
 // in use yet.
-const settling = 10 * time.Second
+const startupPeriod = 10 * time.Second
 
-// lockPoll is how often a starting machine's lock is looked at. A node has it
+// lockPollInterval is how often a starting machine's lock is looked at. A node has it
 // within 20 ms; a file lock cannot be waited for without taking it.
-const lockPoll = 10 * time.Millisecond
+const lockPollInterval = 10 * time.Millisecond
 
 // process is one life of a machine, from before its program is started until it
 // has ended. phase is guarded by the store's mutex.
 type process struct {
 	machine.Config
-	dir     string
-	began   time.Time
-	phase   phase
-	stopped context.CancelFunc
+	dir       string
+	startedAt time.Time
+	phase     processPhase
+	cancel    context.CancelFunc
 }
 
-// halt makes the process end: by SIGTERM, after a grace by SIGKILL, and if it has
+// requestStop makes the process end: by SIGTERM, after a grace by SIGKILL, and if it has
 // not been started yet, by not starting it.
-func (p *process) halt() {
-	p.phase = stopping
-	p.stopped()
+func (p *process) requestStop() {
+	p.phase = phaseStopping
+	p.cancel()
 }
 
-// launch gives a machine a process, in the background. s.mu is held. The
+// startMachineProcess gives a machine a process, in the background. s.mu is held. The
 // process does not end with ctx: when the store closes, Run stops one machine
 // after the other.
-func (s *Store) launch(ctx context.Context, m seen) *process {
+func (s *Store) startMachineProcess(ctx context.Context, m observedMachine) *process {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	p := &process{Config: m.Config, dir: m.dir, began: time.Now(), phase: starting, stopped: cancel}
+	p := &process{Config: m.Config, dir: m.dir, startedAt: time.Now(), phase: phaseStarting, cancel: cancel}
 	s.procs[m.dir] = p
-	s.announce()
-	s.live.Go(func() {
+	s.broadcastChange()
+	s.runningProcesses.Go(func() {
 		defer cancel()
-		s.lived(own, p, s.animate(own, p))
+		s.recordProcessExit(own, p, s.runMachineProcess(own, p))
 	})
 	return p
 }
 
-// lived takes the process out of the store after its end. How it ended is only
+// recordProcessExit takes the process out of the store after its end. How it ended is only
 // remembered if it was not told to.
-func (s *Store) lived(ctx context.Context, p *process, end ending) {
+func (s *Store) recordProcessExit(ctx context.Context, p *process, end exitResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.procs, p.dir)
 	if ctx.Err() == nil {
-		s.endings[p.dir] = end
+		s.lastExits[p.dir] = end
 		logr.FromContextOrDiscard(ctx).Info("ended by itself", "machine", p.Name, "state", end.state, "reason", end.reason)
 	}
 	if ctx.Err() != nil || end.state == cloud.Stopped {
-		s.tell(p.InfraID)
+		s.notifyRunStateChange(p.InfraID)
 	}
-	s.announce()
-	s.kick(p.InfraID)
+	s.broadcastChange()
+	s.enqueueCluster(p.InfraID)
 }
 
-// animate runs the machine's program and returns how it ended.
-func (s *Store) animate(ctx context.Context, p *process) ending {
-	if err := evict(machine.LockPath(p.dir), s.grace); err != nil {
-		return failed(err)
+// runMachineProcess runs the machine's program and returns how it ended.
+func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
+	if err := endLockHolder(machine.LockPath(p.dir), s.grace); err != nil {
+		return newFailedResult(err)
 	}
 	if ctx.Err() != nil {
-		return ending{}
+		return exitResult{}
 	}
-	if err := check(p); err != nil {
-		return failed(err)
+	if err := checkStartable(p); err != nil {
+		return newFailedResult(err)
 	}
-	log, err := openLog(machine.LogPath(p.dir))
+	log, err := openMachineLog(machine.LogPath(p.dir))
 	if err != nil {
-		return failed(err)
+		return newFailedResult(err)
 	}
 	defer log.Close() //nolint:errcheck // the process has its own handle
 	before, err := log.Stat()
 	if err != nil {
-		return failed(err)
+		return newFailedResult(err)
 	}
-	cmd := s.program(ctx, p.dir)
+	cmd := s.machineCommand(ctx, p.dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	if _, err := cmd.StdinPipe(); err != nil { // held by cmd until the process ends
-		return failed(err)
+		return newFailedResult(err)
 	}
 	if err := cmd.Start(); err != nil {
-		return failed(err)
+		return newFailedResult(err)
 	}
-	ran, err := s.attend(cmd, p)
-	end := p.judge(ran, err, lastLine(log.Name(), before.Size()))
+	ran, err := s.waitForProcessExit(cmd, p)
+	end := p.classifyExit(ran, err, readLastLogLine(log.Name(), before.Size()))
 	_, err = fmt.Fprintf(log, "%s hotspare: the process of %s ended: %v\n", time.Now().UTC().Format(time.RFC3339), p.Name, cmd.ProcessState)
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "lost a line of a log", "machine", p.Name)
@@ -115,10 +115,10 @@ func (s *Store) animate(ctx context.Context, p *process) ending {
 	return end
 }
 
-// program is the machine's program, about to be started. It gets a process group
+// machineCommand is the machine's program, about to be started. It gets a process group
 // of its own, so that Ctrl-C in a terminal reaches only us and we stop the
 // machines in order.
-func (s *Store) program(ctx context.Context, dir string) *exec.Cmd {
+func (s *Store) machineCommand(ctx context.Context, dir string) *exec.Cmd {
 	args := slices.Concat(s.command[1:], []string{"machine", "run", "--dir", dir})
 	cmd := exec.CommandContext(ctx, s.command[0], args...)
 	cmd.Env = append(os.Environ(), parentPipe)
@@ -128,12 +128,12 @@ func (s *Store) program(ctx context.Context, dir string) *exec.Cmd {
 	return cmd
 }
 
-// attend waits for the end of a started process and notes when it holds its
+// waitForProcessExit waits for the end of a started process and notes when it holds its
 // machine's lock. It returns whether it ever did.
-func (s *Store) attend(cmd *exec.Cmd, p *process) (bool, error) {
+func (s *Store) waitForProcessExit(cmd *exec.Cmd, p *process) (bool, error) {
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
-	tick := time.NewTicker(lockPoll)
+	tick := time.NewTicker(lockPollInterval)
 	defer tick.Stop()
 	ran := false
 	for {
@@ -141,44 +141,44 @@ func (s *Store) attend(cmd *exec.Cmd, p *process) (bool, error) {
 		case err := <-exited:
 			return ran, err
 		case <-tick.C:
-			if flock.Holder(machine.LockPath(p.dir)) == cmd.Process.Pid {
+			if flock.ReadHolder(machine.LockPath(p.dir)) == cmd.Process.Pid {
 				ran = true
 				tick.Stop()
-				s.running(p)
+				s.recordRunning(p)
 			}
 		}
 	}
 }
 
-// running notes that the process holds its machine's lock.
-func (s *Store) running(p *process) {
+// recordRunning notes that the process holds its machine's lock.
+func (s *Store) recordRunning(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.phase != starting {
+	if p.phase != phaseStarting {
 		return
 	}
-	p.phase = up
-	s.tell(p.InfraID)
-	s.announce()
-	s.kick(p.InfraID)
+	p.phase = phaseRunning
+	s.notifyRunStateChange(p.InfraID)
+	s.broadcastChange()
+	s.enqueueCluster(p.InfraID)
 }
 
-// check returns why the machine cannot be started.
-func check(p *process) error {
+// checkStartable returns why the machine cannot be started.
+func checkStartable(p *process) error {
 	disk := machine.DiskPath(p.dir)
 	if _, err := os.Stat(disk); err != nil {
 		return fmt.Errorf("its disk is gone: %w: delete the cluster, or put the folder back", err)
 	}
-	return checkPort(p.Config)
+	return checkAPIPortFree(p.Config)
 }
 
-// judge tells a machine that could not start from one that stopped: by a crash,
+// classifyExit tells a machine that could not start from one that stopped: by a crash,
 // or because something killed it. err is that of exec.Cmd.Wait.
-func (p *process) judge(ran bool, err error, said string) ending {
+func (p *process) classifyExit(ran bool, err error, said string) exitResult {
 	var exit *exec.ExitError
 	gaveUp := errors.As(err, &exit) && exit.Exited()
-	if ran && !(gaveUp && time.Since(p.began) < settling) {
-		return ending{state: cloud.Stopped}
+	if ran && !(gaveUp && time.Since(p.startedAt) < startupPeriod) {
+		return exitResult{state: cloud.Stopped}
 	}
 	how := "exit status 0"
 	if err != nil {
@@ -187,7 +187,9 @@ func (p *process) judge(ran bool, err error, said string) ending {
 	if said == "" {
 		said = "it printed nothing"
 	}
-	return failed(fmt.Errorf("its process ended at once (%s): %s", how, said))
+	return newFailedResult(fmt.Errorf("its process ended at once (%s): %s", how, said))
 }
 
-func failed(err error) ending { return ending{state: cloud.Failed, reason: err.Error()} }
+func newFailedResult(err error) exitResult {
+	return exitResult{state: cloud.Failed, reason: err.Error()}
+}

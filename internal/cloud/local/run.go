@@ -21,44 +21,44 @@ func (s *Store) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("running the machines of %s: %w", s.dir, err)
 	}
-	err = s.begin(ctx)
+	err = s.recoverMachines(ctx)
 	if err == nil {
-		s.serve(ctx)
+		s.reconcileUntilDone(ctx)
 	}
 	return errors.Join(err, lock.Release())
 }
 
-// begin removes what was on its way in or out when the last run ended, ends
+// recoverMachines removes what was on its way in or out when the last run ended, ends
 // leftover processes of machines that should not run, and has all others looked at.
-func (s *Store) begin(ctx context.Context) error {
+func (s *Store) recoverMachines(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.tidy(); err != nil {
+	if err := s.removeIncomplete(); err != nil {
 		return fmt.Errorf("tidying the machine store: %w", err)
 	}
-	ids, err := s.Clusters()
+	ids, err := s.ListClusters()
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		ms, err := s.look(id)
+		ms, err := s.observeMachines(id)
 		if err != nil {
 			// A folder that is not of this store's making does not stop the others.
 			logr.FromContextOrDiscard(ctx).Error(err, "skipped a cluster", "infraID", id)
 			continue
 		}
 		for _, m := range ms {
-			if !m.wanted && leftover(m) {
-				s.launch(ctx, m).halt() // that is: only evict
+			if !m.wanted && hasLeftoverProcess(m) {
+				s.startMachineProcess(ctx, m).requestStop() // that is: only evict
 			}
 		}
-		s.kick(id)
+		s.enqueueCluster(id)
 	}
 	return nil
 }
 
-// tidy removes half machines. s.mu is held: one that is being created is not half.
-func (s *Store) tidy() error {
+// removeIncomplete removes half machines. s.mu is held: one that is being created is not half.
+func (s *Store) removeIncomplete() error {
 	for _, prefix := range []string{newPrefix, trashPrefix} {
 		rubbish, err := filepath.Glob(filepath.Join(s.dir, prefix+"*"))
 		if err != nil {
@@ -73,27 +73,27 @@ func (s *Store) tidy() error {
 	return nil
 }
 
-// serve makes a pass over each cluster in which something has changed.
-func (s *Store) serve(ctx context.Context) {
+// reconcileUntilDone makes a pass over each cluster in which something has changed.
+func (s *Store) reconcileUntilDone(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-s.wake:
-			s.passes(ctx)
+			s.reconcileDirty(ctx)
 		case <-ctx.Done():
 		}
 	}
-	s.close(ctx)
+	s.stopAllMachines(ctx)
 }
 
-// close stops everything and waits.
-func (s *Store) close(ctx context.Context) {
+// stopAllMachines stops everything and waits.
+func (s *Store) stopAllMachines(ctx context.Context) {
 	s.mu.Lock()
 	for _, p := range s.procs {
-		s.kick(p.InfraID)
+		s.enqueueCluster(p.InfraID)
 	}
 	s.mu.Unlock()
 	for {
-		s.passes(ctx)
+		s.reconcileDirty(ctx)
 		s.mu.Lock()
 		left := len(s.procs)
 		s.mu.Unlock()
@@ -102,34 +102,34 @@ func (s *Store) close(ctx context.Context) {
 		}
 		<-s.wake
 	}
-	s.live.Wait()
+	s.runningProcesses.Wait()
 }
 
-// passes makes a pass over each cluster that needs one.
-func (s *Store) passes(ctx context.Context) {
+// reconcileDirty makes a pass over each cluster that needs one.
+func (s *Store) reconcileDirty(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range s.dirty {
 		delete(s.dirty, id)
-		if err := s.pass(ctx, id); err != nil {
+		if err := s.reconcileCluster(ctx, id); err != nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "skipped a cluster", "infraID", id)
 		}
 	}
 }
 
-// pass sees, decides and acts for one cluster. s.mu is held.
-func (s *Store) pass(ctx context.Context, infraID string) error {
-	ms, err := s.look(infraID)
+// reconcileCluster sees, decides and acts for one cluster. s.mu is held.
+func (s *Store) reconcileCluster(ctx context.Context, infraID string) error {
+	ms, err := s.observeMachines(infraID)
 	if err != nil {
 		return err
 	}
-	for _, do := range decide(ms, ctx.Err() != nil) {
+	for _, do := range decideSteps(ms, ctx.Err() != nil) {
 		logr.FromContextOrDiscard(ctx).V(1).Info("decided", "step", do.String())
 		switch do.verb {
-		case start:
-			s.launch(ctx, do.seen)
-		case stop:
-			s.procs[do.dir].halt()
+		case verbStart:
+			s.startMachineProcess(ctx, do.observedMachine)
+		case verbStop:
+			s.procs[do.dir].requestStop()
 		}
 	}
 	return nil

@@ -51,14 +51,14 @@ type Store struct {
 
 	wake chan struct{} // has room for one: Run looks again
 
-	mu       sync.Mutex
-	procs    map[string]*process // by machine folder
-	endings  map[string]ending   // by machine folder: how its last process ended by itself
-	reserved map[string]need     // by infraID
-	changed  chan struct{}       // closed, and replaced, when a process has begun, changed or ended
-	changes  chan string         // infraIDs, see cloud.Teller
-	dirty    map[string]struct{} // infraIDs that Run has to look at
-	live     sync.WaitGroup      // a process each
+	mu               sync.Mutex
+	procs            map[string]*process   // by machine folder
+	lastExits        map[string]exitResult // by machine folder: how its last process ended by itself
+	reserved         map[string]need       // by infraID
+	changed          chan struct{}         // closed, and replaced, when a process has begun, changed or ended
+	changes          chan string           // infraIDs, see cloud.Teller
+	dirty            map[string]struct{}   // infraIDs that Run has to look at
+	runningProcesses sync.WaitGroup        // a process each
 }
 
 // Option changes how a store works.
@@ -94,16 +94,16 @@ func Open(dir string, command []string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("opening machine store: %w", err)
 	}
 	s := &Store{
-		dir:      dir,
-		command:  command,
-		options:  options{grace: 15 * time.Second, measure: Measure},
-		wake:     make(chan struct{}, 1),
-		procs:    map[string]*process{},
-		endings:  map[string]ending{},
-		reserved: map[string]need{},
-		changed:  make(chan struct{}),
-		changes:  make(chan string, 100),
-		dirty:    map[string]struct{}{},
+		dir:       dir,
+		command:   command,
+		options:   options{grace: 15 * time.Second, measure: MeasureResources},
+		wake:      make(chan struct{}, 1),
+		procs:     map[string]*process{},
+		lastExits: map[string]exitResult{},
+		reserved:  map[string]need{},
+		changed:   make(chan struct{}),
+		changes:   make(chan string, 100),
+		dirty:     map[string]struct{}{},
 	}
 	for _, o := range opts {
 		o(&s.options)
@@ -111,11 +111,11 @@ func Open(dir string, command []string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// Dir returns the folder of a machine, whether or not there is such a machine.
-func (s *Store) Dir(infraID, name string) string { return filepath.Join(s.dir, infraID, name) }
+// MachineDir returns the folder of a machine, whether or not there is such a machine.
+func (s *Store) MachineDir(infraID, name string) string { return filepath.Join(s.dir, infraID, name) }
 
-// Clusters returns the infraIDs of all machines, sorted.
-func (s *Store) Clusters() ([]string, error) {
+// ListClusters returns the infraIDs of all machines, sorted.
+func (s *Store) ListClusters() ([]string, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("listing clusters: %w", err)
@@ -129,12 +129,12 @@ func (s *Store) Clusters() ([]string, error) {
 	return ids, nil
 }
 
-// List returns the machines of a cluster, as they were created, sorted by name.
+// ListMachines returns the machines of a cluster, as they were created, sorted by name.
 // None is an empty list and no error.
-func (s *Store) List(infraID string) ([]machine.Config, error) {
+func (s *Store) ListMachines(infraID string) ([]machine.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ms, err := s.look(infraID)
+	ms, err := s.observeMachines(infraID)
 	if err != nil {
 		return nil, err
 	}
@@ -147,58 +147,58 @@ func (s *Store) List(infraID string) ([]machine.Config, error) {
 	return list, nil
 }
 
-// Observe returns the machines of a cluster with their states, sorted by name.
+// ObserveCluster returns the machines of a cluster with their states, sorted by name.
 // None is an empty list and no error.
-func (s *Store) Observe(infraID string) (cloud.Machines, error) {
+func (s *Store) ObserveCluster(infraID string) (cloud.Machines, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ms, err := s.look(infraID)
+	ms, err := s.observeMachines(infraID)
 	if err != nil {
 		return nil, err
 	}
 	var out cloud.Machines
 	for _, m := range ms {
-		out = append(out, m.observed())
+		out = append(out, m.toCloudMachine())
 		if m.gone {
-			s.kick(infraID) // nobody told us
+			s.enqueueCluster(infraID) // nobody told us
 		}
 	}
-	out.Sort()
+	out.SortByName()
 	return out, nil
 }
 
-// Start wants the machines of a cluster to run and returns. Run starts the
+// StartCluster wants the machines of a cluster to run and returns. Run starts the
 // control plane before the workers. One that could not be started, or ended by
 // itself, is tried again. The error is fault.Capacity if the computer has not
 // enough memory left for those that do not run; then nothing is started.
-func (s *Store) Start(infraID string) error {
+func (s *Store) StartCluster(infraID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ms, err := s.look(infraID)
+	ms, err := s.observeMachines(infraID)
 	if err != nil {
 		return err
 	}
-	if err := s.admit(infraID, needOf(ms)); err != nil {
+	if err := s.checkCapacity(infraID, needOfStopped(ms)); err != nil {
 		return err
 	}
-	return s.want(ms, switchOn)
+	return s.switchMachines(ms, switchOn)
 }
 
-// Stop wants the machines of a cluster to stop and returns. Run stops the
+// StopCluster wants the machines of a cluster to stop and returns. Run stops the
 // workers before the control plane, and kills what takes too long.
-func (s *Store) Stop(infraID string) error {
+func (s *Store) StopCluster(infraID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ms, err := s.look(infraID)
+	ms, err := s.observeMachines(infraID)
 	if err != nil {
 		return err
 	}
-	return s.want(ms, switchOff)
+	return s.switchMachines(ms, switchOff)
 }
 
-// want records by set what the machines should do and lets Run do it. One that
+// switchMachines records by set what the machines should do and lets Run do it. One that
 // cannot be recorded does not stop the others.
-func (s *Store) want(ms []seen, set func(dir string) error) error {
+func (s *Store) switchMachines(ms []observedMachine, set func(dir string) error) error {
 	var errs []error
 	for _, m := range ms {
 		if m.gone {
@@ -208,42 +208,42 @@ func (s *Store) want(ms []seen, set func(dir string) error) error {
 			errs = append(errs, fmt.Errorf("switching machine %s: %w", m.Name, err))
 			continue
 		}
-		delete(s.endings, m.dir)
-		s.kick(m.InfraID)
+		delete(s.lastExits, m.dir)
+		s.enqueueCluster(m.InfraID)
 	}
 	return errors.Join(errs...)
 }
 
-// look reads the machines of a cluster, sorted by name. A machine whose folder
+// observeMachines reads the machines of a cluster, sorted by name. A machine whose folder
 // has been removed is seen for as long as its process lives. s.mu is held.
-func (s *Store) look(infraID string) ([]seen, error) {
-	if err := checkName("infraID", infraID); err != nil {
+func (s *Store) observeMachines(infraID string) ([]observedMachine, error) {
+	if err := checkDNSLabel("infraID", infraID); err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(filepath.Join(s.dir, infraID))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("listing machines of %s: %w", infraID, err)
 	}
-	var ms []seen
+	var ms []observedMachine
 	for _, e := range entries {
-		if m, ok := s.read(infraID, e.Name()); ok {
+		if m, ok := s.observeMachine(infraID, e.Name()); ok {
 			ms = append(ms, m)
 		}
 	}
-	return append(ms, s.orphans(infraID, ms)...), nil
+	return append(ms, s.orphanProcesses(infraID, ms)...), nil
 }
 
-// read sees one machine. A folder that has lost its machine.json is none.
-func (s *Store) read(infraID, name string) (seen, bool) {
-	dir := s.Dir(infraID, name)
-	config, err := machine.Load(dir)
+// observeMachine sees one machine. A folder that has lost its machine.json is none.
+func (s *Store) observeMachine(infraID, name string) (observedMachine, bool) {
+	dir := s.MachineDir(infraID, name)
+	config, err := machine.LoadConfig(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return seen{}, false
+		return observedMachine{}, false
 	}
-	m := seen{Config: config, dir: dir, wanted: switchedOn(dir), ending: s.endings[dir]}
+	m := observedMachine{Config: config, dir: dir, wanted: isSwitchedOn(dir), lastExit: s.lastExits[dir]}
 	if err != nil {
 		m.Config = machine.Config{Name: name, InfraID: infraID}
-		m.ending = ending{state: cloud.Failed, reason: err.Error()}
+		m.lastExit = exitResult{state: cloud.Failed, reason: err.Error()}
 	}
 	if p := s.procs[dir]; p != nil {
 		m.phase = p.phase
@@ -251,33 +251,33 @@ func (s *Store) read(infraID, name string) (seen, bool) {
 	return m, true
 }
 
-// orphans sees the processes whose machine is not among ms any more.
-func (s *Store) orphans(infraID string, ms []seen) []seen {
-	var out []seen
+// orphanProcesses sees the processes whose machine is not among ms any more.
+func (s *Store) orphanProcesses(infraID string, ms []observedMachine) []observedMachine {
+	var out []observedMachine
 	for dir, p := range s.procs {
-		if p.InfraID == infraID && !contains(ms, dir) {
-			out = append(out, seen{Config: p.Config, dir: dir, phase: p.phase, gone: true})
+		if p.InfraID == infraID && !containsMachine(ms, dir) {
+			out = append(out, observedMachine{Config: p.Config, dir: dir, phase: p.phase, gone: true})
 		}
 	}
 	return out
 }
 
-// announce tells all who wait that something has changed. s.mu is held.
-func (s *Store) announce() {
+// broadcastChange tells all who wait that something has changed. s.mu is held.
+func (s *Store) broadcastChange() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// tell lets whoever listens know that a machine runs, or does not any more.
-func (s *Store) tell(infraID string) {
+// notifyRunStateChange lets whoever listens know that a machine runs, or does not any more.
+func (s *Store) notifyRunStateChange(infraID string) {
 	select {
 	case s.changes <- infraID:
 	default: // they look by themselves, later
 	}
 }
 
-// kick makes Run look at a cluster. s.mu is held.
-func (s *Store) kick(infraID string) {
+// enqueueCluster makes Run look at a cluster. s.mu is held.
+func (s *Store) enqueueCluster(infraID string) {
 	s.dirty[infraID] = struct{}{}
 	select {
 	case s.wake <- struct{}{}:
@@ -285,24 +285,24 @@ func (s *Store) kick(infraID string) {
 	}
 }
 
-// checkName keeps names that come from a metadata.json inside the store's folder.
-func checkName(what, name string) error {
+// checkDNSLabel keeps names that come from a metadata.json inside the store's folder.
+func checkDNSLabel(what, name string) error {
 	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
-		return fault.Denying("%s %q: %s", what, name, strings.Join(msgs, ", "))
+		return fault.NewDenied("%s %q: %s", what, name, strings.Join(msgs, ", "))
 	}
 	return nil
 }
 
-// observed returns m as a cloud would report it.
-func (m seen) observed() cloud.Machine {
-	state, reason := m.state()
+// toCloudMachine returns m as a cloud would report it.
+func (m observedMachine) toCloudMachine() cloud.Machine {
+	state, reason := m.cloudState()
 	return cloud.Machine{
 		Name: m.Name, ControlPlane: m.Role == machine.ControlPlane, State: state, Reason: reason,
-		Node: m.Name, Addresses: m.Addresses(),
+		Node: m.Name, Addresses: m.NodeAddresses(),
 	}
 }
 
-// interrupted says that ctx ended while doing something.
-func interrupted(ctx context.Context, doing, name string) error {
+// interruptedError says that ctx ended while doing something.
+func interruptedError(ctx context.Context, doing, name string) error {
 	return fmt.Errorf("%s %s: %w", doing, name, context.Cause(ctx))
 }

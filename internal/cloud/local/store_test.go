@@ -31,11 +31,11 @@ const (
 func TestCreate(t *testing.T) {
 	t.Run("a second time it changes nothing", func(t *testing.T) {
 		s := open(t, t.TempDir())
-		first, err := s.Create(machine.Config{Name: master, InfraID: infraID, ClusterName: "c"})
+		first, err := s.CreateMachine(machine.Config{Name: master, InfraID: infraID, ClusterName: "c"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := s.Create(machine.Config{Name: master, InfraID: infraID, ClusterName: "other"})
+		second, err := s.CreateMachine(machine.Config{Name: master, InfraID: infraID, ClusterName: "other"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestCreate(t *testing.T) {
 		create(t, s, "b-12345", 1)
 		byCluster := map[int]string{}
 		for _, id := range []string{"a-12345", "b-12345"} {
-			list, err := s.List(id)
+			list, err := s.ListMachines(id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,14 +64,14 @@ func TestCreate(t *testing.T) {
 	t.Run("names cannot leave the store", func(t *testing.T) {
 		s := open(t, t.TempDir())
 		for _, bad := range []string{"", "..", "a/b", ".new-1", "../a"} {
-			_, err := s.Create(machine.Config{Name: master, InfraID: bad})
-			if fault.Of(err) != fault.Denied {
+			_, err := s.CreateMachine(machine.Config{Name: master, InfraID: bad})
+			if fault.KindOf(err) != fault.Denied {
 				t.Errorf("creating in %q: %v", bad, err)
 			}
-			if err := s.Destroy(t.Context(), bad); fault.Of(err) != fault.Denied {
+			if err := s.DestroyCluster(t.Context(), bad); fault.KindOf(err) != fault.Denied {
 				t.Errorf("destroying %q: %v", bad, err)
 			}
-			if _, err := s.Create(machine.Config{Name: bad, InfraID: infraID}); fault.Of(err) != fault.Denied {
+			if _, err := s.CreateMachine(machine.Config{Name: bad, InfraID: infraID}); fault.KindOf(err) != fault.Denied {
 				t.Errorf("creating %q: %v", bad, err)
 			}
 		}
@@ -80,7 +80,7 @@ func TestCreate(t *testing.T) {
 
 func TestChoosePort(t *testing.T) {
 	all := func(int) bool { return true }
-	first := choosePort("a", all)
+	first := chooseFreePort("a", all)
 	for name, c := range map[string]struct {
 		free func(int) bool
 		want int
@@ -91,7 +91,7 @@ func TestChoosePort(t *testing.T) {
 		"none is free":          {func(int) bool { return false }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := choosePort("a", c.free); got != c.want {
+			if got := chooseFreePort("a", c.free); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
@@ -100,18 +100,18 @@ func TestChoosePort(t *testing.T) {
 
 func TestRecordedPortsAreNotGivenAway(t *testing.T) {
 	s := open(t, t.TempDir())
-	hibernating, err := s.Create(machine.Config{Name: master, InfraID: infraID})
+	hibernating, err := s.CreateMachine(machine.Config{Name: master, InfraID: infraID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	rival := ""
 	for n := 0; rival == ""; n++ {
 		id := "rival-" + strconv.Itoa(n)
-		if choosePort(id, func(int) bool { return true }) == hibernating.APIPort {
+		if chooseFreePort(id, func(int) bool { return true }) == hibernating.APIPort {
 			rival = id
 		}
 	}
-	got, err := s.Create(machine.Config{Name: rival + "-master-0", InfraID: rival})
+	got, err := s.CreateMachine(machine.Config{Name: rival + "-master-0", InfraID: rival})
 	if err != nil || got.APIPort == hibernating.APIPort {
 		t.Errorf("both have port %d, %v", got.APIPort, err)
 	}
@@ -120,7 +120,7 @@ func TestRecordedPortsAreNotGivenAway(t *testing.T) {
 // freePort is a port that nobody listens on, and that no outgoing connection gets.
 func freePort(t *testing.T) int {
 	t.Helper()
-	port := choosePort(t.TempDir(), portFree)
+	port := chooseFreePort(t.TempDir(), isLoopbackPortFree)
 	if port == 0 {
 		t.Fatal("no port is free")
 	}
@@ -131,7 +131,7 @@ func TestAPortThatIsAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	port := freePort(t)
-	first, err := s.Create(machine.Config{Name: master, InfraID: infraID, APIPort: port})
+	first, err := s.CreateMachine(machine.Config{Name: master, InfraID: infraID, APIPort: port})
 	if err != nil || first.APIPort != port {
 		t.Fatalf("got port %d, %v, want %d", first.APIPort, err, port)
 	}
@@ -143,7 +143,7 @@ func TestAPortThatIsAskedFor(t *testing.T) {
 	defer squatter.Close()
 	for _, asked := range []int{0, port, port + 1} {
 		name := worker + "-asks-" + strconv.Itoa(asked)
-		if got, err := s.Create(machine.Config{Name: name, InfraID: infraID, APIPort: asked}); err != nil || got.APIPort != port {
+		if got, err := s.CreateMachine(machine.Config{Name: name, InfraID: infraID, APIPort: asked}); err != nil || got.APIPort != port {
 			t.Errorf("%s got port %d, %v, want its cluster's, %d", name, got.APIPort, err, port)
 		}
 	}
@@ -155,12 +155,12 @@ func TestAPortThatIsAskedForAndTaken(t *testing.T) {
 	ask := machine.Config{Name: "other-12345-master-0", InfraID: "other-12345", APIPort: port}
 	refused := func(owner, says string) {
 		t.Helper()
-		_, err := s.Create(ask)
+		_, err := s.CreateMachine(ask)
 		want := &PortError{Port: port, Owner: owner}
-		if got := (*PortError)(nil); !errors.As(err, &got) || *got != *want || fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), says) {
+		if got := (*PortError)(nil); !errors.As(err, &got) || *got != *want || fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want %v", err, want)
 		}
-		if ms, err := s.List(ask.InfraID); err != nil || len(ms) > 0 {
+		if ms, err := s.ListMachines(ask.InfraID); err != nil || len(ms) > 0 {
 			t.Errorf("made %v, %v", ms, err)
 		}
 	}
@@ -173,15 +173,15 @@ func TestAPortThatIsAskedForAndTaken(t *testing.T) {
 	if err := squatter.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Create(machine.Config{Name: master, InfraID: infraID, APIPort: port}); err != nil {
+	if _, err := s.CreateMachine(machine.Config{Name: master, InfraID: infraID, APIPort: port}); err != nil {
 		t.Fatal(err)
 	}
 	refused(infraID, "belongs to cluster "+infraID)
 
-	if err := s.Destroy(t.Context(), infraID); err != nil {
+	if err := s.DestroyCluster(t.Context(), infraID); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Create(ask); err != nil || got.APIPort != port {
+	if got, err := s.CreateMachine(ask); err != nil || got.APIPort != port {
 		t.Errorf("when it is free again: port %d, %v", got.APIPort, err)
 	}
 }
@@ -190,7 +190,7 @@ func TestTakenPort(t *testing.T) {
 	s := open(t, t.TempDir())
 	create(t, s, infraID, 1)
 	run(t, s)
-	list, err := s.List(infraID)
+	list, err := s.ListMachines(infraID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestKilledBehindOurBack(t *testing.T) {
 	s.await(t, infraID, allRunning)
 
 	halt()
-	if err := os.RemoveAll(machine.DiskPath(s.Dir(infraID, worker))); err != nil {
+	if err := os.RemoveAll(machine.DiskPath(s.MachineDir(infraID, worker))); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, s.dir)
@@ -253,14 +253,14 @@ func TestFailedTellsWhatItPrintedLast(t *testing.T) {
 	s := open(t, t.TempDir())
 	create(t, s, infraID, 0)
 	run(t, s)
-	log := machine.LogPath(s.Dir(infraID, master))
+	log := machine.LogPath(s.MachineDir(infraID, master))
 	if err := os.WriteFile(log, []byte("from another life\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	standin.Inject(t, s.Dir(infraID, master), standin.Fatal)
+	standin.Inject(t, s.MachineDir(infraID, master), standin.ExitAtOnce)
 	s.mustStart(t, infraID)
 	got := s.await(t, infraID, master+" Failed")[0]
-	if !strings.HasSuffix(got.Reason, "(exit status 1): "+string(standin.Fatal)) {
+	if !strings.HasSuffix(got.Reason, "(exit status 1): "+string(standin.ExitAtOnce)) {
 		t.Errorf("reason: %s", got.Reason)
 	}
 }
@@ -269,10 +269,10 @@ func TestDeafMachineIsKilled(t *testing.T) {
 	s := open(t, t.TempDir(), WithGrace(50*time.Millisecond))
 	create(t, s, infraID, 0)
 	run(t, s)
-	standin.Inject(t, s.Dir(infraID, master), standin.Deaf)
+	standin.Inject(t, s.MachineDir(infraID, master), standin.IgnoreStop)
 	s.mustStart(t, infraID)
 	s.await(t, infraID, master+" Running")
-	if err := s.Stop(infraID); err != nil {
+	if err := s.StopCluster(infraID); err != nil {
 		t.Fatal(err)
 	}
 	s.await(t, infraID, master+" Stopped")
@@ -285,7 +285,7 @@ func TestRemovedFolderOfRunningMachine(t *testing.T) {
 	s.mustStart(t, infraID)
 	s.await(t, infraID, allRunning)
 	pid := s.pid(worker)
-	if err := os.RemoveAll(s.Dir(infraID, worker)); err != nil {
+	if err := os.RemoveAll(s.MachineDir(infraID, worker)); err != nil {
 		t.Fatal(err)
 	}
 	s.await(t, infraID, master+" Running")
@@ -297,13 +297,13 @@ func TestRemovedFolderOfRunningMachine(t *testing.T) {
 func TestUnreadableMachine(t *testing.T) {
 	s := open(t, t.TempDir())
 	create(t, s, infraID, 1)
-	if err := os.WriteFile(machine.ConfigPath(s.Dir(infraID, worker)), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(machine.ConfigPath(s.MachineDir(infraID, worker)), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run(t, s)
 	s.mustStart(t, infraID)
 	s.await(t, infraID, master+" Running, "+worker+" Failed")
-	if err := s.Destroy(t.Context(), infraID); err != nil {
+	if err := s.DestroyCluster(t.Context(), infraID); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -332,7 +332,7 @@ func TestRestart(t *testing.T) {
 		s := open(t, t.TempDir(), WithGrace(50*time.Millisecond))
 		create(t, s, infraID, 1)
 		s.mustStart(t, infraID) // recorded; nobody runs the store
-		standin.Inject(t, s.Dir(infraID, master), standin.Deaf)
+		standin.Inject(t, s.MachineDir(infraID, master), standin.IgnoreStop)
 		deaf, docile := leave(t, s, master), leave(t, s, worker)
 
 		run(t, s)
@@ -357,7 +357,7 @@ func TestRestart(t *testing.T) {
 			}
 		}
 		s := open(t, dir)
-		if ids, err := s.Clusters(); err != nil || len(ids) > 0 {
+		if ids, err := s.ListClusters(); err != nil || len(ids) > 0 {
 			t.Errorf("saw %v, %v", ids, err)
 		}
 		run(t, s)
@@ -386,11 +386,11 @@ func TestStartWhileStopping(t *testing.T) {
 	s := open(t, t.TempDir(), WithGrace(50*time.Millisecond))
 	create(t, s, infraID, 0)
 	run(t, s)
-	standin.Inject(t, s.Dir(infraID, master), standin.Deaf)
+	standin.Inject(t, s.MachineDir(infraID, master), standin.IgnoreStop)
 	s.mustStart(t, infraID)
 	s.await(t, infraID, master+" Running")
 	first := s.pid(master)
-	if err := s.Stop(infraID); err != nil {
+	if err := s.StopCluster(infraID); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return s.told(master) }, func() { t.Fatal("nobody told it to stop") })
@@ -409,7 +409,7 @@ func TestDestroy(t *testing.T) {
 		s.mustStart(t, infraID)
 		s.await(t, infraID, allRunning)
 		pid := s.pid(worker)
-		if err := s.Destroy(t.Context(), infraID); err != nil {
+		if err := s.DestroyCluster(t.Context(), infraID); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.see(t, infraID); len(got) > 0 || alive(pid) {
@@ -420,7 +420,7 @@ func TestDestroy(t *testing.T) {
 		}
 	})
 	t.Run("what never was is gone already", func(t *testing.T) {
-		if err := open(t, t.TempDir()).Destroy(t.Context(), infraID); err != nil {
+		if err := open(t, t.TempDir()).DestroyCluster(t.Context(), infraID); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -428,7 +428,7 @@ func TestDestroy(t *testing.T) {
 		s := open(t, t.TempDir())
 		create(t, s, infraID, 0)
 		pid := leave(t, s, master)
-		if err := s.Destroy(t.Context(), infraID); err != nil {
+		if err := s.DestroyCluster(t.Context(), infraID); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, func() bool { return !alive(pid) }, func() { t.Error("it is still there") })
@@ -437,12 +437,12 @@ func TestDestroy(t *testing.T) {
 		s := open(t, t.TempDir())
 		create(t, s, infraID, 0)
 		halt := run(t, s)
-		standin.Inject(t, s.Dir(infraID, master), standin.Deaf)
+		standin.Inject(t, s.MachineDir(infraID, master), standin.IgnoreStop)
 		s.mustStart(t, infraID)
 		s.await(t, infraID, master+" Running")
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if err := s.Destroy(ctx, infraID); !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.DestroyCluster(ctx, infraID); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		if err := syscall.Kill(s.pid(master), syscall.SIGKILL); err != nil {
@@ -453,7 +453,7 @@ func TestDestroy(t *testing.T) {
 		s = open(t, s.dir)
 		run(t, s)
 		s.await(t, infraID, master+" Stopped")
-		if err := s.Destroy(t.Context(), infraID); err != nil {
+		if err := s.DestroyCluster(t.Context(), infraID); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -470,14 +470,14 @@ func TestLastLine(t *testing.T) {
 		"the only one":             {"a", 0, "a"},
 		"nothing since":            {"a\n", 2, ""},
 		"empty lines do not count": {"a\n\n", 0, "a"},
-		"a long line is cut":       {strings.Repeat("x", maxLine+1), 0, strings.Repeat("x", maxLine)},
+		"a long line is cut":       {strings.Repeat("x", maxLineLength+1), 0, strings.Repeat("x", maxLineLength)},
 		"only what is new is read": {"old\nnew\n", 4, "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.in), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, lastLine(path, c.from)); diff != "" {
+			if diff := cmp.Diff(c.want, readLastLogLine(path, c.from)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -487,15 +487,15 @@ func TestLastLine(t *testing.T) {
 func TestLogIsBounded(t *testing.T) {
 	s := open(t, t.TempDir())
 	create(t, s, infraID, 0)
-	log := machine.LogPath(s.Dir(infraID, master))
-	if err := os.WriteFile(log, make([]byte, maxLog+1), 0o600); err != nil {
+	log := machine.LogPath(s.MachineDir(infraID, master))
+	if err := os.WriteFile(log, make([]byte, maxLogSize+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run(t, s)
 	s.mustStart(t, infraID)
 	s.await(t, infraID, master+" Running")
 	info, err := os.Stat(log)
-	if err != nil || info.Size() > maxLine {
+	if err != nil || info.Size() > maxLineLength {
 		t.Errorf("size %d, %v", info.Size(), err)
 	}
 }

@@ -20,7 +20,7 @@ func switchOff(dir string) error {
 	return nil
 }
 
-func switchedOn(dir string) bool {
+func isSwitchedOn(dir string) bool {
 	_, err := os.Stat(switchPath(dir))
 	return err == nil
 }

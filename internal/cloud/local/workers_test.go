@@ -37,16 +37,16 @@ func TestAWorkerJoinsAClusterThatRuns(t *testing.T) {
 		}
 	}
 	s.await(t, infraID, "c-12345-gpu-0 Running, c-12345-master-0 Running")
-	if _, err := os.Stat(machine.BootstrapPath(s.Dir(infraID, "c-12345-gpu-0"))); err != nil {
+	if _, err := os.Stat(machine.BootstrapPath(s.MachineDir(infraID, "c-12345-gpu-0"))); err != nil {
 		t.Error(err)
 	}
 
 	t.Run("stops and starts with the others", func(t *testing.T) {
-		if err := s.Stop(infraID); err != nil {
+		if err := s.StopCluster(infraID); err != nil {
 			t.Fatal(err)
 		}
 		s.await(t, infraID, "c-12345-gpu-0 Stopped, c-12345-master-0 Stopped")
-		if err := s.AddWorker(extra("c-12345-gpu-1"), bare); fault.Of(err) != fault.Wait {
+		if err := s.AddWorker(extra("c-12345-gpu-1"), bare); fault.KindOf(err) != fault.Wait {
 			t.Errorf("a cluster that is off got a worker: %v", err)
 		}
 		s.mustStart(t, infraID)
@@ -66,7 +66,7 @@ func TestAWorkerJoinsAClusterThatRuns(t *testing.T) {
 		}
 	})
 	t.Run("its name can be used again", func(t *testing.T) {
-		rest := filepath.Join(s.Dir(infraID, "c-12345-gpu-0"), "disk", "pki")
+		rest := filepath.Join(s.MachineDir(infraID, "c-12345-gpu-0"), "disk", "pki")
 		if err := os.MkdirAll(rest, 0o700); err != nil { // written by the process as it ended
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestAWorkerJoinsAClusterThatRuns(t *testing.T) {
 		s.await(t, infraID, "c-12345-gpu-0 Running, c-12345-master-0 Running")
 	})
 	t.Run("the control plane is not removed", func(t *testing.T) {
-		if err := s.RemoveWorker(t.Context(), infraID, "c-12345-master-0"); fault.Of(err) != fault.Denied {
+		if err := s.RemoveWorker(t.Context(), infraID, "c-12345-master-0"); fault.KindOf(err) != fault.Denied {
 			t.Error(err)
 		}
 	})
@@ -84,13 +84,13 @@ func TestAWorkerJoinsAClusterThatRuns(t *testing.T) {
 
 func TestNoWorkerWithoutACluster(t *testing.T) {
 	s := open(t, t.TempDir())
-	if err := s.AddWorker(extra("c-12345-gpu-0"), bare); fault.Of(err) != fault.Gone {
+	if err := s.AddWorker(extra("c-12345-gpu-0"), bare); fault.KindOf(err) != fault.Gone {
 		t.Error(err)
 	}
 	if err := s.RemoveWorker(t.Context(), infraID, "c-12345-gpu-0"); err != nil {
 		t.Error(err)
 	}
-	if err := s.AddWorker(extra("../x"), bare); fault.Of(err) != fault.Denied {
+	if err := s.AddWorker(extra("../x"), bare); fault.KindOf(err) != fault.Denied {
 		t.Error(err)
 	}
 }
@@ -104,7 +104,7 @@ func TestAWorkerIsThereAsAWholeOrNot(t *testing.T) {
 	if err := s.AddWorker(extra("c-12345-gpu-0"), func(_, _ machine.Config, _ string) error { return broken }); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	if list, err := s.List(infraID); err != nil || len(list) != 1 {
+	if list, err := s.ListMachines(infraID); err != nil || len(list) != 1 {
 		t.Errorf("%v, %v", list, err)
 	}
 }
@@ -116,7 +116,7 @@ func TestWorkersAreOnlyAddedWhereThereIsRoom(t *testing.T) {
 	s.mustStart(t, infraID) // nothing starts: the store does not run
 	left = controlPlaneMemory + 2*workerMemory
 	for i, name := range []string{"c-12345-gpu-0", "c-12345-gpu-1", "c-12345-gpu-2"} {
-		if err := s.AddWorker(extra(name), bare); (i < 2) != (err == nil) || i == 2 && fault.Of(err) != fault.Capacity {
+		if err := s.AddWorker(extra(name), bare); (i < 2) != (err == nil) || i == 2 && fault.KindOf(err) != fault.Capacity {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -128,7 +128,7 @@ func TestAWorkerThatIsDeafIsKilledAndItsNameWaits(t *testing.T) {
 	create(t, s, infraID, 0)
 	s.mustStart(t, infraID)
 	if err := s.AddWorker(extra("c-12345-gpu-0"), func(_, _ machine.Config, dir string) error {
-		standin.Inject(t, dir, standin.Deaf)
+		standin.Inject(t, dir, standin.IgnoreStop)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestAWorkerThatIsDeafIsKilledAndItsNameWaits(t *testing.T) {
 	removed := make(chan error, 1)
 	go func() { removed <- s.RemoveWorker(t.Context(), infraID, "c-12345-gpu-0") }()
 	eventually(t, func() bool { return s.told("c-12345-gpu-0") }, func() { t.Fatal("it was not told to stop") })
-	if err := s.AddWorker(extra("c-12345-gpu-0"), bare); fault.Of(err) != fault.Wait {
+	if err := s.AddWorker(extra("c-12345-gpu-0"), bare); fault.KindOf(err) != fault.Wait {
 		t.Errorf("beside its namesake: %v", err)
 	}
 	if err := <-removed; err != nil {

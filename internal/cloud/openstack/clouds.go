@@ -27,12 +27,12 @@ const secretKey = "clouds.yaml"
 
 // section is what this package reads of spec.platform.openstack.
 type section struct {
-	Cloud                 string `json:"cloud"`
-	CredentialsSecretRef  named  `json:"credentialsSecretRef"`
-	CertificatesSecretRef named  `json:"certificatesSecretRef"`
+	Cloud                 string          `json:"cloud"`
+	CredentialsSecretRef  secretReference `json:"credentialsSecretRef"`
+	CertificatesSecretRef secretReference `json:"certificatesSecretRef"`
 }
 
-type named struct {
+type secretReference struct {
 	Name string `json:"name"`
 }
 
@@ -72,40 +72,40 @@ type identity struct {
 	cluster, secret types.NamespacedName
 	// roots are PEM certificates that are trusted in addition to the system's; authorities
 	// are those that the hub has for all clusters.
-	roots       []byte
-	authorities cabundle.Bundle
-	patience    time.Duration
+	roots          []byte
+	authorities    cabundle.Bundle
+	requestTimeout time.Duration
 }
 
-// identify reads the credentials of a cluster.
-func (p Power) identify(ctx context.Context, ref cloud.Ref) (*identity, error) {
+// readClusterIdentity reads the credentials of a cluster.
+func (p Power) readClusterIdentity(ctx context.Context, ref cloud.Ref) (*identity, error) {
 	var set section
 	if ref.Platform.OpenStack != nil {
 		if err := json.Unmarshal(ref.Platform.OpenStack.Raw, &set); err != nil {
-			return nil, fault.Denying("reading spec.platform.openstack of ClusterDeployment %s: %w", ref.Cluster, err)
+			return nil, fault.NewDenied("reading spec.platform.openstack of ClusterDeployment %s: %w", ref.Cluster, err)
 		}
 	}
 	if set.CredentialsSecretRef.Name == "" {
-		return nil, fault.Denying("ClusterDeployment %s names no credentials: set spec.platform.openstack.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
+		return nil, fault.NewDenied("ClusterDeployment %s names no credentials: set spec.platform.openstack.credentialsSecretRef.name to a Secret with key %s", ref.Cluster, secretKey)
 	}
-	who := &identity{cloud: set.Cloud, cluster: ref.Cluster, authorities: p.authorities.Latest(ctx), patience: p.patience}
+	who := &identity{cloud: set.Cloud, cluster: ref.Cluster, authorities: p.authorities.LatestBundle(ctx), requestTimeout: p.requestTimeout}
 	who.secret = types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CredentialsSecretRef.Name}
 	data, err := p.secrets(ctx, who.secret)
 	if err != nil {
 		return nil, fmt.Errorf("reading credentials: %w", err)
 	}
-	if err := who.read(data[secretKey]); err != nil {
+	if err := who.readCloudsYAML(data[secretKey]); err != nil {
 		return nil, err
 	}
 	if set.CertificatesSecretRef.Name == "" {
 		return who, nil
 	}
-	who.roots, err = p.certificates(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CertificatesSecretRef.Name})
+	who.roots, err = p.readCertificates(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: set.CertificatesSecretRef.Name})
 	return who, err
 }
 
-// certificates are those in all keys of a Secret; the installer takes any key.
-func (p Power) certificates(ctx context.Context, name types.NamespacedName) ([]byte, error) {
+// readCertificates are those in all keys of a Secret; the installer takes any key.
+func (p Power) readCertificates(ctx context.Context, name types.NamespacedName) ([]byte, error) {
 	data, err := p.secrets(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the cloud's certificates: %w", err)
@@ -117,16 +117,16 @@ func (p Power) certificates(ctx context.Context, name types.NamespacedName) ([]b
 		}
 	}
 	if len(all) == 0 {
-		return nil, fault.Denying("Secret %s, named by spec.platform.openstack.certificatesSecretRef, has no PEM certificate in any key: add the CA of the cloud", name)
+		return nil, fault.NewDenied("Secret %s, named by spec.platform.openstack.certificatesSecretRef, has no PEM certificate in any key: add the CA of the cloud", name)
 	}
 	return all, nil
 }
 
-// read finds the cluster's cloud in a clouds.yaml. What stands there is in no error:
+// readCloudsYAML finds the cluster's cloud in a clouds.yaml. What stands there is in no error:
 // the parser's own words would quote it.
-func (who *identity) read(raw []byte) error {
+func (who *identity) readCloudsYAML(raw []byte) error {
 	if len(raw) == 0 {
-		return who.denied("the key is missing or empty")
+		return who.credentialsError("the key is missing or empty")
 	}
 	var file struct {
 		Clouds map[string]entry `json:"clouds"`
@@ -134,34 +134,34 @@ func (who *identity) read(raw []byte) error {
 	if err := yaml.Unmarshal(raw, &file); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) && wrong.Field != "" {
-			return who.denied(fmt.Sprintf("%s is a %s, where a %s should be", wrong.Field, wrong.Value, wrong.Type.Kind()))
+			return who.credentialsError(fmt.Sprintf("%s is a %s, where a %s should be", wrong.Field, wrong.Value, wrong.Type.Kind()))
 		}
-		return who.denied("that is not a clouds.yaml")
+		return who.credentialsError("that is not a clouds.yaml")
 	}
 	there := strings.Join(slices.Sorted(maps.Keys(file.Clouds)), ", ")
 	if who.cloud == "" {
-		return fault.Denying("spec.platform.openstack.cloud of ClusterDeployment %s is empty: "+
+		return fault.NewDenied("spec.platform.openstack.cloud of ClusterDeployment %s is empty: "+
 			"set it to a cloud of key %s of Secret %s, which has: %s", who.cluster, secretKey, who.secret, there)
 	}
 	one, ok := file.Clouds[who.cloud]
 	if !ok {
-		return who.denied(fmt.Sprintf("there is no cloud %q, as spec.platform.openstack.cloud of ClusterDeployment %s says, but: %s", who.cloud, who.cluster, there))
+		return who.credentialsError(fmt.Sprintf("there is no cloud %q, as spec.platform.openstack.cloud of ClusterDeployment %s says, but: %s", who.cloud, who.cluster, there))
 	}
 	who.entry = one
-	if why := one.wrong(); why != "" {
-		return who.denied(fmt.Sprintf("cloud %q %s", who.cloud, why))
+	if why := one.validateEntry(); why != "" {
+		return who.credentialsError(fmt.Sprintf("cloud %q %s", who.cloud, why))
 	}
 	return nil
 }
 
-// denied says where the credentials are, what is wrong, and what to do.
-func (who *identity) denied(why string) error {
-	return fault.Denying("credentials in Secret %s, key %s: %s: put a clouds.yaml there with an application credential, or a user's password, "+
+// credentialsError says where the credentials are, what is wrong, and what to do.
+func (who *identity) credentialsError(why string) error {
+	return fault.NewDenied("credentials in Secret %s, key %s: %s: put a clouds.yaml there with an application credential, or a user's password, "+
 		"for the project of the cluster's servers", who.secret, secretKey, why)
 }
 
-// wrong is what an entry lacks, or has too much.
-func (e entry) wrong() string {
+// validateEntry is what an entry lacks, or has too much.
+func (e entry) validateEntry() string {
 	a := e.Auth
 	u, err := url.Parse(a.URL)
 	switch {
@@ -171,16 +171,16 @@ func (e entry) wrong() string {
 		return "has an auth.auth_url that is no URL of a web server"
 	case !slices.Contains([]string{"", "password", "v3password", "v3applicationcredential"}, e.AuthType):
 		return "has an auth_type that hotspare does not know: it knows password and v3applicationcredential"
-	case !slices.Contains([]string{"public", "internal", "admin"}, e.availability()):
+	case !slices.Contains([]string{"public", "internal", "admin"}, e.endpointAvailability()):
 		return "has an interface that is not public, internal or admin"
-	case e.byCredential():
-		return a.credentialWrong()
+	case e.usesApplicationCredential():
+		return a.validateCredential()
 	default:
-		return a.passwordWrong()
+		return a.validatePassword()
 	}
 }
 
-func (a auth) credentialWrong() string {
+func (a auth) validateCredential() string {
 	switch {
 	case a.CredentialsSecret == "":
 		return "has no auth.application_credential_secret"
@@ -192,7 +192,7 @@ func (a auth) credentialWrong() string {
 	return ""
 }
 
-func (a auth) passwordWrong() string {
+func (a auth) validatePassword() string {
 	switch {
 	case a.Password == "":
 		return "has neither auth.password nor auth.application_credential_secret"
@@ -208,12 +208,12 @@ func (a auth) passwordWrong() string {
 	return ""
 }
 
-func (e entry) byCredential() bool {
+func (e entry) usesApplicationCredential() bool {
 	return e.AuthType == "v3applicationcredential" || e.AuthType == "" && e.Auth.CredentialsSecret != ""
 }
 
-// availability is which of a service's endpoints to use.
-func (e entry) availability() string {
+// endpointAvailability is which of a service's endpoints to use.
+func (e entry) endpointAvailability() string {
 	return strings.TrimSuffix(cmp.Or(e.Interface, e.EndpointType, "public"), "URL") // publicURL is an older spelling
 }
 
@@ -221,14 +221,14 @@ func (e entry) availability() string {
 type domain struct{ id, name string }
 
 func (a auth) userDomain() domain {
-	return domainOf(a.UserDomainID, a.UserDomain, a.DomainID, a.Domain)
+	return chooseKeystoneDomain(a.UserDomainID, a.UserDomain, a.DomainID, a.Domain)
 }
 
 func (a auth) projectDomain() domain {
-	return domainOf(a.ProjectDomainID, a.ProjectDomain, a.DomainID, a.Domain)
+	return chooseKeystoneDomain(a.ProjectDomainID, a.ProjectDomain, a.DomainID, a.Domain)
 }
 
-func domainOf(id, name, otherID, otherName string) domain {
+func chooseKeystoneDomain(id, name, otherID, otherName string) domain {
 	switch {
 	case id != "":
 		return domain{id: id}
@@ -240,8 +240,8 @@ func domainOf(id, name, otherID, otherName string) domain {
 	return domain{name: otherName}
 }
 
-// login is the entry in the SDK's words.
-func (e entry) login() *gophercloud.AuthOptions {
+// authOptions is the entry in the SDK's words.
+func (e entry) authOptions() *gophercloud.AuthOptions {
 	a := e.Auth
 	out := &gophercloud.AuthOptions{IdentityEndpoint: a.URL, AllowReauth: true}
 	if a.UserID != "" {
@@ -249,7 +249,7 @@ func (e entry) login() *gophercloud.AuthOptions {
 	} else {
 		out.Username, out.DomainID, out.DomainName = a.Username, a.userDomain().id, a.userDomain().name
 	}
-	if e.byCredential() {
+	if e.usesApplicationCredential() {
 		out.ApplicationCredentialID, out.ApplicationCredentialSecret = a.CredentialID, a.CredentialsSecret
 		if a.CredentialID == "" {
 			out.ApplicationCredentialName = a.Credential

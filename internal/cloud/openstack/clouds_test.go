@@ -162,25 +162,25 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrustedBesideTheCloudsOwn(t *testin
 	l.cluster(0)
 	front := l.withTLS(t)
 	ref := refTo(infraID, nil)
-	others := cabundletest.PEM(cabundletest.NewServer(t, http.NotFoundHandler()))
+	others := cabundletest.CertificatePEM(cabundletest.NewServer(t, http.NotFoundHandler()))
 	var authorities cabundletest.Secret
-	l.Power = New(l.secret, authorities.Source())
+	l.Power = New(l.secret, authorities.NewSource())
 	refused := func(says ...string) {
 		t.Helper()
 		for _, err := range l.all(t.Context(), ref) {
 			mustSay(t, err, fault.Denied, append(says, "certificate signed by unknown authority")...)
 		}
 	}
-	authorities.Set(others)
+	authorities.SetContent(others)
 	refused()
-	authorities.Set([]byte("no PEM"))
+	authorities.SetContent([]byte("no PEM"))
 	refused("key ca.crt of Secret " + cabundletest.Name.String())
-	authorities.Set(cabundletest.PEM(front))
+	authorities.SetContent(cabundletest.CertificatePEM(front))
 	l.sees(t, ref, "master-0 Stopped")
 	l.secrets["os-ca"] = map[string][]byte{"any.crt": others}
 	ref = refTo(infraID, map[string]any{"certificatesSecretRef": map[string]any{"name": "os-ca"}})
 	l.sees(t, ref, "master-0 Stopped")
-	authorities.Set(others)
+	authorities.SetContent(others)
 	refused()
 }
 

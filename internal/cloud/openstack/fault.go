@@ -24,15 +24,15 @@ import (
 // How long to wait before the next try: busy for a cloud with too much to do, full for a
 // quota that somebody must leave.
 const (
-	busy = 30 * time.Second
-	full = 3 * time.Minute
+	busyDelay  = 30 * time.Second
+	quotaDelay = 3 * time.Minute
 )
 
-// longest bounds the wait that a cloud may ask for.
-const longest = 10 * time.Minute
+// maxRetryAfter bounds the wait that a cloud may ask for.
+const maxRetryAfter = 10 * time.Minute
 
-// kinds is what to do about an error, by its status. What is not there is Unknown.
-var kinds = map[int]fault.Kind{
+// statusKinds is what to do about an error, by its status. What is not there is Unknown.
+var statusKinds = map[int]fault.Kind{
 	http.StatusBadRequest:            fault.Denied,
 	http.StatusUnauthorized:          fault.Denied,
 	http.StatusForbidden:             fault.Denied, // but for quotas: see explain
@@ -53,33 +53,33 @@ var kinds = map[int]fault.Kind{
 	http.StatusPermanentRedirect:     fault.Denied,
 }
 
-// answer is what a cloud said instead of doing what it was asked.
-type answer struct {
-	status int
-	words  string
-	after  time.Duration
-	err    error
+// responseError is what a cloud said instead of doing what it was asked.
+type responseError struct {
+	status     int
+	message    string
+	retryAfter time.Duration
+	err        error
 }
 
-func (a answer) Error() string { return a.words }
-func (a answer) Unwrap() error { return a.err }
+func (a responseError) Error() string { return a.message }
+func (a responseError) Unwrap() error { return a.err }
 
-// answerOf reads an error of the SDK. Its own words have the whole body of the answer.
-func (s *session) answerOf(err error) (answer, bool) {
+// parseResponseError reads an error of the SDK. Its own words have the whole body of the answer.
+func (s *session) parseResponseError(err error) (responseError, bool) {
 	var said gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &said) {
-		return answer{}, false
+		return responseError{}, false
 	}
-	a := answer{status: said.Actual, words: s.scrub(wordsOf(said)), after: busy}
+	a := responseError{status: said.Actual, message: s.redactCredentials(responseMessage(said)), retryAfter: busyDelay}
 	if n, err := strconv.Atoi(said.ResponseHeader.Get("Retry-After")); err == nil && n > 0 {
-		a.after = min(time.Duration(n)*time.Second, longest)
+		a.retryAfter = min(time.Duration(n)*time.Second, maxRetryAfter)
 	}
 	return a, true
 }
 
-// wordsOf is the message within an answer: {"conflictingRequest": {"message": …}} of
+// responseMessage is the message within an answer: {"conflictingRequest": {"message": …}} of
 // Nova, {"error": {"message": …}} of Keystone.
-func wordsOf(said gophercloud.ErrUnexpectedResponseCode) string {
+func responseMessage(said gophercloud.ErrUnexpectedResponseCode) string {
 	var body map[string]struct {
 		Message string `json:"message"`
 	}
@@ -93,57 +93,57 @@ func wordsOf(said gophercloud.ErrUnexpectedResponseCode) string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", said.Actual, http.StatusText(said.Actual)))
 }
 
-// scrub takes the credentials out of a cloud's words.
-func (s *session) scrub(words string) string {
+// redactCredentials takes the credentials out of a cloud's words.
+func (s *session) redactCredentials(words string) string {
 	return scrub.Text(words, s.Auth.Password, s.Auth.CredentialsSecret, s.provider.Token())
 }
 
-// refusal explains why logging in has failed.
-func (s *session) refusal(err error) error {
+// translateLoginError explains why logging in has failed.
+func (s *session) translateLoginError(err error) error {
 	doing := fmt.Sprintf("logging in to Keystone at %s", s.Auth.URL)
-	a, ok := s.answerOf(err)
+	a, ok := s.parseResponseError(err)
 	switch {
 	case !ok:
-		return s.unanswered(doing, err)
-	case kinds[a.status] == fault.Wait:
-		return fault.Waiting(a.after, "%s: it asks to try again later: %w", doing, a)
+		return s.translateTransportError(doing, err)
+	case statusKinds[a.status] == fault.Wait:
+		return fault.NewWait(a.retryAfter, "%s: it asks to try again later: %w", doing, a)
 	case a.status == http.StatusUnauthorized:
-		return fmt.Errorf("%s: %w", doing, s.denied(fmt.Sprintf("Keystone refuses what cloud %q has: %s", s.cloud, a.words)))
-	case kinds[a.status] == fault.Denied:
-		return fmt.Errorf("%s: %w", doing, s.denied(fmt.Sprintf("auth.auth_url of cloud %q is not that of a Keystone with API version 3, "+
-			"or it does not take what is there: %s", s.cloud, a.words)))
+		return fmt.Errorf("%s: %w", doing, s.credentialsError(fmt.Sprintf("Keystone refuses what cloud %q has: %s", s.cloud, a.message)))
+	case statusKinds[a.status] == fault.Denied:
+		return fmt.Errorf("%s: %w", doing, s.credentialsError(fmt.Sprintf("auth.auth_url of cloud %q is not that of a Keystone with API version 3, "+
+			"or it does not take what is there: %s", s.cloud, a.message)))
 	}
 	return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, a))
 }
 
-// explain translates an error of Nova.
-func (s *session) explain(doing string, err error) error {
+// translateError translates an error of Nova.
+func (s *session) translateError(doing string, err error) error {
 	var lapsed *gophercloud.ErrUnableToReauthenticate
 	if errors.As(err, &lapsed) {
-		return fmt.Errorf("%s: %w", doing, s.refusal(lapsed.ErrReauth))
+		return fmt.Errorf("%s: %w", doing, s.translateLoginError(lapsed.ErrReauth))
 	}
-	a, ok := s.answerOf(err)
+	a, ok := s.parseResponseError(err)
 	switch {
 	case !ok:
-		return s.unanswered(doing, err)
+		return s.translateTransportError(doing, err)
 	case a.status == http.StatusUnauthorized:
-		return fmt.Errorf("%s: %w", doing, s.denied("Nova refuses the token that Keystone gave for it"))
-	case a.status == http.StatusForbidden && strings.Contains(strings.ToLower(a.words), "quota"):
-		return fault.NoCapacity(full, "%s: Nova says: %w: free some of the project's quota, or have it raised", doing, a)
+		return fmt.Errorf("%s: %w", doing, s.credentialsError("Nova refuses the token that Keystone gave for it"))
+	case a.status == http.StatusForbidden && strings.Contains(strings.ToLower(a.message), "quota"):
+		return fault.NewCapacity(quotaDelay, "%s: Nova says: %w: free some of the project's quota, or have it raised", doing, a)
 	case a.status == http.StatusForbidden:
-		return fault.Denying("%s: Nova says: %w: give the user or application credential of Secret %s, key %s, a role of the project that may (member)", doing, a, s.secret, secretKey)
+		return fault.NewDenied("%s: Nova says: %w: give the user or application credential of Secret %s, key %s, a role of the project that may (member)", doing, a, s.secret, secretKey)
 	case a.status == http.StatusNotAcceptable:
-		return fault.Denying("%s: Nova says: %w: hotspare needs its API in version %s, that of OpenStack Stein, or newer", doing, a, microversion)
-	case a.status == http.StatusBadRequest && strings.Contains(a.words, "marker"):
-		return fault.Waiting(busy, "%s: a server has gone while they were listed: %w", doing, a)
-	case kinds[a.status] == fault.Wait:
-		return fault.Waiting(a.after, "%s: Nova asks to try again later: %w", doing, a)
+		return fault.NewDenied("%s: Nova says: %w: hotspare needs its API in version %s, that of OpenStack Stein, or newer", doing, a, microversion)
+	case a.status == http.StatusBadRequest && strings.Contains(a.message, "marker"):
+		return fault.NewWait(busyDelay, "%s: a server has gone while they were listed: %w", doing, a)
+	case statusKinds[a.status] == fault.Wait:
+		return fault.NewWait(a.retryAfter, "%s: Nova asks to try again later: %w", doing, a)
 	}
-	return fault.New(kinds[a.status], fmt.Errorf("%s: Nova says: %w", doing, a))
+	return fault.New(statusKinds[a.status], fmt.Errorf("%s: Nova says: %w", doing, a))
 }
 
-// unanswered tells of a request that nobody has answered.
-func (s *session) unanswered(doing string, err error) error {
+// translateTransportError tells of a request that nobody has answered.
+func (s *session) translateTransportError(doing string, err error) error {
 	var sent *url.Error
 	if errors.As(err, &sent) {
 		err = sent.Err // what is around it is the URL
@@ -151,57 +151,57 @@ func (s *session) unanswered(doing string, err error) error {
 	var untrusted *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &untrusted):
-		return fault.Denying("%s: %w: put the CA of the cloud into the Secret named by spec.platform.openstack.certificatesSecretRef of ClusterDeployment %s", doing, err, s.cluster)
+		return fault.NewDenied("%s: %w: put the CA of the cloud into the Secret named by spec.platform.openstack.certificatesSecretRef of ClusterDeployment %s", doing, err, s.cluster)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.New(fault.Unknown, fmt.Errorf("%s: no answer in time: %w", doing, err))
 	}
-	return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, hidden{err, s.scrub(err.Error())}))
+	return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, redactedError{err, s.redactCredentials(err.Error())}))
 }
 
-// hidden is an error whose words may have been changed.
-type hidden struct {
+// redactedError is an error whose words may have been changed.
+type redactedError struct {
 	error
-	words string
+	text string
 }
 
-func (h hidden) Error() string { return h.words }
-func (h hidden) Unwrap() error { return h.error }
+func (h redactedError) Error() string { return h.text }
+func (h redactedError) Unwrap() error { return h.error }
 
-// request is something that a server was asked for.
-type request struct {
+// powerRequest is something that a server was asked for.
+type powerRequest struct {
 	doing          string
 	srv            *server
 	becoming, want cloud.State
 }
 
-// outcome is what came of it. A server that is gone, or is already as it should be, is
+// translateOutcome is what came of it. A server that is gone, or is already as it should be, is
 // success. Nova says 409 for all that it does not do now, be it done already, be there
 // something else to do first, or has somebody locked the server; so the server is
 // looked at again.
-func (s *session) outcome(ctx context.Context, r request, err error) error {
+func (s *session) translateOutcome(ctx context.Context, r powerRequest, err error) error {
 	if err == nil || gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil
 	}
 	doing := r.doing + " server " + r.srv.Name
 	if !gophercloud.ResponseCodeIs(err, http.StatusConflict) {
-		return s.explain(doing, err)
+		return s.translateError(doing, err)
 	}
 	var now server
 	switch got := servers.Get(ctx, s.nova, r.srv.ID).ExtractInto(&now); {
 	case gophercloud.ResponseCodeIs(got, http.StatusNotFound):
 		return nil
 	case got != nil:
-		return s.explain(doing, errors.Join(err, got))
+		return s.translateError(doing, errors.Join(err, got))
 	}
-	said, _ := s.answerOf(err)
-	switch state, _ := now.state(); {
+	said, _ := s.parseResponseError(err)
+	switch state, _ := now.machineState(); {
 	case state == r.want, state == r.becoming:
 		return nil
 	case now.Locked:
-		return fault.Denying("%s: somebody has locked it: openstack server unlock %s", doing, now.ID)
+		return fault.NewDenied("%s: somebody has locked it: openstack server unlock %s", doing, now.ID)
 	case state == cloud.Failed:
 		return nil // Observe says so, and what to do
 	default:
-		return fault.Waiting(busy, "%s: Nova has something else to do first: %s", doing, cmp.Or(said.words, now.Status))
+		return fault.NewWait(busyDelay, "%s: Nova has something else to do first: %s", doing, cmp.Or(said.message, now.Status))
 	}
 }

@@ -70,11 +70,11 @@ func TestACloudSaysWhenToComeAgain(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(0)
 	l.throttled = 1
-	if got := fault.After(l.Start(t.Context(), ref)); got != 7*time.Second {
+	if got := fault.RetryAfter(l.Start(t.Context(), ref)); got != 7*time.Second {
 		t.Errorf("after %s", got)
 	}
 	l.failure = &failure{path: "/servers/detail", status: 503}
-	if got := fault.After(l.Start(t.Context(), ref)); got != busy {
+	if got := fault.RetryAfter(l.Start(t.Context(), ref)); got != busyDelay {
 		t.Errorf("after %s", got)
 	}
 }

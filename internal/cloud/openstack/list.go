@@ -20,8 +20,8 @@ const clusterKey = "openshiftClusterID"
 // give fewer.
 const pageSize = 200
 
-// sight is one look at a cluster.
-type sight struct {
+// observation is one look at a cluster.
+type observation struct {
 	infraID string
 	// servers by the name that users see.
 	servers map[string]*server
@@ -34,14 +34,14 @@ type page struct {
 	Links   []gophercloud.Link `json:"servers_links"`
 }
 
-// list lists the servers of a cluster, on all pages of the project's. Nova cannot
+// listServers lists the servers of a cluster, on all pages of the project's. Nova cannot
 // filter by metadata, so all of the project are listed.
-func (s *session) list(ctx context.Context, infraID string) (*sight, error) {
+func (s *session) listServers(ctx context.Context, infraID string) (*observation, error) {
 	all := map[string]*server{}
 	for marker := ""; ; {
-		got, err := s.page(ctx, marker)
+		got, err := s.listServerPage(ctx, marker)
 		if err != nil {
-			return nil, s.explain("listing servers of project "+s.project(), err)
+			return nil, s.translateError("listing servers of project "+s.projectName(), err)
 		}
 		before := len(all)
 		for _, srv := range got.Servers {
@@ -51,17 +51,17 @@ func (s *session) list(ctx context.Context, infraID string) (*sight, error) {
 			break
 		}
 		if len(all) == before {
-			return nil, fault.Waiting(busy, "listing servers of project %s: Nova gives the same page again and again", s.project())
+			return nil, fault.NewWait(busyDelay, "listing servers of project %s: Nova gives the same page again and again", s.projectName())
 		}
 		marker = got.Servers[len(got.Servers)-1].ID
 	}
-	return sightOf(infraID, all), nil
+	return newObservation(infraID, all), nil
 }
 
-// page gets the servers behind the one with ID marker. Nova's own links to the next page
+// listServerPage gets the servers behind the one with ID marker. Nova's own links to the next page
 // are not followed: behind a proxy they often lead elsewhere, and without TLS.
-func (s *session) page(ctx context.Context, marker string) (page, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
+func (s *session) listServerPage(ctx context.Context, marker string) (page, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout)
 	defer cancel()
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	if marker != "" {
@@ -72,15 +72,15 @@ func (s *session) page(ctx context.Context, marker string) (page, error) {
 	return got, err
 }
 
-func sightOf(infraID string, all map[string]*server) *sight {
-	seen := &sight{infraID: infraID, servers: map[string]*server{}}
+func newObservation(infraID string, all map[string]*server) *observation {
+	seen := &observation{infraID: infraID, servers: map[string]*server{}}
 	var ours []*server
 	hidden := 0
 	for _, srv := range all {
 		switch {
 		case srv.Status == "UNKNOWN" && srv.Name == "":
 			hidden++ // it is in a cell that is down: Nova knows its ID, and not even its marks
-		case of(srv) == infraID && !gone[srv.Status]:
+		case clusterInfraID(srv) == infraID && !deletedStatuses[srv.Status]:
 			ours = append(ours, srv)
 		}
 	}
@@ -96,15 +96,15 @@ func sightOf(infraID string, all map[string]*server) *sight {
 		seen.servers[name] = srv
 	}
 	if hidden > 0 {
-		seen.hidden = fault.Waiting(busy, "listing servers of %s: a part of the cloud is down, and servers of the project are in it: "+
+		seen.hidden = fault.NewWait(busyDelay, "listing servers of %s: a part of the cloud is down, and servers of the project are in it: "+
 			"whether they are the cluster's, Nova cannot tell now", infraID)
 	}
 	return seen
 }
 
-// of is the infraID that the server is marked with. Metadata counts before tags: the
+// clusterInfraID is the infraID that the server is marked with. Metadata counts before tags: the
 // installer's own destroy goes by it.
-func of(srv *server) string {
+func clusterInfraID(srv *server) string {
 	if id, ok := srv.Metadata[clusterKey]; ok {
 		return id
 	}
@@ -116,13 +116,13 @@ func of(srv *server) string {
 	return ""
 }
 
-func (s *sight) machines() cloud.Machines {
+func (s *observation) toCloudMachines() cloud.Machines {
 	ms := make(cloud.Machines, 0, len(s.servers))
 	for name, srv := range s.servers {
 		m := cloud.Machine{Name: name, ControlPlane: strings.HasPrefix(srv.Name, s.infraID+"-master-")}
-		m.State, m.Reason = srv.state()
+		m.State, m.Reason = srv.machineState()
 		ms = append(ms, m)
 	}
-	ms.Sort()
+	ms.SortByName()
 	return ms
 }

@@ -24,9 +24,9 @@ import (
 
 // Power is Nova, of any cloud: which one, the cluster's clouds.yaml says.
 type Power struct {
-	secrets     cloud.Secrets
-	authorities *cabundle.Source
-	patience    time.Duration // for one request
+	secrets        cloud.Secrets
+	authorities    *cabundle.Source
+	requestTimeout time.Duration // for one request
 }
 
 var _ cloud.Power = Power{}
@@ -35,33 +35,33 @@ var _ cloud.Power = Power{}
 // environment and no files, but for the proxy that Go programs use and the CAs that
 // the system trusts. Every connection trusts the certificates of authorities, too.
 func New(secrets cloud.Secrets, authorities *cabundle.Source) Power {
-	return Power{secrets: secrets, authorities: authorities, patience: turns.Patience}
+	return Power{secrets: secrets, authorities: authorities, requestTimeout: turns.RequestTimeout}
 }
 
 // Observe returns the servers of the cluster. If a part of the cloud is down, that is
 // an error: the servers there are unknown, not gone.
 func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	s, seen, err := p.look(ctx, ref)
+	s, seen, err := p.openAndListServers(ctx, ref)
 	if err == nil {
-		defer s.close()
+		defer s.closeIdleConnections()
 		err = seen.hidden
 	}
 	if err != nil {
 		return nil, fmt.Errorf("observing servers of %s: %w", ref.InfraID, err)
 	}
-	return seen.machines(), nil
+	return seen.toCloudMachines(), nil
 }
 
 // Start starts the control plane and, once most of it runs, the workers. What is
 // shelved is unshelved, and what somebody has paused or suspended goes on.
 func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
-	s, seen, err := p.look(ctx, ref)
+	s, seen, err := p.openAndListServers(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("starting servers of %s: %w", ref.InfraID, err)
 	}
-	defer s.close()
-	return errors.Join(seen.hidden, turns.Each(ctx, turns.ToStart(seen.machines()), func(ctx context.Context, name string) error {
-		return s.start(ctx, seen.servers[name])
+	defer s.closeIdleConnections()
+	return errors.Join(seen.hidden, turns.ForEachMachine(ctx, turns.MachinesToStart(seen.toCloudMachines()), func(ctx context.Context, name string) error {
+		return s.startServer(ctx, seen.servers[name])
 	}))
 }
 
@@ -69,60 +69,60 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 // them, if the cluster asks for it. A server that is starting is left for a later call:
 // Nova refuses to stop it. Workers that we may not stop, today or later, hold up nobody.
 func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
-	s, seen, err := p.look(ctx, ref)
+	s, seen, err := p.openAndListServers(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("stopping servers of %s: %w", ref.InfraID, err)
 	}
-	defer s.close()
-	var denied names
+	defer s.closeIdleConnections()
+	var denied nameSet
 	stop := func(ctx context.Context, name string) error {
-		err := s.stop(ctx, seen.servers[name], ref.Shelve)
-		if fault.Of(err) == fault.Denied {
-			denied.add(name)
+		err := s.stopServer(ctx, seen.servers[name], ref.Shelve)
+		if fault.KindOf(err) == fault.Denied {
+			denied.addName(name)
 		}
 		return err
 	}
-	ms := seen.machines()
-	first := turns.ToStop(ms, seen.hidden == nil)
-	errs := []error{seen.hidden, turns.Each(ctx, first, stop)}
-	rest := slices.DeleteFunc(ms, func(m cloud.Machine) bool { return denied.has(m.Name) })
-	then := slices.DeleteFunc(turns.ToStop(rest, seen.hidden == nil), func(name string) bool { return slices.Contains(first, name) })
-	return errors.Join(append(errs, turns.Each(ctx, then, stop))...)
+	ms := seen.toCloudMachines()
+	first := turns.MachinesToStop(ms, seen.hidden == nil)
+	errs := []error{seen.hidden, turns.ForEachMachine(ctx, first, stop)}
+	rest := slices.DeleteFunc(ms, func(m cloud.Machine) bool { return denied.hasName(m.Name) })
+	then := slices.DeleteFunc(turns.MachinesToStop(rest, seen.hidden == nil), func(name string) bool { return slices.Contains(first, name) })
+	return errors.Join(append(errs, turns.ForEachMachine(ctx, then, stop))...)
 }
 
-// names may be added to by several at once.
-type names struct {
+// nameSet may be added to by several at once.
+type nameSet struct {
 	mu   sync.Mutex
 	list []string
 }
 
-func (n *names) add(name string) {
+func (n *nameSet) addName(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.list = append(n.list, name)
 }
 
-func (n *names) has(name string) bool { return slices.Contains(n.list, name) }
+func (n *nameSet) hasName(name string) bool { return slices.Contains(n.list, name) }
 
-// look logs in and lists the cluster's servers. Unless that is an error, the session is
+// openAndListServers logs in and lists the cluster's servers. Unless that is an error, the session is
 // the caller's to close.
-func (p Power) look(ctx context.Context, ref cloud.Ref) (*session, *sight, error) {
-	who, err := p.identify(ctx, ref)
+func (p Power) openAndListServers(ctx context.Context, ref cloud.Ref) (*session, *observation, error) {
+	who, err := p.readClusterIdentity(ctx, ref)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := who.open(ctx)
+	s, err := who.openSession(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	seen, err := s.list(ctx, ref.InfraID)
+	seen, err := s.listServers(ctx, ref.InfraID)
 	if err != nil {
-		s.close()
+		s.closeIdleConnections()
 	}
 	return s, seen, err
 }
 
-func (s *session) start(ctx context.Context, srv *server) error {
+func (s *session) startServer(ctx context.Context, srv *server) error {
 	var err error
 	switch srv.Status {
 	case "SHUTOFF":
@@ -136,18 +136,18 @@ func (s *session) start(ctx context.Context, srv *server) error {
 	default:
 		return nil // it has failed: Nova starts none of those, and Observe says what to do
 	}
-	return s.outcome(ctx, request{doing: "starting", srv: srv, becoming: cloud.Starting, want: cloud.Running}, err)
+	return s.translateOutcome(ctx, powerRequest{doing: "starting", srv: srv, becoming: cloud.Starting, want: cloud.Running}, err)
 }
 
-func (s *session) stop(ctx context.Context, srv *server, shelve bool) error {
-	state, _ := srv.state()
+func (s *session) stopServer(ctx context.Context, srv *server, shelve bool) error {
+	state, _ := srv.machineState()
 	switch {
 	case state == cloud.Starting, state == cloud.Failed && srv.Status != "ERROR":
 		return nil // Nova would refuse; the former is stopped when it runs, of the latter Observe tells
 	case shelve && state == cloud.Running:
 		err := servers.Shelve(ctx, s.nova, srv.ID).ExtractErr()
-		return s.outcome(ctx, request{doing: "shelving", srv: srv, becoming: cloud.Stopping, want: cloud.Stopped}, err)
+		return s.translateOutcome(ctx, powerRequest{doing: "shelving", srv: srv, becoming: cloud.Stopping, want: cloud.Stopped}, err)
 	}
 	err := servers.Stop(ctx, s.nova, srv.ID).ExtractErr()
-	return s.outcome(ctx, request{doing: "stopping", srv: srv, becoming: cloud.Stopping, want: cloud.Stopped}, err)
+	return s.translateOutcome(ctx, powerRequest{doing: "stopping", srv: srv, becoming: cloud.Stopping, want: cloud.Stopped}, err)
 }

@@ -39,7 +39,7 @@ func newLab(t *testing.T) *lab {
 func (l *lab) secret(_ context.Context, name types.NamespacedName) (map[string][]byte, error) {
 	data, ok := l.secrets[name.Name]
 	if !ok || name.Namespace != "clusters" {
-		return nil, fault.Denying("no Secret %s", name)
+		return nil, fault.NewDenied("no Secret %s", name)
 	}
 	return data, nil
 }
@@ -166,7 +166,7 @@ func mustSay(t *testing.T, err error, kind fault.Kind, words ...string) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	if got := fault.Of(err); got != kind {
+	if got := fault.KindOf(err); got != kind {
 		t.Errorf("%s, want %s: %v", got, kind, err)
 	}
 	for _, w := range words {

@@ -26,39 +26,39 @@ type session struct {
 	nova     *gophercloud.ServiceClient
 }
 
-// open logs in. The session is the caller's to close.
-func (who *identity) open(ctx context.Context) (*session, error) {
+// openSession logs in. The session is the caller's to close.
+func (who *identity) openSession(ctx context.Context) (*session, error) {
 	provider, err := sdk.NewClient(who.Auth.URL)
 	if err != nil {
-		return nil, who.denied("auth.auth_url cannot be used")
+		return nil, who.credentialsError("auth.auth_url cannot be used")
 	}
-	provider.HTTPClient = *who.client()
+	provider.HTTPClient = *who.newHTTPClient()
 	s := &session{identity: who, provider: provider}
-	if err := s.login(ctx); err != nil {
-		s.close()
+	if err := s.authenticateSession(ctx); err != nil {
+		s.closeIdleConnections()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *session) login(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
+func (s *session) authenticateSession(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout)
 	defer cancel()
-	if err := sdk.AuthenticateV3(ctx, s.provider, s.entry.login(), gophercloud.EndpointOpts{}); err != nil {
-		return s.refusal(err)
+	if err := sdk.AuthenticateV3(ctx, s.provider, s.entry.authOptions(), gophercloud.EndpointOpts{}); err != nil {
+		return s.translateLoginError(err)
 	}
 	// The SDK's own way to an endpoint asks servers, without a deadline.
-	at := s.endpoint()
+	at := s.novaEndpoint()
 	if at == "" {
-		return fault.Denying("Keystone at %s knows no %s endpoint of type compute in region %q: correct region_name and interface of cloud %q in key %s of Secret %s",
-			s.Auth.URL, s.availability(), s.Region, s.cloud, secretKey, s.secret)
+		return fault.NewDenied("Keystone at %s knows no %s endpoint of type compute in region %q: correct region_name and interface of cloud %q in key %s of Secret %s",
+			s.Auth.URL, s.endpointAvailability(), s.Region, s.cloud, secretKey, s.secret)
 	}
 	s.nova = &gophercloud.ServiceClient{ProviderClient: s.provider, Endpoint: gophercloud.NormalizeURL(at), Type: "compute", Microversion: microversion}
 	return nil
 }
 
-// endpoint is where the cloud has Nova; "" if it has none.
-func (s *session) endpoint() string {
+// novaEndpoint is where the cloud has Nova; "" if it has none.
+func (s *session) novaEndpoint() string {
 	got, ok := s.provider.GetAuthResult().(tokens.CreateResult)
 	if !ok {
 		return ""
@@ -69,7 +69,7 @@ func (s *session) endpoint() string {
 	}
 	for _, service := range catalog.Entries {
 		for _, e := range service.Endpoints {
-			if service.Type == "compute" && e.Interface == s.availability() && (s.Region == "" || s.Region == e.Region || s.Region == e.RegionID) {
+			if service.Type == "compute" && e.Interface == s.endpointAvailability() && (s.Region == "" || s.Region == e.Region || s.Region == e.RegionID) {
 				return e.URL
 			}
 		}
@@ -77,8 +77,8 @@ func (s *session) endpoint() string {
 	return ""
 }
 
-// project names the project for users.
-func (s *session) project() string {
+// projectName names the project for users.
+func (s *session) projectName() string {
 	if got, ok := s.provider.GetAuthResult().(tokens.CreateResult); ok {
 		if project, err := got.ExtractProject(); err == nil && project != nil {
 			return project.Name
@@ -87,18 +87,18 @@ func (s *session) project() string {
 	return "of cloud " + s.cloud
 }
 
-// client makes connections of its own, and follows no redirects: those would take
+// newHTTPClient makes connections of its own, and follows no redirects: those would take
 // passwords and tokens along to whatever host they name.
-func (who *identity) client() *http.Client {
+func (who *identity) newHTTPClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is what the standard library says
-	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cabundle.Pool(who.roots, who.authorities.PEM)}
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cabundle.SystemPoolWith(who.roots, who.authorities.PEM)}
 	if who.Verify != nil && !*who.Verify {
 		t.TLSClientConfig.InsecureSkipVerify = true // whoever wrote the password into clouds.yaml wrote that, too
 	}
 	return &http.Client{
-		Transport:     who.authorities.Transport(t),
+		Transport:     who.authorities.WrapTransport(t),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-func (s *session) close() { s.provider.HTTPClient.CloseIdleConnections() }
+func (s *session) closeIdleConnections() { s.provider.HTTPClient.CloseIdleConnections() }

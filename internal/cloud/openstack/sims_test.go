@@ -50,8 +50,8 @@ const begin = 3 * time.Minute
 func startReal(t *testing.T) *real {
 	t.Helper()
 	dir := t.TempDir()
-	r := &real{debian: sims.Start(t, dir, "keystone-and-nova.py", dir)}
-	must(t, json.Unmarshal([]byte(r.debian.Line(t, begin, "Keystone and Nova listen")), r))
+	r := &real{debian: sims.StartScript(t, dir, "keystone-and-nova.py", dir)}
+	must(t, json.Unmarshal([]byte(r.debian.WaitForLine(t, begin, "Keystone and Nova listen")), r))
 	r.keystone, r.nova = r.clients(t, gophercloud.AuthOptions{
 		IdentityEndpoint: r.AuthURL, Username: "admin", Password: r.Password, DomainID: "default",
 		Scope: &gophercloud.AuthScope{ProjectName: "admin", DomainID: "default"},
@@ -199,7 +199,7 @@ func (te *tenant) until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !holds(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited for 2 minutes, and in vain, until %s: %+v\n%s", what, te.list(t), te.debian.Tail())
+			t.Fatalf("waited for 2 minutes, and in vain, until %s: %+v\n%s", what, te.list(t), te.debian.OutputTail())
 		}
 		time.Sleep(20 * time.Millisecond) // a real cloud has no other clock
 	}
@@ -213,7 +213,7 @@ func (te *tenant) clear(t *testing.T) {
 	var left []server
 	must(t, servers.ExtractServersInto(all, &left))
 	for _, s := range left {
-		_ = servers.ForceDelete(context.WithoutCancel(t.Context()), te.real.nova, s.ID).ExtractErr() // it may be gone
+		_ = servers.ForceDelete(context.WithoutCancel(t.Context()), te.real.nova, s.ID).ExtractErr() // it may be deletedStatuses
 	}
 }
 
@@ -232,7 +232,7 @@ func (te *tenant) cloud(t *testing.T) cloudtest.Cloud {
 		Vanish: func(t *testing.T, _ cloud.Ref, name string) {
 			id := te.id(t, name)
 			must(t, servers.Delete(t.Context(), te.nova, id).ExtractErr())
-			te.until(t, name+" is gone", func() bool {
+			te.until(t, name+" is deletedStatuses", func() bool {
 				return gophercloud.ResponseCodeIs(servers.Get(t.Context(), te.nova, id).Err, http.StatusNotFound)
 			})
 		},
@@ -248,8 +248,8 @@ func (te *tenant) cloud(t *testing.T) cloudtest.Cloud {
 				must(t, servers.Lock(t.Context(), te.real.nova, te.id(t, name)).ExtractErr())
 			},
 			Odd: func(t *testing.T, _ cloud.Ref, name string) {
-				te.debian.Say(t, te.id(t, name))
-				te.debian.Line(t, time.Minute, "Nova has put "+name+" into a state that it does not know")
+				te.debian.SendCommand(t, te.id(t, name))
+				te.debian.WaitForLine(t, time.Minute, "Nova has put "+name+" into a state that it does not know")
 			},
 			Planted: []string{password},
 		},
@@ -270,12 +270,12 @@ func TestRealNova(t *testing.T) {
 	})
 	t.Run("every status and task that it has is known", func(t *testing.T) {
 		for _, s := range r.Statuses {
-			if states[s] == "" && !gone[s] {
+			if statusStates[s] == "" && !deletedStatuses[s] {
 				t.Errorf("status %s is not known", s)
 			}
 		}
 		for _, task := range r.Tasks {
-			if _, ok := tasks[task]; !ok {
+			if _, ok := taskStates[task]; !ok {
 				t.Errorf("task %s is not known", task)
 			}
 		}
@@ -285,7 +285,7 @@ func TestRealNova(t *testing.T) {
 	})
 	t.Run("what is paused or suspended goes on", r.goesOn)
 	t.Run("an application credential logs in", r.credential)
-	t.Run("a marker that is gone", r.marker)
+	t.Run("a marker that is deletedStatuses", r.marker)
 	t.Run("servers on several pages are all seen", r.pages)
 }
 
@@ -294,7 +294,7 @@ func (r *real) pages(t *testing.T) {
 	te := r.tenant(t)
 	defer te.clear(t)
 	te.boot(t, infraID, "worker", 12)
-	if got := te.observe(t, refTo(infraID, nil)); len(got) != 12 || !got.All(cloud.Stopped) {
+	if got := te.observe(t, refTo(infraID, nil)); len(got) != 12 || !got.AllIn(cloud.Stopped) {
 		t.Errorf("saw %d: %v", len(got), got)
 	}
 }
@@ -334,11 +334,11 @@ func (r *real) credential(t *testing.T) {
 
 func (r *real) marker(t *testing.T) {
 	te := r.tenant(t)
-	who, err := te.identify(t.Context(), refTo(infraID, nil))
+	who, err := te.readClusterIdentity(t.Context(), refTo(infraID, nil))
 	must(t, err)
-	s, err := who.open(t.Context())
+	s, err := who.openSession(t.Context())
 	must(t, err)
-	defer s.close()
-	_, err = s.page(t.Context(), "00000000-0000-4000-8000-000000000000")
-	mustSay(t, s.explain("listing", err), fault.Wait, "has gone while they were listed")
+	defer s.closeIdleConnections()
+	_, err = s.listServerPage(t.Context(), "00000000-0000-4000-8000-000000000000")
+	mustSay(t, s.translateError("listing", err), fault.Wait, "has deletedStatuses while they were listed")
 }

@@ -22,8 +22,8 @@ type server struct {
 	} `json:"fault"`
 }
 
-// states is every status of a server that Nova's API has, but those of deleted servers.
-var states = map[string]cloud.State{
+// statusStates is every status of a server that Nova's API has, but those of deleted servers.
+var statusStates = map[string]cloud.State{
 	"ACTIVE":            cloud.Running,
 	"PASSWORD":          cloud.Running, // it gets another password, and runs
 	"MIGRATING":         cloud.Running, // to another host, and runs
@@ -43,13 +43,13 @@ var states = map[string]cloud.State{
 	"VERIFY_RESIZE":     cloud.Failed,
 }
 
-// gone are the statuses of servers that are deleted. Some clouds keep them for a while,
+// deletedStatuses are the statuses of servers that are deleted. Some clouds keep them for a while,
 // so that they can be restored; the cluster has lost them.
-var gone = map[string]bool{"DELETED": true, "SOFT_DELETED": true}
+var deletedStatuses = map[string]bool{"DELETED": true, "SOFT_DELETED": true}
 
-// tasks is every task that Nova can be at with a server. One without a state leaves
+// taskStates is every task that Nova can be at with a server. One without a state leaves
 // the server as its status tells: it runs, or does not, while Nova copies its disk.
-var tasks = map[string]cloud.State{
+var taskStates = map[string]cloud.State{
 	"scheduling":           cloud.Starting,
 	"block_device_mapping": cloud.Starting,
 	"networking":           cloud.Starting,
@@ -97,28 +97,28 @@ var tasks = map[string]cloud.State{
 	"resize_confirming":      "",
 }
 
-// state is what the server is doing, and for Failed and Unknown why.
-func (s *server) state() (cloud.State, string) {
-	byTask, known := tasks[s.Task]
+// machineState is what the server is doing, and for Failed and Unknown why.
+func (s *server) machineState() (cloud.State, string) {
+	byTask, known := taskStates[s.Task]
 	if s.Task != "" && !known {
 		return cloud.Unknown, fmt.Sprintf("Nova is at task %q with it, which hotspare does not know", s.Task)
 	}
 	if byTask != "" {
 		return byTask, ""
 	}
-	state := states[s.Status]
+	state := statusStates[s.Status]
 	switch state {
 	case "":
 		return cloud.Unknown, fmt.Sprintf("Nova says %q, a status that hotspare does not know", s.Status)
 	case cloud.Failed:
-		return state, s.trouble()
+		return state, s.failureReason()
 	default:
 		return state, ""
 	}
 }
 
-// trouble tells what to do about a status that is neither running nor stopped.
-func (s *server) trouble() string {
+// failureReason tells what to do about a status that is neither running nor stopped.
+func (s *server) failureReason() string {
 	switch s.Status {
 	case "RESCUE":
 		return "RESCUE: somebody has booted it from another image: openstack server unrescue " + s.ID

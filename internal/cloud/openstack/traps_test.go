@@ -181,8 +181,8 @@ func TestAQuotaThatIsUsedUpIsWaitedFor(t *testing.T) {
 	l.set("master-0", "SHELVED_OFFLOADED", "").quota = true
 	err := l.Start(t.Context(), ref)
 	mustSay(t, err, fault.Capacity, "c-12345-master-0", "Quota exceeded for cores", "raised")
-	if fault.After(err) != full {
-		t.Errorf("look again after %s", fault.After(err))
+	if fault.RetryAfter(err) != quotaDelay {
+		t.Errorf("look again after %s", fault.RetryAfter(err))
 	}
 }
 
@@ -283,7 +283,7 @@ func TestAServerThatNobodyMayStopHoldsUpNobody(t *testing.T) {
 func TestARequestHasADeadline(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(0)
-	l.Power.patience = time.Millisecond
+	l.Power.requestTimeout = time.Millisecond
 	l.do(func() { l.hang = make(chan struct{}) })
 	for _, err := range l.all(t.Context(), ref) {
 		mustSay(t, err, fault.Unknown, "no answer in time")

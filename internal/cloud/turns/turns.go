@@ -15,17 +15,17 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Patience is how long one request to a cloud may take.
-const Patience = 10 * time.Second
+// RequestTimeout is how long one request to a cloud may take.
+const RequestTimeout = 10 * time.Second
 
-// width is how many machines of a cluster are asked for at the same time: enough
+// maxConcurrent is how many machines of a cluster are asked for at the same time: enough
 // for hundreds within a minute, and few for the limits that clouds set per account.
-const width = 8
+const maxConcurrent = 8
 
-// ToStart returns the names of the machines to start now: the control plane at
+// MachinesToStart returns the names of the machines to start now: the control plane at
 // once, the workers when most of it runs. Fewer would be no quorum of etcd, and all
 // of it too much to ask: one machine that fails must not hold up the others.
-func ToStart(ms cloud.Machines) []string {
+func MachinesToStart(ms cloud.Machines) []string {
 	var ours, running int
 	for _, m := range ms {
 		if m.ControlPlane {
@@ -36,42 +36,44 @@ func ToStart(ms cloud.Machines) []string {
 		}
 	}
 	up := ours == 0 || running*2 > ours
-	return names(ms, func(m cloud.Machine) bool {
+	return selectNames(ms, func(m cloud.Machine) bool {
 		return (m.ControlPlane || up) && (m.State == cloud.Stopped || m.State == cloud.Failed)
 	})
 }
 
-// ToStop returns the names of the machines to stop now: the workers at once, the
+// MachinesToStop returns the names of the machines to stop now: the workers at once, the
 // control plane when none of them runs, and all machines have been seen.
-func ToStop(ms cloud.Machines, complete bool) []string {
-	down := complete && !slices.ContainsFunc(ms, func(m cloud.Machine) bool { return !m.ControlPlane && awake(m) })
-	return names(ms, func(m cloud.Machine) bool {
-		return (!m.ControlPlane || down) && (awake(m) || m.State == cloud.Failed)
+func MachinesToStop(ms cloud.Machines, complete bool) []string {
+	down := complete && !slices.ContainsFunc(ms, func(m cloud.Machine) bool { return !m.ControlPlane && isRunningOrStarting(m) })
+	return selectNames(ms, func(m cloud.Machine) bool {
+		return (!m.ControlPlane || down) && (isRunningOrStarting(m) || m.State == cloud.Failed)
 	})
 }
 
-// Stop calls stop for those whose turn it is, as Each does. A worker that may not be
+// StopInOrder calls stop for those whose turn it is, as Each does. A worker that may not be
 // stopped holds nobody up: it will be as it is in every later call, and a cluster that
 // runs for it alone costs as much as one that nobody has told to stop.
-func Stop(ctx context.Context, ms cloud.Machines, complete bool, stop func(ctx context.Context, name string) error) error {
+func StopInOrder(ctx context.Context, ms cloud.Machines, complete bool, stop func(ctx context.Context, name string) error) error {
 	var mu sync.Mutex
 	denied := map[string]bool{}
-	now := ToStop(ms, complete)
-	err := Each(ctx, now, func(ctx context.Context, name string) error {
+	now := MachinesToStop(ms, complete)
+	err := ForEachMachine(ctx, now, func(ctx context.Context, name string) error {
 		err := stop(ctx, name)
 		mu.Lock()
 		defer mu.Unlock()
-		denied[name] = fault.Of(err) == fault.Denied
+		denied[name] = fault.KindOf(err) == fault.Denied
 		return err
 	})
 	rest := slices.DeleteFunc(slices.Clone(ms), func(m cloud.Machine) bool { return denied[m.Name] })
-	later := slices.DeleteFunc(ToStop(rest, complete), func(name string) bool { return slices.Contains(now, name) })
-	return errors.Join(err, Each(ctx, later, stop))
+	later := slices.DeleteFunc(MachinesToStop(rest, complete), func(name string) bool { return slices.Contains(now, name) })
+	return errors.Join(err, ForEachMachine(ctx, later, stop))
 }
 
-func awake(m cloud.Machine) bool { return m.State == cloud.Running || m.State == cloud.Starting }
+func isRunningOrStarting(m cloud.Machine) bool {
+	return m.State == cloud.Running || m.State == cloud.Starting
+}
 
-func names(ms cloud.Machines, those func(cloud.Machine) bool) []string {
+func selectNames(ms cloud.Machines, those func(cloud.Machine) bool) []string {
 	var out []string
 	for _, m := range ms {
 		if those(m) {
@@ -82,15 +84,15 @@ func names(ms cloud.Machines, those func(cloud.Machine) bool) []string {
 	return out
 }
 
-// Each calls do for every name, several at a time and each with a deadline, and joins
+// ForEachMachine calls do for every name, several at a time and each with a deadline, and joins
 // the errors in the order of the names. It returns when all have returned.
-func Each(ctx context.Context, names []string, do func(ctx context.Context, name string) error) error {
+func ForEachMachine(ctx context.Context, names []string, do func(ctx context.Context, name string) error) error {
 	errs := make([]error, len(names))
 	var g errgroup.Group
-	g.SetLimit(width)
+	g.SetLimit(maxConcurrent)
 	for i, name := range names {
 		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, Patience)
+			ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 			defer cancel()
 			errs[i] = do(ctx, name)
 			return nil // one machine's error must not stop the others

@@ -42,7 +42,7 @@ func TestToStart(t *testing.T) {
 		"names are sorted":                                  {"m2 Stopped, m1 Stopped", "m1 m2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := strings.Join(ToStart(machines(c.seen)), " "); got != c.want {
+			if got := strings.Join(MachinesToStart(machines(c.seen)), " "); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -64,7 +64,7 @@ func TestToStop(t *testing.T) {
 		"what is stopped stays so":                            {"m1 Stopped, w1 Stopped", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := strings.Join(ToStop(machines(c.seen), !c.part), " "); got != c.want {
+			if got := strings.Join(MachinesToStop(machines(c.seen), !c.part), " "); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -78,7 +78,7 @@ func TestEachAsksForAllAndJoinsErrorsInOrder(t *testing.T) {
 	}
 	bad := errors.New("refused")
 	var calls atomic.Int32
-	err := Each(t.Context(), all, func(ctx context.Context, name string) error {
+	err := ForEachMachine(t.Context(), all, func(ctx context.Context, name string) error {
 		calls.Add(1)
 		if _, ok := ctx.Deadline(); !ok {
 			t.Error("a call without a deadline")
@@ -99,7 +99,7 @@ func TestEachAsksForAllAndJoinsErrorsInOrder(t *testing.T) {
 func TestEachAsksForSeveralAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		err := Each(t.Context(), make([]string, 5*width), func(context.Context, string) error {
+		err := ForEachMachine(t.Context(), make([]string, 5*maxConcurrent), func(context.Context, string) error {
 			<-time.After(time.Second)
 			return nil
 		})
@@ -118,12 +118,12 @@ func TestAWorkerThatMayNotBeStoppedHoldsUpNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			var asked []string
-			err := Stop(t.Context(), machines(c.seen), true, func(_ context.Context, name string) error {
+			err := StopInOrder(t.Context(), machines(c.seen), true, func(_ context.Context, name string) error {
 				mu.Lock()
 				defer mu.Unlock()
 				asked = append(asked, name)
 				if name == "w1" {
-					return fault.Denying("%s is locked", name)
+					return fault.NewDenied("%s is locked", name)
 				}
 				return nil
 			})
@@ -133,7 +133,7 @@ func TestAWorkerThatMayNotBeStoppedHoldsUpNobody(t *testing.T) {
 				}
 				return strings.Compare(a, b)
 			})
-			if got := strings.Join(asked, " "); got != c.want || fault.Of(err) != fault.Denied {
+			if got := strings.Join(asked, " "); got != c.want || fault.KindOf(err) != fault.Denied {
 				t.Errorf("asked %q, want %q: %v", got, c.want, err)
 			}
 		})
@@ -141,13 +141,13 @@ func TestAWorkerThatMayNotBeStoppedHoldsUpNobody(t *testing.T) {
 }
 
 func TestAWorkerThatFailsOtherwiseHoldsTheControlPlane(t *testing.T) {
-	err := Stop(t.Context(), machines("m1 Running, w1 Running"), true, func(_ context.Context, name string) error {
+	err := StopInOrder(t.Context(), machines("m1 Running, w1 Running"), true, func(_ context.Context, name string) error {
 		if name != "w1" {
 			t.Errorf("asked %s", name)
 		}
-		return fault.Waiting(time.Second, "too many calls")
+		return fault.NewWait(time.Second, "too many calls")
 	})
-	if fault.Of(err) != fault.Wait {
+	if fault.KindOf(err) != fault.Wait {
 		t.Errorf("got %v", err)
 	}
 }

@@ -440,7 +440,7 @@ func (h *hub) secrets(_ context.Context, name ktypes.NamespacedName) (map[string
 	defer h.mu.Unlock()
 	data, ok := h.data[name.Name]
 	if !ok || name.Namespace != "ns" {
-		return nil, fault.Denying("Secret %s does not exist", name)
+		return nil, fault.NewDenied("Secret %s does not exist", name)
 	}
 	out := map[string][]byte{}
 	for k, val := range data {
@@ -459,7 +459,7 @@ func refTo(infraID string, servers ...string) cloud.Ref {
 		list = append(list, vc{s})
 	}
 	return refWith(infraID, map[string]any{
-		"credentialsSecretRef": named{"creds"}, "certificatesSecretRef": named{"ca"},
+		"credentialsSecretRef": secretReference{"creds"}, "certificatesSecretRef": secretReference{"ca"},
 		"infrastructure": map[string]any{"vcenters": list},
 	})
 }

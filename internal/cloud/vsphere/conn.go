@@ -31,34 +31,34 @@ type conn struct {
 	categories map[string]string
 }
 
-// dial logs in. It is not cut short when ctx is cancelled: vCenter might have made a
+// connectToCenter logs in. It is not cut short when ctx is cancelled: vCenter might have made a
 // session then that nobody knows of.
-func dial(ctx context.Context, c center) (*conn, error) {
+func connectToCenter(ctx context.Context, c center) (*conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.New(fault.Unknown, fmt.Errorf("logging in to vCenter %s: %w", c.server, err))
 	}
 	u, err := soap.ParseURL(c.address)
 	if err != nil || u == nil || u.Host == "" {
-		return nil, fault.Denying("spec.platform.vsphere: %q is no name of a vCenter: write a host name", c.server)
+		return nil, fault.NewDenied("spec.platform.vsphere: %q is no name of a vCenter: write a host name", c.server)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	transport := transportTo(c)
+	transport := newCenterTransport(c)
 	sc := soap.NewClient(u, false)
-	sc.Transport, sc.Timeout, sc.UserAgent = transport, patience, "hotspare"
+	sc.Transport, sc.Timeout, sc.UserAgent = transport, requestTimeout, "hotspare"
 	vim, err := vim25.NewClient(ctx, sc)
 	if err != nil {
-		return nil, c.refusal(err)
+		return nil, c.translateLoginError(err)
 	}
 	conn := &conn{vim: vim, rest: rest.NewClient(vim), categories: map[string]string{}}
-	conn.rest.Transport, conn.rest.Timeout = transport, patience
-	if err := conn.login(ctx, url.UserPassword(c.username, c.password)); err != nil {
-		return nil, c.refusal(err)
+	conn.rest.Transport, conn.rest.Timeout = transport, requestTimeout
+	if err := conn.loginBothAPIs(ctx, url.UserPassword(c.username, c.password)); err != nil {
+		return nil, c.translateLoginError(err)
 	}
 	return conn, nil
 }
 
-func (c *conn) login(ctx context.Context, user *url.Userinfo) error {
+func (c *conn) loginBothAPIs(ctx context.Context, user *url.Userinfo) error {
 	if err := soapsession.NewManager(c.vim).Login(ctx, user); err != nil {
 		return err
 	}
@@ -68,59 +68,59 @@ func (c *conn) login(ctx context.Context, user *url.Userinfo) error {
 	return nil
 }
 
-// logout ends both halves. That a half has ended already is no error.
-func (c *conn) logout(ctx context.Context) error {
+// logoutBothAPIs ends both halves. That a half has ended already is no error.
+func (c *conn) logoutBothAPIs(ctx context.Context) error {
 	defer c.vim.CloseIdleConnections()
 	var errs []error
 	for _, err := range []error{c.rest.Logout(ctx), soapsession.NewManager(c.vim).Logout(ctx)} {
-		if err = explain(err); err != nil && !errors.Is(err, errExpired) {
+		if err = translateError(err); err != nil && !errors.Is(err, errExpired) {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// ping uses both halves, and fails if one has ended.
-func (c *conn) ping(ctx context.Context) error {
-	if _, err := c.clock(ctx); err != nil {
+// pingBothAPIs uses both halves, and fails if one has ended.
+func (c *conn) pingBothAPIs(ctx context.Context) error {
+	if _, err := c.readServerTime(ctx); err != nil {
 		return err
 	}
 	_, err := c.rest.Session(ctx)
-	return explain(err)
+	return translateError(err)
 }
 
-// clock is vCenter's own time, by which it dates its tasks and events.
-func (c *conn) clock(ctx context.Context) (time.Time, error) {
+// readServerTime is vCenter's own time, by which it dates its tasks and events.
+func (c *conn) readServerTime(ctx context.Context) (time.Time, error) {
 	now, err := methods.GetCurrentTime(ctx, c.vim)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("asking vCenter for the time: %w", explain(err))
+		return time.Time{}, fmt.Errorf("asking vCenter for the time: %w", translateError(err))
 	}
 	return *now, nil
 }
 
-// transportTo verifies the vCenter by the certificates of the cluster, the hub and the
+// newCenterTransport verifies the vCenter by the certificates of the cluster, the hub and the
 // system. It is not the SDK's own, which takes settings from the environment.
-func transportTo(c center) http.RoundTripper {
-	return statuses{&http.Transport{
-		TLSClientConfig:     &tls.Config{RootCAs: cabundle.Pool(c.roots, c.authorities.PEM), MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout: patience,
+func newCenterTransport(c center) http.RoundTripper {
+	return statusTransport{&http.Transport{
+		TLSClientConfig:     &tls.Config{RootCAs: cabundle.SystemPoolWith(c.roots, c.authorities.PEM), MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: requestTimeout,
 		IdleConnTimeout:     time.Minute,
 	}, c.authorities}
 }
 
-// statuses turns answers that are no answers into errors that tell their code; the
+// statusTransport turns answers that are no answers into errors that tell their code; the
 // SDK's own cannot be asked for it.
-type statuses struct {
+type statusTransport struct {
 	*http.Transport
 	authorities cabundle.Bundle
 }
 
 // RoundTrip lets through what the SDK understands: success, and a fault, which is a
 // 500 with a body.
-func (s statuses) RoundTrip(req *http.Request) (*http.Response, error) {
+func (s statusTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := s.Transport.RoundTrip(req)
 	if err != nil {
-		return nil, s.authorities.Explain(err)
+		return nil, s.authorities.ExplainError(err)
 	}
 	if res.StatusCode < http.StatusUnauthorized || res.StatusCode == http.StatusInternalServerError {
 		return res, nil

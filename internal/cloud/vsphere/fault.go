@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// breather is how long to leave a vCenter alone that has too much to do.
-	breather = 30 * time.Second
-	// roomless is how long to wait for room on hosts.
-	roomless = 5 * time.Minute
+	// throttleDelay is how long to leave a vCenter alone that has too much to do.
+	throttleDelay = 30 * time.Second
+	// capacityDelay is how long to wait for room on hosts.
+	capacityDelay = 5 * time.Minute
 )
 
 // errExpired is in every error that says that the session has ended.
@@ -33,8 +33,8 @@ func (s statusError) Error() string {
 	return "vCenter answers " + strconv.Itoa(int(s)) + " " + http.StatusText(int(s))
 }
 
-// roomFaults say that no host has room for a machine now.
-var roomFaults = []types.BaseMethodFault{
+// capacityFaults say that no host has room for a machine now.
+var capacityFaults = []types.BaseMethodFault{
 	&types.InsufficientResourcesFault{}, &types.InsufficientCpuResourcesFault{}, &types.InsufficientMemoryResourcesFault{},
 	&types.InsufficientFailoverResourcesFault{}, &types.InsufficientHostCapacityFault{}, &types.InsufficientAgentVmsDeployed{},
 	&types.InsufficientHostCpuCapacityFault{}, &types.InsufficientHostMemoryCapacityFault{}, &types.InsufficientPerCpuCapacity{},
@@ -42,9 +42,9 @@ var roomFaults = []types.BaseMethodFault{
 	&types.InsufficientStorageSpace{}, &types.InsufficientVFlashResourcesFault{}, &types.NoCompatibleHost{}, &types.NoDiskSpace{},
 }
 
-// explain marks an error of the SDK with what to do about it. It is the one place
+// translateError marks an error of the SDK with what to do about it. It is the one place
 // that knows vCenter's faults and codes.
-func explain(err error) error {
+func translateError(err error) error {
 	var denied *types.NoPermission
 	switch {
 	case err == nil:
@@ -54,11 +54,11 @@ func explain(err error) error {
 	case isFault(err, &types.ManagedObjectNotFound{}):
 		return fault.New(fault.Gone, err)
 	case asFault(err, &denied):
-		return fault.Denying("%w: give the account the privilege %s there", err, denied.PrivilegeId)
-	case isFault(err, roomFaults...):
-		return fault.NoCapacity(roomless, "%w", err)
-	case untrusted(err):
-		return fault.Denying("%w: put the CA of the vCenter into the Secret named by spec.platform.vsphere.certificatesSecretRef", err)
+		return fault.NewDenied("%w: give the account the privilege %s there", err, denied.PrivilegeId)
+	case isFault(err, capacityFaults...):
+		return fault.NewCapacity(capacityDelay, "%w", err)
+	case isUntrustedCertificate(err):
+		return fault.NewDenied("%w: put the CA of the vCenter into the Secret named by spec.platform.vsphere.certificatesSecretRef", err)
 	}
 	var status statusError
 	if !errors.As(err, &status) {
@@ -68,32 +68,32 @@ func explain(err error) error {
 	case http.StatusUnauthorized:
 		return fault.New(fault.Unknown, fmt.Errorf("%w: %w", errExpired, err))
 	case http.StatusForbidden:
-		return fault.Denying("%w: give the account the privileges in docs/platforms/vsphere.md", err)
+		return fault.NewDenied("%w: give the account the privileges in docs/platforms/vsphere.md", err)
 	case http.StatusTooManyRequests:
-		return fault.Waiting(breather, "%w", err)
+		return fault.NewWait(throttleDelay, "%w", err)
 	}
 	return fault.New(fault.Unknown, err)
 }
 
-// refusal explains why logging in to c failed; nil if it has not.
-func (c center) refusal(err error) error {
+// translateLoginError explains why logging in to c failed; nil if it has not.
+func (c center) translateLoginError(err error) error {
 	if err == nil {
 		return nil
 	}
 	var status statusError
 	if isFault(err, &types.InvalidLogin{}) || errors.As(err, &status) && status == http.StatusUnauthorized {
-		return fault.Denying("vCenter %s refuses the login of %s: correct the account in %s", c.server, c.username, c.where)
+		return fault.NewDenied("vCenter %s refuses the login of %s: correct the account in %s", c.server, c.username, c.where)
 	}
-	return fmt.Errorf("logging in to vCenter %s: %w", c.server, explain(err))
+	return fmt.Errorf("logging in to vCenter %s: %w", c.server, translateError(err))
 }
 
-// settled is nil for an error that says that a machine is in another state than was
+// ignoreStaleState is nil for an error that says that a machine is in another state than was
 // read, is being changed, or has gone: the next call reads anew.
-func settled(err error) error {
+func ignoreStaleState(err error) error {
 	if isFault(err, &types.InvalidPowerState{}, &types.TaskInProgress{}, &types.ManagedObjectNotFound{}) {
 		return nil
 	}
-	return explain(err)
+	return translateError(err)
 }
 
 func isFault(err error, faults ...types.BaseMethodFault) bool {
@@ -110,7 +110,7 @@ func asFault[T types.BaseMethodFault](err error, target *T) bool {
 	return ok
 }
 
-func untrusted(err error) bool {
+func isUntrustedCertificate(err error) bool {
 	var bad *tls.CertificateVerificationError
 	return errors.As(err, &bad)
 }
@@ -118,13 +118,13 @@ func untrusted(err error) bool {
 // taskError is why a task of vCenter failed.
 type taskError struct{ *types.LocalizedMethodFault }
 
-func (e taskError) Error() string { return wordsOf(e.LocalizedMethodFault) }
+func (e taskError) Error() string { return faultMessage(e.LocalizedMethodFault) }
 
 // Fault is how the SDK looks into errors.
 func (e taskError) Fault() types.BaseMethodFault { return e.LocalizedMethodFault.Fault }
 
-// wordsOf is vCenter's own message, after the name of the fault.
-func wordsOf(f *types.LocalizedMethodFault) string {
+// faultMessage is vCenter's own message, after the name of the fault.
+func faultMessage(f *types.LocalizedMethodFault) string {
 	if f == nil || f.Fault == nil {
 		return "vCenter gives no reason"
 	}
@@ -135,24 +135,24 @@ func wordsOf(f *types.LocalizedMethodFault) string {
 	return name
 }
 
-// hidden is an error whose words were changed.
-type hidden struct {
+// redactedError is an error whose words were changed.
+type redactedError struct {
 	error
-	words string
+	text string
 }
 
-func (h hidden) Error() string { return h.words }
-func (h hidden) Unwrap() error { return h.error }
+func (h redactedError) Error() string { return h.text }
+func (h redactedError) Unwrap() error { return h.error }
 
-// hide takes a password out of an error's words: a server in between may echo a request.
-func hide(err error, password string) error {
+// redactPassword takes a password out of an error's words: a server in between may echo a request.
+func redactPassword(err error, password string) error {
 	if err == nil {
 		return nil
 	}
 	words, quoted := err.Error(), strconv.Quote(password)
 	clean := strings.NewReplacer(password, "…", quoted[1:len(quoted)-1], "…").Replace(words)
 	if clean != words {
-		return hidden{err, clean}
+		return redactedError{err, clean}
 	}
 	return err
 }

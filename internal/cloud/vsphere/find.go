@@ -23,54 +23,54 @@ const (
 	kindFolder = "Folder"
 )
 
-// find returns the cluster's machines in this vCenter, without templates. They are
+// findClusterMachines returns the cluster's machines in this vCenter, without templates. They are
 // what the installer's tag is attached to. A cluster whose machines were made by
 // hand has no such tag: its machines are those in folders with its name, and those
 // whose names begin with it.
-func (c *conn) find(ctx context.Context, infraID string) ([]vm, error) {
-	refs, err := c.tagged(ctx, infraID)
+func (c *conn) findClusterMachines(ctx context.Context, infraID string) ([]vm, error) {
+	refs, err := c.listTaggedMachines(ctx, infraID)
 	if err != nil {
 		return nil, fmt.Errorf("reading tags: %w", err)
 	}
-	vms, err := c.read(ctx, refs)
+	vms, err := c.readMachines(ctx, refs)
 	if err != nil || len(vms) > 0 {
-		return roled(infraID, vms), err
+		return markControlPlane(infraID, vms), err
 	}
-	refs, err = c.byName(ctx, infraID)
+	refs, err = c.listMachinesByName(ctx, infraID)
 	if err != nil {
 		return nil, fmt.Errorf("looking for folder %s and machines %s-…: %w", infraID, infraID, err)
 	}
-	refs, err = c.withoutForeign(ctx, infraID, refs)
+	refs, err = c.excludeForeignMachines(ctx, infraID, refs)
 	if err != nil {
 		return nil, fmt.Errorf("reading tags of machines %s-…: %w", infraID, err)
 	}
-	vms, err = c.read(ctx, refs)
-	return roled(infraID, vms), err
+	vms, err = c.readMachines(ctx, refs)
+	return markControlPlane(infraID, vms), err
 }
 
-// tagged returns what the tag infraID of category openshift-<infraID> is attached to.
-func (c *conn) tagged(ctx context.Context, infraID string) ([]types.ManagedObjectReference, error) {
+// listTaggedMachines returns what the tag infraID of category openshift-<infraID> is attached to.
+func (c *conn) listTaggedMachines(ctx context.Context, infraID string) ([]types.ManagedObjectReference, error) {
 	m := tags.NewManager(c.rest)
-	if err := c.learn(ctx, m); err != nil {
+	if err := c.refreshCategories(ctx, m); err != nil {
 		return nil, err
 	}
 	var out []types.ManagedObjectReference
 	for _, category := range c.categoriesNamed(categoryPrefix + infraID) {
 		ids, err := m.ListTagsForCategory(ctx, category)
 		if err != nil {
-			return nil, absent(err)
+			return nil, ignoreNotFound(err)
 		}
 		for _, id := range ids {
 			tag, err := m.GetTag(ctx, id)
 			if err != nil {
-				return nil, absent(err)
+				return nil, ignoreNotFound(err)
 			}
 			if tag.Name != infraID {
 				continue
 			}
 			objects, err := m.ListAttachedObjects(ctx, id)
 			if err != nil {
-				return nil, absent(err)
+				return nil, ignoreNotFound(err)
 			}
 			for _, o := range objects {
 				if o.Reference().Type == kindVM {
@@ -82,12 +82,12 @@ func (c *conn) tagged(ctx context.Context, infraID string) ([]types.ManagedObjec
 	return out, nil
 }
 
-// learn reads the names of categories that are new. vCenter finds none by its name,
+// refreshCategories reads the names of categories that are new. vCenter finds none by its name,
 // and there is at least one for each cluster.
-func (c *conn) learn(ctx context.Context, m *tags.Manager) error {
+func (c *conn) refreshCategories(ctx context.Context, m *tags.Manager) error {
 	ids, err := m.ListCategories(ctx)
 	if err != nil {
-		return explain(err)
+		return translateError(err)
 	}
 	c.mu.Lock()
 	maps.DeleteFunc(c.categories, func(id, _ string) bool { return !slices.Contains(ids, id) })
@@ -95,7 +95,7 @@ func (c *conn) learn(ctx context.Context, m *tags.Manager) error {
 	c.mu.Unlock()
 	for _, id := range unknown {
 		category, err := m.GetCategory(ctx, id)
-		if err := absent(err); err != nil {
+		if err := ignoreNotFound(err); err != nil {
 			return err
 		}
 		if category == nil {
@@ -121,19 +121,19 @@ func (c *conn) categoriesNamed(name string) []string {
 	return out
 }
 
-// byName returns the machines in folders called infraID, and those called infraID-….
-func (c *conn) byName(ctx context.Context, infraID string) ([]types.ManagedObjectReference, error) {
+// listMachinesByName returns the machines in folders called infraID, and those called infraID-….
+func (c *conn) listMachinesByName(ctx context.Context, infraID string) ([]types.ManagedObjectReference, error) {
 	root := c.vim.ServiceContent.RootFolder
-	folders, err := c.below(ctx, root, kindFolder, func(name string) bool { return name == infraID })
+	folders, err := c.listBelowFolder(ctx, root, kindFolder, func(name string) bool { return name == infraID })
 	if err != nil {
 		return nil, err
 	}
-	out, err := c.below(ctx, root, kindVM, func(name string) bool { return strings.HasPrefix(name, infraID+"-") })
+	out, err := c.listBelowFolder(ctx, root, kindVM, func(name string) bool { return strings.HasPrefix(name, infraID+"-") })
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range folders {
-		refs, err := c.below(ctx, f, kindVM, func(string) bool { return true })
+		refs, err := c.listBelowFolder(ctx, f, kindVM, func(string) bool { return true })
 		if err != nil {
 			return nil, err
 		}
@@ -146,17 +146,17 @@ func (c *conn) byName(ctx context.Context, infraID string) ([]types.ManagedObjec
 	return out, nil
 }
 
-// below returns the objects of a kind below a folder, at any depth, whose names are wanted.
-func (c *conn) below(ctx context.Context, folder types.ManagedObjectReference, kind string, want func(string) bool) (_ []types.ManagedObjectReference, err error) {
+// listBelowFolder returns the objects of a kind below a folder, at any depth, whose names are wanted.
+func (c *conn) listBelowFolder(ctx context.Context, folder types.ManagedObjectReference, kind string, want func(string) bool) (_ []types.ManagedObjectReference, err error) {
 	v, err := view.NewManager(c.vim).CreateContainerView(ctx, folder, []string{kind}, true)
 	if err != nil {
-		return nil, explain(err)
+		return nil, translateError(err)
 	}
 	// Views are kept as long as the session, which is long.
-	defer func() { err = errors.Join(err, explain(v.Destroy(context.WithoutCancel(ctx)))) }()
+	defer func() { err = errors.Join(err, translateError(v.Destroy(context.WithoutCancel(ctx)))) }()
 	var found []types.ObjectContent
 	if err := v.Retrieve(ctx, []string{kind}, []string{"name"}, &found); err != nil {
-		return nil, explain(err)
+		return nil, translateError(err)
 	}
 	var out []types.ManagedObjectReference
 	for _, o := range found {
@@ -169,9 +169,9 @@ func (c *conn) below(ctx context.Context, folder types.ManagedObjectReference, k
 	return out, nil
 }
 
-// withoutForeign leaves out machines that carry another cluster's tag: names of two
+// excludeForeignMachines leaves out machines that carry another cluster's tag: names of two
 // clusters may begin alike, one installer's mark is one's alone.
-func (c *conn) withoutForeign(ctx context.Context, infraID string, refs []types.ManagedObjectReference) ([]types.ManagedObjectReference, error) {
+func (c *conn) excludeForeignMachines(ctx context.Context, infraID string, refs []types.ManagedObjectReference) ([]types.ManagedObjectReference, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -182,13 +182,13 @@ func (c *conn) withoutForeign(ctx context.Context, infraID string, refs []types.
 	}
 	attached, err := m.ListAttachedTagsOnObjects(ctx, objects)
 	if err != nil {
-		return nil, explain(err)
+		return nil, translateError(err)
 	}
 	foreign, ids := map[types.ManagedObjectReference]bool{}, map[string]bool{}
 	for _, a := range attached {
 		for _, id := range a.TagIDs {
 			if _, known := ids[id]; !known {
-				if ids[id], err = c.marksOther(ctx, m, id, infraID); err != nil {
+				if ids[id], err = c.isOtherClusterTag(ctx, m, id, infraID); err != nil {
 					return nil, err
 				}
 			}
@@ -200,10 +200,10 @@ func (c *conn) withoutForeign(ctx context.Context, infraID string, refs []types.
 	return slices.DeleteFunc(refs, func(ref types.ManagedObjectReference) bool { return foreign[ref] }), nil
 }
 
-// marksOther reports whether a tag is the installer's mark of a cluster other than infraID.
-func (c *conn) marksOther(ctx context.Context, m *tags.Manager, id, infraID string) (bool, error) {
+// isOtherClusterTag reports whether a tag is the installer's mark of a cluster other than infraID.
+func (c *conn) isOtherClusterTag(ctx context.Context, m *tags.Manager, id, infraID string) (bool, error) {
 	tag, err := m.GetTag(ctx, id)
-	if err := absent(err); err != nil || tag == nil {
+	if err := ignoreNotFound(err); err != nil || tag == nil {
 		return false, err
 	}
 	c.mu.Lock()
@@ -212,11 +212,11 @@ func (c *conn) marksOther(ctx context.Context, m *tags.Manager, id, infraID stri
 	return strings.HasPrefix(name, categoryPrefix) && name != categoryPrefix+infraID, nil
 }
 
-// absent is nil for an error that says that something is not there any more.
-func absent(err error) error {
+// ignoreNotFound is nil for an error that says that something is not there any more.
+func ignoreNotFound(err error) error {
 	var status statusError
 	if errors.As(err, &status) && status == http.StatusNotFound {
 		return nil
 	}
-	return explain(err)
+	return translateError(err)
 }

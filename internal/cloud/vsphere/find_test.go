@@ -77,7 +77,7 @@ func TestAClusterMayBeInSeveralCenters(t *testing.T) {
 	a.must(p.Start(t.Context(), ref))
 	ms, err := p.Observe(t.Context(), ref)
 	a.must(err)
-	if !ms.All(cloud.Running) || len(ms) != 2 {
+	if !ms.AllIn(cloud.Running) || len(ms) != 2 {
 		t.Fatalf("saw %v", ms)
 	}
 
@@ -123,7 +123,7 @@ func TestStates(t *testing.T) {
 		"one that was powered on later runs":  {vm{power: poweredOn, lastOn: failed}, "Running"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			state, reason := c.v.state()
+			state, reason := c.v.machineState()
 			got := string(state)
 			if reason != "" {
 				got += ": " + reason

@@ -32,103 +32,103 @@ func New(secrets cloud.Secrets, authorities *cabundle.Source) *Power {
 	return &Power{secrets: secrets, authorities: authorities, sessions: newSessions()}
 }
 
-// farewell is how long vCenters may take to log sessions out; what is left ends there by itself.
-const farewell = 2 * time.Second
+// logoutTimeout is how long vCenters may take to log sessions out; what is left ends there by itself.
+const logoutTimeout = 2 * time.Second
 
 // Run keeps sessions alive while they are used, and logs all out when ctx ends.
 // Without it sessions end in vCenter by themselves, and are made anew when needed.
 func (p *Power) Run(ctx context.Context) error {
-	tick := time.NewTicker(beat)
+	tick := time.NewTicker(keepAliveInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+			parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), logoutTimeout)
 			defer cancel()
 			return p.Close(parting)
 		case <-tick.C:
-			p.sessions.tend(ctx)
+			p.sessions.maintainSessions(ctx)
 		}
 	}
 }
 
 // Close logs every session out. Calls that come later fail.
-func (p *Power) Close(ctx context.Context) error { return p.sessions.close(ctx) }
+func (p *Power) Close(ctx context.Context) error { return p.sessions.closeSessions(ctx) }
 
 // Observe returns the cluster's machines in all its vCenters. When one of those
 // fails the whole observation does: half a cluster is neither running nor stopped.
 func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
-	fleets, err := p.look(ctx, ref)
+	fleets, err := p.listClusterMachines(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	var ms cloud.Machines
 	for _, f := range fleets {
 		for _, v := range f.vms {
-			state, reason := v.state()
-			ms = append(ms, cloud.Machine{Name: nameOf(v, fleets), ControlPlane: v.controlPlane, State: state, Reason: reason})
+			state, reason := v.machineState()
+			ms = append(ms, cloud.Machine{Name: uniqueMachineName(v, fleets), ControlPlane: v.controlPlane, State: state, Reason: reason})
 		}
 	}
-	ms.Sort()
+	ms.SortByName()
 	return ms, nil
 }
 
 // Start powers the control plane on, and, once all of it runs or has failed to,
 // the workers.
 func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
-	return p.inOrder(ctx, ref, order{
-		first: func(v vm) bool { return v.controlPlane },
-		able:  vm.startable, awaited: vm.pending, do: (*conn).powerOn,
+	return p.changeInOrder(ctx, ref, powerChange{
+		first:      func(v vm) bool { return v.controlPlane },
+		applicable: vm.canStart, awaited: vm.isStartPending, do: (*conn).powerOnMachines,
 	})
 }
 
 // Stop shuts the workers' guests down, and, once no worker is on, the control
 // plane's. A guest that has not shut down after the grace is powered off by a later call.
 func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
-	return p.inOrder(ctx, ref, order{
-		first: func(v vm) bool { return !v.controlPlane },
-		able:  vm.stoppable, awaited: func(v vm) bool { return v.connected() && v.on() }, do: (*conn).stop,
+	return p.changeInOrder(ctx, ref, powerChange{
+		first:      func(v vm) bool { return !v.controlPlane },
+		applicable: vm.canStop, awaited: func(v vm) bool { return v.isConnected() && v.isPoweredOn() }, do: (*conn).stopMachines,
 	})
 }
 
-// order is something to do to machines in two steps.
-type order struct {
+// powerChange is something to do to machines in two steps.
+type powerChange struct {
 	// first tells the machines of the first step from the others.
 	first func(vm) bool
-	// able is whether a machine can be told now, and awaited whether the second step waits for it.
-	able, awaited func(vm) bool
-	do            func(*conn, context.Context, []vm, *results)
+	// applicable is whether a machine can be told now, and awaited whether the second step waits for it.
+	applicable, awaited func(vm) bool
+	do                  func(*conn, context.Context, []vm, *results)
 }
 
-// inOrder does the first step and, if none of its machines is awaited any more, the
+// changeInOrder does the first step and, if none of its machines is awaited any more, the
 // second. One that the account may not touch holds nobody up: it will be as it is in
 // every later call. Machines that nobody sees may be of the first step.
 //
 // Package turns is of no use here: it asks for each machine by itself, and DRS wants to
 // place those of a datacenter together; and it does not know what can be told to start
 // or stop beside its state, by tasks and by the host.
-func (p *Power) inOrder(ctx context.Context, ref cloud.Ref, o order) error {
-	fleets, blind := p.look(ctx, ref)
-	denied, err := p.tell(ctx, fleets, o, o.first)
+func (p *Power) changeInOrder(ctx context.Context, ref cloud.Ref, o powerChange) error {
+	fleets, blind := p.listClusterMachines(ctx, ref)
+	denied, err := p.changeMachines(ctx, fleets, o, o.first)
 	err = errors.Join(blind, err)
-	if blind != nil || anyOf(fleets, func(v vm) bool { return o.first(v) && o.awaited(v) && !denied[v.id()] }) {
+	if blind != nil || anyMachineMatches(fleets, func(v vm) bool { return o.first(v) && o.awaited(v) && !denied[v.uniqueID()] }) {
 		return err
 	}
-	_, second := p.tell(ctx, fleets, o, func(v vm) bool { return !o.first(v) })
+	_, second := p.changeMachines(ctx, fleets, o, func(v vm) bool { return !o.first(v) })
 	return errors.Join(err, second)
 }
 
-// tell does one step, and returns the machines that the account may not touch.
-func (p *Power) tell(ctx context.Context, fleets []fleet, o order, those func(vm) bool) (map[string]bool, error) {
+// changeMachines does one step, and returns the machines that the account may not touch.
+func (p *Power) changeMachines(ctx context.Context, fleets []centerVMs, o powerChange, those func(vm) bool) (map[string]bool, error) {
 	denied := map[string]bool{}
 	var errs []error
 	for _, f := range fleets {
-		vms := f.those(func(v vm) bool { return those(v) && o.able(v) })
+		vms := f.selectMachines(func(v vm) bool { return those(v) && o.applicable(v) })
 		if len(vms) == 0 {
 			continue
 		}
 		var res results
-		errs = append(errs, p.with(ctx, f.center, func(ctx context.Context, c *conn) error {
+		errs = append(errs, p.retryWithSession(ctx, f.center, func(ctx context.Context, c *conn) error {
 			res = results{}
 			o.do(c, ctx, vms, &res)
 			return errors.Join(res.errs...)
@@ -146,32 +146,32 @@ type results struct {
 	denied []string
 }
 
-// add notes what has become of a machine; that it has settled by itself is no error.
-func (r *results) add(doing string, v vm, err error) {
-	err = settled(err)
+// recordMachineError notes what has become of a machine; that it has settled by itself is no error.
+func (r *results) recordMachineError(doing string, v vm, err error) {
+	err = ignoreStaleState(err)
 	if err == nil {
 		return
 	}
 	r.errs = append(r.errs, fmt.Errorf("%s %s: %w", doing, v.name, err))
-	if fault.Of(err) == fault.Denied {
-		r.denied = append(r.denied, v.id())
+	if fault.KindOf(err) == fault.Denied {
+		r.denied = append(r.denied, v.uniqueID())
 	}
 }
 
-// fail notes an error that is of no single machine.
-func (r *results) fail(err error) {
+// recordError notes an error that is of no single machine.
+func (r *results) recordError(err error) {
 	if err != nil {
 		r.errs = append(r.errs, err)
 	}
 }
 
-// fleet is the part of a cluster that is in one vCenter.
-type fleet struct {
+// centerVMs is the part of a cluster that is in one vCenter.
+type centerVMs struct {
 	center center
 	vms    []vm
 }
 
-func (f fleet) those(want func(vm) bool) []vm {
+func (f centerVMs) selectMachines(want func(vm) bool) []vm {
 	var out []vm
 	for _, v := range f.vms {
 		if want(v) {
@@ -181,40 +181,40 @@ func (f fleet) those(want func(vm) bool) []vm {
 	return out
 }
 
-// nameOf is the machine's name. Where two have the same, which vCenter allows in
+// uniqueMachineName is the machine's name. Where two have the same, which vCenter allows in
 // different folders, it is followed by what tells them apart.
-func nameOf(v vm, fleets []fleet) string {
-	twin := func(other vm) bool { return other.name == v.name && other.id() != v.id() }
-	if anyOf(fleets, twin) {
-		return v.name + " (" + v.id() + ")"
+func uniqueMachineName(v vm, fleets []centerVMs) string {
+	twin := func(other vm) bool { return other.name == v.name && other.uniqueID() != v.uniqueID() }
+	if anyMachineMatches(fleets, twin) {
+		return v.name + " (" + v.uniqueID() + ")"
 	}
 	return v.name
 }
 
-func anyOf(fleets []fleet, is func(vm) bool) bool {
+func anyMachineMatches(fleets []centerVMs, is func(vm) bool) bool {
 	for _, f := range fleets {
-		if len(f.those(is)) > 0 {
+		if len(f.selectMachines(is)) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// look finds the cluster's machines. A vCenter that fails does not hide the others.
-func (p *Power) look(ctx context.Context, ref cloud.Ref) ([]fleet, error) {
+// listClusterMachines finds the cluster's machines. A vCenter that fails does not hide the others.
+func (p *Power) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]centerVMs, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.New(fault.Unknown, fmt.Errorf("looking for machines of %s: %w", ref.InfraID, err))
 	}
-	centers, err := p.centers(ctx, ref)
+	centers, err := p.readClusterCenters(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	var fleets []fleet
+	var fleets []centerVMs
 	var errs []error
 	for _, c := range centers {
-		f := fleet{center: c}
-		err := p.with(ctx, c, func(ctx context.Context, conn *conn) (err error) {
-			f.vms, err = conn.find(ctx, ref.InfraID)
+		f := centerVMs{center: c}
+		err := p.retryWithSession(ctx, c, func(ctx context.Context, conn *conn) (err error) {
+			f.vms, err = conn.findClusterMachines(ctx, ref.InfraID)
 			for i := range f.vms {
 				f.vms[i].server = c.server
 			}
@@ -229,11 +229,11 @@ func (p *Power) look(ctx context.Context, ref cloud.Ref) ([]fleet, error) {
 	return fleets, errors.Join(errs...)
 }
 
-// with does something in a session. One that vCenter has ended meanwhile is made anew, once.
-func (p *Power) with(ctx context.Context, c center, do func(context.Context, *conn) error) error {
-	err := p.sessions.with(ctx, c, do)
+// retryWithSession does something in a session. One that vCenter has ended meanwhile is made anew, once.
+func (p *Power) retryWithSession(ctx context.Context, c center, do func(context.Context, *conn) error) error {
+	err := p.sessions.withSession(ctx, c, do)
 	if errors.Is(err, errExpired) {
-		err = p.sessions.with(ctx, c, do)
+		err = p.sessions.withSession(ctx, c, do)
 	}
-	return hide(err, c.password)
+	return redactPassword(err, c.password)
 }

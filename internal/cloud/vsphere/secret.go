@@ -43,8 +43,8 @@ type center struct {
 	where string
 }
 
-// key tells apart the sessions that must not be shared.
-func (c center) key() key {
+// sessionKey tells apart the sessions that must not be shared.
+func (c center) sessionKey() key {
 	sum := sha256.New()
 	for _, part := range [][]byte{[]byte(c.password), c.roots, c.authorities.PEM} {
 		fmt.Fprintf(sum, "%d:", len(part))
@@ -53,10 +53,10 @@ func (c center) key() key {
 	return key{address: strings.ToLower(c.address), username: c.username, secret: [sha256.Size]byte(sum.Sum(nil))}
 }
 
-// centers reads the platform of ref and its Secrets. Sessions of an account that
+// readClusterCenters reads the platform of ref and its Secrets. Sessions of an account that
 // the cluster has had, and has no more, are logged out.
-func (p *Power) centers(ctx context.Context, ref cloud.Ref) ([]center, error) {
-	s, err := sectionOf(ref)
+func (p *Power) readClusterCenters(ctx context.Context, ref cloud.Ref) ([]center, error) {
+	s, err := parsePlatformSection(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -65,55 +65,55 @@ func (p *Power) centers(ctx context.Context, ref cloud.Ref) ([]center, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the vSphere credentials: %w", err)
 	}
-	roots, err := p.roots(ctx, ref.Cluster.Namespace, s.CertificatesSecretRef.Name)
+	roots, err := p.readCertificates(ctx, ref.Cluster.Namespace, s.CertificatesSecretRef.Name)
 	if err != nil {
 		return nil, err
 	}
-	authorities := p.authorities.Latest(ctx)
+	authorities := p.authorities.LatestBundle(ctx)
 	var out []center
-	for _, at := range s.sites() {
-		c, err := centerOf(at, name, data)
+	for _, at := range s.listUniqueSites() {
+		c, err := centerFromSecret(at, name, data)
 		if err != nil {
 			return nil, err
 		}
 		c.roots, c.authorities = roots, authorities
 		out = append(out, c)
 	}
-	p.sessions.use(ctx, ref.Cluster, out)
+	p.sessions.setClusterSessions(ctx, ref.Cluster, out)
 	return out, nil
 }
 
-// centerOf finds the account for a vCenter in the data of the Secret with that name.
+// centerFromSecret finds the account for a vCenter in the data of the Secret with that name.
 // What stands there is in no error: the parser's own words would quote it.
-func centerOf(at site, name types.NamespacedName, data map[string][]byte) (center, error) {
+func centerFromSecret(at site, name types.NamespacedName, data map[string][]byte) (center, error) {
 	var accounts []account
 	if raw, ok := data[keyCenters]; ok {
 		if yaml.Unmarshal(raw, &accounts) != nil {
-			return center{}, fault.Denying("key %s of Secret %s is not a list of vCenter, username and password in YAML or JSON: correct it", keyCenters, name)
+			return center{}, fault.NewDenied("key %s of Secret %s is not a list of vCenter, username and password in YAML or JSON: correct it", keyCenters, name)
 		}
 	}
 	i := slices.IndexFunc(accounts, func(a account) bool { return strings.EqualFold(a.VCenter, at.server) })
 	if i >= 0 {
-		return accounts[i].center(at, fmt.Sprintf("key %s of Secret %s", keyCenters, name))
+		return accounts[i].centerForSite(at, fmt.Sprintf("key %s of Secret %s", keyCenters, name))
 	}
 	one := account{Username: string(data[keyUsername]), Password: string(data[keyPassword])}
 	if one.Username == "" && one.Password == "" {
-		return center{}, fault.Denying("Secret %s has no account for vCenter %s: add an entry with vCenter, username and password to its key %s, or set its keys %s and %s",
+		return center{}, fault.NewDenied("Secret %s has no account for vCenter %s: add an entry with vCenter, username and password to its key %s, or set its keys %s and %s",
 			name, at.server, keyCenters, keyUsername, keyPassword)
 	}
-	return one.center(at, fmt.Sprintf("keys %s and %s of Secret %s", keyUsername, keyPassword, name))
+	return one.centerForSite(at, fmt.Sprintf("keys %s and %s of Secret %s", keyUsername, keyPassword, name))
 }
 
-// center is the account as one for a vCenter.
-func (a account) center(at site, where string) (center, error) {
+// centerForSite is the account as one for a vCenter.
+func (a account) centerForSite(at site, where string) (center, error) {
 	if a.Username == "" || a.Password == "" {
-		return center{}, fault.Denying("%s: the account for vCenter %s needs both username and password: add what is missing", where, at.server)
+		return center{}, fault.NewDenied("%s: the account for vCenter %s needs both username and password: add what is missing", where, at.server)
 	}
 	return center{site: at, username: a.Username, password: a.Password, where: where}, nil
 }
 
-// roots are the certificates in all keys of a Secret; the installer takes any key.
-func (p *Power) roots(ctx context.Context, namespace, secret string) ([]byte, error) {
+// readCertificates are the certificates in all keys of a Secret; the installer takes any key.
+func (p *Power) readCertificates(ctx context.Context, namespace, secret string) ([]byte, error) {
 	if secret == "" {
 		return nil, nil
 	}
@@ -129,7 +129,7 @@ func (p *Power) roots(ctx context.Context, namespace, secret string) ([]byte, er
 		}
 	}
 	if len(all) == 0 {
-		return nil, fault.Denying("Secret %s, named by spec.platform.vsphere.certificatesSecretRef, has no PEM certificate in any key: add the CA of the vCenter", name)
+		return nil, fault.NewDenied("Secret %s, named by spec.platform.vsphere.certificatesSecretRef, has no PEM certificate in any key: add the CA of the vCenter", name)
 	}
 	return all, nil
 }

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// beat is how often a session is used to keep it: vCenter ends one after 30 minutes.
-	beat = 10 * time.Minute
-	// idle is how long a session is kept without any call that needs it.
-	idle = time.Hour
-	// lockout is how long a refused account is not tried again: vCenter locks one after
+	// keepAliveInterval is how often a session is used to keep it: vCenter ends one after 30 minutes.
+	keepAliveInterval = 10 * time.Minute
+	// idleTimeout is how long a session is kept without any call that needs it.
+	idleTimeout = time.Hour
+	// lockoutDelay is how long a refused account is not tried again: vCenter locks one after
 	// five refusals in three minutes. A corrected Secret is tried at once.
-	lockout = 5 * time.Minute
-	// patience bounds each request.
-	patience = 10 * time.Second
+	lockoutDelay = 5 * time.Minute
+	// requestTimeout bounds each request.
+	requestTimeout = 10 * time.Second
 )
 
 var errClosed = errors.New("the vSphere platform is closed")
@@ -45,12 +45,12 @@ type sessions struct {
 
 	mu     sync.Mutex
 	open   map[key]*session
-	users  map[types.NamespacedName]user
+	users  map[types.NamespacedName]clusterSessions
 	closed bool
 }
 
-// user is a cluster with the sessions that it needs.
-type user struct {
+// clusterSessions is a cluster with the sessions that it needs.
+type clusterSessions struct {
 	keys []key
 	seen time.Time
 }
@@ -68,39 +68,39 @@ type session struct {
 }
 
 func newSessions() *sessions {
-	return &sessions{now: clock.RealClock{}.Now, open: map[key]*session{}, users: map[types.NamespacedName]user{}}
+	return &sessions{now: clock.RealClock{}.Now, open: map[key]*session{}, users: map[types.NamespacedName]clusterSessions{}}
 }
 
-// with does something in the session for c, after having logged in if need be. A
+// withSession does something in the session for c, after having logged in if need be. A
 // session that turns out to have expired is forgotten.
-func (s *sessions) with(ctx context.Context, c center, do func(context.Context, *conn) error) error {
-	conn, err := s.get(ctx, c)
+func (s *sessions) withSession(ctx context.Context, c center, do func(context.Context, *conn) error) error {
+	conn, err := s.getConnection(ctx, c)
 	if err != nil {
 		return err
 	}
 	err = do(ctx, conn)
 	if errors.Is(err, errExpired) {
 		// The half that has not expired must not stay behind; its error is of no use to anybody.
-		_ = s.end(ctx, c.key(), conn)
+		_ = s.logOutSession(ctx, c.sessionKey(), conn)
 	}
 	return err
 }
 
-func (s *sessions) get(ctx context.Context, c center) (*conn, error) {
+func (s *sessions) getConnection(ctx context.Context, c center) (*conn, error) {
 	for {
-		one, err := s.place(c.key())
+		one, err := s.reserveSession(c.sessionKey())
 		if err != nil {
 			return nil, err
 		}
-		conn, gone, err := one.login(ctx, c, s.now())
+		conn, gone, err := one.ensureLoggedIn(ctx, c, s.now())
 		if !gone {
 			return conn, err
 		}
 	}
 }
 
-// place is where the session with that key is, or will be.
-func (s *sessions) place(k key) (*session, error) {
+// reserveSession is where the session with that key is, or will be.
+func (s *sessions) reserveSession(k key) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -115,10 +115,10 @@ func (s *sessions) place(k key) (*session, error) {
 	return one, nil
 }
 
-// login returns the session's connection, logged in. gone says that the session was
+// ensureLoggedIn returns the session's connection, logged in. gone says that the session was
 // ended while its gate was waited for. A refusal stands for a while: clusters that
 // share a wrong password would have vCenter lock the account.
-func (one *session) login(ctx context.Context, c center, now time.Time) (_ *conn, gone bool, err error) {
+func (one *session) ensureLoggedIn(ctx context.Context, c center, now time.Time) (_ *conn, gone bool, err error) {
 	select {
 	case one.gate <- struct{}{}:
 		defer func() { <-one.gate }()
@@ -131,19 +131,19 @@ func (one *session) login(ctx context.Context, c center, now time.Time) (_ *conn
 	if one.conn != nil {
 		return one.conn, false, nil
 	}
-	if one.denied != nil && now.Sub(one.deniedAt) < lockout {
+	if one.denied != nil && now.Sub(one.deniedAt) < lockoutDelay {
 		return nil, false, one.denied
 	}
-	one.conn, err = dial(ctx, c)
+	one.conn, err = connectToCenter(ctx, c)
 	one.denied, one.deniedAt = nil, now
-	if fault.Of(err) == fault.Denied {
+	if fault.KindOf(err) == fault.Denied {
 		one.denied = err
 	}
 	return one.conn, false, err
 }
 
-// end logs a session out and forgets it, if conn is still its connection; nil is any.
-func (s *sessions) end(ctx context.Context, k key, conn *conn) error {
+// logOutSession logs a session out and forgets it, if conn is still its connection; nil is any.
+func (s *sessions) logOutSession(ctx context.Context, k key, conn *conn) error {
 	s.mu.Lock()
 	one := s.open[k]
 	s.mu.Unlock()
@@ -164,34 +164,34 @@ func (s *sessions) end(ctx context.Context, k key, conn *conn) error {
 		return nil
 	}
 	// A caller that has been cancelled must not leave a session behind.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	return one.conn.logout(ctx)
+	return one.conn.logoutBothAPIs(ctx)
 }
 
-// use notes which sessions a cluster needs, and ends those that it needed before
+// setClusterSessions notes which sessions a cluster needs, and ends those that it needed before
 // and nobody needs now: its Secret has changed, or its platform.
-func (s *sessions) use(ctx context.Context, cluster types.NamespacedName, centers []center) {
+func (s *sessions) setClusterSessions(ctx context.Context, cluster types.NamespacedName, centers []center) {
 	keys := make([]key, len(centers))
 	for i, c := range centers {
-		keys[i] = c.key()
+		keys[i] = c.sessionKey()
 	}
-	for _, k := range s.replace(cluster, keys) {
+	for _, k := range s.replaceClusterKeys(cluster, keys) {
 		// vCenter ends by itself what could not be logged out.
-		_ = s.end(ctx, k, nil)
+		_ = s.logOutSession(ctx, k, nil)
 	}
 }
 
-// replace returns the keys that nobody needs any more.
-func (s *sessions) replace(cluster types.NamespacedName, keys []key) []key {
+// replaceClusterKeys returns the keys that nobody needs any more.
+func (s *sessions) replaceClusterKeys(cluster types.NamespacedName, keys []key) []key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.users[cluster].keys
-	s.users[cluster] = user{keys: keys, seen: s.now()}
-	return slices.DeleteFunc(slices.Clone(before), s.needed)
+	s.users[cluster] = clusterSessions{keys: keys, seen: s.now()}
+	return slices.DeleteFunc(slices.Clone(before), s.isKeyNeeded)
 }
 
-func (s *sessions) needed(k key) bool {
+func (s *sessions) isKeyNeeded(k key) bool {
 	for _, u := range s.users {
 		if slices.Contains(u.keys, k) {
 			return true
@@ -200,29 +200,29 @@ func (s *sessions) needed(k key) bool {
 	return false
 }
 
-// tend ends sessions that have not been needed for long, and keeps the others alive.
-func (s *sessions) tend(ctx context.Context) {
-	spare, kept := s.sort()
+// maintainSessions ends sessions that have not been needed for long, and keeps the others alive.
+func (s *sessions) maintainSessions(ctx context.Context) {
+	spare, kept := s.splitIdleSessions()
 	for _, k := range spare {
-		_ = s.end(ctx, k, nil) // as in use
+		_ = s.logOutSession(ctx, k, nil) // as in use
 	}
 	for k, one := range kept {
-		conn := one.peek()
+		conn := one.currentConnection()
 		if conn == nil {
 			continue
 		}
-		if conn.ping(ctx) != nil {
-			_ = s.end(ctx, k, conn) // the next call logs in anew, and tells if that fails
+		if conn.pingBothAPIs(ctx) != nil {
+			_ = s.logOutSession(ctx, k, conn) // the next call logs in anew, and tells if that fails
 		}
 	}
 }
 
-// sort tells sessions that are spare from others, and forgets clusters that have not been seen for long.
-func (s *sessions) sort() (spare []key, kept map[key]*session) {
+// splitIdleSessions tells sessions that are spare from others, and forgets clusters that have not been seen for long.
+func (s *sessions) splitIdleSessions() (spare []key, kept map[key]*session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.now().Add(-idle)
-	maps.DeleteFunc(s.users, func(_ types.NamespacedName, u user) bool { return u.seen.Before(before) })
+	before := s.now().Add(-idleTimeout)
+	maps.DeleteFunc(s.users, func(_ types.NamespacedName, u clusterSessions) bool { return u.seen.Before(before) })
 	kept = map[key]*session{}
 	for k, one := range s.open {
 		if one.used.Before(before) {
@@ -234,8 +234,8 @@ func (s *sessions) sort() (spare []key, kept map[key]*session) {
 	return spare, kept
 }
 
-// peek is the connection, if somebody has logged in and nobody is about to.
-func (one *session) peek() *conn {
+// currentConnection is the connection, if somebody has logged in and nobody is about to.
+func (one *session) currentConnection() *conn {
 	select {
 	case one.gate <- struct{}{}:
 		defer func() { <-one.gate }()
@@ -245,15 +245,15 @@ func (one *session) peek() *conn {
 	}
 }
 
-// close ends all sessions; none is made after that.
-func (s *sessions) close(ctx context.Context) error {
+// closeSessions ends all sessions; none is made after that.
+func (s *sessions) closeSessions(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	keys := slices.Collect(maps.Keys(s.open))
 	s.mu.Unlock()
 	var errs []error
 	for _, k := range keys {
-		if err := s.end(ctx, k, nil); err != nil {
+		if err := s.logOutSession(ctx, k, nil); err != nil {
 			errs = append(errs, fmt.Errorf("logging out of vCenter %s: %w", k.address, err))
 		}
 	}

@@ -133,14 +133,14 @@ func TestSessionsAreKeptWhileTheyAreUsedAndEndedAfterwards(t *testing.T) {
 	r.p.sessions.now = func() time.Time { return now }
 	r.observe()
 	calls := r.count("CurrentTime")
-	now = now.Add(idle / 2)
-	r.p.sessions.tend(t.Context())
+	now = now.Add(idleTimeout / 2)
+	r.p.sessions.maintainSessions(t.Context())
 	r.open("1+1")
 	if r.count("CurrentTime") != calls+1 {
 		t.Error("the session was not kept alive")
 	}
-	now = now.Add(idle)
-	r.p.sessions.tend(t.Context())
+	now = now.Add(idleTimeout)
+	r.p.sessions.maintainSessions(t.Context())
 	r.open("0+0")
 	r.observe()
 	r.open("1+1")
@@ -150,7 +150,7 @@ func TestTendingEndsTheOtherHalfOfASessionThatHasExpired(t *testing.T) {
 	r := newRig(t)
 	r.observe()
 	r.must(soapsession.NewManager(r.admin.Client).TerminateSession(t.Context(), r.sessionKeys()))
-	r.p.sessions.tend(t.Context())
+	r.p.sessions.maintainSessions(t.Context())
 	r.open("0+0")
 	r.observe()
 }
@@ -165,7 +165,7 @@ func TestARefusedLoginNamesTheSecretAndNoCredential(t *testing.T) { //nolint:tpa
 		t.Run(name, func(t *testing.T) {
 			r.hub.put("creds", data)
 			_, err := r.p.Observe(t.Context(), r.ref)
-			if fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), "correct the account in "+name) {
+			if fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "correct the account in "+name) {
 				t.Errorf("got %v", err)
 			}
 			if strings.Contains(err.Error(), "planted") {
@@ -185,7 +185,7 @@ func TestAWrongPasswordIsNotTriedAgainAndAgain(t *testing.T) {
 		t.Helper()
 		before := r.count("Login")
 		for range 2 {
-			if _, err := r.p.Observe(t.Context(), r.ref); fault.Of(err) != fault.Denied {
+			if _, err := r.p.Observe(t.Context(), r.ref); fault.KindOf(err) != fault.Denied {
 				t.Errorf("got %v", err)
 			}
 		}
@@ -195,7 +195,7 @@ func TestAWrongPasswordIsNotTriedAgainAndAgain(t *testing.T) {
 	}
 	tries(1)
 	tries(0)
-	now = now.Add(lockout)
+	now = now.Add(lockoutDelay)
 	tries(1)
 	r.hub.put("creds", map[string]string{"username": testUser, "password": testPassword})
 	r.observe()
@@ -218,9 +218,9 @@ func TestAServerThatEchoesARequestGivesNoPasswordAway(t *testing.T) {
 
 func TestACenterThatCannotBeVerifiedIsRefused(t *testing.T) {
 	r := newRig(t)
-	r.ref = refWith("c-12345", map[string]any{"credentialsSecretRef": named{"creds"}, "vCenter": r.server()})
+	r.ref = refWith("c-12345", map[string]any{"credentialsSecretRef": secretReference{"creds"}, "vCenter": r.server()})
 	_, err := r.p.Observe(t.Context(), r.ref)
-	if fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), "certificatesSecretRef") {
+	if fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "certificatesSecretRef") {
 		t.Errorf("got %v", err)
 	}
 	r.open("0+0")
@@ -229,15 +229,15 @@ func TestACenterThatCannotBeVerifiedIsRefused(t *testing.T) {
 func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 	r := newRig(t)
 	var authorities cabundletest.Secret
-	r.p.authorities = authorities.Source()
-	r.ref = refWith("c-12345", map[string]any{"credentialsSecretRef": named{"creds"}, "vCenter": r.server()})
-	authorities.Set([]byte("no PEM"))
+	r.p.authorities = authorities.NewSource()
+	r.ref = refWith("c-12345", map[string]any{"credentialsSecretRef": secretReference{"creds"}, "vCenter": r.server()})
+	authorities.SetContent([]byte("no PEM"))
 	_, err := r.p.Observe(t.Context(), r.ref)
-	if fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), "key ca.crt of Secret "+cabundletest.Name.String()) {
+	if fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "key ca.crt of Secret "+cabundletest.Name.String()) {
 		t.Errorf("while the Secret is malformed: %v", err)
 	}
 	// The refusal of the login before stands for five minutes, but only for what it was made with.
-	authorities.Set(r.ca())
+	authorities.SetContent(r.ca())
 	if _, err := r.p.Observe(t.Context(), r.ref); err != nil {
 		t.Errorf("with the vCenter's certificate: %v", err)
 	}
@@ -247,13 +247,13 @@ func TestACenterThatDoesNotAnswerIsAnErrorInTheEnd(t *testing.T) {
 	r := newRig(t)
 	r.observe()
 	for _, one := range r.p.sessions.open {
-		if c := one.conn; c.rest.Timeout != patience || c.vim.Timeout != patience {
+		if c := one.conn; c.rest.Timeout != requestTimeout || c.vim.Timeout != requestTimeout {
 			t.Errorf("requests may take %s and %s", c.rest.Timeout, c.vim.Timeout)
 		}
 		one.conn.rest.Timeout = 50 * time.Millisecond
 	}
 	r.hang()
-	if _, err := r.p.Observe(t.Context(), r.ref); err == nil || fault.Of(err) != fault.Unknown {
+	if _, err := r.p.Observe(t.Context(), r.ref); err == nil || fault.KindOf(err) != fault.Unknown {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,9 +14,9 @@ import (
 // section is what this package reads of spec.platform.vsphere, in both shapes:
 // the older one names one vCenter, the newer one has an install-config's section.
 type section struct {
-	CredentialsSecretRef  named  `json:"credentialsSecretRef"`
-	CertificatesSecretRef named  `json:"certificatesSecretRef"`
-	VCenter               string `json:"vCenter"`
+	CredentialsSecretRef  secretReference `json:"credentialsSecretRef"`
+	CertificatesSecretRef secretReference `json:"certificatesSecretRef"`
+	VCenter               string          `json:"vCenter"`
 	Infrastructure        struct {
 		VCenters []struct {
 			Server string `json:"server"`
@@ -28,7 +28,7 @@ type section struct {
 	} `json:"infrastructure"`
 }
 
-type named struct {
+type secretReference struct {
 	Name string `json:"name"`
 }
 
@@ -39,27 +39,27 @@ type site struct {
 	address string
 }
 
-// sectionOf reads the platform of ref.
-func sectionOf(ref cloud.Ref) (section, error) {
+// parsePlatformSection reads the platform of ref.
+func parsePlatformSection(ref cloud.Ref) (section, error) {
 	var s section
 	if ref.Platform.VSphere == nil {
-		return s, fault.Denying("ClusterDeployment %s has no spec.platform.vsphere", ref.Cluster)
+		return s, fault.NewDenied("ClusterDeployment %s has no spec.platform.vsphere", ref.Cluster)
 	}
 	if err := json.Unmarshal(ref.Platform.VSphere.Raw, &s); err != nil {
-		return s, fault.Denying("reading spec.platform.vsphere of ClusterDeployment %s: %w", ref.Cluster, err)
+		return s, fault.NewDenied("reading spec.platform.vsphere of ClusterDeployment %s: %w", ref.Cluster, err)
 	}
 	if s.CredentialsSecretRef.Name == "" {
-		return s, fault.Denying("spec.platform.vsphere.credentialsSecretRef of ClusterDeployment %s names no Secret: name the one with the vCenter's credentials", ref.Cluster)
+		return s, fault.NewDenied("spec.platform.vsphere.credentialsSecretRef of ClusterDeployment %s names no Secret: name the one with the vCenter's credentials", ref.Cluster)
 	}
-	if len(s.sites()) == 0 {
-		return s, fault.Denying("spec.platform.vsphere of ClusterDeployment %s names no vCenter: set infrastructure.vcenters[].server, or vCenter", ref.Cluster)
+	if len(s.listUniqueSites()) == 0 {
+		return s, fault.NewDenied("spec.platform.vsphere of ClusterDeployment %s names no vCenter: set infrastructure.vcenters[].server, or vCenter", ref.Cluster)
 	}
 	return s, nil
 }
 
-// sites are the vCenters, each once, in the order in which they are named. The
+// listUniqueSites are the vCenters, each once, in the order in which they are named. The
 // newer shape wins: a cluster that was converted to it may still have the old field.
-func (s section) sites() []site {
+func (s section) listUniqueSites() []site {
 	var out []site
 	add := func(server string, port int) {
 		known := slices.ContainsFunc(out, func(other site) bool { return strings.EqualFold(other.server, server) })

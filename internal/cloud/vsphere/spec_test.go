@@ -29,18 +29,18 @@ func TestBothShapesOfThePlatformNameCenters(t *testing.T) {
 			if strings.Contains(c.raw, "credentialsSecretRef") {
 				raw = "{" + c.raw + "}"
 			}
-			s, err := sectionOf(cloud.Ref{
+			s, err := parsePlatformSection(cloud.Ref{
 				Cluster:  ktypes.NamespacedName{Namespace: "ns", Name: "c"},
 				Platform: hivev1.Platform{VSphere: &runtime.RawExtension{Raw: []byte(raw)}},
 			})
 			var got []string
-			for _, one := range s.sites() {
+			for _, one := range s.listUniqueSites() {
 				got = append(got, one.address)
 			}
 			if err != nil {
 				got = []string{err.Error()}
 			}
-			if (err != nil) != (fault.Of(err) == fault.Denied) || strings.Join(got, " ") != c.want {
+			if (err != nil) != (fault.KindOf(err) == fault.Denied) || strings.Join(got, " ") != c.want {
 				t.Errorf("got  %s\nwant %s", strings.Join(got, " "), c.want)
 			}
 		})
@@ -48,7 +48,7 @@ func TestBothShapesOfThePlatformNameCenters(t *testing.T) {
 }
 
 func TestAnotherPlatformIsRefused(t *testing.T) {
-	if _, err := sectionOf(cloud.Ref{}); fault.Of(err) != fault.Denied {
+	if _, err := parsePlatformSection(cloud.Ref{}); fault.KindOf(err) != fault.Denied {
 		t.Errorf("got %v", err)
 	}
 }
@@ -75,12 +75,12 @@ func TestAccountsOfASecret(t *testing.T) {
 			for k, val := range c.data {
 				data[k] = []byte(val)
 			}
-			got, err := centerOf(site{server: c.server}, ktypes.NamespacedName{Namespace: "ns", Name: "creds"}, data)
+			got, err := centerFromSecret(site{server: c.server}, ktypes.NamespacedName{Namespace: "ns", Name: "creds"}, data)
 			text := fmt.Sprintf("%s %s %s", got.username, got.password, got.where)
 			if err != nil {
 				text = err.Error()
 			}
-			if (err != nil) != (fault.Of(err) == fault.Denied) || text != c.want {
+			if (err != nil) != (fault.KindOf(err) == fault.Denied) || text != c.want {
 				t.Errorf("got  %s\nwant %s", text, c.want)
 			}
 		})
@@ -91,8 +91,8 @@ func TestSecretsThatAreMissingOrHoldNoCertificateAreTold(t *testing.T) {
 	h := &hub{data: map[string]map[string]string{"creds": {"username": "u", "password": "p"}, "ca": {"ca.crt": "nonsense"}}}
 	p := New(h.secrets, nil)
 	for secret, want := range map[string]string{"ca": "no PEM certificate", "absent": "Secret ns/absent does not exist"} {
-		ref := refWith("c-12345", map[string]any{"vCenter": "a.example", "credentialsSecretRef": named{"creds"}, "certificatesSecretRef": named{secret}})
-		if _, err := p.Observe(t.Context(), ref); fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), want) {
+		ref := refWith("c-12345", map[string]any{"vCenter": "a.example", "credentialsSecretRef": secretReference{"creds"}, "certificatesSecretRef": secretReference{secret}})
+		if _, err := p.Observe(t.Context(), ref); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", secret, err)
 		}
 	}

@@ -22,7 +22,7 @@ func TestAGuestThatDoesNotShutDownIsPoweredOffAfterTheGrace(t *testing.T) {
 	r.run()
 	r.deafen(r.worker)
 	r.stop()
-	r.pass(grace - time.Minute)
+	r.pass(shutdownGrace - time.Minute)
 	r.stop()
 	if got := r.power(r.worker); got != poweredOn || r.count("ShutdownGuest") != 1 {
 		t.Fatalf("within the grace the worker is %s, and was asked %d times", got, r.count("ShutdownGuest"))
@@ -55,7 +55,7 @@ func TestARequestOfAnEarlierStopGivesNobodyLessGrace(t *testing.T) {
 	r.run()
 	r.deafen(r.worker)
 	r.stop()
-	r.pass(forgotten + time.Minute)
+	r.pass(shutdownRequestTTL + time.Minute)
 	r.stop()
 	if got, n := r.power(r.worker), r.count("ShutdownGuest"); got != poweredOn || n != 2 {
 		t.Errorf("the worker is %s, and was asked %d times", got, n)
@@ -116,7 +116,7 @@ func TestAMachineThatMayNotBeStoppedHoldsNobodyUp(t *testing.T) {
 	r.run()
 	r.fail(&types.NoPermission{PrivilegeId: "VirtualMachine.Interact.PowerOff"}, "ShutdownGuest", r.worker)
 	err := r.p.Stop(t.Context(), r.ref)
-	if fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), "stopping c-12345-worker-0") || !strings.Contains(err.Error(), "VirtualMachine.Interact.PowerOff") {
+	if fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "stopping c-12345-worker-0") || !strings.Contains(err.Error(), "VirtualMachine.Interact.PowerOff") {
 		t.Errorf("got %v", err)
 	}
 	if got := r.power(r.master); got != poweredOff {
@@ -128,7 +128,7 @@ func TestAControlPlaneWaitsForAWorkerThatFailsToStop(t *testing.T) {
 	r := newRig(t)
 	r.run()
 	r.fail(&types.HostCommunication{}, "ShutdownGuest", r.worker)
-	if err := r.p.Stop(t.Context(), r.ref); err == nil || fault.Of(err) != fault.Unknown {
+	if err := r.p.Stop(t.Context(), r.ref); err == nil || fault.KindOf(err) != fault.Unknown {
 		t.Errorf("got %v", err)
 	}
 	if got := r.power(r.master); got != poweredOn {
@@ -165,7 +165,7 @@ func TestAMachineThatCannotBePoweredOnIsAnErrorThatNamesIt(t *testing.T) {
 		t.Errorf("got %v: %s", got.State, got.Reason)
 	}
 	// So a cluster that is put to sleep does not wait for it for ever.
-	r.pass(remembered + time.Minute)
+	r.pass(startFailureTTL + time.Minute)
 	r.sees("c-12345-master-0 Running, c-12345-worker-0 Stopped")
 }
 
@@ -186,7 +186,7 @@ func TestAFaultOfOneMachineHasItsKind(t *testing.T) {
 		"something that nobody expect": {errors.New("boom"), fault.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := fault.Of(explain(c.err)); got != c.want {
+			if got := fault.KindOf(translateError(c.err)); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
@@ -202,16 +202,16 @@ func TestTheNextStepOfAStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		tools       bool
 		boot, asked time.Duration // before now; 0 is never
-		want        step
+		want        stopStep
 	}{
-		"a guest with tools is asked":                     {true, time.Hour, 0, shutDown},
-		"one without is not":                              {false, time.Hour, 0, powerOff},
-		"it has the grace":                                {true, time.Hour, grace - 1, leave},
-		"it has the grace without tools too":              {false, time.Hour, grace - 1, leave},
-		"after the grace it is powered off":               {true, time.Hour, grace, powerOff},
-		"a request before its last start does not count":  {true, time.Minute, grace, shutDown},
-		"one that is long ago does not count":             {true, time.Hour, forgotten + 1, shutDown},
-		"a machine whose start is not known is asked too": {true, 0, 0, shutDown},
+		"a guest with tools is asked":                     {true, time.Hour, 0, stepShutDownGuest},
+		"one without is not":                              {false, time.Hour, 0, stepPowerOff},
+		"it has the grace":                                {true, time.Hour, shutdownGrace - 1, stepWaitForGuest},
+		"it has the grace without tools too":              {false, time.Hour, shutdownGrace - 1, stepWaitForGuest},
+		"after the grace it is powered off":               {true, time.Hour, shutdownGrace, stepPowerOff},
+		"a request before its last start does not count":  {true, time.Minute, shutdownGrace, stepShutDownGuest},
+		"one that is long ago does not count":             {true, time.Hour, shutdownRequestTTL + 1, stepShutDownGuest},
+		"a machine whose start is not known is asked too": {true, 0, 0, stepShutDownGuest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ago := func(d time.Duration) (at time.Time) {
@@ -220,7 +220,7 @@ func TestTheNextStepOfAStop(t *testing.T) {
 				}
 				return at
 			}
-			if got := (vm{tools: c.tools, bootedAt: ago(c.boot)}).next(ago(c.asked), now); got != c.want {
+			if got := (vm{tools: c.tools, bootedAt: ago(c.boot)}).nextStopStep(ago(c.asked), now); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -14,34 +14,34 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// asked is a machine with the task that switches it.
-type asked struct {
+// powerTask is a machine with the task that switches it.
+type powerTask struct {
 	vm   vm
 	task types.ManagedObjectReference
 }
 
-// powerOn powers machines on. Each datacenter is asked for all of its machines at
+// powerOnMachines powers machines on. Each datacenter is asked for all of its machines at
 // once, so that DRS places them; what it does not attempt is powered on one by one.
-func (c *conn) powerOn(ctx context.Context, vms []vm, r *results) {
-	var tasks []asked
-	for _, g := range c.byDatacenter(ctx, vms, r) {
-		attempted, left, err := c.powerOnAll(ctx, g)
-		r.fail(err)
+func (c *conn) powerOnMachines(ctx context.Context, vms []vm, r *results) {
+	var tasks []powerTask
+	for _, g := range c.groupByDatacenter(ctx, vms, r) {
+		attempted, left, err := c.powerOnDatacenter(ctx, g)
+		r.recordError(err)
 		tasks = append(tasks, attempted...)
 		for _, v := range left {
 			task, err := object.NewVirtualMachine(c.vim, v.ref).PowerOn(ctx)
-			r.add("starting", v, err)
+			r.recordMachineError("starting", v, err)
 			if task != nil {
-				tasks = append(tasks, asked{v, task.Reference()})
+				tasks = append(tasks, powerTask{v, task.Reference()})
 			}
 		}
 	}
-	c.outcomes(ctx, "starting", tasks, r)
+	c.recordTaskErrors(ctx, "starting", tasks, r)
 }
 
-// powerOnAll asks a datacenter. It returns the machines that it has made a task for,
+// powerOnDatacenter asks a datacenter. It returns the machines that it has made a task for,
 // and those that are left to be asked for by themselves.
-func (c *conn) powerOnAll(ctx context.Context, g group) (attempted []asked, left []vm, err error) {
+func (c *conn) powerOnDatacenter(ctx context.Context, g datacenterGroup) (attempted []powerTask, left []vm, err error) {
 	refs := make([]types.ManagedObjectReference, len(g.vms))
 	for i, v := range g.vms {
 		refs[i] = v.ref
@@ -53,7 +53,7 @@ func (c *conn) powerOnAll(ctx context.Context, g group) (attempted []asked, left
 	if err != nil {
 		return nil, g.vms, nil //nolint:nilerr // what stands in the way of each machine is told when it is asked for
 	}
-	done, err := c.wait(ctx, []types.ManagedObjectReference{task.Reference()})
+	done, err := c.waitForTasks(ctx, []types.ManagedObjectReference{task.Reference()})
 	if err != nil {
 		return nil, nil, fmt.Errorf("waiting for vCenter to start machines: %w", err)
 	}
@@ -68,20 +68,20 @@ func (c *conn) powerOnAll(ctx context.Context, g group) (attempted []asked, left
 			left = append(left, v)
 			continue
 		}
-		attempted = append(attempted, asked{v, *result.Attempted[i].Task})
+		attempted = append(attempted, powerTask{v, *result.Attempted[i].Task})
 	}
 	return attempted, left, nil
 }
 
-// group is machines of one datacenter.
-type group struct {
+// datacenterGroup is machines of one datacenter.
+type datacenterGroup struct {
 	datacenter types.ManagedObjectReference
 	vms        []vm
 }
 
-// byDatacenter groups machines; those of one folder are in one datacenter.
-func (c *conn) byDatacenter(ctx context.Context, vms []vm, r *results) []group {
-	var groups []group
+// groupByDatacenter groups machines; those of one folder are in one datacenter.
+func (c *conn) groupByDatacenter(ctx context.Context, vms []vm, r *results) []datacenterGroup {
+	var groups []datacenterGroup
 	known := map[types.ManagedObjectReference]types.ManagedObjectReference{}
 	for _, v := range vms {
 		at := v.ref
@@ -91,22 +91,22 @@ func (c *conn) byDatacenter(ctx context.Context, vms []vm, r *results) []group {
 		datacenter, ok := known[at]
 		if !ok {
 			var err error
-			if datacenter, err = c.datacenterOf(ctx, at); err != nil {
-				r.add("looking for the datacenter of", v, err)
+			if datacenter, err = c.findDatacenter(ctx, at); err != nil {
+				r.recordMachineError("looking for the datacenter of", v, err)
 				continue
 			}
 			known[at] = datacenter
 		}
-		i := slices.IndexFunc(groups, func(g group) bool { return g.datacenter == datacenter })
+		i := slices.IndexFunc(groups, func(g datacenterGroup) bool { return g.datacenter == datacenter })
 		if i < 0 {
-			groups, i = append(groups, group{datacenter: datacenter}), len(groups)
+			groups, i = append(groups, datacenterGroup{datacenter: datacenter}), len(groups)
 		}
 		groups[i].vms = append(groups[i].vms, v)
 	}
 	return groups
 }
 
-func (c *conn) datacenterOf(ctx context.Context, ref types.ManagedObjectReference) (types.ManagedObjectReference, error) {
+func (c *conn) findDatacenter(ctx context.Context, ref types.ManagedObjectReference) (types.ManagedObjectReference, error) {
 	above, err := mo.Ancestors(ctx, c.vim, c.vim.ServiceContent.PropertyCollector, ref)
 	if err != nil {
 		return types.ManagedObjectReference{}, err
@@ -119,34 +119,34 @@ func (c *conn) datacenterOf(ctx context.Context, ref types.ManagedObjectReferenc
 	return types.ManagedObjectReference{}, errors.New("there is none above it that the account may see")
 }
 
-// stop brings each machine one step nearer to being off.
-func (c *conn) stop(ctx context.Context, vms []vm, r *results) {
-	now, err := c.clock(ctx)
+// stopMachines brings each machine one step nearer to being off.
+func (c *conn) stopMachines(ctx context.Context, vms []vm, r *results) {
+	now, err := c.readServerTime(ctx)
 	if err != nil {
-		r.fail(err)
+		r.recordError(err)
 		return
 	}
-	var tasks []asked
+	var tasks []powerTask
 	for _, v := range vms {
-		task, err := c.stopOne(ctx, v, now)
-		r.add("stopping", v, err)
+		task, err := c.stopMachine(ctx, v, now)
+		r.recordMachineError("stopping", v, err)
 		if task != nil {
-			tasks = append(tasks, asked{v, task.Reference()})
+			tasks = append(tasks, powerTask{v, task.Reference()})
 		}
 	}
-	c.outcomes(ctx, "stopping", tasks, r)
+	c.recordTaskErrors(ctx, "stopping", tasks, r)
 }
 
-func (c *conn) stopOne(ctx context.Context, v vm, now time.Time) (*object.Task, error) {
-	asked, err := c.askedAt(ctx, v, now)
+func (c *conn) stopMachine(ctx context.Context, v vm, now time.Time) (*object.Task, error) {
+	asked, err := c.lastShutdownRequest(ctx, v, now)
 	if err != nil {
 		return nil, fmt.Errorf("reading its events: %w", err)
 	}
 	machine := object.NewVirtualMachine(c.vim, v.ref)
-	switch v.next(asked, now) {
-	case leave:
+	switch v.nextStopStep(asked, now) {
+	case stepWaitForGuest:
 		return nil, nil
-	case shutDown:
+	case stepShutDownGuest:
 		err := machine.ShutdownGuest(ctx)
 		if !isFault(err, &types.ToolsUnavailable{}) {
 			return nil, err
@@ -155,11 +155,11 @@ func (c *conn) stopOne(ctx context.Context, v vm, now time.Time) (*object.Task, 
 	return machine.PowerOff(ctx)
 }
 
-// askedAt is when somebody last asked the machine's guest to shut down, by the events
+// lastShutdownRequest is when somebody last asked the machine's guest to shut down, by the events
 // of vCenter; zero if it is too long ago to matter. Where it is kept, a restart of
 // ours does not lose it.
-func (c *conn) askedAt(ctx context.Context, v vm, now time.Time) (time.Time, error) {
-	since := now.Add(-forgotten)
+func (c *conn) lastShutdownRequest(ctx context.Context, v vm, now time.Time) (time.Time, error) {
+	since := now.Add(-shutdownRequestTTL)
 	res, err := methods.QueryEvents(ctx, c.vim, &types.QueryEvents{
 		This: event.NewManager(c.vim).Reference(),
 		Filter: types.EventFilterSpec{
@@ -180,19 +180,19 @@ func (c *conn) askedAt(ctx context.Context, v vm, now time.Time) (time.Time, err
 	return last, nil
 }
 
-// outcomes waits a little for tasks, and notes why those fail that do.
-func (c *conn) outcomes(ctx context.Context, doing string, tasks []asked, r *results) {
+// recordTaskErrors waits a little for tasks, and notes why those fail that do.
+func (c *conn) recordTaskErrors(ctx context.Context, doing string, tasks []powerTask, r *results) {
 	refs := make([]types.ManagedObjectReference, len(tasks))
 	for i, t := range tasks {
 		refs[i] = t.task
 	}
-	done, err := c.wait(ctx, refs)
+	done, err := c.waitForTasks(ctx, refs)
 	if err != nil {
-		r.fail(fmt.Errorf("waiting for vCenter: %w", err))
+		r.recordError(fmt.Errorf("waiting for vCenter: %w", err))
 	}
 	for _, t := range tasks {
 		if info := done[t.task]; info.Error != nil {
-			r.add(doing, t.vm, taskError{info.Error})
+			r.recordMachineError(doing, t.vm, taskError{info.Error})
 		}
 	}
 }

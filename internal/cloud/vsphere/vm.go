@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// grace is how long a guest has to shut down before its machine is powered off.
-	grace = 5 * time.Minute
-	// forgotten is the age at which a request to shut down counts no more: it was of
+	// shutdownGrace is how long a guest has to shut down before its machine is powered off.
+	shutdownGrace = 5 * time.Minute
+	// shutdownRequestTTL is the age at which a request to shut down counts no more: it was of
 	// another stop. It is long enough for a call to come between it and the grace.
-	forgotten = 3 * grace
-	// remembered is how long a machine counts as failed after vCenter could not power it on.
-	remembered = 5 * time.Minute
+	shutdownRequestTTL = 3 * shutdownGrace
+	// startFailureTTL is how long a machine counts as failed after vCenter could not power it on.
+	startFailureTTL = 5 * time.Minute
 )
 
 // vm is a machine as read from vCenter.
@@ -36,7 +36,7 @@ type vm struct {
 	lastOn, switching *types.TaskInfo
 }
 
-func vmOf(m mo.VirtualMachine, tasks map[types.ManagedObjectReference]types.TaskInfo) vm {
+func newVMFromProperties(m mo.VirtualMachine, tasks map[types.ManagedObjectReference]types.TaskInfo) vm {
 	v := vm{
 		ref: m.Self, parent: m.Parent, name: m.Name,
 		power: m.Summary.Runtime.PowerState, connection: m.Summary.Runtime.ConnectionState,
@@ -48,10 +48,10 @@ func vmOf(m mo.VirtualMachine, tasks map[types.ManagedObjectReference]types.Task
 	var last *types.TaskInfo
 	for _, ref := range m.RecentTask {
 		info, ok := tasks[ref]
-		if !ok || !switches(info) {
+		if !ok || !isPowerTask(info) {
 			continue
 		}
-		if !ended(info) {
+		if !isTaskDone(info) {
 			v.switching = &info
 		}
 		if last == nil || !info.QueueTime.Before(last.QueueTime) {
@@ -59,34 +59,34 @@ func vmOf(m mo.VirtualMachine, tasks map[types.ManagedObjectReference]types.Task
 		}
 	}
 	// A later task of another kind says more than a power-on that failed before it.
-	if last != nil && turnsOn(*last) {
+	if last != nil && isPowerOnTask(*last) {
 		v.lastOn = last
 	}
 	return v
 }
 
-// turnsOn goes by the task's kind, which has another name with DRS.
-func turnsOn(info types.TaskInfo) bool {
+// isPowerOnTask goes by the task's kind, which has another name with DRS.
+func isPowerOnTask(info types.TaskInfo) bool {
 	return strings.Contains(strings.ToLower(info.DescriptionId), "poweron")
 }
 
-func switches(info types.TaskInfo) bool {
-	return turnsOn(info) || strings.Contains(strings.ToLower(info.DescriptionId), "poweroff")
+func isPowerTask(info types.TaskInfo) bool {
+	return isPowerOnTask(info) || strings.Contains(strings.ToLower(info.DescriptionId), "poweroff")
 }
 
-// forget drops a failure to power on that is not news any more.
-func (v *vm) forget(now time.Time) {
-	if t := v.lastOn; t != nil && t.CompleteTime != nil && now.Sub(*t.CompleteTime) > remembered {
+// dropOldFailure drops a failure to power on that is not news any more.
+func (v *vm) dropOldFailure(now time.Time) {
+	if t := v.lastOn; t != nil && t.CompleteTime != nil && now.Sub(*t.CompleteTime) > startFailureTTL {
 		v.lastOn = nil
 	}
 }
 
-// id names the machine among those of all vCenters.
-func (v vm) id() string { return v.ref.Value + " in " + v.server }
+// uniqueID names the machine among those of all vCenters.
+func (v vm) uniqueID() string { return v.ref.Value + " in " + v.server }
 
-// roled tells which machines are the control plane: the installer calls them
+// markControlPlane tells which machines are the control plane: the installer calls them
 // <infraID>-master-<n>, and people who make them by hand master or control-plane.
-func roled(infraID string, vms []vm) []vm {
+func markControlPlane(infraID string, vms []vm) []vm {
 	for i, v := range vms {
 		role := strings.ToLower(strings.TrimPrefix(v.name, infraID+"-"))
 		for _, word := range []string{"master", "control-plane", "controlplane"} {
@@ -96,30 +96,32 @@ func roled(infraID string, vms []vm) []vm {
 	return vms
 }
 
-func (v vm) connected() bool {
+func (v vm) isConnected() bool {
 	return v.connection == types.VirtualMachineConnectionStateConnected || v.connection == ""
 }
 
-func (v vm) on() bool { return v.power == types.VirtualMachinePowerStatePoweredOn }
+func (v vm) isPoweredOn() bool { return v.power == types.VirtualMachinePowerStatePoweredOn }
 
-func (v vm) off() bool {
+func (v vm) isPoweredOff() bool {
 	return v.power == types.VirtualMachinePowerStatePoweredOff || v.power == types.VirtualMachinePowerStateSuspended
 }
 
-// startable is whether it can be told to start now.
-func (v vm) startable() bool { return v.connected() && v.off() && v.switching == nil }
+// canStart is whether it can be told to start now.
+func (v vm) canStart() bool { return v.isConnected() && v.isPoweredOff() && v.switching == nil }
 
-// stoppable is whether it can be told to stop now. A suspended machine is not: its
+// canStop is whether it can be told to stop now. A suspended machine is not: its
 // memory would be lost.
-func (v vm) stoppable() bool { return v.connected() && v.on() && v.switching == nil }
+func (v vm) canStop() bool { return v.isConnected() && v.isPoweredOn() && v.switching == nil }
 
-// pending is whether it will run, as far as anybody knows, but does not yet.
-func (v vm) pending() bool { return v.connected() && v.off() && !v.refusedOn() }
+// isStartPending is whether it will run, as far as anybody knows, but does not yet.
+func (v vm) isStartPending() bool { return v.isConnected() && v.isPoweredOff() && !v.failedToPowerOn() }
 
-func (v vm) refusedOn() bool { return v.off() && v.lastOn != nil && v.lastOn.Error != nil }
+func (v vm) failedToPowerOn() bool {
+	return v.isPoweredOff() && v.lastOn != nil && v.lastOn.Error != nil
+}
 
-// state maps what vCenter tells.
-func (v vm) state() (cloud.State, string) {
+// machineState maps what vCenter tells.
+func (v vm) machineState() (cloud.State, string) {
 	switch v.connection {
 	case "", types.VirtualMachineConnectionStateConnected:
 	case types.VirtualMachineConnectionStateDisconnected, types.VirtualMachineConnectionStateInaccessible,
@@ -129,44 +131,44 @@ func (v vm) state() (cloud.State, string) {
 		return cloud.Unknown, fmt.Sprintf("connection state %q", v.connection)
 	}
 	switch {
-	case v.on() && v.switching != nil && !turnsOn(*v.switching):
+	case v.isPoweredOn() && v.switching != nil && !isPowerOnTask(*v.switching):
 		return cloud.Stopping, ""
-	case v.on():
+	case v.isPoweredOn():
 		return cloud.Running, ""
-	case v.off() && v.switching != nil && turnsOn(*v.switching):
+	case v.isPoweredOff() && v.switching != nil && isPowerOnTask(*v.switching):
 		return cloud.Starting, ""
-	case v.refusedOn():
-		return cloud.Failed, "vCenter could not power it on: " + wordsOf(v.lastOn.Error)
+	case v.failedToPowerOn():
+		return cloud.Failed, "vCenter could not power it on: " + faultMessage(v.lastOn.Error)
 	case v.power == types.VirtualMachinePowerStateSuspended:
 		return cloud.Failed, "it is suspended: resume it or power it off in vCenter; starting the cluster resumes it"
-	case v.off():
+	case v.isPoweredOff():
 		return cloud.Stopped, ""
 	}
 	return cloud.Unknown, fmt.Sprintf("power state %q", v.power)
 }
 
-// step is what to do next to stop a machine.
-type step string
+// stopStep is what to do next to stop a machine.
+type stopStep string
 
 const (
-	shutDown step = "shut down its guest"
-	powerOff step = "power it off"
-	leave    step = "leave it to its guest"
+	stepShutDownGuest stopStep = "shut down its guest"
+	stepPowerOff      stopStep = "power it off"
+	stepWaitForGuest  stopStep = "leave it to its guest"
 )
 
-// next decides how to go on stopping a machine whose guest was last asked to shut
+// nextStopStep decides how to go on stopping a machine whose guest was last asked to shut
 // down at asked. While it shuts down the tools end before the guest does, so whether
 // they run says little then.
-func (v vm) next(asked, now time.Time) step {
+func (v vm) nextStopStep(asked, now time.Time) stopStep {
 	age := now.Sub(asked)
 	switch {
-	case !asked.After(v.bootedAt), age > forgotten:
+	case !asked.After(v.bootedAt), age > shutdownRequestTTL:
 		if v.tools {
-			return shutDown
+			return stepShutDownGuest
 		}
-		return powerOff
-	case age < grace:
-		return leave
+		return stepPowerOff
+	case age < shutdownGrace:
+		return stepWaitForGuest
 	}
-	return powerOff
+	return stepPowerOff
 }

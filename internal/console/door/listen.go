@@ -16,7 +16,7 @@ var flag = loopback.Flag{
 
 // CheckAddress says what is wrong with the address of a console that is served by plain
 // http. It must be a loopback address; "" and "0" serve none.
-func CheckAddress(address string) error { return flag.Check(address) }
+func CheckAddress(address string) error { return flag.CheckAddress(address) }
 
 // A Stand is where a console is served on this computer, until Close.
 type Stand struct {
@@ -36,7 +36,7 @@ func Listen(dir, address string) (*Stand, error) {
 	if err := forgetLink(dir); err != nil {
 		return nil, err
 	}
-	if loopback.Off(address) {
+	if loopback.IsDisabled(address) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("forgetting where the console was: %w", err)
 		}

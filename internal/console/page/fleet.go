@@ -91,14 +91,14 @@ func FleetLink(namespace, name string) string { return "/fleet/" + namespace + "
 // NewFleet tells of the regions of a namespace, or of all when it is empty. Written is as
 // in Fleet.
 func NewFleet(h *outlook.Hub, namespace string, written bool, now time.Time) Fleet {
-	regions := h.In(namespace)
+	regions := h.RegionsInNamespace(namespace)
 	slices.SortFunc(regions, byKey[*v1alpha1.FleetRegion])
 	v := told(h, regions, written, now)
 	f := Fleet{Written: written}
 	for _, r := range v.Regions {
 		f.Regions = append(f.Regions, newRegion(r, now))
 	}
-	for _, o := range h.Others(v, advice.Plain) {
+	for _, o := range h.ListOtherPlanes(v, advice.Plain) {
 		if namespace == "" || o.Namespace == namespace {
 			f.Others = append(f.Others, OtherPlane{
 				o.Namespace, o.Name, o.FleetRegion, o.Phase, o.Why, Since(o.Created, now), o.ToDo,
@@ -113,7 +113,7 @@ func NewFleet(h *outlook.Hub, namespace string, written bool, now time.Time) Fle
 
 // OneRegion tells of one region; false when there is none of that name.
 func OneRegion(h *outlook.Hub, namespace, name string, written bool, now time.Time) (Fleet, bool) {
-	for _, r := range h.In(namespace) {
+	for _, r := range h.RegionsInNamespace(namespace) {
 		if r.Name == name {
 			v := told(h, []*v1alpha1.FleetRegion{r}, written, now)
 			one := newRegion(v.Regions[0], now)
@@ -125,9 +125,9 @@ func OneRegion(h *outlook.Hub, namespace, name string, written bool, now time.Ti
 
 func told(h *outlook.Hub, regions []*v1alpha1.FleetRegion, written bool, now time.Time) outlook.Fleet {
 	if written {
-		return h.Told(regions, now, advice.Plain)
+		return h.RecordedFleet(regions, now, advice.Plain)
 	}
-	return h.View(regions, now, advice.Plain)
+	return h.EvaluateFleet(regions, now, advice.Plain)
 }
 
 type keyed interface {
@@ -147,7 +147,7 @@ func newRegion(r outlook.Region, now time.Time) Region {
 	coming := map[string]int{}
 	for _, p := range r.DataPlanes {
 		for _, room := range p.Rooms {
-			if p.Coming() {
+			if p.IsInFlight() {
 				coming[room.Type] += room.MaxUnits - room.UsedUnits
 			}
 		}
@@ -170,7 +170,7 @@ func newRegion(r outlook.Region, now time.Time) Region {
 			out.Placed = append(out.Placed, one)
 		}
 	}
-	out.Act, out.Patience = r.ToDo()
+	out.Act, out.Patience = r.ListTasks()
 	return out
 }
 
@@ -180,16 +180,16 @@ func newPlane(p outlook.Plane, now time.Time) Plane {
 		out.Tone = bad
 	}
 	for _, r := range p.Rooms {
-		if p.Units() != "" {
+		if p.DescribeUnits() != "" {
 			out.Rooms = append(out.Rooms, Room{r, roomBar(r)})
 		}
 	}
-	out.Verb, out.Reason = p.Verb()
+	out.Verb, out.Reason = p.RemovalDecision()
 	if p.GivenUp != nil {
 		out.GivenUp = To(*p.GivenUp, now)
 	}
 	p.GivenUp = nil // it is told apart, since it ticks
-	out.Words = p.Fate(now)
+	out.Words = p.DescribeOutcome(now)
 	return out
 }
 

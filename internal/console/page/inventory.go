@@ -29,7 +29,7 @@ type Stocked struct {
 // An Entry is a customization as a pool has it, or as none does.
 type Entry struct {
 	stock.Entry
-	stock.Sense
+	stock.StatusExplanation
 	// Word is the status; empty entries have one, too.
 	Word string
 	Tone string
@@ -44,14 +44,14 @@ const notSeen = "Not looked at"
 
 // NewInventory tells of a stock. Blind is set when the viewer may not see clusters: who
 // has claimed the cluster of an entry cannot be told then.
-func NewInventory(s *stock.Stock, blind bool, now time.Time) Inventory {
+func NewInventory(s *stock.Objects, blind bool, now time.Time) Inventory {
 	slices.SortFunc(s.Pools, func(a, b hivev1.ClusterPool) int { return byKey(&a, &b) })
 	slices.SortFunc(s.Customizations, func(a, b hivev1.ClusterDeploymentCustomization) int { return byKey(&a, &b) })
 	out := Inventory{Pooled: len(s.Pools) > 0}
 	for _, e := range s.Entries() {
 		one := newEntry(e, blind, now)
 		if e.Pool == "" {
-			one.Holder = s.Holder(e.Customization)
+			one.Holder = s.DescribeHolder(e.Customization)
 			out.Spare = append(out.Spare, one)
 			continue
 		}
@@ -76,13 +76,13 @@ func (p *Stocked) add(e Entry) {
 }
 
 func newEntry(e stock.Entry, blind bool, now time.Time) Entry {
-	out := Entry{Entry: e, Sense: e.Sense(advice.Plain), Word: string(e.Status), Tone: stockTones[e.Status]}
+	out := Entry{Entry: e, StatusExplanation: e.ExplainStatus(advice.Plain), Word: string(e.Status), Tone: stockTones[e.Status]}
 	if e.Customization != nil {
 		out.Age = Since(e.Customization.CreationTimestamp.Time, now)
 	}
 	switch {
 	case e.Pool == "": // of a pool's words none is about it
-		out.Sense = stock.Sense{}
+		out.StatusExplanation = stock.StatusExplanation{}
 	case e.Status == "":
 		out.Word, out.Entry.Message = notSeen, ""
 	case blind && e.Claim == "" && (e.Status == hivev1.InventoryToBeDeleted || e.Status == hivev1.InventoryToBeUpdated):

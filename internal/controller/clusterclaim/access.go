@@ -35,38 +35,38 @@ import (
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles,resourceNames=hive-claim-owner,verbs=list;watch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch
 
-// admit gives the claim's subjects access to its cluster, or takes it away. It
+// reconcileAccess gives the claim's subjects access to its cluster, or takes it away. It
 // comes before anything is told or destroyed: who sees that the cluster runs can
 // read its Secrets. What cannot be given is said in v, and hides nothing there.
-func (r *Reconciler) admit(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, v *verdict) error {
+func (r *Reconciler) reconcileAccess(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, v *plan) error {
 	if claim.DeletionTimestamp == nil && (claim.Unreadable != "" || cd != nil && cd.Unreadable != "") {
 		return nil // who is to have access may be what could not be read
 	}
-	want := access.Owner(claim, cd)
+	want := access.DecideOwnerAccess(claim, cd)
 	for _, why := range want.Refused {
-		v.add(why)
+		v.appendPendingMessage(why)
 	}
 	var err error
 	if want.Binding != nil {
-		err = r.give(ctx, claim, cd, want)
+		err = r.grantAccess(ctx, claim, cd, want)
 	} else {
-		err = r.withdraw(ctx, claim, cd)
+		err = r.revokeAccess(ctx, claim, cd)
 	}
-	if err != nil && fault.Of(err) != fault.Conflict {
-		v.add("access of spec.subjects could not be set: " + err.Error())
+	if err != nil && fault.KindOf(err) != fault.Conflict {
+		v.appendPendingMessage("access of spec.subjects could not be set: " + err.Error())
 	}
 	return err
 }
 
-// add says more about a claim that has its cluster.
-func (v *verdict) add(text string) {
+// appendPendingMessage says more about a claim that has its cluster.
+func (v *plan) appendPendingMessage(text string) {
 	if v.pending.Status == corev1.ConditionFalse {
 		v.pending.Message += "; " + text
 	}
 }
 
-func (r *Reconciler) give(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, want access.Owners) error {
-	switch place, err := grant.Look(ctx, r.Client, cd); {
+func (r *Reconciler) grantAccess(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, want access.OwnerAccess) error {
+	switch place, err := grant.CheckNamespace(ctx, r.Client, cd); {
 	case err != nil:
 		return err
 	case place == grant.Closing:
@@ -82,20 +82,20 @@ func (r *Reconciler) give(ctx context.Context, claim *hivev1.ClusterClaim, cd *h
 			hivev1.LabelPoolNamespace, ref.Namespace, hivev1.LabelPoolName, ref.PoolName)
 	}
 	// The Role comes first: nobody can be bound to what does not exist.
-	role, err := grant.Role(ctx, r.Client, want.Role)
+	role, err := grant.EnsureRole(ctx, r.Client, want.Role)
 	if err != nil {
 		return err
 	}
-	binding, err := grant.Binding(ctx, r.Client, want.Binding)
+	binding, err := grant.EnsureRoleBinding(ctx, r.Client, want.Binding)
 	if err == nil && (role || binding) {
 		r.Events.Eventf(claim, nil, corev1.EventTypeNormal, "AccessGranted", "Grant", "spec.subjects have access to cluster %s", cd.Name)
 	}
 	return err
 }
 
-// withdraw takes away what the claim's subjects had. In a cluster that is not the
+// revokeAccess takes away what the claim's subjects had. In a cluster that is not the
 // claim's, that is only what was made for this claim.
-func (r *Reconciler) withdraw(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) error {
+func (r *Reconciler) revokeAccess(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) error {
 	home := claim.Spec.Namespace
 	if cd != nil {
 		home = cd.Namespace
@@ -103,44 +103,44 @@ func (r *Reconciler) withdraw(ctx context.Context, claim *hivev1.ClusterClaim, c
 	if home == "" {
 		return nil
 	}
-	mine := access.Holds(claim, cd)
-	gone, err := r.strip(ctx, home, func(o metav1.Object) bool { return mine || access.For(claim, o) })
+	mine := access.HasCluster(claim, cd)
+	gone, err := r.deleteAccess(ctx, home, func(o metav1.Object) bool { return mine || access.IsMadeForClaim(claim, o) })
 	if err == nil && gone {
 		r.Events.Eventf(claim, nil, corev1.EventTypeNormal, "AccessWithdrawn", "Withdraw", "spec.subjects have no more access to cluster %s", home)
 	}
 	return err
 }
 
-// orphaned takes away what the subjects of a claim had that has gone without
+// revokeOrphanedAccess takes away what the subjects of a claim had that has gone without
 // waiting for the end of its cluster.
-func (r *Reconciler) orphaned(ctx context.Context, claim types.NamespacedName) error {
+func (r *Reconciler) revokeOrphanedAccess(ctx context.Context, claim types.NamespacedName) error {
 	var given hivev1.ClusterDeploymentList
 	if err := r.Client.List(ctx, &given, client.MatchingFields{byClaim: claim.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("looking for the cluster of claim %s, which is gone: %w", claim, err)
 	}
 	was := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}
 	for i := range given.Items {
-		if _, err := r.strip(ctx, given.Items[i].Namespace, func(o metav1.Object) bool { return access.For(was, o) }); err != nil {
+		if _, err := r.deleteAccess(ctx, given.Items[i].Namespace, func(o metav1.Object) bool { return access.IsMadeForClaim(was, o) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// strip deletes the RoleBinding, which gives access, and then the Role. It
+// deleteAccess deletes the RoleBinding, which gives access, and then the Role. It
 // reports whether there was any.
-func (r *Reconciler) strip(ctx context.Context, namespace string, ours func(metav1.Object) bool) (bool, error) {
+func (r *Reconciler) deleteAccess(ctx context.Context, namespace string, ours func(metav1.Object) bool) (bool, error) {
 	about := metav1.ObjectMeta{Namespace: namespace, Name: hivev1.ClaimOwnerRole}
-	binding, err := grant.Remove(ctx, r.Client, &rbacv1.RoleBinding{ObjectMeta: about}, ours)
+	binding, err := grant.DeleteOurs(ctx, r.Client, &rbacv1.RoleBinding{ObjectMeta: about}, ours)
 	if err != nil {
 		return false, err
 	}
-	role, err := grant.Remove(ctx, r.Client, &rbacv1.Role{ObjectMeta: about}, ours)
+	role, err := grant.DeleteOurs(ctx, r.Client, &rbacv1.Role{ObjectMeta: about}, ours)
 	return binding || role, err
 }
 
-// watchAccess wakes a claim when somebody touches what its subjects have.
-func (r *Reconciler) watchAccess(b *builder.Builder) *builder.Builder {
+// watchAccessObjects wakes a claim when somebody touches what its subjects have.
+func (r *Reconciler) watchAccessObjects(b *builder.Builder) *builder.Builder {
 	ours := builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == hivev1.ClaimOwnerRole }))
 	claim := handler.EnqueueRequestsFromMapFunc(r.claimOfAccess)
 	return b.Watches(&rbacv1.Role{}, claim, ours).Watches(&rbacv1.RoleBinding{}, claim, ours)
@@ -158,10 +158,10 @@ func (r *Reconciler) claimOfAccess(ctx context.Context, o client.Object) []recon
 	return claimOfCluster(ctx, &cd)
 }
 
-// secretsRenamed lets those updates of a cluster through that change what its owners may read.
-func secretsRenamed() predicate.Predicate {
+// clusterSecretsChanged lets those updates of a cluster through that change what its owners may read.
+func clusterSecretsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := access.Secrets(e.ObjectOld.(*hivev1.ClusterDeployment)), access.Secrets(e.ObjectNew.(*hivev1.ClusterDeployment))
+		before, after := access.ReadableSecrets(e.ObjectOld.(*hivev1.ClusterDeployment)), access.ReadableSecrets(e.ObjectNew.(*hivev1.ClusterDeployment))
 		return !slices.Equal(before, after)
 	}}
 }

@@ -334,14 +334,14 @@ func (i indexer) IndexField(_ context.Context, o client.Object, field string, ke
 	return nil
 }
 
-func running() *hivev1.ClusterDeployment {
+func runningCondition() *hivev1.ClusterDeployment {
 	cd := newCluster()
 	cd.Status.PowerState = hivev1.StatusRunning
 	return cd
 }
 
 func TestAClaimWithoutSubjectsCostsNoWriteMore(t *testing.T) {
-	c, writes := rig(t, nil, home(), running(), newClaim())
+	c, writes := rig(t, nil, home(), runningCondition(), newClaim())
 	for range 2 {
 		if _, err := newReconciler(c).Reconcile(t.Context(), ctrl.Request{NamespacedName: about}); err != nil {
 			t.Fatal(err)
@@ -353,7 +353,7 @@ func TestAClaimWithoutSubjectsCostsNoWriteMore(t *testing.T) {
 }
 
 func TestAPassThatFindsEverythingRightWritesNothing(t *testing.T) {
-	c, writes := rig(t, nil, home(), running(), newClaim("alice"))
+	c, writes := rig(t, nil, home(), runningCondition(), newClaim("alice"))
 	for range 3 {
 		if _, err := newReconciler(c).Reconcile(t.Context(), ctrl.Request{NamespacedName: about}); err != nil {
 			t.Fatal(err)
@@ -386,7 +386,7 @@ func TestAccessThatCannotBeGivenHidesNothing(t *testing.T) {
 			claim := newClaim("alice")
 			lifetime := hivev1.Duration("8h")
 			claim.Spec.Lifetime = &lifetime
-			c, _ := rig(t, tc.refuse, tc.home, running(), claim)
+			c, _ := rig(t, tc.refuse, tc.home, runningCondition(), claim)
 			if _, err := newReconciler(c).Reconcile(t.Context(), ctrl.Request{NamespacedName: about}); err == nil {
 				t.Error("it is not tried again")
 			}
@@ -414,7 +414,7 @@ func TestAClaimThatNamesAClusterOfOthersTouchesNothing(t *testing.T) {
 		"without metadata": func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef, cd.Spec.ClusterMetadata = nil, nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cd := running()
+			cd := runningCondition()
 			change(cd)
 			c, writes := rig(t, nil, home(), cd, newClaim("mallory"), &rbacv1.Role{ObjectMeta: theirs}, &rbacv1.RoleBinding{ObjectMeta: theirs})
 			if _, err := newReconciler(c).Reconcile(t.Context(), ctrl.Request{NamespacedName: about}); err != nil {
@@ -433,14 +433,14 @@ func TestAClaimThatNamesAClusterOfOthersTouchesNothing(t *testing.T) {
 
 // A cluster is deleted before its claim has given access, or after.
 func TestNobodyGetsAccessToAClusterThatIsBeingDeleted(t *testing.T) {
-	going := running()
+	going := runningCondition()
 	going.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	for name, tc := range map[string]struct {
 		before []client.Object
 		want   string
 	}{
 		"nobody had any":         {[]client.Object{going.DeepCopy()}, "nobody"},
-		"those who have keep it": {[]client.Object{running()}, "alice as Role hive-claim-owner: kubeconfig"},
+		"those who have keep it": {[]client.Object{runningCondition()}, "alice as Role hive-claim-owner: kubeconfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := rig(t, nil, append(tc.before, home(), newClaim("alice"))...)
@@ -449,7 +449,7 @@ func TestNobodyGetsAccessToAClusterThatIsBeingDeleted(t *testing.T) {
 				if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: about}); err != nil {
 					t.Fatal(err)
 				}
-				if err := c.Delete(t.Context(), running()); err != nil {
+				if err := c.Delete(t.Context(), runningCondition()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -461,7 +461,7 @@ func TestNobodyGetsAccessToAClusterThatIsBeingDeleted(t *testing.T) {
 }
 
 func TestAClaimWhoseClusterCannotHibernateRuns(t *testing.T) {
-	cd := running()
+	cd := runningCondition()
 	cd.Spec.PowerState = hivev1.PowerHibernating
 	condition.Set(&cd.Status.Conditions, hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonUnsupported, "", time.Now())
 	c, _ := rig(t, nil, home(), cd, newClaim())
@@ -479,12 +479,12 @@ func TestAccessThatAClaimGaveGoesWithWhatItGaveItFor(t *testing.T) { // B33
 		Namespace: "a", Name: hivev1.ClaimOwnerRole,
 		Annotations: map[string]string{hivev1.AnnotationClaim: "pools/x"},
 	}
-	other := running()
+	other := runningCondition()
 	other.Spec.ClusterPoolRef.ClaimName = "y"
 	for name, tc := range map[string][]client.Object{
 		"the cluster is another's by now":            {home(), other, newClaim("alice")},
 		"the cluster is gone":                        {home(), newClaim("alice")},
-		"the claim went without waiting for its end": {home(), running()},
+		"the claim went without waiting for its end": {home(), runningCondition()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := rig(t, nil, append(tc, &rbacv1.Role{ObjectMeta: given}, &rbacv1.RoleBinding{ObjectMeta: given})...)

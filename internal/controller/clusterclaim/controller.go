@@ -73,62 +73,62 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var claim hivev1.ClusterClaim
 	if err := r.Client.Get(ctx, req.NamespacedName, &claim); err != nil {
 		if apierrors.IsNotFound(err) {
-			err = r.orphaned(ctx, req.NamespacedName)
+			err = r.revokeOrphanedAccess(ctx, req.NamespacedName)
 		}
 		return fault.Requeue(0, err)
 	}
-	f, cd, err := r.observe(ctx, &claim)
+	f, cd, err := r.observeClaim(ctx, &claim)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	v := decide(claim.Name, f, r.Clock.Now())
-	admitted := r.admit(ctx, &claim, cd, &v)
-	if admitted != nil && fault.Of(admitted) == fault.Conflict {
+	admitted := r.reconcileAccess(ctx, &claim, cd, &v)
+	if admitted != nil && fault.KindOf(admitted) == fault.Conflict {
 		return fault.Requeue(0, admitted)
 	}
-	return fault.Requeue(v.next, errors.Join(admitted, r.act(ctx, &claim, cd, v)))
+	return fault.Requeue(v.next, errors.Join(admitted, r.applyPlan(ctx, &claim, cd, v)))
 }
 
-func (r *Reconciler) observe(ctx context.Context, claim *hivev1.ClusterClaim) (facts, *hivev1.ClusterDeployment, error) {
-	f := facts{
-		created:  claim.CreationTimestamp.Time,
-		deleting: claim.DeletionTimestamp != nil,
-		cluster:  claim.Spec.Namespace,
-		lifetime: claim.Spec.Lifetime,
-		told:     len(claim.Status.Conditions) > 0,
+func (r *Reconciler) observeClaim(ctx context.Context, claim *hivev1.ClusterClaim) (snapshot, *hivev1.ClusterDeployment, error) {
+	f := snapshot{
+		created:       claim.CreationTimestamp.Time,
+		deleting:      claim.DeletionTimestamp != nil,
+		cluster:       claim.Spec.Namespace,
+		lifetime:      claim.Spec.Lifetime,
+		hasConditions: len(claim.Status.Conditions) > 0,
 
 		unreadable: claim.Unreadable,
 	}
 	if at := claim.DeletionTimestamp; at != nil {
-		f.left = at.Time
+		f.deletedAt = at.Time
 	}
-	pool, err := r.pool(ctx, claim)
+	pool, err := r.getPool(ctx, claim)
 	if client.IgnoreNotFound(err) != nil {
 		return f, nil, fmt.Errorf("reading pool %s: %w", claim.Spec.ClusterPoolName, err)
 	}
-	f.pool, f.dissolving, f.ready = err == nil, pool.DeletionTimestamp != nil, pool.Status.Ready > 0
+	f.poolExists, f.poolDeleting, f.poolHasReady = err == nil, pool.DeletionTimestamp != nil, pool.Status.Ready > 0
 	if limits := pool.Spec.ClaimLifetime; limits != nil {
 		f.fallback, f.maximum = limits.Default, limits.Maximum
 	}
-	if f.refused, err = r.refused(ctx, claim); err != nil {
+	if f.assignmentRefused, err = r.isAssignmentRefused(ctx, claim); err != nil {
 		return f, nil, err
 	}
-	cd, err := r.cluster(ctx, claim)
+	cd, err := r.findCluster(ctx, claim)
 	if cd != nil {
-		f.of = clusterOf(cd)
-		if f.unreadable == "" && f.of.unreadable {
+		f.assigned = readCluster(cd)
+		if f.unreadable == "" && f.assigned.unreadable {
 			f.unreadable = "ClusterDeployment " + cd.Name + ": " + cd.Unreadable
 		}
-		if f.of.claim == claim.Name && !access.Holds(claim, cd) {
-			f.of.claim, f.of.pooled = "", false // it is of a claim with this name in another namespace
+		if f.assigned.claim == claim.Name && !access.HasCluster(claim, cd) {
+			f.assigned.claim, f.assigned.pooled = "", false // it is of a claim with this name in another namespace
 		}
 	}
 	return f, cd, err
 }
 
-// pool reads the claim's pool. That there is none is not told on a cache's word: who
+// getPool reads the claim's pool. That there is none is not told on a cache's word: who
 // creates a pool and then a claim would be told so, when the claim is seen first.
-func (r *Reconciler) pool(ctx context.Context, claim *hivev1.ClusterClaim) (hivev1.ClusterPool, error) {
+func (r *Reconciler) getPool(ctx context.Context, claim *hivev1.ClusterClaim) (hivev1.ClusterPool, error) {
 	var pool hivev1.ClusterPool
 	key := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Spec.ClusterPoolName}
 	err := r.Client.Get(ctx, key, &pool)
@@ -138,9 +138,9 @@ func (r *Reconciler) pool(ctx context.Context, claim *hivev1.ClusterClaim) (hive
 	return pool, err
 }
 
-// cluster finds the claim's cluster: the one it was told of or, while a deleted
+// findCluster finds the claim's cluster: the one it was told of or, while a deleted
 // claim was told of none, one that was given to it all the same.
-func (r *Reconciler) cluster(ctx context.Context, claim *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
+func (r *Reconciler) findCluster(ctx context.Context, claim *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
 	if name := claim.Spec.Namespace; name != "" {
 		var cd hivev1.ClusterDeployment
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: name, Name: name}, &cd)
@@ -152,22 +152,22 @@ func (r *Reconciler) cluster(ctx context.Context, claim *hivev1.ClusterClaim) (*
 	if claim.DeletionTimestamp == nil {
 		return nil, nil
 	}
-	return r.reserved(ctx, claim)
+	return r.findReservedCluster(ctx, claim)
 }
 
-// refused reports whether the hub refused to let hotspare assign the cluster that is
+// isAssignmentRefused reports whether the hub refused to let hotspare assign the cluster that is
 // reserved for a waiting claim.
-func (r *Reconciler) refused(ctx context.Context, claim *hivev1.ClusterClaim) (bool, error) {
+func (r *Reconciler) isAssignmentRefused(ctx context.Context, claim *hivev1.ClusterClaim) (bool, error) {
 	pending := condition.Find(claim.Status.Conditions, hivev1.ClaimPending)
 	if claim.Spec.Namespace != "" || pending == nil || pending.Reason != hivev1.ReasonAssignmentRefused {
 		return false, nil
 	}
-	cd, err := r.reserved(ctx, claim)
+	cd, err := r.findReservedCluster(ctx, claim)
 	return cd != nil, err
 }
 
-// reserved finds the cluster that was given to a claim; nil if none was.
-func (r *Reconciler) reserved(ctx context.Context, claim *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
+// findReservedCluster finds the cluster that was given to a claim; nil if none was.
+func (r *Reconciler) findReservedCluster(ctx context.Context, claim *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
 	var given hivev1.ClusterDeploymentList
 	if err := r.Client.List(ctx, &given, client.MatchingFields{byClaim: claim.Namespace + "/" + claim.Name}); err != nil {
 		return nil, fmt.Errorf("looking for the cluster of claim %s: %w", claim.Name, err)
@@ -178,8 +178,8 @@ func (r *Reconciler) reserved(ctx context.Context, claim *hivev1.ClusterClaim) (
 	return &given.Items[0], nil
 }
 
-func clusterOf(cd *hivev1.ClusterDeployment) *clusterFacts {
-	f := &clusterFacts{
+func readCluster(cd *hivev1.ClusterDeployment) *clusterSnapshot {
+	f := &clusterSnapshot{
 		deleting: cd.DeletionTimestamp != nil,
 		running:  cd.Status.PowerState == hivev1.StatusRunning && (cd.Spec.PowerState != hivev1.PowerHibernating || standing.Unsupported(cd)),
 		power:    cd.Status.PowerState,
@@ -195,44 +195,44 @@ func clusterOf(cd *hivev1.ClusterDeployment) *clusterFacts {
 	return f
 }
 
-func (r *Reconciler) act(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, v verdict) error {
+func (r *Reconciler) applyPlan(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, v plan) error {
 	before := claim.DeepCopy()
 	switch {
-	case v.release:
-		return r.release(ctx, claim)
+	case v.removeFinalizer:
+		return r.releaseClaim(ctx, claim)
 	case v.expired:
-		return r.expire(ctx, claim)
-	case v.destroy:
+		return r.deleteExpiredClaim(ctx, claim)
+	case v.deleteCluster:
 		if err := r.Client.Delete(ctx, cd, client.Preconditions{UID: &cd.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting cluster %s: %w", cd.Name, err)
 		}
 	}
-	r.report(claim, v)
+	r.setClaimStatus(claim, v)
 	_, err := patch.Status(ctx, r.Client, before, claim)
 	if err == nil {
-		r.Metrics.ClaimTold(before, claim, cd, r.Clock.Now())
+		r.Metrics.RecordClaimWait(before, claim, cd, r.Clock.Now())
 	}
 	return err
 }
 
-// release lets a deleted claim go, if its cluster is gone or not its own past the
+// releaseClaim lets a deleted claim go, if its cluster is gone or not its own past the
 // cache too: the cache of clusters may be behind that of claims. Let go too soon,
 // the claim could be made again under its name, and be told of a cluster that has
 // been used.
-func (r *Reconciler) release(ctx context.Context, claim *hivev1.ClusterClaim) error {
+func (r *Reconciler) releaseClaim(ctx context.Context, claim *hivev1.ClusterClaim) error {
 	before := claim.DeepCopy()
 	if !controllerutil.RemoveFinalizer(claim, hivev1.FinalizerClaim) {
 		return nil
 	}
-	if err := r.gone(ctx, claim); err != nil {
+	if err := r.confirmClusterGone(ctx, claim); err != nil {
 		return err
 	}
 	_, err := patch.Object(ctx, r.Client, before, claim)
 	return err
 }
 
-// gone is an error while the cluster that a claim was told of is there, and its own.
-func (r *Reconciler) gone(ctx context.Context, claim *hivev1.ClusterClaim) error {
+// confirmClusterGone is an error while the cluster that a claim was told of is there, and its own.
+func (r *Reconciler) confirmClusterGone(ctx context.Context, claim *hivev1.ClusterClaim) error {
 	name := claim.Spec.Namespace
 	if name == "" { // Hive puts its finalizer on claims that wait, too
 		return nil
@@ -248,7 +248,7 @@ func (r *Reconciler) gone(ctx context.Context, claim *hivev1.ClusterClaim) error
 	return nil
 }
 
-func (r *Reconciler) expire(ctx context.Context, claim *hivev1.ClusterClaim) error {
+func (r *Reconciler) deleteExpiredClaim(ctx context.Context, claim *hivev1.ClusterClaim) error {
 	err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting claim %s, whose lifetime is over: %w", claim.Name, err)
@@ -259,7 +259,7 @@ func (r *Reconciler) expire(ctx context.Context, claim *hivev1.ClusterClaim) err
 	return nil
 }
 
-func (r *Reconciler) report(claim *hivev1.ClusterClaim, v verdict) {
+func (r *Reconciler) setClaimStatus(claim *hivev1.ClusterClaim, v plan) {
 	now := r.Clock.Now()
 	condition.Apply(&claim.Status.Conditions, hivev1.ClaimPending, v.pending, now)
 	condition.Apply(&claim.Status.Conditions, hivev1.ClaimClusterRunning, v.running, now)
@@ -270,7 +270,7 @@ func (r *Reconciler) report(claim *hivev1.ClusterClaim, v verdict) {
 		claim.Status.Lifetime = v.lifetime
 	}
 	if v.pending.Status != "" || v.running.Status != "" {
-		kstatus.ReportClusterClaim(claim, v.fault, r.Clock.Now())
+		kstatus.ReportClusterClaim(claim, v.stalled, r.Clock.Now())
 	}
 }
 
@@ -283,14 +283,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if workers == 0 {
 		workers = 8
 	}
-	return r.watchAccess(ctrl.NewControllerManagedBy(mgr).
+	return r.watchAccessObjects(ctrl.NewControllerManagedBy(mgr).
 		Named("clusterclaim").
 		For(&hivev1.ClusterClaim{}).
-		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(claimOfCluster), builder.WithPredicates(predicate.Or(clusterChanged(), secretsRenamed()))).
+		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(claimOfCluster), builder.WithPredicates(predicate.Or(clusterChanged(), clusterSecretsChanged()))).
 		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfPool), builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, poolGoing()))).
+			predicate.GenerationChangedPredicate{}, poolDeletionChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})).
-		Complete(r.Metrics.Reconciler("clusterclaim", r))
+		Complete(r.Metrics.WrapReconciler("clusterclaim", r))
 }
 
 func claimOfCluster(_ context.Context, o client.Object) []reconcile.Request {
@@ -320,11 +320,11 @@ func (r *Reconciler) claimsOfPool(ctx context.Context, o client.Object) []reconc
 // clusterChanged lets those updates of a cluster through that its claim tells of.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return *clusterOf(e.ObjectOld.(*hivev1.ClusterDeployment)) != *clusterOf(e.ObjectNew.(*hivev1.ClusterDeployment))
+		return *readCluster(e.ObjectOld.(*hivev1.ClusterDeployment)) != *readCluster(e.ObjectNew.(*hivev1.ClusterDeployment))
 	}}
 }
 
-func poolGoing() predicate.Predicate {
+func poolDeletionChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp())
 	}}

@@ -13,32 +13,32 @@ import (
 // read would only be in the way.
 const grace = 5 * time.Second
 
-// facts is what a claim's conditions and its end depend on.
-type facts struct {
+// snapshot is what a claim's conditions and its end depend on.
+type snapshot struct {
 	created  time.Time
 	deleting bool
-	// left is when it was deleted; zero while it is not.
-	left time.Time
+	// deletedAt is when it was deleted; zero while it is not.
+	deletedAt time.Time
 	// cluster names the cluster that the claim was told of; empty while it waits.
 	cluster string
 	// lifetime is the claim's own; fallback and maximum are the pool's. nil is none.
 	lifetime, fallback, maximum *hivev1.Duration
-	// pool is whether the pool exists, dissolving whether it is being deleted.
-	pool, dissolving bool
-	// ready is whether the pool has clusters to give, as far as it says.
-	ready bool
-	// told is whether the claim has conditions already.
-	told bool
-	// refused is whether the hub refused the assignment of a cluster that is still
+	// poolExists is whether the pool exists, dissolving whether it is being deleted.
+	poolExists, poolDeleting bool
+	// poolHasReady is whether the pool has clusters to give, as far as it says.
+	poolHasReady bool
+	// hasConditions is whether the claim has conditions already.
+	hasConditions bool
+	// assignmentRefused is whether the hub refused the assignment of a cluster that is still
 	// reserved for the claim; the condition Pending says so.
-	refused bool
-	// of is the cluster, as far as it exists.
-	of *clusterFacts
+	assignmentRefused bool
+	// assigned is the cluster, as far as it exists.
+	assigned *clusterSnapshot
 	// unreadable says what of the claim or its cluster could not be read; empty when all could.
 	unreadable string
 }
 
-type clusterFacts struct {
+type clusterSnapshot struct {
 	// pooled is whether it is of a pool that could have given it to the claim.
 	pooled   bool
 	claim    string
@@ -50,115 +50,115 @@ type clusterFacts struct {
 	unreadable bool
 }
 
-// verdict is what to do about a claim.
-type verdict struct {
+// plan is what to do about a claim.
+type plan struct {
 	// pending and running are conditions of the claim; the zero value leaves one as it is.
 	pending, running condition.Value
 	lifetime         *hivev1.Duration
-	// fault is what of a claim that has its cluster is invalid.
-	fault kstatus.Progress
+	// stalled is what of a claim that has its cluster is invalid.
+	stalled kstatus.Progress
 	// expired is set when the claim's time is up: the claim is deleted.
 	expired bool
-	// release is set when nothing keeps a deleted claim any longer.
-	release bool
-	// destroy is set when nobody but us will delete the cluster.
-	destroy bool
+	// removeFinalizer is set when nothing keeps a deleted claim any longer.
+	removeFinalizer bool
+	// deleteCluster is set when nobody but us will delete the cluster.
+	deleteCluster bool
 	// next is when to look again though nothing changed; 0 is never.
 	next time.Duration
 }
 
 // decide says what to do about the claim called name.
-func decide(name string, f facts, now time.Time) verdict {
-	mine := f.of != nil && f.of.claim == name
+func decide(name string, f snapshot, now time.Time) plan {
+	mine := f.assigned != nil && f.assigned.claim == name
 	switch {
 	case f.deleting:
-		return leave(f, mine, now)
+		return planDeleted(f, mine, now)
 	case f.unreadable != "":
-		return park(f)
+		return planUnreadable(f)
 	case f.cluster == "":
-		return wait(f, now)
-	case f.of == nil:
-		return verdict{
+		return planWaiting(f, now)
+	case f.assigned == nil:
+		return plan{
 			pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed"),
 			running: condition.False(hivev1.ReasonClusterDeleted, "Assigned cluster has been deleted"),
 		}
-	case f.of.claim == "" && f.of.pooled:
+	case f.assigned.claim == "" && f.assigned.pooled:
 		// The cluster was written first, so we see it late; that it comes wakes us.
-		return verdict{}
+		return plan{}
 	case !mine:
-		return verdict{pending: condition.True(hivev1.ReasonConflict, "Assigned cluster was claimed by a different ClusterClaim: delete this claim, and claim again")}
+		return plan{pending: condition.True(hivev1.ReasonConflict, "Assigned cluster was claimed by a different ClusterClaim: delete this claim, and claim again")}
 	default:
-		return hold(f, now)
+		return planAssigned(f, now)
 	}
 }
 
-// park tells what of a claim or of its cluster could not be read. The claim keeps
+// planUnreadable tells what of a claim or of its cluster could not be read. The claim keeps
 // what it has and gets nothing, and has no end: a lifetime may be what is missing.
-func park(f facts) verdict {
+func planUnreadable(f snapshot) plan {
 	if f.cluster == "" {
-		return verdict{pending: condition.True(hivev1.ReasonUnreadable, "The claim cannot be served: "+f.unreadable+": correct it, or delete the claim and make another")}
+		return plan{pending: condition.True(hivev1.ReasonUnreadable, "The claim cannot be served: "+f.unreadable+": correct it, or delete the claim and make another")}
 	}
-	v := verdict{pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed; without end until all can be read: "+f.unreadable+": correct it")}
-	v.fault = kstatus.Stalled(hivev1.ReasonUnreadable, v.pending.Message)
-	if f.of != nil && !f.of.unreadable {
-		v.running = running(f.of)
+	v := plan{pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed; without end until all can be read: "+f.unreadable+": correct it")}
+	v.stalled = kstatus.Stalled(hivev1.ReasonUnreadable, v.pending.Message)
+	if f.assigned != nil && !f.assigned.unreadable {
+		v.running = runningCondition(f.assigned)
 	}
 	return v
 }
 
-// goes tells that the claim's cluster is being deleted, or is about to be.
-var goes = condition.False(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
+// clusterDeletingCondition tells that the claim's cluster is being deleted, or is about to be.
+var clusterDeletingCondition = condition.False(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
 
-// leave ends a deleted claim once its cluster is gone. The pool's controller
+// planDeleted ends a deleted claim once its cluster is gone. The pool's controller
 // deletes the cluster; without a pool it falls to the claim's.
-func leave(f facts, mine bool, now time.Time) verdict {
-	if f.of != nil && f.of.unreadable {
-		return verdict{running: condition.False(hivev1.ReasonUnreadable, "Assigned cluster is not destroyed until it can be read: "+f.unreadable+": correct it")}
+func planDeleted(f snapshot, mine bool, now time.Time) plan {
+	if f.assigned != nil && f.assigned.unreadable {
+		return plan{running: condition.False(hivev1.ReasonUnreadable, "Assigned cluster is not destroyed until it can be read: "+f.unreadable+": correct it")}
 	}
 	if !mine {
-		return verdict{release: true}
+		return plan{removeFinalizer: true}
 	}
-	if f.pool && !f.of.deleting && !f.left.IsZero() {
-		if soon := f.left.Add(grace).Sub(now); soon > 0 {
-			return verdict{running: goes, next: soon}
+	if f.poolExists && !f.assigned.deleting && !f.deletedAt.IsZero() {
+		if soon := f.deletedAt.Add(grace).Sub(now); soon > 0 {
+			return plan{running: clusterDeletingCondition, next: soon}
 		}
-		return verdict{running: condition.False(hivev1.ReasonClusterDeleting,
+		return plan{running: condition.False(hivev1.ReasonClusterDeleting,
 			"Assigned cluster waits to be deleted: its ClusterPool deletes no more than maxConcurrent clusters at a time; its status.plan names those that are being deleted")}
 	}
-	return verdict{
-		running: goes,
-		destroy: !f.pool && !f.of.deleting,
+	return plan{
+		running:       clusterDeletingCondition,
+		deleteCluster: !f.poolExists && !f.assigned.deleting,
 	}
 }
 
-func wait(f facts, now time.Time) verdict {
+func planWaiting(f snapshot, now time.Time) plan {
 	switch {
-	case !f.pool:
-		return verdict{pending: condition.True(hivev1.ReasonPoolNotFound,
+	case !f.poolExists:
+		return plan{pending: condition.True(hivev1.ReasonPoolNotFound,
 			"The ClusterPool that spec.clusterPoolName names does not exist in this namespace: create it, or delete the claim")}
-	case f.dissolving:
-		return verdict{pending: condition.True(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
-	case f.refused:
-		return verdict{} // the condition says what the hub said
+	case f.poolDeleting:
+		return plan{pending: condition.True(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
+	case f.assignmentRefused:
+		return plan{} // the condition says what the hub said
 	}
-	if left := f.created.Add(grace).Sub(now); left > 0 && f.ready && !f.told {
-		return verdict{next: left}
+	if left := f.created.Add(grace).Sub(now); left > 0 && f.poolHasReady && !f.hasConditions {
+		return plan{next: left}
 	}
-	return verdict{pending: condition.True(hivev1.ReasonNoClusters, "No clusters in pool are ready to be claimed")}
+	return plan{pending: condition.True(hivev1.ReasonNoClusters, "No clusters in pool are ready to be claimed")}
 }
 
-func hold(f facts, now time.Time) verdict {
-	v := verdict{
+func planAssigned(f snapshot, now time.Time) plan {
+	v := plan{
 		pending: condition.False(hivev1.ReasonClusterClaimed, "Cluster claimed"),
-		running: running(f.of),
+		running: runningCondition(f.assigned),
 	}
-	if f.of.claimed.IsZero() {
+	if f.assigned.claimed.IsZero() {
 		return v // nothing to count from
 	}
-	span, err := effective(f.lifetime, f.fallback, f.maximum)
+	span, err := effectiveLifetime(f.lifetime, f.fallback, f.maximum)
 	if err != nil {
 		v.pending.Message = "Cluster claimed; spec.lifetime is ignored: " + err.Error()
-		v.fault = kstatus.Stalled(hivev1.ReasonInvalidLifetime, v.pending.Message+": correct it")
+		v.stalled = kstatus.Stalled(hivev1.ReasonInvalidLifetime, v.pending.Message+": correct it")
 		return v
 	}
 	if span == 0 {
@@ -166,12 +166,12 @@ func hold(f facts, now time.Time) verdict {
 	}
 	d := hivev1.DurationOf(span)
 	v.lifetime = &d
-	v.next = f.of.claimed.Add(span).Sub(now)
+	v.next = f.assigned.claimed.Add(span).Sub(now)
 	v.expired = v.next <= 0
 	return v
 }
 
-func running(c *clusterFacts) condition.Value {
+func runningCondition(c *clusterSnapshot) condition.Value {
 	switch {
 	case c.deleting:
 		return condition.False(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
@@ -184,9 +184,9 @@ func running(c *clusterFacts) condition.Value {
 	}
 }
 
-// effective is the lifetime in force: the claim's, else the pool's default, never
+// effectiveLifetime is the lifetime in force: the claim's, else the pool's default, never
 // more than the pool's maximum; 0 is for ever.
-func effective(own, fallback, maximum *hivev1.Duration) (time.Duration, error) {
+func effectiveLifetime(own, fallback, maximum *hivev1.Duration) (time.Duration, error) {
 	if own == nil {
 		own = fallback
 	}

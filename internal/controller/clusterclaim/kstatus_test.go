@@ -14,23 +14,23 @@ import (
 // makes it: with the status that the schema defaults.
 func TestHowToolsThatWaitJudgeAClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
-		in   facts
+		in   snapshot
 		want string
 	}{
-		"a claim of which nothing is reported yet":   {waiting(func(f *facts) { f.created, f.ready = noon, true }), "InProgress LatestGenerationNotObserved"},
+		"a claim of which nothing is reported yet":   {waiting(func(f *snapshot) { f.created, f.poolHasReady = noon, true }), "InProgress LatestGenerationNotObserved"},
 		"a claim that waits for a cluster":           {waiting(nil), "InProgress NoClusters"},
-		"a claim without a pool":                     {waiting(func(f *facts) { f.pool = false }), "Failed PoolNotFound"},
-		"a claim whose pool is being deleted":        {waiting(func(f *facts) { f.dissolving = true }), "Failed PoolDeleting"},
-		"a claim that cannot be read":                {waiting(func(f *facts) { f.unreadable = "x" }), "Failed Unreadable"},
+		"a claim without a pool":                     {waiting(func(f *snapshot) { f.poolExists = false }), "Failed PoolNotFound"},
+		"a claim whose pool is being deleted":        {waiting(func(f *snapshot) { f.poolDeleting = true }), "Failed PoolDeleting"},
+		"a claim that cannot be read":                {waiting(func(f *snapshot) { f.unreadable = "x" }), "Failed Unreadable"},
 		"a claim with a running cluster":             {served(nil), "Current"},
-		"a claim whose cluster resumes":              {served(func(f *facts) { f.of.running, f.of.power = false, "WaitingForNodes" }), "InProgress Resuming"},
-		"a claim whose cluster hibernates":           {served(func(f *facts) { f.of.running, f.of.power = false, "Hibernating" }), "Current"},
-		"a claim whose cluster is being deleted":     {served(func(f *facts) { f.of.deleting = true }), "Failed ClusterDeleting"},
-		"a claim whose cluster is gone":              {served(func(f *facts) { f.of = nil }), "Failed ClusterDeleted"},
-		"a claim whose cluster is another's":         {served(func(f *facts) { f.of.claim = "y" }), "Failed AssignmentConflict"},
-		"a claim whose lifetime is none":             {served(func(f *facts) { f.lifetime = span("1w") }), "Failed InvalidLifetime"},
-		"a claim with a cluster, that is unreadable": {served(func(f *facts) { f.unreadable = "x" }), "Failed Unreadable"},
-		"a deleted claim":                            {served(func(f *facts) { f.deleting, f.of.deleting = true, true }), "Terminating"},
+		"a claim whose cluster resumes":              {served(func(f *snapshot) { f.assigned.running, f.assigned.power = false, "WaitingForNodes" }), "InProgress Resuming"},
+		"a claim whose cluster hibernates":           {served(func(f *snapshot) { f.assigned.running, f.assigned.power = false, "Hibernating" }), "Current"},
+		"a claim whose cluster is being deleted":     {served(func(f *snapshot) { f.assigned.deleting = true }), "Failed ClusterDeleting"},
+		"a claim whose cluster is gone":              {served(func(f *snapshot) { f.assigned = nil }), "Failed ClusterDeleted"},
+		"a claim whose cluster is another's":         {served(func(f *snapshot) { f.assigned.claim = "y" }), "Failed AssignmentConflict"},
+		"a claim whose lifetime is none":             {served(func(f *snapshot) { f.lifetime = span("1w") }), "Failed InvalidLifetime"},
+		"a claim with a cluster, that is unreadable": {served(func(f *snapshot) { f.unreadable = "x" }), "Failed Unreadable"},
+		"a deleted claim":                            {served(func(f *snapshot) { f.deleting, f.assigned.deleting = true, true }), "Terminating"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(noon)}
@@ -43,8 +43,8 @@ func TestHowToolsThatWaitJudgeAClaim(t *testing.T) {
 				now := metav1.NewTime(noon)
 				claim.DeletionTimestamp = &now
 			}
-			r.report(claim, decide("x", tc.in, noon))
-			kstatustest.Expect(t, claim, tc.want)
+			r.setClaimStatus(claim, decide("x", tc.in, noon))
+			kstatustest.ExpectStatus(t, claim, tc.want)
 		})
 	}
 }
@@ -54,16 +54,16 @@ func TestAClaimLeavesWhatItWaitedFor(t *testing.T) {
 	r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(noon)}
 	claim := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "n", Generation: 1}}
 	for _, step := range []struct {
-		in   facts
+		in   snapshot
 		want string
 	}{
-		{waiting(func(f *facts) { f.pool = false }), "Failed PoolNotFound"},
+		{waiting(func(f *snapshot) { f.poolExists = false }), "Failed PoolNotFound"},
 		{waiting(nil), "InProgress NoClusters"},
-		{served(func(f *facts) { f.of.running, f.of.power = false, "StartingMachines" }), "InProgress Resuming"},
+		{served(func(f *snapshot) { f.assigned.running, f.assigned.power = false, "StartingMachines" }), "InProgress Resuming"},
 		{served(nil), "Current"},
 	} {
-		r.report(claim, decide("x", step.in, noon))
-		kstatustest.Expect(t, claim, step.want)
+		r.setClaimStatus(claim, decide("x", step.in, noon))
+		kstatustest.ExpectStatus(t, claim, step.want)
 	}
 	if len(claim.Status.Conditions) != 2 {
 		t.Errorf("a settled claim has conditions %+v", claim.Status.Conditions)

@@ -35,7 +35,7 @@ func TestADeletedClaimIsHeldByAClusterThatTheCacheDoesNotShow(t *testing.T) {
 	}
 	cluster := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "a"}}
 	cluster.Spec.ClusterPoolRef = &hivev1.ClusterPoolReference{Namespace: "n", PoolName: "p", ClaimName: "x"}
-	api := store.Client()
+	api := store.NewClient()
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
 		&hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}, claim, cluster,
@@ -51,10 +51,10 @@ func TestADeletedClaimIsHeldByAClusterThatTheCacheDoesNotShow(t *testing.T) {
 	if err := Index(t.Context(), &ix); err != nil {
 		t.Fatal(err)
 	}
-	view := store.View(&ix)
-	view.Show(claim, 2)
-	view.Show(&hivev1.ClusterPool{}, 1)
-	r := &Reconciler{Client: view.Client(), Live: api, Clock: now, Events: &events.FakeRecorder{}}
+	view := store.NewView(&ix)
+	view.ShowNextWrites(claim, 2)
+	view.ShowNextWrites(&hivev1.ClusterPool{}, 1)
+	r := &Reconciler{Client: view.NewClient(), Live: api, Clock: now, Events: &events.FakeRecorder{}}
 	pass := func() {
 		t.Helper()
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(claim)}); err != nil {
@@ -62,7 +62,7 @@ func TestADeletedClaimIsHeldByAClusterThatTheCacheDoesNotShow(t *testing.T) {
 		}
 	}
 	pass()
-	held, _ := store.Peek(claim, client.ObjectKeyFromObject(claim)).(*hivev1.ClusterClaim)
+	held, _ := store.GetSharedObject(claim, client.ObjectKeyFromObject(claim)).(*hivev1.ClusterClaim)
 	if held == nil || !slices.Contains(held.Finalizers, hivev1.FinalizerClaim) {
 		t.Fatal("the claim was let go, and its cluster is there")
 	}
@@ -70,7 +70,7 @@ func TestADeletedClaimIsHeldByAClusterThatTheCacheDoesNotShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	pass()
-	if store.Peek(claim, client.ObjectKeyFromObject(claim)) != nil {
+	if store.GetSharedObject(claim, client.ObjectKeyFromObject(claim)) != nil {
 		t.Error("the claim is held, and its cluster is gone")
 	}
 }

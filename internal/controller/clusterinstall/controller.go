@@ -36,9 +36,9 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// lookAgain is when an install is looked at if nobody tells: a kind that does not
+// recheckInterval is when an install is looked at if nobody tells: a kind that does not
 // exist yet cannot be watched.
-const lookAgain = time.Minute
+const recheckInterval = time.Minute
 
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments/status,verbs=patch
@@ -69,25 +69,25 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.(*hivev1.ClusterDeployment).Spec.ClusterInstallRef != nil
 		}))).
-		Build(r.Metrics.Reconciler("clusterinstall", r))
+		Build(r.Metrics.WrapReconciler("clusterinstall", r))
 	if err != nil {
 		return err
 	}
-	r.watch = r.watcher(c, mgr.GetCache())
+	r.watch = r.newKindWatcher(c, mgr.GetCache())
 	return nil
 }
 
-// watcher returns what begins to watch a kind.
-func (r *Reconciler) watcher(c controller.Controller, in cache.Cache) func(schema.GroupVersionKind) error {
+// newKindWatcher returns what begins to watch a kind.
+func (r *Reconciler) newKindWatcher(c controller.Controller, in cache.Cache) func(schema.GroupVersionKind) error {
 	return func(kind schema.GroupVersionKind) error {
 		obj := &metav1.PartialObjectMetadata{}
 		obj.SetGroupVersionKind(kind)
-		return c.Watch(source.Kind(in, client.Object(obj), handler.EnqueueRequestsFromMapFunc(r.madeBy(kind))))
+		return c.Watch(source.Kind(in, client.Object(obj), handler.EnqueueRequestsFromMapFunc(r.clustersOfKind(kind))))
 	}
 }
 
-// madeBy finds the clusters that name an object of that kind.
-func (r *Reconciler) madeBy(kind schema.GroupVersionKind) handler.MapFunc {
+// clustersOfKind finds the clusters that name an object of that kind.
+func (r *Reconciler) clustersOfKind(kind schema.GroupVersionKind) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		var list hivev1.ClusterDeploymentList
 		if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace())); err != nil {
@@ -97,7 +97,7 @@ func (r *Reconciler) madeBy(kind schema.GroupVersionKind) handler.MapFunc {
 		var out []reconcile.Request
 		for i := range list.Items {
 			cd := &list.Items[i]
-			if ref := cd.Spec.ClusterInstallRef; ref != nil && ref.Name == o.GetName() && kindOf(ref) == kind {
+			if ref := cd.Spec.ClusterInstallRef; ref != nil && ref.Name == o.GetName() && installKindOf(ref) == kind {
 				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cd)})
 			}
 		}
@@ -111,18 +111,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &cd); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !follows(&cd) {
+	if !needsObservation(&cd) {
 		return ctrl.Result{}, nil
 	}
-	f, made, err := r.observe(ctx, &cd)
+	f, made, err := r.observeInstall(ctx, &cd)
 	if err != nil {
 		return fault.Requeue(0, fmt.Errorf("following the install of %s: %w", req.NamespacedName, err))
 	}
-	return fault.Requeue(lookAgain, r.act(ctx, &cd, provision.Mirror(f), made))
+	return fault.Requeue(recheckInterval, r.applyPlan(ctx, &cd, provision.DecideClusterInstall(f), made))
 }
 
-// act stores what was decided.
-func (r *Reconciler) act(ctx context.Context, cd *hivev1.ClusterDeployment, plan provision.ForeignPlan, made *hivev1.ClusterMetadata) error {
+// applyPlan stores what was decided.
+func (r *Reconciler) applyPlan(ctx context.Context, cd *hivev1.ClusterDeployment, plan provision.ClusterInstallPlan, made *hivev1.ClusterMetadata) error {
 	if plan.Adopt {
 		before := cd.DeepCopy()
 		cd.Spec.ClusterMetadata = made
@@ -130,7 +130,7 @@ func (r *Reconciler) act(ctx context.Context, cd *hivev1.ClusterDeployment, plan
 			return fmt.Errorf("recording what was made: %w", err)
 		}
 	}
-	if err := r.report(ctx, cd, plan); err != nil {
+	if err := r.patchStatus(ctx, cd, plan); err != nil {
 		return fmt.Errorf("reporting: %w", err)
 	}
 	if !plan.Finish || cd.Spec.Installed {
@@ -145,7 +145,7 @@ func (r *Reconciler) act(ctx context.Context, cd *hivev1.ClusterDeployment, plan
 	if wrote {
 		ref := cd.Spec.ClusterInstallRef
 		r.Events.Eventf(cd, nil, corev1.EventTypeNormal, "Installed", "Install", "The cluster is installed: %s %s has completed", ref.Kind, ref.Name)
-		r.Metrics.Installed(cd)
+		r.Metrics.RecordInstall(cd)
 	}
 	return nil
 }

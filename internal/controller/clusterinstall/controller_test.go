@@ -118,7 +118,7 @@ func (r *rig) get() *hivev1.ClusterDeployment {
 
 func TestAnInstallIsFollowed(t *testing.T) {
 	r := newRig(t, cluster(), aci(nil, "RequirementsMet", "True", "Completed", "False"))
-	if next := r.pass(); next != lookAgain {
+	if next := r.pass(); next != recheckInterval {
 		t.Errorf("looks again after %s", next)
 	}
 	cd := r.get()
@@ -173,7 +173,7 @@ func TestWhatCannotBeFollowedIsToldWithARemedy(t *testing.T) {
 		"AgentClusterInstall aci does not follow the ClusterInstall contract":                                                   {cluster(), broken},
 	} {
 		r := newRig(t, objects...)
-		if next := r.pass(); next != lookAgain {
+		if next := r.pass(); next != recheckInterval {
 			t.Errorf("looks again after %s", next)
 		}
 		c := condition.Find(r.get().Status.Conditions, hivev1.ClusterRequirementsMet)

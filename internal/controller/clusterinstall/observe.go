@@ -21,9 +21,9 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// follows reports whether the cluster's install is to be looked at: not once it is
+// needsObservation reports whether the cluster's install is to be looked at: not once it is
 // installed and that is told.
-func follows(cd *hivev1.ClusterDeployment) bool {
+func needsObservation(cd *hivev1.ClusterDeployment) bool {
 	switch {
 	case cd.Spec.ClusterInstallRef == nil, cd.Unreadable != "", cd.DeletionTimestamp != nil, hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause):
 		return false
@@ -31,16 +31,16 @@ func follows(cd *hivev1.ClusterDeployment) bool {
 	return !cd.Spec.Installed || cd.Status.InstalledTimestamp == nil
 }
 
-func kindOf(ref *hivev1.ClusterInstallReference) schema.GroupVersionKind {
+func installKindOf(ref *hivev1.ClusterInstallReference) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: ref.Group, Version: ref.Version, Kind: ref.Kind}
 }
 
-// group is that of Hive's installers. Objects of other groups are not read: whoever may
+// installGroup is that of Hive's installers. Objects of other groups are not read: whoever may
 // write a ClusterDeployment would have hotspare take what it is told from any object.
-const group = "extensions.hive.openshift.io"
+const installGroup = "extensions.hive.openshift.io"
 
-// install is the part of a ClusterInstall that the contract is about.
-type install struct {
+// clusterInstall is the part of a ClusterInstall that the contract is about.
+type clusterInstall struct {
 	Spec struct {
 		ClusterMetadata *hivev1.ClusterMetadata `json:"clusterMetadata"`
 	} `json:"spec"`
@@ -49,31 +49,31 @@ type install struct {
 	} `json:"status"`
 }
 
-// observe reads the object that the cluster names, and what its installer says it has made.
-func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) (provision.Foreign, *hivev1.ClusterMetadata, error) {
+// observeInstall reads the object that the cluster names, and what its installer says it has made.
+func (r *Reconciler) observeInstall(ctx context.Context, cd *hivev1.ClusterDeployment) (provision.ClusterInstallSnapshot, *hivev1.ClusterMetadata, error) {
 	ref := cd.Spec.ClusterInstallRef
-	f := provision.Foreign{Kind: ref.Kind, Name: ref.Name, Installed: cd.Spec.Installed}
+	f := provision.ClusterInstallSnapshot{Kind: ref.Kind, Name: ref.Name, Installed: cd.Spec.Installed}
 	if f.Installed {
 		return f, nil, nil
 	}
-	if ref.Group != group {
+	if ref.Group != installGroup {
 		f.Missing = fmt.Sprintf("spec.clusterInstallRef names kind %s of group %q: hotspare reads kinds of group %s only, such as AgentClusterInstall: name one of those.",
-			ref.Kind, ref.Group, group)
+			ref.Kind, ref.Group, installGroup)
 		return f, nil, nil
 	}
 	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(kindOf(ref))
+	obj.SetGroupVersionKind(installKindOf(ref))
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: cd.Namespace, Name: ref.Name}, obj)
-	if f.Missing = missing(cd, err); f.Missing != "" {
+	if f.Missing = missingMessage(cd, err); f.Missing != "" {
 		return f, nil, nil
 	}
 	if err != nil {
 		return f, nil, fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
 	}
-	if err := r.see(kindOf(ref)); err != nil {
+	if err := r.ensureWatched(installKindOf(ref)); err != nil {
 		return f, nil, fmt.Errorf("watching %s: %w", ref.Kind, err)
 	}
-	var said install
+	var said clusterInstall
 	raw, err := obj.MarshalJSON()
 	if err == nil {
 		err = json.Unmarshal(raw, &said)
@@ -94,8 +94,8 @@ func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) 
 	return f, made, nil
 }
 
-// missing says why there is no such object, and what to do; "" for other errors.
-func missing(cd *hivev1.ClusterDeployment, err error) string {
+// missingMessage says why there is no such object, and what to do; "" for other errors.
+func missingMessage(cd *hivev1.ClusterDeployment, err error) string {
 	ref := cd.Spec.ClusterInstallRef
 	var discovery *apierrors.StatusError
 	switch {
@@ -109,8 +109,8 @@ func missing(cd *hivev1.ClusterDeployment, err error) string {
 	return ""
 }
 
-// see begins to watch a kind that is there.
-func (r *Reconciler) see(kind schema.GroupVersionKind) error {
+// ensureWatched begins to watch a kind that is there.
+func (r *Reconciler) ensureWatched(kind schema.GroupVersionKind) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.watch == nil || r.watched[kind] {
@@ -126,8 +126,8 @@ func (r *Reconciler) see(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// report stores the conditions, and when the install has ended.
-func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, plan provision.ForeignPlan) error {
+// patchStatus stores the conditions, and when the install has ended.
+func (r *Reconciler) patchStatus(ctx context.Context, cd *hivev1.ClusterDeployment, plan provision.ClusterInstallPlan) error {
 	before, now := cd.DeepCopy(), r.Clock.Now()
 	for _, c := range plan.Conditions {
 		condition.Set(&cd.Status.Conditions, c.Type, c.Status, c.Reason, c.Message, now)

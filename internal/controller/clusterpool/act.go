@@ -23,75 +23,75 @@ import (
 )
 
 const (
-	// writers is how many writes of a pass are under way at a time.
-	writers = 16
+	// parallelWrites is how many writes of a pass are under way at a time.
+	parallelWrites = 16
 )
 
-// act carries out the plan: claims first, then power, then the status with the
+// applyPlan carries out the plan: claims first, then power, then the status with the
 // names of new clusters, then what they are names of, then deletions. It returns
 // when to look again.
-func (r *Reconciler) act(ctx context.Context, s *seen, p pool.Plan) (time.Duration, error) {
-	held, err := r.hold(ctx, s)
+func (r *Reconciler) applyPlan(ctx context.Context, s *observation, p pool.Plan) (time.Duration, error) {
+	held, err := r.reconcileFinalizer(ctx, s)
 	if err != nil || held {
 		return 0, err
 	}
 	errs := []error{
-		each(p.Of(pool.Bind), func(st pool.Step) error { return r.bind(ctx, s, st) }),
-		each(append(p.Of(pool.Start), p.Of(pool.Sleep)...), func(st pool.Step) error { return r.power(ctx, s, st) }),
+		forEachParallel(p.StepsOf(pool.Bind), func(st pool.Step) error { return r.bindCluster(ctx, s, st) }),
+		forEachParallel(append(p.StepsOf(pool.Start), p.StepsOf(pool.Sleep)...), func(st pool.Step) error { return r.setPowerState(ctx, s, st) }),
 	}
 	errs = append(errs, r.setPositions(ctx, s, p))
 	next := p.Next
-	if err := r.denounce(ctx, s); err != nil {
+	if err := r.reportInvalidCustomizations(ctx, s); err != nil {
 		return next, errors.Join(append(errs, err)...)
 	}
-	if err := errors.Join(r.evict(ctx, s), r.evictForeign(ctx, s), r.evictInterrupted(ctx, s)); err != nil {
+	if err := errors.Join(r.dropUnassignedPending(ctx, s), r.dropForeignPending(ctx, s), r.dropInterruptedPending(ctx, s)); err != nil {
 		errs = append(errs, err)
 	}
-	if len(s.evicted) > 0 {
-		next = soonest(next, time.Millisecond) // what the plan counted as pending is not: nothing else tells
+	if len(s.droppedNames) > 0 {
+		next = soonerDelay(next, time.Millisecond) // what the plan counted as pending is not: nothing else tells
 	}
-	names, err := r.choose(ctx, s, len(p.Due(pool.Create)))
+	names, err := r.chooseNames(ctx, s, len(p.DueStepsOf(pool.Create)))
 	if err != nil {
 		errs = append(errs, err)
 	}
-	later, err := r.report(ctx, s, p, names)
+	later, err := r.patchPoolStatus(ctx, s, p, names)
 	if err != nil {
 		return next, errors.Join(append(errs, err)...)
 	}
-	next = soonest(next, later)
+	next = soonerDelay(next, later)
 	errs = append(errs,
-		r.create(ctx, s, append(s.without(s.snapshot.Pending), names...)),
-		each(p.Due(pool.Delete), func(st pool.Step) error { return r.destroy(ctx, s, st) }))
+		r.createClusters(ctx, s, append(s.withoutDropped(s.snapshot.Pending), names...)),
+		forEachParallel(p.DueStepsOf(pool.Delete), func(st pool.Step) error { return r.deleteCluster(ctx, s, st) }))
 	if len(s.missing) > 0 {
-		next = soonest(next, verdictAge)
+		next = soonerDelay(next, dependenciesTTL)
 	}
 	if len(s.faults) > 0 {
-		next = soonest(next, retrial)
+		next = soonerDelay(next, templateTTL)
 	}
 	return next, errors.Join(errs...)
 }
 
-// choose chooses names for n new clusters, if it is certain which ones there are.
-func (r *Reconciler) choose(ctx context.Context, s *seen, n int) ([]string, error) {
+// chooseNames chooses names for n new clusters, if it is certain which ones there are.
+func (r *Reconciler) chooseNames(ctx context.Context, s *observation, n int) ([]string, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	if err := r.sure(ctx, s); err != nil {
+	if err := r.confirmAllObserved(ctx, s); err != nil {
 		return nil, err
 	}
-	names := s.names(n, r.Suffix)
+	names := s.generateNames(n, r.Suffix)
 	if len(s.pool.Spec.Inventory) > 0 {
 		for _, name := range names {
-			s.books.Reserve(name)
+			s.inventoryPlan.ReserveFor(name)
 		}
 	}
 	return names, nil
 }
 
-// each does every step, several at a time, and joins their errors.
-func each[T any](steps []T, do func(T) error) error {
+// forEachParallel does every step, several at a time, and joins their errors.
+func forEachParallel[T any](steps []T, do func(T) error) error {
 	errs := make([]error, len(steps))
-	slots := make(chan struct{}, writers)
+	slots := make(chan struct{}, parallelWrites)
 	var wg sync.WaitGroup
 	for i, st := range steps {
 		slots <- struct{}{}
@@ -104,16 +104,16 @@ func each[T any](steps []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// hold puts the finalizer on a pool before anything is made for it, and takes it
+// reconcileFinalizer puts the finalizer on a pool before anything is made for it, and takes it
 // away when a deleted pool has nothing left. It reports whether the pass ends here.
-func (r *Reconciler) hold(ctx context.Context, s *seen) (bool, error) {
+func (r *Reconciler) reconcileFinalizer(ctx context.Context, s *observation) (bool, error) {
 	before := s.pool.DeepCopy()
 	going := s.pool.DeletionTimestamp != nil
 	if going && len(s.clusters) == 0 {
-		if err := r.sure(ctx, s); err != nil {
+		if err := r.confirmAllObserved(ctx, s); err != nil {
 			return true, err
 		}
-		left, err := r.forgetPending(ctx, s)
+		left, err := r.pendingClusterExists(ctx, s)
 		if err != nil || left {
 			return true, err
 		}
@@ -127,14 +127,14 @@ func (r *Reconciler) hold(ctx context.Context, s *seen) (bool, error) {
 		return true, fmt.Errorf("holding pool %s: %w", s.pool.Name, err)
 	}
 	if wrote {
-		r.wrotePool(s)
+		r.recordPoolWrite(s)
 	}
 	return going && wrote, nil
 }
 
-// forgetPending drops recorded names of a dying pool under which nothing was
+// pendingClusterExists drops recorded names of a dying pool under which nothing was
 // made. It reports whether one is left.
-func (r *Reconciler) forgetPending(ctx context.Context, s *seen) (bool, error) {
+func (r *Reconciler) pendingClusterExists(ctx context.Context, s *observation) (bool, error) {
 	for _, name := range s.pool.Status.Pending {
 		var cd hivev1.ClusterDeployment
 		err := r.Live.Get(ctx, types.NamespacedName{Namespace: name, Name: name}, &cd)
@@ -148,20 +148,20 @@ func (r *Reconciler) forgetPending(ctx context.Context, s *seen) (bool, error) {
 	return false, nil
 }
 
-// bind gives a cluster to a claim in two writes: the cluster's, which only one
+// bindCluster gives a cluster to a claim in two writes: the cluster's, which only one
 // claim can win, then the claim's.
-func (r *Reconciler) bind(ctx context.Context, s *seen, st pool.Step) error {
+func (r *Reconciler) bindCluster(ctx context.Context, s *observation, st pool.Step) error {
 	cd, claim := s.clusters[st.Cluster].DeepCopy(), s.claims[st.Claim].DeepCopy()
 	if cd.Spec.ClusterPoolRef.ClaimName == "" {
 		before, now := cd.DeepCopy(), metav1.NewTime(r.Clock.Now())
 		cd.Spec.ClusterPoolRef.ClaimName = claim.Name
 		cd.Spec.ClusterPoolRef.ClaimedTimestamp = &now
 		cd.Spec.PowerState = hivev1.PowerRunning
-		follow(s.pool, cd)
-		if err := r.writeCluster(ctx, before, cd); err != nil {
+		syncTemplate(s.pool, cd)
+		if err := r.patchCluster(ctx, before, cd); err != nil {
 			return fmt.Errorf("giving cluster %s to claim %s: %w", cd.Name, claim.Name, err)
 		}
-	} else if err := r.stillGiven(ctx, cd); err != nil {
+	} else if err := r.confirmAssigned(ctx, cd); err != nil {
 		return err
 	}
 	before := claim.DeepCopy()
@@ -169,27 +169,27 @@ func (r *Reconciler) bind(ctx context.Context, s *seen, st pool.Step) error {
 	controllerutil.AddFinalizer(claim, hivev1.FinalizerClaim)
 	wrote, err := patch.Object(ctx, r.Client, before, claim)
 	if apierrors.IsNotFound(err) {
-		s.memory.recordUnaware(cd)
+		s.cache.recordClaimUnaware(cd)
 	}
 	if err != nil {
 		err = errors.Join(err, r.reportRefusal(ctx, before, cd, err))
 		return fmt.Errorf("telling claim %s of cluster %s: %w", claim.Name, cd.Name, err)
 	}
 	if wrote {
-		r.claims.Note(claim, r.Clock.Now())
-		r.happened(claim, cd, "Assigned", "Bind", "has cluster %s", cd.Name)
-		r.Metrics.Assigned(claim, r.Clock.Now())
+		r.claims.RecordWrite(claim, r.Clock.Now())
+		r.recordEvent(claim, cd, "Assigned", "Bind", "has cluster %s", cd.Name)
+		r.Metrics.RecordAssignment(claim, r.Clock.Now())
 	}
 	return nil
 }
 
-// toldTo are the reasons of the events on power.
-var toldTo = map[pool.Verb]string{pool.Start: "Resuming", pool.Sleep: "Hibernating"}
+// powerEventReasons are the reasons of the events on power.
+var powerEventReasons = map[pool.Verb]string{pool.Start: "Resuming", pool.Sleep: "Hibernating"}
 
-// stillGiven makes sure, past all caches, that a cluster which was given away before
+// confirmAssigned makes sure, past all caches, that a cluster which was given away before
 // is there: the cache may still show one that went with an older claim of the same
 // name. Nothing else would refuse to tell the claim of it: only the claim is written.
-func (r *Reconciler) stillGiven(ctx context.Context, seen *hivev1.ClusterDeployment) error {
+func (r *Reconciler) confirmAssigned(ctx context.Context, seen *hivev1.ClusterDeployment) error {
 	var cd hivev1.ClusterDeployment
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(seen), &cd); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("looking for cluster %s: %w", seen.Name, err)
@@ -200,37 +200,37 @@ func (r *Reconciler) stillGiven(ctx context.Context, seen *hivev1.ClusterDeploym
 	return nil
 }
 
-// power tells a cluster what to be.
-func (r *Reconciler) power(ctx context.Context, s *seen, st pool.Step) error {
+// setPowerState tells a cluster what to be.
+func (r *Reconciler) setPowerState(ctx context.Context, s *observation, st pool.Step) error {
 	cd := s.clusters[st.Cluster].DeepCopy()
 	before := cd.DeepCopy()
 	cd.Spec.PowerState = hivev1.PowerRunning
 	if st.Verb == pool.Sleep {
 		cd.Spec.PowerState = hivev1.PowerHibernating
 	}
-	follow(s.pool, cd)
-	if err := r.writeCluster(ctx, before, cd); err != nil {
+	syncTemplate(s.pool, cd)
+	if err := r.patchCluster(ctx, before, cd); err != nil {
 		return fmt.Errorf("telling cluster %s to be %s: %w", cd.Name, cd.Spec.PowerState, err)
 	}
-	r.Metrics.Took(s.key(), st)
+	r.Metrics.RecordPoolStep(s.poolKey(), st)
 	if before.Spec.PowerState != "" { // what a new cluster is told first is a part of making it
-		r.happened(s.pool, cd, toldTo[st.Verb], "SetPower", "cluster %s: %s", cd.Name, st.Reason)
+		r.recordEvent(s.pool, cd, powerEventReasons[st.Verb], "SetPower", "cluster %s: %s", cd.Name, st.Reason)
 	}
 	return nil
 }
 
-func (r *Reconciler) writeCluster(ctx context.Context, before, cd *hivev1.ClusterDeployment) error {
+func (r *Reconciler) patchCluster(ctx context.Context, before, cd *hivev1.ClusterDeployment) error {
 	wrote, err := patch.Object(ctx, r.Client, before, cd)
 	if wrote && err == nil {
-		r.clusters.Note(cd, r.Clock.Now())
+		r.clusters.RecordWrite(cd, r.Clock.Now())
 	}
 	return err
 }
 
-// destroy deletes a cluster in the version that the plan saw.
-func (r *Reconciler) destroy(ctx context.Context, s *seen, st pool.Step) error {
+// deleteCluster deletes a cluster in the version that the plan saw.
+func (r *Reconciler) deleteCluster(ctx context.Context, s *observation, st pool.Step) error {
 	cd := s.clusters[st.Cluster]
-	if err := r.confirm(ctx, s, cd); err != nil {
+	if err := r.confirmUnused(ctx, s, cd); err != nil {
 		return err
 	}
 	err := r.Client.Delete(ctx, cd, client.Preconditions{UID: &cd.UID, ResourceVersion: &cd.ResourceVersion})
@@ -238,20 +238,20 @@ func (r *Reconciler) destroy(ctx context.Context, s *seen, st pool.Step) error {
 		return fmt.Errorf("deleting cluster %s: %w", cd.Name, err)
 	}
 	if err == nil {
-		r.Metrics.Took(s.key(), st)
-		r.happened(s.pool, cd, "Deleting", "Delete", "cluster %s: %s", cd.Name, st.Reason)
+		r.Metrics.RecordPoolStep(s.poolKey(), st)
+		r.recordEvent(s.pool, cd, "Deleting", "Delete", "cluster %s: %s", cd.Name, st.Reason)
 	}
 	return nil
 }
 
-// confirm makes sure, past all caches, that a claimed cluster's claim has no use
+// confirmUnused makes sure, past all caches, that a claimed cluster's claim has no use
 // for it: a claim that the cache does not show may be too new for the cache.
-func (r *Reconciler) confirm(ctx context.Context, s *seen, cd *hivev1.ClusterDeployment) error {
-	if s.books.Displaced[cd.Name] != "" && !facts.Marked(cd) {
-		return r.stillDisplaced(ctx, s, cd)
+func (r *Reconciler) confirmUnused(ctx context.Context, s *observation, cd *hivev1.ClusterDeployment) error {
+	if s.inventoryPlan.Displaced[cd.Name] != "" && !facts.IsMarkedForRemoval(cd) {
+		return r.confirmDisplaced(ctx, s, cd)
 	}
 	ref := cd.Spec.ClusterPoolRef
-	if ref == nil || ref.ClaimName == "" || facts.Marked(cd) {
+	if ref == nil || ref.ClaimName == "" || facts.IsMarkedForRemoval(cd) {
 		return nil
 	}
 	var claim hivev1.ClusterClaim
@@ -268,39 +268,39 @@ func (r *Reconciler) confirm(ctx context.Context, s *seen, cd *hivev1.ClusterDep
 	return fault.New(fault.Conflict, fmt.Errorf("claim %s still has cluster %s", claim.Name, cd.Name))
 }
 
-// create makes what is recorded. What exists already is left as it is.
-func (r *Reconciler) create(ctx context.Context, s *seen, names []string) error {
+// createClusters makes what is recorded. What exists already is left as it is.
+func (r *Reconciler) createClusters(ctx context.Context, s *observation, names []string) error {
 	if len(names) == 0 || s.snapshot.Settings.Blocked != "" || s.pool.DeletionTimestamp != nil {
 		return nil
 	}
-	if err := r.sure(ctx, s); err != nil {
+	if err := r.confirmAllObserved(ctx, s); err != nil {
 		return err
 	}
-	if err := r.stillSo(ctx, s); err != nil {
+	if err := r.confirmPoolUnchanged(ctx, s); err != nil {
 		return err
 	}
-	from, err := r.material(ctx, s)
+	from, err := r.newClusterBuilder(ctx, s)
 	if err != nil {
 		return err
 	}
-	return each(names, func(name string) error { return r.createOne(ctx, s, from, name) })
+	return forEachParallel(names, func(name string) error { return r.createCluster(ctx, s, from, name) })
 }
 
-func (r *Reconciler) createOne(ctx context.Context, s *seen, from material, name string) error {
+func (r *Reconciler) createCluster(ctx context.Context, s *observation, from clusterBuilder, name string) error {
 	var c *hivev1.ClusterDeploymentCustomization
 	if len(s.pool.Spec.Inventory) > 0 {
-		if s.books.Homes[name] == "" {
+		if s.inventoryPlan.Homes[name] == "" {
 			return nil // there is none for it now
 		}
 		var err error
-		if c, err = r.home(ctx, s, name); err != nil {
+		if c, err = r.acquireLease(ctx, s, name); err != nil {
 			return err
 		}
-		if err = r.stillRecorded(ctx, s, name, c.Name); err != nil {
+		if err = r.confirmRecorded(ctx, s, name, c.Name); err != nil {
 			return err
 		}
 	}
-	objects, cd, err := from.build(name, c)
+	objects, cd, err := from.buildObjects(name, c)
 	if err != nil {
 		return err
 	}
@@ -310,43 +310,43 @@ func (r *Reconciler) createOne(ctx context.Context, s *seen, from material, name
 			err = r.confirmExisting(ctx, s, o, *cd.Spec.ClusterPoolRef)
 		}
 		if err != nil {
-			return fmt.Errorf("creating %s of cluster %s: %w", describe(o), name, err)
+			return fmt.Errorf("creating %s of cluster %s: %w", describeObject(o), name, err)
 		}
 	}
 	if cd.ResourceVersion != "" {
-		r.clusters.Note(cd, r.Clock.Now())
-		r.Metrics.Took(s.key(), pool.Step{Verb: pool.Create})
-		r.happened(s.pool, cd, "Created", "Create", "cluster %s", name)
+		r.clusters.RecordWrite(cd, r.Clock.Now())
+		r.Metrics.RecordPoolStep(s.poolKey(), pool.Step{Verb: pool.Create})
+		r.recordEvent(s.pool, cd, "Created", "Create", "cluster %s", name)
 	}
 	return nil
 }
 
 // confirmExisting returns an error unless the object that exists in place of o was made for
 // the cluster, and as it would be made now.
-func (r *Reconciler) confirmExisting(ctx context.Context, s *seen, o client.Object, ref hivev1.ClusterPoolReference) error {
+func (r *Reconciler) confirmExisting(ctx context.Context, s *observation, o client.Object, ref hivev1.ClusterPoolReference) error {
 	switch o := o.(type) {
 	case *corev1.Namespace:
-		return r.confirmHome(ctx, s, o.Name, ref)
+		return r.confirmNamespace(ctx, s, o.Name, ref)
 	case *corev1.Secret:
-		return r.confirmCopy(ctx, o)
+		return r.confirmSecret(ctx, o)
 	}
 	return nil
 }
 
-// confirmHome returns an error unless the namespace that exists under the name of a new
+// confirmNamespace returns an error unless the namespace that exists under the name of a new
 // cluster was made for it. Otherwise the Secrets of the pool would be copied to somebody.
-func (r *Reconciler) confirmHome(ctx context.Context, s *seen, name string, ref hivev1.ClusterPoolReference) error {
+func (r *Reconciler) confirmNamespace(ctx context.Context, s *observation, name string, ref hivev1.ClusterPoolReference) error {
 	var ns corev1.Namespace
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &ns); err != nil {
 		return err
 	}
-	if access.Home(&ns, ref) {
+	if access.IsPoolNamespace(&ns, ref) {
 		return nil
 	}
-	return fault.Denying("namespace %s was not made for a cluster of pool %s", name, s.pool.Name)
+	return fault.NewDenied("namespace %s was not made for a cluster of pool %s", name, s.pool.Name)
 }
 
-func describe(o client.Object) string {
+func describeObject(o client.Object) string {
 	switch o.(type) {
 	case *corev1.Namespace:
 		return "the namespace"

@@ -20,22 +20,22 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// labelled is what fits in a label, which a cluster's name is.
-const labelled = 63
+// maxLabelLength is what fits in a label, which a cluster's name is.
+const maxLabelLength = 63
 
-// maxName is how long names of a pool's clusters may be.
-func maxName(p *hivev1.ClusterPool) int {
-	if facts.Fake(p) || p.Spec.Platform.Local != nil {
-		return labelled
+// maxNameLength is how long names of a pool's clusters may be.
+func maxNameLength(p *hivev1.ClusterPool) int {
+	if facts.IsFake(p) || p.Spec.Platform.Local != nil {
+		return maxLabelLength
 	}
 	return config.MaxCloudName
 }
 
-// names chooses names for n new clusters.
-func (s *seen) names(n int, suffix func() string) []string {
+// generateNames chooses names for n new clusters.
+func (s *observation) generateNames(n int, suffix func() string) []string {
 	var out []string
 	for len(out) < n {
-		name := clusterName(s.pool.Name, suffix(), maxName(s.pool))
+		name := clusterName(s.pool.Name, suffix(), maxNameLength(s.pool))
 		if s.clusters[name] == nil && !slices.Contains(s.pool.Status.Pending, name) && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
@@ -53,23 +53,23 @@ func clusterName(poolName, suffix string, most int) string {
 	return poolName[:most-len(tail)] + tail
 }
 
-// material is what every new cluster of a pass is built from.
-type material struct {
+// clusterBuilder is what every new cluster of a pass is built from.
+type clusterBuilder struct {
 	pool    *hivev1.ClusterPool
 	version string
 	// sources is the version of the Secrets and the customization, or an older one.
 	sources  string
 	template []byte
 	secrets  []*corev1.Secret // copied under their own names
-	// poolwide is the customization of all clusters of the pool, of which only the patches
+	// poolCustomization is the customization of all clusters of the pool, of which only the patches
 	// of manifests count; nil without.
-	poolwide *hivev1.ClusterDeploymentCustomization
+	poolCustomization *hivev1.ClusterDeploymentCustomization
 }
 
-// material reads the Secrets that a pool refers to. One that is missing counts
+// newClusterBuilder reads the Secrets that a pool refers to. One that is missing counts
 // only for clusters that are not fake: those have been stopped before.
-func (r *Reconciler) material(ctx context.Context, s *seen) (material, error) {
-	m := material{pool: s.pool, version: s.snapshot.Settings.Version, sources: s.sources}
+func (r *Reconciler) newClusterBuilder(ctx context.Context, s *observation) (clusterBuilder, error) {
+	m := clusterBuilder{pool: s.pool, version: s.snapshot.Settings.Version, sources: s.sources}
 	read := func(ref *corev1.LocalObjectReference) (*corev1.Secret, error) {
 		if ref == nil || ref.Name == "" {
 			return nil, nil
@@ -82,10 +82,10 @@ func (r *Reconciler) material(ctx context.Context, s *seen) (material, error) {
 		return &secret, nil
 	}
 	var err error
-	if m.template, _, err = r.template(ctx, s.pool); err != nil {
+	if m.template, _, err = r.getInstallConfigTemplate(ctx, s.pool); err != nil {
 		return m, err
 	}
-	if m.poolwide, err = r.poolwide(ctx, s.pool); err != nil {
+	if m.poolCustomization, err = r.getPoolCustomization(ctx, s.pool); err != nil {
 		return m, err
 	}
 	set := s.pool.Spec.Platform.Settings()
@@ -101,11 +101,11 @@ func (r *Reconciler) material(ctx context.Context, s *seen) (material, error) {
 	return m, nil
 }
 
-// poolwide reads the customization that is for all clusters of a pool; nil without. One
+// getPoolCustomization reads the customization that is for all clusters of a pool; nil without. One
 // that is missing is told of before, and keeps all but fake clusters from being made.
-func (r *Reconciler) poolwide(ctx context.Context, p *hivev1.ClusterPool) (*hivev1.ClusterDeploymentCustomization, error) {
+func (r *Reconciler) getPoolCustomization(ctx context.Context, p *hivev1.ClusterPool) (*hivev1.ClusterDeploymentCustomization, error) {
 	ref := p.Spec.CustomizationRef
-	if ref == nil || ref.Name == "" || facts.Fake(p) {
+	if ref == nil || ref.Name == "" || facts.IsFake(p) {
 		return nil, nil
 	}
 	var c hivev1.ClusterDeploymentCustomization
@@ -118,9 +118,9 @@ func (r *Reconciler) poolwide(ctx context.Context, p *hivev1.ClusterPool) (*hive
 	return &c, nil
 }
 
-// template reads the pool's install-config template: nil where it has none, or it does
+// getInstallConfigTemplate reads the pool's install-config template: nil where it has none, or it does
 // not exist, which found tells.
-func (r *Reconciler) template(ctx context.Context, p *hivev1.ClusterPool) (template []byte, found bool, err error) {
+func (r *Reconciler) getInstallConfigTemplate(ctx context.Context, p *hivev1.ClusterPool) (template []byte, found bool, err error) {
 	ref := p.Spec.InstallConfigSecretTemplateRef
 	if ref == nil || ref.Name == "" {
 		return nil, true, nil
@@ -135,13 +135,13 @@ func (r *Reconciler) template(ctx context.Context, p *hivev1.ClusterPool) (templ
 	return secret.Data[hivev1.SecretKeyInstallConfig], true, nil
 }
 
-// build makes the objects of one cluster: its namespace and Secrets, and the
+// buildObjects makes the objects of one cluster: its namespace and Secrets, and the
 // ClusterDeployment, which comes last.
 //
 // With a customization, which must be held for it, they are as that says.
-func (m material) build(name string, c *hivev1.ClusterDeploymentCustomization) ([]client.Object, *hivev1.ClusterDeployment, error) {
-	cd := m.cluster(name)
-	made, err := m.render(cd, c)
+func (m clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCustomization) ([]client.Object, *hivev1.ClusterDeployment, error) {
+	cd := m.newClusterDeployment(name)
+	made, err := m.renderInstallConfig(cd, c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rendering the install-config of cluster %s: %w", name, err)
 	}
@@ -150,7 +150,7 @@ func (m material) build(name string, c *hivev1.ClusterDeploymentCustomization) (
 		data[hivev1.SecretKeyManifestPatches] = made.patches
 	}
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: m.labels(map[string]string{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: m.withPoolLabels(map[string]string{
 			hivev1.LabelNamespacePoolName: m.pool.Name,
 		})}},
 		&corev1.Secret{
@@ -171,20 +171,20 @@ func (m material) build(name string, c *hivev1.ClusterDeploymentCustomization) (
 // for its manifests, as they are now: what is edited later is for later clusters.
 type rendered struct{ config, patches []byte }
 
-func (m material) render(cd *hivev1.ClusterDeployment, c *hivev1.ClusterDeploymentCustomization) (rendered, error) {
-	patches, err := config.EncodeManifestPatches(config.ManifestPatchesOf(m.poolwide, c))
+func (m clusterBuilder) renderInstallConfig(cd *hivev1.ClusterDeployment, c *hivev1.ClusterDeploymentCustomization) (rendered, error) {
+	patches, err := config.EncodeManifestPatches(config.ListManifestPatches(m.poolCustomization, c))
 	if err != nil {
 		return rendered{}, err
 	}
 	if c == nil {
-		raw, err := facts.Render(m.template, m.pool, cd.Name)
+		raw, err := facts.RenderInstallConfig(m.template, m.pool, cd.Name)
 		return rendered{raw, patches}, err
 	}
-	version, err := inventory.Version(c.Spec)
+	version, err := inventory.CustomizationVersion(c.Spec)
 	if err != nil {
 		return rendered{}, err
 	}
-	raw, spec, err := facts.Customized(m.template, m.pool, cd.Name, c)
+	raw, spec, err := facts.RenderCustomizedCluster(m.template, m.pool, cd.Name, c)
 	if err != nil {
 		return rendered{}, fmt.Errorf("customization %s: %w", c.Name, err)
 	}
@@ -199,16 +199,16 @@ func (m material) render(cd *hivev1.ClusterDeployment, c *hivev1.ClusterDeployme
 	return rendered{raw, patches}, nil
 }
 
-// labels are those given, and the two that the pool's clusters are found by: these
+// withPoolLabels are those given, and the two that the pool's clusters are found by: these
 // are not the user's to set.
-func (m material) labels(with map[string]string) map[string]string {
+func (m clusterBuilder) withPoolLabels(with map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, with)
 	out[hivev1.LabelPoolName], out[hivev1.LabelPoolNamespace] = m.pool.Name, m.pool.Namespace
 	return out
 }
 
-func (m material) cluster(name string) *hivev1.ClusterDeployment {
+func (m clusterBuilder) newClusterDeployment(name string) *hivev1.ClusterDeployment {
 	annotations := map[string]string{}
 	maps.Copy(annotations, m.pool.Spec.Annotations)
 	annotations[hivev1.AnnotationPoolVersion] = m.version
@@ -218,9 +218,9 @@ func (m material) cluster(name string) *hivev1.ClusterDeployment {
 	return &hivev1.ClusterDeployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: name, Name: name,
-			Labels:      m.labels(m.pool.Spec.Labels),
+			Labels:      m.withPoolLabels(m.pool.Spec.Labels),
 			Annotations: annotations,
 		},
-		Spec: facts.Spec(m.pool, name),
+		Spec: facts.NewClusterSpec(m.pool, name),
 	}
 }

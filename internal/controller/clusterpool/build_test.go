@@ -76,7 +76,7 @@ spec:
 		t.Fatal(err)
 	}
 	p := readPool(t, everything)
-	got := material{pool: p, version: "v9"}.cluster("p-1")
+	got := clusterBuilder{pool: p, version: "v9"}.newClusterDeployment("p-1")
 	if diff := cmp.Diff(asYAML(t, &expected), asYAML(t, got)); diff != "" {
 		t.Error(diff)
 	}
@@ -87,8 +87,8 @@ spec:
 
 // B21: what is installed bears the name of the cluster, whatever the template says.
 func TestTheInstallConfigNamesTheCluster(t *testing.T) {
-	m := material{pool: readPool(t, everything), template: []byte("metadata: {name: mine}\nbaseDomain: mine.example\n")}
-	objects, cd, err := m.build("p-1", nil)
+	m := clusterBuilder{pool: readPool(t, everything), template: []byte("metadata: {name: mine}\nbaseDomain: mine.example\n")}
+	objects, cd, err := m.buildObjects("p-1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestNamesFit(t *testing.T) {
 		for _, n := range []int{1, 48, 49, 57, 58, 63, 200, 253} {
 			p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("a", n)}}
 			p.Spec.Platform, p.Spec.Annotations = c.platform, c.annotations
-			got := (&seen{pool: p}).names(1, func() string { return "abcde" })[0]
+			got := (&observation{pool: p}).generateNames(1, func() string { return "abcde" })[0]
 			whole := p.Name + "-abcde"
 			if len(got) > c.most || (got == whole) != (len(whole) <= c.most) || !strings.HasSuffix(got, "-abcde") {
 				t.Errorf("%s: a pool name of %d characters makes %q", platform, n, got)
@@ -165,7 +165,7 @@ func secret(name, key string) *corev1.Secret {
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	r, c, now := reconciler(t, secret("template", "wrong-key"))
-	s := &seen{pool: readPool(t, everything), memory: newMemory("")}
+	s := &observation{pool: readPool(t, everything), cache: newPoolCache("")}
 	want := []string{
 		`cluster image set: ClusterImageSet "v1" does not exist: create it, or change spec.imageSetRef`,
 		`pull secret: Secret "pull" does not exist: create it, or change spec.pullSecretRef`,
@@ -190,7 +190,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		}
 	}
 	check(t.Context(), want) // believed for a while
-	now.SetTime(noon.Add(verdictAge + time.Second))
+	now.SetTime(noon.Add(dependenciesTTL + time.Second))
 	check(t.Context(), want[2:3])
 
 	template := secret("template", "install-config.yaml")
@@ -199,7 +199,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Installers = []string{"local", "none"}
-	now.SetTime(noon.Add(2*verdictAge + 2*time.Second))
+	now.SetTime(noon.Add(2*dependenciesTTL + 2*time.Second))
 	found, err := r.findDependencies(t.Context(), s)
 	text := strings.Join(found.missing, "\n")
 	if err != nil || len(found.missing) != 2 || !strings.Contains(text, "no installer for spec.platform.aws is set up here, only for local, none") ||
@@ -216,7 +216,7 @@ func TestWhatExistsIsNotToldAsCreated(t *testing.T) {
 	p := readPool(t, everything)
 	second := &Reconciler{Client: api, Live: api, Clock: first.Clock, Events: told}
 	for _, r := range []*Reconciler{first, second} {
-		if err := r.createOne(t.Context(), &seen{pool: p}, material{pool: p, version: "v9"}, "p-1"); err != nil {
+		if err := r.createCluster(t.Context(), &observation{pool: p}, clusterBuilder{pool: p, version: "v9"}, "p-1"); err != nil {
 			t.Fatal(err)
 		}
 	}

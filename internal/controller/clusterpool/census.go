@@ -15,11 +15,11 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// Snapshots reads every pool as its passes do, but for what costs a request: what
+// ListSnapshots reads every pool as its passes do, but for what costs a request: what
 // a pool refers to, and the room that its platform has. It is for counting, not
 // for deciding. c reads from caches that Index has been called on. With an error
 // come those pools that could be read.
-func Snapshots(ctx context.Context, c client.Reader, now time.Time) (map[types.NamespacedName]pool.Snapshot, error) {
+func ListSnapshots(ctx context.Context, c client.Reader, now time.Time) (map[types.NamespacedName]pool.Snapshot, error) {
 	var pools hivev1.ClusterPoolList
 	if err := c.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)
@@ -28,7 +28,7 @@ func Snapshots(ctx context.Context, c client.Reader, now time.Time) (map[types.N
 	var errs []error
 	for i := range pools.Items {
 		key := client.ObjectKeyFromObject(&pools.Items[i])
-		s, err := snapshotOf(ctx, c, &pools.Items[i], now)
+		s, err := readSnapshot(ctx, c, &pools.Items[i], now)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("reading pool %s: %w", key, err))
 			continue
@@ -38,7 +38,7 @@ func Snapshots(ctx context.Context, c client.Reader, now time.Time) (map[types.N
 	return out, errors.Join(errs...)
 }
 
-func snapshotOf(ctx context.Context, c client.Reader, p *hivev1.ClusterPool, now time.Time) (pool.Snapshot, error) {
+func readSnapshot(ctx context.Context, c client.Reader, p *hivev1.ClusterPool, now time.Time) (pool.Snapshot, error) {
 	var clusters hivev1.ClusterDeploymentList
 	if err := c.List(ctx, &clusters, client.MatchingFields{byPool: client.ObjectKeyFromObject(p).String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return pool.Snapshot{}, fmt.Errorf("listing its clusters: %w", err)
@@ -59,19 +59,19 @@ func snapshotOf(ctx context.Context, c client.Reader, p *hivev1.ClusterPool, now
 		o.Claims[claims.Items[i].Name] = &claims.Items[i]
 	}
 	var err error
-	if o.Customizations, err = customizationsOf(ctx, c, o); err != nil {
+	if o.Customizations, err = getCustomizations(ctx, c, o); err != nil {
 		return pool.Snapshot{}, err
 	}
-	books, err := o.Books()
+	books, err := o.DecideInventory()
 	if err != nil {
 		return pool.Snapshot{}, err
 	}
-	return o.Snapshot(books, now)
+	return o.PoolSnapshot(books, now)
 }
 
-// Inventories counts the entries of the inventory of every pool that has one, as the
+// CountInventories counts the entries of the inventory of every pool that has one, as the
 // pool's status tells of them.
-func Inventories(ctx context.Context, c client.Reader) (map[types.NamespacedName]metrics.Inventory, error) {
+func CountInventories(ctx context.Context, c client.Reader) (map[types.NamespacedName]metrics.Inventory, error) {
 	var pools hivev1.ClusterPoolList
 	if err := c.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)

@@ -45,7 +45,7 @@ func TestSnapshotsAreThoseOfEachPool(t *testing.T) {
 		member("q", "q-1", func(cd *hivev1.ClusterDeployment) { cd.Spec.PowerState = hivev1.PowerHibernating }),
 		member("q", "alone", func(cd *hivev1.ClusterDeployment) { cd.Spec.ClusterPoolRef = nil }),
 	)
-	got, err := clusterpool.Snapshots(t.Context(), c, time.Now())
+	got, err := clusterpool.ListSnapshots(t.Context(), c, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestSnapshotsAreThoseOfEachPool(t *testing.T) {
 	}
 	seen := map[types.NamespacedName]counts{}
 	for p, s := range got {
-		census := s.Census()
+		census := s.CountMembersAndClaims()
 		seen[p] = counts{s.Settings.Size, census.Given, census.Waiting, census.Members}
 	}
 	want := map[types.NamespacedName]counts{
@@ -73,7 +73,7 @@ func TestInventoriesAreThoseOfPoolsThatHaveOne(t *testing.T) {
 	p.Status.Inventory = map[string]hivev1.InventoryEntryStatus{
 		"a": {Status: hivev1.InventoryReserved}, "b": {Status: hivev1.InventoryMissing}, "c": {Status: hivev1.InventoryMissing},
 	}
-	got, err := clusterpool.Inventories(t.Context(), cacheOf(t, p, q))
+	got, err := clusterpool.CountInventories(t.Context(), cacheOf(t, p, q))
 	if err != nil {
 		t.Fatal(err)
 	}

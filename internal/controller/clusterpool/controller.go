@@ -63,32 +63,32 @@ type Reconciler struct {
 	Workers int
 
 	// shared reads what Client would read of a pool, without copies; nil until there is a manager.
-	shared *shared
+	shared *sharedIndexes
 
 	clusters fresh.Writes[*hivev1.ClusterDeployment]
 	claims   fresh.Writes[*hivev1.ClusterClaim]
 	pools    fresh.Writes[*hivev1.ClusterPool]
 	// customizations are the leases that were taken.
 	customizations fresh.Writes[*hivev1.ClusterDeploymentCustomization]
-	memories       memories
+	poolCaches     poolCaches
 }
 
 // Reconcile does one pass over the pool.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	s, err := r.observe(ctx, req.NamespacedName)
+	s, err := r.observePool(ctx, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		r.Metrics.Forget(req.NamespacedName)
-		r.memories.forget(req.NamespacedName)
+		r.Metrics.DeletePoolSeries(req.NamespacedName)
+		r.poolCaches.removePool(req.NamespacedName)
 	}
 	if err != nil || s == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if s.pool.Unreadable != "" {
-		return fault.Requeue(0, r.park(ctx, s))
+		return fault.Requeue(0, r.reportUnreadable(ctx, s))
 	}
 	p := pool.Decide(s.snapshot)
-	s.memory.waiting.Store(p.Report.Waiting > 0)
-	next, err := r.act(ctx, s, p)
+	s.cache.waiting.Store(p.Report.Waiting > 0)
+	next, err := r.applyPlan(ctx, s, p)
 	return fault.Requeue(next, err)
 }
 
@@ -101,7 +101,7 @@ const (
 // Index adds the indexes that this controller needs to a cache.
 func Index(ctx context.Context, ix client.FieldIndexer) error {
 	if err := ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byPool, func(o client.Object) []string {
-		return poolKey(o.(*hivev1.ClusterDeployment))
+		return poolIndexKeys(o.(*hivev1.ClusterDeployment))
 	}); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return err
 	}
 	var err error
-	if r.shared, err = share(ctx, mgr.GetCache()); err != nil {
+	if r.shared, err = newSharedIndexes(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
 	workers := r.Workers
@@ -127,18 +127,18 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Named("clusterpool").
 		For(&hivev1.ClusterPool{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged()))).
-		Watches(&hivev1.ClusterDeployment{}, soonOrLater(poolOfCluster, r.unhurried), builder.WithPredicates(factsChanged())).
-		Watches(&hivev1.ClusterClaim{}, soonOrLater(poolOfClaim, known), builder.WithPredicates(predicate.Or(
+		Watches(&hivev1.ClusterDeployment{}, enqueuePool(poolOfCluster, r.canBeDeferred), builder.WithPredicates(memberChanged())).
+		Watches(&hivev1.ClusterClaim{}, enqueuePool(poolOfClaim, isExistingClaim), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, finalizersChanged()))).
-		Watches(&hivev1.ClusterDeploymentCustomization{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfCustomization), builder.WithPredicates(stockChanged())).
+		Watches(&hivev1.ClusterDeploymentCustomization{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfCustomization), builder.WithPredicates(customizationChanged())).
 		Watches(&hivev1.ClusterImageSet{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfImageSet)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r.Metrics.Reconciler("clusterpool", r))
+		Complete(r.Metrics.WrapReconciler("clusterpool", r))
 }
 
-// happened tells users of a step that was taken. Events about one object are
+// recordEvent tells users of a step that was taken. Events about one object are
 // counted as one when their reasons are the same and so is the cluster: with the
 // cluster left out, only the first would be told.
-func (r *Reconciler) happened(about client.Object, cluster *hivev1.ClusterDeployment, reason, action, note string, args ...any) {
+func (r *Reconciler) recordEvent(about client.Object, cluster *hivev1.ClusterDeployment, reason, action, note string, args ...any) {
 	r.Events.Eventf(about, cluster, corev1.EventTypeNormal, reason, action, note, args...)
 }

@@ -14,25 +14,25 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// verdictAge is how long it is believed that a pool's Secrets are there, or are
+// dependenciesTTL is how long it is believed that a pool's Secrets are there, or are
 // not. They are read from the API server, since caching every Secret of a hub
 // would cost more memory than everything else.
-const verdictAge = 5 * time.Second
+const dependenciesTTL = 5 * time.Second
 
 // findDependencies finds out what the pool needs and lacks, each in words, and the version
 // of what it does not lack.
-func (r *Reconciler) findDependencies(ctx context.Context, s *seen) (dependencies, error) {
+func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (dependencies, error) {
 	p, now := s.pool, r.Clock.Now()
 	if p.DeletionTimestamp != nil {
-		s.memory.setDependencies(dependencies{})
+		s.cache.setDependencies(dependencies{})
 		return dependencies{}, nil
 	}
-	if known := s.memory.getDependencies(); known.generation == p.Generation && now.Sub(known.at) < verdictAge {
+	if known := s.cache.getDependencies(); known.generation == p.Generation && now.Sub(known.at) < dependenciesTTL {
 		return known, nil
 	}
 	var versions []string
-	missing, err := facts.Missing(p, r.Installers, func(n facts.Need) (string, error) {
-		words, version, err := r.lacks(ctx, p.Namespace, n)
+	missing, err := facts.MissingDependencies(p, r.Installers, func(n facts.Dependency) (string, error) {
+		words, version, err := r.checkDependency(ctx, p.Namespace, n)
 		if n.Kind != facts.ImageSet { // each attempt reads it again
 			versions = append(versions, version)
 		}
@@ -42,13 +42,13 @@ func (r *Reconciler) findDependencies(ctx context.Context, s *seen) (dependencie
 		return dependencies{}, err
 	}
 	found := dependencies{at: now, generation: p.Generation, missing: missing, sources: facts.SourceVersion(versions)}
-	s.memory.setDependencies(found)
+	s.cache.setDependencies(found)
 	return found, nil
 }
 
-// lacks looks for what is needed, and says in words what is wrong with it; "" when nothing
+// checkDependency looks for what is needed, and says in words what is wrong with it; "" when nothing
 // is. version changes when its content does.
-func (r *Reconciler) lacks(ctx context.Context, namespace string, n facts.Need) (words, version string, err error) {
+func (r *Reconciler) checkDependency(ctx context.Context, namespace string, n facts.Dependency) (words, version string, err error) {
 	var secret corev1.Secret
 	var set hivev1.ClusterImageSet
 	var customization hivev1.ClusterDeploymentCustomization
@@ -63,12 +63,12 @@ func (r *Reconciler) lacks(ctx context.Context, namespace string, n facts.Need) 
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return n.Absent(), "", nil
+		return n.NotFoundMessage(), "", nil
 	case err != nil:
 		return "", "", fmt.Errorf("reading %s %s: %w", n.Role, n.Name, err)
 	case n.Kind == facts.Secret:
-		return n.Unfit(&secret), fmt.Sprintf("%s/%s", secret.UID, secret.ResourceVersion), nil
+		return n.InvalidMessage(&secret), fmt.Sprintf("%s/%s", secret.UID, secret.ResourceVersion), nil
 	}
 	// The status of a customization changes, too.
-	return n.Unread(cmp.Or(set.Unreadable, customization.Unreadable)), fmt.Sprintf("%s/%d", customization.UID, customization.Generation), nil
+	return n.UnreadableMessage(cmp.Or(set.Unreadable, customization.Unreadable)), fmt.Sprintf("%s/%d", customization.UID, customization.Generation), nil
 }

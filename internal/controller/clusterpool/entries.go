@@ -12,19 +12,19 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// unusable are the statuses of inventory entries that a person has to correct, with the
+// entryEventReasons are the statuses of inventory entries that a person has to correct, with the
 // reason of their events.
-var unusable = map[hivev1.InventoryStatus]string{
+var entryEventReasons = map[hivev1.InventoryStatus]string{
 	hivev1.InventoryMissing:               "CustomizationMissing",
 	hivev1.InventoryBrokenByConfiguration: "CustomizationBroken",
 }
 
-// reportEntries logs and records the inventory entries that have become unusable
+// recordEntryEvents logs and records the inventory entries that have become unusable
 // (HIVE-1367). Each is a warning about the pool that names its customization.
-func (r *Reconciler) reportEntries(ctx context.Context, before, after *hivev1.ClusterPool) {
+func (r *Reconciler) recordEntryEvents(ctx context.Context, before, after *hivev1.ClusterPool) {
 	for _, name := range slices.Sorted(maps.Keys(after.Status.Inventory)) {
 		e := after.Status.Inventory[name]
-		reason, ok := unusable[e.Status]
+		reason, ok := entryEventReasons[e.Status]
 		if was := before.Status.Inventory[name]; !ok || was.Status == e.Status && was.Message == e.Message {
 			continue
 		}

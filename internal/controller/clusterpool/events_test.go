@@ -164,7 +164,7 @@ func TestB25ThePassOverAPoolThatIsGoneForgetsItsCounts(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	r := &clusterpool.Reconciler{Client: cacheOf(t), Clock: clock, Events: l, Metrics: metrics.New(l.registry, clock)}
 	gone := client.ObjectKey{Namespace: "pools", Name: "p"}
-	r.Metrics.Took(gone, pool.Step{Verb: pool.Create})
+	r.Metrics.RecordPoolStep(gone, pool.Step{Verb: pool.Create})
 	if n, err := l.counted("hotspare_pool_steps_total", "create"); n != 1 || err != nil {
 		t.Fatalf("counted %v, %v", n, err)
 	}

@@ -3,4 +3,4 @@ package clusterpool
 import hivev1 "hotspare.io/hotspare/api/hive/v1"
 
 // Hurries reports whether a new cluster of its pool has the pool looked at at once.
-func (r *Reconciler) Hurries(cd *hivev1.ClusterDeployment) bool { return !r.unhurried(nil, cd) }
+func (r *Reconciler) Hurries(cd *hivev1.ClusterDeployment) bool { return !r.canBeDeferred(nil, cd) }

@@ -8,12 +8,12 @@ import (
 
 // B22: an edit that makes no cluster stale reaches the clusters that exist.
 func TestAClusterFollowsItsPool(t *testing.T) {
-	cd := material{pool: readPool(t, everything), version: "v9"}.cluster("p-1")
+	cd := clusterBuilder{pool: readPool(t, everything), version: "v9"}.newClusterDeployment("p-1")
 	cd.Labels["theirs"], cd.Annotations["theirs"] = "kept", "kept"
 	before := asYAML(t, cd)
 
 	p := readPool(t, everything)
-	follow(p, cd)
+	syncTemplate(p, cd)
 	if diff := cmp.Diff(before, asYAML(t, cd)); diff != "" {
 		t.Errorf("nothing was edited: %s", diff)
 	}
@@ -29,8 +29,8 @@ spec:
   powerstateTransitionToHibernatingTimeout: 1w
   installAttemptsLimit: 9
 `)
-	follow(edited, cd)
-	want := material{pool: readPool(t, everything), version: "v9"}.cluster("p-1")
+	syncTemplate(edited, cd)
+	want := clusterBuilder{pool: readPool(t, everything), version: "v9"}.newClusterDeployment("p-1")
 	want.Labels["theirs"], want.Annotations["theirs"] = "kept", "kept"
 	want.Labels["team"], want.Labels["more"], want.Annotations["note"] = "b", "x", "c"
 	*want.Spec.HibernateAfter, *want.Spec.PowerstateTransitionToRunningTimeout = "9h", "20m"

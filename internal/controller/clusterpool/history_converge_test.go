@@ -33,7 +33,7 @@ const (
 func (h *history) converge() {
 	for _, r := range h.replicas {
 		if r != h.replicas[h.leader] {
-			h.scheduler.Kill(r.process)
+			h.scheduler.KillProcess(r.process)
 		}
 	}
 	h.overlap = false
@@ -50,7 +50,7 @@ func (h *history) converge() {
 		h.make(&hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	h.setTemplate(true)
-	for _, o := range h.store.All(&hivev1.ClusterPool{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterPool{}) {
 		h.unlimit(o.(*hivev1.ClusterPool).DeepCopy())
 	}
 	h.pass(time.Minute)
@@ -81,7 +81,7 @@ func (h *history) correct() {
 	}
 	const good = "v3"
 	h.make(&hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: good}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "x:" + good}})
-	for _, o := range h.store.All(&hivev1.ClusterPool{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterPool{}) {
 		p := o.(*hivev1.ClusterPool).DeepCopy()
 		h.edit("user", p, "install "+good, func() { p.Spec.ImageSetRef.Name = good })
 	}
@@ -90,7 +90,7 @@ func (h *history) correct() {
 // heal takes away what users hold on to.
 func (h *history) heal() {
 	for _, like := range cached {
-		for _, shared := range h.store.All(like) {
+		for _, shared := range h.store.ListSharedObjects(like) {
 			o := shared.DeepCopyObject().(client.Object)
 			h.edit("user", o, "let go", func() {
 				controllerutil.RemoveFinalizer(o, foreign)
@@ -106,8 +106,8 @@ func (h *history) heal() {
 
 // clear deletes clusters that were made too late, for a pool that was gone.
 func (h *history) clear() {
-	for _, o := range h.store.All(&hivev1.ClusterDeployment{}) {
-		if h.judge.late[o.GetName()] && poolOf(h.store.Peek, o.(*hivev1.ClusterDeployment)) == nil {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
+		if h.judge.late[o.GetName()] && poolKeyOf(h.store.GetSharedObject, o.(*hivev1.ClusterDeployment)) == nil {
 			h.delete(o)
 		}
 	}
@@ -120,8 +120,8 @@ func (h *history) rest() {
 		most = hardRounds
 	}
 	for range most {
-		before := h.store.Writes()
-		r.view.ShowAll()
+		before := h.store.CountWrites()
+		r.view.ShowAllWrites()
 		for _, c := range r.controllers {
 			for _, key := range h.keys(r, c) {
 				h.pass1(r, c, key)
@@ -130,7 +130,7 @@ func (h *history) rest() {
 		}
 		h.world()
 		h.pass(time.Minute)
-		if still++; h.store.Writes() != before || h.claimsMissing() {
+		if still++; h.store.CountWrites() != before || h.claimsMissing() {
 			still = 0
 		}
 		if still == quiet || h.judge.broken != nil {
@@ -142,7 +142,7 @@ func (h *history) rest() {
 
 // claimsMissing reports whether a pool waits before it deletes a cluster whose claim is missing.
 func (h *history) claimsMissing() bool {
-	return slices.ContainsFunc(h.store.All(&hivev1.ClusterPool{}), func(o client.Object) bool {
+	return slices.ContainsFunc(h.store.ListSharedObjects(&hivev1.ClusterPool{}), func(o client.Object) bool {
 		return condition.IsTrue(o.(*hivev1.ClusterPool).Status.Conditions, hivev1.PoolClaimsMissing)
 	})
 }
@@ -152,15 +152,15 @@ func (h *history) drain() {
 	for h.settle(); len(h.calls) > 0; h.settle() {
 		h.steps++
 		h.note(h.calls[0])
-		h.scheduler.Let(h.calls[0])
+		h.scheduler.ReleaseCall(h.calls[0])
 	}
 }
 
 func (h *history) world() {
-	for _, o := range h.store.All(&hivev1.ClusterDeployment{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
 		h.move(o.DeepCopyObject().(*hivev1.ClusterDeployment), false, false)
 	}
-	for _, o := range h.store.All(&corev1.Namespace{}) {
+	for _, o := range h.store.ListSharedObjects(&corev1.Namespace{}) {
 		h.sweep(o)
 	}
 }
@@ -168,27 +168,27 @@ func (h *history) world() {
 // atRest checks what is true of a system at rest, whatever its limits.
 func (h *history) atRest() {
 	clusters := map[string]*hivev1.ClusterDeployment{}
-	for _, o := range h.store.All(&hivev1.ClusterDeployment{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
 		cd := o.(*hivev1.ClusterDeployment)
 		clusters[cd.Name] = cd
-		if poolOf(h.store.Peek, cd) == nil {
+		if poolKeyOf(h.store.GetSharedObject, cd) == nil {
 			h.judge.broke("in the end cluster %s has no pool", cd.Name)
 		}
 		h.restOfCluster(cd)
 	}
-	for _, o := range h.store.All(&corev1.Namespace{}) {
+	for _, o := range h.store.ListSharedObjects(&corev1.Namespace{}) {
 		if o.GetLabels()[hivev1.LabelPoolName] != "" && clusters[o.GetName()] == nil && !h.reserved(o.GetName()) {
 			h.judge.broke("in the end namespace %s is left and has no cluster", o.GetName())
 		}
 	}
-	for _, o := range h.store.All(&hivev1.ClusterClaim{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterClaim{}) {
 		h.restOfClaim(o.(*hivev1.ClusterClaim), clusters)
 	}
-	for _, o := range h.store.All(&hivev1.ClusterPool{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterPool{}) {
 		h.restOfPool(o.(*hivev1.ClusterPool))
 		h.restOfBooks(o.(*hivev1.ClusterPool))
 	}
-	for _, o := range h.store.All(&hivev1.ClusterDeploymentCustomization{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeploymentCustomization{}) {
 		h.restOfLease(o.(*hivev1.ClusterDeploymentCustomization))
 	}
 }
@@ -196,7 +196,7 @@ func (h *history) atRest() {
 func (h *history) restOfCluster(cd *hivev1.ClusterDeployment) {
 	ref := cd.Spec.ClusterPoolRef
 	h.restOfAccess(cd, h.judge.claimNamed(ref.Namespace, ref.ClaimName))
-	p := poolOf(h.store.Peek, cd)
+	p := poolKeyOf(h.store.GetSharedObject, cd)
 	if ref.ClaimName == "" || frozen(p) {
 		return
 	}
@@ -213,12 +213,12 @@ func frozen(p *hivev1.ClusterPool) bool {
 
 // restOfAccess: who claims a cluster for somebody gives access to it, and no claim none.
 func (h *history) restOfAccess(cd *hivev1.ClusterDeployment, claim *hivev1.ClusterClaim) {
-	space := h.store.Peek(&corev1.Namespace{}, types.NamespacedName{Name: cd.Namespace})
+	space := h.store.GetSharedObject(&corev1.Namespace{}, types.NamespacedName{Name: cd.Namespace})
 	if space == nil || space.GetDeletionTimestamp() != nil || cd.DeletionTimestamp != nil {
 		return
 	}
 	want := claim != nil && claim.DeletionTimestamp == nil && claim.Spec.Namespace == cd.Name && len(claim.Spec.Subjects) > 0
-	got := h.store.Peek(&rbacv1.RoleBinding{}, types.NamespacedName{Namespace: cd.Namespace, Name: hivev1.ClaimOwnerRole}) != nil
+	got := h.store.GetSharedObject(&rbacv1.RoleBinding{}, types.NamespacedName{Namespace: cd.Namespace, Name: hivev1.ClaimOwnerRole}) != nil
 	if got != want {
 		h.judge.broke("in the end somebody has access to cluster %s of claim %q: %t, want %t", cd.Name, cd.Spec.ClusterPoolRef.ClaimName, got, want)
 	}
@@ -226,7 +226,7 @@ func (h *history) restOfAccess(cd *hivev1.ClusterDeployment, claim *hivev1.Clust
 
 // reserved reports whether a pool still means to make that cluster: it cannot, for now.
 func (h *history) reserved(name string) bool {
-	for _, o := range h.store.All(&hivev1.ClusterPool{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterPool{}) {
 		if slices.Contains(o.(*hivev1.ClusterPool).Status.Pending, name) {
 			return true
 		}
@@ -236,7 +236,7 @@ func (h *history) reserved(name string) bool {
 
 // restOfClaim: a claim's conditions say what is.
 func (h *history) restOfClaim(c *hivev1.ClusterClaim, clusters map[string]*hivev1.ClusterDeployment) {
-	p, _ := h.store.Peek(&hivev1.ClusterPool{}, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.ClusterPoolName}).(*hivev1.ClusterPool)
+	p, _ := h.store.GetSharedObject(&hivev1.ClusterPool{}, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.ClusterPoolName}).(*hivev1.ClusterPool)
 	cd := clusters[c.Spec.Namespace]
 	var want string
 	switch {
@@ -285,12 +285,12 @@ func (h *history) restOfPool(p *hivev1.ClusterPool) {
 
 func (h *history) count(p *hivev1.ClusterPool) map[pool.Phase]int {
 	count := map[pool.Phase]int{}
-	set, err := facts.Settings(p, nil)
+	set, err := facts.ReadSettings(p, nil)
 	if err != nil {
 		h.judge.broke("reading pool %s: %v", p.Name, err)
 	}
 	for _, cd := range h.judge.members(p) {
-		m := facts.Of(cd, h.clock.Now())
+		m := facts.ReadMember(cd, h.clock.Now())
 		m.Displaced = h.displaced(cd)
 		if h.judge.withdrawn(p, cd) {
 			m.Withdrawn = "x"
@@ -302,7 +302,7 @@ func (h *history) count(p *hivev1.ClusterPool) map[pool.Phase]int {
 
 // asAsked: without limits, every pool has what it is asked for, and serves every claim.
 func (h *history) asAsked() {
-	for _, o := range h.store.All(&hivev1.ClusterPool{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterPool{}) {
 		p := o.(*hivev1.ClusterPool)
 		count := h.count(p)
 		if p.DeletionTimestamp != nil {
@@ -330,9 +330,9 @@ func (h *history) asAsked() {
 			h.judge.broke("in the end pool %s says %+v", p.Name, c)
 		}
 	}
-	for _, o := range h.store.All(&hivev1.ClusterClaim{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterClaim{}) {
 		c := o.(*hivev1.ClusterClaim)
-		p, _ := h.store.Peek(&hivev1.ClusterPool{}, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.ClusterPoolName}).(*hivev1.ClusterPool)
+		p, _ := h.store.GetSharedObject(&hivev1.ClusterPool{}, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.ClusterPoolName}).(*hivev1.ClusterPool)
 		if c.Spec.Namespace == "" && p != nil && p.DeletionTimestamp == nil && (len(p.Spec.Inventory) == 0 || len(free(p)) > 0) {
 			h.judge.broke("in the end claim %s waits", c.Name)
 		}

@@ -125,7 +125,7 @@ func (h *history) editPool() {
 // toggleTemplate breaks the Secret with the template of install-configs, mends it, deletes
 // it, or creates it.
 func (h *history) toggleTemplate() {
-	old, _ := h.store.Peek(&corev1.Secret{}, types.NamespacedName{Namespace: "pools", Name: templateName}).(*corev1.Secret)
+	old, _ := h.store.GetSharedObject(&corev1.Secret{}, types.NamespacedName{Namespace: "pools", Name: templateName}).(*corev1.Secret)
 	if old != nil && h.rand.IntN(3) == 0 {
 		h.delete(old)
 		return
@@ -140,7 +140,7 @@ func (h *history) setTemplate(good bool) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: templateName},
 		Data:       map[string][]byte{hivev1.SecretKeyInstallConfig: []byte(content)},
 	}
-	old, _ := h.store.Peek(want, types.NamespacedName{Namespace: "pools", Name: templateName}).(*corev1.Secret)
+	old, _ := h.store.GetSharedObject(want, types.NamespacedName{Namespace: "pools", Name: templateName}).(*corev1.Secret)
 	if old == nil {
 		h.make(want)
 		return
@@ -151,11 +151,11 @@ func (h *history) setTemplate(good bool) {
 
 // templateFits reports whether installs of a pool can use the template.
 func (h *history) templateFits(p *hivev1.ClusterPool) bool {
-	secret, _ := h.store.Peek(&corev1.Secret{}, types.NamespacedName{Namespace: p.Namespace, Name: templateName}).(*corev1.Secret)
+	secret, _ := h.store.GetSharedObject(&corev1.Secret{}, types.NamespacedName{Namespace: p.Namespace, Name: templateName}).(*corev1.Secret)
 	if secret == nil {
 		return false
 	}
-	_, err := facts.Render(secret.Data[hivev1.SecretKeyInstallConfig], p, p.Name)
+	_, err := facts.RenderInstallConfig(secret.Data[hivev1.SecretKeyInstallConfig], p, p.Name)
 	return err == nil
 }
 

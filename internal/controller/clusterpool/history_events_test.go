@@ -114,7 +114,7 @@ func lifetime(hours int) *hivev1.Duration {
 
 // any returns a copy of some object of like's kind, or nil.
 func (h *history) any(like client.Object) client.Object {
-	all := h.store.All(like)
+	all := h.store.ListSharedObjects(like)
 	if len(all) == 0 {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (h *history) delete(o client.Object) {
 }
 
 func (h *history) edit(who string, o client.Object, what string, change func()) {
-	if h.store.Edit(h.t.Context(), o, change) {
+	if h.store.EditObject(h.t.Context(), o, change) {
 		h.say("%s: %T %s: %s", who, o, o.GetName(), what)
 	}
 }
@@ -223,12 +223,12 @@ func (h *history) progress() {
 }
 
 func (h *history) sweep(o client.Object) bool {
-	return h.store.Sweep(h.t.Context(), o.GetName())
+	return h.store.SweepNamespace(h.t.Context(), o.GetName())
 }
 
 // move moves a cluster on, well or badly; a cursed one is never installed. It reports whether it was there already.
 func (h *history) move(cd *hivev1.ClusterDeployment, bad, cursed bool) bool {
-	now, before := metav1.NewTime(h.clock.Now()), h.store.Writes()
+	now, before := metav1.NewTime(h.clock.Now()), h.store.CountWrites()
 	if paused(cd) {
 		return false
 	}
@@ -253,12 +253,12 @@ func (h *history) move(cd *hivev1.ClusterDeployment, bad, cursed bool) bool {
 			power(cd, bad, now)
 		}
 	})
-	return h.store.Writes() != before
+	return h.store.CountWrites() != before
 }
 
 func install(cd *hivev1.ClusterDeployment, bad, forGood bool, now time.Time) {
 	failed := func(typ string, is bool) {
-		condition.Set(&cd.Status.Conditions, typ, condition.Status(is), "X", "", now)
+		condition.Set(&cd.Status.Conditions, typ, condition.StatusOf(is), "X", "", now)
 	}
 	failed(hivev1.ClusterProvisionFailed, bad)
 	failed(hivev1.ClusterProvisionStopped, bad && forGood)
@@ -309,8 +309,8 @@ func power(cd *hivev1.ClusterDeployment, bad bool, now metav1.Time) {
 	}
 }
 
-// poolOf is the pool of a cluster in the store, or nil.
-func poolOf(peek func(client.Object, types.NamespacedName) client.Object, cd *hivev1.ClusterDeployment) *hivev1.ClusterPool {
+// poolKeyOf is the pool of a cluster in the store, or nil.
+func poolKeyOf(peek func(client.Object, types.NamespacedName) client.Object, cd *hivev1.ClusterDeployment) *hivev1.ClusterPool {
 	ref := cd.Spec.ClusterPoolRef
 	p, _ := peek(&hivev1.ClusterPool{}, types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}).(*hivev1.ClusterPool)
 	return p

@@ -28,12 +28,12 @@ func (h *history) kinds() int {
 
 // keys are what a controller's watches would have woken it for.
 func (h *history) keys(r *replica, c controller) []types.NamespacedName {
-	out := r.view.Keys(c.like)
+	out := r.view.ListVisibleKeys(c.like)
 	if _, ours := c.like.(*hivev1.ClusterDeploymentCustomization); !ours {
 		return out
 	}
 	var list hivev1.ClusterDeploymentList
-	if err := r.view.Client().List(h.t.Context(), &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.view.NewClient().List(h.t.Context(), &list, client.UnsafeDisableDeepCopy); err != nil {
 		h.t.Fatal(err)
 	}
 	for i := range list.Items {
@@ -192,7 +192,7 @@ func (h *history) robSlot() {
 	c := o.(*hivev1.ClusterDeploymentCustomization)
 	h.edit("user", c, "rob", func() {
 		if h.rand.IntN(2) == 0 {
-			lease.Free(c, h.clock.Now())
+			lease.Release(c, h.clock.Now())
 		} else {
 			c.Status = hivev1.ClusterDeploymentCustomizationStatus{}
 		}

@@ -85,7 +85,7 @@ func (c change[T]) deleted() bool {
 }
 
 func (j *judge) wrote(ctx context.Context, w chaos.Write) {
-	by := chaos.TaskOf(ctx)
+	by := chaos.TaskFromContext(ctx)
 	switch w.After.(type) {
 	case *hivev1.ClusterDeployment:
 		j.cluster(changeOf[*hivev1.ClusterDeployment](w, by))
@@ -160,7 +160,7 @@ func (j *judge) cluster(c change[*hivev1.ClusterDeployment]) {
 // made then is one too many, and the pool trims it; if the pool is gone by then,
 // somebody has to delete it by hand.
 func (j *judge) making(c change[*hivev1.ClusterDeployment]) {
-	name, p := c.after.Name, poolOf(j.store.Peek, c.after)
+	name, p := c.after.Name, poolKeyOf(j.store.GetSharedObject, c.after)
 	j.again[name] = j.again[name] || j.toldTo[name] != ""
 	j.claimOf[name], j.toldTo[name] = "", ""
 	late := p == nil || !slices.Contains(p.Status.Pending, name)
@@ -177,7 +177,7 @@ func (j *judge) giving(c change[*hivev1.ClusterDeployment]) {
 	ref := c.after.Spec.ClusterPoolRef
 	claim := j.claimNamed(ref.Namespace, ref.ClaimName)
 	again := claim != nil && claim.Spec.Namespace == c.after.Name
-	p := facts.Of(c.before, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now())
+	p := facts.ReadMember(c.before, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now())
 	runs := c.before.Spec.Installed && c.before.Status.PowerState == hivev1.StatusRunning && c.before.Spec.PowerState != hivev1.PowerHibernating
 	if !again && (p != pool.Assignable || !runs) {
 		j.broke("cluster %s was given to claim %s, and is %s", c.after.Name, ref.ClaimName, p)
@@ -189,10 +189,10 @@ func (j *judge) giving(c change[*hivev1.ClusterDeployment]) {
 
 // destroying: nobody loses a cluster, and no more go at a time than may.
 func (j *judge) destroying(c change[*hivev1.ClusterDeployment]) {
-	m := facts.Of(c.before, j.clock.Now())
+	m := facts.ReadMember(c.before, j.clock.Now())
 	if installing := !m.Installed && !m.GaveUp; !installing { // else its deletion takes what its install took
 		j.ended[c.by]++
-		if p := poolOf(j.store.Peek, c.after); p != nil && p.DeletionTimestamp == nil && j.alone && strings.HasPrefix(c.by.Name, "pool ") {
+		if p := poolKeyOf(j.store.GetSharedObject, c.after); p != nil && p.DeletionTimestamp == nil && j.alone && strings.HasPrefix(c.by.Name, "pool ") {
 			// The pass has reported before: that tells which of the pool's versions it goes by.
 			j.concurrent(c.by, p, j.limit[version{p.UID, p.Status.ObservedGeneration}], m.Claim != "" || m.Marked)
 		}
@@ -213,12 +213,12 @@ func (j *judge) destroying(c change[*hivev1.ClusterDeployment]) {
 }
 
 func (j *judge) claimNamed(namespace, name string) *hivev1.ClusterClaim {
-	c, _ := j.store.Peek(&hivev1.ClusterClaim{}, types.NamespacedName{Namespace: namespace, Name: name}).(*hivev1.ClusterClaim)
+	c, _ := j.store.GetSharedObject(&hivev1.ClusterClaim{}, types.NamespacedName{Namespace: namespace, Name: name}).(*hivev1.ClusterClaim)
 	return c
 }
 
 func (j *judge) clusterNamed(name string) *hivev1.ClusterDeployment {
-	cd, _ := j.store.Peek(&hivev1.ClusterDeployment{}, types.NamespacedName{Namespace: name, Name: name}).(*hivev1.ClusterDeployment)
+	cd, _ := j.store.GetSharedObject(&hivev1.ClusterDeployment{}, types.NamespacedName{Namespace: name, Name: name}).(*hivev1.ClusterDeployment)
 	return cd
 }
 
@@ -249,7 +249,7 @@ func (j *judge) claim(c change[*hivev1.ClusterClaim]) {
 
 // limits reports whether the claim's pool may end it.
 func (j *judge) limits(c *hivev1.ClusterClaim) bool {
-	p, _ := j.store.Peek(&hivev1.ClusterPool{}, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.ClusterPoolName}).(*hivev1.ClusterPool)
+	p, _ := j.store.GetSharedObject(&hivev1.ClusterPool{}, types.NamespacedName{Namespace: c.Namespace, Name: c.Spec.ClusterPoolName}).(*hivev1.ClusterPool)
 	return p == nil || p.Spec.ClaimLifetime != nil
 }
 
@@ -300,7 +300,7 @@ func (j *judge) pool(c change[*hivev1.ClusterPool]) {
 // members are the clusters of a pool that exist.
 func (j *judge) members(p *hivev1.ClusterPool) []*hivev1.ClusterDeployment {
 	var out []*hivev1.ClusterDeployment
-	for _, o := range j.store.All(&hivev1.ClusterDeployment{}) {
+	for _, o := range j.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
 		cd := o.(*hivev1.ClusterDeployment)
 		if ref := cd.Spec.ClusterPoolRef; ref.Namespace == p.Namespace && ref.PoolName == p.Name {
 			out = append(out, cd)
@@ -329,7 +329,7 @@ func (j *judge) growing(c change[*hivev1.ClusterPool]) {
 	}
 	members := j.members(c.before)
 	exist, good := len(members), 0
-	set, err := facts.Settings(c.before, nil)
+	set, err := facts.ReadSettings(c.before, nil)
 	if err != nil {
 		j.broke("reading pool %s: %v", c.before.Name, err)
 		return
@@ -386,7 +386,7 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32, a
 		if old != nil {
 			cd = old
 		}
-		switch facts.Of(cd, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now()) {
+		switch facts.ReadMember(cd, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now()) {
 		case pool.Deleting:
 			n++
 		case pool.Installing:
@@ -404,7 +404,7 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32, a
 		if old == nil {
 			old = j.own[written{by.Process, name}]
 		}
-		if old == nil || facts.Of(old, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now()) == pool.Installing {
+		if old == nil || facts.ReadMember(old, j.clock.Now()).Phase(pool.Settings{}, j.clock.Now()) == pool.Installing {
 			n++
 		}
 	}
@@ -415,7 +415,7 @@ func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32, a
 
 // spare reports whether a cluster counts as one that the pool has in stock.
 func spare(cd *hivev1.ClusterDeployment, set pool.Settings, now time.Time) bool {
-	switch facts.Of(cd, now).Phase(set, now) {
+	switch facts.ReadMember(cd, now).Phase(set, now) {
 	case pool.Installing, pool.Standby, pool.Assignable:
 		return true
 	}

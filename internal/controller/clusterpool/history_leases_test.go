@@ -51,14 +51,14 @@ func (j *judge) rob(slot string) {
 }
 
 func (j *judge) slot(key types.NamespacedName) *hivev1.ClusterDeploymentCustomization {
-	c, _ := j.store.Peek(&hivev1.ClusterDeploymentCustomization{}, key).(*hivev1.ClusterDeploymentCustomization)
+	c, _ := j.store.GetSharedObject(&hivev1.ClusterDeploymentCustomization{}, key).(*hivev1.ClusterDeploymentCustomization)
 	return c
 }
 
 // users are the clusters that name a customization, and are not destroyed yet.
 func (j *judge) users(key types.NamespacedName) []*hivev1.ClusterDeployment {
 	var out []*hivev1.ClusterDeployment
-	for _, o := range j.store.All(&hivev1.ClusterDeployment{}) {
+	for _, o := range j.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
 		if cd := o.(*hivev1.ClusterDeployment); slotOf(cd) == key && stands(cd) {
 			out = append(out, cd)
 		}
@@ -115,11 +115,11 @@ func (j *judge) alike(key types.NamespacedName) {
 // identity: a cluster is called what its install-config calls it.
 func (j *judge) identity(cd *hivev1.ClusterDeployment) {
 	ref := cd.Spec.Provisioning.InstallConfigSecretRef
-	secret, ok := j.store.Peek(&corev1.Secret{}, types.NamespacedName{Namespace: cd.Namespace, Name: ref.Name}).(*corev1.Secret)
+	secret, ok := j.store.GetSharedObject(&corev1.Secret{}, types.NamespacedName{Namespace: cd.Namespace, Name: ref.Name}).(*corev1.Secret)
 	if !ok {
 		return // somebody deletes its namespace
 	}
-	name, domain, err := config.Identity(secret.Data[hivev1.SecretKeyInstallConfig])
+	name, domain, err := config.ClusterIdentity(secret.Data[hivev1.SecretKeyInstallConfig])
 	if err != nil || name != cd.Spec.ClusterName || domain != cd.Spec.BaseDomain {
 		j.broke("cluster %s is called %s.%s, its install-config says %s.%s (%v)", cd.Name, cd.Spec.ClusterName, cd.Spec.BaseDomain, name, domain, err)
 	}
@@ -148,7 +148,7 @@ func (j *judge) customization(c change[*hivev1.ClusterDeploymentCustomization]) 
 	if has && was != is {
 		j.taking(c, is.Name)
 	}
-	if available := lease.Find(c.after, hivev1.CustomizationAvailable); was != is && (available == nil || (available.Status == "False") != has) {
+	if available := lease.FindCondition(c.after, hivev1.CustomizationAvailable); was != is && (available == nil || (available.Status == "False") != has) {
 		j.broke("customization %s is held by %q and says %+v", key.Name, is.Name, available)
 	}
 }
@@ -161,7 +161,7 @@ func (j *judge) ending(c change[*hivev1.ClusterDeploymentCustomization], was typ
 			j.broke("%s ended the lease of customization %s, and cluster %s uses it", c.by.Name, c.after.Name, cd.Name)
 		}
 	case cd == nil:
-		for _, o := range j.store.All(&hivev1.ClusterPool{}) {
+		for _, o := range j.store.ListSharedObjects(&hivev1.ClusterPool{}) {
 			if p := o.(*hivev1.ClusterPool); slices.Contains(p.Status.Pending, was.Name) && !j.leases.made[was.Name] {
 				j.broke("%s ended the lease of customization %s, and cluster %s is about to be made", c.by.Name, c.after.Name, was.Name)
 			}
@@ -182,7 +182,7 @@ func (j *judge) taking(c change[*hivev1.ClusterDeploymentCustomization], holder 
 	if !j.alone {
 		return
 	}
-	for _, o := range j.store.All(&hivev1.ClusterPool{}) {
+	for _, o := range j.store.ListSharedObjects(&hivev1.ClusterPool{}) {
 		p := o.(*hivev1.ClusterPool)
 		e := p.Status.Inventory[c.after.Name]
 		if slices.Contains(p.Status.Pending, holder) && e.ClusterDeployment != nil && e.ClusterDeployment.Name == holder {

@@ -26,7 +26,7 @@ func (h *history) leaveAlone() {
 // checkNamed checks, at rest, that each pool which is not as it is asked to be says what it
 // waits for, and that none says that something is under way.
 func (h *history) checkNamed() {
-	for _, o := range h.store.All(&hivev1.ClusterPool{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterPool{}) {
 		p := o.(*hivev1.ClusterPool)
 		if p.DeletionTimestamp != nil && !slices.Contains(p.Finalizers, hivev1.FinalizerPool) {
 			continue // only others hold it
@@ -45,7 +45,7 @@ func (h *history) checkNamed() {
 			h.checkObstacles(p, c.Message)
 		}
 	}
-	for _, o := range h.store.All(&hivev1.ClusterClaim{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterClaim{}) {
 		h.checkClaimNamed(o.(*hivev1.ClusterClaim))
 	}
 }
@@ -105,7 +105,7 @@ func (h *history) checkObstacles(p *hivev1.ClusterPool, message string) {
 func (h *history) stuck(p *hivev1.ClusterPool) map[string][]string {
 	out := map[string][]string{}
 	for _, cd := range h.judge.members(p) {
-		switch phase := facts.Of(cd, h.clock.Now()).Phase(pool.Settings{}, h.clock.Now()); {
+		switch phase := facts.ReadMember(cd, h.clock.Now()).Phase(pool.Settings{}, h.clock.Now()); {
 		case phase == pool.Installing && paused(cd):
 			out["paused"] = append(out["paused"], cd.Name)
 		case phase == pool.Deleting, phase == pool.Installing:

@@ -14,7 +14,7 @@ import (
 // or will, and every other customization can be used.
 func (h *history) restOfLease(c *hivev1.ClusterDeploymentCustomization) {
 	key := client.ObjectKeyFromObject(c)
-	available, applied := lease.Find(c, hivev1.CustomizationAvailable), lease.Find(c, hivev1.CustomizationApplySucceeded)
+	available, applied := lease.FindCondition(c, hivev1.CustomizationAvailable), lease.FindCondition(c, hivev1.CustomizationApplySucceeded)
 	holder, held := lease.Holder(c)
 	bound := slices.Contains(c.Finalizers, hivev1.FinalizerLease)
 	if !held {
@@ -119,7 +119,7 @@ func (h *history) displaced(cd *hivev1.ClusterDeployment) string {
 
 // lacking is what keeps a pool from making clusters.
 func (h *history) lacking(p *hivev1.ClusterPool) string {
-	if h.store.Peek(&hivev1.ClusterImageSet{}, types.NamespacedName{Name: p.Spec.ImageSetRef.Name}) == nil {
+	if h.store.GetSharedObject(&hivev1.ClusterImageSet{}, types.NamespacedName{Name: p.Spec.ImageSetRef.Name}) == nil {
 		return p.Spec.ImageSetRef.Name
 	}
 	if p.Spec.InstallConfigSecretTemplateRef != nil && !h.templateFits(p) {

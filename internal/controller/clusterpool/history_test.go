@@ -174,9 +174,9 @@ func (h *history) run() {
 		h.converge()
 	}
 	for _, r := range h.replicas {
-		h.scheduler.Kill(r.process)
+		h.scheduler.KillProcess(r.process)
 	}
-	h.scheduler.Wait()
+	h.scheduler.WaitForCalls()
 	if err := h.judge.broken; err != nil {
 		h.t.Errorf("seed %d, %+v, step %d: %v\n%s\nagain: go test -run TestHistoriesOfPoolsAndClaims ./internal/controller/clusterpool -history.steps=1 -history.seed=%d",
 			h.seed, h.mood, h.steps, err, h.text(), h.seed)
@@ -213,7 +213,7 @@ func (h *history) step() {
 // settle lets what has been let go on come to its next call.
 func (h *history) settle() {
 	var ended []*chaos.Task
-	h.calls, ended = h.scheduler.Wait()
+	h.calls, ended = h.scheduler.WaitForCalls()
 	for _, task := range ended {
 		for _, r := range h.replicas {
 			delete(r.busy, task.Name)
@@ -224,7 +224,7 @@ func (h *history) settle() {
 	}
 	if h.mood.lag == 0 {
 		for _, r := range h.replicas {
-			r.view.ShowAll()
+			r.view.ShowAllWrites()
 		}
 	}
 }
@@ -236,14 +236,14 @@ func (h *history) goOn() {
 	if h.mood.crashes && h.rand.IntN(400) == 0 {
 		h.say("%s dies, after that call or without it", c.Task.Process.Name)
 		if h.rand.IntN(2) == 0 {
-			h.scheduler.LetAndKill(c)
+			h.scheduler.ReleaseAndKill(c)
 		} else {
-			h.scheduler.Kill(c.Task.Process)
+			h.scheduler.KillProcess(c.Task.Process)
 		}
 		h.restart(c.Task.Process)
 		return
 	}
-	h.scheduler.Let(c)
+	h.scheduler.ReleaseCall(c)
 }
 
 // reconcile starts a pass of one who leads, or thinks so.
@@ -253,7 +253,7 @@ func (h *history) reconcile() {
 		i = h.rand.IntN(len(h.replicas))
 	}
 	r := h.replicas[i]
-	if h.scheduler.Running(r.process) >= 4 {
+	if h.scheduler.CountRunningTasks(r.process) >= 4 {
 		return
 	}
 	c := r.controllers[[]int{0, 0, 0, 1, 1, 2, 3}[h.rand.IntN(h.kinds())]]
@@ -272,7 +272,7 @@ func (h *history) pass1(r *replica, c controller, key types.NamespacedName) {
 		return
 	}
 	r.busy[name] = true
-	h.scheduler.Go(h.t.Context(), r.process, name, func(ctx context.Context) error {
+	h.scheduler.StartTask(h.t.Context(), r.process, name, func(ctx context.Context) error {
 		_, err := c.Reconcile(ctx, ctrl.Request{NamespacedName: key})
 		return err
 	})
@@ -285,7 +285,7 @@ func (h *history) show() {
 	if h.rand.IntN(2) == 0 {
 		for i, like := range cached {
 			if !r.hanging[i] {
-				r.view.Show(like, r.view.Behind(like))
+				r.view.ShowNextWrites(like, r.view.CountUnseenWrites(like))
 			}
 		}
 		return
@@ -294,7 +294,7 @@ func (h *history) show() {
 	if r.hanging[i] && h.rand.IntN(2*h.mood.lag+1) > 0 {
 		return
 	}
-	r.view.Show(cached[i], 1+h.rand.IntN(5))
+	r.view.ShowNextWrites(cached[i], 1+h.rand.IntN(5))
 }
 
 func (h *history) pass(d time.Duration) {
@@ -313,7 +313,7 @@ func (h *history) mishap() {
 		if h.mood.crashes && h.rand.IntN(3) == 0 {
 			r := h.replicas[h.rand.IntN(len(h.replicas))]
 			h.say("%s is killed", r.process.Name)
-			h.scheduler.Kill(r.process)
+			h.scheduler.KillProcess(r.process)
 			h.restart(r.process)
 		}
 	default:
@@ -344,21 +344,21 @@ type controller struct {
 // start starts the process of replica i. Its cache is filled by lists that may be
 // a little old.
 func (h *history) start(i int) {
-	view, live := h.store.View(h.indexes), h.store.Client()
+	view, live := h.store.NewView(h.indexes), h.store.NewClient()
 	var recorder events.FakeRecorder
 	h.serial++
 	h.replicas[i] = &replica{
 		process: &chaos.Process{Name: fmt.Sprintf("r%d.%d", i, h.serial)},
 		view:    view, busy: map[string]bool{}, hanging: make([]bool, len(cached)),
 		controllers: []controller{
-			{&clusterpool.Reconciler{Client: view.Client(), Live: live, Clock: h.clock, Events: &recorder, Suffix: h.suffix}, "pool", &hivev1.ClusterPool{}},
-			{&clusterclaim.Reconciler{Client: view.Client(), Live: live, Clock: h.clock, Events: &recorder}, "claim", &hivev1.ClusterClaim{}},
-			{&namespace.Reconciler{Client: view.Client(), Live: live}, "namespace", &corev1.Namespace{}},
-			{&customization.Reconciler{Client: view.Client(), Live: live, Clock: h.clock, Events: &recorder}, "customization", &hivev1.ClusterDeploymentCustomization{}},
+			{&clusterpool.Reconciler{Client: view.NewClient(), Live: live, Clock: h.clock, Events: &recorder, Suffix: h.suffix}, "pool", &hivev1.ClusterPool{}},
+			{&clusterclaim.Reconciler{Client: view.NewClient(), Live: live, Clock: h.clock, Events: &recorder}, "claim", &hivev1.ClusterClaim{}},
+			{&namespace.Reconciler{Client: view.NewClient(), Live: live}, "namespace", &corev1.Namespace{}},
+			{&customization.Reconciler{Client: view.NewClient(), Live: live, Clock: h.clock, Events: &recorder}, "customization", &hivev1.ClusterDeploymentCustomization{}},
 		},
 	}
 	for _, like := range cached {
-		view.Show(like, max(0, view.Behind(like)-h.rand.IntN(h.mood.lag+1)))
+		view.ShowNextWrites(like, max(0, view.CountUnseenWrites(like)-h.rand.IntN(h.mood.lag+1)))
 	}
 }
 

@@ -15,26 +15,26 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// evictInterrupted drops the recorded names of clusters whose creation was interrupted, if
+// dropInterruptedPending drops the recorded names of clusters whose creation was interrupted, if
 // the Secrets that exist under the name are not the ones that would be created now: the
 // pool, or a Secret that it refers to, was edited in between. A ClusterDeployment beside
 // them would be installed from the old ones and count as current. The controller of
 // namespaces deletes what is left.
-func (r *Reconciler) evictInterrupted(ctx context.Context, s *seen) error {
-	names := s.without(s.snapshot.Pending)
+func (r *Reconciler) dropInterruptedPending(ctx context.Context, s *observation) error {
+	names := s.withoutDropped(s.snapshot.Pending)
 	if len(names) == 0 || s.snapshot.Settings.Blocked != "" || s.pool.DeletionTimestamp != nil {
 		return nil
 	}
-	from, err := r.material(ctx, s)
+	from, err := r.newClusterBuilder(ctx, s)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		copies, err := from.copies(name)
+		copies, err := from.fixedNameSecrets(name)
 		if err != nil {
 			return err
 		}
-		outdated, err := r.anyOutdated(ctx, copies)
+		outdated, err := r.anySecretOutdated(ctx, copies)
 		if err != nil {
 			return err
 		}
@@ -50,19 +50,19 @@ func (r *Reconciler) evictInterrupted(ctx context.Context, s *seen) error {
 			return fmt.Errorf("looking for cluster %s: %w", name, err)
 		}
 		ctrl.LoggerFrom(ctx).Info("dropped a recorded name: its Secrets were created before the pool was edited", "cluster", name)
-		s.evicted = append(s.evicted, name)
+		s.droppedNames = append(s.droppedNames, name)
 	}
 	return nil
 }
 
-// copies returns the Secrets that a new cluster is created with, as far as their names do
+// fixedNameSecrets returns the Secrets that a new cluster is created with, as far as their names do
 // not depend on their content.
-func (m material) copies(name string) ([]*corev1.Secret, error) {
+func (m clusterBuilder) fixedNameSecrets(name string) ([]*corev1.Secret, error) {
 	from := m
 	if len(m.pool.Spec.Inventory) > 0 {
 		from.template = nil // the Secret with the install-config is named after its content
 	}
-	objects, cd, err := from.build(name, nil)
+	objects, cd, err := from.buildObjects(name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +76,10 @@ func (m material) copies(name string) ([]*corev1.Secret, error) {
 	return out, nil
 }
 
-// anyOutdated reports whether one of the Secrets exists with other data.
-func (r *Reconciler) anyOutdated(ctx context.Context, copies []*corev1.Secret) (bool, error) {
+// anySecretOutdated reports whether one of the Secrets exists with other data.
+func (r *Reconciler) anySecretOutdated(ctx context.Context, copies []*corev1.Secret) (bool, error) {
 	for _, want := range copies {
-		outdated, err := r.outdated(ctx, want)
+		outdated, err := r.isSecretOutdated(ctx, want)
 		if err != nil || outdated {
 			return outdated, err
 		}
@@ -87,7 +87,7 @@ func (r *Reconciler) anyOutdated(ctx context.Context, copies []*corev1.Secret) (
 	return false, nil
 }
 
-func (r *Reconciler) outdated(ctx context.Context, want *corev1.Secret) (bool, error) {
+func (r *Reconciler) isSecretOutdated(ctx context.Context, want *corev1.Secret) (bool, error) {
 	var have corev1.Secret
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), &have)
 	if apierrors.IsNotFound(err) {
@@ -99,10 +99,10 @@ func (r *Reconciler) outdated(ctx context.Context, want *corev1.Secret) (bool, e
 	return !equality.Semantic.DeepEqual(have.Data, want.Data), nil
 }
 
-// confirmCopy returns a Conflict if the Secret that exists in place of want has other data:
+// confirmSecret returns a Conflict if the Secret that exists in place of want has other data:
 // the next pass drops the name of its cluster.
-func (r *Reconciler) confirmCopy(ctx context.Context, want *corev1.Secret) error {
-	outdated, err := r.outdated(ctx, want)
+func (r *Reconciler) confirmSecret(ctx context.Context, want *corev1.Secret) error {
+	outdated, err := r.isSecretOutdated(ctx, want)
 	if err == nil && outdated {
 		err = fault.New(fault.Conflict, fmt.Errorf("the existing Secret %s was created from something else", client.ObjectKeyFromObject(want)))
 	}

@@ -35,15 +35,15 @@ func TestACreationThatWasInterruptedIsCompletedOnlyWithTheSecretsOfToday(t *test
 			}
 		}
 		p := l.stored().DeepCopy()
-		l.store.Edit(t.Context(), p, func() { p.Status.Pending = []string{name} })
+		l.store.EditObject(t.Context(), p, func() { p.Status.Pending = []string{name} })
 		for range 3 {
-			l.view.ShowAll()
+			l.view.ShowAllWrites()
 			_, err := l.pools.Reconcile(t.Context(), l.request())
 			if err != nil {
 				t.Log(err)
 			}
 		}
-		made := l.store.Peek(&hivev1.ClusterDeployment{}, types.NamespacedName{Namespace: name, Name: name}) != nil
+		made := l.store.GetSharedObject(&hivev1.ClusterDeployment{}, types.NamespacedName{Namespace: name, Name: name}) != nil
 		if made != want || l.clusters() != 2 || slices.Contains(l.stored().Status.Pending, name) {
 			t.Errorf("with Secrets for %s: its cluster exists: %t, %d clusters in all, recorded: %v", of, made, l.clusters(), l.stored().Status.Pending)
 		}
@@ -55,7 +55,7 @@ func installConfig(t *testing.T, p *hivev1.ClusterPool, cluster, domain string) 
 	t.Helper()
 	p = p.DeepCopy()
 	p.Spec.BaseDomain = domain
-	raw, err := facts.Render(nil, p, cluster)
+	raw, err := facts.RenderInstallConfig(nil, p, cluster)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,21 +26,21 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// stock reads the customizations that a pool has to do with.
-func (r *Reconciler) stock(ctx context.Context, s *seen) error {
+// observeCustomizations reads the customizations that a pool has to do with.
+func (r *Reconciler) observeCustomizations(ctx context.Context, s *observation) error {
 	var err error
-	if s.customizations, err = customizationsOf(ctx, r.Client, s.objects()); err != nil {
+	if s.customizations, err = getCustomizations(ctx, r.Client, s.poolObjects()); err != nil {
 		return err
 	}
 	for name, c := range s.customizations {
-		s.customizations[name] = r.customizations.Newest(c)
+		s.customizations[name] = r.customizations.NewestVersion(c)
 	}
 	return nil
 }
 
-// customizationsOf reads those customizations that exist of the ones that a pool lists,
+// getCustomizations reads those customizations that exist of the ones that a pool lists,
 // has recorded, or has clusters of, by name.
-func customizationsOf(ctx context.Context, c client.Reader, o facts.Objects) (map[string]*hivev1.ClusterDeploymentCustomization, error) {
+func getCustomizations(ctx context.Context, c client.Reader, o facts.Objects) (map[string]*hivev1.ClusterDeploymentCustomization, error) {
 	out := map[string]*hivev1.ClusterDeploymentCustomization{}
 	for _, name := range o.CustomizationNames() {
 		var found hivev1.ClusterDeploymentCustomization
@@ -56,60 +56,60 @@ func customizationsOf(ctx context.Context, c client.Reader, o facts.Objects) (ma
 	return out, nil
 }
 
-// denounce tells on customizations that nobody uses why they do not apply to this pool.
+// reportInvalidCustomizations tells on customizations that nobody uses why they do not apply to this pool.
 // It is done before any name is given another customization: a process that has not
 // seen this one's fault, and is about to take it, then finds it changed.
-func (r *Reconciler) denounce(ctx context.Context, s *seen) error {
-	for _, name := range slices.Sorted(maps.Keys(s.books.Entries)) {
-		c, e := s.customizations[name], s.books.Entries[name]
+func (r *Reconciler) reportInvalidCustomizations(ctx context.Context, s *observation) error {
+	for _, name := range slices.Sorted(maps.Keys(s.inventoryPlan.Entries)) {
+		c, e := s.customizations[name], s.inventoryPlan.Entries[name]
 		if e.Status != hivev1.InventoryBrokenByConfiguration || c == nil || c.Unreadable != "" {
 			continue
 		}
 		by := "pool " + s.pool.Name + ": "
-		if lease.Denounced(c) && !s.promised(name) {
-			told := lease.Find(c, hivev1.CustomizationApplySucceeded).Message
+		if lease.IsReportedInvalid(c) && !s.isReservedForPending(name) {
+			told := lease.FindCondition(c, hivev1.CustomizationApplySucceeded).Message
 			if told != by+e.Message && told != by+s.pool.Status.Inventory[name].Message {
 				continue // another pool has told of it; two that told it each in its words would never end
 			}
 		}
 		before := c.DeepCopy()
 		c = c.DeepCopy()
-		lease.Denounce(c, by+e.Message, r.Clock.Now())
+		lease.ReportInvalid(c, by+e.Message, r.Clock.Now())
 		kstatus.ReportCustomization(c, r.Clock.Now())
 		wrote, err := patch.Status(ctx, r.Client, before, c)
 		if err != nil {
 			return fmt.Errorf("telling that customization %s does not apply: %w", name, err)
 		}
 		if wrote {
-			r.noteCustomization(s, c)
+			r.recordCustomizationWrite(s, c)
 		}
 	}
 	return nil
 }
 
-// promised reports whether a customization is recorded for a cluster that is recorded,
+// isReservedForPending reports whether a customization is recorded for a cluster that is recorded,
 // too. It may have been taken off the list since.
-func (s *seen) promised(name string) bool {
+func (s *observation) isReservedForPending(name string) bool {
 	ref := s.pool.Status.Inventory[name].ClusterDeployment
 	return ref != nil && slices.Contains(s.pool.Status.Pending, ref.Name)
 }
 
-func (r *Reconciler) noteCustomization(s *seen, c *hivev1.ClusterDeploymentCustomization) {
-	r.customizations.Note(c, r.Clock.Now())
+func (r *Reconciler) recordCustomizationWrite(s *observation, c *hivev1.ClusterDeploymentCustomization) {
+	r.customizations.RecordWrite(c, r.Clock.Now())
 	s.customizations[c.Name] = c
 }
 
-// evict drops the recorded names that no customization is left for, if nothing was made
+// dropUnassignedPending drops the recorded names that no customization is left for, if nothing was made
 // under them. A name whose customization is held for it by now is kept: the cache is
 // behind, or another process makes the cluster right now.
-func (r *Reconciler) evict(ctx context.Context, s *seen) error {
-	if len(s.books.Homeless) == 0 {
+func (r *Reconciler) dropUnassignedPending(ctx context.Context, s *observation) error {
+	if len(s.inventoryPlan.Homeless) == 0 {
 		return nil
 	}
-	if err := r.sure(ctx, s); err != nil {
+	if err := r.confirmAllObserved(ctx, s); err != nil {
 		return err
 	}
-	for _, name := range s.books.Homeless {
+	for _, name := range s.inventoryPlan.Homeless {
 		for entry, e := range s.pool.Status.Inventory {
 			if e.ClusterDeployment == nil || e.ClusterDeployment.Name != name {
 				continue
@@ -131,15 +131,15 @@ func (r *Reconciler) evict(ctx context.Context, s *seen) error {
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("looking for cluster %s: %w", name, err)
 		}
-		s.evicted = append(s.evicted, name)
+		s.droppedNames = append(s.droppedNames, name)
 	}
 	return nil
 }
 
-// evictForeign drops the recorded names under which there is a namespace that was not made
+// dropForeignPending drops the recorded names under which there is a namespace that was not made
 // for a cluster of the pool. The record is in the status of the pool, which others may
 // write too: a name there must not lead into a namespace of somebody else.
-func (r *Reconciler) evictForeign(ctx context.Context, s *seen) error {
+func (r *Reconciler) dropForeignPending(ctx context.Context, s *observation) error {
 	ref := hivev1.ClusterPoolReference{Namespace: s.pool.Namespace, PoolName: s.pool.Name}
 	for _, name := range s.snapshot.Pending {
 		var ns corev1.Namespace
@@ -150,18 +150,18 @@ func (r *Reconciler) evictForeign(ctx context.Context, s *seen) error {
 		if err != nil {
 			return fmt.Errorf("reading namespace %s: %w", name, err)
 		}
-		if !access.Home(&ns, ref) {
+		if !access.IsPoolNamespace(&ns, ref) {
 			ctrl.LoggerFrom(ctx).Info("dropped a recorded name: its namespace was not made for this pool", "namespace", name)
-			s.evicted = append(s.evicted, name)
+			s.droppedNames = append(s.droppedNames, name)
 		}
 	}
 	return nil
 }
 
-// home takes the lease of a customization for a cluster that is about to be made, and
+// acquireLease takes the lease of a customization for a cluster that is about to be made, and
 // returns the customization as it was taken. Losing a race for it is a conflict.
-func (r *Reconciler) home(ctx context.Context, s *seen, cluster string) (*hivev1.ClusterDeploymentCustomization, error) {
-	name := s.books.Homes[cluster]
+func (r *Reconciler) acquireLease(ctx context.Context, s *observation, cluster string) (*hivev1.ClusterDeploymentCustomization, error) {
+	name := s.inventoryPlan.Homes[cluster]
 	c := s.customizations[name]
 	if c == nil {
 		return nil, fault.New(fault.Conflict, fmt.Errorf("customization %s for cluster %s is gone", name, cluster))
@@ -180,21 +180,21 @@ func (r *Reconciler) home(ctx context.Context, s *seen, cluster string) (*hivev1
 		return nil, fmt.Errorf("encoding customization %s: %w", name, err)
 	}
 	before = c.DeepCopy()
-	lease.Lease(c, types.NamespacedName{Namespace: cluster, Name: cluster}, s.key(), r.Clock.Now(), string(applied))
+	lease.Acquire(c, types.NamespacedName{Namespace: cluster, Name: cluster}, s.poolKey(), r.Clock.Now(), string(applied))
 	kstatus.ReportCustomization(c, r.Clock.Now())
 	if _, err := patch.Status(ctx, r.Client, before, c); err != nil {
 		return nil, fmt.Errorf("taking customization %s for cluster %s: %w", name, cluster, err)
 	}
-	r.customizations.Note(c, r.Clock.Now())
+	r.customizations.RecordWrite(c, r.Clock.Now())
 	return c, nil
 }
 
-// stillRecorded makes sure, past all caches, that the pool still means to make a cluster
+// confirmRecorded makes sure, past all caches, that the pool still means to make a cluster
 // with a customization that has just been taken for it. Another process that leads, too,
 // may have dropped the name, and then the lease ends as if this process were dead.
-func (r *Reconciler) stillRecorded(ctx context.Context, s *seen, cluster, with string) error {
+func (r *Reconciler) confirmRecorded(ctx context.Context, s *observation, cluster, with string) error {
 	var p hivev1.ClusterPool
-	if err := r.Live.Get(ctx, s.key(), &p); err != nil {
+	if err := r.Live.Get(ctx, s.poolKey(), &p); err != nil {
 		return fmt.Errorf("reading pool %s: %w", s.pool.Name, err)
 	}
 	ref := p.Status.Inventory[with].ClusterDeployment
@@ -204,16 +204,16 @@ func (r *Reconciler) stillRecorded(ctx context.Context, s *seen, cluster, with s
 	return nil
 }
 
-// bookkeep makes the books. It makes sure, past all caches, that a cluster whose failure or
+// decideInventory makes the books. It makes sure, past all caches, that a cluster whose failure or
 // success is about to be counted for a customization is there: a cache that is behind may
 // show one from before the last, which was counted then. One that is gone is seen no more.
-func (r *Reconciler) bookkeep(ctx context.Context, s *seen) error {
+func (r *Reconciler) decideInventory(ctx context.Context, s *observation) error {
 	for sure := map[string]bool{}; ; {
 		var err error
-		if s.books, err = s.objects().Books(); err != nil {
+		if s.inventoryPlan, err = s.poolObjects().DecideInventory(); err != nil {
 			return err
 		}
-		cd := s.counted(sure)
+		cd := s.newlyCountedCluster(sure)
 		if cd == nil {
 			return nil
 		}
@@ -225,17 +225,17 @@ func (r *Reconciler) bookkeep(ctx context.Context, s *seen) error {
 			sure[cd.Name] = true
 			continue
 		}
-		r.clusters.Forget(cd)
+		r.clusters.ForgetWrite(cd)
 		delete(s.clusters, cd.Name)
 		delete(s.remembered, cd.Name)
 	}
 }
 
-// counted is a cluster whose failure or success the books count, and the pool has not
+// newlyCountedCluster is a cluster whose failure or success the books count, and the pool has not
 // counted yet; nil when there is none but those that are sure to be there.
-func (s *seen) counted(sure map[string]bool) *hivev1.ClusterDeployment {
-	for _, name := range slices.Sorted(maps.Keys(s.books.Entries)) {
-		e, was := s.books.Entries[name], s.pool.Status.Inventory[name]
+func (s *observation) newlyCountedCluster(sure map[string]bool) *hivev1.ClusterDeployment {
+	for _, name := range slices.Sorted(maps.Keys(s.inventoryPlan.Entries)) {
+		e, was := s.inventoryPlan.Entries[name], s.pool.Status.Inventory[name]
 		if e.Failed == was.Failed && (int32(e.Attempts) == was.Attempts || e.Failed == "" && was.Attempts == 0) || sure[e.Cluster] {
 			continue
 		}
@@ -246,29 +246,29 @@ func (s *seen) counted(sure map[string]bool) *hivev1.ClusterDeployment {
 	return nil
 }
 
-// settleDisplaced leaves among the displaced clusters those that certainly are. A cache
+// retainConfirmedDisplaced leaves among the displaced clusters those that certainly are. A cache
 // of customizations that is behind shows a new cluster's as held by the one before; were
 // it believed, another cluster would be made in its place.
-func (r *Reconciler) settleDisplaced(ctx context.Context, s *seen) error {
-	for _, name := range slices.Sorted(maps.Keys(s.books.Displaced)) {
+func (r *Reconciler) retainConfirmedDisplaced(ctx context.Context, s *observation) error {
+	for _, name := range slices.Sorted(maps.Keys(s.inventoryPlan.Displaced)) {
 		cd := s.clusters[name]
 		if cd.DeletionTimestamp != nil {
 			continue // nothing depends on it
 		}
-		err := r.stillDisplaced(ctx, s, cd)
-		if kind := fault.Of(err); err != nil && kind != fault.Conflict && kind != fault.Gone {
+		err := r.confirmDisplaced(ctx, s, cd)
+		if kind := fault.KindOf(err); err != nil && kind != fault.Conflict && kind != fault.Gone {
 			return err
 		}
 		if err != nil {
-			delete(s.books.Displaced, name)
+			delete(s.inventoryPlan.Displaced, name)
 		}
 	}
 	return nil
 }
 
-// stillDisplaced makes sure, past all caches, that another cluster which exists has a
+// confirmDisplaced makes sure, past all caches, that another cluster which exists has a
 // cluster's customization.
-func (r *Reconciler) stillDisplaced(ctx context.Context, s *seen, cd *hivev1.ClusterDeployment) error {
+func (r *Reconciler) confirmDisplaced(ctx context.Context, s *observation, cd *hivev1.ClusterDeployment) error {
 	var c hivev1.ClusterDeploymentCustomization
 	name := facts.CustomizationOf(cd)
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.pool.Namespace, Name: name}, &c); err != nil {
@@ -298,18 +298,18 @@ func (r *Reconciler) poolsOfCustomization(ctx context.Context, o client.Object) 
 		_, recorded := p.Status.Inventory[o.GetName()]
 		ref := p.Spec.CustomizationRef
 		if ref != nil && ref.Name == o.GetName() {
-			r.memories.forgetDependencies(p)
+			r.poolCaches.expireDependencies(p)
 		} else if !recorded && !slices.Contains(p.Spec.Inventory.Names(), o.GetName()) {
 			continue
 		}
-		out = append(out, request(p.Namespace, p.Name)...)
+		out = append(out, poolRequest(p.Namespace, p.Name)...)
 	}
 	return out
 }
 
-// stockChanged lets those updates of a customization through that matter to a pool:
+// customizationChanged lets those updates of a customization through that matter to a pool:
 // its patches, who has it, and that it is being deleted.
-func stockChanged() predicate.Predicate {
+func customizationChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*hivev1.ClusterDeploymentCustomization), e.ObjectNew.(*hivev1.ClusterDeploymentCustomization)
 		was, held := lease.Holder(before)

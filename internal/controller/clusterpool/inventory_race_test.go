@@ -69,7 +69,7 @@ func TestTwoPoolsDoNotQuarrelOverWhyACustomizationDoesNotApply(t *testing.T) {
 	s.keep("p", 1)
 	s.keep("q", 1)
 	s.get(a)
-	told := lease.Find(a, hivev1.CustomizationApplySucceeded)
+	told := lease.FindCondition(a, hivev1.CustomizationApplySucceeded)
 	if told.Reason != hivev1.ReasonBrokenBySyntax || !strings.HasPrefix(told.Message, "pool p: ") || !strings.Contains(told.Message, "nowhere") {
 		t.Errorf("it says %s: %s", told.Reason, told.Message)
 	}
@@ -90,7 +90,7 @@ func TestTwoPoolsDoNotQuarrelOverWhyACustomizationDoesNotApply(t *testing.T) {
 	}
 	s.keep("q", 1)
 	s.get(a)
-	if told := lease.Find(a, hivev1.CustomizationApplySucceeded); !strings.HasPrefix(told.Message, "pool q: ") {
+	if told := lease.FindCondition(a, hivev1.CustomizationApplySucceeded); !strings.HasPrefix(told.Message, "pool q: ") {
 		t.Errorf("it says %s", told.Message)
 	}
 }
@@ -103,7 +103,7 @@ func TestAClusterThatOnlySeemsDisplacedIsNotReplaced(t *testing.T) {
 	s.keep("p", 2)
 	s.get(a)
 	stale := &behind{Client: s.Client, shows: a.DeepCopy()}
-	lease.Lease(stale.shows, types.NamespacedName{Namespace: "p-0", Name: "p-0"}, types.NamespacedName{Namespace: "pools", Name: "p"}, noon, "")
+	lease.Acquire(stale.shows, types.NamespacedName{Namespace: "p-0", Name: "p-0"}, types.NamespacedName{Namespace: "pools", Name: "p"}, noon, "")
 	stale.shows.ResourceVersion = "1"
 	p := nextPools(s, stale)
 	if _, err := p.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "pools", Name: "p"}}); err != nil {

@@ -173,7 +173,7 @@ func TestACustomizationIsReservedInOneWrite(t *testing.T) {
 	if a.ResourceVersion != taken.ResourceVersion {
 		t.Error("it is written again and again")
 	}
-	available, applied := lease.Find(a, hivev1.CustomizationAvailable), lease.Find(a, hivev1.CustomizationApplySucceeded)
+	available, applied := lease.FindCondition(a, hivev1.CustomizationAvailable), lease.FindCondition(a, hivev1.CustomizationApplySucceeded)
 	s.want("Available", fmt.Sprintf("%s %s %s", available.Status, available.Reason, available.Message),
 		"False ClusterDeploymentCustomizationInUse Currently in use by cluster deployment p-00001 of clusterpool p")
 	s.want("ApplySucceeded", fmt.Sprintf("%s %s", applied.Status, applied.Reason), "False InstallationPending")
@@ -203,13 +203,13 @@ func TestAPatchThatDoesNotApplyIsToldAndSkipped(t *testing.T) {
 	s.keep("p", 2)
 	s.want("entries", s.entries("p"), "bad BrokenByConfiguration 3, good Reserved 3 p-00001")
 	s.get(bad)
-	applied := lease.Find(bad, hivev1.CustomizationApplySucceeded)
+	applied := lease.FindCondition(bad, hivev1.CustomizationApplySucceeded)
 	if applied.Reason != hivev1.ReasonBrokenBySyntax || !strings.Contains(applied.Message, "metadata/names") {
 		t.Errorf("ApplySucceeded says %s: %s", applied.Reason, applied.Message)
 	}
-	kstatustest.Expect(t, bad, "Failed BrokenBySyntax")
+	kstatustest.ExpectStatus(t, bad, "Failed BrokenBySyntax")
 	s.get(good)
-	kstatustest.Expect(t, good, "InProgress InstallationPending")
+	kstatustest.ExpectStatus(t, good, "InProgress InstallationPending")
 	version := bad.ResourceVersion
 	s.keep("p", 3)
 	if s.get(bad); bad.ResourceVersion != version {
@@ -295,7 +295,7 @@ func TestANameWithoutACustomizationIsDropped(t *testing.T) {
 		Status: hivev1.InventoryReserved, Attempts: 3, ClusterDeployment: &hivev1.ClusterDeploymentReference{Name: "p-x", Namespace: "p-x"},
 	}}
 	s.get(a)
-	lease.Lease(a, types.NamespacedName{Namespace: "q-1", Name: "q-1"}, types.NamespacedName{Namespace: "pools", Name: "q"}, noon, "")
+	lease.Acquire(a, types.NamespacedName{Namespace: "q-1", Name: "q-1"}, types.NamespacedName{Namespace: "pools", Name: "q"}, noon, "")
 	if err := errors.Join(s.Status().Update(t.Context(), p), s.Status().Update(t.Context(), a)); err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestTheLoserOfARaceMakesNothing(t *testing.T) {
 	stale := &behind{Client: s.Client, shows: a.DeepCopy()}
 	s.get(stale.shows)
 	s.get(a)
-	lease.Lease(a, types.NamespacedName{Namespace: "q-1", Name: "q-1"}, types.NamespacedName{Namespace: "pools", Name: "q"}, noon, "")
+	lease.Acquire(a, types.NamespacedName{Namespace: "q-1", Name: "q-1"}, types.NamespacedName{Namespace: "pools", Name: "q"}, noon, "")
 	if err := s.Status().Update(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}

@@ -13,36 +13,36 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// memories holds what this process remembers of each pool between its passes.
-type memories struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]*memory
+// poolCaches holds what this process remembers of each pool between its passes.
+type poolCaches struct {
+	mu    sync.Mutex
+	pools map[types.NamespacedName]*poolCache
 }
 
-// memory is what this process remembers of one pool. It is a cache only: without it a pass
+// poolCache is what this process remembers of one pool. It is a cache only: without it a pass
 // asks the API server, or writes something again. One pass at a time uses a pool, so that
 // only the fields which watches and parallel steps use need a lock.
-type memory struct {
+type poolCache struct {
 	uid types.UID
 	// version is the resourceVersion of the pool as this process last wrote it in a pass that
 	// was sure to have seen all clusters; empty if there was none.
 	version string
 	// template has what was found out about the customizations of the inventory; nil if nothing was.
-	template *trial
+	template *templateCache
 	// positionsSetAt is when the positions of waiting claims were last set.
 	positionsSetAt time.Time
 	// statusWrittenAt is when the status of the pool was last written.
 	statusWrittenAt time.Time
 	// members has the members that were read, by name. Of a thousand clusters a few change
 	// between two passes, and to read them all again is most of what a pass costs.
-	members map[string]readMember
+	members map[string]cachedMember
 	// room is where the last snapshot had its members, and the next one has.
 	room []pool.Member
-	// homes has the clusters whose namespace was made for them, by name.
-	homes map[string]types.UID
-	// claimMissing is since when the claim of a claimed cluster has not existed, by the
+	// namespaceOwners has the clusters whose namespace was made for them, by name.
+	namespaceOwners map[string]types.UID
+	// claimMissingSince is since when the claim of a claimed cluster has not existed, by the
 	// cluster's name. It begins again with the process, which only makes the cluster live longer.
-	claimMissing map[string]time.Time
+	claimMissingSince map[string]time.Time
 
 	// waiting reports whether claims waited in the last pass. A claim that came since then
 	// starts a pass itself.
@@ -56,9 +56,9 @@ type memory struct {
 	unaware map[string]types.UID
 }
 
-// readMember is the member that was read from cluster, which is not changed: another version
+// cachedMember is the member that was read from cluster, which is not changed: another version
 // of the cluster is another object.
-type readMember struct {
+type cachedMember struct {
 	cluster *hivev1.ClusterDeployment
 	member  pool.Member
 }
@@ -72,94 +72,96 @@ type dependencies struct {
 	sources    string
 }
 
-// get returns what is remembered of a pool, which is nothing for a new pool of the same name.
-func (m *memories) get(p *hivev1.ClusterPool) *memory {
+// getOrAddPool returns what is remembered of a pool, which is nothing for a new pool of the same name.
+func (m *poolCaches) getOrAddPool(p *hivev1.ClusterPool) *poolCache {
 	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.of == nil {
-		m.of = map[types.NamespacedName]*memory{}
+	if m.pools == nil {
+		m.pools = map[types.NamespacedName]*poolCache{}
 	}
-	if known := m.of[key]; known != nil && known.uid == p.UID {
+	if known := m.pools[key]; known != nil && known.uid == p.UID {
 		return known
 	}
-	m.of[key] = newMemory(p.UID)
-	return m.of[key]
+	m.pools[key] = newPoolCache(p.UID)
+	return m.pools[key]
 }
 
-func newMemory(uid types.UID) *memory {
-	return &memory{
-		uid: uid, members: map[string]readMember{}, homes: map[string]types.UID{},
-		claimMissing: map[string]time.Time{}, unaware: map[string]types.UID{},
+func newPoolCache(uid types.UID) *poolCache {
+	return &poolCache{
+		uid: uid, members: map[string]cachedMember{}, namespaceOwners: map[string]types.UID{},
+		claimMissingSince: map[string]time.Time{}, unaware: map[string]types.UID{},
 	}
 }
 
-// find returns what is remembered of the pool of that name; nil if nothing is.
-func (m *memories) find(key types.NamespacedName) *memory {
+// findPool returns what is remembered of the pool of that name; nil if nothing is.
+func (m *poolCaches) findPool(key types.NamespacedName) *poolCache {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.of[key]
+	return m.pools[key]
 }
 
-// forget drops a pool that does not exist any more.
-func (m *memories) forget(key types.NamespacedName) {
+// removePool drops a pool that does not exist any more.
+func (m *poolCaches) removePool(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.of, key)
+	delete(m.pools, key)
 }
 
-// forgetDependencies has the next pass look for what the pool refers to.
-func (m *memories) forgetDependencies(p *hivev1.ClusterPool) {
-	if known := m.find(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}); known != nil {
+// expireDependencies has the next pass look for what the pool refers to.
+func (m *poolCaches) expireDependencies(p *hivev1.ClusterPool) {
+	if known := m.findPool(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}); known != nil {
 		known.setDependencies(dependencies{})
 	}
 }
 
-// claimsWait reports whether claims waited on the pool of that name in its last pass.
-func (m *memories) claimsWait(key types.NamespacedName) bool {
-	known := m.find(key)
+// hasWaitingClaims reports whether claims waited on the pool of that name in its last pass.
+func (m *poolCaches) hasWaitingClaims(key types.NamespacedName) bool {
+	known := m.findPool(key)
 	return known != nil && known.waiting.Load()
 }
 
-func (m *memory) setDependencies(d dependencies) {
+func (m *poolCache) setDependencies(d dependencies) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dependencies = d
 }
 
-func (m *memory) getDependencies() dependencies {
+func (m *poolCache) getDependencies() dependencies {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.dependencies
 }
 
-// readMember is facts.Of, for those clusters only that have changed.
-func (m *memory) readMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
+// getMember is facts.Of, for those clusters only that have changed.
+func (m *poolCache) getMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 	if known, found := m.members[cd.Name]; found && known.cluster == cd {
 		return known.member
 	}
-	member := facts.Of(cd, now)
-	if facts.Timeless(cd) {
-		m.members[cd.Name] = readMember{cd, member}
+	member := facts.ReadMember(cd, now)
+	if facts.IsIndependentOfTime(cd) {
+		m.members[cd.Name] = cachedMember{cd, member}
 	} else {
 		delete(m.members, cd.Name)
 	}
 	return member
 }
 
-// isHome reports whether the namespace of cd is known to have been made for it.
-func (m *memory) isHome(cd *hivev1.ClusterDeployment) bool {
-	uid, known := m.homes[cd.Name]
+// isNamespaceOwner reports whether the namespace of cd is known to have been made for it.
+func (m *poolCache) isNamespaceOwner(cd *hivev1.ClusterDeployment) bool {
+	uid, known := m.namespaceOwners[cd.Name]
 	return known && uid == cd.UID
 }
 
-// recordHome records that the namespace of cd was made for it.
-func (m *memory) recordHome(cd *hivev1.ClusterDeployment) { m.homes[cd.Name] = cd.UID }
+// recordNamespaceOwner records that the namespace of cd was made for it.
+func (m *poolCache) recordNamespaceOwner(cd *hivev1.ClusterDeployment) {
+	m.namespaceOwners[cd.Name] = cd.UID
+}
 
-// dateMissingClaims sets ClaimMissingSince of the members whose claim does not exist.
-func (m *memory) dateMissingClaims(s *seen, members []pool.Member, now time.Time) {
-	before := m.claimMissing
-	m.claimMissing = map[string]time.Time{}
+// setClaimMissingSince sets ClaimMissingSince of the members whose claim does not exist.
+func (m *poolCache) setClaimMissingSince(s *observation, members []pool.Member, now time.Time) {
+	before := m.claimMissingSince
+	m.claimMissingSince = map[string]time.Time{}
 	for i := range members {
 		member := &members[i]
 		if member.Claim == "" || s.claims[member.Claim] != nil || member.Deleting {
@@ -169,35 +171,35 @@ func (m *memory) dateMissingClaims(s *seen, members []pool.Member, now time.Time
 		if !known {
 			since = now
 		}
-		m.claimMissing[member.Name], member.ClaimMissingSince = since, since
-		member.ClaimUnaware = m.isUnaware(s.clusters[member.Name])
+		m.claimMissingSince[member.Name], member.ClaimMissingSince = since, since
+		member.ClaimUnaware = m.isClaimUnaware(s.clusters[member.Name])
 	}
 }
 
-// recordUnaware records that the claim of cd was deleted before it was told of cd.
-func (m *memory) recordUnaware(cd *hivev1.ClusterDeployment) {
+// recordClaimUnaware records that the claim of cd was deleted before it was told of cd.
+func (m *poolCache) recordClaimUnaware(cd *hivev1.ClusterDeployment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.unaware[cd.Name] = cd.UID
 }
 
-func (m *memory) isUnaware(cd *hivev1.ClusterDeployment) bool {
+func (m *poolCache) isClaimUnaware(cd *hivev1.ClusterDeployment) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	uid, known := m.unaware[cd.Name]
 	return known && uid == cd.UID
 }
 
-// dropGone drops clusters that do not exist any more. It keeps the memory that members
+// removeDeletedClusters drops clusters that do not exist any more. It keeps the memory that members
 // take for the next snapshot.
-func (m *memory) dropGone(clusters map[string]*hivev1.ClusterDeployment, members []pool.Member) {
+func (m *poolCache) removeDeletedClusters(clusters map[string]*hivev1.ClusterDeployment, members []pool.Member) {
 	m.room = members
 	isGone := func(name string) bool { return clusters[name] == nil }
 	if len(m.members) > len(clusters) { // at most as many are gone as came, and they are dropped when there are more
-		maps.DeleteFunc(m.members, func(name string, _ readMember) bool { return isGone(name) })
+		maps.DeleteFunc(m.members, func(name string, _ cachedMember) bool { return isGone(name) })
 	}
-	if len(m.homes) > len(clusters) {
-		maps.DeleteFunc(m.homes, func(name string, _ types.UID) bool { return isGone(name) })
+	if len(m.namespaceOwners) > len(clusters) {
+		maps.DeleteFunc(m.namespaceOwners, func(name string, _ types.UID) bool { return isGone(name) })
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,7 +20,7 @@ func TestRememberedMembersAreThoseOfFacts(t *testing.T) {
 	t.Logf("seed %d", seed)
 	dice := rand.New(rand.NewPCG(seed, 0))
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	var all memories
+	var all poolCaches
 	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}
 	clusters := map[string]*hivev1.ClusterDeployment{}
 	remembered := 0
@@ -35,18 +35,18 @@ func TestRememberedMembersAreThoseOfFacts(t *testing.T) {
 			clusters[name] = someCluster(dice, name, now)
 		}
 		if dice.IntN(500) == 0 {
-			all.forget(types.NamespacedName{Namespace: "n", Name: "p"})
+			all.removePool(types.NamespacedName{Namespace: "n", Name: "p"})
 		}
-		r := all.get(p)
+		r := all.getOrAddPool(p)
 		for _, cd := range clusters {
 			if r.members[cd.Name].cluster == cd {
 				remembered++
 			}
-			if got, want := r.readMember(cd, now), facts.Of(cd, now); got != want {
+			if got, want := r.getMember(cd, now), facts.ReadMember(cd, now); got != want {
 				t.Fatalf("step %d: %s is read as\n%+v\nwant\n%+v", step, cd.Name, got, want)
 			}
 		}
-		if r.dropGone(clusters, nil); len(r.members) > len(clusters) {
+		if r.removeDeletedClusters(clusters, nil); len(r.members) > len(clusters) {
 			t.Fatalf("step %d: %d are remembered of %d", step, len(r.members), len(clusters))
 		}
 	}
@@ -56,21 +56,21 @@ func TestRememberedMembersAreThoseOfFacts(t *testing.T) {
 }
 
 func TestANewPoolOfTheSameNameIsNotRemembered(t *testing.T) {
-	var all memories
+	var all poolCaches
 	p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "1"}}
-	all.get(p).version = "7"
-	all.get(p).waiting.Store(true)
+	all.getOrAddPool(p).version = "7"
+	all.getOrAddPool(p).waiting.Store(true)
 	key := types.NamespacedName{Namespace: "n", Name: "p"}
-	if all.get(p).version != "7" || !all.claimsWait(key) {
+	if all.getOrAddPool(p).version != "7" || !all.hasWaitingClaims(key) {
 		t.Error("the pool is not remembered")
 	}
 	next := p.DeepCopy()
 	next.UID = "2"
-	if all.get(next).version != "" || all.claimsWait(key) {
+	if all.getOrAddPool(next).version != "" || all.hasWaitingClaims(key) {
 		t.Error("a new pool has the memory of the one before")
 	}
-	all.forget(key)
-	if all.find(key) != nil {
+	all.removePool(key)
+	if all.findPool(key) != nil {
 		t.Error("a pool that is gone is remembered")
 	}
 }

@@ -17,20 +17,20 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// seen is what a pass has read. Clusters and claims are shared with the cache:
+// observation is what a pass has read. Clusters and claims are shared with the cache:
 // they are copied before they are changed.
-type seen struct {
+type observation struct {
 	pool     *hivev1.ClusterPool
 	clusters map[string]*hivev1.ClusterDeployment
 	claims   map[string]*hivev1.ClusterClaim
 	// remembered are those clusters that the cache does not show: this process made them.
 	remembered map[string]bool
-	// sure is set when there is certainly no cluster of the pool beside clusters and
+	// allObserved is set when there is certainly no cluster of the pool beside clusters and
 	// those that the pool has recorded.
-	sure bool
-	// current is set when the API server has confirmed, in this pass, that the pool is as
+	allObserved bool
+	// poolConfirmed is set when the API server has confirmed, in this pass, that the pool is as
 	// it was seen: by taking a write of it, or when it was asked.
-	current bool
+	poolConfirmed bool
 	// missing are the pool's dependencies that do not exist, in words.
 	missing []string
 	// sources is the version of those that do.
@@ -39,33 +39,33 @@ type seen struct {
 	// name; faults says of some why they do not apply to its clusters.
 	customizations map[string]*hivev1.ClusterDeploymentCustomization
 	faults         map[string]string
-	books          inventory.Books
-	// evicted are recorded names that are dropped: nothing was, or will be, made under them.
-	evicted  []string
-	snapshot pool.Snapshot
-	memory   *memory
+	inventoryPlan  inventory.Plan
+	// droppedNames are recorded names that are dropped: nothing was, or will be, made under them.
+	droppedNames []string
+	snapshot     pool.Snapshot
+	cache        *poolCache
 }
 
-func (s *seen) key() types.NamespacedName { return client.ObjectKeyFromObject(s.pool) }
+func (s *observation) poolKey() types.NamespacedName { return client.ObjectKeyFromObject(s.pool) }
 
-// observe reads all that a plan depends on; of a pool that could not be read whole
+// observePool reads all that a plan depends on; of a pool that could not be read whole
 // it is the pool alone.
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*seen, error) {
+func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) (*observation, error) {
 	var cached hivev1.ClusterPool
 	if err := r.Client.Get(ctx, key, &cached); err != nil {
 		return nil, err
 	}
-	s := &seen{pool: r.pools.Newest(&cached).DeepCopy()}
-	s.memory = r.memories.get(s.pool)
+	s := &observation{pool: r.pools.NewestVersion(&cached).DeepCopy()}
+	s.cache = r.poolCaches.getOrAddPool(s.pool)
 	if s.pool.Unreadable != "" {
 		return s, nil
 	}
-	s.sure = s.memory.version == s.pool.ResourceVersion
+	s.allObserved = s.cache.version == s.pool.ResourceVersion
 	var err error
-	if err = r.clustersOf(ctx, key, s); err != nil {
+	if err = r.observeClusters(ctx, key, s); err != nil {
 		return nil, err
 	}
-	if s.claims, err = r.claimsOf(ctx, key); err != nil {
+	if s.claims, err = r.observeClaims(ctx, key); err != nil {
 		return nil, err
 	}
 	found, err := r.findDependencies(ctx, s)
@@ -73,25 +73,25 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 		return nil, err
 	}
 	s.missing, s.sources = found.missing, found.sources
-	if err = r.stock(ctx, s); err != nil {
+	if err = r.observeCustomizations(ctx, s); err != nil {
 		return nil, err
 	}
-	if err = r.try(ctx, s); err != nil {
+	if err = r.checkCustomizations(ctx, s); err != nil {
 		return nil, err
 	}
-	if err = r.bookkeep(ctx, s); err != nil {
+	if err = r.decideInventory(ctx, s); err != nil {
 		return nil, err
 	}
-	if err = r.settleDisplaced(ctx, s); err != nil {
+	if err = r.retainConfirmedDisplaced(ctx, s); err != nil {
 		return nil, err
 	}
-	s.snapshot, err = r.snapshot(s)
+	s.snapshot, err = r.buildSnapshot(s)
 	return s, err
 }
 
-func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName, s *seen) error {
+func (r *Reconciler) observeClusters(ctx context.Context, key types.NamespacedName, s *observation) error {
 	var err error
-	if s.clusters, err = r.cachedClusters(ctx, key); err != nil {
+	if s.clusters, err = r.listCachedClusters(ctx, key); err != nil {
 		return fmt.Errorf("listing clusters of pool %s: %w", key, err)
 	}
 	cached := func(cd *hivev1.ClusterDeployment) (*hivev1.ClusterDeployment, bool) {
@@ -102,7 +102,7 @@ func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName, s
 		ref := cd.Spec.ClusterPoolRef
 		return ref != nil && ref.Namespace == key.Namespace && ref.PoolName == key.Name
 	}
-	newer, unseen := r.clusters.Ahead(cached, mine, r.Clock.Now())
+	newer, unseen := r.clusters.AheadOfCache(cached, mine, r.Clock.Now())
 	for _, cd := range newer {
 		s.clusters[cd.Name] = cd
 	}
@@ -110,17 +110,17 @@ func (r *Reconciler) clustersOf(ctx context.Context, key types.NamespacedName, s
 	for _, cd := range unseen {
 		s.clusters[cd.Name], s.remembered[cd.Name] = cd, true
 	}
-	return r.dropForeign(ctx, key, s)
+	return r.excludeForeignClusters(ctx, key, s)
 }
 
-// dropForeign leaves out the clusters that only say that they are the pool's: those in a
+// excludeForeignClusters leaves out the clusters that only say that they are the pool's: those in a
 // namespace that hotspare did not make for a cluster of the pool. A ClusterDeployment alone
 // is no proof, since anybody may create one in a namespace of theirs: given to a claim, it
 // would hand out an API server of theirs.
-func (r *Reconciler) dropForeign(ctx context.Context, key types.NamespacedName, s *seen) error {
+func (r *Reconciler) excludeForeignClusters(ctx context.Context, key types.NamespacedName, s *observation) error {
 	var unknown []string
 	for name, cd := range s.clusters {
-		if !s.remembered[name] && !s.memory.isHome(cd) {
+		if !s.remembered[name] && !s.cache.isNamespaceOwner(cd) {
 			unknown = append(unknown, name)
 		}
 	}
@@ -136,17 +136,17 @@ func (r *Reconciler) dropForeign(ctx context.Context, key types.NamespacedName, 
 			return fmt.Errorf("reading the namespace of cluster %s of pool %s: %w", name, key, err)
 		}
 		// Without its namespace the cluster itself is gone, and the cache is behind.
-		if err != nil || !access.Home(&ns, *cd.Spec.ClusterPoolRef) {
+		if err != nil || !access.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef) {
 			delete(s.clusters, name)
 			continue
 		}
-		s.memory.recordHome(cd)
+		s.cache.recordNamespaceOwner(cd)
 	}
 	return nil
 }
 
-func (r *Reconciler) claimsOf(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterClaim, error) {
-	out, err := r.cachedClaims(ctx, key)
+func (r *Reconciler) observeClaims(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterClaim, error) {
+	out, err := r.listCachedClaims(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("listing claims on pool %s: %w", key, err)
 	}
@@ -157,32 +157,32 @@ func (r *Reconciler) claimsOf(ctx context.Context, key types.NamespacedName) (ma
 	mine := func(c *hivev1.ClusterClaim) bool {
 		return c.Namespace == key.Namespace && c.Spec.ClusterPoolName == key.Name
 	}
-	newer, _ := r.claims.Ahead(cached, mine, r.Clock.Now()) // those that the cache does not show have gone: others make claims
+	newer, _ := r.claims.AheadOfCache(cached, mine, r.Clock.Now()) // those that the cache does not show have gone: others make claims
 	for _, c := range newer {
 		out[c.Name] = c
 	}
 	return out, nil
 }
 
-// objects are what the facts are taken from.
-func (s *seen) objects() facts.Objects {
+// poolObjects are what the facts are taken from.
+func (s *observation) poolObjects() facts.Objects {
 	return facts.Objects{
 		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing, Sources: s.sources,
-		Customizations: s.customizations, Faults: s.faults, Read: s.memory.readMember,
+		Customizations: s.customizations, Faults: s.faults, Read: s.cache.getMember,
 	}
 }
 
-func (r *Reconciler) snapshot(s *seen) (pool.Snapshot, error) {
-	o := s.objects()
-	o.Room = s.memory.room
-	snap, err := o.Snapshot(s.books, r.Clock.Now())
+func (r *Reconciler) buildSnapshot(s *observation) (pool.Snapshot, error) {
+	o := s.poolObjects()
+	o.Room = s.cache.room
+	snap, err := o.PoolSnapshot(s.inventoryPlan, r.Clock.Now())
 	if err != nil {
 		return snap, err
 	}
-	snap.PositionsSetAt = s.memory.positionsSetAt
-	s.memory.dropGone(s.clusters, snap.Members)
-	s.memory.dateMissingClaims(s, snap.Members, r.Clock.Now())
-	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !facts.Fake(s.pool) {
+	snap.PositionsSetAt = s.cache.positionsSetAt
+	s.cache.removeDeletedClusters(s.clusters, snap.Members)
+	s.cache.setClaimMissingSince(s, snap.Members, r.Clock.Now())
+	if room := r.Room[s.pool.Spec.Platform.Name()]; room != nil && !facts.IsFake(s.pool) {
 		snap.Settings.Room, snap.Settings.NoRoom = room(s.pool.Spec.Platform)
 	}
 	return snap, nil

@@ -13,9 +13,9 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// park tells why nothing is done for a pool that could not be read whole: what
+// reportUnreadable tells why nothing is done for a pool that could not be read whole: what
 // is missing of it may be a limit. The conditions are ones that every other pass sets.
-func (r *Reconciler) park(ctx context.Context, s *seen) error {
+func (r *Reconciler) reportUnreadable(ctx context.Context, s *observation) error {
 	before, p := s.pool.DeepCopy(), s.pool
 	why := fmt.Sprintf("%s: correct it with kubectl edit clusterpool %s -n %s; until then nothing is done for this pool",
 		p.Unreadable, p.Name, p.Namespace)
@@ -29,15 +29,15 @@ func (r *Reconciler) park(ctx context.Context, s *seen) error {
 		return fmt.Errorf("parking pool %s: %w", p.Name, err)
 	}
 	if wrote {
-		r.pools.Note(p, r.Clock.Now())
+		r.pools.RecordWrite(p, r.Clock.Now())
 		r.Events.Eventf(p, nil, corev1.EventTypeWarning, hivev1.ReasonUnreadable, "Park", "%s", why)
 	}
 	return nil
 }
 
-// poolOf is a cluster's pool; empty without one. An unreadable cluster may have
+// poolKeyOf is a cluster's pool; empty without one. An unreadable cluster may have
 // nothing but its labels to tell it.
-func poolOf(cd *hivev1.ClusterDeployment) types.NamespacedName {
+func poolKeyOf(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.PoolName != "" {
 		return types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
 	}

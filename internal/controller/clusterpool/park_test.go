@@ -59,11 +59,11 @@ func TestAnUnreadableClusterIsOfThePoolOnItsLabels(t *testing.T) {
 	cd := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{
 		Labels: map[string]string{hivev1.LabelPoolNamespace: "n", hivev1.LabelPoolName: "p"},
 	}}
-	if got := poolOf(cd); got.Name != "" {
+	if got := poolKeyOf(cd); got.Name != "" {
 		t.Errorf("labels alone make it a cluster of %s", got)
 	}
 	cd.Unreadable = "spec.clusterPoolRef: 1 is not an object"
-	if got := poolOf(cd); got != (types.NamespacedName{Namespace: "n", Name: "p"}) {
+	if got := poolKeyOf(cd); got != (types.NamespacedName{Namespace: "n", Name: "p"}) {
 		t.Errorf("got %s", got)
 	}
 }

@@ -12,19 +12,19 @@ import (
 )
 
 // setPositions writes into the claims that wait what has changed of their positions.
-func (r *Reconciler) setPositions(ctx context.Context, s *seen, p pool.Plan) error {
-	steps := p.Of(pool.SetPosition)
+func (r *Reconciler) setPositions(ctx context.Context, s *observation, p pool.Plan) error {
+	steps := p.StepsOf(pool.SetPosition)
 	switch {
 	case len(p.Report.Queue) == 0:
-		s.memory.positionsSetAt = time.Time{}
+		s.cache.positionsSetAt = time.Time{}
 	case len(steps) > 0:
-		s.memory.positionsSetAt = s.snapshot.Now
+		s.cache.positionsSetAt = s.snapshot.Now
 	}
-	return each(steps, func(st pool.Step) error { return r.setPosition(ctx, s, st) })
+	return forEachParallel(steps, func(st pool.Step) error { return r.setPosition(ctx, s, st) })
 }
 
 // setPosition writes into a waiting claim its position and when its cluster is likely to run.
-func (r *Reconciler) setPosition(ctx context.Context, s *seen, st pool.Step) error {
+func (r *Reconciler) setPosition(ctx context.Context, s *observation, st pool.Step) error {
 	before := s.claims[st.Claim]
 	claim := before.DeepCopy()
 	claim.Status.Position, claim.Status.EstimatedReadyTime = new(int32(st.Position)), nil
@@ -35,12 +35,12 @@ func (r *Reconciler) setPosition(ctx context.Context, s *seen, st pool.Step) err
 	if _, err := patch.Status(ctx, r.Client, before, claim); err != nil {
 		return fmt.Errorf("setting the position of claim %s: %w", claim.Name, err)
 	}
-	r.claims.Note(claim, r.Clock.Now())
+	r.claims.RecordWrite(claim, r.Clock.Now())
 	return nil
 }
 
-// soonest is the sooner of two times to look again; 0 is never.
-func soonest(a, b time.Duration) time.Duration {
+// soonerDelay is the sooner of two times to look again; 0 is never.
+func soonerDelay(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

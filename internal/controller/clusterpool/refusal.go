@@ -20,7 +20,7 @@ import (
 // would otherwise read that the pool is empty. The controller of claims keeps the
 // condition while the cluster is reserved for the claim.
 func (r *Reconciler) reportRefusal(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, cause error) error {
-	why, refused := refusal(cause)
+	why, refused := refusalMessage(cause)
 	if !refused {
 		return nil
 	}
@@ -36,9 +36,9 @@ func (r *Reconciler) reportRefusal(ctx context.Context, claim *hivev1.ClusterCla
 	return nil
 }
 
-// refusal returns what the API server said when it refused a write for good: by an
+// refusalMessage returns what the API server said when it refused a write for good: by an
 // admission policy, a webhook or RBAC.
-func refusal(err error) (string, bool) {
+func refusalMessage(err error) (string, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return "", false

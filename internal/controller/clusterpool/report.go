@@ -18,23 +18,23 @@ import (
 // with each claim, and each report would keep the next claim waiting.
 const reportEvery = time.Second
 
-// statusWait returns how long the report of the pool may wait; 0 when its status was not
+// statusPatchDelay returns how long the report of the pool may wait; 0 when its status was not
 // written a moment ago.
-func (m *memory) statusWait(now time.Time) time.Duration {
+func (m *poolCache) statusPatchDelay(now time.Time) time.Duration {
 	if next := m.statusWrittenAt.Add(reportEvery); now.Before(next) {
 		return next.Sub(now)
 	}
 	return 0
 }
 
-// report writes the pool's status, if it changed: counts, conditions, and the
+// patchPoolStatus writes the pool's status, if it changed: counts, conditions, and the
 // names under which clusters are about to be created. While claims are being
 // served, counts alone may be left to a later pass: it returns when.
-func (r *Reconciler) report(ctx context.Context, s *seen, p pool.Plan, names []string) (time.Duration, error) {
+func (r *Reconciler) patchPoolStatus(ctx context.Context, s *observation, p pool.Plan, names []string) (time.Duration, error) {
 	before, now := s.pool.DeepCopy(), r.Clock.Now()
-	s.pool.Status = s.objects().Status(p.Report, s.books, append(s.without(s.unseen()), names...), now)
-	if p.Report.InDemand && onlyCounts(before.Status, s.pool.Status) {
-		if wait := s.memory.statusWait(now); wait > 0 {
+	s.pool.Status = s.poolObjects().PoolStatus(p.Report, s.inventoryPlan, append(s.withoutDropped(s.unobservedPending()), names...), now)
+	if p.Report.InDemand && differOnlyInCounts(before.Status, s.pool.Status) {
+		if wait := s.cache.statusPatchDelay(now); wait > 0 {
 			return wait, nil
 		}
 	}
@@ -43,16 +43,16 @@ func (r *Reconciler) report(ctx context.Context, s *seen, p pool.Plan, names []s
 		return 0, fmt.Errorf("writing the status of pool %s: %w", s.pool.Name, err)
 	}
 	if wrote {
-		s.memory.statusWrittenAt = now
-		r.wrotePool(s)
-		r.reportEntries(ctx, before, s.pool)
+		s.cache.statusWrittenAt = now
+		r.recordPoolWrite(s)
+		r.recordEntryEvents(ctx, before, s.pool)
 	}
 	return 0, nil
 }
 
-// onlyCounts reports whether two statuses differ in nothing but numbers, the sentence that
+// differOnlyInCounts reports whether two statuses differ in nothing but numbers, the sentence that
 // has some of them, and what the condition Progressing says with each change of these.
-func onlyCounts(a, b hivev1.ClusterPoolStatus) bool {
+func differOnlyInCounts(a, b hivev1.ClusterPoolStatus) bool {
 	for _, st := range []*hivev1.ClusterPoolStatus{&a, &b} {
 		st.Size, st.Standby, st.Ready, st.Plan = 0, 0, 0, ""
 		st.Conditions = slices.Clone(st.Conditions)

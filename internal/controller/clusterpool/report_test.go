@@ -19,7 +19,7 @@ func TestCountsAreToldOnceASecondWhileClaimsAreServed(t *testing.T) {
 	none := int32(0)
 	p := newPool(8, 8)
 	p.Spec.MaxConcurrent = &none // nothing is made
-	set, err := facts.Settings(p, nil)
+	set, err := facts.ReadSettings(p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

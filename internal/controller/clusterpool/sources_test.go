@@ -29,13 +29,13 @@ func TestAFailingInstallIsReplacedAfterItsTemplateWasMended(t *testing.T) {
 		t.Helper()
 		for range 4 {
 			l.clock.SetTime(l.clock.Now().Add(30 * time.Second))
-			l.view.ShowAll()
+			l.view.ShowAllWrites()
 			l.pass()
 		}
 	}
 	clusters := func() map[string]*hivev1.ClusterDeployment {
 		out := map[string]*hivev1.ClusterDeployment{}
-		for _, o := range l.store.All(&hivev1.ClusterDeployment{}) {
+		for _, o := range l.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
 			out[o.GetName()] = o.DeepCopyObject().(*hivev1.ClusterDeployment)
 		}
 		return out
@@ -44,7 +44,7 @@ func TestAFailingInstallIsReplacedAfterItsTemplateWasMended(t *testing.T) {
 	before, failing := clusters(), ""
 	for name, cd := range before {
 		failing = name
-		l.store.Edit(t.Context(), cd, func() {
+		l.store.EditObject(t.Context(), cd, func() {
 			condition.Set(&cd.Status.Conditions, hivev1.ClusterProvisionFailed, corev1.ConditionTrue, "X", "", l.clock.Now())
 		})
 		break
@@ -53,15 +53,15 @@ func TestAFailingInstallIsReplacedAfterItsTemplateWasMended(t *testing.T) {
 	if len(before) != 2 || clusters()[failing] == nil {
 		t.Fatalf("before the template was mended there are %d clusters, failing %s among them: %t", len(before), failing, clusters()[failing] != nil)
 	}
-	template = l.store.Peek(template, types.NamespacedName{Namespace: "pools", Name: "template"}).DeepCopyObject().(*corev1.Secret)
-	l.store.Edit(t.Context(), template, func() { template.Data[hivev1.SecretKeyInstallConfig] = []byte("compute: [{replicas: 99}]") })
+	template = l.store.GetSharedObject(template, types.NamespacedName{Namespace: "pools", Name: "template"}).DeepCopyObject().(*corev1.Secret)
+	l.store.EditObject(t.Context(), template, func() { template.Data[hivev1.SecretKeyInstallConfig] = []byte("compute: [{replicas: 99}]") })
 	settle()
 	after := clusters()
 	if len(after) != 2 || after[failing] != nil {
 		t.Fatalf("after it there are %d clusters, failing %s among them: %t", len(after), failing, after[failing] != nil)
 	}
 	for name := range after {
-		secret := l.store.Peek(&corev1.Secret{}, types.NamespacedName{Namespace: name, Name: name + "-install-config"}).(*corev1.Secret)
+		secret := l.store.GetSharedObject(&corev1.Secret{}, types.NamespacedName{Namespace: name, Name: name + "-install-config"}).(*corev1.Secret)
 		is := strings.Contains(string(secret.Data[hivev1.SecretKeyInstallConfig]), "99")
 		if old := before[name] != nil; is == old {
 			t.Errorf("cluster %s, which was there before: %t, has the mended template: %t", name, old, is)

@@ -18,19 +18,19 @@ import (
 // process did while it was sure: names leave the record only when this process's
 // cache has the cluster. Otherwise it asks the API server.
 
-// wrotePool remembers the pool as it was just written.
-func (r *Reconciler) wrotePool(s *seen) {
-	s.current = true
-	r.pools.Note(s.pool.DeepCopy(), r.Clock.Now())
-	if s.sure {
-		s.memory.version = s.pool.ResourceVersion
+// recordPoolWrite remembers the pool as it was just written.
+func (r *Reconciler) recordPoolWrite(s *observation) {
+	s.poolConfirmed = true
+	r.pools.RecordWrite(s.pool.DeepCopy(), r.Clock.Now())
+	if s.allObserved {
+		s.cache.version = s.pool.ResourceVersion
 	}
 }
 
-// sure makes certain that the pass has seen the pool as it is, and every cluster
+// confirmAllObserved makes certain that the pass has seen the pool as it is, and every cluster
 // that is not recorded in it. What it missed is a conflict: the cache will have it.
-func (r *Reconciler) sure(ctx context.Context, s *seen) error {
-	if s.sure {
+func (r *Reconciler) confirmAllObserved(ctx context.Context, s *observation) error {
+	if s.allObserved {
 		return nil
 	}
 	// The pool is read before the clusters: a name leaves the record only when the cluster is there.
@@ -47,7 +47,7 @@ func (r *Reconciler) sure(ctx context.Context, s *seen) error {
 	}); err != nil {
 		return fmt.Errorf("looking for clusters of pool %s: %w", p.Name, err)
 	}
-	s.current = true
+	s.poolConfirmed = true
 	recorded := map[string]bool{}
 	for _, name := range p.Status.Pending {
 		recorded[name] = true
@@ -60,15 +60,15 @@ func (r *Reconciler) sure(ctx context.Context, s *seen) error {
 			return fault.New(fault.Conflict, fmt.Errorf("cluster %s of pool %s has not been seen going yet", cd.Name, p.Name))
 		}
 	}
-	s.sure = true
+	s.allObserved = true
 	return nil
 }
 
-// stillSo makes certain that the pool is as the pass has seen it. To make what was recorded
+// confirmPoolUnchanged makes certain that the pool is as the pass has seen it. To make what was recorded
 // before, it is not enough what this process remembers: another may have led since, and
 // let the pool go.
-func (r *Reconciler) stillSo(ctx context.Context, s *seen) error {
-	if s.current {
+func (r *Reconciler) confirmPoolUnchanged(ctx context.Context, s *observation) error {
+	if s.poolConfirmed {
 		return nil
 	}
 	var p hivev1.ClusterPool
@@ -81,8 +81,8 @@ func (r *Reconciler) stillSo(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// unseen are the recorded names whose clusters the cache does not show.
-func (s *seen) unseen() []string {
+// unobservedPending are the recorded names whose clusters the cache does not show.
+func (s *observation) unobservedPending() []string {
 	var out []string
 	for _, name := range s.pool.Status.Pending {
 		if s.clusters[name] == nil || s.remembered[name] {
@@ -92,7 +92,7 @@ func (s *seen) unseen() []string {
 	return out
 }
 
-// without leaves out the names that are dropped.
-func (s *seen) without(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(s.evicted, name) })
+// withoutDropped leaves out the names that are dropped.
+func (s *observation) withoutDropped(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(s.droppedNames, name) })
 }

@@ -53,9 +53,9 @@ func newLab(t *testing.T) *lab {
 		}
 	}
 	l.restart()
-	l.view.ShowAll()
+	l.view.ShowAllWrites()
 	l.pass()
-	l.view.ShowAll()
+	l.view.ShowAllWrites()
 	l.pass()
 	if l.clusters() != 1 {
 		t.Fatalf("%d clusters", l.clusters())
@@ -70,11 +70,11 @@ func (l *lab) restart() {
 	if err := clusterpool.Index(l.t.Context(), &ix); err != nil {
 		l.t.Fatal(err)
 	}
-	l.view = l.store.View(&ix)
-	l.view.Show(&hivev1.ClusterImageSet{}, 9)
-	serial := l.store.Writes()
+	l.view = l.store.NewView(&ix)
+	l.view.ShowNextWrites(&hivev1.ClusterImageSet{}, 9)
+	serial := l.store.CountWrites()
 	l.pools = &clusterpool.Reconciler{
-		Client: l.view.Client(), Live: l.store.Client(), Clock: l.clock, Events: &events.FakeRecorder{},
+		Client: l.view.NewClient(), Live: l.store.NewClient(), Clock: l.clock, Events: &events.FakeRecorder{},
 		Suffix: func() string { serial++; return fmt.Sprintf("%05d", serial) },
 	}
 }
@@ -90,10 +90,10 @@ func (l *lab) pass() {
 	}
 }
 
-func (l *lab) clusters() int { return len(l.store.All(&hivev1.ClusterDeployment{})) }
+func (l *lab) clusters() int { return len(l.store.ListSharedObjects(&hivev1.ClusterDeployment{})) }
 
 func (l *lab) stored() *hivev1.ClusterPool {
-	p, _ := l.store.Peek(l.pool, client.ObjectKeyFromObject(l.pool)).(*hivev1.ClusterPool)
+	p, _ := l.store.GetSharedObject(l.pool, client.ObjectKeyFromObject(l.pool)).(*hivev1.ClusterPool)
 	return p
 }
 
@@ -103,7 +103,7 @@ func (l *lab) edit(change func(*hivev1.ClusterPoolSpec)) {
 	before := l.stored().DeepCopy()
 	after := before.DeepCopy()
 	change(&after.Spec)
-	if err := l.store.Client().Patch(l.t.Context(), after, client.MergeFrom(before)); err != nil {
+	if err := l.store.NewClient().Patch(l.t.Context(), after, client.MergeFrom(before)); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -123,25 +123,25 @@ func TestAProcessAsksOnceForAPoolsClusters(t *testing.T) {
 	l := newLab(t)
 	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 30 }) // in batches, which the cache does not show
 	l.restart()
-	live := &counter{Reader: l.store.Client()}
+	live := &counter{Reader: l.store.NewClient()}
 	l.pools.Live = live
-	l.view.ShowAll()
+	l.view.ShowAllWrites()
 	for range 6 {
 		l.pass()
-		l.view.Show(l.pool, 99)
+		l.view.ShowNextWrites(l.pool, 99)
 	}
 	if n := l.clusters(); n != 30 || live.lists != 1 {
 		t.Errorf("%d clusters made with %d lists, want 30 with 1", n, live.lists)
 	}
-	for _, o := range l.store.All(&hivev1.ClusterDeployment{}) {
+	for _, o := range l.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
 		cd := o.DeepCopyObject().(*hivev1.ClusterDeployment)
-		l.store.Edit(t.Context(), cd, func() { cd.Spec.Installed, cd.Status.PowerState = true, hivev1.StatusRunning })
+		l.store.EditObject(t.Context(), cd, func() { cd.Spec.Installed, cd.Status.PowerState = true, hivev1.StatusRunning })
 	}
 	for i := range 5 { // each is served, and replaced
 		if err := l.store.Create(t.Context(), claim(fmt.Sprint("x", i))); err != nil {
 			t.Fatal(err)
 		}
-		l.view.ShowAll()
+		l.view.ShowAllWrites()
 		l.pass()
 	}
 	if live.lists != 1 {
@@ -152,7 +152,7 @@ func TestAProcessAsksOnceForAPoolsClusters(t *testing.T) {
 func TestANewProcessThatDoesNotSeeAClusterYetMakesNoOther(t *testing.T) {
 	l := newLab(t)
 	l.restart()
-	l.view.Show(l.pool, 99)
+	l.view.ShowNextWrites(l.pool, 99)
 	l.pass()
 	if n, p := l.clusters(), l.stored().Status.Pending; n != 1 || len(p) > 0 {
 		t.Errorf("%d clusters, and %v recorded", n, p)
@@ -163,7 +163,7 @@ func TestAClusterThatTheCacheDoesNotShowForLongIsNotMadeAgain(t *testing.T) {
 	l := newLab(t)
 	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 2 })
 	for range 5 {
-		l.view.Show(l.pool, 99) // the watch of clusters hangs
+		l.view.ShowNextWrites(l.pool, 99) // the watch of clusters hangs
 		l.pass()
 		l.clock.SetTime(l.clock.Now().Add(time.Minute))
 	}
@@ -178,13 +178,13 @@ func TestAPoolDoesNotGoBeforeAClusterThatTheCacheDoesNotShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.restart()
-	l.view.Show(l.pool, 99)
+	l.view.ShowNextWrites(l.pool, 99)
 	l.pass()
 	if l.stored() == nil {
 		t.Fatal("the pool is gone, and its cluster is left")
 	}
 	for range 3 {
-		l.view.ShowAll()
+		l.view.ShowAllWrites()
 		l.pass()
 	}
 	if l.stored() != nil || l.clusters() > 0 {
@@ -201,16 +201,16 @@ func TestAClaimOfTheSameNameOnAnotherPoolHoldsNoCluster(t *testing.T) {
 	if err := l.store.Create(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	given := l.store.All(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
-	l.store.Edit(t.Context(), given, func() { given.Spec.ClusterPoolRef.ClaimName = "x" })
+	given := l.store.ListSharedObjects(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
+	l.store.EditObject(t.Context(), given, func() { given.Spec.ClusterPoolRef.ClaimName = "x" })
 	passes := func() {
 		for range 3 {
-			l.view.ShowAll()
+			l.view.ShowAllWrites()
 			l.pass()
 		}
 	}
 	passes()
-	if l.store.Peek(given, client.ObjectKeyFromObject(given)) == nil {
+	if l.store.GetSharedObject(given, client.ObjectKeyFromObject(given)) == nil {
 		t.Fatal("the cluster is gone at once: somebody may be using it")
 	}
 	missing := condition.Find(l.stored().Status.Conditions, hivev1.PoolClaimsMissing)
@@ -219,7 +219,7 @@ func TestAClaimOfTheSameNameOnAnotherPoolHoldsNoCluster(t *testing.T) {
 	}
 	l.clock.SetTime(l.clock.Now().Add(10 * time.Minute))
 	passes()
-	if l.store.Peek(given, client.ObjectKeyFromObject(given)) != nil {
+	if l.store.GetSharedObject(given, client.ObjectKeyFromObject(given)) != nil {
 		t.Error("the cluster is there, and nobody will ever have it")
 	}
 	if c := condition.Find(l.stored().Status.Conditions, hivev1.PoolClaimsMissing); c == nil || c.Status != corev1.ConditionFalse {
@@ -231,9 +231,9 @@ func TestAClaimOfTheSameNameOnAnotherPoolHoldsNoCluster(t *testing.T) {
 // the new claim, and still the old cluster.
 func TestAClaimIsNotToldOfAClusterThatIsGone(t *testing.T) {
 	l := newLab(t)
-	given := l.store.All(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
-	l.store.Edit(t.Context(), given, func() { given.Spec.ClusterPoolRef.ClaimName = "x" })
-	l.view.ShowAll()
+	given := l.store.ListSharedObjects(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
+	l.store.EditObject(t.Context(), given, func() { given.Spec.ClusterPoolRef.ClaimName = "x" })
+	l.view.ShowAllWrites()
 	if err := l.store.Delete(t.Context(), given, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -241,9 +241,9 @@ func TestAClaimIsNotToldOfAClusterThatIsGone(t *testing.T) {
 	if err := l.store.Create(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
-	l.view.Show(again, 1)
+	l.view.ShowNextWrites(again, 1)
 	l.pass()
-	got := l.store.Peek(again, client.ObjectKeyFromObject(again)).(*hivev1.ClusterClaim)
+	got := l.store.GetSharedObject(again, client.ObjectKeyFromObject(again)).(*hivev1.ClusterClaim)
 	if got.Spec.Namespace != "" {
 		t.Errorf("it was told of %s", got.Spec.Namespace)
 	}
@@ -260,10 +260,10 @@ func TestAClusterIsNotTakenFromAClaimThatTheCacheDoesNotShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.restart()
-	l.view.Show(l.pool, 99)
-	l.view.Show(given, 99)
+	l.view.ShowNextWrites(l.pool, 99)
+	l.view.ShowNextWrites(given, 99)
 	l.pass()
-	if l.store.Peek(given, client.ObjectKeyFromObject(given)) == nil {
+	if l.store.GetSharedObject(given, client.ObjectKeyFromObject(given)) == nil {
 		t.Fatal("the cluster is gone, and its claim is not")
 	}
 }
@@ -274,10 +274,10 @@ func TestAClusterIsDestroyedOnlyAsItWasSeen(t *testing.T) {
 	l := newLab(t)
 	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 0 })
 	l.restart()
-	l.view.ShowAll()
+	l.view.ShowAllWrites()
 	given := l.given("x") // which the cache does not show
 	l.pass()
-	if l.store.Peek(given, client.ObjectKeyFromObject(given)) == nil {
+	if l.store.GetSharedObject(given, client.ObjectKeyFromObject(given)) == nil {
 		t.Fatal("the cluster is gone, and had been given to a claim")
 	}
 }
@@ -285,8 +285,8 @@ func TestAClusterIsDestroyedOnlyAsItWasSeen(t *testing.T) {
 // given is the lab's cluster, given to a claim.
 func (l *lab) given(name string) *hivev1.ClusterDeployment {
 	l.t.Helper()
-	cd := l.store.All(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
-	l.store.Edit(l.t.Context(), cd, func() { cd.Spec.ClusterPoolRef.ClaimName = name })
+	cd := l.store.ListSharedObjects(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
+	l.store.EditObject(l.t.Context(), cd, func() { cd.Spec.ClusterPoolRef.ClaimName = name })
 	return cd
 }
 
@@ -295,20 +295,20 @@ func (l *lab) given(name string) *hivev1.ClusterDeployment {
 func TestNothingIsMadeForAPoolThatAnotherProcessLetGo(t *testing.T) {
 	l := newLab(t)
 	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size = 2 })
-	l.view.ShowAll()
+	l.view.ShowAllWrites()
 	whole := l.pools.Client
 	l.pools.Client = barren{whole}
 	if _, err := l.pools.Reconcile(t.Context(), l.request()); err == nil {
 		t.Fatal("a cluster was made")
 	}
-	l.view.Show(l.pool, 99)
+	l.view.ShowNextWrites(l.pool, 99)
 	first, view := l.pools, l.view
 	if err := l.store.Delete(t.Context(), l.pool, nil); err != nil {
 		t.Fatal(err)
 	}
 	l.restart()
 	for range 3 {
-		l.view.ShowAll()
+		l.view.ShowAllWrites()
 		l.pass()
 	}
 	if l.stored() != nil || l.clusters() > 0 {
@@ -337,12 +337,12 @@ func (b barren) Create(ctx context.Context, o client.Object, opts ...client.Crea
 func TestAClusterThatGoesUnseenCountsAgainstMaxConcurrent(t *testing.T) {
 	l := newLab(t)
 	l.edit(func(p *hivev1.ClusterPoolSpec) { p.Size, p.MaxConcurrent = 2, ptr.To[int32](1) })
-	cd := l.store.All(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
-	l.store.Edit(t.Context(), cd, func() {
+	cd := l.store.ListSharedObjects(&hivev1.ClusterDeployment{})[0].DeepCopyObject().(*hivev1.ClusterDeployment)
+	l.store.EditObject(t.Context(), cd, func() {
 		cd.Spec.Installed, cd.Status.PowerState, cd.Finalizers = true, hivev1.StatusRunning, []string{hivev1.FinalizerDeprovision}
 	})
 	l.restart()
-	l.view.ShowAll()
+	l.view.ShowAllWrites()
 	if err := l.store.Delete(t.Context(), cd, nil); err != nil {
 		t.Fatal(err)
 	}

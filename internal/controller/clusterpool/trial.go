@@ -13,12 +13,12 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// retrial is how long it is believed what a pool's template is, while a customization
+// templateTTL is how long it is believed what a pool's template is, while a customization
 // does not apply to it: Secrets are not watched.
-const retrial = 30 * time.Second
+const templateTTL = 30 * time.Second
 
-// trial is what was found out about which customizations apply to the template of a pool.
-type trial struct {
+// templateCache is what was found out about which customizations apply to the template of a pool.
+type templateCache struct {
 	at         time.Time
 	generation int64
 	template   []byte
@@ -26,38 +26,38 @@ type trial struct {
 	faults map[types.NamespacedName]string
 }
 
-// fault says why a customization does not apply to the pool's template; "" when it does.
-func (t *trial) fault(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) (string, error) {
-	version, err := inventory.Version(c.Spec)
+// customizationError says why a customization does not apply to the pool's template; "" when it does.
+func (t *templateCache) customizationError(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) (string, error) {
+	version, err := inventory.CustomizationVersion(c.Spec)
 	if err != nil {
 		return "", err
 	}
 	key := types.NamespacedName{Namespace: c.Name, Name: version}
 	words, known := t.faults[key]
 	if !known {
-		words = facts.Fault(t.template, p, c)
+		words = facts.CustomizationError(t.template, p, c)
 		t.faults[key] = words
 	}
 	return words, nil
 }
 
-// try finds out which of the customizations that a cluster may be made with do not apply
+// checkCustomizations finds out which of the customizations that a cluster may be made with do not apply
 // to the pool's install-config, and why not, in words.
-func (r *Reconciler) try(ctx context.Context, s *seen) error {
+func (r *Reconciler) checkCustomizations(ctx context.Context, s *observation) error {
 	if len(s.pool.Spec.Inventory) == 0 || s.pool.DeletionTimestamp != nil {
-		s.memory.template = nil
+		s.cache.template = nil
 		return nil
 	}
-	t, err := r.trial(ctx, s)
+	t, err := r.loadTemplateCache(ctx, s)
 	if err != nil || t == nil {
 		return err
 	}
 	s.faults = map[string]string{}
 	for name, c := range s.customizations {
-		if !slices.Contains(s.pool.Spec.Inventory.Names(), name) && !s.promised(name) {
+		if !slices.Contains(s.pool.Spec.Inventory.Names(), name) && !s.isReservedForPending(name) {
 			continue
 		}
-		words, err := t.fault(s.pool, c)
+		words, err := t.customizationError(s.pool, c)
 		if err != nil {
 			return err
 		}
@@ -68,21 +68,21 @@ func (r *Reconciler) try(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// trial is what was found out before, if the pool and its template are still the same;
+// loadTemplateCache is what was found out before, if the pool and its template are still the same;
 // nil while the template does not exist: the pool says so, and makes no clusters.
-func (r *Reconciler) trial(ctx context.Context, s *seen) (*trial, error) {
-	p, t := s.pool, s.memory.template
-	if t != nil && t.generation == p.Generation && r.Clock.Since(t.at) < retrial {
+func (r *Reconciler) loadTemplateCache(ctx context.Context, s *observation) (*templateCache, error) {
+	p, t := s.pool, s.cache.template
+	if t != nil && t.generation == p.Generation && r.Clock.Since(t.at) < templateTTL {
 		return t, nil
 	}
-	template, found, err := r.template(ctx, p)
+	template, found, err := r.getInstallConfigTemplate(ctx, p)
 	if err != nil || !found {
 		return nil, err
 	}
-	next := &trial{at: r.Clock.Now(), generation: p.Generation, template: template, faults: map[types.NamespacedName]string{}}
+	next := &templateCache{at: r.Clock.Now(), generation: p.Generation, template: template, faults: map[types.NamespacedName]string{}}
 	if t != nil && t.generation == next.generation && bytes.Equal(t.template, template) {
 		next.faults = t.faults
 	}
-	s.memory.template = next
+	s.cache.template = next
 	return next, nil
 }

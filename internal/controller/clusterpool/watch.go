@@ -19,15 +19,15 @@ import (
 )
 
 func poolOfCluster(_ context.Context, o client.Object) []reconcile.Request {
-	p := poolOf(o.(*hivev1.ClusterDeployment))
+	p := poolKeyOf(o.(*hivev1.ClusterDeployment))
 	if p.Name == "" {
 		return nil
 	}
-	return request(p.Namespace, p.Name)
+	return poolRequest(p.Namespace, p.Name)
 }
 
 func poolOfClaim(_ context.Context, o client.Object) []reconcile.Request {
-	return request(o.GetNamespace(), o.(*hivev1.ClusterClaim).Spec.ClusterPoolName)
+	return poolRequest(o.GetNamespace(), o.(*hivev1.ClusterClaim).Spec.ClusterPoolName)
 }
 
 func (r *Reconciler) poolsOfImageSet(ctx context.Context, o client.Object) []reconcile.Request {
@@ -39,25 +39,25 @@ func (r *Reconciler) poolsOfImageSet(ctx context.Context, o client.Object) []rec
 	var out []reconcile.Request
 	for _, p := range list.Items {
 		if p.Spec.ImageSetRef.Name == o.GetName() {
-			r.memories.forgetDependencies(&p)
-			out = append(out, request(p.Namespace, p.Name)...)
+			r.poolCaches.expireDependencies(&p)
+			out = append(out, poolRequest(p.Namespace, p.Name)...)
 		}
 	}
 	return out
 }
 
-// leisure is how long what no claim waits for may wait: each claim that is served
+// deferralDelay is how long what no claim waits for may wait: each claim that is served
 // changes a cluster and the claim itself, and the passes after that would keep the
 // next claim waiting.
-const leisure = 100 * time.Millisecond
+const deferralDelay = 100 * time.Millisecond
 
-// soonOrLater wakes the pool of an object: at leisure when it is not urgent.
-func soonOrLater(pool handler.MapFunc, unhurried func(before, now client.Object) bool) handler.EventHandler {
+// enqueuePool wakes the pool of an object: at leisure when it is not urgent.
+func enqueuePool(pool handler.MapFunc, unhurried func(before, now client.Object) bool) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(ctx context.Context, q queue, before, now client.Object) {
 		wait := time.Duration(0)
 		if unhurried(before, now) {
-			wait = leisure
+			wait = deferralDelay
 		}
 		for _, o := range []client.Object{before, now} {
 			if o == nil {
@@ -75,13 +75,13 @@ func soonOrLater(pool handler.MapFunc, unhurried func(before, now client.Object)
 	}
 }
 
-// unhurried is what happens to a cluster that no claim waits for: because none waits on
+// canBeDeferred is what happens to a cluster that no claim waits for: because none waits on
 // its pool, or because it has been given away.
-func (r *Reconciler) unhurried(before, now client.Object) bool {
+func (r *Reconciler) canBeDeferred(before, now client.Object) bool {
 	for _, o := range []client.Object{before, now} {
 		if o != nil {
 			ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef
-			if ref != nil && (ref.ClaimName != "" || !r.memories.claimsWait(types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})) {
+			if ref != nil && (ref.ClaimName != "" || !r.poolCaches.hasWaitingClaims(types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName})) {
 				return true
 			}
 		}
@@ -89,21 +89,21 @@ func (r *Reconciler) unhurried(before, now client.Object) bool {
 	return false
 }
 
-// known is a claim that is not new.
-func known(before, _ client.Object) bool { return before != nil }
+// isExistingClaim is a claim that is not new.
+func isExistingClaim(before, _ client.Object) bool { return before != nil }
 
-func request(namespace, name string) []reconcile.Request {
+func poolRequest(namespace, name string) []reconcile.Request {
 	var q reconcile.Request
 	q.Namespace, q.Name = namespace, name
 	return []reconcile.Request{q}
 }
 
-// factsChanged lets those updates of a cluster through that a plan could depend on.
-func factsChanged() predicate.Predicate {
+// memberChanged lets those updates of a cluster through that a plan could depend on.
+func memberChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*hivev1.ClusterDeployment), e.ObjectNew.(*hivev1.ClusterDeployment)
 		never := time.Time{}
-		return facts.Of(before, never) != facts.Of(after, never)
+		return facts.ReadMember(before, never) != facts.ReadMember(after, never)
 	}}
 }
 

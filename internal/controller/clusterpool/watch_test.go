@@ -33,13 +33,13 @@ func TestWhatNoClaimWaitsForIsAtLeisure(t *testing.T) {
 	r, busy := &Reconciler{}, &Reconciler{}
 	wait := func(r *Reconciler, name string, waiting bool) {
 		p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
-		r.memories.get(p).waiting.Store(waiting)
+		r.poolCaches.getOrAddPool(p).waiting.Store(waiting)
 	}
 	wait(r, "p", true)
 	wait(r, "another", true)
 	wait(r, "p", false)
 	wait(busy, "p", true)
-	clusters, calm, claims := soonOrLater(poolOfCluster, busy.unhurried), soonOrLater(poolOfCluster, r.unhurried), soonOrLater(poolOfClaim, known)
+	clusters, calm, claims := enqueuePool(poolOfCluster, busy.canBeDeferred), enqueuePool(poolOfCluster, r.canBeDeferred), enqueuePool(poolOfClaim, isExistingClaim)
 	stray := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "of no pool"}}
 	for name, tc := range map[string]struct {
 		on          handler.EventHandler
@@ -48,16 +48,16 @@ func TestWhatNoClaimWaitsForIsAtLeisure(t *testing.T) {
 		nobody      bool
 	}{
 		"a new claim":                {on: claims, now: claim},
-		"a claim is told":            {on: claims, before: claim, now: claim, want: leisure},
-		"a claim is gone":            {on: claims, before: claim, want: leisure},
-		"no claim waits: a cluster":  {on: calm, now: cluster(""), want: leisure},
-		"no claim waits: a spare":    {on: calm, before: cluster(""), now: cluster(""), want: leisure},
+		"a claim is told":            {on: claims, before: claim, now: claim, want: deferralDelay},
+		"a claim is gone":            {on: claims, before: claim, want: deferralDelay},
+		"no claim waits: a cluster":  {on: calm, now: cluster(""), want: deferralDelay},
+		"no claim waits: a spare":    {on: calm, before: cluster(""), now: cluster(""), want: deferralDelay},
 		"a new cluster":              {on: clusters, now: cluster("")},
 		"a spare runs":               {on: clusters, before: cluster(""), now: cluster("")},
 		"a spare is gone":            {on: clusters, before: cluster("")},
-		"a cluster is given away":    {on: clusters, before: cluster(""), now: cluster("x"), want: leisure},
-		"a given cluster changes":    {on: clusters, before: cluster("x"), now: cluster("x"), want: leisure},
-		"a given cluster is gone":    {on: clusters, before: cluster("x"), want: leisure},
+		"a cluster is given away":    {on: clusters, before: cluster(""), now: cluster("x"), want: deferralDelay},
+		"a given cluster changes":    {on: clusters, before: cluster("x"), now: cluster("x"), want: deferralDelay},
+		"a given cluster is gone":    {on: clusters, before: cluster("x"), want: deferralDelay},
 		"a cluster that has no pool": {on: clusters, before: stray, now: stray, nobody: true},
 	} {
 		t.Run(name, func(t *testing.T) {

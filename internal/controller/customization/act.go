@@ -19,15 +19,15 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// act does the steps in their order, and none of the customization's after one that
+// applyPlan does the steps in their order, and none of the customization's after one that
 // failed. A cluster is let go whatever became of the others.
-func (r *Reconciler) act(ctx context.Context, key types.NamespacedName, s *seen, plan []step) error {
+func (r *Reconciler) applyPlan(ctx context.Context, key types.NamespacedName, s *observation, plan []step) error {
 	var errs []error
 	for _, st := range plan {
-		if len(errs) > 0 && st.verb != letGo {
+		if len(errs) > 0 && st.verb != removeClusterFinalizer {
 			continue
 		}
-		if err := r.do(ctx, key, s, st); err != nil {
+		if err := r.applyStep(ctx, key, s, st); err != nil {
 			errs = append(errs, fmt.Errorf("step %q: %w", st, err))
 			continue
 		}
@@ -36,27 +36,27 @@ func (r *Reconciler) act(ctx context.Context, key types.NamespacedName, s *seen,
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) do(ctx context.Context, key types.NamespacedName, s *seen, st step) error {
+func (r *Reconciler) applyStep(ctx context.Context, key types.NamespacedName, s *observation, st step) error {
 	switch st.verb {
-	case hold, drop:
-		return r.finalize(ctx, s, st.verb == hold)
-	case take:
-		return r.take(ctx, key, s, st.cluster)
-	case release:
-		return r.release(ctx, key, s, st.reason)
-	case free:
-		return r.writeStatus(ctx, s, lease.Free)
-	case letGo:
-		return r.letGo(ctx, key, s, st.cluster)
-	case report:
-		return r.writeStatus(ctx, s, func(*hivev1.ClusterDeploymentCustomization, time.Time) {})
+	case addFinalizer, removeFinalizer:
+		return r.setFinalizer(ctx, s, st.verb == addFinalizer)
+	case acquireLease:
+		return r.acquireLease(ctx, key, s, st.cluster)
+	case releaseLease:
+		return r.releaseLease(ctx, key, s, st.reason)
+	case reportFree:
+		return r.patchStatus(ctx, s, lease.Release)
+	case removeClusterFinalizer:
+		return r.removeClusterFinalizer(ctx, key, s, st.cluster)
+	case reportStatus:
+		return r.patchStatus(ctx, s, func(*hivev1.ClusterDeploymentCustomization, time.Time) {})
 	default:
-		return r.tell(ctx, s, st.reason)
+		return r.reportHolder(ctx, s, st.reason)
 	}
 }
 
-// finalize puts our finalizer onto the customization, or takes it off.
-func (r *Reconciler) finalize(ctx context.Context, s *seen, on bool) error {
+// setFinalizer puts our finalizer onto the customization, or takes it off.
+func (r *Reconciler) setFinalizer(ctx context.Context, s *observation, on bool) error {
 	before := s.customization.DeepCopy()
 	if on {
 		controllerutil.AddFinalizer(s.customization, hivev1.FinalizerLease)
@@ -67,18 +67,18 @@ func (r *Reconciler) finalize(ctx context.Context, s *seen, on bool) error {
 	return client.IgnoreNotFound(err)
 }
 
-// take gives the lease to a cluster that names the customization, if it is there past
+// acquireLease gives the lease to a cluster that names the customization, if it is there past
 // the cache, too: a lease for one that is gone would have to be undone.
-func (r *Reconciler) take(ctx context.Context, key types.NamespacedName, s *seen, c cluster) error {
+func (r *Reconciler) acquireLease(ctx context.Context, key types.NamespacedName, s *observation, c cluster) error {
 	var cd hivev1.ClusterDeployment
 	if err := r.Live.Get(ctx, c.key, &cd); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("looking for cluster %s: %w", c.key, err)
 	}
-	if now := clusterOf(&cd); now.uid != c.uid || now.over() || now.customization != key || now.unreadable {
+	if now := readCluster(&cd); now.uid != c.uid || now.isDestroyed() || now.customization != key || now.unreadable {
 		return fault.New(fault.Conflict, fmt.Errorf("cluster %s is gone, or has changed since it was seen", c.key))
 	}
-	err := r.writeStatus(ctx, s, func(cdc *hivev1.ClusterDeploymentCustomization, now time.Time) {
-		lease.Lease(cdc, c.key, c.pool, now, cdc.Status.LastAppliedConfiguration)
+	err := r.patchStatus(ctx, s, func(cdc *hivev1.ClusterDeploymentCustomization, now time.Time) {
+		lease.Acquire(cdc, c.key, c.pool, now, cdc.Status.LastAppliedConfiguration)
 	})
 	if err == nil {
 		r.Events.Eventf(s.customization, &cd, corev1.EventTypeNormal, "Leased", "Lease", "to cluster %s, which was made with it", c.key)
@@ -86,42 +86,42 @@ func (r *Reconciler) take(ctx context.Context, key types.NamespacedName, s *seen
 	return err
 }
 
-// release ends the lease, if it has ended past the cache, too: it may be that of a
+// releaseLease ends the lease, if it has ended past the cache, too: it may be that of a
 // cluster which the cache does not show yet, or of a new one under an old name. The
 // lease is read before all that: whoever takes it in the meantime wins.
-func (r *Reconciler) release(ctx context.Context, key types.NamespacedName, s *seen, why string) error {
+func (r *Reconciler) releaseLease(ctx context.Context, key types.NamespacedName, s *observation, why string) error {
 	if s.leased {
-		now, err := r.lookAgain(ctx, s.facts)
+		now, err := r.observeLive(ctx, s.snapshot)
 		if err != nil {
 			return err
 		}
-		switch why = ended(key, now); {
-		case why == "" && (now.recorded || now.obscure):
-			return fault.Waiting(recheck, "pool %s means to make cluster %s, or may", s.pool, s.holder)
+		switch why = leaseEndReason(key, now); {
+		case why == "" && (now.holderRecorded || now.poolUnreadable):
+			return fault.NewWait(recheck, "pool %s means to make cluster %s, or may", s.pool, s.holder)
 		case why == "":
 			return fault.New(fault.Conflict, fmt.Errorf("cluster %s is not seen as it is", s.holder))
 		}
 	}
-	err := r.writeStatus(ctx, s, lease.Free)
+	err := r.patchStatus(ctx, s, lease.Release)
 	if err == nil {
 		r.Events.Eventf(s.customization, nil, corev1.EventTypeNormal, "Released", "Release", "nobody uses it any longer: %s", why)
 	}
 	return err
 }
 
-// tell says that a cluster uses the customization, and how it does.
-func (r *Reconciler) tell(ctx context.Context, s *seen, reason string) error {
-	return r.writeStatus(ctx, s, func(c *hivev1.ClusterDeploymentCustomization, now time.Time) {
-		if s.available != no {
-			lease.InUse(c, now)
+// reportHolder says that a cluster uses the customization, and how it does.
+func (r *Reconciler) reportHolder(ctx context.Context, s *observation, reason string) error {
+	return r.patchStatus(ctx, s, func(c *hivev1.ClusterDeploymentCustomization, now time.Time) {
+		if s.available != availableFalse {
+			lease.SetInUse(c, now)
 		}
-		if message, ok := messages[reason]; ok && reason != s.applied {
-			lease.Applied(c, reason, message, now)
+		if message, ok := applySucceededMessages[reason]; ok && reason != s.applyReason {
+			lease.SetApplySucceeded(c, reason, message, now)
 		}
 	})
 }
 
-func (r *Reconciler) writeStatus(ctx context.Context, s *seen, edit func(*hivev1.ClusterDeploymentCustomization, time.Time)) error {
+func (r *Reconciler) patchStatus(ctx context.Context, s *observation, edit func(*hivev1.ClusterDeploymentCustomization, time.Time)) error {
 	before := s.customization.DeepCopy()
 	edit(s.customization, r.Clock.Now())
 	kstatus.ReportCustomization(s.customization, r.Clock.Now())
@@ -129,10 +129,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *seen, edit func(*hivev1
 	return err
 }
 
-// letGo takes our finalizer off a cluster of which nothing is left, once it has no lease.
-func (r *Reconciler) letGo(ctx context.Context, key types.NamespacedName, s *seen, c cluster) error {
+// removeClusterFinalizer takes our finalizer off a cluster of which nothing is left, once it has no lease.
+func (r *Reconciler) removeClusterFinalizer(ctx context.Context, key types.NamespacedName, s *observation, c cluster) error {
 	var cdc hivev1.ClusterDeploymentCustomization
-	if _, err := find(ctx, r.Live, key, &cdc); err != nil {
+	if _, err := getCustomization(ctx, r.Live, key, &cdc); err != nil {
 		return err
 	}
 	if holder, leased := lease.Holder(&cdc); leased && holder == c.key && cdc.Unreadable == "" {

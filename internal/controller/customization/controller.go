@@ -54,11 +54,11 @@ const workers = 4
 // Reconcile does one pass over the customization, or over the clusters that name one
 // which does not exist.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	s, err := r.observe(ctx, req.NamespacedName)
+	s, err := r.observeCustomization(ctx, req.NamespacedName)
 	if err != nil {
 		return fault.Requeue(0, err)
 	}
-	return fault.Requeue(0, r.act(ctx, req.NamespacedName, s, decide(req.NamespacedName, s.facts)))
+	return fault.Requeue(0, r.applyPlan(ctx, req.NamespacedName, s, decide(req.NamespacedName, s.snapshot)))
 }
 
 // SetupWithManager starts the controller with mgr.
@@ -69,8 +69,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("customization").
 		For(&hivev1.ClusterDeploymentCustomization{}).
-		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged())).
-		Watches(&hivev1.ClusterPool{}, r.onDrop()).
+		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(r.customizationsOfCluster), builder.WithPredicates(clusterChanged())).
+		Watches(&hivev1.ClusterPool{}, r.enqueueDroppedPending()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r.Metrics.Reconciler("customization", r))
+		Complete(r.Metrics.WrapReconciler("customization", r))
 }

@@ -74,14 +74,14 @@ func (b blind) Get(ctx context.Context, key client.ObjectKey, into client.Object
 func TestANewCustomizationIsAvailable(t *testing.T) {
 	counted := &counter{Client: newReader(t, newPool("p", 1), newSlot(slot.Name))}
 	got, _ := settle(t, counted)
-	if c := lease.Find(got, hivev1.CustomizationAvailable); c == nil || c.Status != metav1.ConditionTrue || counted.writes != 1 {
+	if c := lease.FindCondition(got, hivev1.CustomizationAvailable); c == nil || c.Status != metav1.ConditionTrue || counted.writes != 1 {
 		t.Errorf("after %d writes it is %+v", counted.writes, got.Status)
 	}
 }
 
 func TestALeaseThatLeaksIsReleased(t *testing.T) {
 	got, _ := settle(t, newReader(t, newPool("p", 1), leased(slot.Name, "x")))
-	if _, ok := lease.Holder(got); ok || lease.Find(got, hivev1.CustomizationAvailable).Status != metav1.ConditionTrue {
+	if _, ok := lease.Holder(got); ok || lease.FindCondition(got, hivev1.CustomizationAvailable).Status != metav1.ConditionTrue {
 		t.Errorf("it is %+v", got.Status)
 	}
 }
@@ -110,10 +110,10 @@ func TestALeaseThatHiveWroteIsLeftAsItIs(t *testing.T) {
 func TestALeaseIsTakenAgainInOneWrite(t *testing.T) {
 	old := newSlot(slot.Name)
 	old.Finalizers = []string{hivev1.FinalizerLease}
-	lease.Applied(old, hivev1.ReasonInstallationPending, lease.Installing, noon)
+	lease.SetApplySucceeded(old, hivev1.ReasonInstallationPending, lease.MessageInstalling, noon)
 	counted := &counter{Client: newReader(t, newPool("p", 1), old, newCluster("x", "p", slot.Name))}
 	got, _ := settle(t, counted)
-	if holder, _ := lease.Holder(got); holder.Name != "x" || lease.Pool(got).Name != "p" || counted.writes != 1 {
+	if holder, _ := lease.Holder(got); holder.Name != "x" || lease.HolderPool(got).Name != "p" || counted.writes != 1 {
 		t.Errorf("after %d writes it is %+v", counted.writes, got.Status)
 	}
 }

@@ -119,12 +119,12 @@ func trueLeases(ctx context.Context, api client.Client) error {
 		return err
 	}
 	for i := range list.Items {
-		c := clusterOf(&list.Items[i])
+		c := readCluster(&list.Items[i])
 		var slot hivev1.ClusterDeploymentCustomization
 		if err := api.Get(ctx, c.customization, &slot); client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if holder, _ := lease.Holder(&slot); holder != c.key && !c.over() {
+		if holder, _ := lease.Holder(&slot); holder != c.key && !c.isDestroyed() {
 			return fmt.Errorf("cluster %s uses customization %s, which %q has", c.key.Name, c.customization.Name, holder.Name)
 		}
 	}
@@ -167,15 +167,15 @@ func ends(clusters int, want ...string) act {
 		}
 		var got []string
 		for i := range slots.Items {
-			f := of(&slots.Items[i])
+			f := readCustomization(&slots.Items[i])
 			how := "free"
 			if f.leased {
 				how = "leased"
 			}
-			if f.leased != (f.available == no) || f.leased && !f.held {
+			if f.leased != (f.available == availableFalse) || f.leased && !f.hasFinalizer {
 				return fmt.Errorf("customization %s is %s: %+v", slots.Items[i].Name, how, f)
 			}
-			got = append(got, slots.Items[i].Name+" "+how+" "+f.applied)
+			got = append(got, slots.Items[i].Name+" "+how+" "+f.applyReason)
 		}
 		if len(list.Items) != clusters || fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 			return fmt.Errorf("%d clusters and %q, want %d and %q", len(list.Items), got, clusters, want)

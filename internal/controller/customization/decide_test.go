@@ -18,11 +18,11 @@ var slot = types.NamespacedName{Namespace: "pools", Name: "slot"}
 // which the word free or leased to a cluster begins: "x: held", "free: deleting".
 //
 // A cluster names slot, exists, is bound and standing, unless it says otherwise.
-func written(text string) facts {
+func written(text string) snapshot {
 	lease, rest, _ := strings.Cut(text, ":")
-	f := facts{exists: lease != "none", available: "True", reported: true}
+	f := snapshot{exists: lease != "none", available: "True", statusCurrent: true}
 	if lease != "free" && lease != "none" {
-		f.leased, f.available, f.applied = true, no, hivev1.ReasonInstallationPending
+		f.leased, f.available, f.applyReason = true, availableFalse, hivev1.ReasonInstallationPending
 		f.holder = types.NamespacedName{Namespace: lease, Name: lease}
 		f.pool = types.NamespacedName{Namespace: "pools", Name: "p"}
 	}
@@ -34,14 +34,14 @@ func written(text string) facts {
 		case strings.HasPrefix(word, "says"):
 			f.available = strings.TrimPrefix(word, "says")
 		case strings.HasPrefix(word, "applied"):
-			f.applied = strings.TrimPrefix(word, "applied")
+			f.applyReason = strings.TrimPrefix(word, "applied")
 		default:
-			f.held = f.held || word == "held"
+			f.hasFinalizer = f.hasFinalizer || word == "held"
 			f.deleting = f.deleting || word == "deleting"
 			f.unreadable = f.unreadable || word == "unreadable"
-			f.reported = f.reported && word != "unreported"
-			f.recorded = f.recorded || word == "recorded"
-			f.obscure = f.obscure || word == "obscure"
+			f.statusCurrent = f.statusCurrent && word != "unreported"
+			f.holderRecorded = f.holderRecorded || word == "recorded"
+			f.poolUnreadable = f.poolUnreadable || word == "obscure"
 		}
 	}
 	return f
@@ -51,18 +51,18 @@ func writtenCluster(name string, states []string) cluster {
 	c := cluster{
 		key:           types.NamespacedName{Namespace: name, Name: name},
 		created:       time.Unix(int64(name[0]), 0),
-		customization: slot, bound: true, standing: true,
+		customization: slot, hasLeaseFinalizer: true, hasDeprovisionFinalizer: true,
 	}
 	for _, s := range states {
 		switch s {
 		case "deleting":
 			c.deleting = true
 		case "over":
-			c.deleting, c.standing = true, false
+			c.deleting, c.hasDeprovisionFinalizer = true, false
 		case "new":
-			c.standing = false
+			c.hasDeprovisionFinalizer = false
 		case "unbound":
-			c.bound = false
+			c.hasLeaseFinalizer = false
 		case "elsewhere":
 			c.customization.Name = "another"
 		case "nowhere":
@@ -192,37 +192,37 @@ func sortedPlan(plan []step) string {
 	return strings.Join(steps, "; ")
 }
 
-func wrong(f facts, plan []step) string {
+func wrong(f snapshot, plan []step) string {
 	statuses := 0
 	for _, s := range plan {
-		c := f.named(f.holder)
+		c := f.findCluster(f.holder)
 		switch s.verb {
-		case release:
+		case releaseLease:
 			statuses++
-			if f.leased && c != nil && (c.unreadable || c.customization == slot && !c.over()) {
+			if f.leased && c != nil && (c.unreadable || c.customization == slot && !c.isDestroyed()) {
 				return "it ends the lease of a cluster that needs it"
 			}
-		case take:
+		case acquireLease:
 			statuses++
-			if f.leased || s.cluster.over() || s.cluster.customization != slot {
+			if f.leased || s.cluster.isDestroyed() || s.cluster.customization != slot {
 				return "it takes what it should not"
 			}
-		case tell, report, free:
+		case reportHolder, reportStatus, reportFree:
 			statuses++
-		case letGo:
-			if !s.cluster.over() || s.cluster.unreadable {
+		case removeClusterFinalizer:
+			if !s.cluster.isDestroyed() || s.cluster.unreadable {
 				return "it lets a cluster go that is there"
 			}
-		case drop:
+		case removeFinalizer:
 			if f.leased {
 				return "it drops what is in use"
 			}
-		case hold:
+		case addFinalizer:
 			if f.deleting {
 				return "it adds a finalizer to what is being deleted"
 			}
 		}
-		if (f.unreadable || !f.exists) && s.verb != letGo && (s.verb != report || !f.exists) {
+		if (f.unreadable || !f.exists) && s.verb != removeClusterFinalizer && (s.verb != reportStatus || !f.exists) {
 			return "it writes what it could not read"
 		}
 	}

@@ -17,7 +17,7 @@ var slotNames = []string{"a", "b", "c"}
 
 // any1 is a copy of some object of like's kind, or nil.
 func any1[T client.Object](h *history, like T) (o T, ok bool) {
-	all := h.store.All(like)
+	all := h.store.ListSharedObjects(like)
 	if len(all) == 0 {
 		return o, false
 	}
@@ -25,7 +25,7 @@ func any1[T client.Object](h *history, like T) (o T, ok bool) {
 }
 
 func (h *history) edit(who string, o client.Object, what string, change func()) bool {
-	changed := h.store.Edit(h.t.Context(), o, change)
+	changed := h.store.EditObject(h.t.Context(), o, change)
 	if changed {
 		h.say("%s: %T %s: %s", who, o, o.GetName(), what)
 	}
@@ -157,5 +157,5 @@ func (h *history) force() {
 		h.edit("user", c, "no finalizers", func() { c.Finalizers = nil })
 		return
 	}
-	h.edit("user", c, "no lease", func() { lease.Free(c, h.clock.Now()) })
+	h.edit("user", c, "no lease", func() { lease.Release(c, h.clock.Now()) })
 }

@@ -43,7 +43,7 @@ func (j *judge) broke(format string, args ...any) {
 }
 
 func (j *judge) wrote(ctx context.Context, w chaos.Write) {
-	task := chaos.TaskOf(ctx)
+	task := chaos.TaskFromContext(ctx)
 	if task == nil {
 		return
 	}
@@ -54,7 +54,7 @@ func (j *judge) wrote(ctx context.Context, w chaos.Write) {
 	case *hivev1.ClusterDeployment:
 		if w.Before == nil {
 			j.made(after)
-		} else if before := clusterOf(w.Before.(*hivev1.ClusterDeployment)); keeper && (!before.over() || before.unreadable) {
+		} else if before := readCluster(w.Before.(*hivev1.ClusterDeployment)); keeper && (!before.isDestroyed() || before.unreadable) {
 			j.broke("cluster %s was let go, and it is there", after.Name)
 		}
 	}
@@ -94,7 +94,7 @@ func (j *judge) customization(before, after *hivev1.ClusterDeploymentCustomizati
 	}
 	j.releases++
 	if cd := j.cluster(had); cd != nil && !j.late[had.Name] && !j.forced[had.Name] {
-		if c := clusterOf(cd); c.customization == client.ObjectKeyFromObject(after) && !c.over() {
+		if c := readCluster(cd); c.customization == client.ObjectKeyFromObject(after) && !c.isDestroyed() {
 			j.broke("the lease of customization %s was ended, and cluster %s needs it", after.Name, had)
 		}
 	}
@@ -102,7 +102,7 @@ func (j *judge) customization(before, after *hivev1.ClusterDeploymentCustomizati
 
 // made judges a new cluster: nobody else uses its customization.
 func (j *judge) made(cd *hivev1.ClusterDeployment) {
-	p, _ := j.store.Peek(&hivev1.ClusterPool{}, types.NamespacedName{Namespace: "pools", Name: cd.Spec.ClusterPoolRef.PoolName}).(*hivev1.ClusterPool)
+	p, _ := j.store.GetSharedObject(&hivev1.ClusterPool{}, types.NamespacedName{Namespace: "pools", Name: cd.Spec.ClusterPoolRef.PoolName}).(*hivev1.ClusterPool)
 	if p == nil || !slices.Contains(p.Status.Pending, cd.Name) {
 		j.late[cd.Name] = true
 	}
@@ -110,7 +110,7 @@ func (j *judge) made(cd *hivev1.ClusterDeployment) {
 	if j.late[cd.Name] || j.forced[cd.Name] || j.forced[named.Name] {
 		return
 	}
-	c, _ := j.store.Peek(&hivev1.ClusterDeploymentCustomization{}, named).(*hivev1.ClusterDeploymentCustomization)
+	c, _ := j.store.GetSharedObject(&hivev1.ClusterDeploymentCustomization{}, named).(*hivev1.ClusterDeploymentCustomization)
 	if c == nil {
 		j.broke("cluster %s was made without customization %s", cd.Name, named)
 		return
@@ -118,16 +118,16 @@ func (j *judge) made(cd *hivev1.ClusterDeployment) {
 	if holder, _ := lease.Holder(c); holder != client.ObjectKeyFromObject(cd) {
 		j.broke("cluster %s was made on customization %s, which %q has", cd.Name, named, holder.Name)
 	}
-	for _, o := range j.store.All(cd) {
-		other := clusterOf(o.(*hivev1.ClusterDeployment))
-		if other.key.Name != cd.Name && other.customization == named && !other.over() && !j.late[other.key.Name] && !j.forced[other.key.Name] {
+	for _, o := range j.store.ListSharedObjects(cd) {
+		other := readCluster(o.(*hivev1.ClusterDeployment))
+		if other.key.Name != cd.Name && other.customization == named && !other.isDestroyed() && !j.late[other.key.Name] && !j.forced[other.key.Name] {
 			j.broke("clusters %s and %s are both on customization %s", cd.Name, other.key.Name, named)
 		}
 	}
 }
 
 func (j *judge) cluster(key types.NamespacedName) *hivev1.ClusterDeployment {
-	cd, _ := j.store.Peek(&hivev1.ClusterDeployment{}, key).(*hivev1.ClusterDeployment)
+	cd, _ := j.store.GetSharedObject(&hivev1.ClusterDeployment{}, key).(*hivev1.ClusterDeployment)
 	return cd
 }
 
@@ -136,38 +136,38 @@ func (j *judge) cluster(key types.NamespacedName) *hivev1.ClusterDeployment {
 func (h *history) converge() {
 	h.say("from here on all goes well")
 	for _, r := range h.replicas[1:] {
-		h.scheduler.Kill(r.process)
+		h.scheduler.KillProcess(r.process)
 	}
 	h.heal()
 	h.rest()
 	h.leasesAreTrue()
 	h.say("all pools and clusters go")
 	for _, like := range []client.Object{&hivev1.ClusterPool{}, &hivev1.ClusterDeployment{}} {
-		for _, o := range h.store.All(like) {
+		for _, o := range h.store.ListSharedObjects(like) {
 			h.delete(o)
 		}
 	}
 	h.rest()
 	h.leasesAreTrue()
-	for _, o := range h.store.All(&hivev1.ClusterDeployment{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
 		h.judge.broke("cluster %s stays for ever, with %v", o.GetName(), o.GetFinalizers())
 	}
 	h.say("all customizations go")
-	for _, o := range h.store.All(&hivev1.ClusterDeploymentCustomization{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeploymentCustomization{}) {
 		if _, leased := lease.Holder(o.(*hivev1.ClusterDeploymentCustomization)); leased {
 			h.judge.broke("the lease of customization %s is leaked", o.GetName())
 		}
 		h.delete(o)
 	}
 	h.rest()
-	for _, o := range h.store.All(&hivev1.ClusterDeploymentCustomization{}) {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeploymentCustomization{}) {
 		h.judge.broke("customization %s stays for ever, with %v", o.GetName(), o.GetFinalizers())
 	}
 }
 
 func (h *history) heal() {
 	for _, like := range cached {
-		for _, o := range h.store.All(like) {
+		for _, o := range h.store.ListSharedObjects(like) {
 			switch o := o.DeepCopyObject().(type) {
 			case *hivev1.ClusterPool:
 				h.edit("user", o, "readable", func() { o.Unreadable = "" })
@@ -191,9 +191,9 @@ const (
 func (h *history) rest() {
 	r, still := h.replicas[0], 0
 	for range rounds {
-		before := h.store.Writes()
-		r.view.ShowAll()
-		for _, key := range r.view.Keys(&hivev1.ClusterPool{}) {
+		before := h.store.CountWrites()
+		r.view.ShowAllWrites()
+		for _, key := range r.view.ListVisibleKeys(&hivev1.ClusterPool{}) {
 			h.pass(r, "pool", r.maker, key)
 			h.drain()
 		}
@@ -201,14 +201,14 @@ func (h *history) rest() {
 			h.pass(r, "lease", r.keeper, key)
 			h.drain()
 		}
-		for _, o := range h.store.All(&hivev1.ClusterDeployment{}) {
+		for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
 			h.move(o.DeepCopyObject().(*hivev1.ClusterDeployment), false)
 		}
-		for _, o := range h.store.All(&corev1.Namespace{}) {
-			h.store.Sweep(h.t.Context(), o.GetName())
+		for _, o := range h.store.ListSharedObjects(&corev1.Namespace{}) {
+			h.store.SweepNamespace(h.t.Context(), o.GetName())
 		}
 		h.clock.SetTime(h.clock.Now().Add(time.Minute))
-		if still++; h.store.Writes() != before {
+		if still++; h.store.CountWrites() != before {
 			still = 0
 		}
 		if still == quiet || h.judge.broken != nil {
@@ -223,16 +223,16 @@ func (h *history) drain() {
 	for h.settle(); len(h.calls) > 0; h.settle() {
 		h.steps++
 		h.note(h.calls[0])
-		h.scheduler.Let(h.calls[0])
+		h.scheduler.ReleaseCall(h.calls[0])
 	}
 }
 
 // leasesAreTrue checks a settled world.
 func (h *history) leasesAreTrue() {
 	holds := map[types.NamespacedName]types.NamespacedName{}
-	for _, o := range h.store.All(&hivev1.ClusterDeploymentCustomization{}) {
-		f := of(o.(*hivev1.ClusterDeploymentCustomization))
-		if f.leased != (f.available == no) || f.leased && !f.held && !f.deleting {
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeploymentCustomization{}) {
+		f := readCustomization(o.(*hivev1.ClusterDeploymentCustomization))
+		if f.leased != (f.available == availableFalse) || f.leased && !f.hasFinalizer && !f.deleting {
 			h.judge.broke("customization %s says %+v", o.GetName(), f)
 		}
 		if f.deleting && !f.leased {
@@ -247,13 +247,13 @@ func (h *history) leasesAreTrue() {
 			h.judge.broke("customization %s is leased to %s, which does not use it", o.GetName(), f.holder)
 			continue
 		}
-		if cd.Spec.Installed && f.applied != hivev1.ReasonApplySucceeded {
-			h.judge.broke("customization %s says %s of installed cluster %s", o.GetName(), f.applied, f.holder)
+		if cd.Spec.Installed && f.applyReason != hivev1.ReasonApplySucceeded {
+			h.judge.broke("customization %s says %s of installed cluster %s", o.GetName(), f.applyReason, f.holder)
 		}
 	}
-	for _, o := range h.store.All(&hivev1.ClusterDeployment{}) {
-		c := clusterOf(o.(*hivev1.ClusterDeployment))
-		slot := h.store.Peek(&hivev1.ClusterDeploymentCustomization{}, c.customization)
+	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterDeployment{}) {
+		c := readCluster(o.(*hivev1.ClusterDeployment))
+		slot := h.store.GetSharedObject(&hivev1.ClusterDeploymentCustomization{}, c.customization)
 		if slot != nil && holds[c.customization].Name == "" {
 			h.judge.broke("cluster %s uses customization %s, which nobody has", c.key, c.customization)
 		}

@@ -125,17 +125,17 @@ func newHistory(t *testing.T, seed uint64) *history {
 // start starts the process of replica i. Its cache is filled by lists that may be a
 // little old.
 func (h *history) start(i int) {
-	view, live := h.store.View(h.indexes), h.store.Client()
+	view, live := h.store.NewView(h.indexes), h.store.NewClient()
 	h.serial++
 	suffix := func() string { h.serial++; return fmt.Sprintf("%05d", h.serial) }
 	var recorder events.FakeRecorder
 	h.replicas[i] = &replica{
 		process: &chaos.Process{Name: fmt.Sprintf("r%d.%d", i, h.serial)}, view: view, busy: map[string]bool{},
-		keeper: &Reconciler{Client: view.Client(), Live: live, Clock: h.clock, Events: &recorder},
-		maker:  &maker{client: view.Client(), live: live, clock: h.clock, suffix: suffix},
+		keeper: &Reconciler{Client: view.NewClient(), Live: live, Clock: h.clock, Events: &recorder},
+		maker:  &maker{client: view.NewClient(), live: live, clock: h.clock, suffix: suffix},
 	}
 	for _, like := range cached {
-		view.Show(like, max(0, view.Behind(like)-h.rand.IntN(h.lag+1)))
+		view.ShowNextWrites(like, max(0, view.CountUnseenWrites(like)-h.rand.IntN(h.lag+1)))
 	}
 }
 
@@ -148,9 +148,9 @@ func (h *history) run() {
 		h.converge()
 	}
 	for _, r := range h.replicas {
-		h.scheduler.Kill(r.process)
+		h.scheduler.KillProcess(r.process)
 	}
-	h.scheduler.Wait()
+	h.scheduler.WaitForCalls()
 	if err := h.judge.broken; err != nil {
 		h.t.Errorf("seed %d, step %d: %v\n%s\nagain: go test -run TestHistoriesOfLeases ./internal/controller/customization -history.steps=1 -history.seed=%d",
 			h.seed, h.steps, err, h.text(), h.seed)
@@ -167,7 +167,7 @@ func (h *history) step() {
 		h.reconcile()
 	case n < 82:
 		r := h.replicas[h.rand.IntN(len(h.replicas))]
-		r.view.Show(cached[h.rand.IntN(len(cached))], 1+h.rand.IntN(5))
+		r.view.ShowNextWrites(cached[h.rand.IntN(len(cached))], 1+h.rand.IntN(5))
 	case n < 91:
 		h.progress()
 	case n < 96:
@@ -181,7 +181,7 @@ func (h *history) step() {
 // settle lets what has been let go on come to its next call.
 func (h *history) settle() {
 	var ended []*chaos.Task
-	h.calls, ended = h.scheduler.Wait()
+	h.calls, ended = h.scheduler.WaitForCalls()
 	for _, task := range ended {
 		for _, r := range h.replicas {
 			if r.process == task.Process {
@@ -194,7 +194,7 @@ func (h *history) settle() {
 	}
 	for _, r := range h.replicas {
 		if h.lag == 0 {
-			r.view.ShowAll()
+			r.view.ShowAllWrites()
 		}
 	}
 }
@@ -204,14 +204,14 @@ func (h *history) goOn() {
 	c := h.calls[h.rand.IntN(len(h.calls))]
 	h.note(c)
 	if h.rand.IntN(300) > 0 {
-		h.scheduler.Let(c)
+		h.scheduler.ReleaseCall(c)
 		return
 	}
 	h.say("%s dies, after that call or without it", c.Task.Process.Name)
 	if h.rand.IntN(2) == 0 {
-		h.scheduler.LetAndKill(c)
+		h.scheduler.ReleaseAndKill(c)
 	} else {
-		h.scheduler.Kill(c.Task.Process)
+		h.scheduler.KillProcess(c.Task.Process)
 	}
 	h.settle()
 	for i, r := range h.replicas {
@@ -224,11 +224,11 @@ func (h *history) goOn() {
 // reconcile starts a pass over something.
 func (h *history) reconcile() {
 	r := h.replicas[h.rand.IntN(len(h.replicas))]
-	if h.scheduler.Running(r.process) >= 4 {
+	if h.scheduler.CountRunningTasks(r.process) >= 4 {
 		return
 	}
 	if h.rand.IntN(3) == 0 {
-		if keys := r.view.Keys(&hivev1.ClusterPool{}); len(keys) > 0 {
+		if keys := r.view.ListVisibleKeys(&hivev1.ClusterPool{}); len(keys) > 0 {
 			h.pass(r, "pool", r.maker, keys[h.rand.IntN(len(keys))])
 		}
 		return
@@ -241,10 +241,10 @@ func (h *history) reconcile() {
 // slots are the customizations that a process has heard of.
 func (h *history) slots(r *replica) []types.NamespacedName {
 	var list hivev1.ClusterDeploymentList
-	if err := r.view.Client().List(h.t.Context(), &list); err != nil {
+	if err := r.view.NewClient().List(h.t.Context(), &list); err != nil {
 		h.t.Fatal(err)
 	}
-	return keysOf(list.Items, r.view.Keys(&hivev1.ClusterDeploymentCustomization{}))
+	return keysOf(list.Items, r.view.ListVisibleKeys(&hivev1.ClusterDeploymentCustomization{}))
 }
 
 // pass starts a pass, unless one over the same object is under way: a work queue sees to that.
@@ -254,7 +254,7 @@ func (h *history) pass(r *replica, kind string, c reconcile.Reconciler, key type
 		return
 	}
 	r.busy[name] = true
-	h.scheduler.Go(h.t.Context(), r.process, name, func(ctx context.Context) error {
+	h.scheduler.StartTask(h.t.Context(), r.process, name, func(ctx context.Context) error {
 		_, err := c.Reconcile(ctx, ctrl.Request{NamespacedName: key})
 		return err
 	})

@@ -26,7 +26,7 @@ func made(change func(*hivev1.ClusterDeploymentCustomization)) *hivev1.ClusterDe
 
 // TestHowToolsThatWaitJudgeACustomization has the controller report.
 func TestHowToolsThatWaitJudgeACustomization(t *testing.T) {
-	kstatustest.Expect(t, made(nil), "InProgress LatestGenerationNotObserved")
+	kstatustest.ExpectStatus(t, made(nil), "InProgress LatestGenerationNotObserved")
 	inUse := func(change func(*hivev1.ClusterDeployment)) []client.Object {
 		c := leased(slot.Name, "x")
 		c.Generation, c.Finalizers = 1, []string{hivev1.FinalizerLease}
@@ -44,7 +44,7 @@ func TestHowToolsThatWaitJudgeACustomization(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Status.LastAppliedConfiguration = string(raw)
-			lease.Free(c, noon)
+			lease.Release(c, noon)
 			change(c)
 		})}
 	}
@@ -52,10 +52,10 @@ func TestHowToolsThatWaitJudgeACustomization(t *testing.T) {
 		c.Generation, c.Spec.InstallConfigPatches[0].Path = 2, "/b"
 	}
 	broken := func(c *hivev1.ClusterDeploymentCustomization) {
-		lease.Applied(c, hivev1.ReasonBrokenByCloud, lease.Broken, noon)
+		lease.SetApplySucceeded(c, hivev1.ReasonBrokenByCloud, lease.MessageInstallFailed, noon)
 	}
 	denounced := func(c *hivev1.ClusterDeploymentCustomization) {
-		lease.Denounce(c, "pool p: installConfigPatches[0]: there is no /a", noon)
+		lease.ReportInvalid(c, "pool p: installConfigPatches[0]: there is no /a", noon)
 	}
 	for name, tc := range map[string]struct {
 		objects []client.Object
@@ -78,12 +78,12 @@ func TestHowToolsThatWaitJudgeACustomization(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			counted := &counter{Client: newReader(t, append(tc.objects, newPool("p", 1))...)}
 			got, _ := settle(t, counted)
-			kstatustest.Expect(t, got, tc.want)
+			kstatustest.ExpectStatus(t, got, tc.want)
 			if counted.writes != 1 {
 				t.Errorf("it was written %d times", counted.writes)
 			}
 			got.Generation++
-			kstatustest.Expect(t, got, "InProgress LatestGenerationNotObserved")
+			kstatustest.ExpectStatus(t, got, "InProgress LatestGenerationNotObserved")
 		})
 	}
 }
@@ -91,7 +91,7 @@ func TestHowToolsThatWaitJudgeACustomization(t *testing.T) {
 // TestACustomizationThatCannotBeReadNeedsAPerson has the controller report on one.
 func TestACustomizationThatCannotBeReadNeedsAPerson(t *testing.T) {
 	got, _ := settle(t, blurred{newReader(t, made(nil))})
-	kstatustest.Expect(t, got, "Failed Unreadable")
+	kstatustest.ExpectStatus(t, got, "Failed Unreadable")
 }
 
 // blurred has customizations that cannot be read whole.

@@ -178,7 +178,7 @@ func (m *maker) lease(ctx context.Context, c *hivev1.ClusterDeploymentCustomizat
 		return err
 	}
 	before = c.DeepCopy()
-	lease.Lease(c, cluster, pool, m.clock.Now(), "[]")
+	lease.Acquire(c, cluster, pool, m.clock.Now(), "[]")
 	_, err := patch.Status(ctx, m.client, before, c)
 	return err
 }
@@ -215,7 +215,7 @@ func newScheme() (*runtime.Scheme, error) {
 // that clusters name.
 func keysOf(clusters []hivev1.ClusterDeployment, slots []types.NamespacedName) []types.NamespacedName {
 	for i := range clusters {
-		if key := customizationOf(&clusters[i]); concerns(&clusters[i]) && !slices.Contains(slots, key) {
+		if key := customizationOf(&clusters[i]); isRelevantCluster(&clusters[i]) && !slices.Contains(slots, key) {
 			slots = append(slots, key)
 		}
 	}

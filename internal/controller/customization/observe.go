@@ -17,48 +17,48 @@ import (
 	"hotspare.io/hotspare/internal/kstatus"
 )
 
-// seen is what a pass has read. The clusters are the cache's own: they are copied
+// observation is what a pass has read. The clusters are the cache's own: they are copied
 // before they are changed.
-type seen struct {
-	facts
+type observation struct {
+	snapshot
 	customization *hivev1.ClusterDeploymentCustomization
 	clusters      map[types.NamespacedName]*hivev1.ClusterDeployment
 }
 
-// observe reads the customization, the clusters that name it, and the one that has it.
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*seen, error) {
-	s := &seen{customization: &hivev1.ClusterDeploymentCustomization{}, clusters: map[types.NamespacedName]*hivev1.ClusterDeployment{}}
-	exists, err := find(ctx, r.Client, key, s.customization)
+// observeCustomization reads the customization, the clusters that name it, and the one that has it.
+func (r *Reconciler) observeCustomization(ctx context.Context, key types.NamespacedName) (*observation, error) {
+	s := &observation{customization: &hivev1.ClusterDeploymentCustomization{}, clusters: map[types.NamespacedName]*hivev1.ClusterDeployment{}}
+	exists, err := getCustomization(ctx, r.Client, key, s.customization)
 	if err != nil {
 		return nil, err
 	}
-	s.facts = of(s.customization)
+	s.snapshot = readCustomization(s.customization)
 	s.exists = exists
 	var list hivev1.ClusterDeploymentList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{byCustomization: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the clusters of customization %s: %w", key, err)
 	}
 	for i := range list.Items {
-		s.add(&list.Items[i])
+		s.addCluster(&list.Items[i])
 	}
-	if !s.leased || s.named(s.holder) != nil {
+	if !s.leased || s.findCluster(s.holder) != nil {
 		return s, nil
 	}
 	var cd hivev1.ClusterDeployment
 	if err = r.Client.Get(ctx, s.holder, &cd); err == nil {
-		s.add(&cd)
+		s.addCluster(&cd)
 	}
 	return s, client.IgnoreNotFound(err)
 }
 
-func (s *seen) add(cd *hivev1.ClusterDeployment) {
-	c := clusterOf(cd)
-	s.facts.clusters = append(s.facts.clusters, c)
+func (s *observation) addCluster(cd *hivev1.ClusterDeployment) {
+	c := readCluster(cd)
+	s.snapshot.clusters = append(s.snapshot.clusters, c)
 	s.clusters[c.key] = cd
 }
 
-// find reads a customization, and reports whether there is one. None has no name.
-func find(ctx context.Context, from client.Reader, key types.NamespacedName, into *hivev1.ClusterDeploymentCustomization) (bool, error) {
+// getCustomization reads a customization, and reports whether there is one. None has no name.
+func getCustomization(ctx context.Context, from client.Reader, key types.NamespacedName, into *hivev1.ClusterDeploymentCustomization) (bool, error) {
 	if key.Name == "" {
 		return false, nil
 	}
@@ -69,21 +69,21 @@ func find(ctx context.Context, from client.Reader, key types.NamespacedName, int
 	return err == nil, nil
 }
 
-// lookAgain is facts with what the end of the lease depends on read past all caches.
+// observeLive is facts with what the end of the lease depends on read past all caches.
 // The pool comes first: a name leaves its record only when the cluster is there.
-func (r *Reconciler) lookAgain(ctx context.Context, f facts) (facts, error) {
+func (r *Reconciler) observeLive(ctx context.Context, f snapshot) (snapshot, error) {
 	var p hivev1.ClusterPool
 	if f.pool.Name != "" {
 		if err := r.Live.Get(ctx, f.pool, &p); client.IgnoreNotFound(err) != nil {
 			return f, fmt.Errorf("reading pool %s: %w", f.pool, err)
 		}
 	}
-	f.recorded, f.obscure = slices.Contains(p.Status.Pending, f.holder.Name), p.Unreadable != ""
+	f.holderRecorded, f.poolUnreadable = slices.Contains(p.Status.Pending, f.holder.Name), p.Unreadable != ""
 	var cd hivev1.ClusterDeployment
 	f.clusters = nil
 	err := r.Live.Get(ctx, f.holder, &cd)
 	if err == nil {
-		f.clusters = []cluster{clusterOf(&cd)}
+		f.clusters = []cluster{readCluster(&cd)}
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return f, fmt.Errorf("looking for cluster %s: %w", f.holder, err)
@@ -91,44 +91,44 @@ func (r *Reconciler) lookAgain(ctx context.Context, f facts) (facts, error) {
 	return f, nil
 }
 
-// reported reports whether kstatus has nothing to change about a customization.
-func reported(c *hivev1.ClusterDeploymentCustomization) bool {
+// isStatusCurrent reports whether kstatus has nothing to change about a customization.
+func isStatusCurrent(c *hivev1.ClusterDeploymentCustomization) bool {
 	now := c.DeepCopy()
 	kstatus.ReportCustomization(now, time.Time{})
 	return equality.Semantic.DeepEqual(now.Status, c.Status)
 }
 
-// of are the facts of a customization by itself.
-func of(c *hivev1.ClusterDeploymentCustomization) facts {
-	f := facts{
-		unreadable: c.Unreadable != "",
-		deleting:   c.DeletionTimestamp != nil,
-		held:       controllerutil.ContainsFinalizer(c, hivev1.FinalizerLease),
-		pool:       lease.Pool(c),
-		reported:   reported(c),
+// readCustomization are the facts of a customization by itself.
+func readCustomization(c *hivev1.ClusterDeploymentCustomization) snapshot {
+	f := snapshot{
+		unreadable:    c.Unreadable != "",
+		deleting:      c.DeletionTimestamp != nil,
+		hasFinalizer:  controllerutil.ContainsFinalizer(c, hivev1.FinalizerLease),
+		pool:          lease.HolderPool(c),
+		statusCurrent: isStatusCurrent(c),
 	}
 	f.holder, f.leased = lease.Holder(c)
-	if have := lease.Find(c, hivev1.CustomizationAvailable); have != nil {
+	if have := lease.FindCondition(c, hivev1.CustomizationAvailable); have != nil {
 		f.available = string(have.Status)
 	}
-	if have := lease.Find(c, hivev1.CustomizationApplySucceeded); have != nil {
-		f.applied = have.Reason
+	if have := lease.FindCondition(c, hivev1.CustomizationApplySucceeded); have != nil {
+		f.applyReason = have.Reason
 	}
 	return f
 }
 
-func clusterOf(cd *hivev1.ClusterDeployment) cluster {
+func readCluster(cd *hivev1.ClusterDeployment) cluster {
 	c := cluster{
-		key:           client.ObjectKeyFromObject(cd),
-		uid:           cd.UID,
-		created:       cd.CreationTimestamp.Time,
-		customization: customizationOf(cd),
-		deleting:      cd.DeletionTimestamp != nil,
-		standing:      controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
-		bound:         controllerutil.ContainsFinalizer(cd, hivev1.FinalizerLease),
-		installed:     cd.Spec.Installed,
-		stopped:       condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
-		unreadable:    cd.Unreadable != "",
+		key:                     client.ObjectKeyFromObject(cd),
+		uid:                     cd.UID,
+		created:                 cd.CreationTimestamp.Time,
+		customization:           customizationOf(cd),
+		deleting:                cd.DeletionTimestamp != nil,
+		hasDeprovisionFinalizer: controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision),
+		hasLeaseFinalizer:       controllerutil.ContainsFinalizer(cd, hivev1.FinalizerLease),
+		installed:               cd.Spec.Installed,
+		stopped:                 condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
+		unreadable:              cd.Unreadable != "",
 	}
 	if ref := cd.Spec.ClusterPoolRef; ref != nil {
 		c.pool = types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}
@@ -149,7 +149,7 @@ func customizationOf(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	return key
 }
 
-// concerns is whether a cluster is any business of ours.
-func concerns(cd *hivev1.ClusterDeployment) bool {
+// isRelevantCluster is whether a cluster is any business of ours.
+func isRelevantCluster(cd *hivev1.ClusterDeployment) bool {
 	return customizationOf(cd).Name != "" || controllerutil.ContainsFinalizer(cd, hivev1.FinalizerLease)
 }

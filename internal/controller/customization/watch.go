@@ -28,7 +28,7 @@ const (
 // Index adds the indexes that this controller needs to a cache.
 func Index(ctx context.Context, ix client.FieldIndexer) error {
 	err := ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byCustomization, func(o client.Object) []string {
-		if cd := o.(*hivev1.ClusterDeployment); concerns(cd) {
+		if cd := o.(*hivev1.ClusterDeployment); isRelevantCluster(cd) {
 			return []string{customizationOf(cd).String()}
 		}
 		return nil
@@ -48,10 +48,10 @@ func Index(ctx context.Context, ix client.FieldIndexer) error {
 	return nil
 }
 
-// ofCluster are the customization that a cluster names, and those that it has.
-func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
-	out := r.heldBy(ctx, client.ObjectKeyFromObject(o))
-	if cd := o.(*hivev1.ClusterDeployment); concerns(cd) {
+// customizationsOfCluster are the customization that a cluster names, and those that it has.
+func (r *Reconciler) customizationsOfCluster(ctx context.Context, o client.Object) []reconcile.Request {
+	out := r.customizationsHeldBy(ctx, client.ObjectKeyFromObject(o))
+	if cd := o.(*hivev1.ClusterDeployment); isRelevantCluster(cd) {
 		named := reconcile.Request{NamespacedName: customizationOf(cd)}
 		if !slices.Contains(out, named) {
 			out = append(out, named)
@@ -60,7 +60,7 @@ func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []reconcile
 	return out
 }
 
-func (r *Reconciler) heldBy(ctx context.Context, holder types.NamespacedName) []reconcile.Request {
+func (r *Reconciler) customizationsHeldBy(ctx context.Context, holder types.NamespacedName) []reconcile.Request {
 	var list hivev1.ClusterDeploymentCustomizationList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{byHolder: holder.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing customizations of a cluster")
@@ -73,12 +73,12 @@ func (r *Reconciler) heldBy(ctx context.Context, holder types.NamespacedName) []
 	return out
 }
 
-// onDrop wakes the customizations of clusters that a pool no longer means to make.
-func (r *Reconciler) onDrop() handler.EventHandler {
+// enqueueDroppedPending wakes the customizations of clusters that a pool no longer means to make.
+func (r *Reconciler) enqueueDroppedPending() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(ctx context.Context, q queue, names []string) {
 		for _, name := range names {
-			for _, req := range r.heldBy(ctx, types.NamespacedName{Namespace: name, Name: name}) {
+			for _, req := range r.customizationsHeldBy(ctx, types.NamespacedName{Namespace: name, Name: name}) {
 				q.Add(req)
 			}
 		}
@@ -99,6 +99,6 @@ func (r *Reconciler) onDrop() handler.EventHandler {
 // clusterChanged lets those updates of a cluster through that a lease depends on.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return clusterOf(e.ObjectOld.(*hivev1.ClusterDeployment)) != clusterOf(e.ObjectNew.(*hivev1.ClusterDeployment))
+		return readCluster(e.ObjectOld.(*hivev1.ClusterDeployment)) != readCluster(e.ObjectNew.(*hivev1.ClusterDeployment))
 	}}
 }

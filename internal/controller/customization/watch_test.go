@@ -42,7 +42,7 @@ func newReader(t *testing.T, objects ...client.Object) client.Client {
 
 func leased(slot, cluster string) *hivev1.ClusterDeploymentCustomization {
 	c := newSlot(slot)
-	lease.Lease(c, types.NamespacedName{Namespace: cluster, Name: cluster}, types.NamespacedName{Namespace: "pools", Name: "p"}, time.Now(), "")
+	lease.Acquire(c, types.NamespacedName{Namespace: cluster, Name: cluster}, types.NamespacedName{Namespace: "pools", Name: "p"}, time.Now(), "")
 	return c
 }
 
@@ -72,7 +72,7 @@ func TestWhatAClusterWakes(t *testing.T) {
 		"it is none of our business":                {plain, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := names(r.ofCluster(t.Context(), tc.cluster)); got != tc.want {
+			if got := names(r.customizationsOfCluster(t.Context(), tc.cluster)); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -80,7 +80,7 @@ func TestWhatAClusterWakes(t *testing.T) {
 }
 
 func TestANameThatAPoolDropsWakesItsCustomization(t *testing.T) {
-	on := (&Reconciler{Client: newReader(t, leased("a", "x"), leased("b", "y"))}).onDrop()
+	on := (&Reconciler{Client: newReader(t, leased("a", "x"), leased("b", "y"))}).enqueueDroppedPending()
 	before, after := newPool("p", 1), newPool("p", 1)
 	before.Status.Pending, after.Status.Pending = []string{"x", "y", "z"}, []string{"y", "new"}
 	for name, tc := range map[string]struct {

@@ -71,44 +71,44 @@ type Reconciler struct {
 	// Metrics measure the passes; nil measures nothing.
 	Metrics *metrics.Metrics
 
-	memory memory
+	progress progressCache
 }
 
-// retry is when what a person has to mend is tried again.
-const retry = 15 * time.Second
+// refusedRetryInterval is when what a person has to mend is tried again.
+const refusedRetryInterval = 15 * time.Second
 
 // Reconcile does one pass over the DataPlane.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	s, err := r.observe(ctx, req.NamespacedName)
+	s, err := r.observeDataPlane(ctx, req.NamespacedName)
 	if err != nil || s == nil {
 		return fault.Requeue(0, err)
 	}
-	next, err := r.carryOut(ctx, s, dataplane.Decide(*s))
+	next, err := r.applyPlan(ctx, s, dataplane.Decide(*s))
 	return fault.Requeue(next, err)
 }
 
-// carryOut does a plan's steps and says what has become of them.
-func (r *Reconciler) carryOut(ctx context.Context, s *dataplane.Seen, p dataplane.Plan) (time.Duration, error) {
-	err := r.act(ctx, s, p)
-	var told *refusal
+// applyPlan does a plan's steps and says what has become of them.
+func (r *Reconciler) applyPlan(ctx context.Context, s *dataplane.Snapshot, p dataplane.Plan) (time.Duration, error) {
+	err := r.applySteps(ctx, s, p)
+	var told *refusedError
 	switch {
 	case errors.As(err, &told):
-		return retry, r.reportBoth(ctx, s, s.Refused(p, told.reason, told.message))
+		return refusedRetryInterval, r.patchStatuses(ctx, s, s.RefusedStatus(p, told.reason, told.message))
 	case err != nil:
 		return 0, err
-	case released(p):
-		r.memory.forget(client.ObjectKeyFromObject(s.Plane))
+	case removesDataPlane(p):
+		r.progress.deleteProgress(client.ObjectKeyFromObject(s.Plane))
 		return 0, nil
 	}
-	if p.Has(dataplane.TellAgent) || p.Has(dataplane.DeleteAgent) {
-		return p.Next, r.report(ctx, s.Plane, p.Status) // the next pass sees the agent that was written
+	if p.HasVerb(dataplane.UpdateAgent) || p.HasVerb(dataplane.DeleteAgent) {
+		return p.Next, r.patchPlaneStatus(ctx, s.Plane, p.Status) // the next pass sees the agent that was written
 	}
-	return p.Next, r.reportBoth(ctx, s, p.Status)
+	return p.Next, r.patchStatuses(ctx, s, p.Status)
 }
 
-// reportBoth writes the status of the DataPlane, then the conditions of its DataPlaneAgent.
-func (r *Reconciler) reportBoth(ctx context.Context, s *dataplane.Seen, st v1alpha1.DataPlaneStatus) error {
-	if err := r.report(ctx, s.Plane, st); err != nil {
+// patchStatuses writes the status of the DataPlane, then the conditions of its DataPlaneAgent.
+func (r *Reconciler) patchStatuses(ctx context.Context, s *dataplane.Snapshot, st v1alpha1.DataPlaneStatus) error {
+	if err := r.patchPlaneStatus(ctx, s.Plane, st); err != nil {
 		return err
 	}
 	a := s.Agent
@@ -123,8 +123,8 @@ func (r *Reconciler) reportBoth(ctx context.Context, s *dataplane.Seen, st v1alp
 	return nil
 }
 
-// report writes the status, and announces a new phase.
-func (r *Reconciler) report(ctx context.Context, dp *v1alpha1.DataPlane, st v1alpha1.DataPlaneStatus) error {
+// patchPlaneStatus writes the status, and announces a new phase.
+func (r *Reconciler) patchPlaneStatus(ctx context.Context, dp *v1alpha1.DataPlane, st v1alpha1.DataPlaneStatus) error {
 	before := dp.DeepCopy()
 	dp.Status = st
 	kstatus.ReportDataPlane(dp, &dp.Status, r.Clock.Now())
@@ -138,11 +138,11 @@ func (r *Reconciler) report(ctx context.Context, dp *v1alpha1.DataPlane, st v1al
 	if st.Phase == v1alpha1.PhaseFailed {
 		how = corev1.EventTypeWarning
 	}
-	r.Events.Eventf(dp, nil, how, string(st.Phase), "Transition", "%s", readyWords(st))
+	r.Events.Eventf(dp, nil, how, string(st.Phase), "Transition", "%s", readyMessage(st))
 	return nil
 }
 
-func readyWords(st v1alpha1.DataPlaneStatus) string {
+func readyMessage(st v1alpha1.DataPlaneStatus) string {
 	for _, c := range st.Conditions {
 		if c.Type == v1alpha1.DataPlaneReady {
 			return c.Message

@@ -169,7 +169,7 @@ func TestADataPlaneComes(t *testing.T) {
 	if err := g.spoke.Get(t.Context(), types.NamespacedName{Namespace: install.Namespace, Name: install.Name}, &d); err != nil || d.Spec.Template.Spec.Containers[0].Image != install.LocalImage {
 		t.Errorf("%v, %+v", err, d.Spec)
 	}
-	kstatustest.Expect(t, &a, "Current")
+	kstatustest.ExpectStatus(t, &a, "Current")
 	t.Run("at rest nothing is written", func(t *testing.T) {
 		g.spoke.log = nil
 		result := g.pass()
@@ -182,7 +182,7 @@ func TestADataPlaneComes(t *testing.T) {
 		}
 	})
 	t.Run("what somebody changes of its rights is put right", func(t *testing.T) {
-		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: install.HubName("p")}}
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: install.HubAccountName("p")}}
 		g.do(edit(role, func(r *rbacv1.Role) { r.Rules = nil }))
 		g.clock.SetTime(start.Add(5 * time.Minute))
 		g.settle()
@@ -211,7 +211,7 @@ func TestToolsThatWaitSeeASilentAgent(t *testing.T) {
 		if err := g.Get(t.Context(), key, &a); err != nil {
 			t.Fatal(err)
 		}
-		kstatustest.Expect(t, &a, want)
+		kstatustest.ExpectStatus(t, &a, want)
 	}
 	expect("Current")
 	g.clock.SetTime(start.Add(time.Hour))
@@ -249,7 +249,7 @@ func TestAClusterThatDoesNotTakeTheAgent(t *testing.T) {
 
 // Nobody gets a token of an account that others have made.
 func TestAnotherAccountIsNotGivenAway(t *testing.T) {
-	g := newRig(t, made(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: install.HubName("p")}})
+	g := newRig(t, made(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: install.HubAccountName("p")}})
 	g.settle()
 	g.expect(v1alpha1.ReasonNameTaken, "p-agent in namespace fleet was made for something else")
 	if err := g.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: install.TokenName("p")}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
@@ -259,7 +259,7 @@ func TestAnotherAccountIsNotGivenAway(t *testing.T) {
 	if dp := g.settle(); dp != nil {
 		t.Errorf("got %+v", dp)
 	}
-	if err := g.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: install.HubName("p")}, &corev1.ServiceAccount{}); err != nil {
+	if err := g.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: install.HubAccountName("p")}, &corev1.ServiceAccount{}); err != nil {
 		t.Errorf("another's account was deleted: %v", err)
 	}
 }
@@ -291,7 +291,7 @@ func TestARegisteredClusterStays(t *testing.T) {
 // Two data planes on one cluster do not take turns.
 func TestTheAgentOfAnotherDataPlaneIsLeftAlone(t *testing.T) {
 	g := newRig(t, registered(), kubeconfig())
-	m, err := install.DataPlane(install.Agent{UID: "other", Image: "hotspare"})
+	m, err := install.DataPlaneManifests(install.Agent{UID: "other", Image: "hotspare"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func nothingByGuess(ctx context.Context, api client.Client) error {
 		if err := api.Get(ctx, key, &dp); err != nil {
 			return fmt.Errorf("the data plane has gone before its claim: %w", err)
 		}
-		if !decide.Leaving(&dp) || dp.Status.Phase != v1alpha1.PhaseCleanup && dp.Status.Phase != v1alpha1.PhaseFailed {
+		if !decide.IsBeingRemoved(&dp) || dp.Status.Phase != v1alpha1.PhaseCleanup && dp.Status.Phase != v1alpha1.PhaseFailed {
 			return fmt.Errorf("the claim is destroyed in phase %s", dp.Status.Phase)
 		}
 		if len(instances.Items) > 0 {

@@ -7,45 +7,45 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory is what this process has done for data planes that it need not do again soon.
+// progressCache is what this process has done for data planes that it need not do again soon.
 // Nothing goes wrong without it: all of it bears to be done twice.
-type memory struct {
+type progressCache struct {
 	mu    sync.Mutex
-	plane map[types.NamespacedName]done
+	plane map[types.NamespacedName]progress
 }
 
-type done struct {
+type progress struct {
 	uid              types.UID
 	installed        time.Time
 	removed, revoked bool
 }
 
-// of returns what was done for the data plane with that UID.
-func (m *memory) of(key types.NamespacedName, uid types.UID) done {
+// getProgress returns what was done for the data plane with that UID.
+func (m *progressCache) getProgress(key types.NamespacedName, uid types.UID) progress {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if d := m.plane[key]; d.uid == uid {
 		return d
 	}
-	return done{uid: uid}
+	return progress{uid: uid}
 }
 
-// note changes what was done for the data plane with that UID.
-func (m *memory) note(key types.NamespacedName, uid types.UID, edit func(*done)) {
+// updateProgress changes what was done for the data plane with that UID.
+func (m *progressCache) updateProgress(key types.NamespacedName, uid types.UID, edit func(*progress)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := m.plane[key]
 	if d.uid != uid {
-		d = done{uid: uid}
+		d = progress{uid: uid}
 	}
 	edit(&d)
 	if m.plane == nil {
-		m.plane = map[types.NamespacedName]done{}
+		m.plane = map[types.NamespacedName]progress{}
 	}
 	m.plane[key] = d
 }
 
-func (m *memory) forget(key types.NamespacedName) {
+func (m *progressCache) deleteProgress(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.plane, key)

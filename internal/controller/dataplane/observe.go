@@ -16,28 +16,28 @@ import (
 	"hotspare.io/hotspare/internal/dataplane"
 )
 
-// observe gathers what is seen of a data plane; nil if there is none, or it is to be left
+// observeDataPlane gathers what is seen of a data plane; nil if there is none, or it is to be left
 // alone. Before anything is given back, all is read past the caches.
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*dataplane.Seen, error) {
+func (r *Reconciler) observeDataPlane(ctx context.Context, key types.NamespacedName) (*dataplane.Snapshot, error) {
 	var dp v1alpha1.DataPlane
-	found, err := get(ctx, r.Client, key, &dp)
+	found, err := getObject(ctx, r.Client, key, &dp)
 	if err != nil {
 		return nil, err
 	}
-	e := eye{Reconciler: r, past: found && dataplane.Leaving(&dp)}
-	if e.past {
+	e := observer{Reconciler: r, skipCache: found && dataplane.IsBeingRemoved(&dp)}
+	if e.skipCache {
 		dp = v1alpha1.DataPlane{}
-		found, err = get(ctx, r.Live, key, &dp)
+		found, err = getObject(ctx, r.Live, key, &dp)
 	}
 	if err != nil || !found || dp.Unreadable != "" {
 		if err == nil && !found {
-			r.memory.forget(key)
+			r.progress.deleteProgress(key)
 		}
 		return nil, err
 	}
-	d := r.memory.of(key, dp.UID)
-	s := &dataplane.Seen{Now: r.Clock.Now(), Started: r.Started, Plane: &dp, Installed: d.installed, Removed: d.removed, Revoked: d.revoked}
-	for _, look := range []func(context.Context, *dataplane.Seen) error{e.region, e.cluster, e.agent, e.instances, e.moved, e.types, e.pools, e.failures} {
+	d := r.progress.getProgress(key, dp.UID)
+	s := &dataplane.Snapshot{Now: r.Clock.Now(), Started: r.Started, Plane: &dp, Installed: d.installed, Removed: d.removed, Revoked: d.revoked}
+	for _, look := range []func(context.Context, *dataplane.Snapshot) error{e.readRegion, e.readCluster, e.readAgent, e.readInstances, e.readMovedInstances, e.readTypes, e.readPools, e.countFailures} {
 		if err := look(ctx, s); err != nil {
 			return nil, err
 		}
@@ -45,24 +45,24 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*da
 	return s, nil
 }
 
-// eye looks at what belongs to a data plane.
-type eye struct {
+// observer looks at what belongs to a data plane.
+type observer struct {
 	*Reconciler
-	// past has it look past the caches.
-	past bool
+	// skipCache has it look past the caches.
+	skipCache bool
 }
 
-// sure gets an object: that it is not there is believed of the API server only.
-func (e eye) sure(ctx context.Context, key types.NamespacedName, into client.Object) (bool, error) {
-	if !e.past {
-		if found, err := get(ctx, e.Client, key, into); found || err != nil {
+// getConfirmed gets an object: that it is not there is believed of the API server only.
+func (e observer) getConfirmed(ctx context.Context, key types.NamespacedName, into client.Object) (bool, error) {
+	if !e.skipCache {
+		if found, err := getObject(ctx, e.Client, key, into); found || err != nil {
 			return found, err
 		}
 	}
-	return get(ctx, e.Live, key, into)
+	return getObject(ctx, e.Live, key, into)
 }
 
-func get(ctx context.Context, c client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
+func getObject(ctx context.Context, c client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
 	err := c.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -73,10 +73,10 @@ func get(ctx context.Context, c client.Reader, key types.NamespacedName, into cl
 	return true, nil
 }
 
-// list lists by an index of the cache, or all past it.
-func (e eye) list(ctx context.Context, into client.ObjectList, index, value string) error {
+// listByIndex lists by an index of the cache, or all past it.
+func (e observer) listByIndex(ctx context.Context, into client.ObjectList, index, value string) error {
 	var err error
-	if e.past {
+	if e.skipCache {
 		err = e.Live.List(ctx, into)
 	} else {
 		err = e.Client.List(ctx, into, client.MatchingFields{index: value})
@@ -87,11 +87,11 @@ func (e eye) list(ctx context.Context, into client.ObjectList, index, value stri
 	return nil
 }
 
-// region finds the FleetRegion of the data plane's namespace, if that one counts.
-func (e eye) region(ctx context.Context, s *dataplane.Seen) error {
+// readRegion finds the FleetRegion of the data plane's namespace, if that one counts.
+func (e observer) readRegion(ctx context.Context, s *dataplane.Snapshot) error {
 	var list v1alpha1.FleetRegionList
 	spec := s.Plane.Spec
-	if err := e.list(ctx, &list, byPlace, place(spec.Provider, spec.Region)); err != nil {
+	if err := e.listByIndex(ctx, &list, byPlace, placeKey(spec.Provider, spec.Region)); err != nil {
 		return err
 	}
 	var all []*v1alpha1.FleetRegion
@@ -102,7 +102,7 @@ func (e eye) region(ctx context.Context, s *dataplane.Seen) error {
 	}
 	s.NoRegion = fmt.Sprintf("there is no FleetRegion of provider %s and region %s in namespace %s", spec.Provider, spec.Region, s.Plane.Namespace)
 	for _, fr := range all {
-		switch double := facts.Duplicate(fr, all); {
+		switch double := facts.RegionDuplicateReason(fr, all); {
 		case fr.Namespace != s.Plane.Namespace:
 		case double != "":
 			s.NoRegion = fmt.Sprintf("FleetRegion %s does not count: %s", fr.Name, double)
@@ -114,8 +114,8 @@ func (e eye) region(ctx context.Context, s *dataplane.Seen) error {
 	return nil
 }
 
-// cluster finds claim, ClusterDeployment, MachinePools and kubeconfig.
-func (e eye) cluster(ctx context.Context, s *dataplane.Seen) error {
+// readCluster finds claim, ClusterDeployment, MachinePools and kubeconfig.
+func (e observer) readCluster(ctx context.Context, s *dataplane.Snapshot) error {
 	ref := s.Plane.Spec.ClusterRef
 	if ref == nil {
 		return nil
@@ -126,12 +126,12 @@ func (e eye) cluster(ctx context.Context, s *dataplane.Seen) error {
 	switch {
 	case ref.KubeconfigSecret != nil:
 		var secret corev1.Secret
-		found, err := get(ctx, e.Live, here(ref.KubeconfigSecret), &secret)
+		found, err := getObject(ctx, e.Live, here(ref.KubeconfigSecret), &secret)
 		s.Kubeconfig = found && len(secret.Data[hivev1.SecretKeyKubeconfig]) > 0
 		return err
 	case ref.Claim != nil:
 		var claim hivev1.ClusterClaim
-		found, err := e.sure(ctx, here(ref.Claim), &claim)
+		found, err := e.getConfirmed(ctx, here(ref.Claim), &claim)
 		if err != nil || !found {
 			return err
 		}
@@ -139,17 +139,17 @@ func (e eye) cluster(ctx context.Context, s *dataplane.Seen) error {
 		if claim.Spec.Namespace == "" {
 			return nil
 		}
-		return e.deployment(ctx, s, types.NamespacedName{Namespace: claim.Spec.Namespace, Name: claim.Spec.Namespace}, claim.Name)
+		return e.readDeployment(ctx, s, types.NamespacedName{Namespace: claim.Spec.Namespace, Name: claim.Spec.Namespace}, claim.Name)
 	case ref.Deployment != nil:
-		return e.deployment(ctx, s, here(ref.Deployment), "")
+		return e.readDeployment(ctx, s, here(ref.Deployment), "")
 	}
 	return nil
 }
 
-// deployment finds the ClusterDeployment, if it is that of the claim, and its MachinePools.
-func (e eye) deployment(ctx context.Context, s *dataplane.Seen, key types.NamespacedName, claim string) error {
+// readDeployment finds the ClusterDeployment, if it is that of the claim, and its MachinePools.
+func (e observer) readDeployment(ctx context.Context, s *dataplane.Snapshot, key types.NamespacedName, claim string) error {
 	var cd hivev1.ClusterDeployment
-	found, err := e.sure(ctx, key, &cd)
+	found, err := e.getConfirmed(ctx, key, &cd)
 	if err != nil || !found {
 		return err
 	}
@@ -169,20 +169,20 @@ func (e eye) deployment(ctx context.Context, s *dataplane.Seen, key types.Namesp
 	return nil
 }
 
-func (e eye) agent(ctx context.Context, s *dataplane.Seen) error {
+func (e observer) readAgent(ctx context.Context, s *dataplane.Snapshot) error {
 	var a v1alpha1.DataPlaneAgent
-	found, err := e.sure(ctx, client.ObjectKeyFromObject(s.Plane), &a)
+	found, err := e.getConfirmed(ctx, client.ObjectKeyFromObject(s.Plane), &a)
 	if found {
 		s.Agent = &a
 	}
 	return err
 }
 
-// instances finds those that name the data plane, its provider and its region.
-func (e eye) instances(ctx context.Context, s *dataplane.Seen) error {
+// readInstances finds those that name the data plane, its provider and its region.
+func (e observer) readInstances(ctx context.Context, s *dataplane.Snapshot) error {
 	var list v1alpha1.ServiceInstanceList
 	name := planeName(s.Plane.Spec.Provider, s.Plane.Spec.Region, s.Plane.Name)
-	if err := e.list(ctx, &list, byPlane, name); err != nil {
+	if err := e.listByIndex(ctx, &list, byPlane, name); err != nil {
 		return err
 	}
 	for i := range list.Items {
@@ -193,8 +193,8 @@ func (e eye) instances(ctx context.Context, s *dataplane.Seen) error {
 	return nil
 }
 
-// moved finds those that the agent is told of and that name another data plane, or none.
-func (e eye) moved(ctx context.Context, s *dataplane.Seen) error {
+// readMovedInstances finds those that the agent is told of and that name another data plane, or none.
+func (e observer) readMovedInstances(ctx context.Context, s *dataplane.Snapshot) error {
 	if s.Agent == nil {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (e eye) moved(ctx context.Context, s *dataplane.Seen) error {
 			continue
 		}
 		var si v1alpha1.ServiceInstance
-		found, err := get(ctx, e.Client, types.NamespacedName{Namespace: told.Namespace, Name: told.Name}, &si)
+		found, err := getObject(ctx, e.Client, types.NamespacedName{Namespace: told.Namespace, Name: told.Name}, &si)
 		if err != nil {
 			return err
 		}
@@ -215,8 +215,8 @@ func (e eye) moved(ctx context.Context, s *dataplane.Seen) error {
 	return nil
 }
 
-// types finds the InstanceTypes of the data plane and of what is on it.
-func (e eye) types(ctx context.Context, s *dataplane.Seen) error {
+// readTypes finds the InstanceTypes of the data plane and of what is on it.
+func (e observer) readTypes(ctx context.Context, s *dataplane.Snapshot) error {
 	names := slices.Clone(s.Plane.Spec.InstanceTypes)
 	for _, i := range s.Instances {
 		names = append(names, i.Spec.Type)
@@ -227,7 +227,7 @@ func (e eye) types(ctx context.Context, s *dataplane.Seen) error {
 			continue
 		}
 		var it v1alpha1.InstanceType
-		found, err := get(ctx, e.Client, types.NamespacedName{Name: name}, &it)
+		found, err := getObject(ctx, e.Client, types.NamespacedName{Name: name}, &it)
 		if err != nil {
 			return err
 		}
@@ -238,8 +238,8 @@ func (e eye) types(ctx context.Context, s *dataplane.Seen) error {
 	return nil
 }
 
-// pools finds the ClusterPools from which a claim could be, or is.
-func (e eye) pools(ctx context.Context, s *dataplane.Seen) error {
+// readPools finds the ClusterPools from which a claim could be, or is.
+func (e observer) readPools(ctx context.Context, s *dataplane.Snapshot) error {
 	var names []string
 	if s.Region != nil && s.Region.Spec.ClusterSource.Claim != nil {
 		for _, p := range s.Region.Spec.ClusterSource.Claim.Pools {
@@ -252,7 +252,7 @@ func (e eye) pools(ctx context.Context, s *dataplane.Seen) error {
 	s.Pools = map[string]*hivev1.ClusterPool{}
 	for _, name := range names {
 		var pool hivev1.ClusterPool
-		found, err := get(ctx, e.Client, types.NamespacedName{Namespace: s.Plane.Namespace, Name: name}, &pool)
+		found, err := getObject(ctx, e.Client, types.NamespacedName{Namespace: s.Plane.Namespace, Name: name}, &pool)
 		if err != nil {
 			return err
 		}
@@ -263,8 +263,8 @@ func (e eye) pools(ctx context.Context, s *dataplane.Seen) error {
 	return nil
 }
 
-// failures counts the Failed data planes of its types that are remembered.
-func (e eye) failures(ctx context.Context, s *dataplane.Seen) error {
+// countFailures counts the Failed data planes of its types that are remembered.
+func (e observer) countFailures(ctx context.Context, s *dataplane.Snapshot) error {
 	if s.Plane.Spec.ClusterRef != nil && s.Claim != nil {
 		return nil // it has chosen
 	}
@@ -273,7 +273,7 @@ func (e eye) failures(ctx context.Context, s *dataplane.Seen) error {
 		return fmt.Errorf("listing data planes: %w", err)
 	}
 	for _, other := range list.Items {
-		if other.Status.Phase == v1alpha1.PhaseFailed && place(other.Spec.Provider, other.Spec.Region) == place(s.Plane.Spec.Provider, s.Plane.Spec.Region) &&
+		if other.Status.Phase == v1alpha1.PhaseFailed && placeKey(other.Spec.Provider, other.Spec.Region) == placeKey(s.Plane.Spec.Provider, s.Plane.Spec.Region) &&
 			slices.ContainsFunc(other.Spec.InstanceTypes, func(t string) bool { return slices.Contains(s.Plane.Spec.InstanceTypes, t) }) {
 			s.Failures++
 		}

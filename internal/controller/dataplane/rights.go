@@ -25,33 +25,33 @@ import (
 // +kubebuilder:rbac:groups=hotspare.io,resources=dataplaneagents,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hotspare.io,resources=dataplaneagents/status,verbs=get;patch;update
 
-// tokenSoon is when to look for a token that the hub is about to make.
-const tokenSoon = 300 * time.Millisecond
+// tokenRetryInterval is when to look for a token that the hub is about to make.
+const tokenRetryInterval = 300 * time.Millisecond
 
-// grant has the agent be somebody on the hub, with the rights to its own object, and
+// grantHubAccess has the agent be somebody on the hub, with the rights to its own object, and
 // makes a kubeconfig of the token. All are read past the cache: it has no such objects.
-func (t *task) grant(ctx context.Context) error {
-	dp := t.seen.Plane
-	for _, want := range install.Hub(dp.Namespace, dp.Name) {
+func (t *execution) grantHubAccess(ctx context.Context) error {
+	dp := t.snapshot.Plane
+	for _, want := range install.HubObjects(dp.Namespace, dp.Name) {
 		want.SetAnnotations(withOwner(want.GetAnnotations(), dp))
 		have := want.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it was one
-		found, err := get(ctx, t.Live, client.ObjectKeyFromObject(want), have)
+		found, err := getObject(ctx, t.Live, client.ObjectKeyFromObject(want), have)
 		switch {
 		case err != nil:
 			return err
 		case !found:
-			if err := t.create(ctx, want); err != nil {
+			if err := t.createObject(ctx, want); err != nil {
 				return err
 			}
 			continue
-		case !dataplane.Owned(dp, have):
-			return &refusal{v1alpha1.ReasonNameTaken, fmt.Sprintf("%T %s in namespace %s was made for something else: delete it.", have, have.GetName(), have.GetNamespace())}
+		case !dataplane.OwnsObject(dp, have):
+			return &refusedError{v1alpha1.ReasonNameTaken, fmt.Sprintf("%T %s in namespace %s was made for something else: delete it.", have, have.GetName(), have.GetNamespace())}
 		}
-		if err := t.correct(ctx, have, want); err != nil {
+		if err := t.repairObject(ctx, have, want); err != nil {
 			return err
 		}
 	}
-	return t.token(ctx)
+	return t.buildAgentKubeconfig(ctx)
 }
 
 func withOwner(annotations map[string]string, dp *v1alpha1.DataPlane) map[string]string {
@@ -62,8 +62,8 @@ func withOwner(annotations map[string]string, dp *v1alpha1.DataPlane) map[string
 	return annotations
 }
 
-// correct puts right what somebody has changed.
-func (t *task) correct(ctx context.Context, have, want client.Object) error {
+// repairObject puts right what somebody has changed.
+func (t *execution) repairObject(ctx context.Context, have, want client.Object) error {
 	before := have.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it was one
 	switch h := have.(type) {
 	case *rbacv1.Role:
@@ -71,7 +71,7 @@ func (t *task) correct(ctx context.Context, have, want client.Object) error {
 	case *rbacv1.RoleBinding:
 		w := want.(*rbacv1.RoleBinding) //nolint:forcetypeassert // they are of one kind
 		if !equality.Semantic.DeepEqual(h.RoleRef, w.RoleRef) {
-			return t.delete(ctx, have) // it cannot be changed, and is made again
+			return t.deleteObject(ctx, have) // it cannot be changed, and is made again
 		}
 		h.Subjects = w.Subjects
 	default:
@@ -81,42 +81,42 @@ func (t *task) correct(ctx context.Context, have, want client.Object) error {
 	return err
 }
 
-// token makes a kubeconfig of the token that the hub has put into its Secret.
-func (t *task) token(ctx context.Context) error {
+// buildAgentKubeconfig makes a kubeconfig of the token that the hub has put into its Secret.
+func (t *execution) buildAgentKubeconfig(ctx context.Context) error {
 	var secret corev1.Secret
-	key := client.ObjectKey{Namespace: t.seen.Plane.Namespace, Name: install.TokenName(t.seen.Plane.Name)}
-	found, err := get(ctx, t.Live, key, &secret)
+	key := client.ObjectKey{Namespace: t.snapshot.Plane.Namespace, Name: install.TokenName(t.snapshot.Plane.Name)}
+	found, err := getObject(ctx, t.Live, key, &secret)
 	if err != nil {
 		return err
 	}
 	if !found || len(secret.Data[corev1.ServiceAccountTokenKey]) == 0 {
-		return fault.Waiting(tokenSoon, "waiting for the token of Secret %s", key)
+		return fault.NewWait(tokenRetryInterval, "waiting for the token of Secret %s", key)
 	}
-	if secret.Type != corev1.SecretTypeServiceAccountToken || secret.Annotations[corev1.ServiceAccountNameKey] != install.HubName(t.seen.Plane.Name) {
-		return &refusal{v1alpha1.ReasonNameTaken, fmt.Sprintf("Secret %s is not the token of ServiceAccount %s: delete it.", key.Name, install.HubName(t.seen.Plane.Name))}
+	if secret.Type != corev1.SecretTypeServiceAccountToken || secret.Annotations[corev1.ServiceAccountNameKey] != install.HubAccountName(t.snapshot.Plane.Name) {
+		return &refusedError{v1alpha1.ReasonNameTaken, fmt.Sprintf("Secret %s is not the token of ServiceAccount %s: delete it.", key.Name, install.HubAccountName(t.snapshot.Plane.Name))}
 	}
-	t.kubeconfig, err = install.Kubeconfig(t.Hub.Server, t.Hub.CA, &secret)
+	t.kubeconfig, err = install.BuildKubeconfig(t.Hub.Server, t.Hub.CA, &secret)
 	return err
 }
 
-// revoke takes the agent's rights, the binding first. What others have made under those
+// revokeHubAccess takes the agent's rights, the binding first. What others have made under those
 // names stays.
-func (t *task) revoke(ctx context.Context) error {
-	dp := t.seen.Plane
-	objects := install.Hub(dp.Namespace, dp.Name)
+func (t *execution) revokeHubAccess(ctx context.Context) error {
+	dp := t.snapshot.Plane
+	objects := install.HubObjects(dp.Namespace, dp.Name)
 	for i := len(objects) - 1; i >= 0; i-- {
 		o := objects[i]
-		found, err := get(ctx, t.Live, client.ObjectKeyFromObject(o), o)
+		found, err := getObject(ctx, t.Live, client.ObjectKeyFromObject(o), o)
 		if err != nil {
 			return err
 		}
-		if !found || !dataplane.Owned(dp, o) {
+		if !found || !dataplane.OwnsObject(dp, o) {
 			continue
 		}
-		if err := t.delete(ctx, o); err != nil {
+		if err := t.deleteObject(ctx, o); err != nil {
 			return err
 		}
 	}
-	t.memory.note(client.ObjectKeyFromObject(dp), dp.UID, func(d *done) { d.revoked = true })
+	t.progress.updateProgress(client.ObjectKeyFromObject(dp), dp.UID, func(d *progress) { d.revoked = true })
 	return nil
 }

@@ -19,49 +19,49 @@ import (
 // fieldOwner is whose the agent's manifests are on a data plane.
 const fieldOwner = client.FieldOwner("hotspare")
 
-// install applies the agent's manifests to the cluster. What is there already and right
+// installAgent applies the agent's manifests to the cluster. What is there already and right
 // is not written.
-func (t *task) install(ctx context.Context) error {
-	spoke, trouble, err := t.spoke(ctx)
+func (t *execution) installAgent(ctx context.Context) error {
+	spoke, trouble, err := t.connectToCluster(ctx)
 	if err != nil {
 		return err
 	}
 	if trouble != "" {
-		return &refusal{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("The agent cannot be installed: %s.", trouble)}
+		return &refusedError{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("The agent cannot be installed: %s.", trouble)}
 	}
-	m, err := t.manifests()
+	m, err := t.agentManifests()
 	if err != nil {
 		return err
 	}
-	switch whose, err := t.whose(ctx, spoke); {
+	switch whose, err := t.findInstalledAgent(ctx, spoke); {
 	case err != nil:
-		return notInstalled(m.Apply[0], err)
-	case whose == another:
-		return &refusal{v1alpha1.ReasonNameTaken, fmt.Sprintf(
+		return newNotInstalledError(m.Apply[0], err)
+	case whose == otherAgent:
+		return &refusedError{v1alpha1.ReasonNameTaken, fmt.Sprintf(
 			"On its cluster is the agent of another data plane. If that is not wanted, delete Deployment %s in namespace %s there.", install.Name, install.Namespace)}
 	}
 	for _, o := range m.Absent {
-		if err := absent(ctx, spoke, o); err != nil {
-			return notInstalled(o, err)
+		if err := createIfAbsent(ctx, spoke, o); err != nil {
+			return newNotInstalledError(o, err)
 		}
 	}
 	for _, o := range m.Apply {
-		u, err := plain(o)
+		u, err := toUnstructured(o)
 		if err != nil {
 			return err
 		}
 		if err := spoke.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership); err != nil {
-			return notInstalled(o, err)
+			return newNotInstalledError(o, err)
 		}
 	}
-	dp := t.seen.Plane
-	t.memory.note(client.ObjectKeyFromObject(dp), dp.UID, func(d *done) { d.installed = t.Clock.Now() })
+	dp := t.snapshot.Plane
+	t.progress.updateProgress(client.ObjectKeyFromObject(dp), dp.UID, func(d *progress) { d.installed = t.Clock.Now() })
 	return nil
 }
 
-// absent creates an object that others may have made already.
-func absent(ctx context.Context, spoke client.Client, o client.Object) error {
-	u, err := plain(o)
+// createIfAbsent creates an object that others may have made already.
+func createIfAbsent(ctx context.Context, spoke client.Client, o client.Object) error {
+	u, err := toUnstructured(o)
 	if err != nil {
 		return err
 	}
@@ -77,98 +77,98 @@ func absent(ctx context.Context, spoke client.Client, o client.Object) error {
 
 // Whose agent is on a cluster.
 const (
-	nobodys = iota
-	ours
-	another
+	noAgent = iota
+	ownAgent
+	otherAgent
 )
 
-// whose tells whose agent is on the cluster: a cluster may have been given to another
+// findInstalledAgent tells whose agent is on the cluster: a cluster may have been given to another
 // data plane since, and two must not take turns.
-func (t *task) whose(ctx context.Context, spoke client.Client) (int, error) {
+func (t *execution) findInstalledAgent(ctx context.Context, spoke client.Client) (int, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("apps/v1")
 	u.SetKind("Deployment")
 	err := spoke.Get(ctx, client.ObjectKey{Namespace: install.Namespace, Name: install.Name}, u)
 	if apierrors.IsNotFound(err) {
-		return nobodys, nil
+		return noAgent, nil
 	}
 	if err != nil {
-		return nobodys, err
+		return noAgent, err
 	}
 	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
 	for _, c := range containers {
 		container, _ := c.(map[string]any)
 		args, _, _ := unstructured.NestedStringSlice(container, "args")
-		if slices.Contains(args, "--data-plane-uid="+string(t.seen.Plane.UID)) {
-			return ours, nil
+		if slices.Contains(args, "--data-plane-uid="+string(t.snapshot.Plane.UID)) {
+			return ownAgent, nil
 		}
 	}
-	return another, nil
+	return otherAgent, nil
 }
 
-// manifests are those of the agent on this cluster.
-func (t *task) manifests() (install.Manifests, error) {
-	dp := t.seen.Plane
+// agentManifests are those of the agent on this cluster.
+func (t *execution) agentManifests() (install.Manifests, error) {
+	dp := t.snapshot.Plane
 	a := install.Agent{
 		Namespace: dp.Namespace, Name: dp.Name, UID: string(dp.UID), HubKubeconfig: t.kubeconfig,
 		Image: t.Hub.Image, Operator: agent.Fleetshard,
 	}
-	if t.seen.Local() {
+	if t.snapshot.IsLocal() {
 		a.Image, a.Operator = install.LocalImage, agent.StandIn
 	}
 	if a.Image == "" {
-		return install.Manifests{}, &refusal{v1alpha1.ReasonAgentNotInstalled, "This hub has no image of the agent for clusters that are not local."}
+		return install.Manifests{}, &refusedError{v1alpha1.ReasonAgentNotInstalled, "This hub has no image of the agent for clusters that are not local."}
 	}
-	return install.DataPlane(a)
+	return install.DataPlaneManifests(a)
 }
 
-// spoke connects to the cluster, or says why it cannot be.
-func (t *task) spoke(ctx context.Context) (client.Client, string, error) {
-	secret, ok := t.seen.Kubeconfigs()
+// connectToCluster connects to the cluster, or says why it cannot be.
+func (t *execution) connectToCluster(ctx context.Context) (client.Client, string, error) {
+	secret, ok := t.snapshot.KubeconfigSecret()
 	if !ok {
 		return nil, "there is no kubeconfig of its cluster", nil
 	}
 	return t.Spokes.Client(ctx, secret)
 }
 
-// notInstalled says which object a cluster did not take, and why. Of the objection to a
+// newNotInstalledError says which object a cluster did not take, and why. Of the objection to a
 // Secret nothing is quoted.
-func notInstalled(o client.Object, err error) error {
+func newNotInstalledError(o client.Object, err error) error {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
-	words := remote.Trouble(err)
+	words := remote.DescribeFailure(err)
 	if kind == "Secret" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)) {
 		words = "it is refused"
 	}
-	return &refusal{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("Its cluster does not take %s %s of the agent: %s.", kind, o.GetName(), words)}
+	return &refusedError{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("Its cluster does not take %s %s of the agent: %s.", kind, o.GetName(), words)}
 }
 
-// remove takes the agent off a cluster that stays, its namespace last: with it goes the
+// removeAgent takes the agent off a cluster that stays, its namespace last: with it goes the
 // Deployment, by which it is known. The kinds that instances are of stay, since with
 // them all instances would go. What another data plane has there stays, too.
-func (t *task) remove(ctx context.Context) error {
-	spoke, trouble, err := t.spoke(ctx)
+func (t *execution) removeAgent(ctx context.Context) error {
+	spoke, trouble, err := t.connectToCluster(ctx)
 	if err != nil {
 		return err
 	}
 	if trouble != "" {
-		return t.notRemoved(trouble)
+		return t.newNotRemovedError(trouble)
 	}
-	whose, err := t.whose(ctx, spoke)
+	whose, err := t.findInstalledAgent(ctx, spoke)
 	if err != nil {
-		return t.notRemoved(remote.Trouble(err))
+		return t.newNotRemovedError(remote.DescribeFailure(err))
 	}
-	if whose == ours {
-		if err := t.wipe(ctx, spoke); err != nil {
-			return t.notRemoved(remote.Trouble(err))
+	if whose == ownAgent {
+		if err := t.deleteAgentObjects(ctx, spoke); err != nil {
+			return t.newNotRemovedError(remote.DescribeFailure(err))
 		}
 	}
-	dp := t.seen.Plane
-	t.memory.note(client.ObjectKeyFromObject(dp), dp.UID, func(d *done) { d.removed = true })
+	dp := t.snapshot.Plane
+	t.progress.updateProgress(client.ObjectKeyFromObject(dp), dp.UID, func(d *progress) { d.removed = true })
 	return nil
 }
 
-func (t *task) wipe(ctx context.Context, spoke client.Client) error {
-	m, err := install.DataPlane(install.Agent{Operator: agent.StandIn}) // the names are always the same
+func (t *execution) deleteAgentObjects(ctx context.Context, spoke client.Client) error {
+	m, err := install.DataPlaneManifests(install.Agent{Operator: agent.StandIn}) // the names are always the same
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (t *task) wipe(ctx context.Context, spoke client.Client) error {
 		if o.GetObjectKind().GroupVersionKind().Kind == "Deployment" {
 			continue
 		}
-		u, err := plain(o)
+		u, err := toUnstructured(o)
 		if err != nil {
 			return err
 		}
@@ -187,16 +187,16 @@ func (t *task) wipe(ctx context.Context, spoke client.Client) error {
 	return nil
 }
 
-func (t *task) notRemoved(why string) error {
+func (t *execution) newNotRemovedError(why string) error {
 	remedy := "have the cluster run, or set spec.deletionPolicy to Delete to have it destroyed"
-	if ref := t.seen.Plane.Spec.ClusterRef; ref != nil && ref.KubeconfigSecret != nil {
+	if ref := t.snapshot.Plane.Spec.ClusterRef; ref != nil && ref.KubeconfigSecret != nil {
 		remedy = fmt.Sprintf("have the cluster answer, or delete Secret %s to leave the agent there", ref.KubeconfigSecret.Name)
 	}
-	return &refusal{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("The agent cannot be taken off its cluster, which stays: %s. To go on, %s.", why, remedy)}
+	return &refusedError{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("The agent cannot be taken off its cluster, which stays: %s. To go on, %s.", why, remedy)}
 }
 
-// plain is an object as it is applied: without what only the cluster says of it.
-func plain(o client.Object) (*unstructured.Unstructured, error) {
+// toUnstructured is an object as it is applied: without what only the cluster says of it.
+func toUnstructured(o client.Object) (*unstructured.Unstructured, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u.DeepCopy(), nil
 	}

@@ -27,7 +27,7 @@ const (
 	byCluster = "dataplane.cluster" // DataPlanes by the claim or ClusterDeployment that they name
 )
 
-func place(provider, region string) string { return provider + "/" + region }
+func placeKey(provider, region string) string { return provider + "/" + region }
 
 // planeName is how instances mean a data plane.
 func planeName(provider, region, name string) string { return provider + "/" + region + "/" + name }
@@ -45,11 +45,11 @@ func Index(ctx context.Context, ix client.FieldIndexer) error {
 	}{
 		{&v1alpha1.FleetRegion{}, byPlace, func(o client.Object) []string {
 			r := o.(*v1alpha1.FleetRegion) //nolint:forcetypeassert // indexes are of one kind
-			return []string{place(r.Spec.Provider, r.Spec.Region)}
+			return []string{placeKey(r.Spec.Provider, r.Spec.Region)}
 		}},
 		{&v1alpha1.DataPlane{}, byPlace, func(o client.Object) []string {
 			dp := o.(*v1alpha1.DataPlane) //nolint:forcetypeassert // indexes are of one kind
-			return []string{place(dp.Spec.Provider, dp.Spec.Region)}
+			return []string{placeKey(dp.Spec.Provider, dp.Spec.Region)}
 		}},
 		{&v1alpha1.DataPlane{}, byPlane, func(o client.Object) []string {
 			dp := o.(*v1alpha1.DataPlane) //nolint:forcetypeassert // indexes are of one kind
@@ -107,27 +107,27 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		For(&v1alpha1.DataPlane{}).
 		Watches(&v1alpha1.DataPlaneAgent{}, &handler.EnqueueRequestForObject{}). // it has the name
 		Watches(&hivev1.ClusterClaim{}, mapped(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return r.planes(ctx, byCluster, claimKey(o.GetName()), o.GetNamespace())
+			return r.requestsByIndex(ctx, byCluster, claimKey(o.GetName()), o.GetNamespace())
 		})).
-		Watches(&hivev1.ClusterDeployment{}, mapped(r.ofCluster)).
-		Watches(&hivev1.MachinePool{}, mapped(r.ofNodes), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&hivev1.ClusterDeployment{}, mapped(r.requestsForCluster)).
+		Watches(&hivev1.MachinePool{}, mapped(r.requestsForMachinePool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.ServiceInstance{}, mapped(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return r.planes(ctx, byPlane, strings.Join(planeKeys(o.(*v1alpha1.ServiceInstance)), ""), "") //nolint:forcetypeassert // the watch is of one kind
+			return r.requestsByIndex(ctx, byPlane, strings.Join(planeKeys(o.(*v1alpha1.ServiceInstance)), ""), "") //nolint:forcetypeassert // the watch is of one kind
 		})).
 		Watches(&v1alpha1.FleetRegion{}, mapped(func(ctx context.Context, o client.Object) []reconcile.Request {
 			fr := o.(*v1alpha1.FleetRegion) //nolint:forcetypeassert // the watch is of one kind
-			return r.planes(ctx, byPlace, place(fr.Spec.Provider, fr.Spec.Region), "")
+			return r.requestsByIndex(ctx, byPlace, placeKey(fr.Spec.Provider, fr.Spec.Region), "")
 		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.InstanceType{}, mapped(r.ofType), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.InstanceType{}, mapped(r.requestsForType), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
 		}).
-		Complete(r.Metrics.Reconciler("dataplane", r))
+		Complete(r.Metrics.WrapReconciler("dataplane", r))
 }
 
-// planes are the requests of those with that value in an index, of a namespace or of all.
-func (r *Reconciler) planes(ctx context.Context, index, value, namespace string) []reconcile.Request {
+// requestsByIndex are the requests of those with that value in an index, of a namespace or of all.
+func (r *Reconciler) requestsByIndex(ctx context.Context, index, value, namespace string) []reconcile.Request {
 	if value == "" {
 		return nil
 	}
@@ -136,10 +136,10 @@ func (r *Reconciler) planes(ctx context.Context, index, value, namespace string)
 		ctrl.LoggerFrom(ctx).Error(err, "listing data planes")
 		return nil
 	}
-	return requests(list.Items)
+	return requestsForPlanes(list.Items)
 }
 
-func requests(planes []v1alpha1.DataPlane) []reconcile.Request {
+func requestsForPlanes(planes []v1alpha1.DataPlane) []reconcile.Request {
 	var out []reconcile.Request
 	for i := range planes {
 		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&planes[i])})
@@ -147,38 +147,38 @@ func requests(planes []v1alpha1.DataPlane) []reconcile.Request {
 	return out
 }
 
-// ofCluster are the data planes on a cluster.
-func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
+// requestsForCluster are the data planes on a cluster.
+func (r *Reconciler) requestsForCluster(ctx context.Context, o client.Object) []reconcile.Request {
 	cd := o.(*hivev1.ClusterDeployment) //nolint:forcetypeassert // the watch is of one kind
 	switch of := cd.Spec.ClusterPoolRef; {
 	case of == nil:
-		return r.planes(ctx, byCluster, deploymentKey(cd.Name), cd.Namespace)
+		return r.requestsByIndex(ctx, byCluster, deploymentKey(cd.Name), cd.Namespace)
 	case of.ClaimName == "":
 		return nil // a spare
 	default:
-		return r.planes(ctx, byCluster, claimKey(of.ClaimName), of.Namespace)
+		return r.requestsByIndex(ctx, byCluster, claimKey(of.ClaimName), of.Namespace)
 	}
 }
 
-// ofNodes are the data planes on the cluster of a MachinePool.
-func (r *Reconciler) ofNodes(ctx context.Context, o client.Object) []reconcile.Request {
+// requestsForMachinePool are the data planes on the cluster of a MachinePool.
+func (r *Reconciler) requestsForMachinePool(ctx context.Context, o client.Object) []reconcile.Request {
 	mp := o.(*hivev1.MachinePool) //nolint:forcetypeassert // the watch is of one kind
 	var cd hivev1.ClusterDeployment
 	key := types.NamespacedName{Namespace: mp.Namespace, Name: mp.Spec.ClusterDeploymentRef.Name}
-	if found, err := get(ctx, r.Client, key, &cd); err != nil || !found {
+	if found, err := getObject(ctx, r.Client, key, &cd); err != nil || !found {
 		return nil // without its cluster nothing is done about it
 	}
-	return r.ofCluster(ctx, &cd)
+	return r.requestsForCluster(ctx, &cd)
 }
 
-// ofType are the data planes that take instances of a type.
-func (r *Reconciler) ofType(ctx context.Context, o client.Object) []reconcile.Request {
+// requestsForType are the data planes that take instances of a type.
+func (r *Reconciler) requestsForType(ctx context.Context, o client.Object) []reconcile.Request {
 	var list v1alpha1.DataPlaneList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing data planes")
 		return nil
 	}
-	return requests(slices.DeleteFunc(slices.Clone(list.Items), func(dp v1alpha1.DataPlane) bool {
+	return requestsForPlanes(slices.DeleteFunc(slices.Clone(list.Items), func(dp v1alpha1.DataPlane) bool {
 		return !slices.Contains(dp.Spec.InstanceTypes, o.GetName())
 	}))
 }

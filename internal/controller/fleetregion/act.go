@@ -22,13 +22,13 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// act takes the steps: those of one data plane with one write of it, whatever becomes
+// applyPlan takes the steps: those of one data plane with one write of it, whatever becomes
 // of the others'.
-func (r *Reconciler) act(ctx context.Context, s *seen, plan capacity.Plan) error {
+func (r *Reconciler) applyPlan(ctx context.Context, s *observation, plan capacity.Plan) error {
 	byPlane := map[string][]capacity.Step{}
 	var names []string
 	for _, st := range plan.Steps {
-		if st.Verb == capacity.Create || st.Verb == capacity.Place && !s.placeable(st.Instance) {
+		if st.Verb == capacity.Create || st.Verb == capacity.Place && !s.isPlaceable(st.Instance) {
 			continue
 		}
 		if byPlane[st.DataPlane] == nil {
@@ -36,27 +36,27 @@ func (r *Reconciler) act(ctx context.Context, s *seen, plan capacity.Plan) error
 		}
 		byPlane[st.DataPlane] = append(byPlane[st.DataPlane], st)
 	}
-	errs := []error{r.make(ctx, s)}
+	errs := []error{r.createPendingPlanes(ctx, s)}
 	for _, name := range names {
-		if dp := s.planes[name]; dp != nil {
-			errs = append(errs, r.change(ctx, s, dp, byPlane[name]))
+		if dp := s.planesByName[name]; dp != nil {
+			errs = append(errs, r.applyPlaneSteps(ctx, s, dp, byPlane[name]))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// placeable reports whether the instance is held until its data plane has nothing of it.
-func (s *seen) placeable(name string) bool {
-	i := s.instances[name]
+// isPlaceable reports whether the instance is held until its data plane has nothing of it.
+func (s *observation) isPlaceable(name string) bool {
+	i := s.instancesByName[name]
 	return i != nil && controllerutil.ContainsFinalizer(i, v1alpha1.FinalizerServiceInstance)
 }
 
-// make creates the data planes that the region's status names and that are not there.
-func (r *Reconciler) make(ctx context.Context, s *seen) error {
+// createPendingPlanes creates the data planes that the region's status names and that are not there.
+func (r *Reconciler) createPendingPlanes(ctx context.Context, s *observation) error {
 	var errs []error
 	for _, p := range s.Region.Status.Pending {
 		t := s.Types[p.InstanceType]
-		if s.planes[p.Name] != nil || t == nil {
+		if s.planesByName[p.Name] != nil || t == nil {
 			continue
 		}
 		dp := s.newPlane(p, t.Spec.MultiZone)
@@ -65,15 +65,15 @@ func (r *Reconciler) make(ctx context.Context, s *seen) error {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("creating DataPlane %s: %w", p.Name, err))
 		default:
-			r.Metrics.FleetTook(client.ObjectKeyFromObject(s.Region), s.creation(p))
-			r.event(s, dp, "DataPlaneCreated", "for type %s", p.InstanceType)
+			r.Metrics.RecordFleetStep(client.ObjectKeyFromObject(s.Region), s.createStep(p))
+			r.recordEvent(s, dp, "DataPlaneCreated", "for type %s", p.InstanceType)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// creation is the step that has a data plane made, with its reason if it is still known.
-func (s *seen) creation(p v1alpha1.PendingDataPlane) capacity.Step {
+// createStep is the step that has a data plane made, with its reason if it is still known.
+func (s *observation) createStep(p v1alpha1.PendingDataPlane) capacity.Step {
 	st := capacity.Step{Verb: capacity.Create, Type: p.InstanceType}
 	for _, t := range s.Region.Status.InstanceTypes {
 		if t.Name == p.InstanceType && t.Decision != nil && t.Decision.Action == "Create" {
@@ -83,7 +83,7 @@ func (s *seen) creation(p v1alpha1.PendingDataPlane) capacity.Step {
 	return st
 }
 
-func (s *seen) newPlane(p v1alpha1.PendingDataPlane, multiZone bool) *v1alpha1.DataPlane {
+func (s *observation) newPlane(p v1alpha1.PendingDataPlane, multiZone bool) *v1alpha1.DataPlane {
 	return &v1alpha1.DataPlane{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Region.Namespace, Name: p.Name, Finalizers: []string{v1alpha1.FinalizerDataPlane},
@@ -95,24 +95,24 @@ func (s *seen) newPlane(p v1alpha1.PendingDataPlane, multiZone bool) *v1alpha1.D
 	}
 }
 
-// change takes the steps of one data plane. It is written first; instances are told only
+// applyPlaneSteps takes the steps of one data plane. It is written first; instances are told only
 // of places that are theirs.
-func (r *Reconciler) change(ctx context.Context, s *seen, dp *v1alpha1.DataPlane, steps []capacity.Step) error {
+func (r *Reconciler) applyPlaneSteps(ctx context.Context, s *observation, dp *v1alpha1.DataPlane, steps []capacity.Step) error {
 	after := dp.DeepCopy()
 	var placed []capacity.Step
-	slices.SortStableFunc(steps, func(a, b capacity.Step) int { return within[a.Verb] - within[b.Verb] })
+	slices.SortStableFunc(steps, func(a, b capacity.Step) int { return stepOrder[a.Verb] - stepOrder[b.Verb] })
 	for _, st := range steps {
 		switch st.Verb {
 		case capacity.Forget:
-			return r.forget(ctx, s, dp)
+			return r.deleteFailedPlane(ctx, s, dp)
 		case capacity.Release:
-			if err := r.vacant(ctx, dp); err != nil {
+			if err := r.confirmEmpty(ctx, dp); err != nil {
 				return err
 			}
 		case capacity.Place:
 			placed = append(placed, st)
 		}
-		r.edit(s, after, st)
+		r.applyStep(s, after, st)
 	}
 	kstatus.ReportDataPlane(after, &after.Status, r.Clock.Now())
 	wrote, err := patch.Status(ctx, r.Client, dp, after)
@@ -120,21 +120,21 @@ func (r *Reconciler) change(ctx context.Context, s *seen, dp *v1alpha1.DataPlane
 		return fmt.Errorf("writing DataPlane %s: %w", dp.Name, err)
 	}
 	if wrote {
-		r.planes.Note(after, r.Clock.Now())
-		r.announce(s, after, steps)
+		r.planes.RecordWrite(after, r.Clock.Now())
+		r.recordStepEvents(s, after, steps)
 	}
 	var errs []error
 	for _, st := range placed {
-		errs = append(errs, r.assign(ctx, s, after, st))
+		errs = append(errs, r.assignDataPlane(ctx, s, after, st))
 	}
 	return errors.Join(errs...)
 }
 
-// within is the order in one data plane: an old booking goes before a new one of its name comes.
-var within = map[capacity.Verb]int{capacity.Unbook: -1}
+// stepOrder is the order in one data plane: an old booking goes before a new one of its name comes.
+var stepOrder = map[capacity.Verb]int{capacity.Unbook: -1}
 
-// edit makes one step's change to a data plane.
-func (r *Reconciler) edit(s *seen, dp *v1alpha1.DataPlane, st capacity.Step) {
+// applyStep makes one step's change to a data plane.
+func (r *Reconciler) applyStep(s *observation, dp *v1alpha1.DataPlane, st capacity.Step) {
 	phase := func(p v1alpha1.DataPlanePhase) {
 		dp.Status.Phase, dp.Status.PhaseSince = p, ptr.To(metav1.NewTime(r.Clock.Now()))
 	}
@@ -142,7 +142,7 @@ func (r *Reconciler) edit(s *seen, dp *v1alpha1.DataPlane, st capacity.Step) {
 	case capacity.Unbook:
 		dp.Status.Bookings = slices.DeleteFunc(dp.Status.Bookings, func(b v1alpha1.Booking) bool { return b.Namespace+"/"+b.Name == st.Instance })
 	case capacity.Place:
-		i := s.instances[st.Instance]
+		i := s.instancesByName[st.Instance]
 		if !slices.ContainsFunc(dp.Status.Bookings, func(b v1alpha1.Booking) bool { return b.UID == string(i.UID) }) {
 			dp.Status.Bookings = append(dp.Status.Bookings, v1alpha1.Booking{
 				Namespace: i.Namespace, Name: i.Name, UID: string(i.UID), Type: st.Type, Units: int32(st.Units), //nolint:gosec // units of a size are an int32
@@ -163,10 +163,10 @@ func (r *Reconciler) edit(s *seen, dp *v1alpha1.DataPlane, st capacity.Step) {
 	}
 }
 
-// vacant is an error unless there is nobody on the data plane past the cache either: no
+// confirmEmpty is an error unless there is nobody on the data plane past the cache either: no
 // instance that names it, and nothing else that its agent reports. An instance that is
 // given a place from now on is refused by the version of the data plane.
-func (r *Reconciler) vacant(ctx context.Context, dp *v1alpha1.DataPlane) error {
+func (r *Reconciler) confirmEmpty(ctx context.Context, dp *v1alpha1.DataPlane) error {
 	var list v1alpha1.ServiceInstanceList
 	if err := r.Live.List(ctx, &list); err != nil {
 		return fmt.Errorf("looking for instances on DataPlane %s: %w", dp.Name, err)
@@ -177,7 +177,7 @@ func (r *Reconciler) vacant(ctx context.Context, dp *v1alpha1.DataPlane) error {
 			return fault.New(fault.Conflict, fmt.Errorf("instance %s is on DataPlane %s, and the cache does not show it", client.ObjectKeyFromObject(inst), dp.Name))
 		}
 	}
-	if dp.Spec.DiscardUnlisted || facts.Gone(dp) {
+	if dp.Spec.DiscardUnlisted || facts.IsClusterGone(dp) {
 		return nil
 	}
 	var agent v1alpha1.DataPlaneAgent
@@ -188,15 +188,15 @@ func (r *Reconciler) vacant(ctx context.Context, dp *v1alpha1.DataPlane) error {
 	if dp.Status.PhaseSince != nil {
 		since = dp.Status.PhaseSince.Time
 	}
-	live := facts.AgentLive(dp, r.Clock.Now()).Status == metav1.ConditionTrue
-	if why := facts.Occupied(dp, facts.ContentsOf(dp, &agent, nil, nil), live, facts.Inquiry(since, r.Started)); why != "" {
+	live := facts.AgentLiveCondition(dp, r.Clock.Now()).Status == metav1.ConditionTrue
+	if why := facts.OccupiedReason(dp, facts.CompareContents(dp, &agent, nil, nil), live, facts.InquiryTime(since, r.Started)); why != "" {
 		return fault.New(fault.Conflict, fmt.Errorf("keeping DataPlane %s: %s", dp.Name, why))
 	}
 	return nil
 }
 
-// forget deletes a data plane that failed. Its finalizer has given back what it held.
-func (r *Reconciler) forget(ctx context.Context, s *seen, dp *v1alpha1.DataPlane) error {
+// deleteFailedPlane deletes a data plane that failed. Its finalizer has given back what it held.
+func (r *Reconciler) deleteFailedPlane(ctx context.Context, s *observation, dp *v1alpha1.DataPlane) error {
 	if dp.DeletionTimestamp != nil {
 		return nil
 	}
@@ -204,14 +204,14 @@ func (r *Reconciler) forget(ctx context.Context, s *seen, dp *v1alpha1.DataPlane
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting DataPlane %s: %w", dp.Name, err)
 	}
-	r.Metrics.FleetTook(client.ObjectKeyFromObject(s.Region), capacity.Step{Verb: capacity.Forget, Reason: capacity.Superseded})
-	r.event(s, dp, "DataPlaneForgotten", "it had failed, and later ones say more")
+	r.Metrics.RecordFleetStep(client.ObjectKeyFromObject(s.Region), capacity.Step{Verb: capacity.Forget, Reason: capacity.Superseded})
+	r.recordEvent(s, dp, "DataPlaneForgotten", "it had failed, and later ones say more")
 	return nil
 }
 
-// assign tells an instance of the data plane on which a place is booked for it.
-func (r *Reconciler) assign(ctx context.Context, s *seen, dp *v1alpha1.DataPlane, st capacity.Step) error {
-	before := s.instances[st.Instance]
+// assignDataPlane tells an instance of the data plane on which a place is booked for it.
+func (r *Reconciler) assignDataPlane(ctx context.Context, s *observation, dp *v1alpha1.DataPlane, st capacity.Step) error {
+	before := s.instancesByName[st.Instance]
 	i := before.DeepCopy()
 	i.Status.DataPlaneName, i.Status.Units = dp.Name, int32(st.Units) //nolint:gosec // units of a size are an int32
 	i.Status.Placements++
@@ -226,8 +226,8 @@ func (r *Reconciler) assign(ctx context.Context, s *seen, dp *v1alpha1.DataPlane
 	if _, err := patch.Status(ctx, r.Client, before, i); err != nil {
 		return fmt.Errorf("telling %s of its data plane: %w", st.Instance, err)
 	}
-	r.instances.Note(i, r.Clock.Now())
-	s.instances[st.Instance] = i
+	r.instances.RecordWrite(i, r.Clock.Now())
+	s.instancesByName[st.Instance] = i
 	r.Events.Eventf(i, dp, corev1.EventTypeNormal, "Placed", "Place", "on data plane %s", dp.Name)
 	return nil
 }

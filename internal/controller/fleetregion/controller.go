@@ -64,14 +64,14 @@ type Reconciler struct {
 
 // Reconcile does one pass over the FleetRegion.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	s, err := r.observe(ctx, req.NamespacedName)
+	s, err := r.observeRegion(ctx, req.NamespacedName)
 	if err != nil || s == nil {
 		return fault.Requeue(0, err)
 	}
-	if s.twin != "" {
-		return fault.Requeue(0, r.reportTwin(ctx, s))
+	if s.duplicateReason != "" {
+		return fault.Requeue(0, r.reportDuplicate(ctx, s))
 	}
-	snapshot, err := s.Snapshot(r.Clock.Now())
+	snapshot, err := s.BuildSnapshot(r.Clock.Now())
 	if err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // it cannot be read, and is looked at again when it changes
 	}
@@ -80,10 +80,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	for _, st := range plan.Steps {
 		log.Info("decided", "step", st.String())
 	}
-	if err := r.report(ctx, s, plan); err != nil {
+	if err := r.patchRegionStatus(ctx, s, plan); err != nil {
 		return fault.Requeue(0, err)
 	}
-	return fault.Requeue(plan.Next, errors.Join(r.act(ctx, s, plan), r.tell(ctx, s, plan)))
+	return fault.Requeue(plan.Next, errors.Join(r.applyPlan(ctx, s, plan), r.reportWaitingInstances(ctx, s, plan)))
 }
 
 const (
@@ -102,14 +102,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Named("fleetregion").
 		For(&v1alpha1.FleetRegion{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		// When one goes, the next of its place counts.
-		Watches(&v1alpha1.FleetRegion{}, handler.EnqueueRequestsFromMapFunc(r.ofInstance), builder.WithPredicates(gone())).
-		Watches(&v1alpha1.DataPlane{}, handler.EnqueueRequestsFromMapFunc(r.ofPlane), builder.WithPredicates(planeChanged())).
-		Watches(&v1alpha1.ServiceInstance{}, handler.EnqueueRequestsFromMapFunc(r.ofInstance), builder.WithPredicates(instanceChanged())).
-		Watches(&v1alpha1.InstanceType{}, handler.EnqueueRequestsFromMapFunc(r.ofType), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.ofPool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.FleetRegion{}, handler.EnqueueRequestsFromMapFunc(r.requestsForInstance), builder.WithPredicates(deletedPredicate())).
+		Watches(&v1alpha1.DataPlane{}, handler.EnqueueRequestsFromMapFunc(r.requestsForPlane), builder.WithPredicates(planeChanged())).
+		Watches(&v1alpha1.ServiceInstance{}, handler.EnqueueRequestsFromMapFunc(r.requestsForInstance), builder.WithPredicates(instanceChanged())).
+		Watches(&v1alpha1.InstanceType{}, handler.EnqueueRequestsFromMapFunc(r.requestsForType), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&hivev1.ClusterPool{}, handler.EnqueueRequestsFromMapFunc(r.requestsForPool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
 		}).
-		Complete(r.Metrics.Reconciler("fleetregion", r))
+		Complete(r.Metrics.WrapReconciler("fleetregion", r))
 }

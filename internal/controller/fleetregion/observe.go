@@ -13,37 +13,37 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// seen is what one pass is about. Its objects are the cache's: they are copied before
+// observation is what one pass is about. Its objects are the cache's: they are copied before
 // they are changed.
-type seen struct {
+type observation struct {
 	facts.Objects
-	// twin says which older FleetRegion has the same place; "" when none has.
-	twin string
-	// planes and instances find them by name; by namespace and name.
-	planes    map[string]*v1alpha1.DataPlane
-	instances map[string]*v1alpha1.ServiceInstance
+	// duplicateReason says which older FleetRegion has the same place; "" when none has.
+	duplicateReason string
+	// planesByName and instances find them by name; by namespace and name.
+	planesByName    map[string]*v1alpha1.DataPlane
+	instancesByName map[string]*v1alpha1.ServiceInstance
 }
 
-// observe reads the region and all that it depends on. It is nil for a region that
+// observeRegion reads the region and all that it depends on. It is nil for a region that
 // there is nothing to do for.
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*seen, error) {
+func (r *Reconciler) observeRegion(ctx context.Context, key types.NamespacedName) (*observation, error) {
 	var region v1alpha1.FleetRegion
 	if err := r.Client.Get(ctx, key, &region); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.Metrics.ForgetRegion(key)
+			r.Metrics.DeleteRegionSeries(key)
 		}
 		return nil, client.IgnoreNotFound(err)
 	}
-	s := &seen{Objects: facts.Objects{
-		Region: r.regions.Newest(&region), Types: map[string]*v1alpha1.InstanceType{}, Pools: map[string]*hivev1.ClusterPool{}, Started: r.Started,
+	s := &observation{Objects: facts.Objects{
+		Region: r.regions.NewestVersion(&region), Types: map[string]*v1alpha1.InstanceType{}, Pools: map[string]*hivev1.ClusterPool{}, Started: r.Started,
 	}}
 	if s.Region.Unreadable != "" || s.Region.DeletionTimestamp != nil {
 		return nil, nil //nolint:nilnil // that nothing is to be done is a fact
 	}
-	if err := r.rivals(ctx, s); err != nil || s.twin != "" {
+	if err := r.findDuplicate(ctx, s); err != nil || s.duplicateReason != "" {
 		return s, err
 	}
-	for _, read := range []func(context.Context, *seen) error{r.readTypes, r.readPools, r.readPlanes, r.readInstances} {
+	for _, read := range []func(context.Context, *observation) error{r.readTypes, r.readPools, r.readPlanes, r.readInstances} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
 		}
@@ -51,9 +51,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*se
 	return s, nil
 }
 
-func (r *Reconciler) rivals(ctx context.Context, s *seen) error {
+func (r *Reconciler) findDuplicate(ctx context.Context, s *observation) error {
 	var list v1alpha1.FleetRegionList
-	if err := r.Client.List(ctx, &list, client.MatchingFields{byPlace: place(s.Region.Spec.Provider, s.Region.Spec.Region)}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, client.MatchingFields{byPlace: placeKey(s.Region.Spec.Provider, s.Region.Spec.Region)}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing FleetRegions: %w", err)
 	}
 	var all []*v1alpha1.FleetRegion
@@ -62,11 +62,11 @@ func (r *Reconciler) rivals(ctx context.Context, s *seen) error {
 			all = append(all, &list.Items[i])
 		}
 	}
-	s.twin = facts.Duplicate(s.Region, all)
+	s.duplicateReason = facts.RegionDuplicateReason(s.Region, all)
 	return nil
 }
 
-func (r *Reconciler) readTypes(ctx context.Context, s *seen) error {
+func (r *Reconciler) readTypes(ctx context.Context, s *observation) error {
 	var list v1alpha1.InstanceTypeList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing InstanceTypes: %w", err)
@@ -77,7 +77,7 @@ func (r *Reconciler) readTypes(ctx context.Context, s *seen) error {
 	return nil
 }
 
-func (r *Reconciler) readPools(ctx context.Context, s *seen) error {
+func (r *Reconciler) readPools(ctx context.Context, s *observation) error {
 	if s.Region.Spec.ClusterSource.Claim == nil {
 		return nil
 	}
@@ -94,32 +94,32 @@ func (r *Reconciler) readPools(ctx context.Context, s *seen) error {
 	return nil
 }
 
-func (r *Reconciler) readPlanes(ctx context.Context, s *seen) error {
+func (r *Reconciler) readPlanes(ctx context.Context, s *observation) error {
 	var list v1alpha1.DataPlaneList
-	here := client.MatchingFields{byPlace: place(s.Region.Spec.Provider, s.Region.Spec.Region)}
+	here := client.MatchingFields{byPlace: placeKey(s.Region.Spec.Provider, s.Region.Spec.Region)}
 	if err := r.Client.List(ctx, &list, client.InNamespace(s.Region.Namespace), here, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing DataPlanes: %w", err)
 	}
-	s.planes = make(map[string]*v1alpha1.DataPlane, len(list.Items))
+	s.planesByName = make(map[string]*v1alpha1.DataPlane, len(list.Items))
 	for i := range list.Items {
-		dp := r.planes.Newest(&list.Items[i])
+		dp := r.planes.NewestVersion(&list.Items[i])
 		s.Planes = append(s.Planes, dp)
-		s.planes[dp.Name] = dp
+		s.planesByName[dp.Name] = dp
 	}
 	return nil
 }
 
-func (r *Reconciler) readInstances(ctx context.Context, s *seen) error {
+func (r *Reconciler) readInstances(ctx context.Context, s *observation) error {
 	var list v1alpha1.ServiceInstanceList
-	here := client.MatchingFields{byPlace: place(s.Region.Spec.Provider, s.Region.Spec.Region)}
+	here := client.MatchingFields{byPlace: placeKey(s.Region.Spec.Provider, s.Region.Spec.Region)}
 	if err := r.Client.List(ctx, &list, here, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing ServiceInstances: %w", err)
 	}
-	s.instances = make(map[string]*v1alpha1.ServiceInstance, len(list.Items))
+	s.instancesByName = make(map[string]*v1alpha1.ServiceInstance, len(list.Items))
 	for i := range list.Items {
-		inst := r.instances.Newest(&list.Items[i])
+		inst := r.instances.NewestVersion(&list.Items[i])
 		s.Instances = append(s.Instances, inst)
-		s.instances[client.ObjectKeyFromObject(inst).String()] = inst
+		s.instancesByName[client.ObjectKeyFromObject(inst).String()] = inst
 	}
 	return nil
 }

@@ -42,8 +42,8 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	}
 	now := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	g := &rig{T: t, store: chaos.New(scheme, now, kinds...), now: now, told: events.NewFakeRecorder(1000)}
-	g.view = g.store.View(&ix)
-	if err := begin(objects...)(t.Context(), g.store.Client()); err != nil {
+	g.view = g.store.NewView(&ix)
+	if err := begin(objects...)(t.Context(), g.store.NewClient()); err != nil {
 		t.Fatal(err)
 	}
 	g.Reconciler = g.process()
@@ -53,7 +53,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 // process is a new one with the same cache.
 func (g *rig) process() *Reconciler {
 	return &Reconciler{
-		Client: g.view.Client(), Live: g.store.Client(), Clock: g.now, Events: g.told,
+		Client: g.view.NewClient(), Live: g.store.NewClient(), Clock: g.now, Events: g.told,
 		Suffix: func() string { g.serial++; return fmt.Sprintf("%05d", g.serial) },
 	}
 }
@@ -61,7 +61,7 @@ func (g *rig) process() *Reconciler {
 func (g *rig) do(acts ...act) {
 	g.Helper()
 	for _, a := range acts {
-		if err := a(g.Context(), g.store.Client()); err != nil {
+		if err := a(g.Context(), g.store.NewClient()); err != nil {
 			g.Fatal(err)
 		}
 	}
@@ -81,13 +81,13 @@ func (g *rig) pass() ctrl.Result {
 func (g *rig) settle() {
 	g.Helper()
 	for range 50 {
-		before := g.store.Writes()
-		if _, err := world(g.Context(), g.store.Client()); err != nil {
+		before := g.store.CountWrites()
+		if _, err := world(g.Context(), g.store.NewClient()); err != nil {
 			g.Fatal(err)
 		}
-		g.view.ShowAll()
+		g.view.ShowAllWrites()
 		g.pass()
-		if g.store.Writes() == before {
+		if g.store.CountWrites() == before {
 			return
 		}
 	}
@@ -96,18 +96,18 @@ func (g *rig) settle() {
 
 func (g *rig) planes() []*v1alpha1.DataPlane {
 	var out []*v1alpha1.DataPlane
-	for _, o := range g.store.All(&v1alpha1.DataPlane{}) {
+	for _, o := range g.store.ListSharedObjects(&v1alpha1.DataPlane{}) {
 		out = append(out, o.(*v1alpha1.DataPlane))
 	}
 	return out
 }
 
 func (g *rig) region() *v1alpha1.FleetRegion {
-	return g.store.Peek(&v1alpha1.FleetRegion{}, client.ObjectKey{Namespace: "fleet", Name: "use1"}).(*v1alpha1.FleetRegion)
+	return g.store.GetSharedObject(&v1alpha1.FleetRegion{}, client.ObjectKey{Namespace: "fleet", Name: "use1"}).(*v1alpha1.FleetRegion)
 }
 
 func (g *rig) instance(name string) *v1alpha1.ServiceInstance {
-	return g.store.Peek(&v1alpha1.ServiceInstance{}, client.ObjectKey{Namespace: "team", Name: name}).(*v1alpha1.ServiceInstance)
+	return g.store.GetSharedObject(&v1alpha1.ServiceInstance{}, client.ObjectKey{Namespace: "team", Name: name}).(*v1alpha1.ServiceInstance)
 }
 
 // status changes that of an object behind the process's back.
@@ -130,7 +130,7 @@ func TestNothingIsPlacedOnADataPlaneThatIsGoing(t *testing.T) {
 	g := newRig(t, newRegion("use1"))
 	g.settle()
 	g.do(create(held(newInstance("k", "x1"))))
-	g.view.ShowAll()
+	g.view.ShowAllWrites()
 	g.do(status(g.planes()[0], func(dp *v1alpha1.DataPlane) { dp.Status.Phase = v1alpha1.PhaseDeprovisioning }))
 	if res := g.pass(); res.RequeueAfter == 0 {
 		t.Error("it is not tried again")
@@ -170,12 +170,12 @@ func TestADataPlaneIsReleasedOnlyWhenItIsEmptyPastTheCache(t *testing.T) {
 	spare := dp.DeepCopy()
 	spare.Name, spare.UID, spare.ResourceVersion = "spare", "", ""
 	g.do(create(spare), func(ctx context.Context, api client.Client) error {
-		return status(g.store.Peek(&v1alpha1.DataPlane{}, client.ObjectKey{Namespace: "fleet", Name: "spare"}).(*v1alpha1.DataPlane),
+		return status(g.store.GetSharedObject(&v1alpha1.DataPlane{}, client.ObjectKey{Namespace: "fleet", Name: "spare"}).(*v1alpha1.DataPlane),
 			func(dp *v1alpha1.DataPlane) { dp.Status = spare.Status })(ctx, api)
 	}, status(dp, func(dp *v1alpha1.DataPlane) {
 		dp.Status.Phase, dp.Status.PhaseSince = v1alpha1.PhaseDeprovisioning, ptr.To(metav1.NewTime(g.now.Now()))
 	}))
-	g.view.ShowAll()
+	g.view.ShowAllWrites()
 	g.do(create(held(newInstance("k", "x1"))))
 	g.do(status(g.instance("k"), func(i *v1alpha1.ServiceInstance) { i.Status.DataPlaneName = dp.Name }))
 	g.pass()
@@ -220,7 +220,7 @@ func TestADataPlaneIsReleasedOnlyWhenItsAgentSaysThatItIsEmpty(t *testing.T) {
 			dp.Name, dp.UID, dp.ResourceVersion, dp.Spec.DiscardUnlisted = "going", "", "", tt.discard
 			g.do(create(dp))
 			going := func() *v1alpha1.DataPlane {
-				return g.store.Peek(&v1alpha1.DataPlane{}, client.ObjectKey{Namespace: "fleet", Name: "going"}).(*v1alpha1.DataPlane)
+				return g.store.GetSharedObject(&v1alpha1.DataPlane{}, client.ObjectKey{Namespace: "fleet", Name: "going"}).(*v1alpha1.DataPlane)
 			}
 			g.do(func(ctx context.Context, api client.Client) error {
 				return status(going(), func(dp *v1alpha1.DataPlane) {
@@ -232,10 +232,10 @@ func TestADataPlaneIsReleasedOnlyWhenItsAgentSaysThatItIsEmpty(t *testing.T) {
 			a := newAgent(going())
 			tt.change(a)
 			g.do(create(a), func(ctx context.Context, api client.Client) error {
-				there := g.store.Peek(a, client.ObjectKeyFromObject(a)).(*v1alpha1.DataPlaneAgent)
+				there := g.store.GetSharedObject(a, client.ObjectKeyFromObject(a)).(*v1alpha1.DataPlaneAgent)
 				return status(there, func(b *v1alpha1.DataPlaneAgent) { b.Status = a.Status })(ctx, api)
 			})
-			g.view.ShowAll()
+			g.view.ShowAllWrites()
 			_, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "fleet", Name: "use1"}})
 			if released := going().Status.ReleasedAt != nil; released != tt.want || err != nil {
 				t.Errorf("released: %t, %v", released, err)
@@ -253,12 +253,12 @@ func TestADataPlaneIsNotMadeFromAStaleRegion(t *testing.T) {
 		g.do(status(g.region(), func(r *v1alpha1.FleetRegion) {
 			r.Status.Pending = []v1alpha1.PendingDataPlane{{Name: name, InstanceType: "standard"}}
 		}))
-		g.view.Show(&v1alpha1.FleetRegion{}, 1)
+		g.view.ShowNextWrites(&v1alpha1.FleetRegion{}, 1)
 		g.Reconciler = g.process()
 	}
 	record("lost")
 	g.pass()
-	g.view.Show(&v1alpha1.FleetRegion{}, 1) // and not the data plane
+	g.view.ShowNextWrites(&v1alpha1.FleetRegion{}, 1) // and not the data plane
 	g.do(status(g.region(), func(r *v1alpha1.FleetRegion) { r.Status.Pending = nil }), func(ctx context.Context, api client.Client) error {
 		dp := g.planes()[0].DeepCopy()
 		before := dp.DeepCopy()
@@ -270,7 +270,7 @@ func TestADataPlaneIsNotMadeFromAStaleRegion(t *testing.T) {
 	if n := len(g.planes()); n > 0 {
 		t.Errorf("it was made again: %d", n)
 	}
-	g.view.ShowAll()
+	g.view.ShowAllWrites()
 	record("due")
 	g.pass()
 	if n := len(g.planes()); n != 1 {
@@ -284,7 +284,7 @@ func TestFailuresBackOff(t *testing.T) {
 	g := newRig(t, newRegion("use1", func(r *v1alpha1.FleetRegion) {
 		r.Spec.ScaleUp.ProvisionTimeout, r.Spec.ScaleUp.Backoff = "1h", "10m"
 	}))
-	stuck := func() { g.view.ShowAll(); g.pass(); g.view.ShowAll(); g.pass() }
+	stuck := func() { g.view.ShowAllWrites(); g.pass(); g.view.ShowAllWrites(); g.pass() }
 	var failed []int
 	for range 10 {
 		stuck()
@@ -354,7 +354,7 @@ func TestADataPlaneIsMadeAsItWasRecorded(t *testing.T) {
 	for _, multiZone := range []bool{false, true} {
 		g := newRig(t, newRegion("use1"))
 		g.do(func(ctx context.Context, api client.Client) error {
-			it := g.store.Peek(&v1alpha1.InstanceType{}, client.ObjectKey{Name: "standard"}).(*v1alpha1.InstanceType).DeepCopy()
+			it := g.store.GetSharedObject(&v1alpha1.InstanceType{}, client.ObjectKey{Name: "standard"}).(*v1alpha1.InstanceType).DeepCopy()
 			before := it.DeepCopy()
 			it.Spec.MultiZone = multiZone
 			region := g.region().DeepCopy()

@@ -18,38 +18,38 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// report writes the region's status, with the names of the data planes that are to be
+// patchRegionStatus writes the region's status, with the names of the data planes that are to be
 // made: before one is, for then neither a crash nor a stale cache makes it twice.
-func (r *Reconciler) report(ctx context.Context, s *seen, plan capacity.Plan) error {
+func (r *Reconciler) patchRegionStatus(ctx context.Context, s *observation, plan capacity.Plan) error {
 	after := s.Region.DeepCopy()
-	after.Status = s.Status(plan, r.Clock.Now())
+	after.Status = s.BuildRegionStatus(plan, r.Clock.Now())
 	var err error
-	if after.Status.Pending, err = r.pending(ctx, s, plan); err != nil {
+	if after.Status.Pending, err = r.listPendingPlanes(ctx, s, plan); err != nil {
 		return err
 	}
-	return r.write(ctx, s, after)
+	return r.patchStatus(ctx, s, after)
 }
 
-func (r *Reconciler) write(ctx context.Context, s *seen, after *v1alpha1.FleetRegion) error {
+func (r *Reconciler) patchStatus(ctx context.Context, s *observation, after *v1alpha1.FleetRegion) error {
 	wrote, err := patch.Status(ctx, r.Client, s.Region, after)
 	if err != nil {
 		return fmt.Errorf("writing the status of FleetRegion %s: %w", client.ObjectKeyFromObject(after), err)
 	}
 	if wrote {
-		r.regions.Note(after, r.Clock.Now())
+		r.regions.RecordWrite(after, r.Clock.Now())
 	}
 	s.Region = after
 	return nil
 }
 
-// pending are the data planes that were to be made and have not been seen yet, and those
+// listPendingPlanes are the data planes that were to be made and have not been seen yet, and those
 // of this plan. One whose type the region has no more is dropped: if it was made after
 // all, it will be seen.
-func (r *Reconciler) pending(ctx context.Context, s *seen, plan capacity.Plan) ([]v1alpha1.PendingDataPlane, error) {
+func (r *Reconciler) listPendingPlanes(ctx context.Context, s *observation, plan capacity.Plan) ([]v1alpha1.PendingDataPlane, error) {
 	var out []v1alpha1.PendingDataPlane
 	missing := 0
 	for _, p := range s.Region.Status.Pending {
-		if s.planes[p.Name] == nil {
+		if s.planesByName[p.Name] == nil {
 			out = append(out, p)
 			missing++
 		}
@@ -65,46 +65,46 @@ func (r *Reconciler) pending(ctx context.Context, s *seen, plan capacity.Plan) (
 	out = slices.DeleteFunc(out, func(p v1alpha1.PendingDataPlane) bool {
 		return !slices.ContainsFunc(s.Region.Spec.InstanceTypes, func(t v1alpha1.RegionType) bool { return t.Name == p.InstanceType })
 	})
-	for _, st := range plan.Of(capacity.Create) {
-		out = append(out, v1alpha1.PendingDataPlane{Name: r.name(s.Region.Name), InstanceType: st.Type})
+	for _, st := range plan.StepsOf(capacity.Create) {
+		out = append(out, v1alpha1.PendingDataPlane{Name: r.newPlaneName(s.Region.Name), InstanceType: st.Type})
 	}
 	return out, nil
 }
 
-// longest is how much of its region's name a data plane has: its claim, its account and
+// maxRegionPrefix is how much of its region's name a data plane has: its claim, its account and
 // its labels have to hold the whole.
-const longest = 40
+const maxRegionPrefix = 40
 
-func (r *Reconciler) name(region string) string {
-	return region[:min(longest, len(region))] + "-" + r.Suffix()
+func (r *Reconciler) newPlaneName(region string) string {
+	return region[:min(maxRegionPrefix, len(region))] + "-" + r.Suffix()
 }
 
-// reportTwin says that another region is the one that counts.
-func (r *Reconciler) reportTwin(ctx context.Context, s *seen) error {
+// reportDuplicate says that another region is the one that counts.
+func (r *Reconciler) reportDuplicate(ctx context.Context, s *observation) error {
 	after := s.Region.DeepCopy()
 	after.Status.ObservedGeneration, after.Status.Plan, after.Status.InstanceTypes = after.Generation, "", nil
 	meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.RegionValid, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRegionDouble, Message: s.twin,
+		Type: v1alpha1.RegionValid, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRegionDouble, Message: s.duplicateReason,
 		ObservedGeneration: after.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 	})
 	kstatus.ReportFleetRegion(after, &after.Status, r.Clock.Now())
-	return r.write(ctx, s, after)
+	return r.patchStatus(ctx, s, after)
 }
 
-// tell says to each instance without a data plane why it has none, and freezes its units.
-func (r *Reconciler) tell(ctx context.Context, s *seen, plan capacity.Plan) error {
+// reportWaitingInstances says to each instance without a data plane why it has none, and freezes its units.
+func (r *Reconciler) reportWaitingInstances(ctx context.Context, s *observation, plan capacity.Plan) error {
 	var errs []error
 	for _, p := range plan.Placements {
-		before := s.instances[p.Instance]
+		before := s.instancesByName[p.Instance]
 		if p.Decision.Action != capacity.Wait || before.Unreadable != "" {
 			continue
 		}
 		i := before.DeepCopy()
 		i.Status.ObservedGeneration, i.Status.Phase = i.Generation, v1alpha1.InstancePending
-		if units, _, _ := s.Units(i); i.Status.Units == 0 {
+		if units, _, _ := s.InstanceUnits(i); i.Status.Units == 0 {
 			i.Status.Units = int32(units) //nolint:gosec // units of a size are an int32
 		}
-		c := facts.Placed(i, p)
+		c := facts.PlacedCondition(i, p)
 		c.LastTransitionTime = metav1.NewTime(r.Clock.Now())
 		meta.SetStatusCondition(&i.Status.Conditions, c)
 		kstatus.ReportServiceInstance(i, &i.Status, r.Clock.Now())
@@ -113,30 +113,30 @@ func (r *Reconciler) tell(ctx context.Context, s *seen, plan capacity.Plan) erro
 		case client.IgnoreNotFound(err) != nil:
 			errs = append(errs, fmt.Errorf("telling %s why it waits: %w", p.Instance, err))
 		case err == nil && wrote:
-			r.instances.Note(i, r.Clock.Now())
+			r.instances.RecordWrite(i, r.Clock.Now())
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// announce tells of what was done to a data plane.
-func (r *Reconciler) announce(s *seen, dp *v1alpha1.DataPlane, steps []capacity.Step) {
+// recordStepEvents tells of what was done to a data plane.
+func (r *Reconciler) recordStepEvents(s *observation, dp *v1alpha1.DataPlane, steps []capacity.Step) {
 	for _, st := range steps {
-		r.Metrics.FleetTook(client.ObjectKeyFromObject(s.Region), st)
+		r.Metrics.RecordFleetStep(client.ObjectKeyFromObject(s.Region), st)
 		switch st.Verb {
 		case capacity.Fail:
-			r.event(s, dp, "DataPlaneFailed", "%s", st.Message)
+			r.recordEvent(s, dp, "DataPlaneFailed", "%s", st.Message)
 		case capacity.Remove:
-			r.event(s, dp, "DataPlaneNotNeeded", "%s", st.Message)
+			r.recordEvent(s, dp, "DataPlaneNotNeeded", "%s", st.Message)
 		case capacity.Restore:
-			r.event(s, dp, "DataPlaneKept", "%s", st.Message)
+			r.recordEvent(s, dp, "DataPlaneKept", "%s", st.Message)
 		case capacity.Release:
-			r.event(s, dp, "DataPlaneReleased", "%s", st.Message)
+			r.recordEvent(s, dp, "DataPlaneReleased", "%s", st.Message)
 		}
 	}
 }
 
-func (r *Reconciler) event(s *seen, dp *v1alpha1.DataPlane, reason, format string, args ...any) {
+func (r *Reconciler) recordEvent(s *observation, dp *v1alpha1.DataPlane, reason, format string, args ...any) {
 	kind := corev1.EventTypeNormal
 	if reason == "DataPlaneFailed" {
 		kind = corev1.EventTypeWarning

@@ -17,8 +17,8 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// Types says of each InstanceType whether its sizes fit.
-type Types struct {
+// TypeReconciler says of each InstanceType whether its sizes fit.
+type TypeReconciler struct {
 	Client client.Client
 	Clock  clock.PassiveClock
 	// Metrics measure the passes; nil measures nothing.
@@ -26,7 +26,7 @@ type Types struct {
 }
 
 // Reconcile does one pass over the InstanceType.
-func (t *Types) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (t *TypeReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var it v1alpha1.InstanceType
 	if err := t.Client.Get(ctx, req.NamespacedName, &it); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -35,7 +35,7 @@ func (t *Types) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 		return ctrl.Result{}, nil
 	}
 	after := it.DeepCopy()
-	after.Status = facts.TypeStatus(&it, t.Clock.Now())
+	after.Status = facts.BuildTypeStatus(&it, t.Clock.Now())
 	if _, err := patch.Status(ctx, t.Client, &it, after); client.IgnoreNotFound(err) != nil {
 		return fault.Requeue(0, fmt.Errorf("writing the status of InstanceType %s: %w", it.Name, err))
 	}
@@ -43,9 +43,9 @@ func (t *Types) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 }
 
 // SetupWithManager starts the controller with mgr.
-func (t *Types) SetupWithManager(mgr ctrl.Manager) error {
+func (t *TypeReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instancetype").
 		For(&v1alpha1.InstanceType{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(t.Metrics.Reconciler("instancetype", t))
+		Complete(t.Metrics.WrapReconciler("instancetype", t))
 }

@@ -22,7 +22,7 @@ import (
 // byPlace indexes FleetRegions, DataPlanes and ServiceInstances by provider and region.
 const byPlace = "place"
 
-func place(provider, region string) string { return provider + "/" + region }
+func placeKey(provider, region string) string { return provider + "/" + region }
 
 // Index adds the indexes that this controller needs to a cache.
 func Index(ctx context.Context, ix client.FieldIndexer) error {
@@ -37,17 +37,17 @@ func Index(ctx context.Context, ix client.FieldIndexer) error {
 func placeOf(o client.Object) string {
 	switch o := o.(type) {
 	case *v1alpha1.FleetRegion:
-		return place(o.Spec.Provider, o.Spec.Region)
+		return placeKey(o.Spec.Provider, o.Spec.Region)
 	case *v1alpha1.DataPlane:
-		return place(o.Spec.Provider, o.Spec.Region)
+		return placeKey(o.Spec.Provider, o.Spec.Region)
 	case *v1alpha1.ServiceInstance:
-		return place(o.Spec.Provider, o.Spec.Region)
+		return placeKey(o.Spec.Provider, o.Spec.Region)
 	}
 	return ""
 }
 
-// regionsWith are those that mine accepts; nil accepts all.
-func (r *Reconciler) regionsWith(ctx context.Context, mine func(*v1alpha1.FleetRegion) bool, opts ...client.ListOption) []reconcile.Request {
+// requestsForRegions are those that mine accepts; nil accepts all.
+func (r *Reconciler) requestsForRegions(ctx context.Context, mine func(*v1alpha1.FleetRegion) bool, opts ...client.ListOption) []reconcile.Request {
 	var list v1alpha1.FleetRegionList
 	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing FleetRegions")
@@ -62,38 +62,38 @@ func (r *Reconciler) regionsWith(ctx context.Context, mine func(*v1alpha1.FleetR
 	return out
 }
 
-// ofPlane are the regions of a data plane: of its place, in its namespace.
-func (r *Reconciler) ofPlane(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.regionsWith(ctx, nil, client.InNamespace(o.GetNamespace()), client.MatchingFields{byPlace: placeOf(o)})
+// requestsForPlane are the regions of a data plane: of its place, in its namespace.
+func (r *Reconciler) requestsForPlane(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.requestsForRegions(ctx, nil, client.InNamespace(o.GetNamespace()), client.MatchingFields{byPlace: placeOf(o)})
 }
 
-// ofInstance are the regions of an instance, in whichever namespace.
-func (r *Reconciler) ofInstance(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.regionsWith(ctx, nil, client.MatchingFields{byPlace: placeOf(o)})
+// requestsForInstance are the regions of an instance, in whichever namespace.
+func (r *Reconciler) requestsForInstance(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.requestsForRegions(ctx, nil, client.MatchingFields{byPlace: placeOf(o)})
 }
 
-func (r *Reconciler) ofType(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.regionsWith(ctx, func(region *v1alpha1.FleetRegion) bool {
+func (r *Reconciler) requestsForType(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.requestsForRegions(ctx, func(region *v1alpha1.FleetRegion) bool {
 		return slices.ContainsFunc(region.Spec.InstanceTypes, func(t v1alpha1.RegionType) bool { return t.Name == o.GetName() })
 	})
 }
 
-func (r *Reconciler) ofPool(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.regionsWith(ctx, func(region *v1alpha1.FleetRegion) bool {
+func (r *Reconciler) requestsForPool(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.requestsForRegions(ctx, func(region *v1alpha1.FleetRegion) bool {
 		source := region.Spec.ClusterSource.Claim
 		return source != nil && slices.ContainsFunc(source.Pools, func(p v1alpha1.PoolSource) bool { return p.PoolRef.Name == o.GetName() })
 	}, client.InNamespace(o.GetNamespace()))
 }
 
-// gone lets the end of an object through, and that it is being deleted.
-func gone() predicate.Predicate {
+// deletedPredicate lets the end of an object through, and that it is being deleted.
+func deletedPredicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: deleting,
+		UpdateFunc: deletionChanged,
 	}
 }
 
-func deleting(e event.UpdateEvent) bool {
+func deletionChanged(e event.UpdateEvent) bool {
 	return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 }
 
@@ -102,22 +102,22 @@ func deleting(e event.UpdateEvent) bool {
 func planeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*v1alpha1.DataPlane), e.ObjectNew.(*v1alpha1.DataPlane)
-		return deleting(e) || a.Generation != b.Generation || a.Unreadable != b.Unreadable || !reflect.DeepEqual(matters(a), matters(b))
+		return deletionChanged(e) || a.Generation != b.Generation || a.Unreadable != b.Unreadable || !reflect.DeepEqual(planInputsOf(a), planInputsOf(b))
 	}}
 }
 
-// basis is what a plan depends on in a data plane's status.
-type basis struct {
+// planInputs is what a plan depends on in a data plane's status.
+type planInputs struct {
 	v1alpha1.DataPlaneStatus
 	silent, unknown, gone bool
 	answered              string
 }
 
-// matters leaves out what is only told: heartbeats, conditions, when units were reported.
-func matters(dp *v1alpha1.DataPlane) basis {
-	b := basis{DataPlaneStatus: dp.Status, silent: meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive)}
+// planInputsOf leaves out what is only told: heartbeats, conditions, when units were reported.
+func planInputsOf(dp *v1alpha1.DataPlane) planInputs {
+	b := planInputs{DataPlaneStatus: dp.Status, silent: meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive)}
 	listed := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneInstancesListed)
-	b.gone = facts.Gone(dp)
+	b.gone = facts.IsClusterGone(dp)
 	b.unknown = listed != nil && listed.Status == metav1.ConditionUnknown
 	if a := dp.Status.Agent; a != nil && a.AnsweredAt != nil {
 		b.answered = a.AnsweredAt.String()
@@ -134,7 +134,7 @@ func matters(dp *v1alpha1.DataPlane) basis {
 func instanceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*v1alpha1.ServiceInstance), e.ObjectNew.(*v1alpha1.ServiceInstance)
-		return deleting(e) || a.Generation != b.Generation || len(a.Finalizers) != len(b.Finalizers) ||
+		return deletionChanged(e) || a.Generation != b.Generation || len(a.Finalizers) != len(b.Finalizers) ||
 			a.Status.DataPlaneName != b.Status.DataPlaneName || a.Status.Units != b.Status.Units || !equality.Semantic.DeepEqual(a.Status.Refusals, b.Status.Refusals)
 	}}
 }

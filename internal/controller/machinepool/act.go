@@ -12,43 +12,43 @@ import (
 	"hotspare.io/hotspare/internal/machinepool"
 )
 
-// told are the steps that users are told of; the others go with them.
-var told = map[machinepool.Verb]string{
+// stepEventReasons are the steps that users are told of; the others go with them.
+var stepEventReasons = map[machinepool.Verb]string{
 	machinepool.CreateSet:    "MachineSetCreated",
 	machinepool.DeleteSet:    "MachineSetDeleted",
 	machinepool.AddWorker:    "WorkerAdded",
 	machinepool.RemoveWorker: "WorkerRemoved",
 }
 
-// act carries out the steps of a decision. One that fails does not stop the others;
+// applySteps carries out the steps of a decision. One that fails does not stop the others;
 // only more of what there is no room for is not tried.
-func (r *Reconciler) act(ctx context.Context, mp *hivev1.MachinePool, t *task) error {
+func (r *Reconciler) applySteps(ctx context.Context, mp *hivev1.MachinePool, t *task) error {
 	var errs []error
 	full := false
 	for _, s := range t.Steps {
 		if full && s.Verb == machinepool.AddWorker {
 			continue
 		}
-		err := t.do(ctx, mp.Spec.Name, s)
+		err := t.applyStep(ctx, mp.Spec.Name, s)
 		switch {
 		case err == nil:
-			if reason := told[s.Verb]; reason != "" {
+			if reason := stepEventReasons[s.Verb]; reason != "" {
 				r.Events.Eventf(mp, nil, corev1.EventTypeNormal, reason, "Sync", "%s", s.String())
 			}
 			continue
-		case fault.Of(err) == fault.Capacity, fault.Of(err) == fault.Wait:
+		case fault.KindOf(err) == fault.Capacity, fault.KindOf(err) == fault.Wait:
 			full = true
 		case apierrors.IsAlreadyExists(err):
 			err = fault.New(fault.Conflict, err) // somebody was faster: look again
 		}
-		errs = append(errs, &refusal{s, err})
+		errs = append(errs, &stepError{s, err})
 	}
 	return errors.Join(errs...)
 }
 
-func (t *task) do(ctx context.Context, pool string, s machinepool.Step) error {
+func (t *task) applyStep(ctx context.Context, pool string, s machinepool.Step) error {
 	if t.local != nil {
-		return t.actLocally(ctx, s)
+		return t.applyWorkerStep(ctx, s)
 	}
-	return t.actRemotely(ctx, pool, s)
+	return t.applyMachineSetStep(ctx, pool, s)
 }

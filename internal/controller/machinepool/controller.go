@@ -62,17 +62,17 @@ type Reconciler struct {
 
 // When to look again.
 const (
-	// soon is while workers join or leave, which takes seconds; later while an
+	// workersJoiningDelay is while workers join or leave, which takes seconds; later while an
 	// OpenShift cluster makes machines, which takes minutes.
-	soon  = time.Second
-	later = 15 * time.Second
-	// awake is while a pool is autoscaled here, steady while all is as it should be, and
+	workersJoiningDelay = time.Second
+	machinesComingDelay = 15 * time.Second
+	// autoscaledDelay is while a pool is autoscaled here, steady while all is as it should be, and
 	// steadySets that where the cluster does the work.
-	awake      = 10 * time.Second
-	steady     = 30 * time.Second
-	steadySets = 2 * time.Minute
-	// retry is when the cluster, or this computer, could not do what was asked.
-	retry = 30 * time.Second
+	autoscaledDelay = 10 * time.Second
+	steadyDelay     = 30 * time.Second
+	steadySetsDelay = 2 * time.Minute
+	// retryDelay is when the cluster, or this computer, could not do what was asked.
+	retryDelay = 30 * time.Second
 )
 
 // Reconcile does one pass over the MachinePool.
@@ -84,20 +84,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if mp.Unreadable != "" {
 		return ctrl.Result{}, nil
 	}
-	next, err := r.pass(ctx, &mp)
+	next, err := r.reconcilePool(ctx, &mp)
 	return fault.Requeue(next, err)
 }
 
-func (r *Reconciler) pass(ctx context.Context, mp *hivev1.MachinePool) (time.Duration, error) {
-	cd, err := r.cluster(ctx, mp)
+func (r *Reconciler) reconcilePool(ctx context.Context, mp *hivev1.MachinePool) (time.Duration, error) {
+	cd, err := r.getCluster(ctx, mp)
 	if err != nil {
 		return 0, err
 	}
-	if mp.DeletionTimestamp != nil && nothingLeft(cd) {
-		return 0, r.release(ctx, mp)
+	if mp.DeletionTimestamp != nil && canReleaseAtOnce(cd) {
+		return 0, r.removeFinalizer(ctx, mp)
 	}
-	if s := obstacle(cd, mp); s != nil {
-		return 0, r.report(ctx, mp, *s)
+	if s := blockedState(cd, mp); s != nil {
+		return 0, r.patchStatus(ctx, mp, *s)
 	}
 	if mp.DeletionTimestamp == nil && controllerutil.AddFinalizer(mp, hivev1.FinalizerMachinePool) {
 		before := mp.DeepCopy()
@@ -106,11 +106,11 @@ func (r *Reconciler) pass(ctx context.Context, mp *hivev1.MachinePool) (time.Dur
 			return 0, fmt.Errorf("holding %s: %w", client.ObjectKeyFromObject(mp), err)
 		}
 	}
-	return r.tend(ctx, mp, cd)
+	return r.syncCluster(ctx, mp, cd)
 }
 
-// cluster returns the MachinePool's cluster, nil if there is none.
-func (r *Reconciler) cluster(ctx context.Context, mp *hivev1.MachinePool) (*hivev1.ClusterDeployment, error) {
+// getCluster returns the MachinePool's cluster, nil if there is none.
+func (r *Reconciler) getCluster(ctx context.Context, mp *hivev1.MachinePool) (*hivev1.ClusterDeployment, error) {
 	var cd hivev1.ClusterDeployment
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: mp.Namespace, Name: mp.Spec.ClusterDeploymentRef.Name}, &cd)
 	if apierrors.IsNotFound(err) {
@@ -122,8 +122,8 @@ func (r *Reconciler) cluster(ctx context.Context, mp *hivev1.MachinePool) (*hive
 	return &cd, nil
 }
 
-// release lets go of a MachinePool of which nothing is left.
-func (r *Reconciler) release(ctx context.Context, mp *hivev1.MachinePool) error {
+// removeFinalizer lets go of a MachinePool of which nothing is left.
+func (r *Reconciler) removeFinalizer(ctx context.Context, mp *hivev1.MachinePool) error {
 	before := mp.DeepCopy()
 	if !controllerutil.RemoveFinalizer(mp, hivev1.FinalizerMachinePool) {
 		return nil
@@ -134,44 +134,44 @@ func (r *Reconciler) release(ctx context.Context, mp *hivev1.MachinePool) error 
 	return nil
 }
 
-// tend brings the cluster nearer to what the pool asks for.
-func (r *Reconciler) tend(ctx context.Context, mp *hivev1.MachinePool, cd *hivev1.ClusterDeployment) (time.Duration, error) {
-	pool := machinepool.PoolOf(mp)
+// syncCluster brings the cluster nearer to what the pool asks for.
+func (r *Reconciler) syncCluster(ctx context.Context, mp *hivev1.MachinePool, cd *hivev1.ClusterDeployment) (time.Duration, error) {
+	pool := machinepool.NewPool(mp)
 	var err error
-	if pool.Rival, err = r.rival(ctx, mp); err != nil {
+	if pool.Rival, err = r.findDuplicatePool(ctx, mp); err != nil {
 		return 0, err
 	}
-	spoke, trouble, err := r.Spokes.Client(ctx, secretOf(cd))
+	spoke, trouble, err := r.Spokes.Client(ctx, kubeconfigSecret(cd))
 	if err != nil {
 		return 0, err
 	}
 	if trouble != "" {
-		return retry, r.report(ctx, mp, unreachable(trouble))
+		return retryDelay, r.patchStatus(ctx, mp, unreachableState(trouble))
 	}
-	t, err := r.look(ctx, cd, mp, pool, spoke)
+	t, err := r.observeAndDecide(ctx, cd, mp, pool, spoke)
 	if err != nil {
-		return retry, r.report(ctx, mp, failed(err))
+		return retryDelay, r.patchStatus(ctx, mp, observeFailedState(err))
 	}
 	log := ctrl.LoggerFrom(ctx).V(1)
 	for _, s := range t.Steps {
 		log.Info("decided", "step", s.String())
 	}
 	if mp.DeletionTimestamp != nil && len(t.Steps) == 0 && t.Waiting == "" {
-		return 0, r.release(ctx, mp)
+		return 0, r.removeFinalizer(ctx, mp)
 	}
-	if err := r.record(ctx, mp, t.Owned); err != nil {
+	if err := r.patchOwnedStatus(ctx, mp, t.Owned); err != nil {
 		return 0, err
 	}
-	err = r.act(ctx, mp, t)
-	if kind := fault.Of(err); err != nil && (ctx.Err() != nil || kind == fault.Conflict) {
+	err = r.applySteps(ctx, mp, t)
+	if kind := fault.KindOf(err); err != nil && (ctx.Err() != nil || kind == fault.Conflict) {
 		return 0, err
 	}
-	return t.next(err), r.report(ctx, mp, outcome(t.Decision, err))
+	return t.requeueDelay(err), r.patchStatus(ctx, mp, stepsOutcome(t.Plan, err))
 }
 
-// rival returns the oldest other MachinePool that is the same pool of the same cluster,
+// findDuplicatePool returns the oldest other MachinePool that is the same pool of the same cluster,
 // if that one came first.
-func (r *Reconciler) rival(ctx context.Context, mp *hivev1.MachinePool) (string, error) {
+func (r *Reconciler) findDuplicatePool(ctx context.Context, mp *hivev1.MachinePool) (string, error) {
 	var list hivev1.MachinePoolList
 	if err := r.Client.List(ctx, &list, client.InNamespace(mp.Namespace)); err != nil {
 		return "", fmt.Errorf("listing MachinePools: %w", err)
@@ -179,7 +179,7 @@ func (r *Reconciler) rival(ctx context.Context, mp *hivev1.MachinePool) (string,
 	first := mp
 	for i := range list.Items {
 		o := &list.Items[i]
-		if o.Spec.Name == mp.Spec.Name && o.Spec.ClusterDeploymentRef.Name == mp.Spec.ClusterDeploymentRef.Name && older(o, first) {
+		if o.Spec.Name == mp.Spec.Name && o.Spec.ClusterDeploymentRef.Name == mp.Spec.ClusterDeploymentRef.Name && isOlderPool(o, first) {
 			first = o
 		}
 	}
@@ -189,7 +189,7 @@ func (r *Reconciler) rival(ctx context.Context, mp *hivev1.MachinePool) (string,
 	return first.Name, nil
 }
 
-func older(a, b *hivev1.MachinePool) bool {
+func isOlderPool(a, b *hivev1.MachinePool) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
 	}
@@ -211,16 +211,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&hivev1.MachinePool{}, builder.WithPredicates(
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}),
 		)).
-		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(r.poolsOf)).
+		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfCluster)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
 		}).
-		Complete(r.Metrics.Reconciler("machinepool", r))
+		Complete(r.Metrics.WrapReconciler("machinepool", r))
 }
 
-// poolsOf wakes the MachinePools of a cluster.
-func (r *Reconciler) poolsOf(ctx context.Context, cd client.Object) []reconcile.Request {
+// poolsOfCluster wakes the MachinePools of a cluster.
+func (r *Reconciler) poolsOfCluster(ctx context.Context, cd client.Object) []reconcile.Request {
 	var list hivev1.MachinePoolList
 	if err := r.Client.List(ctx, &list, client.InNamespace(cd.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing MachinePools")

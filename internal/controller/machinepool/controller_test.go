@@ -195,16 +195,16 @@ func TestADeletedPoolOfAClusterThatGoesIsReleased(t *testing.T) {
 
 func TestTheOlderOfTwoPoolsOfOneNameHasIt(t *testing.T) {
 	t.Run("by time", func(t *testing.T) {
-		older(t, pool(3, func(mp *hivev1.MachinePool) {
+		isOlderPool(t, pool(3, func(mp *hivev1.MachinePool) {
 			mp.Name, mp.CreationTimestamp = "a-younger", metav1.NewTime(start.Add(time.Minute))
 		}))
 	})
 	t.Run("or by name", func(t *testing.T) {
-		older(t, pool(3, func(mp *hivev1.MachinePool) { mp.Name = "z" }))
+		isOlderPool(t, pool(3, func(mp *hivev1.MachinePool) { mp.Name = "z" }))
 	})
 }
 
-func older(t *testing.T, younger *hivev1.MachinePool) {
+func isOlderPool(t *testing.T, younger *hivev1.MachinePool) {
 	t.Helper()
 	g := newRig(t, cluster(local), pool(1), younger)
 	if mp := g.settle(); mp.Status.Replicas != 1 {

@@ -31,12 +31,12 @@ func TestHowToolsThatWaitJudgeAMachinePool(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kstatustest.Expect(t, mp, tc.want)
+			kstatustest.ExpectStatus(t, mp, tc.want)
 		})
 	}
 	t.Run("one that has its machines", func(t *testing.T) {
 		g := newRig(t, cluster(local), pool(2, generation))
 		g.workers.list = []install.Worker{{Name: "c-x-worker-0"}}
-		kstatustest.Expect(t, g.settle(), "Current")
+		kstatustest.ExpectStatus(t, g.settle(), "Current")
 	})
 }

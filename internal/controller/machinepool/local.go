@@ -22,12 +22,12 @@ import (
 // machineNamespace is where OpenShift keeps its Machines.
 const machineNamespace = "openshift-machine-api"
 
-// farewell bounds the wait for the end of a machine. One that takes longer is waited
+// removalTimeout bounds the wait for the end of a machine. One that takes longer is waited
 // for by the next pass.
-const farewell = time.Minute
+const removalTimeout = time.Minute
 
-// locals is what was read of a cluster whose workers are made here.
-type locals struct {
+// observedWorkers is what was read of a cluster whose workers are made here.
+type observedWorkers struct {
 	workers  install.Workers
 	taints   []corev1.Taint
 	nodes    map[string]*corev1.Node
@@ -35,10 +35,10 @@ type locals struct {
 	pods     []corev1.Pod
 }
 
-// lookLocally sees a cluster whose workers are made here, and their machines.
-func lookLocally(ctx context.Context, workers install.Workers, spoke client.Client, target install.Target, pool machinepool.Pool) (machinepool.Crew, *locals, error) {
-	crew := machinepool.Crew{Pool: pool, InfraID: target.InfraID}
-	l := &locals{
+// observeWorkers sees a cluster whose workers are made here, and their machines.
+func observeWorkers(ctx context.Context, workers install.Workers, spoke client.Client, target install.Target, pool machinepool.Pool) (machinepool.WorkerSnapshot, *observedWorkers, error) {
+	crew := machinepool.WorkerSnapshot{Pool: pool, InfraID: target.InfraID}
+	l := &observedWorkers{
 		workers: workers, taints: pool.Taints,
 		nodes: map[string]*corev1.Node{}, machines: map[string]*unstructured.Unstructured{},
 	}
@@ -58,28 +58,28 @@ func lookLocally(ctx context.Context, workers install.Workers, spoke client.Clie
 		return crew, l, fmt.Errorf("listing pods: %w", err)
 	}
 	l.pods = pods.Items
-	busy := perNode(pods.Items)
+	busy := countPodsPerNode(pods.Items)
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
 		l.nodes[n.Name] = n
-		crew.Nodes = append(crew.Nodes, nodeOf(n, busy[n.Name]))
+		crew.Nodes = append(crew.Nodes, workerNode(n, busy[n.Name]))
 	}
-	machines, err := list(ctx, spoke, remote.Machine)
+	machines, err := listMachineObjects(ctx, spoke, remote.Machine)
 	if err != nil {
 		return crew, l, err
 	}
 	for i := range machines {
 		m := &machines[i]
 		l.machines[m.GetName()] = m
-		crew.Objects = append(crew.Objects, machinepool.Object{Name: m.GetName(), Labels: m.GetLabels()})
+		crew.Objects = append(crew.Objects, machinepool.MachineObject{Name: m.GetName(), Labels: m.GetLabels()})
 	}
 	if pool.Range != nil {
-		crew.Pending = pending(pods.Items, pool)
+		crew.Pending = countPendingPods(pods.Items, pool)
 	}
 	return crew, l, nil
 }
 
-func nodeOf(n *corev1.Node, pods int) machinepool.Node {
+func workerNode(n *corev1.Node, pods int) machinepool.Node {
 	out := machinepool.Node{Name: n.Name, Labels: n.Labels, Taints: n.Spec.Taints, Pods: pods}
 	out.Ready = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -90,82 +90,82 @@ func nodeOf(n *corev1.Node, pods int) machinepool.Node {
 	return out
 }
 
-// actLocally carries out one step in a cluster whose workers are made here.
-func (t *task) actLocally(ctx context.Context, s machinepool.Step) error {
+// applyWorkerStep carries out one step in a cluster whose workers are made here.
+func (t *task) applyWorkerStep(ctx context.Context, s machinepool.Step) error {
 	switch s.Verb {
 	case machinepool.AddWorker:
 		return t.local.workers.Add(t.target, install.Worker{Name: s.Name, Taints: t.local.taints})
 	case machinepool.RemoveWorker:
-		return t.remove(ctx, s.Name)
+		return t.removeWorker(ctx, s.Name)
 	case machinepool.ForgetNode:
-		return t.forget(ctx, s.Name)
+		return t.deleteNodeAndMachine(ctx, s.Name)
 	case machinepool.MarkNode:
-		return t.markNode(ctx, s)
+		return t.patchNode(ctx, s)
 	case machinepool.MarkMachine:
 		m := t.local.machines[s.Name]
 		after := m.DeepCopy()
 		after.SetLabels(s.Labels)
-		return ignoreGone(t.spoke.Patch(ctx, after, client.MergeFrom(m)))
+		return ignoreNotFound(t.spoke.Patch(ctx, after, client.MergeFrom(m)))
 	}
 	return fmt.Errorf("no such step here: %s", s)
 }
 
-// remove takes a worker out of the cluster. Pods are kept from its node, and those on it
+// removeWorker takes a worker out of the cluster. Pods are kept from its node, and those on it
 // are deleted, before it stops; its node goes last, since a node that lives would only
 // come again.
-func (t *task) remove(ctx context.Context, name string) error {
+func (t *task) removeWorker(ctx context.Context, name string) error {
 	if n := t.local.nodes[name]; n != nil {
-		if err := t.drain(ctx, n); err != nil {
+		if err := t.drainNode(ctx, n); err != nil {
 			return err
 		}
 	}
-	stopping, cancel := context.WithTimeout(ctx, farewell)
+	stopping, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
 	if err := t.local.workers.Remove(stopping, t.target, name); err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return fault.Waiting(soon, "machine %s has not ended within %s", name, farewell)
+			return fault.NewWait(workersJoiningDelay, "machine %s has not ended within %s", name, removalTimeout)
 		}
 		return err
 	}
-	return t.forget(ctx, name)
+	return t.deleteNodeAndMachine(ctx, name)
 }
 
-// drain keeps new pods from a node and deletes those on it that can run elsewhere.
-func (t *task) drain(ctx context.Context, n *corev1.Node) error {
+// drainNode keeps new pods from a node and deletes those on it that can run elsewhere.
+func (t *task) drainNode(ctx context.Context, n *corev1.Node) error {
 	after := n.DeepCopy()
-	if !slices.ContainsFunc(after.Spec.Taints, func(t corev1.Taint) bool { return t.Key == machinepool.Leaving.Key }) {
-		after.Spec.Taints = append(after.Spec.Taints, machinepool.Leaving)
-		if err := t.spoke.Patch(ctx, after, client.MergeFrom(n)); ignoreGone(err) != nil {
+	if !slices.ContainsFunc(after.Spec.Taints, func(t corev1.Taint) bool { return t.Key == machinepool.LeavingTaint.Key }) {
+		after.Spec.Taints = append(after.Spec.Taints, machinepool.LeavingTaint)
+		if err := t.spoke.Patch(ctx, after, client.MergeFrom(n)); ignoreNotFound(err) != nil {
 			return fmt.Errorf("keeping pods from node %s: %w", n.Name, err)
 		}
 	}
 	for i := range t.local.pods {
 		p := &t.local.pods[i]
-		if p.Spec.NodeName != n.Name || !counts(p) {
+		if p.Spec.NodeName != n.Name || !occupiesNode(p) {
 			continue
 		}
-		if err := t.spoke.Delete(ctx, p, client.Preconditions{UID: &p.UID}); ignoreGone(err) != nil && fault.Of(err) != fault.Conflict {
+		if err := t.spoke.Delete(ctx, p, client.Preconditions{UID: &p.UID}); ignoreNotFound(err) != nil && fault.KindOf(err) != fault.Conflict {
 			return fmt.Errorf("deleting pod %s: %w", client.ObjectKeyFromObject(p), err)
 		}
 	}
 	return nil
 }
 
-// forget deletes the Node and the Machine of a worker that is gone.
-func (t *task) forget(ctx context.Context, name string) error {
+// deleteNodeAndMachine deletes the Node and the Machine of a worker that is gone.
+func (t *task) deleteNodeAndMachine(ctx context.Context, name string) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := ignoreGone(t.spoke.Delete(ctx, node)); err != nil {
+	if err := ignoreNotFound(t.spoke.Delete(ctx, node)); err != nil {
 		return err
 	}
 	m := &unstructured.Unstructured{}
 	m.SetGroupVersionKind(remote.Machine)
 	m.SetNamespace(machineNamespace)
 	m.SetName(name)
-	return ignoreGone(t.spoke.Delete(ctx, m))
+	return ignoreNotFound(t.spoke.Delete(ctx, m))
 }
 
-// markNode gives a node labels, taints, and the time since which it is empty.
-func (t *task) markNode(ctx context.Context, s machinepool.Step) error {
+// patchNode gives a node labels, taints, and the time since which it is empty.
+func (t *task) patchNode(ctx context.Context, s machinepool.Step) error {
 	n := t.local.nodes[s.Name]
 	after := n.DeepCopy()
 	after.Labels, after.Spec.Taints = s.Node.Labels, s.Node.Taints
@@ -176,8 +176,8 @@ func (t *task) markNode(ctx context.Context, s machinepool.Step) error {
 		}
 		after.Annotations[hivev1.AnnotationEmptySince] = at.UTC().Format(time.RFC3339)
 	}
-	return ignoreGone(t.spoke.Patch(ctx, after, client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{})))
+	return ignoreNotFound(t.spoke.Patch(ctx, after, client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{})))
 }
 
-// ignoreGone drops the news that something is not there any more: the next pass sees it.
-func ignoreGone(err error) error { return client.IgnoreNotFound(err) }
+// ignoreNotFound drops the news that something is not there any more: the next pass sees it.
+func ignoreNotFound(err error) error { return client.IgnoreNotFound(err) }

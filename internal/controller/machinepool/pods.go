@@ -12,29 +12,29 @@ import (
 	"hotspare.io/hotspare/internal/machinepool"
 )
 
-// counts reports whether a pod keeps its node from being empty: it would have to run
+// occupiesNode reports whether a pod keeps its node from being empty: it would have to run
 // elsewhere. One of a DaemonSet would not, nor would one that has ended.
-func counts(p *corev1.Pod) bool {
+func occupiesNode(p *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(p)
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
 	return p.DeletionTimestamp == nil && !mirror && (owner == nil || owner.Kind != "DaemonSet") &&
 		p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// perNode counts the pods that count.
-func perNode(pods []corev1.Pod) map[string]int {
+// countPodsPerNode counts the pods that count.
+func countPodsPerNode(pods []corev1.Pod) map[string]int {
 	out := map[string]int{}
 	for i := range pods {
-		if pods[i].Spec.NodeName != "" && counts(&pods[i]) {
+		if pods[i].Spec.NodeName != "" && occupiesNode(&pods[i]) {
 			out[pods[i].Spec.NodeName]++
 		}
 	}
 	return out
 }
 
-// pending counts the pods for which the scheduler has found no node, and that could run
+// countPendingPods counts the pods for which the scheduler has found no node, and that could run
 // on one more node of the pool.
-func pending(pods []corev1.Pod, pool machinepool.Pool) int64 {
+func countPendingPods(pods []corev1.Pod, pool machinepool.Pool) int64 {
 	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: pool.Taints}}
 	node.Name = "new"
 	node.Labels = map[string]string{
@@ -44,36 +44,36 @@ func pending(pods []corev1.Pod, pool machinepool.Pool) int64 {
 	maps.Copy(node.Labels, pool.Labels)
 	var n int64
 	for i := range pods {
-		if p := &pods[i]; p.Spec.NodeName == "" && counts(p) && unschedulable(p) && tolerates(p, pool.Taints) && selects(p, node) {
+		if p := &pods[i]; p.Spec.NodeName == "" && occupiesNode(p) && isUnschedulable(p) && toleratesTaints(p, pool.Taints) && matchesNodeAffinity(p, node) {
 			n++
 		}
 	}
 	return n
 }
 
-func unschedulable(p *corev1.Pod) bool {
+func isUnschedulable(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 	})
 }
 
-func selects(p *corev1.Pod, node *corev1.Node) bool {
+func matchesNodeAffinity(p *corev1.Pod, node *corev1.Node) bool {
 	match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(node)
 	return err == nil && match
 }
 
-// tolerates reports whether a pod tolerates all taints that keep pods away.
-func tolerates(p *corev1.Pod, taints []corev1.Taint) bool {
+// toleratesTaints reports whether a pod tolerates all taints that keep pods away.
+func toleratesTaints(p *corev1.Pod, taints []corev1.Taint) bool {
 	for _, t := range taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool { return suits(o, t) }) {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool { return toleratesTaint(o, t) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// suits reports whether a toleration is for a taint.
-func suits(o corev1.Toleration, t corev1.Taint) bool {
+// toleratesTaint reports whether a toleration is for a taint.
+func toleratesTaint(o corev1.Toleration, t corev1.Taint) bool {
 	if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {
 		return false
 	}

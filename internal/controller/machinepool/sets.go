@@ -23,35 +23,35 @@ const (
 	labelType       = "machine.openshift.io/cluster-api-machine-type"
 )
 
-// remotes is what was read of a cluster that makes its machines itself.
-type remotes struct {
+// observedMachineSets is what was read of a cluster that makes its machines itself.
+type observedMachineSets struct {
 	sets, scalers map[string]*unstructured.Unstructured
 }
 
-// lookRemotely sees a cluster that makes its machines itself.
-func lookRemotely(ctx context.Context, spoke client.Client) (machinepool.Fleet, *remotes, error) {
-	var f machinepool.Fleet
-	r := &remotes{sets: map[string]*unstructured.Unstructured{}, scalers: map[string]*unstructured.Unstructured{}}
-	sets, err := list(ctx, spoke, remote.MachineSet)
+// observeMachineSets sees a cluster that makes its machines itself.
+func observeMachineSets(ctx context.Context, spoke client.Client) (machinepool.MachineSetSnapshot, *observedMachineSets, error) {
+	var f machinepool.MachineSetSnapshot
+	r := &observedMachineSets{sets: map[string]*unstructured.Unstructured{}, scalers: map[string]*unstructured.Unstructured{}}
+	sets, err := listMachineObjects(ctx, spoke, remote.MachineSet)
 	if err != nil {
 		return f, r, err
 	}
 	for i := range sets {
-		s, err := setOf(&sets[i])
+		s, err := parseMachineSet(&sets[i])
 		if err != nil {
 			return f, r, err
 		}
 		f.Sets, r.sets[s.Name] = append(f.Sets, s), &sets[i]
 	}
-	scalers, err := list(ctx, spoke, remote.MachineAutoscaler)
+	scalers, err := listMachineObjects(ctx, spoke, remote.MachineAutoscaler)
 	if err != nil {
 		return f, r, err
 	}
 	for i := range scalers {
-		a := scalerOf(&scalers[i])
+		a := parseAutoscaler(&scalers[i])
 		f.Scalers, r.scalers[a.Name] = append(f.Scalers, a), &scalers[i]
 	}
-	whole := object(remote.ClusterAutoscaler, "", "default")
+	whole := newUnstructured(remote.ClusterAutoscaler, "", "default")
 	err = spoke.Get(ctx, client.ObjectKeyFromObject(whole), whole)
 	if client.IgnoreNotFound(err) != nil {
 		return f, r, fmt.Errorf("reading the ClusterAutoscaler: %w", err)
@@ -60,9 +60,9 @@ func lookRemotely(ctx context.Context, spoke client.Client) (machinepool.Fleet, 
 	return f, r, nil
 }
 
-// list returns the objects of a kind in OpenShift's namespace of machines; a cluster that
+// listMachineObjects returns the objects of a kind in OpenShift's namespace of machines; a cluster that
 // does not know the kind has none.
-func list(ctx context.Context, spoke client.Client, kind schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
+func listMachineObjects(ctx context.Context, spoke client.Client, kind schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
 	var l unstructured.UnstructuredList
 	l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := spoke.List(ctx, &l, client.InNamespace(machineNamespace)); client.IgnoreNotFound(err) != nil {
@@ -71,7 +71,7 @@ func list(ctx context.Context, spoke client.Client, kind schema.GroupVersionKind
 	return l.Items, nil
 }
 
-func object(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+func newUnstructured(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
 	u.SetNamespace(namespace)
@@ -105,13 +105,13 @@ type machineSet struct {
 	} `json:"status"`
 }
 
-func setOf(u *unstructured.Unstructured) (machinepool.Set, error) {
+func parseMachineSet(u *unstructured.Unstructured) (machinepool.MachineSet, error) {
 	var m machineSet
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
-		return machinepool.Set{}, fmt.Errorf("reading MachineSet %s: %w", u.GetName(), err)
+		return machinepool.MachineSet{}, fmt.Errorf("reading MachineSet %s: %w", u.GetName(), err)
 	}
 	template := m.Spec.Template
-	s := machinepool.Set{
+	s := machinepool.MachineSet{
 		Name: u.GetName(), Pool: u.GetLabels()[hivev1.LabelMachinePool], Role: template.Metadata.Labels[labelRole],
 		Replicas: 1, Ready: m.Status.ReadyReplicas,
 		Labels: template.Spec.Metadata.Labels, MachineLabels: template.Metadata.Labels, Taints: template.Spec.Taints,
@@ -125,19 +125,19 @@ func setOf(u *unstructured.Unstructured) (machinepool.Set, error) {
 	return s, nil
 }
 
-func scalerOf(u *unstructured.Unstructured) machinepool.Autoscaler {
+func parseAutoscaler(u *unstructured.Unstructured) machinepool.MachineAutoscaler {
 	least, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas") // of another type: it is set anew
 	most, _, _ := unstructured.NestedInt64(u.Object, "spec", "maxReplicas")
-	return machinepool.Autoscaler{
+	return machinepool.MachineAutoscaler{
 		Name: u.GetName(), Pool: u.GetLabels()[hivev1.LabelMachinePool], Range: machinepool.Range{Min: least, Max: most},
 	}
 }
 
-// actRemotely carries out one step in a cluster that makes its machines itself.
-func (t *task) actRemotely(ctx context.Context, pool string, s machinepool.Step) error {
+// applyMachineSetStep carries out one step in a cluster that makes its machines itself.
+func (t *task) applyMachineSetStep(ctx context.Context, pool string, s machinepool.Step) error {
 	switch s.Verb {
 	case machinepool.CreateSet:
-		u, err := t.build(*s.Set)
+		u, err := t.buildMachineSet(*s.Set)
 		if err != nil {
 			return err
 		}
@@ -145,30 +145,30 @@ func (t *task) actRemotely(ctx context.Context, pool string, s machinepool.Step)
 	case machinepool.UpdateSet:
 		have := t.sets.sets[s.Name]
 		after := have.DeepCopy()
-		mark(after, s.Set.Pool)
-		if err := fillSet(after, *s.Set); err != nil {
+		setPoolLabels(after, s.Set.Pool)
+		if err := fillMachineSet(after, *s.Set); err != nil {
 			return err
 		}
 		return t.spoke.Patch(ctx, after, client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{}))
 	case machinepool.DeleteSet:
-		return ignoreGone(t.spoke.Delete(ctx, object(remote.MachineSet, machineNamespace, s.Name)))
+		return ignoreNotFound(t.spoke.Delete(ctx, newUnstructured(remote.MachineSet, machineNamespace, s.Name)))
 	case machinepool.PutAutoscaler:
-		return t.putScaler(ctx, pool, s)
+		return t.applyAutoscaler(ctx, pool, s)
 	case machinepool.DeleteAutoscaler:
-		return ignoreGone(t.spoke.Delete(ctx, object(remote.MachineAutoscaler, machineNamespace, s.Name)))
+		return ignoreNotFound(t.spoke.Delete(ctx, newUnstructured(remote.MachineAutoscaler, machineNamespace, s.Name)))
 	case machinepool.AddAutoscaling:
-		u := object(remote.ClusterAutoscaler, "", s.Name)
+		u := newUnstructured(remote.ClusterAutoscaler, "", s.Name)
 		u.Object["spec"] = map[string]any{"scaleDown": map[string]any{"enabled": true}, "balanceSimilarNodeGroups": true}
 		return t.spoke.Create(ctx, u)
 	}
 	return fmt.Errorf("no such step here: %s", s)
 }
 
-// build makes a MachineSet as the installer does.
-func (t *task) build(s machinepool.Set) (*unstructured.Unstructured, error) {
-	u := object(remote.MachineSet, machineNamespace, s.Name)
+// buildMachineSet makes a MachineSet as the installer does.
+func (t *task) buildMachineSet(s machinepool.MachineSet) (*unstructured.Unstructured, error) {
+	u := newUnstructured(remote.MachineSet, machineNamespace, s.Name)
 	u.SetLabels(map[string]string{labelCluster: t.target.InfraID})
-	mark(u, s.Pool)
+	setPoolLabels(u, s.Pool)
 	own := map[string]string{labelCluster: t.target.InfraID, labelMachineSet: s.Name, labelRole: s.Role, labelType: s.Role}
 	if s.MachineLabels == nil {
 		s.MachineLabels = map[string]string{}
@@ -180,11 +180,11 @@ func (t *task) build(s machinepool.Set) (*unstructured.Unstructured, error) {
 		"selector": map[string]any{"matchLabels": map[string]any{labelCluster: t.target.InfraID, labelMachineSet: s.Name}},
 		"template": map[string]any{"spec": map[string]any{"providerSpec": map[string]any{"value": s.Provider}}},
 	}
-	return u, fillSet(u, s)
+	return u, fillMachineSet(u, s)
 }
 
-// mark says whose a MachineSet or MachineAutoscaler is.
-func mark(u *unstructured.Unstructured, pool string) {
+// setPoolLabels says whose a MachineSet or MachineAutoscaler is.
+func setPoolLabels(u *unstructured.Unstructured, pool string) {
 	labels := u.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -193,8 +193,8 @@ func mark(u *unstructured.Unstructured, pool string) {
 	u.SetLabels(labels)
 }
 
-// fillSet writes what a pool decides about a MachineSet.
-func fillSet(u *unstructured.Unstructured, s machinepool.Set) error {
+// fillMachineSet writes what a pool decides about a MachineSet.
+func fillMachineSet(u *unstructured.Unstructured, s machinepool.MachineSet) error {
 	taints := make([]any, len(s.Taints))
 	for i := range s.Taints {
 		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.Taints[i])
@@ -208,8 +208,8 @@ func fillSet(u *unstructured.Unstructured, s machinepool.Set) error {
 		path  []string
 	}{
 		{s.Replicas, []string{"spec", "replicas"}},
-		{anyOf(s.MachineLabels), []string{"spec", "template", "metadata", "labels"}},
-		{anyOf(s.Labels), []string{"spec", "template", "spec", "metadata", "labels"}},
+		{toAnyMap(s.MachineLabels), []string{"spec", "template", "metadata", "labels"}},
+		{toAnyMap(s.Labels), []string{"spec", "template", "spec", "metadata", "labels"}},
 		{taints, []string{"spec", "template", "spec", "taints"}},
 	} {
 		if err := unstructured.SetNestedField(u.Object, f.value, f.path...); err != nil {
@@ -219,7 +219,7 @@ func fillSet(u *unstructured.Unstructured, s machinepool.Set) error {
 	return nil
 }
 
-func anyOf(labels map[string]string) map[string]any {
+func toAnyMap(labels map[string]string) map[string]any {
 	out := make(map[string]any, len(labels))
 	for k, v := range labels {
 		out[k] = v
@@ -227,14 +227,14 @@ func anyOf(labels map[string]string) map[string]any {
 	return out
 }
 
-// putScaler creates or changes a MachineAutoscaler.
-func (t *task) putScaler(ctx context.Context, pool string, s machinepool.Step) error {
+// applyAutoscaler creates or changes a MachineAutoscaler.
+func (t *task) applyAutoscaler(ctx context.Context, pool string, s machinepool.Step) error {
 	have := t.sets.scalers[s.Name]
-	after := object(remote.MachineAutoscaler, machineNamespace, s.Name)
+	after := newUnstructured(remote.MachineAutoscaler, machineNamespace, s.Name)
 	if have != nil {
 		after = have.DeepCopy()
 	}
-	mark(after, pool)
+	setPoolLabels(after, pool)
 	after.Object["spec"] = map[string]any{
 		"minReplicas": s.Range.Min, "maxReplicas": s.Range.Max,
 		"scaleTargetRef": map[string]any{

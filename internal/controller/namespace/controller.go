@@ -48,13 +48,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	for _, reader := range []client.Reader{r.Client, r.Live} {
-		switch use, err := useOf(ctx, reader, &ns); {
+		switch use, err := observeUsage(ctx, reader, &ns); {
 		case err != nil:
 			return ctrl.Result{}, err
-		case use == home:
+		case use == inUse:
 			return ctrl.Result{}, nil
 		case use == reserved:
-			return ctrl.Result{RequeueAfter: recheck}, nil
+			return ctrl.Result{RequeueAfter: recheckInterval}, nil
 		}
 	}
 	err := r.Client.Delete(ctx, &ns, client.Preconditions{UID: &ns.UID})
@@ -64,24 +64,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// use is what a namespace is there for.
-type use int
+// usage is what a namespace is there for.
+type usage int
 
 const (
-	none     use = iota
-	reserved     // its pool has recorded that it will make a cluster in it
-	home         // its cluster exists
+	unused   usage = iota
+	reserved       // its pool has recorded that it will make a cluster in it
+	inUse          // its cluster exists
 )
 
-// recheck is when a reserved namespace is looked at again: nobody tells us when
+// recheckInterval is when a reserved namespace is looked at again: nobody tells us when
 // a pool goes without having made the cluster.
-const recheck = time.Minute
+const recheckInterval = time.Minute
 
-func useOf(ctx context.Context, reader client.Reader, ns *corev1.Namespace) (use, error) {
+func observeUsage(ctx context.Context, reader client.Reader, ns *corev1.Namespace) (usage, error) {
 	var pool hivev1.ClusterPool
 	err := reader.Get(ctx, types.NamespacedName{Namespace: ns.Labels[hivev1.LabelPoolNamespace], Name: ns.Labels[hivev1.LabelPoolName]}, &pool)
 	if client.IgnoreNotFound(err) != nil {
-		return none, fmt.Errorf("reading the pool of namespace %s: %w", ns.Name, err)
+		return unused, fmt.Errorf("reading the pool of namespace %s: %w", ns.Name, err)
 	}
 	recorded := err == nil && slices.Contains(pool.Status.Pending, ns.Name)
 	// The cluster is read after the pool: a name leaves the record only when the cluster is there.
@@ -89,28 +89,28 @@ func useOf(ctx context.Context, reader client.Reader, ns *corev1.Namespace) (use
 	err = reader.Get(ctx, types.NamespacedName{Namespace: ns.Name, Name: ns.Name}, &cd)
 	switch {
 	case err == nil:
-		return home, nil
+		return inUse, nil
 	case !apierrors.IsNotFound(err):
-		return none, fmt.Errorf("reading cluster %s: %w", ns.Name, err)
+		return unused, fmt.Errorf("reading cluster %s: %w", ns.Name, err)
 	case recorded:
 		return reserved, nil
 	}
-	return none, nil
+	return unused, nil
 }
 
 // SetupWithManager starts the controller with mgr.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("namespace").
-		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(ours), createdOnly())).
-		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(deletedOnly())).
+		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(isPoolNamespace), createdOnly())).
+		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(requestForNamespace), builder.WithPredicates(deletedOnly())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
-		Complete(r.Metrics.Reconciler("namespace", r))
+		Complete(r.Metrics.WrapReconciler("namespace", r))
 }
 
-func ours(o client.Object) bool { return o.GetLabels()[hivev1.LabelPoolName] != "" }
+func isPoolNamespace(o client.Object) bool { return o.GetLabels()[hivev1.LabelPoolName] != "" }
 
-func namespaceOf(_ context.Context, o client.Object) []reconcile.Request {
+func requestForNamespace(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
 }
 

@@ -48,12 +48,12 @@ const (
 	// byPoolNamespace finds the clusters of all pools in a namespace.
 	byPoolNamespace = "poolNamespace"
 	// byAdmins finds the RoleBindings that make pool admins.
-	byAdmins = "poolAdmins"
-	yes      = "yes"
+	byAdmins   = "poolAdmins"
+	indexValue = "yes"
 )
 
-// Index adds the indexes that this controller needs to a cache.
-func Index(ctx context.Context, ix client.FieldIndexer) error {
+// AddIndexes adds the indexes that this controller needs to a cache.
+func AddIndexes(ctx context.Context, ix client.FieldIndexer) error {
 	if err := ix.IndexField(ctx, &hivev1.ClusterDeployment{}, byPoolNamespace, func(o client.Object) []string {
 		if ref := o.(*hivev1.ClusterDeployment).Spec.ClusterPoolRef; ref != nil {
 			return []string{ref.Namespace}
@@ -63,8 +63,8 @@ func Index(ctx context.Context, ix client.FieldIndexer) error {
 		return err
 	}
 	return ix.IndexField(ctx, &rbacv1.RoleBinding{}, byAdmins, func(o client.Object) []string {
-		if access.MakesAdmins(o.(*rbacv1.RoleBinding)) {
-			return []string{yes}
+		if access.GrantsPoolAdmin(o.(*rbacv1.RoleBinding)) {
+			return []string{indexValue}
 		}
 		return nil
 	})
@@ -77,36 +77,36 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &cd); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	place, err := grant.Look(ctx, r.Client, &cd)
+	place, err := grant.CheckNamespace(ctx, r.Client, &cd)
 	if err != nil || place != grant.Open {
 		return fault.Requeue(0, err)
 	}
-	want, err := r.admins(ctx, &cd)
+	want, err := r.desiredBinding(ctx, &cd)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return fault.Requeue(0, r.keep(ctx, &cd, want))
+	return fault.Requeue(0, r.applyBinding(ctx, &cd, want))
 }
 
-func (r *Reconciler) admins(ctx context.Context, cd *hivev1.ClusterDeployment) (*rbacv1.RoleBinding, error) {
+func (r *Reconciler) desiredBinding(ctx context.Context, cd *hivev1.ClusterDeployment) (*rbacv1.RoleBinding, error) {
 	var list rbacv1.RoleBindingList
 	pools := cd.Spec.ClusterPoolRef.Namespace
-	if err := r.Client.List(ctx, &list, client.InNamespace(pools), client.MatchingFields{byAdmins: yes}); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(pools), client.MatchingFields{byAdmins: indexValue}); err != nil {
 		return nil, fmt.Errorf("listing the pool admins of namespace %s: %w", pools, err)
 	}
-	return access.Admins(pools, list.Items, cd.Namespace), nil
+	return access.DecideAdminBinding(pools, list.Items, cd.Namespace), nil
 }
 
-func (r *Reconciler) keep(ctx context.Context, cd *hivev1.ClusterDeployment, want *rbacv1.RoleBinding) error {
+func (r *Reconciler) applyBinding(ctx context.Context, cd *hivev1.ClusterDeployment, want *rbacv1.RoleBinding) error {
 	if want != nil {
-		wrote, err := grant.Binding(ctx, r.Client, want)
+		wrote, err := grant.EnsureRoleBinding(ctx, r.Client, want)
 		if wrote && err == nil {
 			ctrl.LoggerFrom(ctx).Info("let pool admins in", "pools", cd.Spec.ClusterPoolRef.Namespace, "admins", len(want.Subjects))
 		}
 		return err
 	}
 	gone := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: cd.Namespace, Name: hivev1.PoolAdminBinding}}
-	wrote, err := grant.Remove(ctx, r.Client, gone, func(metav1.Object) bool { return true })
+	wrote, err := grant.DeleteOurs(ctx, r.Client, gone, func(metav1.Object) bool { return true })
 	if wrote && err == nil {
 		ctrl.LoggerFrom(ctx).Info("let pool admins out", "pools", cd.Spec.ClusterPoolRef.Namespace)
 	}
@@ -115,26 +115,26 @@ func (r *Reconciler) keep(ctx context.Context, cd *hivev1.ClusterDeployment, wan
 
 // SetupWithManager starts the controller with mgr.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pooladmin").
 		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(createdOnly())).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.clustersOf)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfBinding)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
-		Complete(r.Metrics.Reconciler("pooladmin", r))
+		Complete(r.Metrics.WrapReconciler("pooladmin", r))
 }
 
-// clustersOf finds the clusters that a RoleBinding is about: those of the pools
+// clustersOfBinding finds the clusters that a RoleBinding is about: those of the pools
 // in its namespace, or the one in its namespace.
-func (r *Reconciler) clustersOf(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *Reconciler) clustersOfBinding(ctx context.Context, o client.Object) []reconcile.Request {
 	b := o.(*rbacv1.RoleBinding)
 	var out []reconcile.Request
 	if b.Name == hivev1.PoolAdminBinding {
 		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: b.Namespace, Name: b.Namespace}})
 	}
-	if !access.MakesAdmins(b) {
+	if !access.GrantsPoolAdmin(b) {
 		return out
 	}
 	var list hivev1.ClusterDeploymentList

@@ -100,7 +100,7 @@ func stage(t *testing.T, always act, acts ...act) crash.Scenario {
 	t.Helper()
 	s := runtime.NewScheme()
 	var ix chaos.Indexes
-	if err := errors.Join(corev1.AddToScheme(s), rbacv1.AddToScheme(s), hivev1.AddToScheme(s), pooladmin.Index(t.Context(), &ix)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(s), rbacv1.AddToScheme(s), hivev1.AddToScheme(s), pooladmin.AddIndexes(t.Context(), &ix)); err != nil {
 		t.Fatal(err)
 	}
 	pools := create(space("one", nil), space("two", nil))

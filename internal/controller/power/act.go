@@ -13,23 +13,23 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// act tells the machines. What comes back is the decision, or, if the platform
+// applyPower tells the machines. What comes back is the decision, or, if the platform
 // refused, what that makes of it.
-func (r *Reconciler) act(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Decision) power.Decision {
-	if f := power.FailureOf(r.tell(ctx, cd, d.Act)); f != nil {
-		return d.Refused(*f, r.Clock.Now())
+func (r *Reconciler) applyPower(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Plan) power.Plan {
+	if f := power.NewFailure(r.setPowerState(ctx, cd, d.Act)); f != nil {
+		return d.AfterRefusal(*f, r.Clock.Now())
 	}
 	return d
 }
 
-func (r *Reconciler) tell(ctx context.Context, cd *hivev1.ClusterDeployment, act power.Action) error {
+func (r *Reconciler) setPowerState(ctx context.Context, cd *hivev1.ClusterDeployment, act power.Action) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if act != power.Start && act != power.Stop {
 		return nil
 	}
-	ref, actuator := refOf(cd), r.Actuators.For(cd.Spec.Platform)
-	if err := ownership.Confirm(ctx, r.Client, cd, ref.InfraID); err != nil {
+	ref, actuator := cloudRef(cd), r.Actuators.PowerFor(cd.Spec.Platform)
+	if err := ownership.ConfirmOwner(ctx, r.Client, cd, ref.InfraID); err != nil {
 		return err
 	}
 	if act == power.Start {
@@ -38,9 +38,9 @@ func (r *Reconciler) tell(ctx context.Context, cd *hivev1.ClusterDeployment, act
 	return actuator.Stop(ctx, ref)
 }
 
-// hibernate asks for hibernation in the specification, as a user would. The
+// requestHibernation asks for hibernation in the specification, as a user would. The
 // watch brings the pass that acts on it.
-func (r *Reconciler) hibernate(ctx context.Context, cd *hivev1.ClusterDeployment) error {
+func (r *Reconciler) requestHibernation(ctx context.Context, cd *hivev1.ClusterDeployment) error {
 	before := cd.DeepCopy()
 	cd.Spec.PowerState = hivev1.PowerHibernating
 	wrote, err := patch.Object(ctx, r.Client, before, cd)

@@ -13,12 +13,12 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// approve approves the certificate requests of the decision. One that cannot be
+// approveRequests approves the certificate requests of the decision. One that cannot be
 // approved does not stop the others; what stood in the way is told.
-func (r *Reconciler) approve(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Decision) (power.Decision, error) {
+func (r *Reconciler) approveRequests(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Plan) (power.Plan, error) {
 	var troubles []string
 	for _, v := range d.Approve {
-		approved, trouble, err := r.Remote.Approve(ctx, kubeconfig(cd), v.Approved(metav1.NewTime(r.Clock.Now())))
+		approved, trouble, err := r.Remote.ApproveCertificateRequest(ctx, kubeconfigSecret(cd), v.ApprovedRequest(metav1.NewTime(r.Clock.Now())))
 		if err != nil {
 			return d, fmt.Errorf("approving certificate requests of %s: %w", client.ObjectKeyFromObject(cd), err)
 		}
@@ -28,10 +28,10 @@ func (r *Reconciler) approve(ctx context.Context, cd *hivev1.ClusterDeployment, 
 		if approved {
 			r.Events.Eventf(cd, requestRef(v.Request), corev1.EventTypeNormal, "CertificateApproved", "ApproveCertificate",
 				"approved certificate request %s of node %s for signer %s", v.Request.Name, v.Node, v.Request.Spec.SignerName)
-			r.Metrics.CertificateApproved(v.Request.Spec.SignerName)
+			r.Metrics.RecordCertificateApproval(v.Request.Spec.SignerName)
 		}
 	}
-	return d.Unapproved(troubles), nil
+	return d.AfterApprovalFailure(troubles), nil
 }
 
 // requestRef names the request in an event. Without it, events of two requests

@@ -28,8 +28,8 @@ func resumed(t *testing.T) *hub {
 		<-h.events.Events
 	}
 	h.requests = []certificatesv1.CertificateSigningRequest{
-		csrtest.Client(t, "csr-evil", "m0", h.sim.clock.Now()),
-		csrtest.Client(t, "csr-w0", "w0", h.sim.clock.Now()),
+		csrtest.ClientRequest(t, "csr-evil", "m0", h.sim.clock.Now()),
+		csrtest.ClientRequest(t, "csr-w0", "w0", h.sim.clock.Now()),
 	}
 	return h
 }
@@ -88,7 +88,7 @@ func TestCertificateRequests(t *testing.T) {
 		cycle(h)
 		h.sim.clock.Step(time.Hour)
 		h.away = "w0"
-		h.requests = []certificatesv1.CertificateSigningRequest{csrtest.Client(t, "csr-w0", "w0", h.sim.clock.Now())}
+		h.requests = []certificatesv1.CertificateSigningRequest{csrtest.ClientRequest(t, "csr-w0", "w0", h.sim.clock.Now())}
 		h.until("WaitingForNodes")
 		h.sim.clock.Step(h.pass())
 		h.pass()
@@ -119,13 +119,13 @@ func TestCertificateRequests(t *testing.T) {
 	t.Run("a request that changes in between is judged anew", func(t *testing.T) {
 		h := resumed(t)
 		cd := h.get()
-		seen, err := h.observe(t.Context(), cd)
+		seen, err := h.observeCluster(t.Context(), cd)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := power.Next(seen, h.sim.clock.Now())
+		d := power.Decide(seen, h.sim.clock.Now())
 		h.requests[1].ResourceVersion, h.requests[1].Spec.Groups = "2", []string{"system:masters"}
-		if _, err := h.Reconciler.approve(t.Context(), cd, d); err != nil {
+		if _, err := h.Reconciler.approveRequests(t.Context(), cd, d); err != nil {
 			t.Fatal(err)
 		}
 		h.pass()
@@ -135,7 +135,7 @@ func TestCertificateRequests(t *testing.T) {
 	})
 	t.Run("after a death nothing is approved twice", func(t *testing.T) {
 		h := resumed(t)
-		h.requests = append(h.requests, csrtest.Client(t, "csr-w0-again", "w0", h.sim.clock.Now()))
+		h.requests = append(h.requests, csrtest.ClientRequest(t, "csr-w0-again", "w0", h.sim.clock.Now()))
 		h.dieAfter = h.writes + 1
 		h.pass()
 		h.away = "w0" // it died with the process, and asks again

@@ -38,24 +38,24 @@ import (
 
 // Remote asks a cluster's own API. remote.Connector is one.
 type Remote interface {
-	// Look asks the cluster whose admin kubeconfig is in the Secret. One that
+	// ObserveSpoke asks the cluster whose admin kubeconfig is in the Secret. One that
 	// does not answer is no error.
-	Look(ctx context.Context, secret types.NamespacedName, ask remote.Ask) (power.Spoke, error)
-	// Requests lists the certificate requests for the cluster's nodes. It returns
+	ObserveSpoke(ctx context.Context, secret types.NamespacedName, ask remote.ObserveOptions) (power.Spoke, error)
+	// ListCertificateRequests lists the certificate requests for the cluster's nodes. It returns
 	// nil if the cluster does not answer.
-	Requests(ctx context.Context, secret types.NamespacedName, ask remote.AskRequests) (*power.Requests, error)
-	// Approve approves a request, if it is still as it was read. Trouble says in
+	ListCertificateRequests(ctx context.Context, secret types.NamespacedName, ask remote.ListRequestsOptions) (*power.CertificateRequests, error)
+	// ApproveCertificateRequest approves a request, if it is still as it was read. Trouble says in
 	// a few stable words what the cluster answered; "" if the request has changed.
-	Approve(ctx context.Context, secret types.NamespacedName, request *certificatesv1.CertificateSigningRequest) (approved bool, trouble string, err error)
-	// Send asks the cluster's controller manager to act. Refused says in a few stable
+	ApproveCertificateRequest(ctx context.Context, secret types.NamespacedName, request *certificatesv1.CertificateSigningRequest) (approved bool, trouble string, err error)
+	// CreateResumeProbe asks the cluster's controller manager to act. Refused says in a few stable
 	// words why the cluster takes no errand at all.
-	Send(ctx context.Context, secret types.NamespacedName, mark string) (sent bool, refused string, err error)
-	// Dismiss takes the errand away, if that can be done.
-	Dismiss(ctx context.Context, secret types.NamespacedName) error
-	// Replace deletes the Machine of a spot machine that is gone. Trouble is as in Approve.
-	Replace(ctx context.Context, secret types.NamespacedName, m power.Spot) (deleted bool, trouble string, err error)
-	// Forget drops what is kept of a cluster that is gone.
-	Forget(secret types.NamespacedName)
+	CreateResumeProbe(ctx context.Context, secret types.NamespacedName, mark string) (sent bool, refused string, err error)
+	// DeleteResumeProbe takes the errand away, if that can be done.
+	DeleteResumeProbe(ctx context.Context, secret types.NamespacedName) error
+	// DeleteSpotMachine deletes the Machine of a spot machine that is gone. Trouble is as in Approve.
+	DeleteSpotMachine(ctx context.Context, secret types.NamespacedName, m power.SpotMachine) (deleted bool, trouble string, err error)
+	// ForgetClient drops what is kept of a cluster that is gone.
+	ForgetClient(secret types.NamespacedName)
 }
 
 // Reconciler keeps the power of one cluster at a time.
@@ -82,26 +82,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause) || cd.Unreadable != "" {
 		return ctrl.Result{}, nil
 	}
-	seen, err := r.observe(ctx, &cd)
+	seen, err := r.observeCluster(ctx, &cd)
 	if err != nil {
 		return fault.Requeue(0, fmt.Errorf("observing %s: %w", req.NamespacedName, err))
 	}
-	d := power.Next(seen, r.Clock.Now())
-	if d, err = r.errand(ctx, &cd, seen, d); err != nil {
+	d := power.Decide(seen, r.Clock.Now())
+	if d, err = r.applyResumeProbe(ctx, &cd, seen, d); err != nil {
 		return fault.Requeue(0, fmt.Errorf("asking %s to act: %w", req.NamespacedName, err))
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("decided", "decision", d.String())
 	if d.Act == power.Hibernate {
-		return fault.Requeue(0, r.hibernate(ctx, &cd))
+		return fault.Requeue(0, r.requestHibernation(ctx, &cd))
 	}
-	d = r.act(ctx, &cd, d)
-	if d, err = r.approve(ctx, &cd, d); err != nil {
+	d = r.applyPower(ctx, &cd, d)
+	if d, err = r.approveRequests(ctx, &cd, d); err != nil {
 		return fault.Requeue(0, err)
 	}
-	if d, err = r.replace(ctx, &cd, d); err != nil {
+	if d, err = r.replaceSpotMachines(ctx, &cd, d); err != nil {
 		return fault.Requeue(0, err)
 	}
-	next, err := r.report(ctx, &cd, d)
+	next, err := r.patchPowerStatus(ctx, &cd, d)
 	return fault.Requeue(next, err)
 }
 
@@ -120,13 +120,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("power").
-		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(asked())).
+		For(&hivev1.ClusterDeployment{}, builder.WithPredicates(userChangePredicate())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
 		})
-	if err := r.listen(ctx, mgr, b); err != nil {
+	if err := r.watchPlatforms(ctx, mgr, b); err != nil {
 		return err
 	}
-	return b.Complete(r.Metrics.Reconciler("power", r))
+	return b.Complete(r.Metrics.WrapReconciler("power", r))
 }

@@ -111,12 +111,12 @@ func TestFlip(t *testing.T) {
 		stale := h.get()
 		stale.Spec.PowerState = hivev1.PowerHibernating
 		h.edit(func(cd *hivev1.ClusterDeployment) { cd.Labels = map[string]string{"newer": "yes"} })
-		seen, err := h.observe(t.Context(), stale)
+		seen, err := h.observeCluster(t.Context(), stale)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := h.act(t.Context(), stale, power.Next(seen, h.sim.clock.Now()))
-		if _, err := h.report(t.Context(), stale, d); err == nil {
+		d := h.applyPower(t.Context(), stale, power.Decide(seen, h.sim.clock.Now()))
+		if _, err := h.patchPowerStatus(t.Context(), stale, d); err == nil {
 			t.Error("the report of a stale decision was taken")
 		}
 		if h.stopped != 0 {
@@ -356,7 +356,7 @@ func TestAsked(t *testing.T) {
 			before := newCluster(time.Now())
 			after := before.DeepCopy()
 			c.change(after)
-			if got := asked().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+			if got := userChangePredicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
 				t.Errorf("got %v", got)
 			}
 		})

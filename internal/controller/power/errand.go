@@ -7,25 +7,25 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// errand sends the decision's errand, or takes the one that is done away. If the
+// applyResumeProbe sends the decision's errand, or takes the one that is done away. If the
 // cluster refuses, that is one more thing that has been seen of it, and what comes
 // back is decided anew.
-func (r *Reconciler) errand(ctx context.Context, cd *hivev1.ClusterDeployment, s power.Seen, d power.Decision) (power.Decision, error) {
+func (r *Reconciler) applyResumeProbe(ctx context.Context, cd *hivev1.ClusterDeployment, s power.Snapshot, d power.Plan) (power.Plan, error) {
 	if d.Dismiss {
-		return d, r.Remote.Dismiss(ctx, kubeconfig(cd))
+		return d, r.Remote.DeleteResumeProbe(ctx, kubeconfigSecret(cd))
 	}
 	if d.Errand == "" {
 		return d, nil
 	}
-	sent, refused, err := r.Remote.Send(ctx, kubeconfig(cd), d.Errand)
+	sent, refused, err := r.Remote.CreateResumeProbe(ctx, kubeconfigSecret(cd), d.Errand)
 	switch {
 	case err != nil:
 		return d, err
 	case sent:
-		return d.Sent(), nil
+		return d.AfterProbeCreated(), nil
 	case refused == "":
 		return d, nil
 	}
-	s.Spoke.Errand = power.Errand{Refused: refused}
-	return power.Next(s, r.Clock.Now()), nil
+	s.Spoke.Errand = power.ResumeProbe{Refused: refused}
+	return power.Decide(s, r.Clock.Now()), nil
 }

@@ -20,42 +20,42 @@ import (
 // callTimeout bounds each call of a platform.
 const callTimeout = time.Minute
 
-// observe gathers what power.Next goes by. It asks the platform and the spoke
+// observeCluster gathers what power.Next goes by. It asks the platform and the spoke
 // only if the answer counts. Errors are the hub's own.
-func (r *Reconciler) observe(ctx context.Context, cd *hivev1.ClusterDeployment) (power.Seen, error) {
-	s := described(cd)
-	actuator := r.Actuators.For(cd.Spec.Platform)
+func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeployment) (power.Snapshot, error) {
+	s := describeCluster(cd)
+	actuator := r.Actuators.PowerFor(cd.Spec.Platform)
 	s.Actuator = actuator != nil
 	_, s.Ends = actuator.(cloud.Spot)
 	if s.Deleted {
-		r.Remote.Forget(kubeconfig(cd))
+		r.Remote.ForgetClient(kubeconfigSecret(cd))
 	}
-	if s.Acting() && s.Actuator {
+	if s.ManagesMachines() && s.Actuator {
 		var err error
-		s.Machines, err = r.machines(ctx, actuator, cd)
-		s.MachinesFault = power.FailureOf(err)
+		s.Machines, err = r.observeMachines(ctx, actuator, cd)
+		s.MachinesFault = power.NewFailure(err)
 	}
-	if !s.AsksSpoke() {
+	if !s.NeedsSpoke() {
 		return s, nil
 	}
 	var err error
-	s.Spoke, err = r.Remote.Look(ctx, kubeconfig(cd), remote.Ask{
-		Operators: s.AsksOperators(), Errand: s.AsksErrand(), Spots: s.AsksSpots(), Again: s.Arrived(), Version: s.AsksVersion(),
+	s.Spoke, err = r.Remote.ObserveSpoke(ctx, kubeconfigSecret(cd), remote.ObserveOptions{
+		Operators: s.NeedsOperators(), Errand: s.NeedsResumeProbe(), Spots: s.NeedsSpotMachines(), Again: s.HasComeUp(), Version: s.NeedsVersion(),
 	})
 	if err == nil && len(s.Spoke.Spots) > 0 {
-		s.SpotFault = power.FailureOf(askSpots(ctx, actuator, cd, &s))
+		s.SpotFault = power.NewFailure(markGoneSpots(ctx, actuator, cd, &s))
 	}
-	if err != nil || !s.AsksRequests(r.Clock.Now()) {
+	if err != nil || !s.NeedsCertificateRequests(r.Clock.Now()) {
 		return s, err
 	}
-	s.Spoke.Requests, err = r.Remote.Requests(ctx, kubeconfig(cd), remote.AskRequests{Machines: !s.KnowsNodes()})
+	s.Spoke.Requests, err = r.Remote.ListCertificateRequests(ctx, kubeconfigSecret(cd), remote.ListRequestsOptions{Machines: !s.HasMachineNodes()})
 	return s, err
 }
 
-// askSpots marks those spot machines of the cluster that are gone for good.
-func askSpots(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment, s *power.Seen) error {
+// markGoneSpots marks those spot machines of the cluster that are gone for good.
+func markGoneSpots(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment, s *power.Snapshot) error {
 	var ids []string
-	for _, m := range s.Suspects() {
+	for _, m := range s.SuspectSpotMachines() {
 		ids = append(ids, m.ProviderID)
 	}
 	if len(ids) == 0 {
@@ -63,7 +63,7 @@ func askSpots(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeplo
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	gone, err := actuator.(cloud.Spot).Lost(ctx, refOf(cd), ids)
+	gone, err := actuator.(cloud.Spot).Lost(ctx, cloudRef(cd), ids)
 	if err != nil {
 		return err
 	}
@@ -75,13 +75,13 @@ func askSpots(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeplo
 
 var errNoMetadata = errors.New("spec.clusterMetadata has no infraID")
 
-// machines observes the machines of a cluster, if they are its own.
-func (r *Reconciler) machines(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment) (cloud.Machines, error) {
-	ref := refOf(cd)
+// observeMachines observes the machines of a cluster, if they are its own.
+func (r *Reconciler) observeMachines(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment) (cloud.Machines, error) {
+	ref := cloudRef(cd)
 	if ref.InfraID == "" {
 		return nil, errNoMetadata
 	}
-	if err := ownership.Confirm(ctx, r.Client, cd, ref.InfraID); err != nil {
+	if err := ownership.ConfirmOwner(ctx, r.Client, cd, ref.InfraID); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -89,9 +89,9 @@ func (r *Reconciler) machines(ctx context.Context, actuator cloud.Power, cd *hiv
 	return actuator.Observe(ctx, ref)
 }
 
-// described is what the ClusterDeployment itself says.
-func described(cd *hivev1.ClusterDeployment) power.Seen {
-	s := power.Seen{
+// describeCluster is what the ClusterDeployment itself says.
+func describeCluster(cd *hivev1.ClusterDeployment) power.Snapshot {
+	s := power.Snapshot{
 		Seed:          string(cd.UID),
 		Wanted:        cd.Spec.PowerState,
 		Deleted:       !cd.DeletionTimestamp.IsZero(),
@@ -101,27 +101,27 @@ func described(cd *hivev1.ClusterDeployment) power.Seen {
 		Fake:          hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake),
 		Platform:      cd.Spec.Platform.Name(),
 		Version:       reportedVersion(cd.Status),
-		InfraID:       refOf(cd).InfraID,
+		InfraID:       cloudRef(cd).InfraID,
 		SkipOperators: hivev1.IsTrue(cd.Labels, hivev1.LabelSkipClusterOperators),
 		Record:        cd.Status.PowerTransition,
-		InstalledAt:   timeOf(cd.Status.InstalledTimestamp),
+		InstalledAt:   timeOrZero(cd.Status.InstalledTimestamp),
 	}
 	if v := cd.Status.InstallVersion; v != nil {
 		s.InstallVersion = *v
 	}
-	s.Limits, s.Complaint = limitsOf(cd.Spec)
+	s.Limits, s.Complaint = parseLimits(cd.Spec)
 	if p := cd.Spec.ClusterPoolRef; p != nil && p.PoolName != "" {
 		s.Pooled = true
 		if p.ClaimName != "" {
-			s.ClaimedAt = timeOf(p.ClaimedTimestamp)
+			s.ClaimedAt = timeOrZero(p.ClaimedTimestamp)
 		}
 	}
 	return s
 }
 
-// limitsOf reads the spans in the specification. One that cannot be read counts
+// parseLimits reads the spans in the specification. One that cannot be read counts
 // as absent, and the complaint says so.
-func limitsOf(spec hivev1.ClusterDeploymentSpec) (power.Limits, string) {
+func parseLimits(spec hivev1.ClusterDeploymentSpec) (power.Limits, string) {
 	var limits power.Limits
 	complaint := ""
 	for _, f := range []struct {
@@ -145,7 +145,7 @@ func limitsOf(spec hivev1.ClusterDeploymentSpec) (power.Limits, string) {
 	return limits, complaint
 }
 
-func refOf(cd *hivev1.ClusterDeployment) cloud.Ref {
+func cloudRef(cd *hivev1.ClusterDeployment) cloud.Ref {
 	ref := cloud.Ref{
 		Cluster:  client.ObjectKeyFromObject(cd),
 		Platform: cd.Spec.Platform,
@@ -164,8 +164,8 @@ func refOf(cd *hivev1.ClusterDeployment) cloud.Ref {
 	return ref
 }
 
-// kubeconfig names the Secret with the cluster's admin kubeconfig.
-func kubeconfig(cd *hivev1.ClusterDeployment) types.NamespacedName {
+// kubeconfigSecret names the Secret with the cluster's admin kubeconfig.
+func kubeconfigSecret(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	name := types.NamespacedName{Namespace: cd.Namespace}
 	if md := cd.Spec.ClusterMetadata; md != nil {
 		name.Name = md.AdminKubeconfigSecretRef.Name
@@ -173,7 +173,7 @@ func kubeconfig(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	return name
 }
 
-func timeOf(t *metav1.Time) time.Time {
+func timeOrZero(t *metav1.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}

@@ -26,7 +26,7 @@ func TestSinceIsThatOfTheHibernationUnderWay(t *testing.T) {
 		"a resume instead": {&hivev1.PowerTransition{Target: hivev1.PowerRunning, StartedAt: at}, time.Time{}},
 	} {
 		cd := &hivev1.ClusterDeployment{Status: hivev1.ClusterDeploymentStatus{PowerTransition: c.record}}
-		if got := refOf(cd).Since; !got.Equal(c.want) {
+		if got := cloudRef(cd).Since; !got.Equal(c.want) {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
@@ -34,11 +34,11 @@ func TestSinceIsThatOfTheHibernationUnderWay(t *testing.T) {
 
 func TestARefNamesTheInstallConfig(t *testing.T) {
 	cd := &hivev1.ClusterDeployment{}
-	if got := refOf(cd).InstallConfig; got != "" {
+	if got := cloudRef(cd).InstallConfig; got != "" {
 		t.Errorf("got %q", got)
 	}
 	cd.Spec.Provisioning = &hivev1.Provisioning{InstallConfigSecretRef: &corev1.LocalObjectReference{Name: "install"}}
-	if got := refOf(cd).InstallConfig; got != "install" {
+	if got := cloudRef(cd).InstallConfig; got != "install" {
 		t.Errorf("got %q", got)
 	}
 }

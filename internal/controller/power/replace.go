@@ -11,12 +11,12 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// replace has the decision's spot machines made anew. One that cannot be does not stop
+// replaceSpotMachines has the decision's spot machines made anew. One that cannot be does not stop
 // the others; what stood in the way is told.
-func (r *Reconciler) replace(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Decision) (power.Decision, error) {
+func (r *Reconciler) replaceSpotMachines(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Plan) (power.Plan, error) {
 	var troubles []string
 	for _, m := range d.Replace {
-		deleted, trouble, err := r.Remote.Replace(ctx, kubeconfig(cd), m)
+		deleted, trouble, err := r.Remote.DeleteSpotMachine(ctx, kubeconfigSecret(cd), m)
 		if err != nil {
 			return d, fmt.Errorf("replacing spot machines of %s: %w", client.ObjectKeyFromObject(cd), err)
 		}
@@ -28,10 +28,10 @@ func (r *Reconciler) replace(ctx context.Context, cd *hivev1.ClusterDeployment, 
 				"deleted Machine %s: it was a spot machine and ended when the cluster stopped; its MachineSet makes another", m.Name)
 		}
 	}
-	return d.Unreplaced(troubles), nil
+	return d.AfterReplaceFailure(troubles), nil
 }
 
 // machineRef names the Machine in an event, as requestRef does a request.
-func machineRef(m power.Spot) *corev1.ObjectReference {
+func machineRef(m power.SpotMachine) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "machine.openshift.io/v1beta1", Kind: "Machine", Name: m.Name, UID: m.UID}
 }

@@ -16,7 +16,7 @@ func spotHub(t *testing.T) *hub {
 	h := newHub(t)
 	h.Actuators = cloud.Registry{"aws": &spotSim{h.sim}}
 	made := h.sim.clock.Now().Add(-time.Hour)
-	h.spots = []power.Spot{
+	h.spots = []power.SpotMachine{
 		{Name: "a", UID: "a", ProviderID: "id-a", Created: made, Joined: true},
 		{Name: "b", UID: "b", ProviderID: "id-b", Created: made, Joined: true},
 	}

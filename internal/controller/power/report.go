@@ -15,12 +15,12 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// report writes the decision into the cluster's status, if it changes anything,
+// patchPowerStatus writes the decision into the cluster's status, if it changes anything,
 // and announces the step that was taken. It returns when to look again.
-func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Decision) (time.Duration, error) {
+func (r *Reconciler) patchPowerStatus(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Plan) (time.Duration, error) {
 	before, now := cd.DeepCopy(), r.Clock.Now()
-	write(cd, d, now)
-	mirrorClaim(cd)
+	setStatus(cd, d, now)
+	copyClaimedTimestamp(cd)
 	if cd.Spec.Installed {
 		cd.Status.ObservedGeneration = cd.Generation // before, package provision reports it
 	}
@@ -28,23 +28,23 @@ func (r *Reconciler) report(ctx context.Context, cd *hivev1.ClusterDeployment, d
 	if _, err := patch.Status(ctx, r.Client, before, cd); err != nil {
 		return d.Next, fmt.Errorf("reporting on %s: %w", client.ObjectKeyFromObject(cd), err)
 	}
-	r.announce(before, cd)
-	r.drifted(cd, d)
-	r.Metrics.PowerTold(before, cd)
-	return d.Next, r.label(ctx, cd, d.Version)
+	r.recordPowerEvent(before, cd)
+	r.recordDrift(cd, d)
+	r.Metrics.RecordPowerTransition(before, cd)
+	return d.Next, r.patchVersionLabels(ctx, cd, d.Version)
 }
 
-// mirrorClaim copies the time at which the cluster was claimed into its status (HIVE-1576).
-func mirrorClaim(cd *hivev1.ClusterDeployment) {
+// copyClaimedTimestamp copies the time at which the cluster was claimed into its status (HIVE-1576).
+func copyClaimedTimestamp(cd *hivev1.ClusterDeployment) {
 	if pool := cd.Spec.ClusterPoolRef; pool != nil {
 		cd.Status.ClaimedTimestamp = pool.ClaimedTimestamp
 	}
 }
 
-func write(cd *hivev1.ClusterDeployment, d power.Decision, now time.Time) {
+func setStatus(cd *hivev1.ClusterDeployment, d power.Plan, now time.Time) {
 	status := &cd.Status
 	status.PowerState, status.PowerTransition = d.Word, d.Record
-	setVersion(status, d.Version)
+	setVersionStatus(status, d.Version)
 	set := func(typ string, v condition.Value) { condition.Apply(&status.Conditions, typ, v, now) }
 	set(hivev1.ClusterHibernating, d.Hibernating)
 	set(hivev1.ClusterReady, d.Ready)
@@ -54,8 +54,8 @@ func write(cd *hivev1.ClusterDeployment, d power.Decision, now time.Time) {
 	}
 }
 
-// drifted tells of machines that changed behind our back; what is done about it is told as any change is.
-func (r *Reconciler) drifted(cd *hivev1.ClusterDeployment, d power.Decision) {
+// recordDrift tells of machines that changed behind our back; what is done about it is told as any change is.
+func (r *Reconciler) recordDrift(cd *hivev1.ClusterDeployment, d power.Plan) {
 	switch {
 	case d.Drift == "":
 	case d.Record.Target == hivev1.PowerRunning:
@@ -65,8 +65,8 @@ func (r *Reconciler) drifted(cd *hivev1.ClusterDeployment, d power.Decision) {
 	}
 }
 
-// steps are the reasons of condition Hibernating that are worth an event, with its type.
-var steps = map[string]string{
+// eventTypes are the reasons of condition Hibernating that are worth an event, with its type.
+var eventTypes = map[string]string{
 	hivev1.ReasonResuming:      corev1.EventTypeNormal,
 	hivev1.ReasonRunning:       corev1.EventTypeNormal,
 	hivev1.ReasonStopping:      corev1.EventTypeNormal,
@@ -75,13 +75,13 @@ var steps = map[string]string{
 	hivev1.ReasonFailedToStop:  corev1.EventTypeWarning,
 }
 
-// announce tells of a step once: when the reason becomes another.
-func (r *Reconciler) announce(before, after *hivev1.ClusterDeployment) {
+// recordPowerEvent tells of a step once: when the reason becomes another.
+func (r *Reconciler) recordPowerEvent(before, after *hivev1.ClusterDeployment) {
 	was, is := condition.Find(before.Status.Conditions, hivev1.ClusterHibernating), condition.Find(after.Status.Conditions, hivev1.ClusterHibernating)
 	if was != nil && was.Reason == is.Reason {
 		return
 	}
-	if typ, ok := steps[is.Reason]; ok {
+	if typ, ok := eventTypes[is.Reason]; ok {
 		r.Events.Eventf(after, nil, typ, is.Reason, "SetPower", "%s", is.Message)
 	}
 }

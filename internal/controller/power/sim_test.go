@@ -41,7 +41,7 @@ type sim struct {
 	refuse error
 	// What was asked of it.
 	observed, started, stopped, looked int
-	asked                              remote.Ask
+	asked                              remote.ObserveOptions
 	forgotten                          bool
 	version                            power.Version
 	// away is a node whose certificate has expired; deaf is why requests cannot be approved.
@@ -50,13 +50,13 @@ type sim struct {
 	listed     int
 	apiDown    bool
 	// errand is what was sent last; lazy is a controller manager that does not act, closed why none is taken.
-	errand          power.Errand
+	errand          power.ResumeProbe
 	lazy            bool
 	closed          string
 	sent, dismissed int
 	// spots are the cluster's spot machines, kept those that the platform still has, and
 	// barred is why their Machines cannot be deleted.
-	spots    []power.Spot
+	spots    []power.SpotMachine
 	kept     []string
 	barred   string
 	replaced []string
@@ -114,7 +114,7 @@ func (s *sim) move(from, to cloud.State, span time.Duration) error {
 	return nil
 }
 
-func (s *sim) Look(_ context.Context, _ types.NamespacedName, ask remote.Ask) (power.Spoke, error) {
+func (s *sim) ObserveSpoke(_ context.Context, _ types.NamespacedName, ask remote.ObserveOptions) (power.Spoke, error) {
 	s.looked++
 	s.asked = ask
 	if s.apiDown {
@@ -140,24 +140,24 @@ func (s *sim) Look(_ context.Context, _ types.NamespacedName, ask remote.Ask) (p
 	return out, nil
 }
 
-func (s *sim) Send(_ context.Context, _ types.NamespacedName, mark string) (bool, string, error) {
+func (s *sim) CreateResumeProbe(_ context.Context, _ types.NamespacedName, mark string) (bool, string, error) {
 	if s.apiDown || s.closed != "" {
 		return false, s.closed, nil
 	}
 	s.sent++
-	s.errand = power.Errand{Mark: mark, Done: !s.lazy}
+	s.errand = power.ResumeProbe{Mark: mark, Done: !s.lazy}
 	return true, "", nil
 }
 
-func (s *sim) Dismiss(context.Context, types.NamespacedName) error {
+func (s *sim) DeleteResumeProbe(context.Context, types.NamespacedName) error {
 	s.dismissed++
-	s.errand = power.Errand{}
+	s.errand = power.ResumeProbe{}
 	return nil
 }
 
-func (s *sim) Requests(context.Context, types.NamespacedName, remote.AskRequests) (*power.Requests, error) {
+func (s *sim) ListCertificateRequests(context.Context, types.NamespacedName, remote.ListRequestsOptions) (*power.CertificateRequests, error) {
 	s.listed++
-	r := &power.Requests{List: slices.Clone(s.requests)}
+	r := &power.CertificateRequests{List: slices.Clone(s.requests)}
 	for _, m := range s.vms {
 		r.Machines = append(r.Machines, csr.Machine{
 			Namespace: csr.MachineNamespace, Node: m.Name, Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: m.Name}},
@@ -166,8 +166,8 @@ func (s *sim) Requests(context.Context, types.NamespacedName, remote.AskRequests
 	return r, nil
 }
 
-// Approve lets the node in that it is for.
-func (s *sim) Approve(_ context.Context, _ types.NamespacedName, r *certificatesv1.CertificateSigningRequest) (bool, string, error) {
+// ApproveCertificateRequest lets the node in that it is for.
+func (s *sim) ApproveCertificateRequest(_ context.Context, _ types.NamespacedName, r *certificatesv1.CertificateSigningRequest) (bool, string, error) {
 	for i := range s.requests {
 		if s.requests[i].Name != r.Name {
 			continue
@@ -185,8 +185,8 @@ func (s *sim) Approve(_ context.Context, _ types.NamespacedName, r *certificates
 	return false, "", nil
 }
 
-// Replace makes another machine in the place of the lost one, as a MachineSet does.
-func (s *sim) Replace(_ context.Context, _ types.NamespacedName, m power.Spot) (bool, string, error) {
+// DeleteSpotMachine makes another machine in the place of the lost one, as a MachineSet does.
+func (s *sim) DeleteSpotMachine(_ context.Context, _ types.NamespacedName, m power.SpotMachine) (bool, string, error) {
 	if s.barred != "" {
 		return false, s.barred, nil
 	}
@@ -194,7 +194,7 @@ func (s *sim) Replace(_ context.Context, _ types.NamespacedName, m power.Spot) (
 	for i, have := range s.spots {
 		if have.UID == m.UID {
 			id := have.ProviderID + "-new"
-			s.spots[i] = power.Spot{Name: m.Name + "-new", UID: m.UID + "-new", ProviderID: id, Created: s.clock.Now(), Joined: true}
+			s.spots[i] = power.SpotMachine{Name: m.Name + "-new", UID: m.UID + "-new", ProviderID: id, Created: s.clock.Now(), Joined: true}
 			s.kept = append(s.kept, id)
 		}
 	}
@@ -209,7 +209,7 @@ func (s *spotSim) Lost(_ context.Context, _ cloud.Ref, ids []string) ([]string, 
 // spotSim is a cloud that ends machines when it stops them.
 type spotSim struct{ *sim }
 
-func (s *sim) Forget(types.NamespacedName) { s.forgotten = true }
+func (s *sim) ForgetClient(types.NamespacedName) { s.forgotten = true }
 
 // hub is the reconciler with all that it needs, and the sim on the other side.
 type hub struct {

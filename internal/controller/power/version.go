@@ -37,16 +37,16 @@ type upgrade struct {
 	Image          string       `json:"image"`
 }
 
-// setVersion stores what the cluster reports of its version; nothing new leaves it as it is.
-func setVersion(status *hivev1.ClusterDeploymentStatus, v power.Version) {
+// setVersionStatus stores what the cluster reports of its version; nothing new leaves it as it is.
+func setVersionStatus(status *hivev1.ClusterDeploymentStatus, v power.Version) {
 	if v.Desired == "" {
 		return
 	}
 	out := clusterVersionStatus{Desired: release{v.Desired, v.Image}}
 	for _, u := range v.History {
-		entry := upgrade{State: u.State, StartedTime: stamp(u.Started), Version: u.Version, Image: u.Image}
+		entry := upgrade{State: u.State, StartedTime: apiTime(u.Started), Version: u.Version, Image: u.Image}
 		if !u.Completed.IsZero() {
-			at := stamp(u.Completed)
+			at := apiTime(u.Completed)
 			entry.CompletionTime = &at
 		}
 		out.History = append(out.History, entry)
@@ -60,8 +60,8 @@ func setVersion(status *hivev1.ClusterDeploymentStatus, v power.Version) {
 	}
 }
 
-// label corrects the labels with the cluster's version after an upgrade, as Hive does.
-func (r *Reconciler) label(ctx context.Context, cd *hivev1.ClusterDeployment, v power.Version) error {
+// patchVersionLabels corrects the labels with the cluster's version after an upgrade, as Hive does.
+func (r *Reconciler) patchVersionLabels(ctx context.Context, cd *hivev1.ClusterDeployment, v power.Version) error {
 	labels := provision.VersionLabels(v.Desired)
 	before := cd.DeepCopy()
 	for key, value := range labels {
@@ -82,4 +82,4 @@ func reportedVersion(status hivev1.ClusterDeploymentStatus) string {
 	return said.Desired.Version
 }
 
-func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
+func apiTime(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }

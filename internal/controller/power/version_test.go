@@ -59,7 +59,7 @@ func TestTheVersionIsStoredInTheFormOfOpenShift(t *testing.T) {
 		{State: "Completed", Version: "4.18.2", Image: "quay.io/ocp@sha256:0", Started: started, Completed: started.Add(time.Minute)},
 	}}
 	var status hivev1.ClusterDeploymentStatus
-	setVersion(&status, v)
+	setVersionStatus(&status, v)
 	want := `{"desired":{"version":"4.19.1","image":"quay.io/ocp@sha256:1"},"history":[` +
 		`{"state":"Partial","startedTime":"2026-11-01T09:00:00Z","completionTime":null,"version":"4.19.1","image":"quay.io/ocp@sha256:1"},` +
 		`{"state":"Completed","startedTime":"2026-11-01T08:00:00Z","completionTime":"2026-11-01T08:01:00Z","version":"4.18.2","image":"quay.io/ocp@sha256:0"}]}`
@@ -73,7 +73,7 @@ func TestTheVersionIsStoredInTheFormOfOpenShift(t *testing.T) {
 		`"desired":{"image":"quay.io/ocp@sha256:1","version":"4.19.1"}}`
 	status.ClusterVersionStatus = &runtime.RawExtension{Raw: []byte(stored)}
 	for _, same := range []power.Version{v, {}} {
-		if setVersion(&status, same); string(status.ClusterVersionStatus.Raw) != stored {
+		if setVersionStatus(&status, same); string(status.ClusterVersionStatus.Raw) != stored {
 			t.Errorf("what is not new is written: %s", status.ClusterVersionStatus.Raw)
 		}
 	}

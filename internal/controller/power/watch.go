@@ -19,9 +19,9 @@ import (
 	"hotspare.io/hotspare/internal/ownership"
 )
 
-// asked lets updates through by which somebody asks for something. Status is
+// userChangePredicate lets updates through by which somebody asks for something. Status is
 // not one of them: it is mostly our own.
-func asked() predicate.Predicate {
+func userChangePredicate() predicate.Predicate {
 	return predicate.Or(
 		predicate.GenerationChangedPredicate{}, // deleting counts as one
 		predicate.LabelChangedPredicate{},
@@ -29,31 +29,31 @@ func asked() predicate.Predicate {
 	)
 }
 
-// listen wakes a cluster when its platform tells that a machine has changed. Of
+// watchPlatforms wakes a cluster when its platform tells that a machine has changed. Of
 // platforms that tell nothing, changes are seen at the next look.
-func (r *Reconciler) listen(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
+func (r *Reconciler) watchPlatforms(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &hivev1.ClusterDeployment{}, ownership.ByInfraID, ownership.InfraIDs); err != nil {
 		return err
 	}
 	for _, platform := range r.Actuators {
-		teller, ok := platform.(cloud.Teller)
+		teller, ok := platform.(cloud.ChangeNotifier)
 		if !ok {
 			continue
 		}
 		told := make(chan event.TypedGenericEvent[string])
 		if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-			forward(ctx, teller.Changes(), told)
+			forwardChanges(ctx, teller.Changes(), told)
 			return nil
 		})); err != nil {
 			return err
 		}
-		b.WatchesRawSource(source.TypedChannel(told, r.clustersWith()))
+		b.WatchesRawSource(source.TypedChannel(told, r.enqueueByInfraID()))
 	}
 	return nil
 }
 
-// forward passes on what is told until ctx ends.
-func forward(ctx context.Context, from <-chan string, to chan<- event.TypedGenericEvent[string]) {
+// forwardChanges passes on what is told until ctx ends.
+func forwardChanges(ctx context.Context, from <-chan string, to chan<- event.TypedGenericEvent[string]) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -68,8 +68,8 @@ func forward(ctx context.Context, from <-chan string, to chan<- event.TypedGener
 	}
 }
 
-// clustersWith wakes the clusters whose machines have an infraID.
-func (r *Reconciler) clustersWith() handler.TypedEventHandler[string, reconcile.Request] {
+// enqueueByInfraID wakes the clusters whose machines have an infraID.
+func (r *Reconciler) enqueueByInfraID() handler.TypedEventHandler[string, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.TypedFuncs[string, reconcile.Request]{
 		GenericFunc: func(ctx context.Context, e event.TypedGenericEvent[string], q queue) {

@@ -30,10 +30,10 @@ func TestWhatAPlatformTellsWakesItsCluster(t *testing.T) {
 	from, to := make(chan string), make(chan event.TypedGenericEvent[string])
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); forward(ctx, from, to) }()
+	go func() { defer close(done); forwardChanges(ctx, from, to) }()
 	for _, infraID := range []string{"infra", "nobody's"} {
 		from <- infraID
-		r.clustersWith().Generic(t.Context(), <-to, q)
+		r.enqueueByInfraID().Generic(t.Context(), <-to, q)
 	}
 	if n := q.Len(); n != 1 {
 		t.Fatalf("%d clusters are woken, want 1", n)

@@ -16,16 +16,16 @@ import (
 	"hotspare.io/hotspare/internal/schedule"
 )
 
-// act tells clusters. One that cannot be told keeps no other waiting; the schedule's
+// applySteps tells clusters. One that cannot be told keeps no other waiting; the schedule's
 // status says which, and why, and it is tried again until the next slot.
-func (r *Reconciler) act(ctx context.Context, ps *v1alpha1.PowerSchedule, s *seen, steps []schedule.Step) error {
+func (r *Reconciler) applySteps(ctx context.Context, ps *v1alpha1.PowerSchedule, s *snapshot, steps []schedule.Step) error {
 	var conflicts []error
 	var complaint error
 	for _, st := range steps {
-		err := r.tell(ctx, ps, s.clusters[st.Cluster], st)
+		err := r.setPowerState(ctx, ps, s.clusters[st.Cluster], st)
 		switch {
 		case err == nil:
-		case fault.Of(err) == fault.Conflict, fault.Of(err) == fault.Gone, ctx.Err() != nil:
+		case fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.Gone, ctx.Err() != nil:
 			conflicts = append(conflicts, err)
 		case complaint == nil:
 			complaint = err
@@ -34,20 +34,20 @@ func (r *Reconciler) act(ctx context.Context, ps *v1alpha1.PowerSchedule, s *see
 	if complaint == nil {
 		return errors.Join(conflicts...)
 	}
-	if err := r.complain(ctx, ps, complaint); err != nil {
+	if err := r.reportStepFailure(ctx, ps, complaint); err != nil {
 		return errors.Join(err, complaint)
 	}
-	return fault.Waiting(retry, "telling clusters: %w", complaint)
+	return fault.NewWait(retryDelay, "telling clusters: %w", complaint)
 }
 
-// why are the reasons of the events on a step.
-var why = map[hivev1.PowerState]string{
+// eventReasons are the reasons of the events on a step.
+var eventReasons = map[hivev1.PowerState]string{
 	hivev1.PowerRunning:     "ScheduledResume",
 	hivev1.PowerHibernating: "ScheduledHibernation",
 }
 
-// tell sets a cluster's power and notes the slot on it, in one write.
-func (r *Reconciler) tell(ctx context.Context, ps *v1alpha1.PowerSchedule, cd *hivev1.ClusterDeployment, st schedule.Step) error {
+// setPowerState sets a cluster's power and notes the slot on it, in one write.
+func (r *Reconciler) setPowerState(ctx context.Context, ps *v1alpha1.PowerSchedule, cd *hivev1.ClusterDeployment, st schedule.Step) error {
 	before, after := cd.DeepCopy(), cd.DeepCopy()
 	if st.Changes {
 		after.Spec.PowerState = st.Slot.Power
@@ -61,9 +61,9 @@ func (r *Reconciler) tell(ctx context.Context, ps *v1alpha1.PowerSchedule, cd *h
 	}
 	if st.Changes {
 		at := st.Slot.At.UTC().Format(time.RFC3339)
-		r.Events.Eventf(after, ps, corev1.EventTypeNormal, why[st.Slot.Power], "SetPower",
+		r.Events.Eventf(after, ps, corev1.EventTypeNormal, eventReasons[st.Slot.Power], "SetPower",
 			"PowerSchedule %s: set spec.powerState to %s, slot of %s", client.ObjectKeyFromObject(ps), st.Slot.Power, at)
-		r.Events.Eventf(ps, after, corev1.EventTypeNormal, why[st.Slot.Power], "SetPower",
+		r.Events.Eventf(ps, after, corev1.EventTypeNormal, eventReasons[st.Slot.Power], "SetPower",
 			"cluster %s: set spec.powerState to %s, slot of %s", st.Cluster, st.Slot.Power, at)
 	}
 	return nil

@@ -48,11 +48,11 @@ type Reconciler struct {
 }
 
 const (
-	// glance is the longest time between two looks at the clock: a timer is late by
+	// maxRequeueDelay is the longest time between two looks at the clock: a timer is late by
 	// as long as the machine was suspended.
-	glance = time.Minute
-	// retry is when a cluster that could not be told is tried again.
-	retry = 10 * time.Second
+	maxRequeueDelay = time.Minute
+	// retryDelay is when a cluster that could not be told is tried again.
+	retryDelay = 10 * time.Second
 )
 
 // Reconcile does one pass over the schedule.
@@ -64,38 +64,38 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if ps.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
-	plan, faults := read(ps.Spec)
+	plan, faults := parseSpec(ps.Spec)
 	if len(faults) > 0 {
-		return fault.Requeue(0, r.refuse(ctx, &ps, faults))
+		return fault.Requeue(0, r.reportInvalidSpec(ctx, &ps, faults))
 	}
-	s, err := r.observe(ctx, &ps, plan)
+	s, err := r.observeClusters(ctx, &ps, plan)
 	if err != nil {
 		return fault.Requeue(0, fmt.Errorf("observing %s: %w", req.NamespacedName, err))
 	}
-	d, err := r.decide(ctx, s)
+	d, err := r.decideSteps(ctx, s)
 	if err != nil {
 		return fault.Requeue(0, err)
 	}
-	if err := r.report(ctx, &ps, d, len(s.clusters)); err != nil {
+	if err := r.reportPlan(ctx, &ps, d, len(s.clusters)); err != nil {
 		return fault.Requeue(0, err)
 	}
-	next := glance
+	next := maxRequeueDelay
 	if d.Look > 0 {
-		next = min(d.Look, glance)
+		next = min(d.Look, maxRequeueDelay)
 	}
-	return fault.Requeue(next, r.act(ctx, &ps, s, d.Steps))
+	return fault.Requeue(next, r.applySteps(ctx, &ps, s, d.Steps))
 }
 
-// decide asks the decider. Before clusters are told of a slot that was missed, it
+// decideSteps asks the decider. Before clusters are told of a slot that was missed, it
 // looks whether somebody has changed them since.
-func (r *Reconciler) decide(ctx context.Context, s *seen) (schedule.Decision, error) {
+func (r *Reconciler) decideSteps(ctx context.Context, s *snapshot) (schedule.Plan, error) {
 	now := r.Clock.Now()
-	d := schedule.Decide(s.Seen, now)
-	if len(d.Steps) > 0 && d.Record.StartedAt.Sub(d.Record.At) > late {
-		if err := r.lookBack(ctx, s, d.Steps); err != nil {
+	d := schedule.Decide(s.Snapshot, now)
+	if len(d.Steps) > 0 && d.Record.StartedAt.Sub(d.Record.At) > missedSlotDelay {
+		if err := r.observeLastChanges(ctx, s, d.Steps); err != nil {
 			return d, err
 		}
-		d = schedule.Decide(s.Seen, now)
+		d = schedule.Decide(s.Snapshot, now)
 	}
 	log := ctrl.LoggerFrom(ctx).V(1)
 	for _, st := range d.Steps {
@@ -115,9 +115,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("powerschedule").
 		For(&v1alpha1.PowerSchedule{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	return r.watch(b).
+	return r.addWatches(b).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, longestBackoff),
 		}).
-		Complete(r.Metrics.Reconciler("powerschedule", r))
+		Complete(r.Metrics.WrapReconciler("powerschedule", r))
 }

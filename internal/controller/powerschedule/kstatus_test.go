@@ -13,16 +13,16 @@ func TestHowToolsThatWaitJudgeASchedule(t *testing.T) {
 	t.Run("one that is understood", func(t *testing.T) {
 		h := newHub(t, nights(), cluster("team", "a"))
 		h.pass()
-		kstatustest.Expect(t, h.schedule(), "InProgress Underway")
+		kstatustest.ExpectStatus(t, h.schedule(), "InProgress Underway")
 		h.run(evening.Add(time.Hour))
-		kstatustest.Expect(t, h.schedule(), "Current")
+		kstatustest.ExpectStatus(t, h.schedule(), "Current")
 	})
 	t.Run("one that is not", func(t *testing.T) {
 		h := newHub(t, nights(func(ps *v1alpha1.PowerSchedule) { ps.Spec.Windows[0].TimeZone = "Nowhere/Town" }))
 		h.pass()
-		kstatustest.Expect(t, h.schedule(), "Failed InvalidTimeZone")
+		kstatustest.ExpectStatus(t, h.schedule(), "Failed InvalidTimeZone")
 		h.edit(func(ps *v1alpha1.PowerSchedule) { ps.Spec.Windows[0].TimeZone = "" })
 		h.run(evening.Add(time.Hour))
-		kstatustest.Expect(t, h.schedule(), "Current")
+		kstatustest.ExpectStatus(t, h.schedule(), "Current")
 	})
 }

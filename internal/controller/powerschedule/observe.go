@@ -18,17 +18,17 @@ import (
 	"hotspare.io/hotspare/internal/schedule"
 )
 
-// plan is a specification that was understood.
-type plan struct {
+// parsedSpec is a specification that was understood.
+type parsedSpec struct {
 	timetable schedule.Timetable
 	// selectors are by field; a field that is not set has none.
 	clusters, namespaces, claims labels.Selector
 }
 
-// read reads a specification. With a fault, the plan is of no use.
-func read(spec v1alpha1.PowerScheduleSpec) (plan, []schedule.Fault) {
-	var p plan
-	var faults []schedule.Fault
+// parseSpec reads a specification. With a fault, the plan is of no use.
+func parseSpec(spec v1alpha1.PowerScheduleSpec) (parsedSpec, []schedule.FieldError) {
+	var p parsedSpec
+	var faults []schedule.FieldError
 	p.timetable, faults = schedule.Parse(spec.Windows)
 	for _, f := range []struct {
 		name string
@@ -44,7 +44,7 @@ func read(spec v1alpha1.PowerScheduleSpec) (plan, []schedule.Fault) {
 		}
 		selector, err := metav1.LabelSelectorAsSelector(f.from)
 		if err != nil {
-			faults = append(faults, schedule.Fault{
+			faults = append(faults, schedule.FieldError{
 				Reason: v1alpha1.ReasonInvalidSelector, Field: "spec." + f.name, Value: metav1.FormatLabelSelector(f.from),
 				Why: fmt.Sprintf("is no label selector (%v): write matchLabels, such as {team: web}", err),
 			})
@@ -55,49 +55,49 @@ func read(spec v1alpha1.PowerScheduleSpec) (plan, []schedule.Fault) {
 	return p, faults
 }
 
-// seen is what a pass goes by. The clusters are the cache's own: not to be changed.
-type seen struct {
-	schedule.Seen
+// snapshot is what a pass goes by. The clusters are the cache's own: not to be changed.
+type snapshot struct {
+	schedule.Snapshot
 	clusters map[string]*hivev1.ClusterDeployment
 }
 
-func (r *Reconciler) observe(ctx context.Context, ps *v1alpha1.PowerSchedule, p plan) (*seen, error) {
-	found, err := r.clusters(ctx, ps, p)
+func (r *Reconciler) observeClusters(ctx context.Context, ps *v1alpha1.PowerSchedule, p parsedSpec) (*snapshot, error) {
+	found, err := r.selectClusters(ctx, ps, p)
 	if err != nil {
 		return nil, err
 	}
-	s := &seen{
-		Seen: schedule.Seen{
-			Timetable: p.timetable, Created: ps.CreationTimestamp.Time, SkipUntil: timeOf(ps.Spec.SkipUntil),
-			Record: recordOf(ps.Status.LastSlot),
+	s := &snapshot{
+		Snapshot: schedule.Snapshot{
+			Timetable: p.timetable, Created: ps.CreationTimestamp.Time, SkipUntil: timeOrZero(ps.Spec.SkipUntil),
+			Record: recordFromStatus(ps.Status.LastSlot),
 		},
 		clusters: map[string]*hivev1.ClusterDeployment{},
 	}
 	for _, cd := range found {
-		if !switchable(cd) {
+		if !isSwitchable(cd) {
 			continue
 		}
-		c := described(cd)
+		c := describeCluster(cd)
 		s.clusters[c.Name] = cd
 		s.Clusters = append(s.Clusters, c)
 	}
 	return s, nil
 }
 
-// clusters are those that the schedule selects.
-func (r *Reconciler) clusters(ctx context.Context, ps *v1alpha1.PowerSchedule, p plan) ([]*hivev1.ClusterDeployment, error) {
+// selectClusters are those that the schedule selects.
+func (r *Reconciler) selectClusters(ctx context.Context, ps *v1alpha1.PowerSchedule, p parsedSpec) ([]*hivev1.ClusterDeployment, error) {
 	switch {
 	case p.claims != nil:
-		return r.claimed(ctx, ps.Namespace, p.claims)
+		return r.listClaimedClusters(ctx, ps.Namespace, p.claims)
 	case p.clusters == nil:
 		return nil, nil // the schema refuses it
 	case p.namespaces != nil:
-		return r.abroad(ctx, p)
+		return r.listClustersInNamespaces(ctx, p)
 	}
-	return r.labelled(ctx, p.clusters, client.InNamespace(ps.Namespace))
+	return r.listClustersByLabel(ctx, p.clusters, client.InNamespace(ps.Namespace))
 }
 
-func (r *Reconciler) labelled(ctx context.Context, by labels.Selector, opts ...client.ListOption) ([]*hivev1.ClusterDeployment, error) {
+func (r *Reconciler) listClustersByLabel(ctx context.Context, by labels.Selector, opts ...client.ListOption) ([]*hivev1.ClusterDeployment, error) {
 	var list hivev1.ClusterDeploymentList
 	// The list is only looked at: a copy of every cluster would be waste.
 	opts = append(opts, client.MatchingLabelsSelector{Selector: by}, client.UnsafeDisableDeepCopy)
@@ -111,8 +111,8 @@ func (r *Reconciler) labelled(ctx context.Context, by labels.Selector, opts ...c
 	return out, nil
 }
 
-// abroad are clusters in namespaces that were selected.
-func (r *Reconciler) abroad(ctx context.Context, p plan) ([]*hivev1.ClusterDeployment, error) {
+// listClustersInNamespaces are clusters in namespaces that were selected.
+func (r *Reconciler) listClustersInNamespaces(ctx context.Context, p parsedSpec) ([]*hivev1.ClusterDeployment, error) {
 	var spaces corev1.NamespaceList
 	if err := r.Client.List(ctx, &spaces, client.MatchingLabelsSelector{Selector: p.namespaces}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing namespaces: %w", err)
@@ -121,7 +121,7 @@ func (r *Reconciler) abroad(ctx context.Context, p plan) ([]*hivev1.ClusterDeplo
 	for i := range spaces.Items {
 		mine[spaces.Items[i].Name] = true
 	}
-	all, err := r.labelled(ctx, p.clusters)
+	all, err := r.listClustersByLabel(ctx, p.clusters)
 	var out []*hivev1.ClusterDeployment
 	for _, cd := range all {
 		if mine[cd.Namespace] {
@@ -131,9 +131,9 @@ func (r *Reconciler) abroad(ctx context.Context, p plan) ([]*hivev1.ClusterDeplo
 	return out, err
 }
 
-// claimed are the clusters of the claims that were selected. Claim and cluster have to
+// listClaimedClusters are the clusters of the claims that were selected. Claim and cluster have to
 // name each other: either alone may have been written to reach somebody else's.
-func (r *Reconciler) claimed(ctx context.Context, namespace string, by labels.Selector) ([]*hivev1.ClusterDeployment, error) {
+func (r *Reconciler) listClaimedClusters(ctx context.Context, namespace string, by labels.Selector) ([]*hivev1.ClusterDeployment, error) {
 	var claims hivev1.ClusterClaimList
 	if err := r.Client.List(ctx, &claims, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: by}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing claims: %w", err)
@@ -156,18 +156,18 @@ func (r *Reconciler) claimed(ctx context.Context, namespace string, by labels.Se
 	return out, nil
 }
 
-// switchable leaves out clusters that are not a schedule's to switch: those that are
+// isSwitchable leaves out clusters that are not a schedule's to switch: those that are
 // going, that somebody wants left alone, or that wait in their pool, which decides itself.
-func switchable(cd *hivev1.ClusterDeployment) bool {
+func isSwitchable(cd *hivev1.ClusterDeployment) bool {
 	ref := cd.Spec.ClusterPoolRef
 	return cd.DeletionTimestamp == nil && cd.Unreadable == "" && !hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause) &&
 		(ref == nil || ref.PoolName == "" || ref.ClaimName != "")
 }
 
-func described(cd *hivev1.ClusterDeployment) schedule.Cluster {
+func describeCluster(cd *hivev1.ClusterDeployment) schedule.Cluster {
 	c := schedule.Cluster{
 		Name: client.ObjectKeyFromObject(cd).String(), Seed: string(cd.UID), Since: cd.CreationTimestamp.Time,
-		Wanted: cd.Spec.PowerState, Told: schedule.ReadSlot(cd.Annotations[v1alpha1.AnnotationSlot]),
+		Wanted: cd.Spec.PowerState, Told: schedule.ParseSlot(cd.Annotations[v1alpha1.AnnotationSlot]),
 	}
 	if c.Wanted == "" {
 		c.Wanted = hivev1.PowerRunning
@@ -178,19 +178,19 @@ func described(cd *hivev1.ClusterDeployment) schedule.Cluster {
 	return c
 }
 
-// late is how late a slot is that was missed: somebody may have changed a cluster
+// missedSlotDelay is how late a slot is that was missed: somebody may have changed a cluster
 // since, and that counts more.
-const late = time.Minute
+const missedSlotDelay = time.Minute
 
-// lookBack asks when the power of the clusters in the steps was changed last.
-func (r *Reconciler) lookBack(ctx context.Context, s *seen, steps []schedule.Step) error {
+// observeLastChanges asks when the power of the clusters in the steps was changed last.
+func (r *Reconciler) observeLastChanges(ctx context.Context, s *snapshot, steps []schedule.Step) error {
 	changed := map[string]time.Time{}
 	for _, st := range steps {
 		var cd hivev1.ClusterDeployment
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.clusters[st.Cluster]), &cd); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading cluster %s: %w", st.Cluster, err)
 		}
-		changed[st.Cluster] = changedAt(&cd, r.Clock.Now())
+		changed[st.Cluster] = powerChangedAt(&cd, r.Clock.Now())
 	}
 	for i := range s.Clusters {
 		s.Clusters[i].Changed = changed[s.Clusters[i].Name]
@@ -198,18 +198,18 @@ func (r *Reconciler) lookBack(ctx context.Context, s *seen, steps []schedule.Ste
 	return nil
 }
 
-// changedAt is when the cluster's power was changed last. It may be later than that
+// powerChangedAt is when the cluster's power was changed last. It may be later than that
 // change, never earlier: in doubt a cluster is left as it is.
 //
 // The API server has an account of who set which field when, but not of every object:
 // the hub of `hotspare up` keeps none of a pool's clusters (ADR 0012). Then it is when
 // the change was acted upon, or now if it has not been yet.
-func changedAt(cd *hivev1.ClusterDeployment, now time.Time) time.Time {
+func powerChangedAt(cd *hivev1.ClusterDeployment, now time.Time) time.Time {
 	if len(cd.ManagedFields) > 0 {
-		return ownedSince(cd.ManagedFields)
+		return powerFieldWrittenAt(cd.ManagedFields)
 	}
 	wanted := cmp.Or(cd.Spec.PowerState, hivev1.PowerRunning)
-	told := schedule.ReadSlot(cd.Annotations[v1alpha1.AnnotationSlot])
+	told := schedule.ParseSlot(cd.Annotations[v1alpha1.AnnotationSlot])
 	switch t := cd.Status.PowerTransition; {
 	case told.Power == wanted:
 		return told.At // by its schedule
@@ -222,8 +222,8 @@ func changedAt(cd *hivev1.ClusterDeployment, now time.Time) time.Time {
 	}
 }
 
-// ownedSince is when whoever set spec.powerState last wrote the object.
-func ownedSince(entries []metav1.ManagedFieldsEntry) time.Time {
+// powerFieldWrittenAt is when whoever set spec.powerState last wrote the object.
+func powerFieldWrittenAt(entries []metav1.ManagedFieldsEntry) time.Time {
 	var out time.Time
 	for _, e := range entries {
 		var owned struct {
@@ -239,17 +239,17 @@ func ownedSince(entries []metav1.ManagedFieldsEntry) time.Time {
 	return out
 }
 
-func recordOf(last *v1alpha1.TakenSlot) schedule.Record {
+func recordFromStatus(last *v1alpha1.TakenSlot) schedule.Record {
 	if last == nil {
 		return schedule.Record{}
 	}
 	return schedule.Record{
 		Slot:    schedule.Slot{At: last.Time.UTC(), Power: last.PowerState},
-		Outcome: last.Outcome, StartedAt: last.StartedAt.UTC(), FinishedAt: timeOf(last.FinishedAt), Told: int(last.Clusters),
+		Outcome: last.Outcome, StartedAt: last.StartedAt.UTC(), FinishedAt: timeOrZero(last.FinishedAt), Told: int(last.Clusters),
 	}
 }
 
-func timeOf(t *metav1.Time) time.Time {
+func timeOrZero(t *metav1.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}

@@ -17,60 +17,60 @@ import (
 	"hotspare.io/hotspare/internal/schedule"
 )
 
-// report writes the decision into the schedule's status, before it is acted on.
-func (r *Reconciler) report(ctx context.Context, ps *v1alpha1.PowerSchedule, d schedule.Decision, clusters int) error {
-	return r.write(ctx, ps, func(st *v1alpha1.PowerScheduleStatus) {
+// reportPlan writes the decision into the schedule's status, before it is acted on.
+func (r *Reconciler) reportPlan(ctx context.Context, ps *v1alpha1.PowerSchedule, d schedule.Plan, clusters int) error {
+	return r.patchStatus(ctx, ps, func(st *v1alpha1.PowerScheduleStatus) {
 		st.Clusters, st.NextSlot = int32(clusters), nil
-		if !d.Next.None() {
-			slot := slotOf(d.Next)
+		if !d.Next.IsZero() {
+			slot := slotStatus(d.Next)
 			st.NextSlot = &slot
 		}
 		message := ""
-		if was := st.LastSlot; was != nil && recordOf(was).Slot == d.Record.Slot && d.Record.Outcome == v1alpha1.OutcomeUnderway {
+		if was := st.LastSlot; was != nil && recordFromStatus(was).Slot == d.Record.Slot && d.Record.Outcome == v1alpha1.OutcomeUnderway {
 			message = was.Message
 		}
-		st.LastSlot = taken(d.Record)
+		st.LastSlot = takenSlot(d.Record)
 		if st.LastSlot != nil {
 			st.LastSlot.Message = message
 		}
-		r.judge(ps, st, metav1.ConditionTrue, v1alpha1.ReasonUnderstood, "The specification is understood")
+		r.setValidCondition(ps, st, metav1.ConditionTrue, v1alpha1.ReasonUnderstood, "The specification is understood")
 	})
 }
 
-// refuse tells what in the specification cannot be understood. Nothing is due then.
-func (r *Reconciler) refuse(ctx context.Context, ps *v1alpha1.PowerSchedule, faults []schedule.Fault) error {
+// reportInvalidSpec tells what in the specification cannot be understood. Nothing is due then.
+func (r *Reconciler) reportInvalidSpec(ctx context.Context, ps *v1alpha1.PowerSchedule, faults []schedule.FieldError) error {
 	var all []string
 	for _, f := range faults {
 		all = append(all, f.String())
 	}
-	return r.write(ctx, ps, func(st *v1alpha1.PowerScheduleStatus) {
+	return r.patchStatus(ctx, ps, func(st *v1alpha1.PowerScheduleStatus) {
 		st.Clusters, st.NextSlot = 0, nil
-		r.judge(ps, st, metav1.ConditionFalse, faults[0].Reason, strings.Join(all, "; "))
+		r.setValidCondition(ps, st, metav1.ConditionFalse, faults[0].Reason, strings.Join(all, "; "))
 	})
 }
 
-// complain notes why a cluster could not be told, and announces it once.
-func (r *Reconciler) complain(ctx context.Context, ps *v1alpha1.PowerSchedule, complaint error) error {
+// reportStepFailure notes why a cluster could not be told, and announces it once.
+func (r *Reconciler) reportStepFailure(ctx context.Context, ps *v1alpha1.PowerSchedule, complaint error) error {
 	last := ps.Status.LastSlot
 	if last == nil || last.Message == complaint.Error() {
 		return nil
 	}
-	err := r.write(ctx, ps, func(st *v1alpha1.PowerScheduleStatus) { st.LastSlot.Message = complaint.Error() })
+	err := r.patchStatus(ctx, ps, func(st *v1alpha1.PowerScheduleStatus) { st.LastSlot.Message = complaint.Error() })
 	if err == nil {
 		r.Events.Eventf(ps, nil, corev1.EventTypeWarning, "ClusterNotTold", "SetPower", "%s", complaint.Error())
 	}
 	return err
 }
 
-func (r *Reconciler) judge(ps *v1alpha1.PowerSchedule, st *v1alpha1.PowerScheduleStatus, status metav1.ConditionStatus, reason, message string) {
+func (r *Reconciler) setValidCondition(ps *v1alpha1.PowerSchedule, st *v1alpha1.PowerScheduleStatus, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&st.Conditions, metav1.Condition{
 		Type: v1alpha1.ScheduleValid, Status: status, Reason: reason, Message: message, ObservedGeneration: ps.Generation,
 		LastTransitionTime: metav1.NewTime(r.Clock.Now().Truncate(time.Second)),
 	})
 }
 
-// write edits the status, and announces a schedule that has become invalid.
-func (r *Reconciler) write(ctx context.Context, ps *v1alpha1.PowerSchedule, edit func(*v1alpha1.PowerScheduleStatus)) error {
+// patchStatus edits the status, and announces a schedule that has become invalid.
+func (r *Reconciler) patchStatus(ctx context.Context, ps *v1alpha1.PowerSchedule, edit func(*v1alpha1.PowerScheduleStatus)) error {
 	before := ps.DeepCopy()
 	edit(&ps.Status)
 	ps.Status.ObservedGeneration = ps.Generation
@@ -85,16 +85,16 @@ func (r *Reconciler) write(ctx context.Context, ps *v1alpha1.PowerSchedule, edit
 	return nil
 }
 
-func slotOf(s schedule.Slot) v1alpha1.Slot {
+func slotStatus(s schedule.Slot) v1alpha1.Slot {
 	return v1alpha1.Slot{Time: metav1.NewTime(s.At), PowerState: s.Power}
 }
 
-func taken(r schedule.Record) *v1alpha1.TakenSlot {
-	if r.None() {
+func takenSlot(r schedule.Record) *v1alpha1.TakenSlot {
+	if r.IsZero() {
 		return nil
 	}
 	out := &v1alpha1.TakenSlot{
-		Slot: slotOf(r.Slot), Outcome: r.Outcome, StartedAt: metav1.NewTime(r.StartedAt), Clusters: int32(r.Told),
+		Slot: slotStatus(r.Slot), Outcome: r.Outcome, StartedAt: metav1.NewTime(r.StartedAt), Clusters: int32(r.Told),
 	}
 	if !r.FinishedAt.IsZero() {
 		at := metav1.NewTime(r.FinishedAt)

@@ -19,18 +19,18 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// leisure is how long the count of clusters may lag: in a burst of claims every
+// enqueueDelay is how long the count of clusters may lag: in a burst of claims every
 // change would wake every schedule, and nobody waits for the count.
-const leisure = time.Second
+const enqueueDelay = time.Second
 
-// watch adds what may change which clusters a schedule is for.
-func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+// addWatches adds what may change which clusters a schedule is for.
+func (r *Reconciler) addWatches(b *builder.Builder) *builder.Builder {
 	counts := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	labelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
 	return b.
-		Watches(&hivev1.ClusterDeployment{}, r.later(concernsCluster), counts).
-		Watches(&hivev1.ClusterClaim{}, r.later(concernsClaim), counts).
-		Watches(&corev1.Namespace{}, r.later(concernsNamespace), labelled)
+		Watches(&hivev1.ClusterDeployment{}, r.enqueueDelayed(concernsCluster), counts).
+		Watches(&hivev1.ClusterClaim{}, r.enqueueDelayed(concernsClaim), counts).
+		Watches(&corev1.Namespace{}, r.enqueueDelayed(concernsNamespace), labelled)
 }
 
 func concernsCluster(ps *v1alpha1.PowerSchedule, o client.Object) bool {
@@ -49,12 +49,12 @@ func concernsNamespace(ps *v1alpha1.PowerSchedule, _ client.Object) bool {
 	return ps.Spec.NamespaceSelector != nil
 }
 
-// later wakes, at leisure, the schedules that an object concerns.
-func (r *Reconciler) later(concerns func(*v1alpha1.PowerSchedule, client.Object) bool) handler.EventHandler {
+// enqueueDelayed wakes, at leisure, the schedules that an object concerns.
+func (r *Reconciler) enqueueDelayed(concerns func(*v1alpha1.PowerSchedule, client.Object) bool) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(ctx context.Context, q queue, objects ...client.Object) {
-		for _, name := range r.concerned(ctx, concerns, objects) {
-			q.AddAfter(reconcile.Request{NamespacedName: name}, leisure)
+		for _, name := range r.concernedSchedules(ctx, concerns, objects) {
+			q.AddAfter(reconcile.Request{NamespacedName: name}, enqueueDelay)
 		}
 	}
 	return handler.Funcs{
@@ -64,7 +64,7 @@ func (r *Reconciler) later(concerns func(*v1alpha1.PowerSchedule, client.Object)
 	}
 }
 
-func (r *Reconciler) concerned(ctx context.Context, concerns func(*v1alpha1.PowerSchedule, client.Object) bool, objects []client.Object) []types.NamespacedName {
+func (r *Reconciler) concernedSchedules(ctx context.Context, concerns func(*v1alpha1.PowerSchedule, client.Object) bool, objects []client.Object) []types.NamespacedName {
 	var list v1alpha1.PowerScheduleList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing schedules")

@@ -47,7 +47,7 @@ func TestWhatWakesASchedule(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			for i, key := range r.concerned(t.Context(), tc.concerns, []client.Object{tc.object, tc.object}) {
+			for i, key := range r.concernedSchedules(t.Context(), tc.concerns, []client.Object{tc.object, tc.object}) {
 				if i > 0 {
 					got += " "
 				}

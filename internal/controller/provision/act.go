@@ -10,21 +10,21 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// act decides and acts until nothing more can be done in this pass. It returns
+// decideAndApply decides and acts until nothing more can be done in this pass. It returns
 // the last plan, whose steps are done. It ends because nothing is asked twice.
-func (p *pass) act(ctx context.Context) (provision.Plan, error) {
+func (p *pass) decideAndApply(ctx context.Context) (provision.Plan, error) {
 	for {
-		plan := provision.Decide(p.snapshot())
+		plan := provision.Decide(p.buildSnapshot())
 		ctrl.LoggerFrom(ctx).V(2).Info("decided", "plan", plan.String())
-		if err := p.do(ctx, plan.Steps); err != nil || !plan.Asks() {
+		if err := p.applySteps(ctx, plan.Steps); err != nil || !plan.NeedsAnswers() {
 			return plan, err
 		}
 	}
 }
 
-func (p *pass) do(ctx context.Context, steps []provision.Step) error {
+func (p *pass) applySteps(ctx context.Context, steps []provision.Step) error {
 	for _, s := range steps {
-		if err := doers[s.Do](p, ctx, s); err != nil {
+		if err := stepFuncs[s.Do](p, ctx, s); err != nil {
 			return fmt.Errorf("step %q: %w", s, err)
 		}
 		ctrl.LoggerFrom(ctx).V(1).Info("done", "step", s.String())
@@ -32,30 +32,30 @@ func (p *pass) do(ctx context.Context, steps []provision.Step) error {
 	return nil
 }
 
-// doers do the steps, each kind its own.
-var doers = map[provision.Verb]func(*pass, context.Context, provision.Step) error{
-	provision.Mark:     (*pass).mark,
-	provision.Record:   (*pass).record,
-	provision.Publish:  (*pass).publish,
-	provision.Install:  (*pass).askInstall,
-	provision.Deliver:  (*pass).deliver,
-	provision.Finish:   (*pass).finish,
-	provision.Complete: (*pass).complete,
-	provision.Fail:     (*pass).fail,
-	provision.Destroy:  (*pass).askDestroy,
-	provision.Bury:     (*pass).bury,
-	provision.Forget:   (*pass).forget,
-	provision.Open:     (*pass).open,
-	provision.Lament:   (*pass).lament,
-	provision.Close:    (*pass).close,
-	provision.Release:  (*pass).release,
+// stepFuncs do the steps, each kind its own.
+var stepFuncs = map[provision.Verb]func(*pass, context.Context, provision.Step) error{
+	provision.EnsureFinalizer:      (*pass).ensureFinalizerAndLabels,
+	provision.RecordAttempt:        (*pass).createAttempt,
+	provision.PublishMetadata:      (*pass).publishMetadata,
+	provision.Install:              (*pass).requestInstall,
+	provision.StoreCredentials:     (*pass).storeCredentials,
+	provision.MarkInstalled:        (*pass).markInstalled,
+	provision.CompleteAttempt:      (*pass).completeAttempt,
+	provision.FailAttempt:          (*pass).failAttempt,
+	provision.Destroy:              (*pass).requestDestroy,
+	provision.RecordCleanup:        (*pass).recordCleanup,
+	provision.DeleteAttempt:        (*pass).deleteAttempt,
+	provision.CreateDeprovision:    (*pass).createDeprovision,
+	provision.ReportDestroyFailure: (*pass).reportDestroyFailure,
+	provision.CompleteDeprovision:  (*pass).completeDeprovision,
+	provision.RemoveFinalizer:      (*pass).removeFinalizer,
 }
 
-// normal and warn tell users what has happened to the cluster, once it has.
-func (p *pass) normal(reason, action, format string, args ...any) {
+// recordEvent and warn tell users what has happened to the cluster, once it has.
+func (p *pass) recordEvent(reason, action, format string, args ...any) {
 	p.Events.Eventf(p.cluster, nil, corev1.EventTypeNormal, reason, action, format, args...)
 }
 
-func (p *pass) warn(reason, action, format string, args ...any) {
+func (p *pass) recordWarning(reason, action, format string, args ...any) {
 	p.Events.Eventf(p.cluster, nil, corev1.EventTypeWarning, reason, action, format, args...)
 }

@@ -22,69 +22,69 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// askLater is when an executor that is too busy, and does not say until when, is asked again.
-const askLater = time.Minute
+// defaultRetryDelay is when an executor that is too busy, and does not say until when, is asked again.
+const defaultRetryDelay = time.Minute
 
-// askInstall begins the attempt, or asks how far it is.
-func (p *pass) askInstall(ctx context.Context, s provision.Step) error {
-	md, err := p.metadata(ctx, s.InfraID)
+// requestInstall begins the attempt, or asks how far it is.
+func (p *pass) requestInstall(ctx context.Context, s provision.Step) error {
+	md, err := p.readMetadata(ctx, s.InfraID)
 	if err == nil {
-		p.result, err = p.executor().Install(ctx, p.requestFor(s.Attempt), md)
+		p.result, err = p.clusterExecutor().Install(ctx, p.attemptRequest(s.Attempt), md)
 	}
-	answer, err := p.answer(p.result, err)
-	p.install = waiting(answer)
+	answer, err := p.toAnswer(p.result, err)
+	p.install = withInstallWaitsPrefix(answer)
 	return err
 }
 
-// askDestroy begins to destroy what an infraID marks, or asks how far that is.
-func (p *pass) askDestroy(ctx context.Context, s provision.Step) error {
-	if err := p.observeLeftRelease(ctx); err != nil {
+// requestDestroy begins to destroy what an infraID marks, or asks how far that is.
+func (p *pass) requestDestroy(ctx context.Context, s provision.Step) error {
+	if err := p.observeReleaseForDestroy(ctx); err != nil {
 		return err
 	}
 	var result install.Result
-	md, err := p.metadata(ctx, s.InfraID)
+	md, err := p.readMetadata(ctx, s.InfraID)
 	if err == nil {
-		result, err = p.executor().Destroy(ctx, p.request.Place, md)
+		result, err = p.clusterExecutor().Destroy(ctx, p.request.Place, md)
 	}
-	if fault.Of(err) == fault.Gone {
+	if fault.KindOf(err) == fault.Gone {
 		result, err = install.Result{Phase: install.Succeeded}, nil
 	}
-	p.destroy[s.InfraID], err = p.answer(result, err)
+	p.destroy[s.InfraID], err = p.toAnswer(result, err)
 	return err
 }
 
-// theInstallWaits begins what is said of one.
-const theInstallWaits = "The install waits: "
+// installWaitsPrefix begins what is said of one.
+const installWaitsPrefix = "The install waits: "
 
-// waiting says of an answer that it is the install which waits.
-func waiting(a provision.Answer) *provision.Answer {
+// withInstallWaitsPrefix says of an answer that it is the install which waits.
+func withInstallWaitsPrefix(a provision.Answer) *provision.Answer {
 	if a.Outcome == provision.Waiting {
-		a.Message = theInstallWaits + a.Message
+		a.Message = installWaitsPrefix + a.Message
 	}
 	return &a
 }
 
-func (p *pass) requestFor(attempt int) install.Request {
+func (p *pass) attemptRequest(attempt int) install.Request {
 	req := p.request
 	req.Attempt, req.Name = attempt, provision.AttemptName(p.cluster.Name, p.cluster.UID, attempt)
 	return req
 }
 
-// answer turns what an executor returned into what a decision needs. Errors
+// toAnswer turns what an executor returned into what a decision needs. Errors
 // that say what to do about them are answers; others are errors.
-func (p *pass) answer(res install.Result, err error) (provision.Answer, error) {
-	switch fault.Of(err) {
+func (p *pass) toAnswer(res install.Result, err error) (provision.Answer, error) {
+	switch fault.KindOf(err) {
 	case fault.Wait, fault.Capacity:
 		return provision.Answer{
 			Outcome: provision.Waiting,
-			Message: p.redact(err.Error()),
-			After:   cmp.Or(fault.After(err), askLater),
+			Message: p.redactSecrets(err.Error()),
+			After:   cmp.Or(fault.RetryAfter(err), defaultRetryDelay),
 
 			NotLaunched:  errors.As(err, new(*install.NotLaunchedError)),
 			Unauthorized: errors.As(err, new(*install.UnauthorizedError)),
 		}, nil
 	case fault.Denied:
-		return provision.Answer{Outcome: provision.Refused, Message: p.redact(err.Error())}, nil
+		return provision.Answer{Outcome: provision.Refused, Message: p.redactSecrets(err.Error())}, nil
 	}
 	if err != nil {
 		return provision.Answer{}, err
@@ -96,45 +96,45 @@ func (p *pass) answer(res install.Result, err error) (provision.Answer, error) {
 		return provision.Answer{
 			Outcome: provision.Failed,
 			Reason:  cmp.Or(res.Reason, unknownError),
-			Message: cmp.Or(p.redact(lastLine(p.redact(res.Log))), noReason),
+			Message: cmp.Or(p.redactSecrets(lastLogLine(p.redactSecrets(res.Log))), noReasonMessage),
 		}, nil
 	}
 	return provision.Answer{Outcome: provision.Running}, nil
 }
 
-// redact takes the secrets of the install-config out of a text for people.
-func (p *pass) redact(text string) string { return config.Redact(text, p.request.Config) }
+// redactSecrets takes the secrets of the install-config out of a text for people.
+func (p *pass) redactSecrets(text string) string { return config.Redact(text, p.request.Config) }
 
-// logged is a line of an installer's log. What it says matters, not when, nor how loud.
-var logged = regexp.MustCompile(`^(?:time=\S+ )?level=\S+ msg=("(?:[^"\\]|\\.)*")$`)
+// installerLogLine is a line of an installer's log. What it says matters, not when, nor how loud.
+var installerLogLine = regexp.MustCompile(`^(?:time=\S+ )?level=\S+ msg=("(?:[^"\\]|\\.)*")$`)
 
-// maxLine bounds how much of a log is repeated in a condition.
-const maxLine = 500
+// maxMessageLength bounds how much of a log is repeated in a condition.
+const maxMessageLength = 500
 
-// lastLine is what the last line of a log says that says something.
-func lastLine(log string) string {
+// lastLogLine is what the last line of a log says that says something.
+func lastLogLine(log string) string {
 	log = strings.TrimSpace(log)
 	line := strings.TrimSpace(log[strings.LastIndex(log, "\n")+1:])
-	if parts := logged.FindStringSubmatch(line); parts != nil {
+	if parts := installerLogLine.FindStringSubmatch(line); parts != nil {
 		if said, err := strconv.Unquote(parts[1]); err == nil {
 			line = strings.Join(strings.Fields(said), " ")
 		}
 	}
-	if len(line) > maxLine {
-		line = strings.ToValidUTF8(line[:maxLine], "") + "…"
+	if len(line) > maxMessageLength {
+		line = strings.ToValidUTF8(line[:maxMessageLength], "") + "…"
 	}
 	return line
 }
 
-// metadata returns what is recorded of an infraID: in its ClusterProvision, or in the
+// readMetadata returns what is recorded of an infraID: in its ClusterProvision, or in the
 // Secret, or no more than the names that the cluster itself records. The error is
 // fault.Denied if the infraID is that of another cluster.
-func (p *pass) metadata(ctx context.Context, id string) (install.Metadata, error) {
-	if err := ownership.Confirm(ctx, p.Client, p.cluster, id); err != nil {
+func (p *pass) readMetadata(ctx context.Context, id string) (install.Metadata, error) {
+	if err := ownership.ConfirmOwner(ctx, p.Client, p.cluster, id); err != nil {
 		return install.Metadata{}, err
 	}
-	if cp := p.attempt(id); cp != nil {
-		return recorded(cp), nil
+	if cp := p.attemptByInfraID(id); cp != nil {
+		return recordedMetadata(cp), nil
 	}
 	md := install.Metadata{InfraID: id}
 	names := p.cluster.Spec.ClusterMetadata
@@ -150,13 +150,13 @@ func (p *pass) metadata(ctx context.Context, id string) (install.Metadata, error
 	if err := p.Live.Get(ctx, key, &secret); err != nil {
 		return md, client.IgnoreNotFound(err)
 	}
-	if raw := secret.Data[hivev1.SecretKeyMetadata]; tellsOf(raw, id) {
+	if raw := secret.Data[hivev1.SecretKeyMetadata]; isMetadataOf(raw, id) {
 		md.Raw = raw
 	}
 	return md, nil
 }
 
-func recorded(cp *hivev1.ClusterProvision) install.Metadata {
+func recordedMetadata(cp *hivev1.ClusterProvision) install.Metadata {
 	md := install.Metadata{InfraID: *cp.Spec.InfraID}
 	if cp.Spec.ClusterID != nil {
 		md.ClusterID = *cp.Spec.ClusterID
@@ -167,9 +167,9 @@ func recorded(cp *hivev1.ClusterProvision) install.Metadata {
 	return md
 }
 
-// tellsOf reports whether a metadata.json is that of an infraID: the Secret is
+// isMetadataOf reports whether a metadata.json is that of an infraID: the Secret is
 // written before the cluster names its attempt, so it may be ahead.
-func tellsOf(raw []byte, id string) bool {
+func isMetadataOf(raw []byte, id string) bool {
 	var md struct {
 		InfraID string `json:"infraID"`
 	}

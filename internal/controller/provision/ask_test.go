@@ -12,7 +12,7 @@ func TestTheLastLineOfALogIsToldInItsOwnWords(t *testing.T) {
 		`level=error msg="no host`:                                                               `level=error msg="no host`,
 		`level=error msg=timeout`:                                                                `level=error msg=timeout`,
 	} {
-		if got := lastLine(log); got != want {
+		if got := lastLogLine(log); got != want {
 			t.Errorf("%q: got %q, want %q", log, got, want)
 		}
 	}

@@ -105,12 +105,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Wake != nil {
 		b = b.WatchesRawSource(source.Channel(r.Wake, &handler.EnqueueRequestForObject{}))
 	}
-	return b.Complete(r.Metrics.Reconciler("provision", r))
+	return b.Complete(r.Metrics.WrapReconciler("provision", r))
 }
 
 // Reconcile makes one pass over one cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	p, err := r.observe(ctx, req.NamespacedName)
+	p, err := r.observeCluster(ctx, req.NamespacedName)
 	if err != nil || p == nil {
 		return fault.Requeue(0, err)
 	}
@@ -121,15 +121,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := p.encodeMetadata(ctx); err != nil {
 		return fault.Requeue(0, err)
 	}
-	plan, err := p.act(ctx)
+	plan, err := p.decideAndApply(ctx)
 	if err == nil {
-		err = p.report(ctx, plan)
+		err = p.patchClusterStatus(ctx, plan)
 	}
 	if err == nil {
-		err = p.do(ctx, plan.Last)
+		err = p.applySteps(ctx, plan.Last)
 	}
 	if err == nil {
-		err = p.reportProgress(ctx, plan)
+		err = p.patchAttemptStatuses(ctx, plan)
 	}
 	return fault.Requeue(plan.Next, err)
 }

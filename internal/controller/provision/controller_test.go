@@ -323,21 +323,21 @@ func TestWhatAnExecutorRefuses(t *testing.T) {
 		err  error
 	}{
 		"no room to prepare": {
-			set:  func(l *lab) { l.prepareErr = fault.NoCapacity(time.Minute, "no memory for hunter2") },
+			set:  func(l *lab) { l.prepareErr = fault.NewCapacity(time.Minute, "no memory for hunter2") },
 			next: time.Minute, typ: hivev1.ClusterProvisioned,
 			want: "False/Provisioning: The install waits: no memory for REDACTED",
 		},
 		"no room to install, who knows until when": {
-			set:  func(l *lab) { l.installErr = fault.NoCapacity(0, "no memory") },
-			next: askLater, typ: hivev1.ClusterProvisioned,
+			set:  func(l *lab) { l.installErr = fault.NewCapacity(0, "no memory") },
+			next: defaultRetryDelay, typ: hivev1.ClusterProvisioned,
 			want: "False/Provisioning: The install waits: no memory",
 		},
 		"an invalid install-config": {
-			set: func(l *lab) { l.prepareErr = fault.Denying("platform.aws.region: unknown") },
+			set: func(l *lab) { l.prepareErr = fault.NewDenied("platform.aws.region: unknown") },
 			typ: hivev1.ClusterRequirementsMet, want: "False/InstallConfigValidationFailed: platform.aws.region: unknown",
 		},
 		"wrong credentials": {
-			set:  func(l *lab) { l.installErr = fault.Denying("the key is not valid") },
+			set:  func(l *lab) { l.installErr = fault.NewDenied("the key is not valid") },
 			next: 10 * time.Minute, typ: hivev1.ClusterProvisioned,
 			want: "False/Provisioning: the key is not valid",
 		},

@@ -94,8 +94,8 @@ func TestWhatDestroyingReturns(t *testing.T) {
 		gone bool
 	}{
 		"nothing there is destroyed":   {err: fault.New(fault.Gone, errors.New("no such cluster")), gone: true},
-		"too busy is asked again":      {err: fault.NoCapacity(time.Minute, "rate limit"), next: time.Minute},
-		"a refusal is tried again too": {err: fault.Denying("no permission"), next: 30 * time.Second},
+		"too busy is asked again":      {err: fault.NewCapacity(time.Minute, "rate limit"), next: time.Minute},
+		"a refusal is tried again too": {err: fault.NewDenied("no permission"), next: 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := made(t)

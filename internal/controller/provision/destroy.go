@@ -16,10 +16,10 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// open creates the record of the destruction. Destroying does not depend on
+// createDeprovision creates the record of the destruction. Destroying does not depend on
 // it: in a namespace that is being deleted nothing can be created, and under
 // its name there may still be that of an earlier cluster.
-func (p *pass) open(ctx context.Context, s provision.Step) error {
+func (p *pass) createDeprovision(ctx context.Context, s provision.Step) error {
 	cd := p.cluster
 	record := &hivev1.ClusterDeprovision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -50,25 +50,25 @@ func (p *pass) open(ctx context.Context, s provision.Step) error {
 	return err
 }
 
-func (p *pass) lament(ctx context.Context, s provision.Step) error {
-	return p.editDeprovision(ctx, func(status *hivev1.ClusterDeprovisionStatus) {
+func (p *pass) reportDestroyFailure(ctx context.Context, s provision.Step) error {
+	return p.patchDeprovisionStatus(ctx, func(status *hivev1.ClusterDeprovisionStatus) {
 		condition.Set(&status.Conditions, hivev1.DeprovisionFailed, corev1.ConditionTrue, provision.ReasonDestroyFailed, s.Message, p.now)
 	})
 }
 
-func (p *pass) close(ctx context.Context, _ provision.Step) error {
-	err := p.editDeprovision(ctx, func(status *hivev1.ClusterDeprovisionStatus) {
+func (p *pass) completeDeprovision(ctx context.Context, _ provision.Step) error {
+	err := p.patchDeprovisionStatus(ctx, func(status *hivev1.ClusterDeprovisionStatus) {
 		status.Completed = true
 		condition.Set(&status.Conditions, hivev1.DeprovisionFailed, corev1.ConditionFalse, "Destroyed", "Nothing is left of the cluster.", p.now)
 	})
 	if err == nil {
-		p.normal("Destroyed", "Destroy", "Destroyed everything that was recorded of the cluster")
+		p.recordEvent("Destroyed", "Destroy", "Destroyed everything that was recorded of the cluster")
 	}
 	return err
 }
 
-// editDeprovision stores the record's status, if there is a record.
-func (p *pass) editDeprovision(ctx context.Context, edit func(*hivev1.ClusterDeprovisionStatus)) error {
+// patchDeprovisionStatus stores the record's status, if there is a record.
+func (p *pass) patchDeprovisionStatus(ctx context.Context, edit func(*hivev1.ClusterDeprovisionStatus)) error {
 	if p.deprovision == nil {
 		return nil
 	}
@@ -79,8 +79,8 @@ func (p *pass) editDeprovision(ctx context.Context, edit func(*hivev1.ClusterDep
 	return err
 }
 
-func (p *pass) release(ctx context.Context, _ provision.Step) error {
-	err := p.editCluster(ctx, func(cd *hivev1.ClusterDeployment) {
+func (p *pass) removeFinalizer(ctx context.Context, _ provision.Step) error {
+	err := p.patchCluster(ctx, func(cd *hivev1.ClusterDeployment) {
 		controllerutil.RemoveFinalizer(cd, hivev1.FinalizerDeprovision)
 	})
 	return client.IgnoreNotFound(err)

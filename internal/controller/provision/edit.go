@@ -13,25 +13,25 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// editCluster patches the cluster, status apart.
-func (p *pass) editCluster(ctx context.Context, edit func(*hivev1.ClusterDeployment)) error {
+// patchCluster patches the cluster, status apart.
+func (p *pass) patchCluster(ctx context.Context, edit func(*hivev1.ClusterDeployment)) error {
 	before := p.cluster.DeepCopy()
 	edit(p.cluster)
 	_, err := patch.Object(ctx, p.Client, before, p.cluster)
 	return err
 }
 
-func (p *pass) editAttempt(ctx context.Context, s provision.Step, edit func(*hivev1.ClusterProvisionSpec)) error {
-	cp := p.named(s.Name)
+func (p *pass) patchAttempt(ctx context.Context, s provision.Step, edit func(*hivev1.ClusterProvisionSpec)) error {
+	cp := p.attemptByName(s.Name)
 	before := cp.DeepCopy()
 	edit(&cp.Spec)
 	_, err := patch.Object(ctx, p.Client, before, cp)
 	return err
 }
 
-// noteAttempt makes a condition of the attempt True.
-func (p *pass) noteAttempt(ctx context.Context, s provision.Step, typ, reason, message string) error {
-	cp := p.named(s.Name)
+// setAttemptCondition makes a condition of the attempt True.
+func (p *pass) setAttemptCondition(ctx context.Context, s provision.Step, typ, reason, message string) error {
+	cp := p.attemptByName(s.Name)
 	before := cp.DeepCopy()
 	condition.Set(&cp.Status.Conditions, typ, corev1.ConditionTrue, reason, message, p.now)
 	_, err := patch.Status(ctx, p.Client, before, cp)
@@ -48,8 +48,8 @@ func addLabels(obj client.Object, add map[string]string) {
 	obj.SetLabels(labels)
 }
 
-// named is the seen attempt of that name. Decide names no other.
-func (p *pass) named(name string) *hivev1.ClusterProvision {
+// attemptByName is the seen attempt of that name. Decide names no other.
+func (p *pass) attemptByName(name string) *hivev1.ClusterProvision {
 	for _, cp := range p.attempts {
 		if cp.Name == name {
 			return cp
@@ -58,8 +58,8 @@ func (p *pass) named(name string) *hivev1.ClusterProvision {
 	return nil
 }
 
-// latest is the seen attempt with the highest number, or nil.
-func (p *pass) latest() *hivev1.ClusterProvision {
+// latestAttempt is the seen attempt with the highest number, or nil.
+func (p *pass) latestAttempt() *hivev1.ClusterProvision {
 	var last *hivev1.ClusterProvision
 	for _, cp := range p.attempts {
 		if last == nil || cp.Spec.Attempt > last.Spec.Attempt {

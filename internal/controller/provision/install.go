@@ -16,21 +16,21 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-func (p *pass) mark(ctx context.Context, _ provision.Step) error {
-	return p.editCluster(ctx, func(cd *hivev1.ClusterDeployment) {
+func (p *pass) ensureFinalizerAndLabels(ctx context.Context, _ provision.Step) error {
+	return p.patchCluster(ctx, func(cd *hivev1.ClusterDeployment) {
 		controllerutil.AddFinalizer(cd, hivev1.FinalizerDeprovision)
-		addLabels(cd, provision.Labels(cd.Spec.Platform, cd.Labels))
+		addLabels(cd, provision.ClusterLabels(cd.Spec.Platform, cd.Labels))
 	})
 }
 
-// record names what the attempt will make, then creates its ClusterProvision.
+// createAttempt names what the attempt will make, then creates its ClusterProvision.
 // If that exists the cache was behind: then its names count, and those that
 // were just prepared are forgotten, which is why Prepare makes nothing.
-func (p *pass) record(ctx context.Context, s provision.Step) error {
-	md, err := p.executor().Prepare(ctx, p.requestFor(s.Attempt))
+func (p *pass) createAttempt(ctx context.Context, s provision.Step) error {
+	md, err := p.clusterExecutor().Prepare(ctx, p.attemptRequest(s.Attempt))
 	if err != nil {
-		answer, err := p.answer(install.Result{}, err)
-		p.prepare = waiting(answer)
+		answer, err := p.toAnswer(install.Result{}, err)
+		p.prepare = withInstallWaitsPrefix(answer)
 		return err
 	}
 	cp := p.newAttempt(s, md)
@@ -39,22 +39,22 @@ func (p *pass) record(ctx context.Context, s provision.Step) error {
 	}
 	err = p.Client.Create(ctx, cp)
 	if apierrors.IsAlreadyExists(err) {
-		return p.readBack(ctx, s.Name)
+		return p.readExistingAttempt(ctx, s.Name)
 	}
 	if err != nil {
 		return err
 	}
 	p.attempts = append(p.attempts, cp)
-	p.normal("ProvisionStarted", "Install", "Began attempt %d as ClusterProvision %s", s.Attempt, s.Name)
+	p.recordEvent("ProvisionStarted", "Install", "Began attempt %d as ClusterProvision %s", s.Attempt, s.Name)
 	return nil
 }
 
-// readBack reads an attempt that was recorded before.
-func (p *pass) readBack(ctx context.Context, name string) error {
+// readExistingAttempt reads an attempt that was recorded before.
+func (p *pass) readExistingAttempt(ctx context.Context, name string) error {
 	if err := p.listAttempts(ctx, p.Live); err != nil {
 		return err
 	}
-	if p.named(name) == nil {
+	if p.attemptByName(name) == nil {
 		return fmt.Errorf("ClusterProvision %s exists and has lost its owner, its label or its infraID", name)
 	}
 	return nil
@@ -76,7 +76,7 @@ func (p *pass) newAttempt(s provision.Step, md install.Metadata) *hivev1.Cluster
 			MetadataJSON:         &hivev1.MetadataJSON{Raw: md.Raw},
 		},
 	}
-	if before := p.latest(); before != nil {
+	if before := p.latestAttempt(); before != nil {
 		cp.Spec.PrevProvisionName = &before.Name
 		cp.Spec.PrevInfraID = before.Spec.InfraID
 		cp.Spec.PrevClusterID = before.Spec.ClusterID
@@ -84,15 +84,15 @@ func (p *pass) newAttempt(s provision.Step, md install.Metadata) *hivev1.Cluster
 	return cp
 }
 
-// publish stores metadata.json, then names it and the attempt in the cluster:
+// publishMetadata stores metadata.json, then names it and the attempt in the cluster:
 // who sees the names finds the Secret.
-func (p *pass) publish(ctx context.Context, s provision.Step) error {
-	md := recorded(p.attempt(s.InfraID))
-	secret := p.secret(metadataSecret(p.cluster), "metadata", map[string][]byte{hivev1.SecretKeyMetadata: md.Raw})
-	if err := p.store(ctx, secret); err != nil {
+func (p *pass) publishMetadata(ctx context.Context, s provision.Step) error {
+	md := recordedMetadata(p.attemptByInfraID(s.InfraID))
+	secret := p.newSecret(metadataSecret(p.cluster), "metadata", map[string][]byte{hivev1.SecretKeyMetadata: md.Raw})
+	if err := p.storeSecret(ctx, secret); err != nil {
 		return err
 	}
-	return p.editCluster(ctx, func(cd *hivev1.ClusterDeployment) {
+	return p.patchCluster(ctx, func(cd *hivev1.ClusterDeployment) {
 		cd.Spec.ClusterMetadata = &hivev1.ClusterMetadata{
 			ClusterID:                md.ClusterID,
 			InfraID:                  md.InfraID,
@@ -103,71 +103,71 @@ func (p *pass) publish(ctx context.Context, s provision.Step) error {
 	})
 }
 
-func (p *pass) deliver(ctx context.Context, _ provision.Step) error {
-	err := p.store(ctx, p.secret(kubeconfigSecret(p.cluster), "kubeconfig", map[string][]byte{
+func (p *pass) storeCredentials(ctx context.Context, _ provision.Step) error {
+	err := p.storeSecret(ctx, p.newSecret(kubeconfigSecret(p.cluster), "kubeconfig", map[string][]byte{
 		hivev1.SecretKeyKubeconfig: p.result.Kubeconfig,
 	}))
 	if err != nil {
 		return err
 	}
-	return p.store(ctx, p.secret(passwordSecret(p.cluster), "kubeadmincreds", map[string][]byte{
+	return p.storeSecret(ctx, p.newSecret(passwordSecret(p.cluster), "kubeadmincreds", map[string][]byte{
 		hivev1.SecretKeyUsername: []byte("kubeadmin"),
 		hivev1.SecretKeyPassword: []byte(p.result.Password),
 	}))
 }
 
-func (p *pass) finish(ctx context.Context, _ provision.Step) error {
-	err := p.editCluster(ctx, func(cd *hivev1.ClusterDeployment) {
+func (p *pass) markInstalled(ctx context.Context, _ provision.Step) error {
+	err := p.patchCluster(ctx, func(cd *hivev1.ClusterDeployment) {
 		cd.Spec.Installed = true
 		addLabels(cd, provision.VersionLabels(p.result.Version))
 	})
 	if err == nil {
-		p.normal("Installed", "Install", "The cluster is installed")
-		p.Metrics.Installed(p.cluster)
+		p.recordEvent("Installed", "Install", "The cluster is installed")
+		p.Metrics.RecordInstall(p.cluster)
 	}
 	return err
 }
 
-func (p *pass) complete(ctx context.Context, s provision.Step) error {
-	return p.editAttempt(ctx, s, func(spec *hivev1.ClusterProvisionSpec) {
+func (p *pass) completeAttempt(ctx context.Context, s provision.Step) error {
+	return p.patchAttempt(ctx, s, func(spec *hivev1.ClusterProvisionSpec) {
 		spec.Stage = hivev1.StageComplete
 		spec.AdminKubeconfigSecretRef = kubeconfigSecret(p.cluster)
 		spec.AdminPasswordSecretRef = passwordSecret(p.cluster)
 	})
 }
 
-// maxLog bounds the log that is stored: an object has room for about a megabyte.
-const maxLog = 64 << 10
+// maxLogSize bounds the log that is stored: an object has room for about a megabyte.
+const maxLogSize = 64 << 10
 
-// fail stores why, then that the attempt failed: the reason is what the
+// failAttempt stores why, then that the attempt failed: the reason is what the
 // back-off counts from, so it must not be missing once the stage says failed.
-func (p *pass) fail(ctx context.Context, s provision.Step) error {
-	err := p.noteAttempt(ctx, s, hivev1.ProvisionFailed, p.install.Reason, p.install.Message)
+func (p *pass) failAttempt(ctx context.Context, s provision.Step) error {
+	err := p.setAttemptCondition(ctx, s, hivev1.ProvisionFailed, p.install.Reason, p.install.Message)
 	if err != nil {
 		return err
 	}
-	log := p.redact(p.result.Log)
-	log = strings.ToValidUTF8(log[max(0, len(log)-maxLog):], "")
-	err = p.editAttempt(ctx, s, func(spec *hivev1.ClusterProvisionSpec) {
+	log := p.redactSecrets(p.result.Log)
+	log = strings.ToValidUTF8(log[max(0, len(log)-maxLogSize):], "")
+	err = p.patchAttempt(ctx, s, func(spec *hivev1.ClusterProvisionSpec) {
 		spec.Stage = hivev1.StageFailed
 		spec.InstallLog = &log
 	})
 	if err == nil {
-		p.warn("ProvisionFailed", "Install", "Attempt %d failed: %s", s.Attempt, p.install.Message)
+		p.recordWarning("ProvisionFailed", "Install", "Attempt %d failed: %s", s.Attempt, p.install.Message)
 	}
 	return err
 }
 
-func (p *pass) bury(ctx context.Context, s provision.Step) error {
-	err := p.noteAttempt(ctx, s, provision.DestroyedCondition, "Destroyed", "Nothing is left of the attempt.")
+func (p *pass) recordCleanup(ctx context.Context, s provision.Step) error {
+	err := p.setAttemptCondition(ctx, s, provision.DestroyedCondition, "Destroyed", "Nothing is left of the attempt.")
 	if err == nil {
-		p.normal("Destroyed", "Destroy", "Destroyed %s, what attempt %d had made", s.InfraID, s.Attempt)
+		p.recordEvent("Destroyed", "Destroy", "Destroyed %s, what attempt %d had made", s.InfraID, s.Attempt)
 	}
 	return err
 }
 
-func (p *pass) forget(ctx context.Context, s provision.Step) error {
-	cp := p.named(s.Name)
+func (p *pass) deleteAttempt(ctx context.Context, s provision.Step) error {
+	cp := p.attemptByName(s.Name)
 	err := p.Client.Delete(ctx, cp, client.Preconditions{UID: &cp.UID})
 	return client.IgnoreNotFound(err)
 }

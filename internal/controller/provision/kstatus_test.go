@@ -25,9 +25,9 @@ func TestHowToolsThatWaitJudgeAnAttempt(t *testing.T) {
 		want    string
 	}{
 		"one under way":                         {func(w *world) { w.lab.polls = 100 }, "InProgress Provisioning"},
-		"one that the platform has no room for": {func(w *world) { w.lab.installErr = fault.NoCapacity(time.Minute, "no room") }, "InProgress Provisioning"},
+		"one that the platform has no room for": {func(w *world) { w.lab.installErr = fault.NewCapacity(time.Minute, "no room") }, "InProgress Provisioning"},
 		"one that the platform refuses": {func(w *world) {
-			w.lab.installErr = &install.UnauthorizedError{Err: fault.Waiting(time.Minute, "no rights")}
+			w.lab.installErr = &install.UnauthorizedError{Err: fault.NewWait(time.Minute, "no rights")}
 		}, "Failed PlatformAuthError"},
 		"one that failed":    {func(w *world) { w.lab.failures = 1 }, "Failed QuotaExceeded"},
 		"one that succeeded": {func(*world) {}, "Current"},
@@ -37,11 +37,11 @@ func TestHowToolsThatWaitJudgeAnAttempt(t *testing.T) {
 			tc.prepare(w)
 			w.mustPass()
 			w.mustPass()
-			kstatustest.Expect(t, w.attempt(0), tc.want)
+			kstatustest.ExpectStatus(t, w.attempt(0), tc.want)
 			wantEqual(t, int64(1), w.attempt(0).Status.ObservedGeneration)
 			writes := len(w.writes)
 			w.mustPass()
-			kstatustest.Expect(t, w.attempt(0), tc.want)
+			kstatustest.ExpectStatus(t, w.attempt(0), tc.want)
 			for _, write := range w.writes[writes:] {
 				if write == "report Provision "+w.attempt(0).Name {
 					t.Error("it is written again though nothing has changed")
@@ -74,7 +74,7 @@ func TestHowToolsThatWaitJudgeADestruction(t *testing.T) {
 				w.mustPass()
 			}
 			record := w.deprovision()
-			kstatustest.Expect(t, &record, tc.want)
+			kstatustest.ExpectStatus(t, &record, tc.want)
 			wantEqual(t, int64(1), record.Status.ObservedGeneration)
 		})
 	}

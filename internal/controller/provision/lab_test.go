@@ -106,7 +106,7 @@ func (l *lab) Destroy(_ context.Context, at install.Place, md install.Metadata) 
 func (l *lab) spare(id string) {
 	l.w.t.Helper()
 	cd := l.w.cluster()
-	if cd == nil || deleting(cd) {
+	if cd == nil || isDeleting(cd) {
 		return
 	}
 	for _, cp := range l.w.attempts() {

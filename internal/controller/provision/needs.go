@@ -26,8 +26,8 @@ func (p *pass) observeNeeds(ctx context.Context) error {
 		Platform:  p.cluster.Spec.Platform.Name(),
 		Platforms: slices.Sorted(maps.Keys(p.Executors)),
 	}
-	p.request = install.Request{Place: place(p.cluster)}
-	if !p.installing() {
+	p.request = install.Request{Place: executorPlace(p.cluster)}
+	if !p.mayNeedInstall() {
 		return nil
 	}
 	if err := p.observeRelease(ctx); err != nil {
@@ -39,12 +39,12 @@ func (p *pass) observeNeeds(ctx context.Context) error {
 	return p.observePatches(ctx)
 }
 
-// installing reports whether an executor may have to be asked to install:
+// mayNeedInstall reports whether an executor may have to be asked to install:
 // there is no installed cluster, or none that was reported.
-func (p *pass) installing() bool {
+func (p *pass) mayNeedInstall() bool {
 	cd := p.cluster
 	switch {
-	case deleting(cd), cd.Spec.ClusterInstallRef != nil, hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause):
+	case isDeleting(cd), cd.Spec.ClusterInstallRef != nil, hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause):
 		return false
 	case !cd.Spec.Installed:
 		return true
@@ -54,10 +54,10 @@ func (p *pass) installing() bool {
 	})
 }
 
-// place is where an executor works for a cluster.
-func place(cd *hivev1.ClusterDeployment) install.Place {
+// executorPlace is where an executor works for a cluster.
+func executorPlace(cd *hivev1.ClusterDeployment) install.Place {
 	at := install.Place{
-		Deleting:     deleting(cd),
+		Deleting:     isDeleting(cd),
 		Cluster:      client.ObjectKeyFromObject(cd),
 		UID:          cd.UID,
 		Platform:     cd.Spec.Platform,
@@ -70,9 +70,9 @@ func place(cd *hivev1.ClusterDeployment) install.Place {
 	return at
 }
 
-// observeLeftRelease finds out what a cluster was installed from that is to be
+// observeReleaseForDestroy finds out what a cluster was installed from that is to be
 // destroyed. The image set may be gone by now; an executor does without, or says so.
-func (p *pass) observeLeftRelease(ctx context.Context) error {
+func (p *pass) observeReleaseForDestroy(ctx context.Context) error {
 	if p.request.ReleaseImage != "" || imageSetName(p.cluster) == "" {
 		return nil
 	}
@@ -95,18 +95,18 @@ func (p *pass) observeRelease(ctx context.Context) error {
 		p.needs.ImageSet.Found = err == nil
 		image = set.Spec.ReleaseImage
 	}
-	p.request.ReleaseImage, p.request.Version = image, config.Version(image)
+	p.request.ReleaseImage, p.request.Version = image, config.VersionFromImage(image)
 	return nil
 }
 
 // observeConfig reads the Secrets and puts the install-config together: as
 // written, names too, with what the cluster's Secrets add to it; or a default.
 func (p *pass) observeConfig(ctx context.Context) error {
-	template, err := p.readKey(ctx, &p.needs.InstallConfig, installConfigName(p.cluster), hivev1.SecretKeyInstallConfig)
+	template, err := p.readSecretKey(ctx, &p.needs.InstallConfig, installConfigName(p.cluster), hivev1.SecretKeyInstallConfig)
 	if err != nil {
 		return err
 	}
-	params, err := p.params(ctx)
+	params, err := p.readConfigParams(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,12 +117,12 @@ func (p *pass) observeConfig(ctx context.Context) error {
 		template, err = config.Render(nil, params)
 	}
 	if err == nil {
-		p.request.Config, err = config.Fill(template, params)
+		p.request.Config, err = config.FillFromSecrets(template, params)
 	}
 	if err == nil {
-		err = config.Complete(p.request.Config, p.cluster.Spec.Platform)
+		err = config.ValidateComplete(p.request.Config, p.cluster.Spec.Platform)
 	}
-	if fault.Of(err) == fault.Denied {
+	if fault.KindOf(err) == fault.Denied {
 		p.needs.Invalid = err.Error()
 		return nil
 	}
@@ -132,15 +132,15 @@ func (p *pass) observeConfig(ctx context.Context) error {
 // observePatches reads the patches of manifests: those that the pool has recorded with
 // the install-config, or those of the customization that the cluster names, beside it.
 func (p *pass) observePatches(ctx context.Context) error {
-	recorded, err := p.readKey(ctx, &provision.Source{}, installConfigName(p.cluster), hivev1.SecretKeyManifestPatches)
+	recorded, err := p.readSecretKey(ctx, &provision.Source{}, installConfigName(p.cluster), hivev1.SecretKeyManifestPatches)
 	if err != nil {
 		return err
 	}
 	list, err := config.DecodeManifestPatches(recorded)
 	if err == nil && customizationName(p.cluster) != "" {
 		var c *hivev1.ClusterDeploymentCustomization
-		if c, err = p.customization(ctx); err == nil {
-			list = append(list, config.ManifestPatchesOf(c)...)
+		if c, err = p.readCustomization(ctx); err == nil {
+			list = append(list, config.ListManifestPatches(c)...)
 		}
 	}
 	if err == nil {
@@ -149,44 +149,44 @@ func (p *pass) observePatches(ctx context.Context) error {
 	if err == nil {
 		_, err = config.DecodeManifestPatches(p.request.ManifestPatches)
 	}
-	if fault.Of(err) == fault.Denied {
-		p.needs.Patches = sentence(err)
+	if fault.KindOf(err) == fault.Denied {
+		p.needs.Patches = errorSentence(err)
 		return nil
 	}
 	return err
 }
 
-// sentence begins with a capital and ends with a full stop.
-func sentence(err error) string {
+// errorSentence begins with a capital and ends with a full stop.
+func errorSentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// customization is the one that the cluster names, in its namespace; fault.Denied if
+// readCustomization is the one that the cluster names, in its namespace; fault.Denied if
 // there is none, or it cannot be read.
-func (p *pass) customization(ctx context.Context) (*hivev1.ClusterDeploymentCustomization, error) {
+func (p *pass) readCustomization(ctx context.Context) (*hivev1.ClusterDeploymentCustomization, error) {
 	name := customizationName(p.cluster)
 	var c hivev1.ClusterDeploymentCustomization
 	err := p.Client.Get(ctx, types.NamespacedName{Namespace: p.cluster.Namespace, Name: name}, &c)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fault.Denying("ClusterDeploymentCustomization %q, named by spec.provisioning.customizationRef, does not exist: "+
+		return nil, fault.NewDenied("ClusterDeploymentCustomization %q, named by spec.provisioning.customizationRef, does not exist: "+
 			"create it in the cluster's namespace, or take the field out", name)
 	case err != nil:
 		return nil, fmt.Errorf("reading ClusterDeploymentCustomization %s: %w", name, err)
 	case c.Unreadable != "":
-		return nil, fault.Denying("ClusterDeploymentCustomization %q, named by spec.provisioning.customizationRef, cannot be read: %s: correct it", name, c.Unreadable)
+		return nil, fault.NewDenied("ClusterDeploymentCustomization %q, named by spec.provisioning.customizationRef, cannot be read: %s: correct it", name, c.Unreadable)
 	}
 	return &c, nil
 }
 
-// params are what the cluster says of its install-config, and what its Secrets
+// readConfigParams are what the cluster says of its install-config, and what its Secrets
 // do. Of these only the pull secret is needed by all: what is missed of the others
 // the check of the whole names.
-func (p *pass) params(ctx context.Context) (config.Params, error) {
+func (p *pass) readConfigParams(ctx context.Context) (config.Params, error) {
 	spec := p.cluster.Spec
 	params := config.Params{ClusterName: spec.ClusterName, BaseDomain: spec.BaseDomain, Platform: spec.Platform}
-	pullSecret, err := p.readKey(ctx, &p.needs.PullSecret, pullSecretName(p.cluster), hivev1.SecretKeyPullSecret)
+	pullSecret, err := p.readSecretKey(ctx, &p.needs.PullSecret, pullSecretName(p.cluster), hivev1.SecretKeyPullSecret)
 	if err != nil {
 		return params, err
 	}
@@ -194,7 +194,7 @@ func (p *pass) params(ctx context.Context) (config.Params, error) {
 	if err != nil {
 		return params, err
 	}
-	sshKey, err := p.readKey(ctx, &provision.Source{}, sshKeyName(p.cluster), hivev1.SecretKeySSHPublic)
+	sshKey, err := p.readSecretKey(ctx, &provision.Source{}, sshKeyName(p.cluster), hivev1.SecretKeySSHPublic)
 	if err != nil {
 		return params, err
 	}
@@ -221,9 +221,9 @@ func (p *pass) readGlobalPullSecret(ctx context.Context) ([]byte, error) {
 	return value, nil
 }
 
-// readKey reads one key of a Secret that may not be named, may not exist, and
+// readSecretKey reads one key of a Secret that may not be named, may not exist, and
 // may not have the key; found tells.
-func (p *pass) readKey(ctx context.Context, found *provision.Source, name, key string) ([]byte, error) {
+func (p *pass) readSecretKey(ctx context.Context, found *provision.Source, name, key string) ([]byte, error) {
 	found.Name = name
 	data, err := p.readSecret(ctx, name)
 	value, ok := data[key]

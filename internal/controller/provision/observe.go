@@ -32,9 +32,9 @@ type pass struct {
 	result install.Result
 }
 
-// observe reads all that a decision depends on; nil if the cluster is gone. Of a
+// observeCluster reads all that a decision depends on; nil if the cluster is gone. Of a
 // cluster that could not be read whole it is the cluster alone.
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*pass, error) {
+func (r *Reconciler) observeCluster(ctx context.Context, key types.NamespacedName) (*pass, error) {
 	p := &pass{
 		Reconciler: r,
 		now:        r.Clock.Now(),
@@ -66,9 +66,9 @@ func (p *pass) observeAttempts(ctx context.Context) error {
 		return err
 	}
 	cd := p.cluster
-	id := infraID(cd)
+	id := recordedInfraID(cd)
 	settled := cd.Spec.Installed && cd.Status.InstalledTimestamp != nil
-	if id == "" || p.attempt(id) != nil || settled || deleting(cd) {
+	if id == "" || p.attemptByInfraID(id) != nil || settled || isDeleting(cd) {
 		return nil
 	}
 	return p.listAttempts(ctx, p.Live)
@@ -97,7 +97,7 @@ func (p *pass) listAttempts(ctx context.Context, from client.Reader) error {
 // observeDeprovision reads the record of the destruction. One that another
 // cluster of that name left behind is as good as none.
 func (p *pass) observeDeprovision(ctx context.Context) error {
-	if !deleting(p.cluster) {
+	if !isDeleting(p.cluster) {
 		return nil
 	}
 	var found hivev1.ClusterDeprovision
@@ -108,8 +108,8 @@ func (p *pass) observeDeprovision(ctx context.Context) error {
 	return client.IgnoreNotFound(err)
 }
 
-// attempt is the recorded attempt with an infraID, or nil.
-func (p *pass) attempt(id string) *hivev1.ClusterProvision {
+// attemptByInfraID is the recorded attempt with an infraID, or nil.
+func (p *pass) attemptByInfraID(id string) *hivev1.ClusterProvision {
 	for _, cp := range p.attempts {
 		if *cp.Spec.InfraID == id {
 			return cp
@@ -118,17 +118,17 @@ func (p *pass) attempt(id string) *hivev1.ClusterProvision {
 	return nil
 }
 
-// executor is the one for the cluster, or nil.
-func (p *pass) executor() install.Executor {
+// clusterExecutor is the one for the cluster, or nil.
+func (p *pass) clusterExecutor() install.Executor {
 	if hivev1.IsTrue(p.cluster.Annotations, hivev1.AnnotationFake) {
 		return p.Fake
 	}
 	return p.Executors[p.cluster.Spec.Platform.Name()]
 }
 
-func deleting(cd *hivev1.ClusterDeployment) bool { return !cd.DeletionTimestamp.IsZero() }
+func isDeleting(cd *hivev1.ClusterDeployment) bool { return !cd.DeletionTimestamp.IsZero() }
 
-func infraID(cd *hivev1.ClusterDeployment) string {
+func recordedInfraID(cd *hivev1.ClusterDeployment) string {
 	if m := cd.Spec.ClusterMetadata; m != nil {
 		return m.InfraID
 	}

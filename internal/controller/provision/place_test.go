@@ -36,7 +36,7 @@ func TestADestructionThatKnowsNoInstallerLooksUpTheRelease(t *testing.T) {
 
 func TestADestructionThatWaitsSaysForWhat(t *testing.T) {
 	w := made(t)
-	w.lab.destroyErr = fault.Waiting(10, "pod x has not ended yet")
+	w.lab.destroyErr = fault.NewWait(10, "pod x has not ended yet")
 	w.mustPass()
 	wantEqual(t, "False/Deprovisioning: Destroying c1-0-1 waits: pod x has not ended yet", w.says(hivev1.ClusterDeprovisionLaunchError))
 }

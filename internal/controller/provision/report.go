@@ -16,8 +16,8 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// report stores the cluster's status: once a pass, and only what changed.
-func (p *pass) report(ctx context.Context, plan provision.Plan) error {
+// patchClusterStatus stores the cluster's status: once a pass, and only what changed.
+func (p *pass) patchClusterStatus(ctx context.Context, plan provision.Plan) error {
 	if len(plan.Conditions) == 0 {
 		return nil
 	}
@@ -33,14 +33,14 @@ func (p *pass) report(ctx context.Context, plan provision.Plan) error {
 	if _, err := patch.Status(ctx, p.Client, before, p.cluster); err != nil {
 		return err
 	}
-	p.Metrics.ProvisionTold(before, p.cluster)
-	return client.IgnoreNotFound(p.editDeprovision(ctx, func(*hivev1.ClusterDeprovisionStatus) {}))
+	p.Metrics.RecordProvisionFailure(before, p.cluster)
+	return client.IgnoreNotFound(p.patchDeprovisionStatus(ctx, func(*hivev1.ClusterDeprovisionStatus) {}))
 }
 
-// reportProgress stores how tools that wait judge each attempt, once a pass and after its
+// patchAttemptStatuses stores how tools that wait judge each attempt, once a pass and after its
 // last step. Of a cluster that is being deleted, the ClusterDeprovision shows how far that is.
-func (p *pass) reportProgress(ctx context.Context, plan provision.Plan) error {
-	if len(plan.Conditions) == 0 || deleting(p.cluster) {
+func (p *pass) patchAttemptStatuses(ctx context.Context, plan provision.Plan) error {
+	if len(plan.Conditions) == 0 || isDeleting(p.cluster) {
 		return nil
 	}
 	for _, cp := range p.attempts {
@@ -68,7 +68,7 @@ func (p *pass) reportConditions(plan provision.Plan) {
 }
 
 func (p *pass) reportAttempts() {
-	last := p.latest()
+	last := p.latestAttempt()
 	if last == nil {
 		return
 	}
@@ -76,7 +76,7 @@ func (p *pass) reportAttempts() {
 	status.ProvisionRef = &corev1.LocalObjectReference{Name: last.Name}
 	status.InstallRestarts = last.Spec.Attempt
 	if status.InstallStartedTimestamp == nil {
-		status.InstallStartedTimestamp = p.timestamp()
+		status.InstallStartedTimestamp = p.passTimestamp()
 	}
 }
 
@@ -102,21 +102,21 @@ func (p *pass) reportInstalled() {
 		status.InstallVersion = &p.result.Version
 	}
 	if status.InstalledTimestamp == nil {
-		status.InstalledTimestamp = p.installedAt()
+		status.InstalledTimestamp = p.installedTimestamp()
 	}
 }
 
-// installedAt is now for a cluster that was made here. Of one that was adopted
+// installedTimestamp is now for a cluster that was made here. Of one that was adopted
 // nobody knows: it counts as old as its object.
-func (p *pass) installedAt() *metav1.Time {
+func (p *pass) installedTimestamp() *metav1.Time {
 	if len(p.attempts) == 0 {
 		return p.cluster.CreationTimestamp.DeepCopy()
 	}
-	return p.timestamp()
+	return p.passTimestamp()
 }
 
-// timestamp is the time of the pass, as precise as the API stores it.
-func (p *pass) timestamp() *metav1.Time {
+// passTimestamp is the time of the pass, as precise as the API stores it.
+func (p *pass) passTimestamp() *metav1.Time {
 	now := metav1.NewTime(p.now).Rfc3339Copy()
 	return &now
 }

@@ -26,7 +26,7 @@ func metadataSecret(cd *hivev1.ClusterDeployment) *corev1.LocalObjectReference {
 	return &corev1.LocalObjectReference{Name: cd.Name + "-metadata-json"}
 }
 
-func (p *pass) secret(ref *corev1.LocalObjectReference, holds string, data map[string][]byte) *corev1.Secret {
+func (p *pass) newSecret(ref *corev1.LocalObjectReference, holds string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.cluster.Namespace,
@@ -40,9 +40,9 @@ func (p *pass) secret(ref *corev1.LocalObjectReference, holds string, data map[s
 	}
 }
 
-// store writes a Secret of the cluster's, replacing what an earlier attempt or
+// storeSecret writes a Secret of the cluster's, replacing what an earlier attempt or
 // an interrupted pass has left under its name.
-func (p *pass) store(ctx context.Context, want *corev1.Secret) error {
+func (p *pass) storeSecret(ctx context.Context, want *corev1.Secret) error {
 	if err := controllerutil.SetControllerReference(p.cluster, want, p.Client.Scheme()); err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// snapshot is the pass so far, as facts.
-func (p *pass) snapshot() provision.Snapshot {
+// buildSnapshot is the pass so far, as facts.
+func (p *pass) buildSnapshot() provision.Snapshot {
 	s := provision.Snapshot{
 		Now:     p.now,
 		Cluster: p.clusterFacts(),
@@ -41,15 +41,15 @@ func (p *pass) clusterFacts() provision.Cluster {
 		Foreign:   cd.Spec.ClusterInstallRef != nil,
 		Installed: cd.Spec.Installed,
 		Stopped:   condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
-		InfraID:   infraID(cd),
-		Limit:     limit(cd),
-		Executor:  p.executor() != nil,
+		InfraID:   recordedInfraID(cd),
+		Limit:     attemptLimit(cd),
+		Executor:  p.clusterExecutor() != nil,
 		Fake:      hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake),
-		Deleting:  deleting(cd),
+		Deleting:  isDeleting(cd),
 		Preserved: cd.Spec.PreserveOnDelete,
 		Protected: hivev1.IsTrue(cd.Annotations, hivev1.AnnotationProtectedDelete),
 	}
-	facts.Marked = facts.Held && labelled(cd)
+	facts.Marked = facts.Held && hasClusterLabels(cd)
 	if facts.Deleting {
 		facts.DeletedAt = cd.DeletionTimestamp.Time
 	}
@@ -60,8 +60,8 @@ func (p *pass) clusterFacts() provision.Cluster {
 	return facts
 }
 
-func labelled(cd *hivev1.ClusterDeployment) bool {
-	for key, value := range provision.Labels(cd.Spec.Platform, cd.Labels) {
+func hasClusterLabels(cd *hivev1.ClusterDeployment) bool {
+	for key, value := range provision.ClusterLabels(cd.Spec.Platform, cd.Labels) {
 		if cd.Labels[key] != value {
 			return false
 		}
@@ -69,8 +69,8 @@ func labelled(cd *hivev1.ClusterDeployment) bool {
 	return true
 }
 
-// limit is how many attempts may be made; nil: any number.
-func limit(cd *hivev1.ClusterDeployment) *int {
+// attemptLimit is how many attempts may be made; nil: any number.
+func attemptLimit(cd *hivev1.ClusterDeployment) *int {
 	var most *int
 	if l := cd.Spec.InstallAttemptsLimit; l != nil {
 		n := int(*l)
@@ -92,7 +92,7 @@ func attemptFacts(cp *hivev1.ClusterProvision) provision.Attempt {
 		Destroyed: condition.IsTrue(cp.Status.Conditions, provision.DestroyedCondition),
 	}
 	if a.Stage == hivev1.StageFailed {
-		a.FailedAt, a.Reason, a.Message = failure(cp)
+		a.FailedAt, a.Reason, a.Message = attemptFailure(cp)
 	}
 	return a
 }
@@ -100,15 +100,15 @@ func attemptFacts(cp *hivev1.ClusterProvision) provision.Attempt {
 // unknownError is the reason of a failure that has none, as in Hive.
 const unknownError = "UnknownError"
 
-// noReason is the message of one.
-const noReason = "the installer gave no reason"
+// noReasonMessage is the message of one.
+const noReasonMessage = "the installer gave no reason"
 
-// failure tells when and why an attempt failed. One that was marked as failed
+// attemptFailure tells when and why an attempt failed. One that was marked as failed
 // by hand may have no condition.
-func failure(cp *hivev1.ClusterProvision) (at time.Time, reason, message string) {
+func attemptFailure(cp *hivev1.ClusterProvision) (at time.Time, reason, message string) {
 	c := condition.Find(cp.Status.Conditions, hivev1.ProvisionFailed)
 	if c == nil {
-		return cp.CreationTimestamp.Time, unknownError, noReason
+		return cp.CreationTimestamp.Time, unknownError, noReasonMessage
 	}
 	return c.LastTransitionTime.Time, cmp.Or(c.Reason, unknownError), c.Message
 }

@@ -14,7 +14,7 @@ import (
 
 // awaitingImageSet finds the clusters that are to be installed from an image set.
 func (r *Reconciler) awaitingImageSet(ctx context.Context, imageSet client.Object) []ctrl.Request {
-	return r.awaiting(ctx, func(cd *hivev1.ClusterDeployment) bool {
+	return r.listAwaitingClusters(ctx, func(cd *hivev1.ClusterDeployment) bool {
 		return imageSetName(cd) == imageSet.GetName()
 	})
 }
@@ -29,22 +29,22 @@ func (r *Reconciler) awaitingSecret(ctx context.Context, secret client.Object) [
 		}}}
 	}
 	if name := client.ObjectKeyFromObject(secret); name == r.GlobalPullSecret || slices.Contains(r.CertificateAuthorities, name) {
-		return r.awaiting(ctx, func(*hivev1.ClusterDeployment) bool { return true })
+		return r.listAwaitingClusters(ctx, func(*hivev1.ClusterDeployment) bool { return true })
 	}
-	return r.awaiting(ctx, func(cd *hivev1.ClusterDeployment) bool {
+	return r.listAwaitingClusters(ctx, func(cd *hivev1.ClusterDeployment) bool {
 		return slices.Contains([]string{installConfigName(cd), pullSecretName(cd), sshKeyName(cd), credentialsName(cd), certificatesName(cd)}, secret.GetName())
 	}, client.InNamespace(secret.GetNamespace()))
 }
 
 // awaitingCustomization finds the clusters that name a customization for their manifests.
 func (r *Reconciler) awaitingCustomization(ctx context.Context, c client.Object) []ctrl.Request {
-	return r.awaiting(ctx, func(cd *hivev1.ClusterDeployment) bool {
+	return r.listAwaitingClusters(ctx, func(cd *hivev1.ClusterDeployment) bool {
 		return customizationName(cd) == c.GetName()
 	}, client.InNamespace(c.GetNamespace()))
 }
 
-// awaiting finds the clusters that are not installed yet and need something.
-func (r *Reconciler) awaiting(ctx context.Context, needs func(*hivev1.ClusterDeployment) bool, opts ...client.ListOption) []ctrl.Request {
+// listAwaitingClusters finds the clusters that are not installed yet and need something.
+func (r *Reconciler) listAwaitingClusters(ctx context.Context, needs func(*hivev1.ClusterDeployment) bool, opts ...client.ListOption) []ctrl.Request {
 	var list hivev1.ClusterDeploymentList
 	// The list is only looked at: a copy of every cluster would be waste.
 	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {

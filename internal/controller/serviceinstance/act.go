@@ -15,11 +15,11 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// act does what was decided: one write, on the version of the instance that was read.
-func (r *Reconciler) act(ctx context.Context, before *v1alpha1.ServiceInstance, d decision) error {
+// applyPlan does what was decided: one write, on the version of the instance that was read.
+func (r *Reconciler) applyPlan(ctx context.Context, before *v1alpha1.ServiceInstance, d plan) error {
 	after := before.DeepCopy()
 	if d.finalizer != "" {
-		if d.finalizer == hold {
+		if d.finalizer == addFinalizer {
 			controllerutil.AddFinalizer(after, v1alpha1.FinalizerServiceInstance)
 		} else {
 			controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerServiceInstance)
@@ -38,28 +38,28 @@ func (r *Reconciler) act(ctx context.Context, before *v1alpha1.ServiceInstance, 
 	switch {
 	case !wrote:
 	case before.Status.Phase != after.Status.Phase:
-		r.announce(after)
-	case notApplied(after) && !notApplied(before):
+		r.recordPhaseEvent(after)
+	case isNotApplied(after) && !isNotApplied(before):
 		why := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.InstanceIsReady)
-		r.Events.Eventf(after, nil, corev1.EventTypeWarning, why.Reason, "Follow", "%s", cut(why.Message, maxNote))
+		r.Events.Eventf(after, nil, corev1.EventTypeWarning, why.Reason, "Follow", "%s", truncateText(why.Message, maxEventNote))
 	}
 	return nil
 }
 
-// notApplied reports whether the data plane's API refuses an object of the instance. That
+// isNotApplied reports whether the data plane's API refuses an object of the instance. That
 // need not change the phase: the instance may be Ready as it was before, or its agent may
 // retry.
-func notApplied(i *v1alpha1.ServiceInstance) bool {
+func isNotApplied(i *v1alpha1.ServiceInstance) bool {
 	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.InstanceIsReady)
 	return c != nil && c.Reason == v1alpha1.ReasonNotApplied
 }
 
-// announce tells of a phase that the instance has come into.
-func (r *Reconciler) announce(i *v1alpha1.ServiceInstance) {
+// recordPhaseEvent tells of a phase that the instance has come into.
+func (r *Reconciler) recordPhaseEvent(i *v1alpha1.ServiceInstance) {
 	why := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.InstanceIsReady)
 	kind := corev1.EventTypeNormal
 	switch {
-	case i.Status.Phase == v1alpha1.InstanceFailed, notApplied(i):
+	case i.Status.Phase == v1alpha1.InstanceFailed, isNotApplied(i):
 		kind = corev1.EventTypeWarning
 	case i.Status.Phase == v1alpha1.InstancePending:
 		kind, why = corev1.EventTypeWarning, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.InstancePlaced)
@@ -67,8 +67,8 @@ func (r *Reconciler) announce(i *v1alpha1.ServiceInstance) {
 	if why == nil {
 		why = &metav1.Condition{Reason: string(i.Status.Phase)}
 	}
-	r.Events.Eventf(i, nil, kind, why.Reason, "Follow", "%s: %s", i.Status.Phase, cut(why.Message, maxNote))
+	r.Events.Eventf(i, nil, kind, why.Reason, "Follow", "%s: %s", i.Status.Phase, truncateText(why.Message, maxEventNote))
 }
 
-// maxNote keeps an event's note within the 1,024 bytes that the API server takes.
-const maxNote = 900
+// maxEventNote keeps an event's note within the 1,024 bytes that the API server takes.
+const maxEventNote = 900

@@ -14,10 +14,10 @@ import (
 	"hotspare.io/hotspare/internal/metrics"
 )
 
-// Census counts what each FleetRegion has. It is for counting, not for deciding. c reads
+// CountFleets counts what each FleetRegion has. It is for counting, not for deciding. c reads
 // from caches that Index has been called on. Of several regions of one place the one that
 // counts has the instances; each has the data planes of its own namespace.
-func Census(ctx context.Context, c client.Reader) (map[types.NamespacedName]metrics.Fleet, error) {
+func CountFleets(ctx context.Context, c client.Reader) (map[types.NamespacedName]metrics.Fleet, error) {
 	var regions v1alpha1.FleetRegionList
 	if err := c.List(ctx, &regions, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing FleetRegions: %w", err)
@@ -46,7 +46,7 @@ func Census(ctx context.Context, c client.Reader) (map[types.NamespacedName]metr
 	out := make(map[types.NamespacedName]metrics.Fleet, len(all))
 	for _, r := range all {
 		f := metrics.Fleet{Types: r.Status.InstanceTypes, DataPlanes: map[v1alpha1.DataPlanePhase]int{}}
-		if facts.Duplicate(r, all) == "" {
+		if facts.RegionDuplicateReason(r, all) == "" {
 			f.Instances = arrivals[placeOf(r)]
 		}
 		for n := range planes.Items {

@@ -22,7 +22,7 @@ func TestTheCensusCountsEachOnce(t *testing.T) {
 	fresh.Status.Phase = ""
 	mute := newPlane("younger", "q")
 	meta.SetStatusCondition(&mute.Status.Conditions, metav1.Condition{Type: v1alpha1.DataPlaneAgentLive, Status: metav1.ConditionFalse, Reason: "Silent"})
-	got, err := Census(t.Context(), newHub(t, old, young, newPlane("fleet", "p"), fresh, elsewhere, mute,
+	got, err := CountFleets(t.Context(), newHub(t, old, young, newPlane("fleet", "p"), fresh, elsewhere, mute,
 		named("a", "p"), named("b", "p"), newInstance()))
 	if err != nil {
 		t.Fatal(err)

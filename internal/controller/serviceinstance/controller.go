@@ -46,12 +46,12 @@ const workers = 8
 
 // Reconcile does one pass over the instance.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	s, err := r.observe(ctx, req.NamespacedName)
+	s, err := r.observeInstance(ctx, req.NamespacedName)
 	if err != nil || s == nil {
 		return fault.Requeue(0, err)
 	}
-	d := decide(s.instance, s.situation)
-	return fault.Requeue(0, r.act(ctx, s.instance, d))
+	d := decide(s.instance, s.snapshot)
+	return fault.Requeue(0, r.applyPlan(ctx, s.instance, d))
 }
 
 // SetupWithManager starts the controller with mgr.
@@ -66,5 +66,5 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&v1alpha1.DataPlane{}, r.onPlane()).
 		Watches(&v1alpha1.FleetRegion{}, r.onRegion()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r.Metrics.Reconciler("serviceinstance", r))
+		Complete(r.Metrics.WrapReconciler("serviceinstance", r))
 }

@@ -16,11 +16,11 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// situation is what an instance depends on besides itself.
-type situation struct {
+// snapshot is what an instance depends on besides itself.
+type snapshot struct {
 	now time.Time
-	// region is whether there is a FleetRegion of its provider and region.
-	region bool
+	// hasRegion is whether there is a FleetRegion of its provider and region.
+	hasRegion bool
 	// planes are those that may be the data plane that its status names, the likeliest
 	// first. Without any the data plane is gone: the API server was asked.
 	planes []plane
@@ -32,114 +32,114 @@ type situation struct {
 // plane is a data plane, and what its agent says of the instance.
 type plane struct {
 	namespace, name string
-	// home is whether it is in the namespace of the FleetRegion that counts.
-	home bool
-	state
+	// inRegionNamespace is whether it is in the namespace of the FleetRegion that counts.
+	inRegionNamespace bool
+	planeState
 	// traced is whether its agent knows of the instance at all.
 	traced bool
-	// deaf is whether the agent lives and its data plane does not answer it.
-	deaf bool
-	// says is what the agent said last of this placement of the instance; nil without.
-	says *v1alpha1.InstanceReport
+	// apiSilent is whether the agent lives and its data plane does not answer it.
+	apiSilent bool
+	// report is what the agent said last of this placement of the instance; nil without.
+	report *v1alpha1.InstanceReport
 	// refusal is what is to be remembered if it refuses the instance.
 	refusal v1alpha1.Refusal
 }
 
-// state is what matters of a data plane to all its instances. It is comparable.
-type state struct {
-	// over is whether its cluster is given back: there is no way back from that.
-	over bool
-	// gone is whether its cluster is gone, and going whether that was deleted.
-	gone, going bool
-	// silent is whether its agent is not heard of.
-	silent bool
+// planeState is what matters of a data plane to all its instances. It is comparable.
+type planeState struct {
+	// released is whether its cluster is given back: there is no way back from that.
+	released bool
+	// clusterGone is whether its cluster is gone, and going whether that was deleted.
+	clusterGone, clusterDeleting bool
+	// agentSilent is whether its agent is not heard of.
+	agentSilent bool
 	// unreadable is why it cannot be read; "" when it can.
 	unreadable string
 }
 
 // Changes of our finalizer.
 const (
-	hold = "holding the instance"
-	drop = "letting the instance go"
+	addFinalizer    = "holding the instance"
+	removeFinalizer = "letting the instance go"
 )
 
-// decision is what becomes of an instance.
-type decision struct {
+// plan is what becomes of an instance.
+type plan struct {
 	// finalizer is hold, drop or nothing. With one of them the status is not written.
 	finalizer string
 	status    v1alpha1.ServiceInstanceStatus
 }
 
-// refusedFor is how long a data plane that would not have an instance is not asked again
+// refusalDuration is how long a data plane that would not have an instance is not asked again
 // at least.
-const refusedFor = 10 * time.Minute
+const refusalDuration = 10 * time.Minute
 
 // maxRefusals is how many the API keeps.
 const maxRefusals = 32
 
 // decide says what becomes of an instance. Its place it never chooses, and takes it away
 // only from one that its data plane would not have and that has never been used there.
-func decide(i *v1alpha1.ServiceInstance, s situation) decision {
-	d := &draft{i: i, situation: s, decision: decision{status: *i.Status.DeepCopy()}}
+func decide(i *v1alpha1.ServiceInstance, s snapshot) plan {
+	d := &draft{i: i, snapshot: s, plan: plan{status: *i.Status.DeepCopy()}}
 	held := slices.Contains(i.Finalizers, v1alpha1.FinalizerServiceInstance)
 	switch {
 	case i.DeletionTimestamp != nil && !held:
-		return d.decision
+		return d.plan
 	case i.DeletionTimestamp != nil:
-		d.leave()
+		d.decideDeletion()
 	case !held:
-		d.finalizer = hold
-		return d.decision
+		d.finalizer = addFinalizer
+		return d.plan
 	case i.Status.DataPlaneName == "":
-		d.wait()
+		d.decideUnplaced()
 	default:
-		d.follow()
+		d.decidePlaced()
 	}
-	d.prune()
-	return d.decision
+	d.pruneRefusals()
+	return d.plan
 }
 
 // draft is a decision that is being made.
 type draft struct {
 	i *v1alpha1.ServiceInstance
-	situation
-	decision
+	snapshot
+	plan
 }
 
-// leave lets an instance go of which nothing is left, and tells of any other what it
+// decideDeletion lets an instance go of which nothing is left, and tells of any other what it
 // waits for.
 //
 // A place that is booked for it, and that it has not been told of, does not hold it: a
 // data plane makes only what has been told. And it is told no more, since its version is
 // another from the moment of its deletion. The booking ends when the instance is gone.
-func (d *draft) leave() {
-	reason, words := d.holds()
+func (d *draft) decideDeletion() {
+	reason, words := d.deletionBlocker()
 	if words == "" {
-		d.finalizer = drop
+		d.finalizer = removeFinalizer
 		return
 	}
 	d.status.Phase = v1alpha1.InstanceDeleting
-	d.ready(metav1.ConditionFalse, reason, words)
+	d.setReady(metav1.ConditionFalse, reason, words)
 }
 
-// holds says what an instance that is being deleted waits for; "" when for nothing.
-func (d *draft) holds() (reason, words string) {
+// deletionBlocker says what an instance that is being deleted waits for; "" when for nothing.
+func (d *draft) deletionBlocker() (reason, words string) {
 	for _, p := range d.planes {
 		name := "data plane " + p.name
 		switch {
-		case p.over, p.gone && p.unreadable == "", p.says != nil && p.says.Phase == v1alpha1.AgentDeleted && p.unreadable == "":
+		case p.released, p.clusterGone && p.unreadable == "", p.report != nil && p.report.Phase == v1alpha1.AgentDeleted && p.unreadable == "":
 		case p.unreadable != "":
 			return hivev1.ReasonUnreadable, fmt.Sprintf("It is kept until %s can be read: %s.", name, p.unreadable)
-		case p.silent:
+		case p.agentSilent:
 			return v1alpha1.ReasonAgentSilent, fmt.Sprintf("It is kept until %s has taken it away, and the agent there is not heard of: look at its pod. "+
 				"If the cluster is lost, delete the DataPlane.", name)
-		case p.deaf:
+		case p.apiSilent:
 			return v1alpha1.ReasonPlaneSilent, fmt.Sprintf("It is kept until %s has taken it away, and the API there does not answer.", name)
-		case !p.home:
+		case !p.inRegionNamespace:
 			return v1alpha1.ReasonNoRegion, fmt.Sprintf("It is kept until %s in namespace %s has taken it away, and no FleetRegion of %s counts there any more.",
-				name, p.namespace, d.where())
+				name, p.namespace, d.describePlace())
 		default:
-			return v1alpha1.ReasonInstanceDeleting, fmt.Sprintf("%s takes it away.", capital(name))
+			return v1alpha1.ReasonInstanceDeleting, fmt.Sprintf("%s takes it away.", capitalizeFirst(name))
 		}
 	}
 	if len(d.traces) > 0 {
@@ -149,99 +149,99 @@ func (d *draft) holds() (reason, words string) {
 	return "", ""
 }
 
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+func capitalizeFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-func (d *draft) where() string {
+func (d *draft) describePlace() string {
 	return fmt.Sprintf("provider %s and region %s", d.i.Spec.Provider, d.i.Spec.Region)
 }
 
-// wait is about an instance without a data plane. Package fleetregion tells of it, unless
+// decideUnplaced is about an instance without a data plane. Package fleetregion tells of it, unless
 // there is no region that could.
-func (d *draft) wait() {
-	if !d.region {
+func (d *draft) decideUnplaced() {
+	if !d.hasRegion {
 		d.status.ObservedGeneration, d.status.Phase = d.i.Generation, v1alpha1.InstancePending
-		d.set(v1alpha1.InstancePlaced, metav1.ConditionFalse, v1alpha1.ReasonNoRegion,
-			fmt.Sprintf("No FleetRegion has %s: make one, or order where there is one.", d.where()))
+		d.setCondition(v1alpha1.InstancePlaced, metav1.ConditionFalse, v1alpha1.ReasonNoRegion,
+			fmt.Sprintf("No FleetRegion has %s: make one, or order where there is one.", d.describePlace()))
 	}
 	// It says so only if it said something else: whoever is new is being placed at this
 	// very moment, and that would have to wait for another version of it.
 	if meta.FindStatusCondition(d.status.Conditions, v1alpha1.InstanceIsReady) != nil {
-		d.ready(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
+		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
 	}
 }
 
-// follow is about an instance that has a data plane.
-func (d *draft) follow() {
+// decidePlaced is about an instance that has a data plane.
+func (d *draft) decidePlaced() {
 	d.status.ObservedGeneration = d.i.Generation
 	if len(d.planes) == 0 {
-		d.gone(fmt.Sprintf("Data plane %s does not exist any more", d.i.Status.DataPlaneName))
+		d.setPlaneGone(fmt.Sprintf("Data plane %s does not exist any more", d.i.Status.DataPlaneName))
 		return
 	}
 	p := d.planes[0]
 	switch {
 	case p.unreadable != "":
-		d.unknown(hivev1.ReasonUnreadable, fmt.Sprintf("What its data plane %s says cannot be read: %s.", p.name, p.unreadable))
-	case p.over:
-		d.gone(fmt.Sprintf("The cluster of data plane %s was given back", p.name))
-	case p.gone:
-		d.gone(fmt.Sprintf("The cluster of data plane %s is gone", p.name))
-	case p.going:
-		d.unknown(v1alpha1.ReasonClusterDeleting, fmt.Sprintf(
+		d.setUnknown(hivev1.ReasonUnreadable, fmt.Sprintf("What its data plane %s says cannot be read: %s.", p.name, p.unreadable))
+	case p.released:
+		d.setPlaneGone(fmt.Sprintf("The cluster of data plane %s was given back", p.name))
+	case p.clusterGone:
+		d.setPlaneGone(fmt.Sprintf("The cluster of data plane %s is gone", p.name))
+	case p.clusterDeleting:
+		d.setUnknown(v1alpha1.ReasonClusterDeleting, fmt.Sprintf(
 			"The cluster of data plane %s was deleted, and this instance goes with it: delete the instance and order another.", p.name))
-	case !p.home:
-		d.unknown(v1alpha1.ReasonNoRegion, fmt.Sprintf("It is on data plane %s in namespace %s, and no FleetRegion of %s counts there any more: make it again, "+
-			"or delete a younger one elsewhere that took its place.", p.name, p.namespace, d.where()))
+	case !p.inRegionNamespace:
+		d.setUnknown(v1alpha1.ReasonNoRegion, fmt.Sprintf("It is on data plane %s in namespace %s, and no FleetRegion of %s counts there any more: make it again, "+
+			"or delete a younger one elsewhere that took its place.", p.name, p.namespace, d.describePlace()))
 	default:
-		d.hear(p)
+		d.applyReport(p)
 	}
 }
 
-// gone is an instance that has lost its data plane. It is not placed anew: what it held
+// setPlaneGone is an instance that has lost its data plane. It is not placed anew: what it held
 // is not on any other, and whoever used it has to know.
-func (d *draft) gone(what string) {
+func (d *draft) setPlaneGone(what string) {
 	d.status.Phase = v1alpha1.InstanceFailed
-	d.ready(metav1.ConditionFalse, v1alpha1.ReasonDataPlaneGone,
+	d.setReady(metav1.ConditionFalse, v1alpha1.ReasonDataPlaneGone,
 		what+", and with it what was there of this instance. Delete the instance and order another; or, if the cluster is still there, make the DataPlane again.")
 }
 
-// unknown keeps what was known last.
-func (d *draft) unknown(reason, words string) {
+// setUnknown keeps what was known last.
+func (d *draft) setUnknown(reason, words string) {
 	d.status.Phase = cmp.Or(d.status.Phase, v1alpha1.InstanceProvisioning)
-	d.ready(metav1.ConditionUnknown, reason, words)
+	d.setReady(metav1.ConditionUnknown, reason, words)
 }
 
-// hear makes an instance's status of what its data plane says of it.
-func (d *draft) hear(p plane) {
-	r := p.says
-	if r != nil && r.Phase == v1alpha1.AgentRejected && !d.used() {
-		d.refused(p)
+// applyReport makes an instance's status of what its data plane says of it.
+func (d *draft) applyReport(p plane) {
+	r := p.report
+	if r != nil && r.Phase == v1alpha1.AgentRejected && !d.hasBeenUsed() {
+		d.recordRefusal(p)
 		return
 	}
 	switch {
-	case r == nil && d.used():
-		d.unknown(v1alpha1.ReasonNotReported, fmt.Sprintf("Data plane %s does not tell of it any more: see the DataPlaneAgent of that name.", p.name))
+	case r == nil && d.hasBeenUsed():
+		d.setUnknown(v1alpha1.ReasonNotReported, fmt.Sprintf("Data plane %s does not tell of it any more: see the DataPlaneAgent of that name.", p.name))
 	case r == nil:
 		d.status.Phase = v1alpha1.InstanceProvisioning
-		d.ready(metav1.ConditionFalse, v1alpha1.ReasonInstanceProvisioning, fmt.Sprintf("Data plane %s has not told of it yet.", p.name))
+		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonInstanceProvisioning, fmt.Sprintf("Data plane %s has not told of it yet.", p.name))
 	default:
-		d.told(p.name, r)
+		d.copyReport(p.name, r)
 	}
 	switch {
-	case p.silent:
-		d.unknown(v1alpha1.ReasonAgentSilent, fmt.Sprintf("The agent of data plane %s is not heard of: %s is what it said last. Look at its pod there.", p.name, d.status.Phase))
-	case p.deaf:
-		d.unknown(v1alpha1.ReasonPlaneSilent, fmt.Sprintf("The API of data plane %s does not answer its agent: %s is what was known last.", p.name, d.status.Phase))
+	case p.agentSilent:
+		d.setUnknown(v1alpha1.ReasonAgentSilent, fmt.Sprintf("The agent of data plane %s is not heard of: %s is what it said last. Look at its pod there.", p.name, d.status.Phase))
+	case p.apiSilent:
+		d.setUnknown(v1alpha1.ReasonPlaneSilent, fmt.Sprintf("The API of data plane %s does not answer its agent: %s is what was known last.", p.name, d.status.Phase))
 	}
 }
 
-// used is whether the instance has ever been there for its users, on this data plane. It
+// hasBeenUsed is whether the instance has ever been there for its users, on this data plane. It
 // may hold something then.
-func (d *draft) used() bool {
+func (d *draft) hasBeenUsed() bool {
 	return d.i.Status.Phase == v1alpha1.InstanceReady || d.i.Status.Versions != v1alpha1.InstanceVersions{} || len(d.i.Status.Routes) > 0
 }
 
-// told copies what a data plane tells of an instance.
-func (d *draft) told(name string, r *v1alpha1.InstanceReport) {
+// copyReport copies what a data plane tells of an instance.
+func (d *draft) copyReport(name string, r *v1alpha1.InstanceReport) {
 	if r.Versions != (v1alpha1.InstanceVersions{}) {
 		d.status.Versions = r.Versions
 	}
@@ -250,7 +250,7 @@ func (d *draft) told(name string, r *v1alpha1.InstanceReport) {
 	}
 	say := func(phase v1alpha1.InstancePhase, status metav1.ConditionStatus, reason, words string) {
 		d.status.Phase = phase
-		d.ready(status, word(r.Reason, reason), cmp.Or(cut(r.Message, maxMessage), words))
+		d.setReady(status, validReasonOr(r.Reason, reason), cmp.Or(truncateText(r.Message, maxMessage), words))
 	}
 	switch r.Phase {
 	case v1alpha1.AgentReady:
@@ -261,24 +261,24 @@ func (d *draft) told(name string, r *v1alpha1.InstanceReport) {
 		say(v1alpha1.InstanceFailed, metav1.ConditionFalse, v1alpha1.ReasonInstanceFailed, "Data plane "+name+" cannot make it.")
 	case v1alpha1.AgentRejected:
 		d.status.Phase = v1alpha1.InstanceFailed
-		d.ready(metav1.ConditionFalse, v1alpha1.ReasonRejected, fmt.Sprintf("Data plane %s will not have it any more, and it is not placed elsewhere, since it has been in use: %s",
-			name, cmp.Or(cut(r.Message, maxMessage), "it does not say why.")))
+		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonRejected, fmt.Sprintf("Data plane %s will not have it any more, and it is not placed elsewhere, since it has been in use: %s",
+			name, cmp.Or(truncateText(r.Message, maxMessage), "it does not say why.")))
 	case v1alpha1.AgentDeleting, v1alpha1.AgentDeleted:
 		d.status.Phase = v1alpha1.InstanceFailed
-		d.ready(metav1.ConditionFalse, v1alpha1.ReasonTakenAway,
+		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonTakenAway,
 			fmt.Sprintf("Data plane %s has taken it away, and here nobody has deleted it: delete it, and order another.", name))
 	default:
-		d.unknown(v1alpha1.ReasonNotReported, fmt.Sprintf("Data plane %s has it, and has not been told to: see the DataPlaneAgent of that name.", name))
+		d.setUnknown(v1alpha1.ReasonNotReported, fmt.Sprintf("Data plane %s has it, and has not been told to: see the DataPlaneAgent of that name.", name))
 	}
 }
 
-// refused has an instance placed elsewhere that its data plane would not have. Who
+// recordRefusal has an instance placed elsewhere that its data plane would not have. Who
 // refuses, and that it is free again, is one write: neither is lost without the other.
-func (d *draft) refused(p plane) {
-	words := cmp.Or(cut(p.says.Message, maxMessage), cut(p.says.Reason, maxReason), "it does not say why.")
+func (d *draft) recordRefusal(p plane) {
+	words := cmp.Or(truncateText(p.report.Message, maxMessage), truncateText(p.report.Reason, maxReason), "it does not say why.")
 	st := &d.status
 	r := p.refusal
-	r.DataPlaneName, r.Until, r.Message = p.name, metav1.NewTime(d.now.Add(refusedFor)), words
+	r.DataPlaneName, r.Until, r.Message = p.name, metav1.NewTime(d.now.Add(refusalDuration)), words
 	for _, before := range st.Refusals {
 		if before.DataPlaneName == p.name && before.Versions == r.Versions && before.Generation == r.Generation {
 			r.RemainingUnits = max(r.RemainingUnits, before.RemainingUnits) // or it would be asked without end
@@ -292,23 +292,23 @@ func (d *draft) refused(p plane) {
 	}
 	st.Refusals = append(st.Refusals, r)
 	st.DataPlaneName, st.Phase = "", v1alpha1.InstancePending
-	d.set(v1alpha1.InstancePlaced, metav1.ConditionFalse, string(capacity.Refused), fmt.Sprintf("Data plane %s would not have it: %s", p.name, words))
-	d.ready(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
+	d.setCondition(v1alpha1.InstancePlaced, metav1.ConditionFalse, string(capacity.Refused), fmt.Sprintf("Data plane %s would not have it: %s", p.name, words))
+	d.setReady(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
 }
 
-// prune drops the refusals of an instance that can be used, and those of another
+// pruneRefusals drops the refusals of an instance that can be used, and those of another
 // specification.
-func (d *draft) prune() {
+func (d *draft) pruneRefusals() {
 	d.status.Refusals = slices.DeleteFunc(d.status.Refusals, func(r v1alpha1.Refusal) bool {
 		return d.status.Phase == v1alpha1.InstanceReady || r.Generation != 0 && r.Generation != d.i.Generation
 	})
 }
 
-func (d *draft) ready(status metav1.ConditionStatus, reason, words string) {
-	d.set(v1alpha1.InstanceIsReady, status, reason, words)
+func (d *draft) setReady(status metav1.ConditionStatus, reason, words string) {
+	d.setCondition(v1alpha1.InstanceIsReady, status, reason, words)
 }
 
-func (d *draft) set(kind string, status metav1.ConditionStatus, reason, words string) {
+func (d *draft) setCondition(kind string, status metav1.ConditionStatus, reason, words string) {
 	meta.SetStatusCondition(&d.status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: words,
 		ObservedGeneration: d.i.Generation, LastTransitionTime: metav1.NewTime(d.now),
@@ -323,18 +323,18 @@ const (
 	maxRoutes  = 64
 )
 
-var aWord = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+var reasonPattern = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// word is a reason as conditions may have it, or another instead.
-func word(reason, otherwise string) string {
-	if len(reason) > maxReason || !aWord.MatchString(reason) {
+// validReasonOr is a reason as conditions may have it, or another instead.
+func validReasonOr(reason, otherwise string) string {
+	if len(reason) > maxReason || !reasonPattern.MatchString(reason) {
 		return otherwise
 	}
 	return reason
 }
 
-// cut keeps the first bytes of a text, in whole characters.
-func cut(text string, most int) string {
+// truncateText keeps the first bytes of a text, in whole characters.
+func truncateText(text string, most int) string {
 	if len(text) <= most {
 		return strings.ToValidUTF8(text, "")
 	}

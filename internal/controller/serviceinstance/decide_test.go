@@ -44,9 +44,9 @@ func reaches(i *v1alpha1.ServiceInstance) {
 
 // says is a data plane p of the region whose agent tells that of the instance.
 func says(phase v1alpha1.AgentPhase, words ...string) plane {
-	p := plane{namespace: "fleet", name: "p", home: true}
+	p := plane{namespace: "fleet", name: "p", inRegionNamespace: true}
 	if phase != "" {
-		p.says = &v1alpha1.InstanceReport{UID: "u", Phase: phase, Message: strings.Join(words, " ")}
+		p.report = &v1alpha1.InstanceReport{UID: "u", Phase: phase, Message: strings.Join(words, " ")}
 	}
 	return p
 }
@@ -58,7 +58,7 @@ func with(p plane, edit func(*plane)) []plane {
 
 // words is a decision in short: what is done with the finalizer, or phase and Ready, and
 // Placed if it was touched.
-func words(d decision) string {
+func words(d plan) string {
 	if d.finalizer != "" {
 		return d.finalizer
 	}
@@ -81,7 +81,7 @@ func words(d decision) string {
 func TestDecide(t *testing.T) {
 	pending, ready := on("p", v1alpha1.InstanceProvisioning), on("p", v1alpha1.InstanceReady)
 	is := newInstance
-	silent := func(p *plane) { p.silent = true }
+	silent := func(p *plane) { p.agentSilent = true }
 	for name, tc := range map[string]struct {
 		instance *v1alpha1.ServiceInstance
 		planes   []plane
@@ -100,14 +100,14 @@ func TestDecide(t *testing.T) {
 		"one that was taken away and should not have been":          {is(ready), []plane{says(v1alpha1.AgentDeleted)}, "Failed Ready=False/TakenAway on p"},
 		"a silent agent: it keeps its phase":                        {is(ready), with(says(v1alpha1.AgentReady), silent), "Ready Ready=Unknown/AgentSilent on p"},
 		"a silent agent that has told of it first":                  {is(pending), with(says(v1alpha1.AgentFailed), silent), "Failed Ready=Unknown/AgentSilent on p"},
-		"a data plane that does not answer its agent":               {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.deaf = true }), "Ready Ready=Unknown/DataPlaneSilent on p"},
+		"a data plane that does not answer its agent":               {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.apiSilent = true }), "Ready Ready=Unknown/DataPlaneSilent on p"},
 		"a data plane that cannot be read":                          {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.unreadable = "x" }), "Ready Ready=Unknown/Unreadable on p"},
 		"a data plane that is gone: it is not placed anew":          {is(ready), nil, "Failed Ready=False/DataPlaneGone on p"},
-		"a data plane that is given back":                           {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.over = true }), "Failed Ready=False/DataPlaneGone on p"},
-		"a data plane whose cluster is gone":                        {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.gone, p.silent = true, true }), "Failed Ready=False/DataPlaneGone on p"},
-		"a data plane whose cluster was deleted":                    {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.going = true }), "Ready Ready=Unknown/ClusterDeleting on p"},
-		"deleted, and the cluster is gone with it":                  {is(ready, doomed), with(says(v1alpha1.AgentReady), func(p *plane) { p.gone, p.silent = true, true }), "letting the instance go"},
-		"a data plane whose region is elsewhere now":                {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.home = false }), "Ready Ready=Unknown/NoRegion on p"},
+		"a data plane that is given back":                           {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.released = true }), "Failed Ready=False/DataPlaneGone on p"},
+		"a data plane whose cluster is gone":                        {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.clusterGone, p.agentSilent = true, true }), "Failed Ready=False/DataPlaneGone on p"},
+		"a data plane whose cluster was deleted":                    {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.clusterDeleting = true }), "Ready Ready=Unknown/ClusterDeleting on p"},
+		"deleted, and the cluster is gone with it":                  {is(ready, doomed), with(says(v1alpha1.AgentReady), func(p *plane) { p.clusterGone, p.agentSilent = true, true }), "letting the instance go"},
+		"a data plane whose region is elsewhere now":                {is(ready), with(says(v1alpha1.AgentReady), func(p *plane) { p.inRegionNamespace = false }), "Ready Ready=Unknown/NoRegion on p"},
 		"one that is refused is free again, in the same write":      {is(pending), []plane{says(v1alpha1.AgentRejected, "no room")}, "Pending Ready=False/NotPlaced Placed=False/Refused not p"},
 		"one that has been in use is not placed elsewhere":          {is(ready), []plane{says(v1alpha1.AgentRejected)}, "Failed Ready=False/Rejected on p"},
 		"nor one that had versions once":                            {is(pending, reaches), []plane{says(v1alpha1.AgentRejected)}, "Failed Ready=False/Rejected on p"},
@@ -120,20 +120,20 @@ func TestDecide(t *testing.T) {
 		"deleted, and nothing is left":                              {is(ready, doomed), []plane{says(v1alpha1.AgentDeleted)}, "letting the instance go"},
 		"deleted, nothing is left, and the agent is silent by now":  {is(ready, doomed), with(says(v1alpha1.AgentDeleted), silent), "letting the instance go"},
 		"deleted, and the agent is silent":                          {is(ready, doomed), with(says(v1alpha1.AgentReady), silent), "Deleting Ready=False/AgentSilent on p"},
-		"deleted, and the data plane does not answer":               {is(ready, doomed), with(says(v1alpha1.AgentReady), func(p *plane) { p.deaf = true }), "Deleting Ready=False/DataPlaneSilent on p"},
+		"deleted, and the data plane does not answer":               {is(ready, doomed), with(says(v1alpha1.AgentReady), func(p *plane) { p.apiSilent = true }), "Deleting Ready=False/DataPlaneSilent on p"},
 		"deleted, and the data plane cannot be read":                {is(ready, doomed), with(says(v1alpha1.AgentDeleted), func(p *plane) { p.unreadable = "x" }), "Deleting Ready=False/Unreadable on p"},
 		"deleted, and the data plane is gone":                       {is(ready, doomed), nil, "letting the instance go"},
-		"deleted, and the cluster is given back":                    {is(ready, doomed), with(says(v1alpha1.AgentReady), func(p *plane) { p.over = true }), "letting the instance go"},
-		"deleted, and the region is gone: the data plane is not":    {is(ready, doomed), with(says(v1alpha1.AgentReady), func(p *plane) { p.home = false }), "Deleting Ready=False/NoRegion on p"},
-		"deleted, the region is gone, and the data plane knows it":  {is(ready, doomed), with(says(v1alpha1.AgentDeleted), func(p *plane) { p.home = false }), "letting the instance go"},
+		"deleted, and the cluster is given back":                    {is(ready, doomed), with(says(v1alpha1.AgentReady), func(p *plane) { p.released = true }), "letting the instance go"},
+		"deleted, and the region is gone: the data plane is not":    {is(ready, doomed), with(says(v1alpha1.AgentReady), func(p *plane) { p.inRegionNamespace = false }), "Deleting Ready=False/NoRegion on p"},
+		"deleted, the region is gone, and the data plane knows it":  {is(ready, doomed), with(says(v1alpha1.AgentDeleted), func(p *plane) { p.inRegionNamespace = false }), "letting the instance go"},
 		"deleted, and two data planes of the name may have it":      {is(ready, doomed), []plane{says(v1alpha1.AgentDeleted), says(v1alpha1.AgentReady)}, "Deleting Ready=False/Deleting on p"},
-		"a reason that conditions cannot have is replaced by ours":  {is(pending), with(says(v1alpha1.AgentFailed), func(p *plane) { p.says.Reason = "no way!" }), "Failed Ready=False/Failed on p"},
-		"a reason of the operator's is kept":                        {is(pending), with(says(v1alpha1.AgentFailed), func(p *plane) { p.says.Reason = "Broken" }), "Failed Ready=False/Broken on p"},
-		"a reason that is too long is replaced, too":                {is(pending), with(says(v1alpha1.AgentFailed), func(p *plane) { p.says.Reason = strings.Repeat("a", 200) }), "Failed Ready=False/Failed on p"},
+		"a reason that conditions cannot have is replaced by ours":  {is(pending), with(says(v1alpha1.AgentFailed), func(p *plane) { p.report.Reason = "no way!" }), "Failed Ready=False/Failed on p"},
+		"a reason of the operator's is kept":                        {is(pending), with(says(v1alpha1.AgentFailed), func(p *plane) { p.report.Reason = "Broken" }), "Failed Ready=False/Broken on p"},
+		"a reason that is too long is replaced, too":                {is(pending), with(says(v1alpha1.AgentFailed), func(p *plane) { p.report.Reason = strings.Repeat("a", 200) }), "Failed Ready=False/Failed on p"},
 		"one whose region is not heard of keeps what it has, if so": {is(ready), with(says(""), silent), "Ready Ready=Unknown/AgentSilent on p"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := words(decide(tc.instance, situation{now: noon, region: true, planes: tc.planes})); got != tc.want {
+			if got := words(decide(tc.instance, snapshot{now: noon, hasRegion: true, planes: tc.planes})); got != tc.want {
 				t.Errorf("\ngot  %q\nwant %q", got, tc.want)
 			}
 		})
@@ -141,7 +141,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestOneWithoutARegionIsTold(t *testing.T) {
-	d := decide(newInstance(), situation{now: noon})
+	d := decide(newInstance(), snapshot{now: noon})
 	if got := words(d); got != "Pending Placed=False/NoRegion" {
 		t.Errorf("got %q", got)
 	}
@@ -152,7 +152,7 @@ func TestOneWithoutARegionIsTold(t *testing.T) {
 
 // What an earlier placement has left is waited for, though the instance has no data plane.
 func TestTracesHoldADeletedInstance(t *testing.T) {
-	d := decide(newInstance(doomed), situation{now: noon, region: true, traces: []string{"fleet/old"}})
+	d := decide(newInstance(doomed), snapshot{now: noon, hasRegion: true, traces: []string{"fleet/old"}})
 	if got := words(d); got != "Deleting Ready=False/Deleting" {
 		t.Errorf("got %q", got)
 	}
@@ -180,7 +180,7 @@ func TestARefusalIsRemembered(t *testing.T) {
 	} {
 		p := says(v1alpha1.AgentRejected, "It takes 2 units, and 1 is left.")
 		p.refusal = tt.now
-		d := decide(i, situation{now: noon, region: true, planes: []plane{p}})
+		d := decide(i, snapshot{now: noon, hasRegion: true, planes: []plane{p}})
 		if got := words(d); got != "Pending Ready=False/NotPlaced Placed=False/Refused not over not q not p" {
 			t.Errorf("%s: got %q", name, got)
 		}
@@ -195,10 +195,10 @@ func TestRefusalsAreDroppedWhenTheyDoNotMatterAnyMore(t *testing.T) {
 	i := newInstance(on("p", v1alpha1.InstanceProvisioning))
 	i.Status.Refusals = []v1alpha1.Refusal{refusal("q", 0), refusal("r", -time.Hour)}
 	i.Status.Refusals[0].Generation = i.Generation - 1
-	if got := words(decide(i, situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentProvisioning)}})); !strings.HasSuffix(got, "on p not r") {
+	if got := words(decide(i, snapshot{now: noon, hasRegion: true, planes: []plane{says(v1alpha1.AgentProvisioning)}})); !strings.HasSuffix(got, "on p not r") {
 		t.Errorf("of another specification: %q", got)
 	}
-	if got := words(decide(i, situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentReady)}})); !strings.HasSuffix(got, "on p") {
+	if got := words(decide(i, snapshot{now: noon, hasRegion: true, planes: []plane{says(v1alpha1.AgentReady)}})); !strings.HasSuffix(got, "on p") {
 		t.Errorf("of one that can be used: %q", got)
 	}
 }
@@ -208,7 +208,7 @@ func TestTheRefusalThatEndsFirstMakesRoomForAnother(t *testing.T) {
 	for n := range maxRefusals {
 		i.Status.Refusals = append(i.Status.Refusals, refusal(fmt.Sprintf("q%d", n), time.Duration(n+1)*time.Second))
 	}
-	d := decide(i, situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentRejected)}})
+	d := decide(i, snapshot{now: noon, hasRegion: true, planes: []plane{says(v1alpha1.AgentRejected)}})
 	got := words(d)
 	if len(d.status.Refusals) != maxRefusals || strings.Contains(got, "not q0 ") || !strings.Contains(got, "not q1 ") && !strings.HasSuffix(got, "not q1") || !strings.Contains(got, "not p") {
 		t.Errorf("%d: %s", len(d.status.Refusals), got)
@@ -217,23 +217,23 @@ func TestTheRefusalThatEndsFirstMakesRoomForAnother(t *testing.T) {
 
 func TestWhatADataPlaneTellsIsCopied(t *testing.T) {
 	p := says(v1alpha1.AgentReady, strings.Repeat("é", 1000))
-	p.says.Versions = v1alpha1.InstanceVersions{Kafka: "3.9.0"}
-	p.says.Routes = make([]v1alpha1.InstanceRoute, 100)
-	d := decide(newInstance(on("p", v1alpha1.InstanceProvisioning)), situation{now: noon, region: true, planes: []plane{p}})
+	p.report.Versions = v1alpha1.InstanceVersions{Kafka: "3.9.0"}
+	p.report.Routes = make([]v1alpha1.InstanceRoute, 100)
+	d := decide(newInstance(on("p", v1alpha1.InstanceProvisioning)), snapshot{now: noon, hasRegion: true, planes: []plane{p}})
 	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.InstanceIsReady)
 	if d.status.Versions.Kafka != "3.9.0" || len(d.status.Routes) != maxRoutes || len(c.Message) > maxMessage+3 || d.status.ObservedGeneration != 3 {
 		t.Errorf("it is %+v", d.status)
 	}
 	i := newInstance()
 	i.Status = d.status
-	d = decide(i, situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentProvisioning)}})
+	d = decide(i, snapshot{now: noon, hasRegion: true, planes: []plane{says(v1alpha1.AgentProvisioning)}})
 	if d.status.Versions.Kafka != "3.9.0" || len(d.status.Routes) != maxRoutes {
 		t.Errorf("what was known is lost: %+v", d.status)
 	}
 }
 
 func TestNothingIsWrittenTwice(t *testing.T) {
-	s := situation{now: noon, region: true, planes: []plane{says(v1alpha1.AgentReady)}}
+	s := snapshot{now: noon, hasRegion: true, planes: []plane{says(v1alpha1.AgentReady)}}
 	i := newInstance(on("p", v1alpha1.InstanceProvisioning))
 	i.Status = decide(i, s).status
 	s.now = noon.Add(time.Hour)

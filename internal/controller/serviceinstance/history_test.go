@@ -201,18 +201,18 @@ func (c *cluster) agent() *v1alpha1.DataPlaneAgent {
 	return a
 }
 
-func (h *history) situation() situation {
-	s := situation{now: h.now, region: h.region}
+func (h *history) situation() snapshot {
+	s := snapshot{now: h.now, hasRegion: h.region}
 	for _, c := range h.clusters {
 		switch {
 		case !c.exists:
 		case c.name == h.instance.Status.DataPlaneName:
-			p := plane{namespace: "fleet", name: c.name, home: h.region, state: state{over: c.over, silent: c.silent}}
+			p := plane{namespace: "fleet", name: c.name, inRegionNamespace: h.region, planeState: planeState{released: c.over, agentSilent: c.silent}}
 			if c.report != nil && c.report.PlacementID == h.instance.PlacementID() {
-				p.says = c.report
+				p.report = c.report
 			}
 			s.planes = append(s.planes, p)
-		case !c.over && traced(c.agent(), "u") && h.instance.DeletionTimestamp != nil:
+		case !c.over && hasTrace(c.agent(), "u") && h.instance.DeletionTimestamp != nil:
 			s.traces = append(s.traces, c.name)
 		}
 	}
@@ -230,10 +230,10 @@ func (h *history) pass() error {
 	d := decide(i, h.situation())
 	h.note("pass: %s", words(d))
 	switch {
-	case d.finalizer == hold:
+	case d.finalizer == addFinalizer:
 		i.Finalizers = []string{v1alpha1.FinalizerServiceInstance}
 		return nil
-	case d.finalizer == drop:
+	case d.finalizer == removeFinalizer:
 		h.instance = nil
 		for _, c := range h.clusters {
 			if c.exists && !c.over && !c.lied && (c.has != "" || c.told != nil && !c.told.deleted) {

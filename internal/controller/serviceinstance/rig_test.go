@@ -117,5 +117,5 @@ func how(i *v1alpha1.ServiceInstance) string {
 	if i == nil {
 		return "gone"
 	}
-	return words(decision{status: i.Status})
+	return words(plan{status: i.Status})
 }

@@ -72,8 +72,8 @@ func planeOf(o client.Object) string {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// wake adds the instances that an index has under a key.
-func (r *Reconciler) wake(ctx context.Context, q queue, index, key string) {
+// enqueueByIndex adds the instances that an index has under a key.
+func (r *Reconciler) enqueueByIndex(ctx context.Context, q queue, index, key string) {
 	var list v1alpha1.ServiceInstanceList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing ServiceInstances", "index", index, "key", key)
@@ -88,8 +88,8 @@ func (r *Reconciler) wake(ctx context.Context, q queue, index, key string) {
 // a thousand, every half minute.
 func (r *Reconciler) onReport() handler.EventHandler {
 	wake := func(ctx context.Context, q queue, before, after *v1alpha1.DataPlaneAgent) {
-		for _, uid := range news(before, after) {
-			r.wake(ctx, q, byUID, uid)
+		for _, uid := range changedInstances(before, after) {
+			r.enqueueByIndex(ctx, q, byUID, uid)
 		}
 	}
 	none := &v1alpha1.DataPlaneAgent{}
@@ -106,14 +106,14 @@ func (r *Reconciler) onReport() handler.EventHandler {
 	}
 }
 
-// news are the UIDs of which an agent says something else than before, or that are on its
+// changedInstances are the UIDs of which an agent says something else than before, or that are on its
 // list no longer.
-func news(before, after *v1alpha1.DataPlaneAgent) []string {
-	a, b := reported(before), reported(after)
-	other := before.Unreadable != after.Unreadable || about(before) != about(after) || deaf(before.Status.Report) != deaf(after.Status.Report)
+func changedInstances(before, after *v1alpha1.DataPlaneAgent) []string {
+	a, b := reportsByUID(before), reportsByUID(after)
+	other := before.Unreadable != after.Unreadable || reportedPlaneUID(before) != reportedPlaneUID(after) || isPlaneSilent(before.Status.Report) != isPlaneSilent(after.Status.Report)
 	found := map[string]bool{}
 	for uid, e := range b {
-		if old, there := a[uid]; !there || other || !same(old, e) {
+		if old, there := a[uid]; !there || other || !equalReports(old, e) {
 			found[uid] = true
 		}
 	}
@@ -136,14 +136,14 @@ func news(before, after *v1alpha1.DataPlaneAgent) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-func about(a *v1alpha1.DataPlaneAgent) string {
+func reportedPlaneUID(a *v1alpha1.DataPlaneAgent) string {
 	if a.Status.Report == nil {
 		return ""
 	}
 	return a.Status.Report.DataPlaneUID
 }
 
-func reported(a *v1alpha1.DataPlaneAgent) map[string]*v1alpha1.InstanceReport {
+func reportsByUID(a *v1alpha1.DataPlaneAgent) map[string]*v1alpha1.InstanceReport {
 	if a.Status.Report == nil {
 		return nil
 	}
@@ -156,7 +156,7 @@ func reported(a *v1alpha1.DataPlaneAgent) map[string]*v1alpha1.InstanceReport {
 	return out
 }
 
-func same(a, b *v1alpha1.InstanceReport) bool {
+func equalReports(a, b *v1alpha1.InstanceReport) bool {
 	return a.PlacementID == b.PlacementID && a.Phase == b.Phase && a.Reason == b.Reason && a.Message == b.Message &&
 		a.Versions == b.Versions && slices.Equal(a.Routes, b.Routes)
 }
@@ -166,15 +166,15 @@ func same(a, b *v1alpha1.InstanceReport) bool {
 func (r *Reconciler) onPlane() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			r.wake(ctx, q, byPlane, planeOf(e.Object))
+			r.enqueueByIndex(ctx, q, byPlane, planeOf(e.Object))
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if stateOf(e.ObjectOld.(*v1alpha1.DataPlane)) != stateOf(e.ObjectNew.(*v1alpha1.DataPlane)) {
-				r.wake(ctx, q, byPlane, planeOf(e.ObjectNew))
+			if planeStateOf(e.ObjectOld.(*v1alpha1.DataPlane)) != planeStateOf(e.ObjectNew.(*v1alpha1.DataPlane)) {
+				r.enqueueByIndex(ctx, q, byPlane, planeOf(e.ObjectNew))
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			r.wake(ctx, q, byPlane, planeOf(e.Object))
+			r.enqueueByIndex(ctx, q, byPlane, planeOf(e.Object))
 		},
 	}
 }
@@ -182,17 +182,21 @@ func (r *Reconciler) onPlane() handler.EventHandler {
 // onRegion wakes the instances of a region that there is now, or is no longer.
 func (r *Reconciler) onRegion() handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.wake(ctx, q, byPlace, placeOf(e.Object)) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			r.enqueueByIndex(ctx, q, byPlace, placeOf(e.Object))
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if deleting(e) {
-				r.wake(ctx, q, byPlace, placeOf(e.ObjectNew))
+			if deletionChanged(e) {
+				r.enqueueByIndex(ctx, q, byPlace, placeOf(e.ObjectNew))
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.wake(ctx, q, byPlace, placeOf(e.Object)) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			r.enqueueByIndex(ctx, q, byPlace, placeOf(e.Object))
+		},
 	}
 }
 
-func deleting(e event.UpdateEvent) bool {
+func deletionChanged(e event.UpdateEvent) bool {
 	return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 }
 
@@ -201,7 +205,7 @@ func deleting(e event.UpdateEvent) bool {
 func instanceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*v1alpha1.ServiceInstance), e.ObjectNew.(*v1alpha1.ServiceInstance)
-		return deleting(e) || a.Generation != b.Generation || a.Unreadable != b.Unreadable || len(a.Finalizers) != len(b.Finalizers) ||
+		return deletionChanged(e) || a.Generation != b.Generation || a.Unreadable != b.Unreadable || len(a.Finalizers) != len(b.Finalizers) ||
 			a.Status.DataPlaneName != b.Status.DataPlaneName || a.Status.Placements != b.Status.Placements
 	}}
 }

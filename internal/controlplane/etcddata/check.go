@@ -57,10 +57,10 @@ func Check(dir string) error {
 		}
 		return nil // etcd was ended before it had begun
 	}
-	if !exists(database) {
+	if !fileExists(database) {
 		return &CorruptError{database, errors.New("there is a log, and no database")}
 	}
-	last, err := lastIndex(dir, logs)
+	last, err := readLastIndex(dir, logs)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func Check(dir string) error {
 	return nil
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -89,7 +89,7 @@ func checkDatabase(path string) (uint64, error) {
 		return 0, &CorruptError{path, errors.New("it is empty")}
 	}
 	var applied uint64
-	err = guarded(path, func() error {
+	err = readRecovering(path, func() error {
 		db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
 		if errors.Is(err, bbolterrors.ErrTimeout) {
 			return ErrOpen
@@ -102,19 +102,19 @@ func checkDatabase(path string) (uint64, error) {
 			if tx.Size() > info.Size() {
 				return fmt.Errorf("%d bytes are missing at its end", tx.Size()-info.Size())
 			}
-			if err := readAll(tx); err != nil {
+			if err := readAllPages(tx); err != nil {
 				return err
 			}
-			applied = appliedIndex(tx)
-			return consistent(tx)
+			applied = readAppliedIndex(tx)
+			return checkPageUse(tx)
 		})
 	})
 	return applied, err
 }
 
-// guarded runs read and returns its error, or what it panicked with, as a CorruptError,
+// readRecovering runs read and returns its error, or what it panicked with, as a CorruptError,
 // unless the operating system is to blame: a file that cannot be opened may be sound.
-func guarded(path string, read func() error) (err error) {
+func readRecovering(path string, read func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a cut file that is mapped into memory
 	defer func() {
 		if p := recover(); p != nil {
@@ -125,15 +125,15 @@ func guarded(path string, read func() error) (err error) {
 	switch {
 	case err == nil, errors.Is(err, ErrOpen):
 		return err
-	case ofSystem(err):
+	case isSystemError(err):
 		return fmt.Errorf("opening %s: %w", path, err)
 	default:
 		return &CorruptError{path, err}
 	}
 }
 
-// ofSystem reports whether an error is about the computer, and says nothing about the data.
-func ofSystem(err error) bool {
+// isSystemError reports whether an error is about the computer, and says nothing about the data.
+func isSystemError(err error) bool {
 	for _, code := range []syscall.Errno{
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EIO,
 	} {
@@ -144,15 +144,15 @@ func ofSystem(err error) bool {
 	return false
 }
 
-// readAll touches every page that holds data: bbolt panics at one that it cannot read.
-func readAll(tx *bbolt.Tx) error {
-	return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error { return readBucket(b) })
+// readAllPages touches every page that holds data: bbolt panics at one that it cannot read.
+func readAllPages(tx *bbolt.Tx) error {
+	return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error { return readBucketPages(b) })
 }
 
-func readBucket(b *bbolt.Bucket) error {
+func readBucketPages(b *bbolt.Bucket) error {
 	return b.ForEach(func(k, v []byte) error {
 		if v == nil {
-			return readBucket(b.Bucket(k))
+			return readBucketPages(b.Bucket(k))
 		}
 		if len(v) > 0 { // a value may be on several pages
 			_ = v[0] + v[len(v)-1]
@@ -161,9 +161,9 @@ func readBucket(b *bbolt.Bucket) error {
 	})
 }
 
-// consistent checks that no page is both free and in use: bbolt panics when it frees one.
+// checkPageUse checks that no page is both free and in use: bbolt panics when it frees one.
 // It runs after readAll, since bbolt does it in a goroutine, where a panic ends the process.
-func consistent(tx *bbolt.Tx) error {
+func checkPageUse(tx *bbolt.Tx) error {
 	var first error
 	for err := range tx.Check() {
 		if first == nil && !strings.HasSuffix(err.Error(), "unreachable unfreed") { // lost room harms nobody
@@ -179,7 +179,7 @@ var (
 	consistentIndex = []byte("consistent_index")
 )
 
-func appliedIndex(tx *bbolt.Tx) uint64 {
+func readAppliedIndex(tx *bbolt.Tx) uint64 {
 	b := tx.Bucket(metaBucket)
 	if b == nil {
 		return 0
@@ -191,10 +191,10 @@ func appliedIndex(tx *bbolt.Tx) uint64 {
 	return binary.BigEndian.Uint64(raw)
 }
 
-// lastIndex reads the log, and returns the index of its last entry.
-func lastIndex(dir, logs string) (uint64, error) {
+// readLastIndex reads the log, and returns the index of its last entry.
+func readLastIndex(dir, logs string) (uint64, error) {
 	var last uint64
-	err := guarded(logs, func() error {
+	err := readRecovering(logs, func() error {
 		quiet := zap.NewNop()
 		marks, err := wal.ValidSnapshotEntries(quiet, logs)
 		if err != nil {

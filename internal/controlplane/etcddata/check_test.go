@@ -180,7 +180,7 @@ func TestCheckDoesNotBlameTheData(t *testing.T) {
 		t.Errorf("while another has it open: %v", err)
 	}
 	for _, code := range []syscall.Errno{syscall.EMFILE, syscall.EACCES} {
-		err := guarded(dir, func() error { return &fs.PathError{Op: "open", Path: dir, Err: code} })
+		err := readRecovering(dir, func() error { return &fs.PathError{Op: "open", Path: dir, Err: code} })
 		var damaged *CorruptError
 		if errors.As(err, &damaged) || !errors.Is(err, code) {
 			t.Errorf("%v: it says %v", code, err)

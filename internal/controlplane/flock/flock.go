@@ -44,7 +44,7 @@ func Acquire(path string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
-	if err := lock(f); err != nil {
+	if err := lockFile(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &Lock{file: f}, nil
@@ -59,21 +59,21 @@ func (l *Lock) Release() error {
 	return nil
 }
 
-func lock(f *os.File) error {
+func lockFile(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return &HeldError{Path: f.Name(), PID: Holder(f.Name())}
+		return &HeldError{Path: f.Name(), PID: ReadHolder(f.Name())}
 	}
 	if err != nil {
 		return fmt.Errorf("locking %s: %w", f.Name(), err)
 	}
-	if err := record(f, os.Getpid()); err != nil {
+	if err := writePID(f, os.Getpid()); err != nil {
 		return fmt.Errorf("writing %s: %w", f.Name(), err)
 	}
 	return nil
 }
 
-func record(f *os.File, pid int) error {
+func writePID(f *os.File, pid int) error {
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
@@ -81,9 +81,9 @@ func record(f *os.File, pid int) error {
 	return err
 }
 
-// Holder returns the pid that was last written into the lock at path, or 0. That
+// ReadHolder returns the pid that was last written into the lock at path, or 0. That
 // process has the lock only if Acquire says so.
-func Holder(path string) int {
+func ReadHolder(path string) int {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return 0

@@ -15,15 +15,15 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// Clients are the clients that have a token. The tokens are in memory only, and good for
+// Authenticator are the clients that have a token. The tokens are in memory only, and good for
 // as long as the process lives. The zero Clients know nobody.
-type Clients struct {
+type Authenticator struct {
 	mu    sync.RWMutex
 	users map[string]user.Info
 }
 
-// Token returns a new token by which a client is known as name, a member of groups.
-func (c *Clients) Token(name string, groups ...string) string {
+// IssueToken returns a new token by which a client is known as name, a member of groups.
+func (c *Authenticator) IssueToken(name string, groups ...string) string {
 	token := rand.Text()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *Clients) Token(name string, groups ...string) string {
 }
 
 // AuthenticateToken tells whose token it is.
-func (c *Clients) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
+func (c *Authenticator) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if u := c.users[token]; u != nil {
@@ -44,7 +44,7 @@ func (c *Clients) AuthenticateToken(_ context.Context, token string) (*authentic
 	return nil, false, nil
 }
 
-// Or knows whoever shows one of the tokens, and else whom others know.
-func (c *Clients) Or(others authenticator.Request) authenticator.Request {
+// WrapAuthenticator knows whoever shows one of the tokens, and else whom others know.
+func (c *Authenticator) WrapAuthenticator(others authenticator.Request) authenticator.Request {
 	return union.New(group.NewAuthenticatedGroupAdder(bearertoken.New(c)), others)
 }

@@ -22,8 +22,8 @@ func TestOr(t *testing.T) {
 			return nil, false, errStranger
 		}
 	})
-	var c, strangers Clients
-	ours, second := c.Token("us", "ours", "all"), c.Token("us")
+	var c, strangers Authenticator
+	ours, second := c.IssueToken("us", "ours", "all"), c.IssueToken("us")
 	if ours == second || len(ours) < 26 {
 		t.Fatalf("tokens of %d letters, the same: %t", len(ours), ours == second)
 	}
@@ -36,7 +36,7 @@ func TestOr(t *testing.T) {
 		"one of ours":        {"Bearer " + ours, "us", []string{"ours", "all", user.AllAuthenticated}, false},
 		"another of ours":    {"Bearer " + second, "us", []string{user.AllAuthenticated}, false},
 		"known to others":    {"Bearer theirs", "them", nil, false},
-		"known to nobody":    {"Bearer " + strangers.Token("us", "ours"), "", nil, true},
+		"known to nobody":    {"Bearer " + strangers.IssueToken("us", "ours"), "", nil, true},
 		"a part of ours":     {"Bearer " + ours[:len(ours)-1], "", nil, true},
 		"no token, a client": {"", "", nil, false},
 	} {
@@ -45,7 +45,7 @@ func TestOr(t *testing.T) {
 			if tc.header != "" {
 				req.Header.Set("Authorization", tc.header)
 			}
-			got, known, err := c.Or(others).AuthenticateRequest(req)
+			got, known, err := c.WrapAuthenticator(others).AuthenticateRequest(req)
 			if known != (tc.user != "") || errors.Is(err, errStranger) != tc.err {
 				t.Fatalf("known: %t, %v", known, err)
 			}

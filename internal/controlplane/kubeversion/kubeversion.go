@@ -17,14 +17,14 @@ func Get() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {
 			if dep.Path == module {
-				return released(dep)
+				return moduleVersion(dep)
 			}
 		}
 	}
 	return "v" + version.DefaultKubeBinaryVersion + ".0"
 }
 
-func released(dep *debug.Module) string {
+func moduleVersion(dep *debug.Module) string {
 	if dep.Replace != nil && strings.HasPrefix(dep.Replace.Version, "v") {
 		return dep.Replace.Version
 	}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// interval between two questions: nobody tells when an API server becomes ready.
-const interval = 100 * time.Millisecond
+// pollInterval between two questions: nobody tells when an API server becomes ready.
+const pollInterval = 100 * time.Millisecond
 
 // ErrGone says that the API server will not become ready any more.
 var ErrGone = errors.New("the API server is gone")
@@ -27,21 +27,21 @@ type Probe struct {
 	answer string
 }
 
-// Await returns nil when the API server is ready. It returns ErrGone if gone is
+// WaitUntilReady returns nil when the API server is ready. It returns ErrGone if gone is
 // closed before, and another error if ctx ends before.
-func (p *Probe) Await(ctx context.Context, config *rest.Config, gone <-chan struct{}) error {
+func (p *Probe) WaitUntilReady(ctx context.Context, config *rest.Config, gone <-chan struct{}) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client of the API: %w", err)
 	}
-	return wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		select {
 		case <-gone:
 			return false, ErrGone
 		default:
 		}
 		body, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
-		p.remember(summary(body, err))
+		p.recordAnswer(summarizeChecks(body, err))
 		return err == nil, nil
 	})
 }
@@ -53,15 +53,15 @@ func (p *Probe) LastAnswer() string {
 	return p.answer
 }
 
-func (p *Probe) remember(answer string) {
+func (p *Probe) recordAnswer(answer string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = answer
 }
 
-// summary returns the checks that failed, which /readyz lists as "[-]name failed:
+// summarizeChecks returns the checks that failed, which /readyz lists as "[-]name failed:
 // reason", or else the error of the request.
-func summary(body []byte, err error) string {
+func summarizeChecks(body []byte, err error) string {
 	var failed []string
 	for line := range strings.Lines(string(body)) {
 		if check, ok := strings.CutPrefix(line, "[-]"); ok {

@@ -33,19 +33,19 @@ func TestAwait(t *testing.T) {
 	const missing = "not ready: etcd, poststarthook/rbac/bootstrap-roles"
 	var p Probe
 	config := server(t, 1, func() {})
-	if err := p.Await(t.Context(), config, nil); err != nil || p.LastAnswer() != "ready" {
+	if err := p.WaitUntilReady(t.Context(), config, nil); err != nil || p.LastAnswer() != "ready" {
 		t.Errorf("it is ready in the end: %v, %s", err, p.LastAnswer())
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	config = server(t, 1000, cancel)
-	if err := p.Await(ctx, config, nil); !errors.Is(err, context.Canceled) {
+	if err := p.WaitUntilReady(ctx, config, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends with its context: %v", err)
 	}
 
 	gone := make(chan struct{})
 	config = server(t, 1, func() { close(gone) })
-	if err := p.Await(t.Context(), config, gone); !errors.Is(err, ErrGone) || p.LastAnswer() != missing {
+	if err := p.WaitUntilReady(t.Context(), config, gone); !errors.Is(err, ErrGone) || p.LastAnswer() != missing {
 		t.Errorf("it does not wait for the dead: %v, %s", err, p.LastAnswer())
 	}
 }
@@ -61,7 +61,7 @@ func TestSummary(t *testing.T) {
 		"a server that is ready says so":         {"ok", nil, "ready"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := summary([]byte(c.body), c.err); got != c.want {
+			if got := summarizeChecks([]byte(c.body), c.err); got != c.want {
 				t.Errorf("got %q", got)
 			}
 		})

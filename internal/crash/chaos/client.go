@@ -21,43 +21,43 @@ type Client struct {
 	indexes *Indexes
 }
 
-// Client reads and writes the store itself.
-func (s *Store) Client() *Client { return &Client{store: s, from: s} }
+// NewClient reads and writes the store itself.
+func (s *Store) NewClient() *Client { return &Client{store: s, from: s} }
 
-// Client reads from the view and writes to its store.
-func (v *View) Client() *Client { return &Client{store: v.store, from: v, indexes: v.indexes} }
+// NewClient reads from the view and writes to its store.
+func (v *View) NewClient() *Client { return &Client{store: v.store, from: v, indexes: v.indexes} }
 
 // Get is client.Reader's.
 func (c *Client) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	k := c.store.kind(into)
-	return turn(ctx, Call{Verb: c.verb("get"), Kind: k.name, Key: key}, func() error {
-		return read(c.from, k, key, into)
+	k := c.store.kindFor(into)
+	return waitForTurn(ctx, Call{Verb: c.readVerb("get"), Kind: k.name, Key: key}, func() error {
+		return getObject(c.from, k, key, into)
 	})
 }
 
 // List is client.Reader's, with namespaces, label selectors and exact fields.
 func (c *Client) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	k := c.store.kindOfList(into)
+	k := c.store.kindForList(into)
 	var o client.ListOptions
 	o.ApplyOptions(opts)
-	return turn(ctx, Call{Verb: c.verb("list"), Kind: k.name}, func() error {
-		objects, err := pick(c.from, k, c.indexes, o)
+	return waitForTurn(ctx, Call{Verb: c.readVerb("list"), Kind: k.name}, func() error {
+		objects, err := selectObjects(c.from, k, c.indexes, o)
 		if err != nil {
 			return err
 		}
-		if t := TaskOf(ctx); t != nil && !c.live() {
-			t.saw(k.name, objects)
+		if t := TaskFromContext(ctx); t != nil && !c.readsStore() {
+			t.recordListed(k.name, objects)
 		}
-		fill(into, objects, o)
+		fillListItems(into, objects, o)
 		return nil
 	})
 }
 
-func (c *Client) live() bool { return c.from == source(c.store) }
+func (c *Client) readsStore() bool { return c.from == source(c.store) }
 
-// verb tells reads of the store from reads of a view.
-func (c *Client) verb(read string) string {
-	if c.live() {
+// readVerb tells reads of the store from reads of a view.
+func (c *Client) readVerb(read string) string {
+	if c.readsStore() {
 		return "live " + read
 	}
 	return read
@@ -65,19 +65,19 @@ func (c *Client) verb(read string) string {
 
 // Create is client.Writer's.
 func (c *Client) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
-	return turn(ctx, c.write("create", o, nil), func() error { return c.store.Create(ctx, o) })
+	return waitForTurn(ctx, c.writeCall("create", o, nil), func() error { return c.store.Create(ctx, o) })
 }
 
 // Delete is client.Writer's, with preconditions.
 func (c *Client) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	var d client.DeleteOptions
 	d.ApplyOptions(opts)
-	return turn(ctx, c.write("delete", o, nil), func() error { return c.store.Delete(ctx, o, d.Preconditions) })
+	return waitForTurn(ctx, c.writeCall("delete", o, nil), func() error { return c.store.Delete(ctx, o, d.Preconditions) })
 }
 
 // Patch is client.Writer's, for merge patches.
 func (c *Client) Patch(ctx context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
-	return c.patch(ctx, o, p, false)
+	return c.patchObject(ctx, o, p, false)
 }
 
 // Status is client.StatusClient's.
@@ -87,12 +87,12 @@ type status struct{ c *Client }
 
 // Patch is client.SubResourceWriter's, for merge patches.
 func (s status) Patch(ctx context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
-	return s.c.patch(ctx, o, p, true)
+	return s.c.patchObject(ctx, o, p, true)
 }
 
-func (c *Client) patch(ctx context.Context, o client.Object, p client.Patch, status bool) error {
+func (c *Client) patchObject(ctx context.Context, o client.Object, p client.Patch, status bool) error {
 	if p.Type() != types.MergePatchType {
-		no(fmt.Sprintf("a patch of type %s", p.Type()))
+		panicUnsupported(fmt.Sprintf("a patch of type %s", p.Type()))
 	}
 	data, err := p.Data(o)
 	if err != nil {
@@ -102,11 +102,11 @@ func (c *Client) patch(ctx context.Context, o client.Object, p client.Patch, sta
 	if status {
 		verb = "patch status"
 	}
-	return turn(ctx, c.write(verb, o, data), func() error { return c.store.Patch(ctx, o, data, status) })
+	return waitForTurn(ctx, c.writeCall(verb, o, data), func() error { return c.store.Patch(ctx, o, data, status) })
 }
 
-func (c *Client) write(verb string, o client.Object, data []byte) Call {
-	return Call{Verb: verb, Kind: c.store.kind(o).name, Key: client.ObjectKeyFromObject(o), Data: data}
+func (c *Client) writeCall(verb string, o client.Object, data []byte) Call {
+	return Call{Verb: verb, Kind: c.store.kindFor(o).name, Key: client.ObjectKeyFromObject(o), Data: data}
 }
 
 // Scheme is client.Client's.
@@ -115,66 +115,66 @@ func (c *Client) Scheme() *runtime.Scheme { return c.store.scheme }
 // unsupported is what no controller under test uses.
 type unsupported struct{}
 
-func no(what string) {
+func panicUnsupported(what string) {
 	panic("chaos: " + what + " is not supported: teach it to package chaos, and to its conformance test")
 }
 
 // Apply panics.
 func (unsupported) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-	no("Apply")
+	panicUnsupported("Apply")
 	return nil
 }
 
 // Update panics.
 func (unsupported) Update(context.Context, client.Object, ...client.UpdateOption) error {
-	no("Update")
+	panicUnsupported("Update")
 	return nil
 }
 
 // DeleteAllOf panics.
 func (unsupported) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
-	no("DeleteAllOf")
+	panicUnsupported("DeleteAllOf")
 	return nil
 }
 
 // SubResource panics.
 func (unsupported) SubResource(string) client.SubResourceClient {
-	no("SubResource")
+	panicUnsupported("SubResource")
 	return nil
 }
 
 // RESTMapper panics.
 func (unsupported) RESTMapper() meta.RESTMapper {
-	no("RESTMapper")
+	panicUnsupported("RESTMapper")
 	return nil
 }
 
 // GroupVersionKindFor panics.
 func (unsupported) GroupVersionKindFor(runtime.Object) (schema.GroupVersionKind, error) {
-	no("GroupVersionKindFor")
+	panicUnsupported("GroupVersionKindFor")
 	return schema.GroupVersionKind{}, nil
 }
 
 // IsObjectNamespaced panics.
 func (unsupported) IsObjectNamespaced(runtime.Object) (bool, error) {
-	no("IsObjectNamespaced")
+	panicUnsupported("IsObjectNamespaced")
 	return false, nil
 }
 
 // Create panics.
 func (status) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
-	no("Status().Create")
+	panicUnsupported("Status().Create")
 	return nil
 }
 
 // Update panics.
 func (status) Update(context.Context, client.Object, ...client.SubResourceUpdateOption) error {
-	no("Status().Update")
+	panicUnsupported("Status().Update")
 	return nil
 }
 
 // Apply panics.
 func (status) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
-	no("Status().Apply")
+	panicUnsupported("Status().Apply")
 	return nil
 }

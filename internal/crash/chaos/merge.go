@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// merge applies a JSON merge patch (RFC 7386). Only the fields that it names are
+// applyMergePatch applies a JSON merge patch (RFC 7386). Only the fields that it names are
 // turned into JSON and back: most patches are of a few conditions.
-func merge(before client.Object, data []byte) (client.Object, error) {
+func applyMergePatch(before client.Object, data []byte) (client.Object, error) {
 	var edit map[string]any
 	if err := json.Unmarshal(data, &edit); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	after := clone(before)
+	after := deepCopyObject(before)
 	v := reflect.ValueOf(after).Elem()
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
@@ -25,14 +25,14 @@ func merge(before client.Object, data []byte) (client.Object, error) {
 		if !named {
 			continue
 		}
-		if err := mergeField(v.Field(i), change); err != nil {
+		if err := mergeJSONField(v.Field(i), change); err != nil {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %v", name, err))
 		}
 	}
 	return after, nil
 }
 
-func mergeField(f reflect.Value, change any) error {
+func mergeJSONField(f reflect.Value, change any) error {
 	raw, err := json.Marshal(f.Interface())
 	if err != nil {
 		return err
@@ -41,14 +41,14 @@ func mergeField(f reflect.Value, change any) error {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return err
 	}
-	if raw, err = json.Marshal(mergeTree(tree, change)); err != nil {
+	if raw, err = json.Marshal(mergeJSONValue(tree, change)); err != nil {
 		return err
 	}
 	f.SetZero()
 	return json.Unmarshal(raw, f.Addr().Interface())
 }
 
-func mergeTree(target, change any) any {
+func mergeJSONValue(target, change any) any {
 	edit, ok := change.(map[string]any)
 	if !ok {
 		return change
@@ -62,7 +62,7 @@ func mergeTree(target, change any) any {
 			delete(into, key)
 			continue
 		}
-		into[key] = mergeTree(into[key], v)
+		into[key] = mergeJSONValue(into[key], v)
 	}
 	return into
 }

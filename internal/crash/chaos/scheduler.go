@@ -58,7 +58,7 @@ type Call struct {
 	// Outcome is what it came to; nil until it was let go on.
 	Outcome error
 
-	order chan bool // true: do it, false: the process is dead
+	proceed chan bool // true: do it, false: the process is dead
 }
 
 // String is the call and its outcome, in a line.
@@ -68,12 +68,12 @@ func (c *Call) String() string {
 		text += " " + string(c.Data)
 	}
 	if c.Outcome != nil {
-		text += ": " + outcome(c.Outcome)
+		text += ": " + describeOutcome(c.Outcome)
 	}
 	return text
 }
 
-func outcome(err error) string {
+func describeOutcome(err error) string {
 	if reason := apierrors.ReasonForError(err); reason != "" {
 		return string(reason)
 	}
@@ -82,27 +82,27 @@ func outcome(err error) string {
 
 type taskKey struct{}
 
-// TaskOf is the task that ctx belongs to, or nil.
-func TaskOf(ctx context.Context) *Task {
+// TaskFromContext is the task that ctx belongs to, or nil.
+func TaskFromContext(ctx context.Context) *Task {
 	t, _ := ctx.Value(taskKey{}).(*Task)
 	return t
 }
 
-// NoTask is ctx for calls that are not parked: those of a test that looks at what
+// WithoutTask is ctx for calls that are not parked: those of a test that looks at what
 // a task has done.
-func NoTask(ctx context.Context) context.Context {
+func WithoutTask(ctx context.Context) context.Context {
 	return context.WithValue(ctx, taskKey{}, (*Task)(nil))
 }
 
-// saw remembers what the task has listed.
-func (t *Task) saw(kind string, objects []client.Object) {
+// recordListed remembers what the task has listed.
+func (t *Task) recordListed(kind string, objects []client.Object) {
 	t.scheduler.mu.Lock()
 	defer t.scheduler.mu.Unlock()
 	t.Listed[kind] = objects
 }
 
-// Go starts a task of p. Wait until it has parked or ended.
-func (s *Scheduler) Go(ctx context.Context, p *Process, name string, do func(context.Context) error) *Task {
+// StartTask starts a task of p. Wait until it has parked or ended.
+func (s *Scheduler) StartTask(ctx context.Context, p *Process, name string, do func(context.Context) error) *Task {
 	s.mu.Lock()
 	s.serial++
 	t := &Task{Process: p, Name: name, Listed: map[string][]client.Object{}, id: s.serial, scheduler: s}
@@ -112,7 +112,7 @@ func (s *Scheduler) Go(ctx context.Context, p *Process, name string, do func(con
 	s.running[t] = true
 	s.mu.Unlock()
 	go func() {
-		err := guarded(context.WithValue(ctx, taskKey{}, t), do)
+		err := callRecovering(context.WithValue(ctx, taskKey{}, t), do)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		t.Err = err
@@ -125,7 +125,7 @@ func (s *Scheduler) Go(ctx context.Context, p *Process, name string, do func(con
 // ErrPanic is wrapped by the error of a task that panicked.
 var ErrPanic = errors.New("panic")
 
-func guarded(ctx context.Context, do func(context.Context) error) (err error) {
+func callRecovering(ctx context.Context, do func(context.Context) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: %v\n%s", ErrPanic, r, debug.Stack())
@@ -134,24 +134,24 @@ func guarded(ctx context.Context, do func(context.Context) error) (err error) {
 	return do(ctx)
 }
 
-// turn parks a call until it is let go on. Calls outside of tasks are not parked.
-func turn(ctx context.Context, c Call, do func() error) error {
-	t := TaskOf(ctx)
+// waitForTurn parks a call until it is let go on. Calls outside of tasks are not parked.
+func waitForTurn(ctx context.Context, c Call, do func() error) error {
+	t := TaskFromContext(ctx)
 	if t == nil {
 		return do()
 	}
-	c.Task, c.order = t, make(chan bool, 1)
-	if !t.scheduler.park(&c) || !<-c.order {
+	c.Task, c.proceed = t, make(chan bool, 1)
+	if !t.scheduler.parkCall(&c) || !<-c.proceed {
 		return ErrStopped
 	}
 	c.Outcome = do()
-	if t.scheduler.killed(t.Process) {
+	if t.scheduler.isProcessDead(t.Process) {
 		return ErrStopped // it was done, and nobody learnt of it
 	}
 	return c.Outcome
 }
 
-func (s *Scheduler) park(c *Call) bool {
+func (s *Scheduler) parkCall(c *Call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.Task.Process.dead {
@@ -161,72 +161,72 @@ func (s *Scheduler) park(c *Call) bool {
 	return true
 }
 
-func (s *Scheduler) killed(p *Process) bool {
+func (s *Scheduler) isProcessDead(p *Process) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.dead
 }
 
-// Wait returns when all tasks have parked or ended: the calls that are parked, in
+// WaitForCalls returns when all tasks have parked or ended: the calls that are parked, in
 // an order that does not depend on how goroutines were scheduled, and the tasks
 // that have ended since.
-func (s *Scheduler) Wait() (waiting []*Call, ended []*Task) {
+func (s *Scheduler) WaitForCalls() (waiting []*Call, ended []*Task) {
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slices.SortFunc(s.waiting, compare)
+	slices.SortFunc(s.waiting, compareCalls)
 	ended, s.ended = s.ended, nil
 	slices.SortFunc(ended, func(a, b *Task) int { return cmp.Compare(a.id, b.id) })
 	return slices.Clone(s.waiting), ended
 }
 
-func compare(a, b *Call) int {
+func compareCalls(a, b *Call) int {
 	return cmp.Or(cmp.Compare(a.Task.id, b.Task.id), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Kind, b.Kind),
 		cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 }
 
-// Let lets a call go on. Calls of the same task that cannot be told from it go on
+// ReleaseCall lets a call go on. Calls of the same task that cannot be told from it go on
 // with it: which of them came first is not in the test's hands.
-func (s *Scheduler) Let(c *Call) { s.let(c, false) }
+func (s *Scheduler) ReleaseCall(c *Call) { s.releaseCalls(c, false) }
 
-// LetAndKill lets a call be done and kills its process before it learns of it.
-func (s *Scheduler) LetAndKill(c *Call) { s.let(c, true) }
+// ReleaseAndKill lets a call be done and kills its process before it learns of it.
+func (s *Scheduler) ReleaseAndKill(c *Call) { s.releaseCalls(c, true) }
 
-func (s *Scheduler) let(c *Call, kill bool) {
+func (s *Scheduler) releaseCalls(c *Call, kill bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.Task.Process.dead = c.Task.Process.dead || kill
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *Call) bool {
-		if compare(w, c) != 0 {
+		if compareCalls(w, c) != 0 {
 			return false
 		}
-		w.order <- true
+		w.proceed <- true
 		return true
 	})
-	s.bury()
+	s.rejectDeadCalls()
 }
 
-// Kill stops a process where it stands.
-func (s *Scheduler) Kill(p *Process) {
+// KillProcess stops a process where it stands.
+func (s *Scheduler) KillProcess(p *Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.dead = true
-	s.bury()
+	s.rejectDeadCalls()
 }
 
-// bury answers the parked calls of dead processes.
-func (s *Scheduler) bury() {
+// rejectDeadCalls answers the parked calls of dead processes.
+func (s *Scheduler) rejectDeadCalls() {
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *Call) bool {
 		if !w.Task.Process.dead {
 			return false
 		}
-		w.order <- false
+		w.proceed <- false
 		return true
 	})
 }
 
-// Running is how many tasks p has.
-func (s *Scheduler) Running(p *Process) int {
+// CountRunningTasks is how many tasks p has.
+func (s *Scheduler) CountRunningTasks(p *Process) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0

@@ -92,7 +92,7 @@ func New(s *runtime.Scheme, c clock.PassiveClock, kinds ...client.Object) *Store
 	return st
 }
 
-func (s *Store) kind(o client.Object) *kind {
+func (s *Store) kindFor(o client.Object) *kind {
 	k := s.kinds[reflect.TypeOf(o)]
 	if k == nil {
 		panic(fmt.Sprintf("chaos: no objects of %T are kept here: name it in chaos.New", o))
@@ -100,8 +100,8 @@ func (s *Store) kind(o client.Object) *kind {
 	return k
 }
 
-// kindOfList is the kind of a list's items.
-func (s *Store) kindOfList(l client.ObjectList) *kind {
+// kindForList is the kind of a list's items.
+func (s *Store) kindForList(l client.ObjectList) *kind {
 	items, ok := reflect.TypeOf(l).Elem().FieldByName("Items")
 	if ok {
 		if k := s.kinds[reflect.PointerTo(items.Type.Elem())]; k != nil {
@@ -111,7 +111,7 @@ func (s *Store) kindOfList(l client.ObjectList) *kind {
 	panic(fmt.Sprintf("chaos: no objects of %T are kept here: name their kind in chaos.New", l))
 }
 
-func (k *kind) key(o client.Object) types.NamespacedName {
+func (k *kind) objectKey(o client.Object) types.NamespacedName {
 	key := client.ObjectKeyFromObject(o)
 	if !k.namespaced {
 		key.Namespace = ""
@@ -119,68 +119,68 @@ func (k *kind) key(o client.Object) types.NamespacedName {
 	return key
 }
 
-// Writes is how many writes there were.
-func (s *Store) Writes() int64 {
+// CountWrites is how many writes there were.
+func (s *Store) CountWrites() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version
 }
 
-// Peek returns the object of like's kind, shared, or nil.
-func (s *Store) Peek(like client.Object, key types.NamespacedName) client.Object {
+// GetSharedObject returns the object of like's kind, shared, or nil.
+func (s *Store) GetSharedObject(like client.Object, key types.NamespacedName) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o, ok := s.kind(like).objects[key]; ok {
+	if o, ok := s.kindFor(like).objects[key]; ok {
 		return o
 	}
 	return nil
 }
 
-// All returns all objects of like's kind, shared, sorted by key.
-func (s *Store) All(like client.Object) []client.Object {
+// ListSharedObjects returns all objects of like's kind, shared, sorted by key.
+func (s *Store) ListSharedObjects(like client.Object) []client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return sorted(s.kind(like).objects)
+	return sortedObjects(s.kindFor(like).objects)
 }
 
 // Create stores a new object, and completes o with what the server adds to it.
 func (s *Store) Create(ctx context.Context, o client.Object) error {
-	k := s.kind(o)
+	k := s.kindFor(o)
 	s.mu.Lock()
-	w, err := s.create(k, o)
+	w, err := s.createObject(k, o)
 	s.mu.Unlock()
-	return s.tell(ctx, w, err)
+	return s.notifyWrite(ctx, w, err)
 }
 
-func (s *Store) create(k *kind, o client.Object) (Write, error) {
-	key := k.key(o)
+func (s *Store) createObject(k *kind, o client.Object) (Write, error) {
+	key := k.objectKey(o)
 	if o.GetResourceVersion() != "" {
 		return Write{}, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
-	if err := s.admitted(k, key); err != nil {
+	if err := s.checkNamespace(k, key); err != nil {
 		return Write{}, err
 	}
 	if _, exists := k.objects[key]; exists {
 		return Write{}, apierrors.NewAlreadyExists(k.resource, key.Name)
 	}
-	obj := clone(o)
+	obj := deepCopyObject(o)
 	clearStatus(obj)
 	s.serial++
 	obj.SetUID(types.UID("u" + strconv.FormatInt(s.serial, 10)))
 	obj.SetCreationTimestamp(metav1.NewTime(s.clock.Now()))
 	obj.SetDeletionTimestamp(nil)
 	obj.SetGeneration(1)
-	s.put(k, key, obj)
-	copyInto(o, obj)
+	s.storeObject(k, key, obj)
+	deepCopyInto(o, obj)
 	return Write{After: obj}, nil
 }
 
-// admitted refuses objects in namespaces that do not exist or are going.
-func (s *Store) admitted(k *kind, key types.NamespacedName) error {
+// checkNamespace refuses objects in namespaces that do not exist or are going.
+func (s *Store) checkNamespace(k *kind, key types.NamespacedName) error {
 	if !k.namespaced {
 		return nil
 	}
-	spaces := s.kind(&corev1.Namespace{})
+	spaces := s.kindFor(&corev1.Namespace{})
 	space, ok := spaces.objects[types.NamespacedName{Name: key.Namespace}]
 	if !ok {
 		return apierrors.NewNotFound(spaces.resource, key.Namespace)
@@ -193,130 +193,130 @@ func (s *Store) admitted(k *kind, key types.NamespacedName) error {
 	return err
 }
 
-// Edit lets change edit a copy of an object and stores the outcome, status too,
+// EditObject lets change edit a copy of an object and stores the outcome, status too,
 // past all locks: it is how the world outside of a test's controllers writes.
 // It reports whether there is such an object and it has changed.
-func (s *Store) Edit(ctx context.Context, o client.Object, change func()) bool {
-	k := s.kind(o)
+func (s *Store) EditObject(ctx context.Context, o client.Object, change func()) bool {
+	k := s.kindFor(o)
 	s.mu.Lock()
-	before, ok := k.objects[k.key(o)]
+	before, ok := k.objects[k.objectKey(o)]
 	if !ok {
 		s.mu.Unlock()
 		return false
 	}
-	copyInto(o, before)
+	deepCopyInto(o, before)
 	change()
-	w := s.replace(k, before, clone(o))
+	w := s.replaceObject(k, before, deepCopyObject(o))
 	s.mu.Unlock()
-	return s.tell(ctx, w, nil) == nil && w.After != nil
+	return s.notifyWrite(ctx, w, nil) == nil && w.After != nil
 }
 
 // Patch applies a JSON merge patch, either to the status or to all but the status,
 // and completes o with the outcome. A resource version in it is a condition.
 func (s *Store) Patch(ctx context.Context, o client.Object, data []byte, status bool) error {
-	k := s.kind(o)
+	k := s.kindFor(o)
 	s.mu.Lock()
-	w, err := s.patch(k, o, data, status)
+	w, err := s.patchObject(k, o, data, status)
 	s.mu.Unlock()
-	return s.tell(ctx, w, err)
+	return s.notifyWrite(ctx, w, err)
 }
 
-func (s *Store) patch(k *kind, o client.Object, data []byte, status bool) (Write, error) {
-	key := k.key(o)
+func (s *Store) patchObject(k *kind, o client.Object, data []byte, status bool) (Write, error) {
+	key := k.objectKey(o)
 	before, ok := k.objects[key]
 	if !ok {
 		return Write{}, apierrors.NewNotFound(k.resource, key.Name)
 	}
-	after, err := merge(before, data)
+	after, err := applyMergePatch(before, data)
 	if err != nil {
 		return Write{}, err
 	}
 	if after.GetResourceVersion() != before.GetResourceVersion() {
-		return Write{}, conflict(k, key, "the object has been modified; please apply your changes to the latest version and try again")
+		return Write{}, newConflictError(k, key, "the object has been modified; please apply your changes to the latest version and try again")
 	}
 	if status {
-		whole := clone(before)
-		copyStatus(whole, after)
+		whole := deepCopyObject(before)
+		shareStatus(whole, after)
 		after = whole
 	} else {
-		copyStatus(after, before)
+		shareStatus(after, before)
 	}
 	after.SetUID(before.GetUID())
 	after.SetCreationTimestamp(before.GetCreationTimestamp())
 	after.SetDeletionTimestamp(before.GetDeletionTimestamp())
-	if added := extra(after.GetFinalizers(), before.GetFinalizers()); len(added) > 0 && before.GetDeletionTimestamp() != nil {
+	if added := addedFinalizers(after.GetFinalizers(), before.GetFinalizers()); len(added) > 0 && before.GetDeletionTimestamp() != nil {
 		return Write{}, apierrors.NewInvalid(schema.GroupKind{Group: k.resource.Group, Kind: k.name}, key.Name, field.ErrorList{
 			field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %v", added)),
 		})
 	}
-	w := s.replace(k, before, after)
-	copyInto(o, after)
+	w := s.replaceObject(k, before, after)
+	deepCopyInto(o, after)
 	return w, nil
 }
 
-// replace stores after in place of before, if they differ, and removes what
+// replaceObject stores after in place of before, if they differ, and removes what
 // nothing holds any longer.
-func (s *Store) replace(k *kind, before, after client.Object) Write {
+func (s *Store) replaceObject(k *kind, before, after client.Object) Write {
 	after.SetGeneration(before.GetGeneration())
 	after.SetResourceVersion(before.GetResourceVersion())
 	if equality.Semantic.DeepEqual(before, after) {
 		return Write{}
 	}
-	if !sameSpec(before, after) {
+	if !hasSameSpec(before, after) {
 		after.SetGeneration(before.GetGeneration() + 1)
 	}
-	key := k.key(after)
+	key := k.objectKey(after)
 	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && k.name != "Namespace" {
-		s.put(k, key, nil)
+		s.storeObject(k, key, nil)
 		return Write{Before: before, After: after, Gone: true}
 	}
-	s.put(k, key, after)
+	s.storeObject(k, key, after)
 	return Write{Before: before, After: after}
 }
 
 // Delete deletes an object, or marks it as being deleted while finalizers hold
 // it. A namespace is always held, by what is in it: see Sweep.
 func (s *Store) Delete(ctx context.Context, o client.Object, pre *metav1.Preconditions) error {
-	k := s.kind(o)
+	k := s.kindFor(o)
 	s.mu.Lock()
-	w, err := s.remove(k, k.key(o), pre)
+	w, err := s.removeObject(k, k.objectKey(o), pre)
 	s.mu.Unlock()
-	return s.tell(ctx, w, err)
+	return s.notifyWrite(ctx, w, err)
 }
 
-func (s *Store) remove(k *kind, key types.NamespacedName, pre *metav1.Preconditions) (Write, error) {
+func (s *Store) removeObject(k *kind, key types.NamespacedName, pre *metav1.Preconditions) (Write, error) {
 	before, ok := k.objects[key]
 	if !ok {
 		return Write{}, apierrors.NewNotFound(k.resource, key.Name)
 	}
 	if pre != nil && pre.UID != nil && *pre.UID != before.GetUID() {
-		return Write{}, conflict(k, key, fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *pre.UID, before.GetUID()))
+		return Write{}, newConflictError(k, key, fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *pre.UID, before.GetUID()))
 	}
 	if pre != nil && pre.ResourceVersion != nil && *pre.ResourceVersion != before.GetResourceVersion() {
-		return Write{}, conflict(k, key, fmt.Sprintf(
+		return Write{}, newConflictError(k, key, fmt.Sprintf(
 			"Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *pre.ResourceVersion, before.GetResourceVersion()))
 	}
 	held := len(before.GetFinalizers()) > 0 || k.name == "Namespace"
 	if !held {
-		s.put(k, key, nil)
+		s.storeObject(k, key, nil)
 		return Write{Before: before, After: before, Gone: true}, nil
 	}
 	if before.GetDeletionTimestamp() != nil {
 		return Write{}, nil
 	}
-	after, now := clone(before), metav1.NewTime(s.clock.Now())
+	after, now := deepCopyObject(before), metav1.NewTime(s.clock.Now())
 	after.SetDeletionTimestamp(&now)
 	after.SetGeneration(before.GetGeneration() + 1)
-	s.put(k, key, after)
+	s.storeObject(k, key, after)
 	return Write{Before: before, After: after}, nil
 }
 
-// Sweep does what the namespace controller of Kubernetes does: it deletes what is
+// SweepNamespace does what the namespace controller of Kubernetes does: it deletes what is
 // in a namespace that is being deleted, and then the namespace. It reports
 // whether it changed anything.
-func (s *Store) Sweep(ctx context.Context, namespace string) bool {
+func (s *Store) SweepNamespace(ctx context.Context, namespace string) bool {
 	s.mu.Lock()
-	spaces := s.kind(&corev1.Namespace{})
+	spaces := s.kindFor(&corev1.Namespace{})
 	key := types.NamespacedName{Name: namespace}
 	space, ok := spaces.objects[key]
 	if !ok || space.GetDeletionTimestamp() == nil {
@@ -326,25 +326,25 @@ func (s *Store) Sweep(ctx context.Context, namespace string) bool {
 	var writes []Write
 	left := 0
 	for _, k := range s.sortedKinds() {
-		for _, o := range sorted(k.objects) {
+		for _, o := range sortedObjects(k.objects) {
 			if o.GetNamespace() != namespace {
 				continue
 			}
-			if w, err := s.remove(k, k.key(o), nil); err == nil && w.After != nil {
+			if w, err := s.removeObject(k, k.objectKey(o), nil); err == nil && w.After != nil {
 				writes = append(writes, w)
 			}
-			if _, still := k.objects[k.key(o)]; still {
+			if _, still := k.objects[k.objectKey(o)]; still {
 				left++
 			}
 		}
 	}
 	if left == 0 {
-		s.put(spaces, key, nil)
+		s.storeObject(spaces, key, nil)
 		writes = append(writes, Write{Before: space, After: space, Gone: true})
 	}
 	s.mu.Unlock()
 	for _, w := range writes {
-		_ = s.tell(ctx, w, nil) // it returns the error that it is given
+		_ = s.notifyWrite(ctx, w, nil) // it returns the error that it is given
 	}
 	return len(writes) > 0
 }
@@ -358,8 +358,8 @@ func (s *Store) sortedKinds() []*kind {
 	return out
 }
 
-// put stores a new version, or removes the object if obj is nil.
-func (s *Store) put(k *kind, key types.NamespacedName, obj client.Object) {
+// storeObject stores a new version, or removes the object if obj is nil.
+func (s *Store) storeObject(k *kind, key types.NamespacedName, obj client.Object) {
 	s.version++
 	if obj == nil {
 		delete(k.objects, key)
@@ -370,46 +370,46 @@ func (s *Store) put(k *kind, key types.NamespacedName, obj client.Object) {
 	k.journal = append(k.journal, change{key, obj})
 }
 
-func (s *Store) tell(ctx context.Context, w Write, err error) error {
+func (s *Store) notifyWrite(ctx context.Context, w Write, err error) error {
 	if err == nil && w.After != nil && s.Wrote != nil {
 		s.Wrote(ctx, w)
 	}
 	return err
 }
 
-func conflict(k *kind, key types.NamespacedName, why string) error {
+func newConflictError(k *kind, key types.NamespacedName, why string) error {
 	return apierrors.NewConflict(k.resource, key.Name, fmt.Errorf("%s", why))
 }
 
-func extra(after, before []string) []string {
+func addedFinalizers(after, before []string) []string {
 	return slices.DeleteFunc(slices.Clone(after), func(f string) bool { return slices.Contains(before, f) })
 }
 
-func clone(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) }
+func deepCopyObject(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) }
 
-// copyInto makes *into a deep copy of o.
-func copyInto(into, o client.Object) {
-	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(clone(o)).Elem())
+// deepCopyInto makes *into a deep copy of o.
+func deepCopyInto(into, o client.Object) {
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(deepCopyObject(o)).Elem())
 }
 
-func fieldOf(o client.Object, name string) reflect.Value {
+func structField(o client.Object, name string) reflect.Value {
 	return reflect.ValueOf(o).Elem().FieldByName(name)
 }
 
-// copyStatus gives into the status of o; the two may share it afterwards.
-func copyStatus(into, o client.Object) {
-	if f := fieldOf(into, "Status"); f.IsValid() {
-		f.Set(fieldOf(o, "Status"))
+// shareStatus gives into the status of o; the two may share it afterwards.
+func shareStatus(into, o client.Object) {
+	if f := structField(into, "Status"); f.IsValid() {
+		f.Set(structField(o, "Status"))
 	}
 }
 
 func clearStatus(o client.Object) {
-	if f := fieldOf(o, "Status"); f.IsValid() {
+	if f := structField(o, "Status"); f.IsValid() {
 		f.SetZero()
 	}
 }
 
-func sameSpec(a, b client.Object) bool {
-	f := fieldOf(a, "Spec")
-	return !f.IsValid() || equality.Semantic.DeepEqual(f.Interface(), fieldOf(b, "Spec").Interface())
+func hasSameSpec(a, b client.Object) bool {
+	f := structField(a, "Spec")
+	return !f.IsValid() || equality.Semantic.DeepEqual(f.Interface(), structField(b, "Spec").Interface())
 }

@@ -66,7 +66,7 @@ func TestTheStoreAnswersAsTheFakeClientDoes(t *testing.T) {
 	for range 3 {
 		store := newStore(t)
 		b := &both{t: t, apis: [2]client.Client{
-			store.Client(), fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(&hivev1.ClusterClaim{}).Build(),
+			store.NewClient(), fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(&hivev1.ClusterClaim{}).Build(),
 		}}
 		b.do("create", func(_ int, c client.Client) error {
 			return c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
@@ -200,7 +200,7 @@ func (b *both) compare() {
 
 func TestGenerationsCountChangesOfTheSpec(t *testing.T) {
 	s := newStore(t)
-	c := s.Client()
+	c := s.NewClient()
 	claim := made(t, c, "")
 	step := func(want int64, change func(), write func(client.Patch) error) {
 		t.Helper()
@@ -246,7 +246,7 @@ func made(t *testing.T, c client.Client, finalizer string) *hivev1.ClusterClaim 
 
 func TestANamespaceGoesWithWhatIsInIt(t *testing.T) {
 	s := newStore(t)
-	c := s.Client()
+	c := s.NewClient()
 	claim := made(t, c, "example.com/a")
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}}
@@ -257,7 +257,7 @@ func TestANamespaceGoesWithWhatIsInIt(t *testing.T) {
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		t.Errorf("a Secret in a namespace that is being deleted: %v", err)
 	}
-	if !s.Sweep(t.Context(), "n") || s.Sweep(t.Context(), "n") {
+	if !s.SweepNamespace(t.Context(), "n") || s.SweepNamespace(t.Context(), "n") {
 		t.Error("a finalizer holds what is left, once the rest is gone")
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
@@ -275,13 +275,13 @@ func TestANamespaceGoesWithWhatIsInIt(t *testing.T) {
 	if err := c.Patch(t.Context(), claim, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	if !s.Sweep(t.Context(), "n") || len(s.All(space)) > 0 {
+	if !s.SweepNamespace(t.Context(), "n") || len(s.ListSharedObjects(space)) > 0 {
 		t.Error("the namespace is still there")
 	}
 }
 
 func TestAnotherObjectOfTheSameNameIsNotDeleted(t *testing.T) {
-	c := newStore(t).Client()
+	c := newStore(t).NewClient()
 	claim, other := made(t, c, ""), types.UID("other")
 	if err := c.Delete(t.Context(), claim, client.Preconditions{UID: &other}); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
@@ -300,27 +300,27 @@ func TestAViewShowsWhatItWasShown(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	v := s.View(&ix)
-	claim := made(t, v.Client(), "")
+	v := s.NewView(&ix)
+	claim := made(t, v.NewClient(), "")
 	before := claim.DeepCopy()
 	claim.Spec.ClusterPoolName = "p"
-	if err := errors.Join(v.Client().Patch(t.Context(), claim, client.MergeFrom(before)), v.Client().Delete(t.Context(), claim)); err != nil {
+	if err := errors.Join(v.NewClient().Patch(t.Context(), claim, client.MergeFrom(before)), v.NewClient().Delete(t.Context(), claim)); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{0, 0, 1, 0} {
 		var list hivev1.ClusterClaimList
-		if err := v.Client().List(t.Context(), &list, client.MatchingFields{"pool": "p"}); err != nil {
+		if err := v.NewClient().List(t.Context(), &list, client.MatchingFields{"pool": "p"}); err != nil {
 			t.Fatal(err)
 		}
-		if len(list.Items) != want || v.Behind(like) != 3-i {
-			t.Errorf("after %d writes: %d claims on p, want %d; behind by %d", i, len(list.Items), want, v.Behind(like))
+		if len(list.Items) != want || v.CountUnseenWrites(like) != 3-i {
+			t.Errorf("after %d writes: %d claims on p, want %d; behind by %d", i, len(list.Items), want, v.CountUnseenWrites(like))
 		}
-		v.Show(like, 1)
+		v.ShowNextWrites(like, 1)
 	}
 }
 
 func TestPatchesOfAnyFieldAreAsTheFakeClients(t *testing.T) {
-	b := &both{t: t, apis: [2]client.Client{newStore(t).Client(), fake.NewClientBuilder().WithScheme(newScheme(t)).Build()}}
+	b := &both{t: t, apis: [2]client.Client{newStore(t).NewClient(), fake.NewClientBuilder().WithScheme(newScheme(t)).Build()}}
 	about := metav1.ObjectMeta{Namespace: "n", Name: "s", Labels: map[string]string{"l": "x"}}
 	b.do("create", func(_ int, c client.Client) error {
 		return errors.Join(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}}),

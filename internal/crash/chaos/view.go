@@ -16,9 +16,11 @@ import (
 )
 
 // Indexes gathers the field indexes that controllers ask for; it is their client.FieldIndexer.
-type Indexes struct{ by map[index]client.IndexerFunc }
+type Indexes struct {
+	by map[indexKey]client.IndexerFunc
+}
 
-type index struct {
+type indexKey struct {
 	typ   reflect.Type
 	field string
 }
@@ -26,9 +28,9 @@ type index struct {
 // IndexField is client.FieldIndexer's.
 func (ix *Indexes) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
 	if ix.by == nil {
-		ix.by = map[index]client.IndexerFunc{}
+		ix.by = map[indexKey]client.IndexerFunc{}
 	}
-	ix.by[index{reflect.TypeOf(o), field}] = keys
+	ix.by[indexKey{reflect.TypeOf(o), field}] = keys
 	return nil
 }
 
@@ -38,37 +40,37 @@ type View struct {
 	indexes *Indexes
 
 	mu    sync.Mutex
-	kinds map[*kind]*seen
+	kinds map[*kind]*viewState
 }
 
-// seen is how much of a kind's journal a view has been shown.
-type seen struct {
+// viewState is how much of a kind's journal a view has been shown.
+type viewState struct {
 	at      int
 	objects map[types.NamespacedName]client.Object
 }
 
-// View makes a cache that knows nothing yet.
-func (s *Store) View(ix *Indexes) *View {
-	v := &View{store: s, indexes: ix, kinds: map[*kind]*seen{}}
+// NewView makes a cache that knows nothing yet.
+func (s *Store) NewView(ix *Indexes) *View {
+	v := &View{store: s, indexes: ix, kinds: map[*kind]*viewState{}}
 	for _, k := range s.kinds {
-		v.kinds[k] = &seen{objects: map[types.NamespacedName]client.Object{}}
+		v.kinds[k] = &viewState{objects: map[types.NamespacedName]client.Object{}}
 	}
 	return v
 }
 
-// Behind is how many writes of like's kind the view has not been shown.
-func (v *View) Behind(like client.Object) int {
+// CountUnseenWrites is how many writes of like's kind the view has not been shown.
+func (v *View) CountUnseenWrites(like client.Object) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	k := v.store.kind(like)
+	k := v.store.kindFor(like)
 	return len(k.journal) - v.kinds[k].at
 }
 
-// Show shows the view the next n writes of like's kind.
-func (v *View) Show(like client.Object, n int) {
+// ShowNextWrites shows the view the next n writes of like's kind.
+func (v *View) ShowNextWrites(like client.Object, n int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	k := v.store.kind(like)
+	k := v.store.kindFor(like)
 	at := v.kinds[k]
 	for range n {
 		if at.at == len(k.journal) {
@@ -84,25 +86,25 @@ func (v *View) Show(like client.Object, n int) {
 	}
 }
 
-// ShowAll shows the view everything, and reports whether that was anything new.
-func (v *View) ShowAll() bool {
+// ShowAllWrites shows the view everything, and reports whether that was anything new.
+func (v *View) ShowAllWrites() bool {
 	news := false
 	for _, k := range v.store.sortedKinds() {
 		like := reflect.New(k.typ).Interface().(client.Object)
-		if n := v.Behind(like); n > 0 {
+		if n := v.CountUnseenWrites(like); n > 0 {
 			news = true
-			v.Show(like, n)
+			v.ShowNextWrites(like, n)
 		}
 	}
 	return news
 }
 
-// Keys are the keys of the objects of like's kind that the view shows, sorted.
-func (v *View) Keys(like client.Object) []types.NamespacedName {
+// ListVisibleKeys are the keys of the objects of like's kind that the view shows, sorted.
+func (v *View) ListVisibleKeys(like client.Object) []types.NamespacedName {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var out []types.NamespacedName
-	for _, o := range sorted(v.kinds[v.store.kind(like)].objects) {
+	for _, o := range sortedObjects(v.kinds[v.store.kindFor(like)].objects) {
 		out = append(out, client.ObjectKeyFromObject(o))
 	}
 	return out
@@ -117,7 +119,7 @@ func (v *View) get(k *kind, key types.NamespacedName) client.Object {
 func (v *View) list(k *kind) []client.Object {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return sorted(v.kinds[k].objects)
+	return sortedObjects(v.kinds[k].objects)
 }
 
 // source is where a reader reads: a view, or the store.
@@ -135,11 +137,11 @@ func (s *Store) get(k *kind, key types.NamespacedName) client.Object {
 func (s *Store) list(k *kind) []client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return sorted(k.objects)
+	return sortedObjects(k.objects)
 }
 
-// read is client.Reader's Get.
-func read(from source, k *kind, key types.NamespacedName, into client.Object) error {
+// getObject is client.Reader's Get.
+func getObject(from source, k *kind, key types.NamespacedName, into client.Object) error {
 	if !k.namespaced {
 		key.Namespace = ""
 	}
@@ -147,15 +149,15 @@ func read(from source, k *kind, key types.NamespacedName, into client.Object) er
 	if o == nil {
 		return apierrors.NewNotFound(k.resource, key.Name)
 	}
-	copyInto(into, o)
+	deepCopyInto(into, o)
 	return nil
 }
 
-// pick are the objects that a list's options ask for, shared.
-func pick(from source, k *kind, ix *Indexes, o client.ListOptions) ([]client.Object, error) {
+// selectObjects are the objects that a list's options ask for, shared.
+func selectObjects(from source, k *kind, ix *Indexes, o client.ListOptions) ([]client.Object, error) {
 	var out []client.Object
 	for _, obj := range from.list(k) {
-		match, err := matches(obj, ix, o)
+		match, err := matchesOptions(obj, ix, o)
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +168,7 @@ func pick(from source, k *kind, ix *Indexes, o client.ListOptions) ([]client.Obj
 	return out, nil
 }
 
-func matches(obj client.Object, ix *Indexes, o client.ListOptions) (bool, error) {
+func matchesOptions(obj client.Object, ix *Indexes, o client.ListOptions) (bool, error) {
 	if o.Namespace != "" && o.Namespace != obj.GetNamespace() {
 		return false, nil
 	}
@@ -180,7 +182,7 @@ func matches(obj client.Object, ix *Indexes, o client.ListOptions) (bool, error)
 		if ix == nil {
 			return false, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", want.Field))
 		}
-		keys := ix.by[index{reflect.TypeOf(obj), want.Field}]
+		keys := ix.by[indexKey{reflect.TypeOf(obj), want.Field}]
 		if keys == nil {
 			return false, fmt.Errorf("no index %q of %T", want.Field, obj)
 		}
@@ -191,19 +193,19 @@ func matches(obj client.Object, ix *Indexes, o client.ListOptions) (bool, error)
 	return true, nil
 }
 
-// fill puts objects into a list, as copies unless they may be shared.
-func fill(list client.ObjectList, objects []client.Object, o client.ListOptions) {
+// fillListItems puts objects into a list, as copies unless they may be shared.
+func fillListItems(list client.ObjectList, objects []client.Object, o client.ListOptions) {
 	items := reflect.ValueOf(list).Elem().FieldByName("Items")
 	items.Set(reflect.MakeSlice(items.Type(), len(objects), len(objects)))
 	for i, obj := range objects {
 		if o.UnsafeDisableDeepCopy == nil || !*o.UnsafeDisableDeepCopy {
-			obj = clone(obj)
+			obj = deepCopyObject(obj)
 		}
 		items.Index(i).Set(reflect.ValueOf(obj).Elem())
 	}
 }
 
-func sorted(objects map[types.NamespacedName]client.Object) []client.Object {
+func sortedObjects(objects map[types.NamespacedName]client.Object) []client.Object {
 	keys := slices.SortedFunc(maps.Keys(objects), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})

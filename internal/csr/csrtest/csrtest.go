@@ -15,27 +15,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bootstrapper is the account that machines boot with, and its groups.
-const Bootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
+// BootstrapUser is the account that machines boot with, and its groups.
+const BootstrapUser = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
 
-// Client returns what the machine of a node asks for when its certificate has
+// ClientRequest returns what the machine of a node asks for when its certificate has
 // expired, made at that time.
-func Client(t *testing.T, name, node string, made time.Time) certificatesv1.CertificateSigningRequest {
+func ClientRequest(t *testing.T, name, node string, made time.Time) certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	return certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1", CreationTimestamp: metav1.NewTime(made)},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    PEM(t, "system:node:"+node, "system:nodes"),
+			Request:    RequestPEM(t, "system:node:"+node, "system:nodes"),
 			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
 			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
-			Username:   Bootstrapper,
+			Username:   BootstrapUser,
 			Groups:     []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator", "system:authenticated"},
 		},
 	}
 }
 
-// PEM returns a signed request with that subject and a new key.
-func PEM(t *testing.T, name string, organizations ...string) []byte {
+// RequestPEM returns a signed request with that subject and a new key.
+func RequestPEM(t *testing.T, name string, organizations ...string) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Breath is how a process breathes.
-type Breath struct {
+// Pacer is how a process breathes.
+type Pacer struct {
 	// Calm and Busy are by how many percent of what is in use the heap grows before it is collected.
 	Calm, Busy int
 	// Rate is from how many bytes allocated in a second on the process counts as busy.
@@ -28,54 +28,54 @@ type Breath struct {
 }
 
 const (
-	// beat is how often the heap is looked at.
-	beat = 50 * time.Millisecond
-	// rush is for how long a process must be busy to count as busy, rest for how long
+	// sampleInterval is how often the heap is looked at.
+	sampleInterval = 50 * time.Millisecond
+	// busyWindow is for how long a process must be busy to count as busy, rest for how long
 	// it must not to count as calm again: a burst that follows should not meet with the
 	// collection that comes then. When there is enough garbage to be collected the last
 	// looks are enough: what has just begun to be busy would be kept waiting.
-	rush = 500 * time.Millisecond
-	rest = 2 * time.Second
-	// glances are how many looks back that is.
-	glances = 2
-	// fallow is for how long memory must not be used to be given back, and worth how much
+	busyWindow = 500 * time.Millisecond
+	calmDelay  = 2 * time.Second
+	// recentSamples are how many looks back that is.
+	recentSamples = 2
+	// scavengeDelay is for how long memory must not be used to be given back, and worth how much
 	// of it there must be: whoever takes it again pays for each page of it.
-	fallow = time.Minute
-	worth  = 64 << 20
-	// late is how much later the runtime would begin, as a factor: only if we were asleep.
-	late = 3
+	scavengeDelay = time.Minute
+	scavengeMin   = 64 << 20
+	// runtimeFactor is how much later the runtime would begin, as a factor: only if we were asleep.
+	runtimeFactor = 3
 )
 
 // Start collects this process's garbage from now on.
-func (b Breath) Start() {
-	debug.SetGCPercent(late * b.Calm)
+func (b Pacer) Start() {
+	debug.SetGCPercent(runtimeFactor * b.Calm)
 	go func() {
-		s := state{percent: b.Calm}
-		for now := range time.Tick(beat) {
+		s := pacerState{percent: b.Calm}
+		for now := range time.Tick(sampleInterval) {
 			before := s.percent
-			what := s.look(b, see(now))
+			what := s.decideAction(b, readSample(now))
 			if s.percent != before {
-				debug.SetGCPercent(late * s.percent)
+				debug.SetGCPercent(runtimeFactor * s.percent)
 			}
 			switch what {
-			case collect:
+			case actionCollect:
 				runtime.GC()
-			case release:
+			case actionScavenge:
 				debug.FreeOSMemory() // the runtime would keep much of it, and give back the rest by and by
 			}
 		}
 	}()
 }
 
-// sight is what can be seen of the heap at a time, in bytes.
-type sight struct {
-	at time.Time
+// heapSample is what can be seen of the heap at a time, in bytes.
+type heapSample struct {
+	sampledAt time.Time
 	// total is all that was ever allocated, heap what is in use or garbage, live what
 	// the last collection found to be in use, free what is neither and was not given back.
 	total, heap, live, free uint64
 }
 
-func see(now time.Time) sight {
+func readSample(now time.Time) heapSample {
 	s := []metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"},
 		{Name: "/memory/classes/heap/objects:bytes"},
@@ -83,98 +83,98 @@ func see(now time.Time) sight {
 		{Name: "/memory/classes/heap/free:bytes"},
 	}
 	metrics.Read(s)
-	return sight{now, s[0].Value.Uint64(), s[1].Value.Uint64(), s[2].Value.Uint64(), s[3].Value.Uint64()}
+	return heapSample{now, s[0].Value.Uint64(), s[1].Value.Uint64(), s[2].Value.Uint64(), s[3].Value.Uint64()}
 }
 
-type verdict int
+type action int
 
 const (
-	nothing verdict = iota
-	collect
-	// release collects, and gives the memory back.
-	release
+	actionNone action = iota
+	actionCollect
+	// actionScavenge collects, and gives the memory back.
+	actionScavenge
 )
 
-// state is what is remembered from look to look.
-type state struct {
+// pacerState is what is remembered from look to look.
+type pacerState struct {
 	// percent is by how much the heap may grow now.
 	percent int
-	// since is what was seen when the current span began, hot when the last one ended
+	// windowStart is what was seen when the current span began, hot when the last one ended
 	// in which the process was busy.
-	since sight
-	hot   time.Time
-	// last is what was seen at the last looks, the oldest first.
-	last [glances]sight
+	windowStart heapSample
+	lastBusy    time.Time
+	// recent is what was seen at the last looks, the oldest first.
+	recent [recentSamples]heapSample
 	// leastFree is the least that was free since freeSince, when the span of that began.
 	leastFree uint64
 	freeSince time.Time
 }
 
-// look judges what is seen now.
-func (s *state) look(b Breath, now sight) verdict {
-	before, ago := s.percent, s.last[0]
-	copy(s.last[:], s.last[1:])
-	s.last[glances-1] = now
-	s.breathe(b, now)
-	unused := s.unused(now)
+// decideAction judges what is seen now.
+func (s *pacerState) decideAction(b Pacer, now heapSample) action {
+	before, ago := s.percent, s.recent[0]
+	copy(s.recent[:], s.recent[1:])
+	s.recent[recentSamples-1] = now
+	s.updatePercent(b, now)
+	unused := s.unusedMemory(now)
 	switch {
-	case s.percent == b.Calm && unused >= worth:
-		return release
-	case s.percent < before && s.percent == b.Calm && garbage(now, b.Calm/2):
-		return collect // so that the next burst does not begin with the garbage of this one
-	case !garbage(now, s.percent):
-		return nothing
-	case s.percent == b.Calm && !ago.at.IsZero() && b.fast(ago, now):
-		s.percent, s.since, s.hot = b.busy(now), now, now.at
-		if !garbage(now, s.percent) {
-			return nothing
+	case s.percent == b.Calm && unused >= scavengeMin:
+		return actionScavenge
+	case s.percent < before && s.percent == b.Calm && garbageExceeds(now, b.Calm/2):
+		return actionCollect // so that the next burst does not begin with the garbage of this one
+	case !garbageExceeds(now, s.percent):
+		return actionNone
+	case s.percent == b.Calm && !ago.sampledAt.IsZero() && b.isBusy(ago, now):
+		s.percent, s.windowStart, s.lastBusy = b.busyGCPercent(now), now, now.sampledAt
+		if !garbageExceeds(now, s.percent) {
+			return actionNone
 		}
 	}
-	return collect
+	return actionCollect
 }
 
-// unused is how much memory has been free for all of a span that ends now; none when none ends.
-func (s *state) unused(now sight) uint64 {
+// unusedMemory is how much memory has been free for all of a span that ends now; none when none ends.
+func (s *pacerState) unusedMemory(now heapSample) uint64 {
 	if s.freeSince.IsZero() {
-		s.freeSince, s.leastFree = now.at, now.free
+		s.freeSince, s.leastFree = now.sampledAt, now.free
 	}
 	s.leastFree = min(s.leastFree, now.free)
-	if now.at.Sub(s.freeSince) < fallow {
+	if now.sampledAt.Sub(s.freeSince) < scavengeDelay {
 		return 0
 	}
 	unused := s.leastFree
-	s.freeSince, s.leastFree = now.at, now.free
+	s.freeSince, s.leastFree = now.sampledAt, now.free
 	return unused
 }
 
-// garbage reports whether there is more of it than so many percent of what is in use.
-func garbage(now sight, percent int) bool {
+// garbageExceeds reports whether there is more of it than so many percent of what is in use.
+func garbageExceeds(now heapSample, percent int) bool {
 	return now.heap-min(now.heap, now.live) > now.live/100*uint64(percent)
 }
 
-// fast reports whether a process was busy between two looks.
-func (b Breath) fast(from, to sight) bool {
-	return float64(to.total-from.total) >= float64(b.Rate)*to.at.Sub(from.at).Seconds()
+// isBusy reports whether a process was busy between two looks.
+func (b Pacer) isBusy(from, to heapSample) bool {
+	return float64(to.total-from.total) >= float64(b.Rate)*to.sampledAt.Sub(from.sampledAt).Seconds()
 }
 
-// busy is the percentage of a busy process.
-func (b Breath) busy(now sight) int {
+// busyGCPercent is the percentage of a busy process.
+func (b Pacer) busyGCPercent(now heapSample) int {
 	return max(b.Calm, min(b.Busy, int(100*b.Extra/max(1, now.live))))
 }
 
-// breathe sets the percentage at the end of each span of a rush.
-func (s *state) breathe(b Breath, now sight) {
-	if s.since.at.IsZero() {
-		s.since = now
+// updatePercent sets the percentage at the end of each span of a rush.
+func (s *pacerState) updatePercent(b Pacer, now heapSample) {
+	if s.windowStart.sampledAt.IsZero() {
+		s.windowStart = now
 	}
-	if now.at.Sub(s.since.at) < rush {
+	if now.sampledAt.Sub(s.windowStart.sampledAt) < busyWindow {
 		return
 	}
 	switch {
-	case b.fast(s.since, now):
-		s.percent, s.hot = b.busy(now), now.at
-	case now.at.Sub(s.hot) >= rest:
+	case b.isBusy(s.windowStart, now):
+		s.percent, s.lastBusy = b.busyGCPercent(now), now.sampledAt
+	case now.sampledAt.Sub(s.lastBusy) >= calmDelay:
 		s.percent = b.Calm
 	}
-	s.since = now
+	s.windowStart = now
 }

@@ -62,10 +62,10 @@ func TestComplete(t *testing.T) {
 			if !strings.Contains(whole, tt.old) {
 				t.Fatalf("%q is not there", tt.old)
 			}
-			err := Complete([]byte(strings.Replace(whole, tt.old, tt.new, 1)), aws(`{"region":"us-east-1"}`))
+			err := ValidateComplete([]byte(strings.Replace(whole, tt.old, tt.new, 1)), aws(`{"region":"us-east-1"}`))
 			wantText(t, text(err), tt.want)
-			if err != nil && fault.Of(err) != fault.Denied {
-				t.Errorf("a fault that is %s", fault.Of(err))
+			if err != nil && fault.KindOf(err) != fault.Denied {
+				t.Errorf("a fault that is %s", fault.KindOf(err))
 			}
 		})
 	}
@@ -97,12 +97,12 @@ func TestCompleteOnPlatforms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := strings.Replace(whole, "{aws: {region: us-east-1}}", "{"+tt.platform+"}", 1)
-			wantText(t, text(Complete([]byte(raw), hivev1.Platform{})), tt.want)
+			wantText(t, text(ValidateComplete([]byte(raw), hivev1.Platform{})), tt.want)
 		})
 	}
 	t.Run("on the local one, its own installer asks", func(t *testing.T) {
 		raw := "baseDomain: example.com\nmetadata: {name: c1}\nplatform: {local: {}}\n"
-		wantText(t, text(Complete([]byte(raw), local(1, ""))), "")
+		wantText(t, text(ValidateComplete([]byte(raw), local(1, ""))), "")
 	})
 	t.Run("agents take several", func(t *testing.T) {
 		var p hivev1.Platform
@@ -110,8 +110,8 @@ func TestCompleteOnPlatforms(t *testing.T) {
 			t.Fatal(err)
 		}
 		raw := strings.Replace(whole, "{aws: {region: us-east-1}}", "{baremetal: {}}", 1)
-		wantText(t, text(Complete([]byte(raw), p)), "")
-		wantText(t, text(Complete([]byte(whole), p)), "platform.aws: is not the platform of the cluster, whose spec.platform is agentBareMetal: correct one of them")
+		wantText(t, text(ValidateComplete([]byte(raw), p)), "")
+		wantText(t, text(ValidateComplete([]byte(whole), p)), "platform.aws: is not the platform of the cluster, whose spec.platform is agentBareMetal: correct one of them")
 	})
 }
 
@@ -121,7 +121,7 @@ func TestNamesBeginWithALetterOnSomeClouds(t *testing.T) {
 		"aws: {region: r}":               "",
 	} {
 		raw := strings.NewReplacer("{aws: {region: us-east-1}}", "{"+platform+"}", "name: c1", "name: 1c").Replace(whole)
-		wantText(t, text(Complete([]byte(raw), hivev1.Platform{})), want)
+		wantText(t, text(ValidateComplete([]byte(raw), hivev1.Platform{})), want)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestCertificatesAreRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantText(t, text(Complete(raw, hivev1.Platform{})), tt.want)
+			wantText(t, text(ValidateComplete(raw, hivev1.Platform{})), tt.want)
 		})
 	}
 }
@@ -191,11 +191,11 @@ func TestFillCredentials(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Fill([]byte("platform: {"+tt.written+"}"), params(t, tt.platform, tt.credentials))
+			got, err := FillFromSecrets([]byte("platform: {"+tt.written+"}"), params(t, tt.platform, tt.credentials))
 			wantText(t, text(err), tt.fault)
 			if err != nil {
-				if fault.Of(err) != fault.Denied {
-					t.Errorf("a fault that is %s", fault.Of(err))
+				if fault.KindOf(err) != fault.Denied {
+					t.Errorf("a fault that is %s", fault.KindOf(err))
 				}
 				return
 			}

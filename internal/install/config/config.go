@@ -43,11 +43,11 @@ type Params struct {
 // validated, and rendering it again changes nothing. A template that is no YAML
 // mapping is fault.Denied.
 func Render(template []byte, p Params) ([]byte, error) {
-	doc, err := p.start(template)
+	doc, err := p.startDocument(template)
 	if err != nil {
 		return nil, err
 	}
-	metadata, err := doc.section("metadata")
+	metadata, err := doc.ensureSection("metadata")
 	if err != nil {
 		return nil, err
 	}
@@ -57,60 +57,60 @@ func Render(template []byte, p Params) ([]byte, error) {
 		doc["platform"] = platformSection(p.Platform)
 	}
 	doc.setUnlessEmpty("sshKey", p.SSHKey)
-	return p.fill(doc)
+	return p.fillAndEncode(doc)
 }
 
-// Fill adds what the cluster's Secrets hold. The pull secret replaces the
+// FillFromSecrets adds what the cluster's Secrets hold. The pull secret replaces the
 // document's, the rest only takes the place of what is absent or empty:
 // credentials, the SSH key, and the API version of a document without one. All
 // else stays as written; names too, which a customization may have patched on
 // purpose. Credentials that cannot be read are fault.Denied, and not quoted.
-func Fill(raw []byte, p Params) ([]byte, error) {
-	doc, err := parse(raw)
+func FillFromSecrets(raw []byte, p Params) ([]byte, error) {
+	doc, err := parseDocument(raw)
 	if err != nil {
 		return nil, err
 	}
-	if empty(doc["apiVersion"]) {
+	if isEmptyValue(doc["apiVersion"]) {
 		doc["apiVersion"] = apiVersions[0]
 	}
-	if empty(doc["sshKey"]) {
+	if isEmptyValue(doc["sshKey"]) {
 		doc.setUnlessEmpty("sshKey", p.SSHKey)
 	}
-	if own, isText := doc["pullSecret"].(string); p.PullSecret == "" && (isText || empty(doc["pullSecret"])) {
+	if own, isText := doc["pullSecret"].(string); p.PullSecret == "" && (isText || isEmptyValue(doc["pullSecret"])) {
 		p.PullSecret = own
 	}
 	if p.PullSecret, err = MergePullSecrets(p.GlobalPullSecret, p.PullSecret); err != nil {
 		return nil, fmt.Errorf("global pull secret: %w", err)
 	}
-	return p.fill(doc)
+	return p.fillAndEncode(doc)
 }
 
-func (p Params) fill(doc document) ([]byte, error) {
+func (p Params) fillAndEncode(doc document) ([]byte, error) {
 	doc.setUnlessEmpty("pullSecret", p.PullSecret)
 	if err := p.fillCredentials(doc); err != nil {
 		return nil, err
 	}
-	out, ok := doc.written()
+	out, ok := doc.encodeYAML()
 	if !ok {
-		return nil, errUnwritten("install-config: it")
+		return nil, newUnwritableError("install-config: it")
 	}
 	return out, nil
 }
 
-func (p Params) start(template []byte) (document, error) {
+func (p Params) startDocument(template []byte) (document, error) {
 	if template != nil {
-		return parse(template)
+		return parseDocument(template)
 	}
-	return p.defaults(), nil
+	return p.defaultDocument(), nil
 }
 
 // apiVersions are those that openshift-install reads, the latest first.
 var apiVersions = []string{"v1", "v1beta4", "v1beta3"}
 
-// defaults leaves out whatever the installer of each version has a default of
+// defaultDocument leaves out whatever the installer of each version has a default of
 // its own for: types of machines, and the kind of network. Networks are written,
 // so that a patch can change one of them.
-func (p Params) defaults() document {
+func (p Params) defaultDocument() document {
 	masters, workers := int32(3), int32(3)
 	if p.Platform.Local != nil {
 		masters, workers = 1, localWorkers(p.Platform.Local)
@@ -124,25 +124,25 @@ func (p Params) defaults() document {
 	if name == "" || name == "local" {
 		return doc
 	}
-	doc["networking"] = networking(name)
+	doc["networking"] = defaultNetworking(name)
 	switch {
 	case manualCredentials[name]:
 		doc["credentialsMode"] = "Manual"
-	case private(p.Platform):
+	case isPrivateCluster(p.Platform):
 		doc["publish"] = "Internal"
 	}
 	return doc
 }
 
-// networking is what openshift-install has as default. Where the addresses of a
+// defaultNetworking is what openshift-install has as default. Where the addresses of a
 // cluster's API are prepared, its machines are in a network that exists, and only
 // who wrote the addresses knows which.
-func networking(platform string) map[string]any {
+func defaultNetworking(platform string) map[string]any {
 	out := map[string]any{
 		"clusterNetwork": []any{map[string]any{"cidr": "10.128.0.0/14", "hostPrefix": 23}},
 		"serviceNetwork": []any{"172.30.0.0/16"},
 	}
-	if !prepared[platform] {
+	if !preparedAddresses[platform] {
 		out["machineNetwork"] = []any{map[string]any{"cidr": "10.0.0.0/16"}}
 	}
 	return out

@@ -211,7 +211,7 @@ func TestRenderRefusesWhatIsNoMapping(t *testing.T) {
 		"metadata that is a text": "metadata: x",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Render([]byte(template), Params{}); fault.Of(err) != fault.Denied {
+			if _, err := Render([]byte(template), Params{}); fault.KindOf(err) != fault.Denied {
 				t.Errorf("got %v, want Denied", err)
 			}
 		})
@@ -220,7 +220,7 @@ func TestRenderRefusesWhatIsNoMapping(t *testing.T) {
 
 func TestFillKeepsWhatIsWritten(t *testing.T) {
 	p := Params{ClusterName: "other", BaseDomain: "other.example", PullSecret: "new", SSHKey: "theirs", Platform: aws(`{"region":"elsewhere"}`)}
-	got, err := Fill([]byte("baseDomain: patched.example\nmetadata:\n  name: patched\npullSecret: old\nsshKey: mine\nunknown: {a: 1.50}\n"), p)
+	got, err := FillFromSecrets([]byte("baseDomain: patched.example\nmetadata:\n  name: patched\npullSecret: old\nsshKey: mine\nunknown: {a: 1.50}\n"), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestVersion(t *testing.T) {
 		"quay.io/ocp-release:latest":                                               "",
 		"":                                                                         "",
 	} {
-		if got := Version(image); got != want {
+		if got := VersionFromImage(image); got != want {
 			t.Errorf("Version(%q) = %q, want %q", image, got, want)
 		}
 	}

@@ -36,7 +36,7 @@ func (p Params) fillCredentials(doc document) error {
 	}
 	if nutanix, ok := platforms["nutanix"].(map[string]any); ok && p.Platform.Nutanix != nil {
 		if central, ok := nutanix["prismCentral"].(map[string]any); ok {
-			p.account().fill(central, "username")
+			p.defaultAccount().fillMissingLogin(central, "username")
 		}
 	}
 	return nil
@@ -45,14 +45,14 @@ func (p Params) fillCredentials(doc document) error {
 // fillProject takes the project from the service account's key.
 func (p Params) fillProject(gcp map[string]any) error {
 	raw := p.Credentials[keyServiceAccount]
-	if len(raw) == 0 || !empty(gcp["projectID"]) {
+	if len(raw) == 0 || !isEmptyValue(gcp["projectID"]) {
 		return nil
 	}
 	var key struct {
 		Project string `json:"project_id"`
 	}
 	if json.Unmarshal(raw, &key) != nil {
-		return fault.Denying("platform.gcp.projectID: the key %s of the Secret that spec.platform.gcp.credentialsSecretRef names "+
+		return fault.NewDenied("platform.gcp.projectID: the key %s of the Secret that spec.platform.gcp.credentialsSecretRef names "+
 			"is not the JSON of a service account: correct it", keyServiceAccount)
 	}
 	if key.Project != "" {
@@ -68,20 +68,20 @@ type account struct {
 	Password string `json:"password"`
 }
 
-// account is the one for every endpoint that has none of its own.
-func (p Params) account() account {
+// defaultAccount is the one for every endpoint that has none of its own.
+func (p Params) defaultAccount() account {
 	return account{
 		Username: string(p.Credentials[hivev1.SecretKeyUsername]),
 		Password: string(p.Credentials[hivev1.SecretKeyPassword]),
 	}
 }
 
-// fill sets what is missing as one: a user's password is never another user's.
-func (a account) fill(into map[string]any, user string) {
-	if a.Username == "" || a.Password == "" || !empty(into["password"]) {
+// fillMissingLogin sets what is missing as one: a user's password is never another user's.
+func (a account) fillMissingLogin(into map[string]any, user string) {
+	if a.Username == "" || a.Password == "" || !isEmptyValue(into["password"]) {
 		return
 	}
-	if !empty(into[user]) && into[user] != a.Username {
+	if !isEmptyValue(into[user]) && into[user] != a.Username {
 		return
 	}
 	into[user], into["password"] = a.Username, a.Password
@@ -91,7 +91,7 @@ func (a account) fill(into map[string]any, user string) {
 func (p Params) fillVCenters(vsphere map[string]any) error {
 	var accounts []account
 	if raw, ok := p.Credentials[keyVCenters]; ok && yaml.Unmarshal(raw, &accounts) != nil {
-		return fault.Denying("platform.vsphere: the key %s of the Secret that spec.platform.vsphere.credentialsSecretRef names "+
+		return fault.NewDenied("platform.vsphere: the key %s of the Secret that spec.platform.vsphere.credentialsSecretRef names "+
 			"is not a list of vCenter, username and password: correct it", keyVCenters)
 	}
 	accountOf := func(server any) account {
@@ -100,21 +100,21 @@ func (p Params) fillVCenters(vsphere map[string]any) error {
 				return a
 			}
 		}
-		return p.account()
+		return p.defaultAccount()
 	}
-	for _, v := range list(vsphere["vcenters"]) {
+	for _, v := range toList(vsphere["vcenters"]) {
 		if center, ok := v.(map[string]any); ok {
-			accountOf(center["server"]).fill(center, "user")
+			accountOf(center["server"]).fillMissingLogin(center, "user")
 		}
 	}
-	if !empty(vsphere["vCenter"]) && len(list(vsphere["vcenters"])) == 0 {
-		accountOf(vsphere["vCenter"]).fill(vsphere, "username")
+	if !isEmptyValue(vsphere["vCenter"]) && len(toList(vsphere["vcenters"])) == 0 {
+		accountOf(vsphere["vCenter"]).fillMissingLogin(vsphere, "username")
 	}
 	return nil
 }
 
-// empty: nothing stands there, or a text without anything in it.
-func empty(v any) bool {
+// isEmptyValue: nothing stands there, or a text without anything in it.
+func isEmptyValue(v any) bool {
 	text, ok := v.(string)
 	return v == nil || ok && strings.TrimSpace(text) == ""
 }

@@ -16,41 +16,41 @@ import (
 // they are written back digit for digit.
 type document map[string]any
 
-// atLine is the part of a YAML error that is safe to show: others can quote
+// lineErrorPattern is the part of a YAML error that is safe to show: others can quote
 // the text, which holds secrets.
-var atLine = regexp.MustCompile(`line \d+: [^\n]*`)
+var lineErrorPattern = regexp.MustCompile(`line \d+: [^\n]*`)
 
-func parse(raw []byte) (document, error) {
+func parseDocument(raw []byte) (document, error) {
 	asJSON, err := yaml.YAMLToJSONStrict(raw)
 	if err != nil {
-		where := atLine.FindString(err.Error())
+		where := lineErrorPattern.FindString(err.Error())
 		if where == "" {
 			where = "nothing in it can be read"
 		}
-		return nil, fault.Denying("install-config is not valid YAML: %s", where)
+		return nil, fault.NewDenied("install-config is not valid YAML: %s", where)
 	}
 	var tree any
 	decoder := json.NewDecoder(bytes.NewReader(asJSON))
 	decoder.UseNumber()
 	if err := decoder.Decode(&tree); err != nil {
-		return nil, fault.Denying("install-config is not valid YAML: nothing in it can be read")
+		return nil, fault.NewDenied("install-config is not valid YAML: nothing in it can be read")
 	}
 	mapping, ok := tree.(map[string]any)
 	if !ok {
-		return nil, fault.Denying("install-config is %s, want a mapping with keys such as baseDomain and platform", kindOf(tree))
+		return nil, fault.NewDenied("install-config is %s, want a mapping with keys such as baseDomain and platform", describeKind(tree))
 	}
 	return mapping, nil
 }
 
-// written is the document as YAML that is read as the same document; false if
+// encodeYAML is the document as YAML that is read as the same document; false if
 // there is none. JSON has values without one: a key << merges, a number such as
 // 1e400 is infinite.
-func (d document) written() ([]byte, bool) {
+func (d document) encodeYAML() ([]byte, bool) {
 	raw, err := json.Marshal(d)
 	if err != nil {
 		return nil, false
 	}
-	before, err := decode(raw)
+	before, err := decodeJSONValue(raw)
 	if err != nil {
 		return nil, false
 	}
@@ -58,23 +58,23 @@ func (d document) written() ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	back, err := parse(out)
-	return out, err == nil && same(before, map[string]any(back))
+	back, err := parseDocument(out)
+	return out, err == nil && equalJSON(before, map[string]any(back))
 }
 
-// errUnwritten says that something has no YAML. It quotes nothing.
-func errUnwritten(what string) error {
-	return fault.Denying("%s cannot be written as YAML: use no key << and no numbers beyond 64 bits in values", what)
+// newUnwritableError says that something has no YAML. It quotes nothing.
+func newUnwritableError(what string) error {
+	return fault.NewDenied("%s cannot be written as YAML: use no key << and no numbers beyond 64 bits in values", what)
 }
 
-// each visits whatever stands at a path such as compute[].platform, with the
+// visitValuesAt visits whatever stands at a path such as compute[].platform, with the
 // path of the one: compute[0].platform. What is empty, or cannot be reached
 // because something above it is of another kind, is not visited.
-func (d document) each(path string, visit func(path string, v any)) {
-	descend(map[string]any(d), "", strings.Split(path, "."), visit)
+func (d document) visitValuesAt(path string, visit func(path string, v any)) {
+	visitValuesBelow(map[string]any(d), "", strings.Split(path, "."), visit)
 }
 
-func descend(v any, at string, rest []string, visit func(string, any)) {
+func visitValuesBelow(v any, at string, rest []string, visit func(string, any)) {
 	if len(rest) == 0 {
 		if v != nil {
 			visit(at, v)
@@ -88,29 +88,29 @@ func descend(v any, at string, rest []string, visit func(string, any)) {
 		below = at + "." + key
 	}
 	if !isList {
-		descend(mapping[key], below, rest[1:], visit)
+		visitValuesBelow(mapping[key], below, rest[1:], visit)
 		return
 	}
-	for i, item := range list(mapping[key]) {
-		descend(item, fmt.Sprintf("%s[%d]", below, i), rest[1:], visit)
+	for i, item := range toList(mapping[key]) {
+		visitValuesBelow(item, fmt.Sprintf("%s[%d]", below, i), rest[1:], visit)
 	}
 }
 
-// at is what stands at a path without lists; nil if nothing does.
-func (d document) at(path string) any {
+// valueAt is what stands at a path without lists; nil if nothing does.
+func (d document) valueAt(path string) any {
 	var found any
-	d.each(path, func(_ string, v any) { found = v })
+	d.visitValuesAt(path, func(_ string, v any) { found = v })
 	return found
 }
 
-// section returns the mapping at key, making it if it is absent.
-func (d document) section(key string) (map[string]any, error) {
+// ensureSection returns the mapping at key, making it if it is absent.
+func (d document) ensureSection(key string) (map[string]any, error) {
 	if d[key] == nil {
 		d[key] = map[string]any{}
 	}
 	mapping, ok := d[key].(map[string]any)
 	if !ok {
-		return nil, fault.Denying("%s: is %s, want a mapping", key, kindOf(d[key]))
+		return nil, fault.NewDenied("%s: is %s, want a mapping", key, describeKind(d[key]))
 	}
 	return mapping, nil
 }
@@ -121,8 +121,8 @@ func (d document) setUnlessEmpty(key, value string) {
 	}
 }
 
-// kindOf names what stands in a document, for people.
-func kindOf(v any) string {
+// describeKind names what stands in a document, for people.
+func describeKind(v any) string {
 	switch v.(type) {
 	case nil:
 		return "empty"

@@ -25,9 +25,9 @@ type ManifestPatches struct {
 	Patches       []hivev1.InstallerManifestPatch `json:"patches"`
 }
 
-// ManifestPatchesOf are those of customizations, in their order: a nil one, and one
+// ListManifestPatches are those of customizations, in their order: a nil one, and one
 // that has none, is left out.
-func ManifestPatchesOf(customizations ...*hivev1.ClusterDeploymentCustomization) []ManifestPatches {
+func ListManifestPatches(customizations ...*hivev1.ClusterDeploymentCustomization) []ManifestPatches {
 	var out []ManifestPatches
 	for _, c := range customizations {
 		if c != nil && len(c.Spec.InstallerManifestPatches) > 0 {
@@ -57,43 +57,43 @@ func DecodeManifestPatches(raw []byte) ([]ManifestPatches, error) {
 	}
 	var list []ManifestPatches
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fault.Denying("key %s is not what hotspare wrote there: delete the cluster, and its pool makes another", hivev1.SecretKeyManifestPatches)
+		return nil, fault.NewDenied("key %s is not what hotspare wrote there: delete the cluster, and its pool makes another", hivev1.SecretKeyManifestPatches)
 	}
 	for _, m := range list {
-		if err := CheckManifestPatches(m.Patches); err != nil {
-			return nil, fault.Denying("customization %s: %w", m.Customization, err)
+		if err := ValidateManifestPatches(m.Patches); err != nil {
+			return nil, fault.NewDenied("customization %s: %w", m.Customization, err)
 		}
 	}
 	return list, nil
 }
 
-// CheckManifestPatches is fault.Denied, and names the patch and the remedy, if one of
+// ValidateManifestPatches is fault.Denied, and names the patch and the remedy, if one of
 // them is not well formed, or can select no manifest. It quotes no values.
-func CheckManifestPatches(list []hivev1.InstallerManifestPatch) error {
+func ValidateManifestPatches(list []hivev1.InstallerManifestPatch) error {
 	for i, p := range list {
-		if err := checkGlob(p.ManifestSelector.Glob); err != nil {
-			return fault.Denying("installerManifestPatches[%d].manifestSelector.glob: %w", i, err)
+		if err := checkManifestGlob(p.ManifestSelector.Glob); err != nil {
+			return fault.NewDenied("installerManifestPatches[%d].manifestSelector.glob: %w", i, err)
 		}
 		for j, patch := range p.Patches {
 			if _, err := parsePatch(patch); err != nil {
-				return fault.Denying("installerManifestPatches[%d].patches[%d]: %w", i, j, err)
+				return fault.NewDenied("installerManifestPatches[%d].patches[%d]: %w", i, j, err)
 			}
 		}
 	}
 	return nil
 }
 
-// field is where a user finds the patches with that index.
-func (m ManifestPatches) field(i int) string {
+// fieldPath is where a user finds the patches with that index.
+func (m ManifestPatches) fieldPath(i int) string {
 	return fmt.Sprintf("customization %s: installerManifestPatches[%d]", m.Customization, i)
 }
 
-// apart are the folders of an installer that have no manifests: they have the keys of
+// foldersWithoutManifests are the folders of an installer that have no manifests: they have the keys of
 // the cluster, and patching them would break it.
-var apart = []string{"auth", "tls"}
+var foldersWithoutManifests = []string{"auth", "tls"}
 
-// checkGlob: a glob is below the installer's folder, and selects in one of its folders.
-func checkGlob(glob string) error {
+// checkManifestGlob: a glob is below the installer's folder, and selects in one of its folders.
+func checkManifestGlob(glob string) error {
 	if _, err := path.Match(glob, ""); err != nil {
 		return fmt.Errorf("%q has a [ without ], or ends with a backslash: correct it", glob)
 	}
@@ -101,33 +101,33 @@ func checkGlob(glob string) error {
 	switch {
 	case !filepath.IsLocal(glob) || path.Clean(glob) != glob || !below || rest == "":
 		return fmt.Errorf("%q selects no manifests: begin with their folder, as in openshift/99_*.yaml", glob)
-	case slices.ContainsFunc(apart, func(dir string) bool { found, _ := path.Match(first, dir); return found }): // the pattern is a good one
-		return fmt.Errorf("%q selects in %s, where no manifests are: name the folder of manifests, such as openshift or manifests", glob, strings.Join(apart, " or "))
+	case slices.ContainsFunc(foldersWithoutManifests, func(dir string) bool { found, _ := path.Match(first, dir); return found }): // the pattern is a good one
+		return fmt.Errorf("%q selects in %s, where no manifests are: name the folder of manifests, such as openshift or manifests", glob, strings.Join(foldersWithoutManifests, " or "))
 	}
 	return nil
 }
 
-// Unselected says that a glob selects nothing.
-func (m ManifestPatches) Unselected(i int) error {
-	return fault.Denying("%s.manifestSelector.glob: %q selects none of the manifests that the installer has made: correct it, or take the patch out",
-		m.field(i), m.Patches[i].ManifestSelector.Glob)
+// NoManifestError says that a glob selects nothing.
+func (m ManifestPatches) NoManifestError(i int) error {
+	return fault.NewDenied("%s.manifestSelector.glob: %q selects none of the manifests that the installer has made: correct it, or take the patch out",
+		m.fieldPath(i), m.Patches[i].ManifestSelector.Glob)
 }
 
-// Apply applies the patches with that index to a manifest, which is a file of that name.
+// PatchManifest applies the patches with that index to a manifest, which is a file of that name.
 // The error is fault.Denied, names customization, patch and manifest, and quotes neither
 // the manifest nor values of the patches.
-func (m ManifestPatches) Apply(i int, name string, manifest []byte) ([]byte, error) {
+func (m ManifestPatches) PatchManifest(i int, name string, manifest []byte) ([]byte, error) {
 	doc, err := parseManifest(manifest)
 	if err != nil {
-		return nil, fault.Denying("%s: manifest %s %w", m.field(i), name, err)
+		return nil, fault.NewDenied("%s: manifest %s %w", m.fieldPath(i), name, err)
 	}
-	p := patcher{field: m.field(i) + ": manifest " + name + ": patches", doc: doc}
-	if err := p.apply(m.Patches[i].Patches); err != nil {
+	p := patcher{field: m.fieldPath(i) + ": manifest " + name + ": patches", doc: doc}
+	if err := p.applyPatches(m.Patches[i].Patches); err != nil {
 		return nil, err
 	}
-	out, ok := p.doc.written()
+	out, ok := p.doc.encodeYAML()
 	if !ok {
-		return nil, errUnwritten(m.field(i) + ": manifest " + name)
+		return nil, newUnwritableError(m.fieldPath(i) + ": manifest " + name)
 	}
 	return out, nil
 }
@@ -145,10 +145,10 @@ func parseManifest(raw []byte) (document, error) {
 		if err != nil {
 			return nil, errors.New("cannot be read: select others")
 		}
-		if blank(part) {
+		if isBlankDocument(part) {
 			continue
 		}
-		doc, err := parse(part)
+		doc, err := parseDocument(part)
 		if err != nil {
 			return nil, errors.New("cannot be read as a YAML mapping: select others")
 		}
@@ -160,8 +160,8 @@ func parseManifest(raw []byte) (document, error) {
 	return found[0], nil
 }
 
-// blank reports whether a document has nothing but comments.
-func blank(part []byte) bool {
+// isBlankDocument reports whether a document has nothing but comments.
+func isBlankDocument(part []byte) bool {
 	for line := range bytes.Lines(part) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
 			return false

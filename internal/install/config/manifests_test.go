@@ -38,8 +38,8 @@ func TestGlobsOfManifests(t *testing.T) {
 		"openshift/../auth/kubeconfig":                              "selects no manifests: begin with their folder",
 		"openshift/*/../../auth/x":                                  "selects no manifests: begin with their folder",
 	} {
-		err := CheckManifestPatches(onManifests(glob).Patches)
-		if want == "" && err != nil || want != "" && (fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), want)) {
+		err := ValidateManifestPatches(onManifests(glob).Patches)
+		if want == "" && err != nil || want != "" && (fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: got %v, want %q", glob, err, want)
 		}
 	}
@@ -61,11 +61,11 @@ func TestManifestsArePatched(t *testing.T) {
 		"a key that lies twice": {"a: hush-hush\na: 2\n", replacing("/a", "1"), "customization a: installerManifestPatches[0]: manifest openshift/m.yaml cannot be read as a YAML mapping: select others"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := onManifests("openshift/*.yaml", c.patch).Apply(0, "openshift/m.yaml", []byte(c.manifest))
+			out, err := onManifests("openshift/*.yaml", c.patch).PatchManifest(0, "openshift/m.yaml", []byte(c.manifest))
 			got := string(out)
 			if err != nil {
 				got = err.Error()
-				if fault.Of(err) != fault.Denied {
+				if fault.KindOf(err) != fault.Denied {
 					t.Errorf("the kind of %v", err)
 				}
 			}
@@ -85,17 +85,17 @@ func TestPatchesOfManifestsAreRecordedAndReadBack(t *testing.T) {
 		}
 		return c
 	}
-	list := ManifestPatchesOf(nil, with("a", replacing("/a", "1")), with("b"), with("c", replacing("/c", "null")))
+	list := ListManifestPatches(nil, with("a", replacing("/a", "1")), with("b"), with("c", replacing("/c", "null")))
 	raw, err := EncodeManifestPatches(list)
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d lists, %v", len(list), err)
 	}
-	if none, err := EncodeManifestPatches(ManifestPatchesOf(nil, with("b"))); err != nil || none != nil {
+	if none, err := EncodeManifestPatches(ListManifestPatches(nil, with("b"))); err != nil || none != nil {
 		t.Errorf("no patches are %q, %v", none, err)
 	}
 	// A null is no value: see Patch.
 	_, err = DecodeManifestPatches(raw)
-	if fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), "customization c: installerManifestPatches[0].patches[0]: value: is missing") {
+	if fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "customization c: installerManifestPatches[0].patches[0]: value: is missing") {
 		t.Errorf("got %v", err)
 	}
 	raw, err = EncodeManifestPatches(list[:1])
@@ -106,7 +106,7 @@ func TestPatchesOfManifestsAreRecordedAndReadBack(t *testing.T) {
 	if diff := cmp.Diff(list[:1], back); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	if _, err := DecodeManifestPatches([]byte("hush")); fault.Of(err) != fault.Denied || strings.Contains(err.Error(), "hush") {
+	if _, err := DecodeManifestPatches([]byte("hush")); fault.KindOf(err) != fault.Denied || strings.Contains(err.Error(), "hush") {
 		t.Errorf("got %v", err)
 	}
 }

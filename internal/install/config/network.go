@@ -15,9 +15,9 @@ type network struct {
 	prefix netip.Prefix
 }
 
-// renamed are keys of networking with an older and a newer name, and where what they
+// renamedNetworkKeys are keys of networking with an older and a newer name, and where what they
 // say stands.
-var renamed = []struct{ older, olderText, newer, newerText string }{
+var renamedNetworkKeys = []struct{ older, olderText, newer, newerText string }{
 	{"machineCIDR", "machineCIDR", "machineNetwork", "machineNetwork[].cidr"},
 	{"serviceCIDR", "serviceCIDR", "serviceNetwork", "serviceNetwork[]"},
 	{"clusterNetworks", "clusterNetworks[].cidr", "clusterNetwork", "clusterNetwork[].cidr"},
@@ -26,10 +26,10 @@ var renamed = []struct{ older, olderText, newer, newerText string }{
 
 // checkNetworks: each is well written, and no two of them overlap.
 func (ps *problems) checkNetworks(doc document) {
-	for _, r := range renamed {
-		older, newer := doc.textsAt("networking."+r.olderText), doc.textsAt("networking."+r.newerText)
+	for _, r := range renamedNetworkKeys {
+		older, newer := doc.listTextsAt("networking."+r.olderText), doc.listTextsAt("networking."+r.newerText)
 		if len(older) > 0 && len(newer) > 0 && !slices.Equal(older, newer) {
-			ps.add("networking."+r.older, "is the older name of %s, and the two differ: take one of them out", r.newer)
+			ps.addProblem("networking."+r.older, "is the older name of %s, and the two differ: take one of them out", r.newer)
 		}
 	}
 	machines, clusters, services := ps.machineNetworks(doc), ps.clusterNetworks(doc), ps.serviceNetworks(doc)
@@ -37,7 +37,7 @@ func (ps *problems) checkNetworks(doc document) {
 	for i, a := range all {
 		for _, b := range all[:i] {
 			if a.prefix.Overlaps(b.prefix) {
-				ps.add(a.path, "%s overlaps with %s, %s: use networks that have no address in common", a.prefix, b.path, b.prefix)
+				ps.addProblem(a.path, "%s overlaps with %s, %s: use networks that have no address in common", a.prefix, b.path, b.prefix)
 			}
 		}
 	}
@@ -45,33 +45,33 @@ func (ps *problems) checkNetworks(doc document) {
 }
 
 func (ps *problems) machineNetworks(doc document) []network {
-	return ps.either(doc, "networking.machineNetwork[].cidr", "networking.machineCIDR")
+	return ps.parseNetworks(doc, "networking.machineNetwork[].cidr", "networking.machineCIDR")
 }
 
 func (ps *problems) clusterNetworks(doc document) []network {
-	return ps.either(doc, "networking.clusterNetwork[].cidr", "networking.clusterNetworks[].cidr")
+	return ps.parseNetworks(doc, "networking.clusterNetwork[].cidr", "networking.clusterNetworks[].cidr")
 }
 
 func (ps *problems) serviceNetworks(doc document) []network {
-	found := ps.either(doc, "networking.serviceNetwork[]", "networking.serviceCIDR")
+	found := ps.parseNetworks(doc, "networking.serviceNetwork[]", "networking.serviceCIDR")
 	for i, a := range found {
 		for _, b := range found[:i] {
 			if a.prefix.Addr().Is4() == b.prefix.Addr().Is4() {
-				ps.add(a.path, "%s is the second service network of its kind: keep one, or one for IPv4 and one for IPv6", a.prefix)
+				ps.addProblem(a.path, "%s is the second service network of its kind: keep one, or one for IPv4 and one for IPv6", a.prefix)
 			}
 		}
 	}
 	return found
 }
 
-// either reads the networks at the newer path; at the older one if there are none.
-func (ps *problems) either(doc document, newer, older string) []network {
+// parseNetworks reads the networks at the newer path; at the older one if there are none.
+func (ps *problems) parseNetworks(doc document, newer, older string) []network {
 	path := newer
-	if len(doc.textsAt(newer)) == 0 {
+	if len(doc.listTextsAt(newer)) == 0 {
 		path = older
 	}
 	var out []network
-	doc.each(path, func(at string, v any) {
+	doc.visitValuesAt(path, func(at string, v any) {
 		text, ok := v.(string)
 		if !ok {
 			return
@@ -79,9 +79,9 @@ func (ps *problems) either(doc document, newer, older string) []network {
 		prefix, err := netip.ParsePrefix(text)
 		switch {
 		case err != nil:
-			ps.add(at, "%q is not a network: write one such as 10.0.0.0/16", text)
+			ps.addProblem(at, "%q is not a network: write one such as 10.0.0.0/16", text)
 		case prefix != prefix.Masked():
-			ps.add(at, "%q is an address within a network: write %s", text, prefix.Masked())
+			ps.addProblem(at, "%q is an address within a network: write %s", text, prefix.Masked())
 		default:
 			out = append(out, network{at, prefix})
 		}
@@ -92,7 +92,7 @@ func (ps *problems) either(doc document, newer, older string) []network {
 // checkHostPrefixes: the part of a node fits into the whole.
 func (ps *problems) checkHostPrefixes(doc document) {
 	for _, key := range []string{"clusterNetwork", "clusterNetworks"} {
-		doc.each("networking."+key+"[]", func(at string, v any) {
+		doc.visitValuesAt("networking."+key+"[]", func(at string, v any) {
 			entry, _ := v.(map[string]any)
 			number, ok := entry["hostPrefix"].(json.Number)
 			cidr, _ := entry["cidr"].(string)
@@ -102,16 +102,16 @@ func (ps *problems) checkHostPrefixes(doc document) {
 				return
 			}
 			if most := int64(prefix.Addr().BitLen()); n < int64(prefix.Bits()) || n > most {
-				ps.add(at+".hostPrefix", "%d gives no node a part of %s: use %d to %d", n, prefix, prefix.Bits(), most)
+				ps.addProblem(at+".hostPrefix", "%d gives no node a part of %s: use %d to %d", n, prefix, prefix.Bits(), most)
 			}
 		})
 	}
 }
 
-// textsAt are the texts at a path that have something in them.
-func (d document) textsAt(path string) []string {
+// listTextsAt are the texts at a path that have something in them.
+func (d document) listTextsAt(path string) []string {
 	var out []string
-	d.each(path, func(_ string, v any) {
+	d.visitValuesAt(path, func(_ string, v any) {
 		if text, ok := v.(string); ok && text != "" {
 			out = append(out, text)
 		}
@@ -125,60 +125,60 @@ type address struct {
 	addr netip.Addr
 }
 
-// within are the platforms where openshift-install wants a cluster's addresses in
+// addressesInMachineNetwork are the platforms where openshift-install wants a cluster's addresses in
 // the network of its machines. On vSphere it does not.
-var within = map[string]bool{"baremetal": true, "nutanix": true, "openstack": true}
+var addressesInMachineNetwork = map[string]bool{"baremetal": true, "nutanix": true, "openstack": true}
 
 // checkAddresses looks at the addresses of the API and of what applications serve.
 func (ps *problems) checkAddresses(doc document) {
-	for _, platform := range slices.Sorted(maps.Keys(prepared)) {
+	for _, platform := range slices.Sorted(maps.Keys(preparedAddresses)) {
 		section := "platform." + platform
-		api, ingress := ps.addresses(doc, section+".apiVIP"), ps.addresses(doc, section+".ingressVIP")
-		if doc.at(section+".loadBalancer.type") == "UserManaged" {
+		api, ingress := ps.parseAddresses(doc, section+".apiVIP"), ps.parseAddresses(doc, section+".ingressVIP")
+		if doc.valueAt(section+".loadBalancer.type") == "UserManaged" {
 			continue // then one address can serve both, and be anywhere
 		}
 		for _, a := range ingress {
 			if i := slices.IndexFunc(api, func(b address) bool { return a.addr == b.addr }); i >= 0 {
-				ps.add(a.path, "%s is %s, too: use two addresses", a.addr, api[i].path)
+				ps.addProblem(a.path, "%s is %s, too: use two addresses", a.addr, api[i].path)
 			}
 		}
-		if within[platform] {
-			ps.checkWithin(doc, append(api, ingress...))
+		if addressesInMachineNetwork[platform] {
+			ps.checkInMachineNetwork(doc, append(api, ingress...))
 		}
 	}
 }
 
-// addresses reads the list at path + "s", or the one address of older documents at path.
-func (ps *problems) addresses(doc document, path string) []address {
-	many, one := doc.textsAt(path+"s[]"), doc.textsAt(path)
+// parseAddresses reads the list at path + "s", or the one address of older documents at path.
+func (ps *problems) parseAddresses(doc document, path string) []address {
+	many, one := doc.listTextsAt(path+"s[]"), doc.listTextsAt(path)
 	from := path + "s[]"
 	switch {
 	case len(many) == 0:
 		from = path
 	case len(one) > 0 && !slices.Contains(many, one[0]):
-		ps.add(path, "%q is not in %ss, its newer name: take %s out", one[0], path, path)
+		ps.addProblem(path, "%q is not in %ss, its newer name: take %s out", one[0], path, path)
 	}
 	var out []address
-	doc.each(from, func(at string, v any) {
+	doc.visitValuesAt(from, func(at string, v any) {
 		text, ok := v.(string)
 		if !ok || text == "" {
 			return
 		}
 		addr, err := netip.ParseAddr(text)
 		if err != nil {
-			ps.add(at, "%q is not an IP address: write one such as 10.0.0.2", text)
+			ps.addProblem(at, "%q is not an IP address: write one such as 10.0.0.2", text)
 			return
 		}
 		out = append(out, address{at, addr})
 	})
 	if len(out) > 2 || len(out) == 2 && out[0].addr.Is4() == out[1].addr.Is4() {
-		ps.add(path+"s", "has %d addresses: use one, or one of IPv4 and one of IPv6", len(out))
+		ps.addProblem(path+"s", "has %d addresses: use one, or one of IPv4 and one of IPv6", len(out))
 	}
 	return out
 }
 
-// checkWithin: where the networks of the machines are written, the addresses are in them.
-func (ps *problems) checkWithin(doc document, all []address) {
+// checkInMachineNetwork: where the networks of the machines are written, the addresses are in them.
+func (ps *problems) checkInMachineNetwork(doc document, all []address) {
 	var quiet problems
 	machines := quiet.machineNetworks(doc)
 	if len(machines) == 0 {
@@ -186,12 +186,12 @@ func (ps *problems) checkWithin(doc document, all []address) {
 	}
 	for _, a := range all {
 		if !slices.ContainsFunc(machines, func(n network) bool { return n.prefix.Contains(a.addr) }) {
-			ps.add(a.path, "%s is in none of networking.machineNetwork, %s: use an address of the machines' network, or correct the network", a.addr, prefixes(machines))
+			ps.addProblem(a.path, "%s is in none of networking.machineNetwork, %s: use an address of the machines' network, or correct the network", a.addr, formatPrefixes(machines))
 		}
 	}
 }
 
-func prefixes(networks []network) string {
+func formatPrefixes(networks []network) string {
 	var out []string
 	for _, n := range networks {
 		out = append(out, fmt.Sprint(n.prefix))

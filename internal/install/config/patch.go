@@ -17,7 +17,7 @@ import (
 // more. It also keeps copies of copies from filling the memory.
 const maxSize = 1 << 20
 
-// Patch applies a customization's patches to an install-config, in order
+// ApplyPatches applies a customization's patches to an install-config, in order
 // (RFC 6902), and validates the result. Keys that it does not know stay. With no
 // patches it only validates.
 //
@@ -28,8 +28,8 @@ const maxSize = 1 << 20
 //
 // The error is fault.Denied, names the patch and the remedy, and quotes no
 // secrets, neither of the document nor of the patches.
-func Patch(raw []byte, patches []hivev1.PatchEntity) ([]byte, error) {
-	doc, err := parse(raw)
+func ApplyPatches(raw []byte, patches []hivev1.PatchEntity) ([]byte, error) {
+	doc, err := parseDocument(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -37,30 +37,30 @@ func Patch(raw []byte, patches []hivev1.PatchEntity) ([]byte, error) {
 		return raw, Validate(raw)
 	}
 	p := patcher{field: "installConfigPatches", doc: doc}
-	if err := p.apply(patches); err != nil {
+	if err := p.applyPatches(patches); err != nil {
 		return nil, err
 	}
-	out, ok := p.doc.written()
+	out, ok := p.doc.encodeYAML()
 	if !ok {
-		return nil, errUnwritten("installConfigPatches: the result")
+		return nil, newUnwritableError("installConfigPatches: the result")
 	}
 	if err := Validate(out); err != nil {
-		return nil, fault.Denying("with installConfigPatches applied: %s", conceal(err.Error(), p.secrets))
+		return nil, fault.NewDenied("with installConfigPatches applied: %s", redactSecrets(err.Error(), p.secrets))
 	}
 	return out, nil
 }
 
-// Identity is what an install-config names its cluster: metadata.name, which is
+// ClusterIdentity is what an install-config names its cluster: metadata.name, which is
 // a DNS label, and baseDomain, a DNS domain. Otherwise the error is fault.Denied,
 // as Validate's.
-func Identity(raw []byte) (name, baseDomain string, err error) {
-	doc, err := parse(raw)
+func ClusterIdentity(raw []byte) (name, baseDomain string, err error) {
+	doc, err := parseDocument(raw)
 	if err != nil {
 		return "", "", err
 	}
 	var found problems
-	found.checkNames(doc)
-	if err := found.denied(); err != nil {
+	found.checkClusterNames(doc)
+	if err := found.deniedError(); err != nil {
 		return "", "", err
 	}
 	metadata, _ := doc["metadata"].(map[string]any)
@@ -76,28 +76,28 @@ type patcher struct {
 	secrets []string // that stood in the document at any time: a patch can move them
 }
 
-// apply leaves the document as it was before the patch that fails.
-func (p *patcher) apply(patches []hivev1.PatchEntity) error {
-	p.note()
+// applyPatches leaves the document as it was before the patch that fails.
+func (p *patcher) applyPatches(patches []hivev1.PatchEntity) error {
+	p.recordSecrets()
 	for i, patch := range patches {
 		place := fmt.Sprintf("%s[%d]", p.field, i)
 		o, err := parsePatch(patch)
 		if err != nil {
-			return fault.Denying("%s: %w", place, err)
+			return fault.NewDenied("%s: %w", place, err)
 		}
-		after, err := o.apply(p.doc)
+		after, err := o.applyToDocument(p.doc)
 		if err != nil {
-			return fault.Denying("%s: %s %s: %w", place, o.verb, o.path, err)
+			return fault.NewDenied("%s: %s %s: %w", place, o.verb, o.path, err)
 		}
 		p.doc = after
-		p.note()
+		p.recordSecrets()
 	}
 	return nil
 }
 
-// note remembers the secrets that the document has now.
-func (p *patcher) note() {
-	for _, secret := range secretsIn(map[string]any(p.doc)) {
+// recordSecrets remembers the secrets that the document has now.
+func (p *patcher) recordSecrets() {
+	for _, secret := range findSecrets(map[string]any(p.doc)) {
 		if !slices.Contains(p.secrets, secret) {
 			p.secrets = append(p.secrets, secret)
 		}
@@ -119,7 +119,7 @@ func parsePatch(patch hivev1.PatchEntity) (operation, error) {
 	switch o.verb {
 	case "remove":
 	case "add", "replace", "test":
-		o.value, err = valueOf(patch)
+		o.value, err = parsePatchValue(patch)
 	case "move", "copy":
 		if o.from, err = parsePointer(patch.From); err != nil {
 			err = fmt.Errorf("from: %w", err)
@@ -138,9 +138,9 @@ func parsePatch(patch hivev1.PatchEntity) (operation, error) {
 
 var errNoValue = errors.New(`value: is missing: set value or valueJSON; for a null set valueJSON to "null"`)
 
-func valueOf(patch hivev1.PatchEntity) (any, error) {
+func parsePatchValue(patch hivev1.PatchEntity) (any, error) {
 	if patch.ValueJSON != "" {
-		value, err := decode([]byte(patch.ValueJSON))
+		value, err := decodeJSONValue([]byte(patch.ValueJSON))
 		if err != nil {
 			return nil, errors.New(`valueJSON: is not valid JSON: write a text in quotes, as "\"text\"", or use value`)
 		}
@@ -149,7 +149,7 @@ func valueOf(patch hivev1.PatchEntity) (any, error) {
 	if patch.Value == nil || len(patch.Value.Raw) == 0 {
 		return nil, errNoValue
 	}
-	value, err := decode(patch.Value.Raw)
+	value, err := decodeJSONValue(patch.Value.Raw)
 	switch {
 	case err != nil:
 		return nil, errors.New("value: is not valid JSON")
@@ -159,8 +159,8 @@ func valueOf(patch hivev1.PatchEntity) (any, error) {
 	return value, nil
 }
 
-// decode reads JSON; numbers are json.Number.
-func decode(raw []byte) (any, error) {
+// decodeJSONValue reads JSON; numbers are json.Number.
+func decodeJSONValue(raw []byte) (any, error) {
 	if !json.Valid(raw) {
 		return nil, errors.New("decoding JSON: invalid")
 	}
@@ -171,9 +171,9 @@ func decode(raw []byte) (any, error) {
 	return value, err
 }
 
-// apply returns the document with the operation applied; doc stays.
-func (o operation) apply(doc document) (document, error) {
-	if err := o.fits(doc); err != nil {
+// applyToDocument returns the document with the operation applied; doc stays.
+func (o operation) applyToDocument(doc document) (document, error) {
+	if err := o.checkApplicable(doc); err != nil {
 		return nil, err
 	}
 	if o.verb == "test" {
@@ -183,7 +183,7 @@ func (o operation) apply(doc document) (document, error) {
 	if err != nil {
 		return nil, err
 	}
-	patch, err := o.encode()
+	patch, err := o.encodeJSONPatch()
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (o operation) apply(doc document) (document, error) {
 	if len(after) > max(maxSize, len(before)) {
 		return nil, fmt.Errorf("makes the document larger than %d bytes, which no Secret holds: copy or add less", maxSize)
 	}
-	tree, err := decode(after)
+	tree, err := decodeJSONValue(after)
 	if err != nil {
 		return nil, errors.New("makes the document too deep to be read: copy less")
 	}
@@ -204,43 +204,43 @@ func (o operation) apply(doc document) (document, error) {
 	return mapping, nil
 }
 
-// fits is an error if the operation does not apply to the document.
+// checkApplicable is an error if the operation does not apply to the document.
 //
 // The library finds that too, but says it less plainly. And test is ours alone:
 // the library's panics on a list with a null, and takes 1.0 for another number
 // than 1.
-func (o operation) fits(doc document) error {
+func (o operation) checkApplicable(doc document) error {
 	tree := any(map[string]any(doc))
 	switch o.verb {
 	case "add":
-		return remedied(o.path.room(tree), "correct the path, or add first what is above it")
+		return withRemedy(o.path.checkAddable(tree), "correct the path, or add first what is above it")
 	case "move", "copy":
-		if _, err := o.from.find(tree); err != nil {
+		if _, err := o.from.findValue(tree); err != nil {
 			return fmt.Errorf("from %s: %w: correct it", o.from, err)
 		}
-		return remedied(o.path.room(tree), "correct the path, or add first what is above it")
+		return withRemedy(o.path.checkAddable(tree), "correct the path, or add first what is above it")
 	}
-	have, err := o.path.find(tree)
+	have, err := o.path.findValue(tree)
 	switch {
 	case err != nil && o.verb == "replace":
-		return remedied(err, "correct the path, or use add")
+		return withRemedy(err, "correct the path, or use add")
 	case err != nil:
-		return remedied(err, "correct the path, or take the patch out")
-	case o.verb == "test" && !same(have, o.value):
+		return withRemedy(err, "correct the path, or take the patch out")
+	case o.verb == "test" && !equalJSON(have, o.value):
 		return errors.New("the test fails: another value stands there: correct the value, or take the patch out")
 	}
 	return nil
 }
 
-func remedied(err error, remedy string) error {
+func withRemedy(err error, remedy string) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", err, remedy)
 }
 
-// encode is the operation as the library wants it.
-func (o operation) encode() (jsonpatch.Patch, error) {
+// encodeJSONPatch is the operation as the library wants it.
+func (o operation) encodeJSONPatch() (jsonpatch.Patch, error) {
 	fields := map[string]any{"op": o.verb, "path": o.path.String()}
 	switch o.verb {
 	case "add", "replace":

@@ -93,7 +93,7 @@ func op(verb, path, value string) hivev1.PatchEntity {
 func checkPatches(t *testing.T, raw []byte, ps []hivev1.PatchEntity) bool {
 	t.Helper()
 	before := string(raw)
-	got, err := Patch(raw, ps)
+	got, err := ApplyPatches(raw, ps)
 	if string(raw) != before {
 		t.Errorf("the document that was handed in has changed")
 	}
@@ -102,12 +102,12 @@ func checkPatches(t *testing.T, raw []byte, ps []hivev1.PatchEntity) bool {
 		p.Path, p.From = other(p.Path), other(p.From)
 		slashed[i] = p
 	}
-	again, errAgain := Patch(raw, slashed)
+	again, errAgain := ApplyPatches(raw, slashed)
 	if string(got) != string(again) || (err == nil) != (errAgain == nil) {
 		t.Errorf("%v: a leading slash makes a difference: %v, %v", ps, err, errAgain)
 	}
 	if err != nil {
-		if fault.Of(err) != fault.Denied || got != nil || strings.Contains(err.Error(), "c2VjcmV0") || strings.Contains(err.Error(), "Vc3nter") {
+		if fault.KindOf(err) != fault.Denied || got != nil || strings.Contains(err.Error(), "c2VjcmV0") || strings.Contains(err.Error(), "Vc3nter") {
 			t.Errorf("%v: got %s, %v", ps, got, err)
 		}
 		return false
@@ -129,7 +129,7 @@ func checkResult(t *testing.T, raw, got []byte, ps []hivev1.PatchEntity) {
 	if err := Validate(got); err != nil {
 		t.Errorf("%v: the result is not valid: %v", ps, err)
 	}
-	name, domain, err := Identity(got)
+	name, domain, err := ClusterIdentity(got)
 	if err != nil || name == "" || domain == "" {
 		t.Errorf("%v: the result has name %q, domain %q, %v", ps, name, domain, err)
 	}
@@ -153,7 +153,7 @@ func lastName(ps []hivev1.PatchEntity) (string, bool) {
 	if last.Op != "replace" && last.Op != "add" || strings.TrimPrefix(last.Path, "/") != "metadata/name" {
 		return "", false
 	}
-	value, err := valueOf(last)
+	value, err := parsePatchValue(last)
 	name, ok := value.(string)
 	return name, err == nil && ok
 }
@@ -170,7 +170,7 @@ func byLibrary(t *testing.T, raw []byte, ps []hivev1.PatchEntity) ([]byte, bool)
 		if p.Op == "test" {
 			continue
 		}
-		value, _ := valueOf(p) // none for remove, move and copy
+		value, _ := parsePatchValue(p) // none for remove, move and copy
 		fields = append(fields, map[string]any{
 			"op": p.Op, "path": "/" + strings.TrimPrefix(p.Path, "/"), "from": "/" + strings.TrimPrefix(p.From, "/"), "value": value,
 		})

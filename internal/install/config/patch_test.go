@@ -49,7 +49,7 @@ func TestPatch(t *testing.T) {
 		"no patches":                           {`[]`, `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Patch([]byte(small), patches(t, tt.patches))
+			got, err := ApplyPatches([]byte(small), patches(t, tt.patches))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,12 +104,12 @@ func TestPatchDenies(t *testing.T) {
 		"a second platform":     {`[{op: add, path: platform/local, value: {}}]`, `with installConfigPatches applied: platform: has 2 keys ["local" "none"], want exactly one`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Patch([]byte(small), patches(t, tt.patches))
+			got, err := ApplyPatches([]byte(small), patches(t, tt.patches))
 			if diff := cmp.Diff(tt.want, text(err)); diff != "" || got != nil {
 				t.Errorf("%s\n%s", got, diff)
 			}
-			if fault.Of(err) != fault.Denied {
-				t.Errorf("a fault that is %s, want denied", fault.Of(err))
+			if fault.KindOf(err) != fault.Denied {
+				t.Errorf("a fault that is %s, want denied", fault.KindOf(err))
 			}
 		})
 	}
@@ -117,7 +117,7 @@ func TestPatchDenies(t *testing.T) {
 
 func TestPatchOfARealInstallConfig(t *testing.T) {
 	raw := read(t, "vsphere.yaml")
-	got, err := Patch(raw, patches(t, `
+	got, err := ApplyPatches(raw, patches(t, `
 - {op: replace, path: metadata/name, value: foo}
 - {op: replace, path: /baseDomain, value: prepared.example.com}
 - {op: replace, path: /platform/vsphere/apiVIPs/0, value: 10.0.0.10}
@@ -143,14 +143,14 @@ func TestPatchOfARealInstallConfig(t *testing.T) {
 	if diff := cmp.Diff(domains, tree(t, got)); diff != "" {
 		t.Error(diff)
 	}
-	name, domain, err := Identity(got)
+	name, domain, err := ClusterIdentity(got)
 	if name != "foo" || domain != "prepared.example.com" || err != nil {
 		t.Errorf("identity %q, %q, %v", name, domain, err)
 	}
 }
 
 func TestPatchKeepsNumbersDigitForDigit(t *testing.T) {
-	got, err := Patch([]byte("baseDomain: b.c\nmetadata: {name: c}\nplatform: {aws: {size: 9007199254740993}}"),
+	got, err := ApplyPatches([]byte("baseDomain: b.c\nmetadata: {name: c}\nplatform: {aws: {size: 9007199254740993}}"),
 		patches(t, `[{op: copy, from: platform/aws/size, path: a}, {op: add, path: b, valueJSON: "9007199254740995"}]`))
 	if err != nil {
 		t.Fatal(err)
@@ -164,11 +164,11 @@ func TestPatchKeepsNumbersDigitForDigit(t *testing.T) {
 func TestTheOrderOfPatchesMatters(t *testing.T) {
 	ps := patches(t, `[{op: replace, path: metadata/name, value: foo}, {op: replace, path: metadata/name, value: bar}]`)
 	for _, want := range []string{"bar", "foo"} {
-		got, err := Patch([]byte(small), ps)
+		got, err := ApplyPatches([]byte(small), ps)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name, _, err := Identity(got); name != want || err != nil {
+		if name, _, err := ClusterIdentity(got); name != want || err != nil {
 			t.Errorf("name %q, %v, want %q", name, err, want)
 		}
 		slices.Reverse(ps)
@@ -190,7 +190,7 @@ func TestPatchErrorsTellNoSecrets(t *testing.T) {
 		`[{op: test, path: pullSecret, value: N3w-s3cret}]`,
 		`[{op: add, path: pullSecret, valueJSON: N3w-s3cret}]`,
 	} {
-		_, err := Patch(raw, patches(t, text))
+		_, err := ApplyPatches(raw, patches(t, text))
 		if err == nil {
 			t.Errorf("%s applies", text)
 			continue
@@ -204,7 +204,7 @@ func TestPatchErrorsTellNoSecrets(t *testing.T) {
 }
 
 func TestPatchBlamesTheTemplateForItself(t *testing.T) {
-	_, err := Patch([]byte("metadata: {name: c}\nplatform: {none: {}}"), nil)
+	_, err := ApplyPatches([]byte("metadata: {name: c}\nplatform: {none: {}}"), nil)
 	if got, want := text(err), "baseDomain: is missing: set it"; got != want {
 		t.Error(cmp.Diff(want, got))
 	}
@@ -216,8 +216,8 @@ func TestCopiesOfCopiesEndSomewhere(t *testing.T) {
 	for range 60 {
 		ps = append(ps, hivev1.PatchEntity{Op: "copy", From: "l", Path: "l/-"})
 	}
-	_, err := Patch([]byte(small), ps)
-	if fault.Of(err) != fault.Denied || !strings.Contains(text(err), "makes the document larger than 1048576 bytes") {
+	_, err := ApplyPatches([]byte(small), ps)
+	if fault.KindOf(err) != fault.Denied || !strings.Contains(text(err), "makes the document larger than 1048576 bytes") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -229,8 +229,8 @@ func TestIdentityDenies(t *testing.T) {
 		"metadata: {name: c}":                    "baseDomain: is missing: set it",
 		"{metadata: {name: 1}, baseDomain: a.b}": "metadata.name: is a number, want a text: put it in quotes",
 	} {
-		name, domain, err := Identity([]byte(in))
-		if text(err) != want || fault.Of(err) != fault.Denied || name != "" || domain != "" {
+		name, domain, err := ClusterIdentity([]byte(in))
+		if text(err) != want || fault.KindOf(err) != fault.Denied || name != "" || domain != "" {
 			t.Errorf("%s: %q, %q, %v", in, name, domain, err)
 		}
 	}
@@ -239,7 +239,7 @@ func TestIdentityDenies(t *testing.T) {
 // Read from the API a null is a nil pointer; put together in Go it can be any of these.
 func TestANullIsNoValueHoweverItCame(t *testing.T) {
 	for _, value := range []*runtime.RawExtension{nil, {}, {Raw: []byte("null")}, {Raw: []byte(" null ")}} {
-		_, err := Patch([]byte(small), []hivev1.PatchEntity{{Op: "add", Path: "z", Value: value}})
+		_, err := ApplyPatches([]byte(small), []hivev1.PatchEntity{{Op: "add", Path: "z", Value: value}})
 		if !strings.Contains(text(err), "value: is missing") {
 			t.Errorf("%v: got %v", value, err)
 		}
@@ -263,9 +263,9 @@ func TestSame(t *testing.T) {
 		"a number as infinite as itself":  {`1e400`, `1e400`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, errA := decode([]byte(tt.a))
-			b, errB := decode([]byte(tt.b))
-			if errA != nil || errB != nil || same(a, b) != tt.want || same(b, a) != tt.want {
+			a, errA := decodeJSONValue([]byte(tt.a))
+			b, errB := decodeJSONValue([]byte(tt.b))
+			if errA != nil || errB != nil || equalJSON(a, b) != tt.want || equalJSON(b, a) != tt.want {
 				t.Errorf("got %t, %v, %v", !tt.want, errA, errB)
 			}
 		})

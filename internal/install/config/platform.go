@@ -7,10 +7,10 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// shared lists the settings that mean the same in a ClusterDeployment's
+// sharedSettings lists the settings that mean the same in a ClusterDeployment's
 // platform and in an install-config's. The others, such as references to
 // Secrets with credentials, have no place in an install-config.
-var shared = map[string][]string{
+var sharedSettings = map[string][]string{
 	"aws": {
 		"region", "userTags", "propagateUserTags", "defaultMachinePlatform", "amiID", "subnets", "vpc",
 		"hostedZone", "hostedZoneRole", "serviceEndpoints", "lbType",
@@ -43,8 +43,8 @@ var shared = map[string][]string{
 	},
 }
 
-// prepared are the platforms where addresses of a cluster are prepared, not made.
-var prepared = map[string]bool{"vsphere": true, "openstack": true, "nutanix": true, "baremetal": true}
+// preparedAddresses are the platforms where addresses of a cluster are prepared, not made.
+var preparedAddresses = map[string]bool{"vsphere": true, "openstack": true, "nutanix": true, "baremetal": true}
 
 // manualCredentials are the platforms on which openshift-install knows no other way.
 var manualCredentials = map[string]bool{"ibmcloud": true, "nutanix": true}
@@ -60,9 +60,9 @@ func platformSection(p hivev1.Platform) any {
 	case "agentBareMetal":
 		return map[string]any{"none": map[string]any{}} // agents are no platform of an installer
 	}
-	written := settings(p)
+	written := platformSettings(p)
 	kept := map[string]any{}
-	for _, key := range shared[name] {
+	for _, key := range sharedSettings[name] {
 		if value, ok := written[key]; ok && value != nil {
 			kept[key] = value
 		}
@@ -84,7 +84,7 @@ func platformSection(p hivev1.Platform) any {
 // cluster that was converted to it may still have the old fields.
 func vsphereSection(flat, written map[string]any) map[string]any {
 	newer, _ := written["infrastructure"].(map[string]any)
-	if len(list(newer["vcenters"])) == 0 && len(list(newer["failureDomains"])) == 0 {
+	if len(toList(newer["vcenters"])) == 0 && len(toList(newer["failureDomains"])) == 0 {
 		return flat
 	}
 	return maps.Clone(newer)
@@ -101,21 +101,21 @@ func nutanixSection(kept, written map[string]any) {
 	default:
 		kept["prismCentral"] = central
 	}
-	domains := list(written["failureDomains"])
+	domains := toList(written["failureDomains"])
 	if len(domains) == 0 {
 		return
 	}
 	kept["failureDomains"] = domains
-	if len(list(kept["prismElements"])) == 0 {
-		kept["prismElements"] = elements(domains)
+	if len(toList(kept["prismElements"])) == 0 {
+		kept["prismElements"] = listPrismElements(domains)
 	}
 	if first, ok := domains[0].(map[string]any); ok && kept["subnetUUIDs"] == nil && first["subnetUUIDs"] != nil {
 		kept["subnetUUIDs"] = first["subnetUUIDs"]
 	}
 }
 
-// elements are the Prism Elements of failure domains, each once.
-func elements(domains []any) []any {
+// listPrismElements are the Prism Elements of failure domains, each once.
+func listPrismElements(domains []any) []any {
 	var out []any
 	seen := map[any]bool{}
 	for _, d := range domains {
@@ -130,9 +130,9 @@ func elements(domains []any) []any {
 	return out
 }
 
-// private reports whether the cluster is to be reached from within only.
-func private(p hivev1.Platform) bool {
-	written := settings(p)
+// isPrivateCluster reports whether the cluster is to be reached from within only.
+func isPrivateCluster(p hivev1.Platform) bool {
+	written := platformSettings(p)
 	for _, key := range []string{"privateLink", "privateServiceConnect"} {
 		if link, ok := written[key].(map[string]any); ok && link["enabled"] == true {
 			return true
@@ -141,14 +141,14 @@ func private(p hivev1.Platform) bool {
 	return false
 }
 
-// settings are all settings of a platform other than local. A section of
+// platformSettings are all settings of a platform other than local. A section of
 // another shape reads as empty: Complete is the judge of what is missing.
-func settings(p hivev1.Platform) map[string]any {
+func platformSettings(p hivev1.Platform) map[string]any {
 	raw, err := json.Marshal(p)
 	if err != nil {
 		return nil
 	}
-	tree, err := decode(raw)
+	tree, err := decodeJSONValue(raw)
 	if err != nil {
 		return nil
 	}
@@ -174,7 +174,7 @@ func localWorkers(l *hivev1.LocalPlatform) int32 {
 	return *l.Workers
 }
 
-func list(v any) []any {
+func toList(v any) []any {
 	items, _ := v.([]any)
 	return items
 }

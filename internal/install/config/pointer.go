@@ -45,37 +45,37 @@ func (p pointer) String() string {
 	return b.String()
 }
 
-func (p pointer) parent() pointer { return p[:len(p)-1] }
-func (p pointer) last() string    { return p[len(p)-1] }
+func (p pointer) parentPointer() pointer { return p[:len(p)-1] }
+func (p pointer) lastPart() string       { return p[len(p)-1] }
 
-// find returns what stands at p. The error says how far the path goes, and quotes
+// findValue returns what stands at p. The error says how far the path goes, and quotes
 // nothing of the document.
-func (p pointer) find(tree any) (any, error) {
+func (p pointer) findValue(tree any) (any, error) {
 	for i, part := range p {
 		where := p[:i]
 		switch node := tree.(type) {
 		case map[string]any:
 			value, ok := node[part]
 			if !ok {
-				return nil, fmt.Errorf("no such path: %s has no key %q", where.named(), part)
+				return nil, fmt.Errorf("no such path: %s has no key %q", where.describePath(), part)
 			}
 			tree = value
 		case []any:
 			n, err := strconv.Atoi(part)
 			if !index.MatchString(part) || err != nil || n >= len(node) {
-				return nil, fmt.Errorf("no such path: %s is a list of %d and has no entry %q, the first one is 0", where.named(), len(node), part)
+				return nil, fmt.Errorf("no such path: %s is a list of %d and has no entry %q, the first one is 0", where.describePath(), len(node), part)
 			}
 			tree = node[n]
 		default:
-			return nil, fmt.Errorf("no such path: %s is %s, nothing is below it", where.named(), kindOf(tree))
+			return nil, fmt.Errorf("no such path: %s is %s, nothing is below it", where.describePath(), describeKind(tree))
 		}
 	}
 	return tree, nil
 }
 
-// room is an error unless something can be added at p.
-func (p pointer) room(tree any) error {
-	above, err := p.parent().find(tree)
+// checkAddable is an error unless something can be added at p.
+func (p pointer) checkAddable(tree any) error {
+	above, err := p.parentPointer().findValue(tree)
 	if err != nil {
 		return err
 	}
@@ -83,66 +83,66 @@ func (p pointer) room(tree any) error {
 	case map[string]any:
 		return nil
 	case []any:
-		n, err := strconv.Atoi(p.last())
-		if p.last() == "-" || index.MatchString(p.last()) && err == nil && n <= len(node) {
+		n, err := strconv.Atoi(p.lastPart())
+		if p.lastPart() == "-" || index.MatchString(p.lastPart()) && err == nil && n <= len(node) {
 			return nil
 		}
-		return fmt.Errorf("%s is a list of %d and has no place %q: use - for its end", p.parent().named(), len(node), p.last())
+		return fmt.Errorf("%s is a list of %d and has no place %q: use - for its end", p.parentPointer().describePath(), len(node), p.lastPart())
 	default:
-		return fmt.Errorf("no such path: %s is %s, nothing can be below it", p.parent().named(), kindOf(above))
+		return fmt.Errorf("no such path: %s is %s, nothing can be below it", p.parentPointer().describePath(), describeKind(above))
 	}
 }
 
-// named is p for people.
-func (p pointer) named() string {
+// describePath is p for people.
+func (p pointer) describePath() string {
 	if len(p) == 0 {
 		return "the document"
 	}
 	return p.String()
 }
 
-// same reports whether two trees are equal as JSON is: 1, 1.0 and 1e0 are, the
+// equalJSON reports whether two trees are equal as JSON is: 1, 1.0 and 1e0 are, the
 // order of keys does not matter.
-func same(a, b any) bool {
+func equalJSON(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
-		return ok && sameKeys(a, b)
+		return ok && equalMappings(a, b)
 	case []any:
 		b, ok := b.([]any)
 		if !ok || len(a) != len(b) {
 			return false
 		}
 		for i := range a {
-			if !same(a[i], b[i]) {
+			if !equalJSON(a[i], b[i]) {
 				return false
 			}
 		}
 		return true
 	case json.Number:
 		b, ok := b.(json.Number)
-		return ok && sameNumber(a, b)
+		return ok && equalNumbers(a, b)
 	default:
 		return a == b
 	}
 }
 
-func sameKeys(a, b map[string]any) bool {
+func equalMappings(a, b map[string]any) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for key, value := range a {
 		other, ok := b[key]
-		if !ok || !same(value, other) {
+		if !ok || !equalJSON(value, other) {
 			return false
 		}
 	}
 	return true
 }
 
-// sameNumber compares whole numbers exactly and others as float64: the exact
+// equalNumbers compares whole numbers exactly and others as float64: the exact
 // value of 1e999999999 does not fit into memory.
-func sameNumber(a, b json.Number) bool {
+func equalNumbers(a, b json.Number) bool {
 	n, errA := a.Int64()
 	m, errB := b.Int64()
 	if errA == nil && errB == nil {

@@ -23,7 +23,7 @@ func TestMergePullSecrets(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{"not-json-secret", `{}`, `{"auths":{}}`} {
-		if _, err := MergePullSecrets(bad, own); fault.Of(err) != fault.Denied || strings.Contains(err.Error(), "not-json-secret") {
+		if _, err := MergePullSecrets(bad, own); fault.KindOf(err) != fault.Denied || strings.Contains(err.Error(), "not-json-secret") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -31,14 +31,14 @@ func TestMergePullSecrets(t *testing.T) {
 
 func TestTheGlobalPullSecretIsAddedToThatOfTheTemplate(t *testing.T) {
 	p := Params{ClusterName: "c", BaseDomain: "example.com", Platform: hivev1.Platform{Local: &hivev1.LocalPlatform{}}, GlobalPullSecret: `{"auths":{"a":{"auth":"g"}}}`}
-	out, err := Fill([]byte("pullSecret: '{\"auths\":{\"b\":{\"auth\":\"o\"}}}'\n"), p)
+	out, err := FillFromSecrets([]byte("pullSecret: '{\"auths\":{\"b\":{\"auth\":\"o\"}}}'\n"), p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text := string(out); !strings.Contains(text, `"a":{"auth":"g"}`) || !strings.Contains(text, `"b":{"auth":"o"}`) {
 		t.Errorf("got\n%s", text)
 	}
-	again, err := Fill(out, p)
+	again, err := FillFromSecrets(out, p)
 	if err != nil || string(again) != string(out) {
 		t.Errorf("filled again it differs: %v\n%s", err, again)
 	}

@@ -19,16 +19,16 @@ const redacted = "REDACTED"
 // Redact replaces the secrets of an install-config in a text that is meant for
 // people. Installers scrub their own logs; this is the second look.
 func Redact(text string, raw []byte) string {
-	doc, err := parse(raw)
+	doc, err := parseDocument(raw)
 	if err != nil {
 		return text
 	}
-	return conceal(text, secretsIn(map[string]any(doc)))
+	return redactSecrets(text, findSecrets(map[string]any(doc)))
 }
 
-// conceal replaces the secrets in a text: as they are, as %q writes them, and as
+// redactSecrets replaces the secrets in a text: as they are, as %q writes them, and as
 // JSON does.
-func conceal(text string, secrets []string) string {
+func redactSecrets(text string, secrets []string) string {
 	for _, secret := range slices.Clone(secrets) {
 		quoted := strconv.Quote(secret)
 		secrets = append(secrets, quoted[1:len(quoted)-1])
@@ -44,29 +44,29 @@ func conceal(text string, secrets []string) string {
 	return text
 }
 
-func secretsIn(v any) []string {
+func findSecrets(v any) []string {
 	var found []string
 	switch node := v.(type) {
 	case string:
-		found = astray(node)
+		found = findMisplacedSecrets(node)
 	case []any:
 		for _, item := range node {
-			found = append(found, secretsIn(item)...)
+			found = append(found, findSecrets(item)...)
 		}
 	case map[string]any:
 		for key, item := range node {
-			if text, ok := scalar(item); ok && slices.Contains(secretKeys, strings.ToLower(key)) {
-				found = append(found, nested(text)...)
+			if text, ok := scalarText(item); ok && slices.Contains(secretKeys, strings.ToLower(key)) {
+				found = append(found, expandSecretForms(text)...)
 			} else {
-				found = append(found, secretsIn(item)...)
+				found = append(found, findSecrets(item)...)
 			}
 		}
 	}
 	return found
 }
 
-// scalar is a secret as a text: a password can be written as a number.
-func scalar(v any) (string, bool) {
+// scalarText is a secret as a text: a password can be written as a number.
+func scalarText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
 		return v, true
@@ -76,9 +76,9 @@ func scalar(v any) (string, bool) {
 	return "", false
 }
 
-// nested returns a secret together with those inside it: a pull secret is JSON
+// expandSecretForms returns a secret together with those inside it: a pull secret is JSON
 // with one auth a registry, which is a user and a password in base64.
-func nested(secret string) []string {
+func expandSecretForms(secret string) []string {
 	if strings.TrimSpace(secret) == "" {
 		return nil
 	}
@@ -86,22 +86,22 @@ func nested(secret string) []string {
 	if trimmed := strings.TrimSpace(secret); trimmed != secret {
 		found = append(found, trimmed)
 	}
-	found = append(found, longLines(secret)...)
+	found = append(found, splitLongLines(secret)...)
 	if plain, err := base64.StdEncoding.DecodeString(secret); err == nil && strings.Contains(string(plain), ":") {
 		found = append(found, string(plain))
 	}
 	var inner map[string]any
 	if json.Unmarshal([]byte(secret), &inner) == nil {
-		found = append(found, secretsIn(inner)...)
+		found = append(found, findSecrets(inner)...)
 	}
 	return found
 }
 
-// astray are secrets in places that are not for them: the account in the URL of a
+// findMisplacedSecrets are secrets in places that are not for them: the account in the URL of a
 // proxy, and a private key where a public one belongs.
-func astray(text string) []string {
+func findMisplacedSecrets(text string) []string {
 	if strings.Contains(text, privateKey) {
-		return keyLines(text)
+		return splitPrivateKey(text)
 	}
 	if !strings.Contains(text, "@") {
 		return nil
@@ -121,15 +121,15 @@ func astray(text string) []string {
 	return found
 }
 
-// keyLines are a private key, and its lines without the words around it.
-func keyLines(text string) []string {
-	found := longLines(text)
+// splitPrivateKey are a private key, and its lines without the words around it.
+func splitPrivateKey(text string) []string {
+	found := splitLongLines(text)
 	return append(slices.DeleteFunc(found, func(line string) bool { return strings.HasPrefix(line, "-----") }), text)
 }
 
-// longLines are the lines of a secret that has several, as far as they tell much:
+// splitLongLines are the lines of a secret that has several, as far as they tell much:
 // a text may quote one, or set them in.
-func longLines(secret string) []string {
+func splitLongLines(secret string) []string {
 	if !strings.Contains(strings.TrimSpace(secret), "\n") {
 		return nil
 	}

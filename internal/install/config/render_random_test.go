@@ -49,7 +49,7 @@ func randomPlatform(t *testing.T, r *rand.Rand, value func() any) hivev1.Platfor
 	t.Helper()
 	name := pick(r, platforms)
 	section := map[string]any{}
-	fields := append(slices.Clone(shared[name]), "infrastructure", "prismCentral", "failureDomains", "privateLink", "trunkSupport", "credentialsSecretRef")
+	fields := append(slices.Clone(sharedSettings[name]), "infrastructure", "prismCentral", "failureDomains", "privateLink", "trunkSupport", "credentialsSecretRef")
 	for _, key := range fields {
 		if r.IntN(2) == 0 {
 			section[key] = value()
@@ -86,7 +86,7 @@ func TestRandomPlatformsAreRendered(t *testing.T) {
 		p := randomParams(t, r, randomPlatform(t, r, func() any { return randomValue(r, 3) }))
 		got, err := Render(nil, p)
 		if err != nil {
-			if fault.Of(err) != fault.Denied {
+			if fault.KindOf(err) != fault.Denied {
 				t.Fatal(err)
 			}
 			continue
@@ -98,7 +98,7 @@ func TestRandomPlatformsAreRendered(t *testing.T) {
 		if diff := cmp.Diff(string(got), string(again)); diff != "" {
 			t.Fatal(diff)
 		}
-		if err := Complete(got, p.Platform); err != nil && strings.Contains(err.Error(), "hunter2") {
+		if err := ValidateComplete(got, p.Platform); err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Fatalf("a secret is quoted: %v", err)
 		}
 		if left := Redact(string(got), got); strings.Contains(left, "hunter2") {
@@ -122,7 +122,7 @@ func TestWhatIsGeneratedIsValid(t *testing.T) {
 		if err := Validate(got); err != nil {
 			t.Fatalf("%v\n%s", err, got)
 		}
-		err = Complete(got, p.Platform)
+		err = ValidateComplete(got, p.Platform)
 		if err == nil {
 			whole++
 			continue
@@ -190,7 +190,7 @@ func TestRedactFindsEverySecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		asYAML, err := yaml.JSONToYAML(raw)
-		if _, unread := parse(asYAML); err != nil || unread != nil {
+		if _, unread := parseDocument(asYAML); err != nil || unread != nil {
 			continue // a key << is none in YAML
 		}
 		inJSON, _ := json.Marshal(secret)
@@ -211,8 +211,8 @@ func FuzzComplete(f *testing.F) {
 	f.Add([]byte("platform: {vsphere: {vcenters: [[]], failureDomains: [1, {topology: 2}]}}\ncompute: [1]\nnetworking: {serviceNetwork: [[]], clusterNetwork: [{hostPrefix: 1e9}]}"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, platform := range []hivev1.Platform{aws(`{}`), {}, local(1, "")} {
-			if err := Complete(raw, platform); err != nil && fault.Of(err) != fault.Denied {
-				t.Fatalf("a fault that is %s: %v", fault.Of(err), err)
+			if err := ValidateComplete(raw, platform); err != nil && fault.KindOf(err) != fault.Denied {
+				t.Fatalf("a fault that is %s: %v", fault.KindOf(err), err)
 			}
 		}
 		p := Params{ClusterName: "c1", BaseDomain: "example.com", Platform: aws(`{"region":"r"}`), PullSecret: pull}

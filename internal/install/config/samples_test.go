@@ -69,14 +69,14 @@ func TestDocumentsFromTheFieldAreTakenAsTheyAre(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Fill(stored, Params{Platform: cluster, PullSecret: pull})
+			got, err := FillFromSecrets(stored, Params{Platform: cluster, PullSecret: pull})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if refusals[file] == "" {
 				wantText(t, text(Validate(stored)), "")
 			}
-			wantText(t, text(Complete(got, cluster)), refusals[file])
+			wantText(t, text(ValidateComplete(got, cluster)), refusals[file])
 
 			want := tree(t, raw)
 			want["metadata"].(map[string]any)["name"] = "c1"
@@ -101,7 +101,7 @@ func TestDocumentsFromTheFieldCanBePatched(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Patch(stored, patches(t, `[{op: replace, path: metadata/name, value: foo}]`)); err != nil {
+		if _, err := ApplyPatches(stored, patches(t, `[{op: replace, path: metadata/name, value: foo}]`)); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestDocumentsFromTheFieldCanBePatched(t *testing.T) {
 // The samples hold no secrets; those of our own are all called hunter2 and something.
 func TestRedactLeavesNoSecretOfTheDocuments(t *testing.T) {
 	for _, file := range files(t, "written") {
-		raw, err := Fill(read(t, file), Params{PullSecret: pull})
+		raw, err := FillFromSecrets(read(t, file), Params{PullSecret: pull})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestGenerated(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantText(t, text(Validate(got)), "")
-			wantText(t, text(Complete(got, p.Platform)), tt.missing)
+			wantText(t, text(ValidateComplete(got, p.Platform)), tt.missing)
 			golden(t, filepath.Join("testdata", "generated", name+".yaml"), got)
 
 			t.Run("in two steps, as a pool does", func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestGenerated(t *testing.T) {
 				if strings.Contains(string(stored), "hunter2") {
 					t.Error("a secret is stored")
 				}
-				filled, err := Fill(stored, p)
+				filled, err := FillFromSecrets(stored, p)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -66,48 +66,48 @@ var shapes = []shape{
 			"platform.vsphere.apiVIPs platform.vsphere.ingressVIPs platform.baremetal.apiVIPs platform.baremetal.ingressVIPs " +
 			"platform.openstack.apiVIPs platform.openstack.ingressVIPs platform.nutanix.apiVIPs platform.nutanix.ingressVIPs " +
 			"capabilities.additionalEnabledCapabilities",
-		"a list of texts", isTexts,
+		"a list of texts", isTextList,
 	},
-	{"platform.aws.userTags platform.azure.userTags", "a mapping of texts", isTags},
+	{"platform.aws.userTags platform.azure.userTags", "a mapping of texts", isTextMapping},
 	{
 		"networking.clusterNetwork[].hostPrefix networking.clusterNetworks[].hostPrefix networking.clusterNetworks[].hostSubnetLength " +
 			"platform.vsphere.vcenters[].port platform.nutanix.prismCentral.endpoint.port",
-		"a whole number, without quotes", isWhole,
+		"a whole number, without quotes", isWholeNumber,
 	},
 }
 
-// choices are the keys that have a fixed set of texts.
-var choices = []struct{ paths, want string }{
+// textChoices are the keys that have a fixed set of texts.
+var textChoices = []struct{ paths, want string }{
 	{"controlPlane.architecture compute[].architecture", "amd64 arm64 ppc64le s390x"},
 	{"controlPlane.hyperthreading compute[].hyperthreading", "Enabled Disabled"},
 	{"publish", "External Internal Mixed"},
 	{"credentialsMode", "Mint Passthrough Manual"},
 }
 
-func (ps *problems) checkShapes(doc document) {
+func (ps *problems) checkValueKinds(doc document) {
 	for _, s := range shapes {
 		for path := range strings.FieldsSeq(s.paths) {
-			doc.each(path, func(at string, v any) {
+			doc.visitValuesAt(path, func(at string, v any) {
 				if !s.fits(v) {
-					ps.add(at, "is %s, want %s", kindOf(v), s.want)
+					ps.addProblem(at, "is %s, want %s", describeKind(v), s.want)
 				}
 			})
 		}
 	}
-	for _, c := range choices {
+	for _, c := range textChoices {
 		for path := range strings.FieldsSeq(c.paths) {
-			doc.each(path, func(at string, v any) {
+			doc.visitValuesAt(path, func(at string, v any) {
 				text, ok := v.(string)
 				if allowed := strings.Fields(c.want); ok && text != "" && !slices.Contains(allowed, text) {
-					ps.add(at, "%q is none: use %s", text, either(allowed))
+					ps.addProblem(at, "%q is none: use %s", text, joinAlternatives(allowed))
 				}
 			})
 		}
 	}
 }
 
-// either is "a, b or c".
-func either(words []string) string {
+// joinAlternatives is "a, b or c".
+func joinAlternatives(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
@@ -119,7 +119,7 @@ func isBool(v any) bool    { _, ok := v.(bool); return ok }
 func isMapping(v any) bool { _, ok := v.(map[string]any); return ok }
 func isList(v any) bool    { _, ok := v.([]any); return ok }
 
-func isWhole(v any) bool {
+func isWholeNumber(v any) bool {
 	n, ok := v.(json.Number)
 	if !ok {
 		return false
@@ -128,12 +128,12 @@ func isWhole(v any) bool {
 	return err == nil
 }
 
-func isTexts(v any) bool {
+func isTextList(v any) bool {
 	items, ok := v.([]any)
 	return ok && !slices.ContainsFunc(items, func(item any) bool { return !isText(item) })
 }
 
-func isTags(v any) bool {
+func isTextMapping(v any) bool {
 	tags, ok := v.(map[string]any)
 	return ok && !slices.ContainsFunc(slices.Collect(maps.Values(tags)), func(tag any) bool { return !isText(tag) })
 }

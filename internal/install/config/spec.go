@@ -15,9 +15,9 @@ import (
 // specField is the field of a customization that has patches of a spec.
 const specField = "clusterDeploymentSpecPatches"
 
-// owned are the fields that hotspare sets, each with what its user can do
+// ownedFields are the fields that hotspare sets, each with what its user can do
 // instead of patching it.
-var owned = []struct {
+var ownedFields = []struct {
 	path    pointer
 	instead string
 }{
@@ -42,46 +42,46 @@ var owned = []struct {
 // a field that hotspare owns has changed; it names the field and quotes no values.
 func PatchSpec(spec hivev1.ClusterDeploymentSpec, patches []hivev1.PatchEntity) (hivev1.ClusterDeploymentSpec, error) {
 	none := hivev1.ClusterDeploymentSpec{}
-	before, err := specTree(spec)
+	before, err := specToDocument(spec)
 	if err != nil {
 		return none, err
 	}
 	p := patcher{field: specField, doc: before}
-	if err := p.apply(patches); err != nil {
+	if err := p.applyPatches(patches); err != nil {
 		return none, err
 	}
-	out, err := specOf(p.doc)
+	out, err := documentToSpec(p.doc)
 	if err != nil {
-		return none, fault.Denying("with %s applied: %w", specField, err)
+		return none, fault.NewDenied("with %s applied: %w", specField, err)
 	}
-	after, err := specTree(out)
+	after, err := specToDocument(out)
 	if err != nil {
 		return none, err
 	}
-	for _, field := range owned {
-		if had, has := field.path.value(before), field.path.value(after); !same(had, has) {
-			return none, fault.Denying("%s: %s is set by hotspare and cannot be patched: %s",
+	for _, field := range ownedFields {
+		if had, has := field.path.findValueOrNil(before), field.path.findValueOrNil(after); !equalJSON(had, has) {
+			return none, fault.NewDenied("%s: %s is set by hotspare and cannot be patched: %s",
 				specField, strings.Join(field.path, "."), field.instead)
 		}
 	}
 	return out, nil
 }
 
-// value is what stands at p; nil if nothing does.
-func (p pointer) value(doc document) any {
-	v, err := p.find(map[string]any(doc))
+// findValueOrNil is what stands at p; nil if nothing does.
+func (p pointer) findValueOrNil(doc document) any {
+	v, err := p.findValue(map[string]any(doc))
 	if err != nil {
 		return nil
 	}
 	return v
 }
 
-func specTree(spec hivev1.ClusterDeploymentSpec) (document, error) {
+func specToDocument(spec hivev1.ClusterDeploymentSpec) (document, error) {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("encoding a cluster's spec: %w", err)
 	}
-	tree, err := decode(raw)
+	tree, err := decodeJSONValue(raw)
 	if err != nil {
 		return nil, fmt.Errorf("decoding a cluster's spec: %w", err)
 	}
@@ -89,9 +89,9 @@ func specTree(spec hivev1.ClusterDeploymentSpec) (document, error) {
 	return mapping, nil
 }
 
-// specOf reads a spec as strictly as the API server would. Its errors quote no
+// documentToSpec reads a spec as strictly as the API server would. Its errors quote no
 // values: there can be secrets in the installer's environment.
-func specOf(doc document) (hivev1.ClusterDeploymentSpec, error) {
+func documentToSpec(doc document) (hivev1.ClusterDeploymentSpec, error) {
 	var spec hivev1.ClusterDeploymentSpec
 	raw, err := json.Marshal(doc)
 	if err != nil {
@@ -108,12 +108,12 @@ func specOf(doc document) (hivev1.ClusterDeploymentSpec, error) {
 	case len(unknown) > 0:
 		return spec, fmt.Errorf("%w: correct the spelling, or take the patch out", errors.Join(unknown...))
 	}
-	return spec, limits(spec)
+	return spec, checkSpecLimits(spec)
 }
 
-// limits checks what the schema says of fields that can be patched: what the API
+// checkSpecLimits checks what the schema says of fields that can be patched: what the API
 // server refuses would be tried for ever.
-func limits(spec hivev1.ClusterDeploymentSpec) error {
+func checkSpecLimits(spec hivev1.ClusterDeploymentSpec) error {
 	if n := spec.InstallAttemptsLimit; n != nil && *n < 0 {
 		return errors.New("installAttemptsLimit: is negative: use 0 or more")
 	}

@@ -91,8 +91,8 @@ func TestPatchSpecDenies(t *testing.T) {
 			if diff := cmp.Diff(tt.want, text(err)); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(hivev1.ClusterDeploymentSpec{}, got); fault.Of(err) != fault.Denied || diff != "" {
-				t.Errorf("a fault that is %s, and %s", fault.Of(err), diff)
+			if diff := cmp.Diff(hivev1.ClusterDeploymentSpec{}, got); fault.KindOf(err) != fault.Denied || diff != "" {
+				t.Errorf("a fault that is %s, and %s", fault.KindOf(err), diff)
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func TestOwnedFieldsCannotBePatched(t *testing.T) {
 		for _, text := range texts {
 			_, err := PatchSpec(spec(t), patches(t, text))
 			want := "clusterDeploymentSpecPatches: " + path + " is set by hotspare and cannot be patched: "
-			if err == nil || fault.Of(err) != fault.Denied || !strings.HasPrefix(err.Error(), want) || strings.HasSuffix(err.Error(), want) {
+			if err == nil || fault.KindOf(err) != fault.Denied || !strings.HasPrefix(err.Error(), want) || strings.HasSuffix(err.Error(), want) {
 				t.Errorf("%s: %v", text, err)
 			}
 		}

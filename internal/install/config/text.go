@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// checkSources: mirrors are listed under one name, and addresses too.
-func (ps *problems) checkSources(doc document) {
+// checkRenamedKeys: mirrors are listed under one name, and addresses too.
+func (ps *problems) checkRenamedKeys(doc document) {
 	for _, twice := range []struct{ older, newer string }{
 		{"imageContentSources", "imageDigestSources"},
 		{"platform.aws.subnets", "platform.aws.vpc.subnets"},
 	} {
-		if len(list(doc.at(twice.older))) > 0 && len(list(doc.at(twice.newer))) > 0 {
-			ps.add(twice.older, "is the older name of %s, and both are set: take %s out", twice.newer, twice.older)
+		if len(toList(doc.valueAt(twice.older))) > 0 && len(toList(doc.valueAt(twice.newer))) > 0 {
+			ps.addProblem(twice.older, "is the older name of %s, and both are set: take %s out", twice.newer, twice.older)
 		}
 	}
-	older, newer := doc.textsAt("platform.openstack.lbFloatingIP"), doc.textsAt("platform.openstack.apiFloatingIP")
+	older, newer := doc.listTextsAt("platform.openstack.lbFloatingIP"), doc.listTextsAt("platform.openstack.apiFloatingIP")
 	if len(older) > 0 && len(newer) > 0 && older[0] != newer[0] {
-		ps.add("platform.openstack.lbFloatingIP", "is the older name of apiFloatingIP, and the two differ: take it out")
+		ps.addProblem("platform.openstack.lbFloatingIP", "is the older name of apiFloatingIP, and the two differ: take it out")
 	}
 }
 
@@ -28,18 +28,18 @@ func (ps *problems) checkSources(doc document) {
 // that has gone astray.
 const privateKey = "PRIVATE KEY-----"
 
-// checkTexts looks at texts with a form of their own, and quotes nothing of them.
-func (ps *problems) checkTexts(doc document) {
+// checkPublicTexts looks at texts with a form of their own, and quotes nothing of them.
+func (ps *problems) checkPublicTexts(doc document) {
 	if key, _ := doc["sshKey"].(string); strings.Contains(key, privateKey) {
-		ps.add("sshKey", "is a private key: write the public one, as in a file that ends in .pub, and make a new pair")
+		ps.addProblem("sshKey", "is a private key: write the public one, as in a file that ends in .pub, and make a new pair")
 	}
 	bundle, _ := doc["additionalTrustBundle"].(string)
 	switch {
 	case strings.TrimSpace(bundle) == "":
 	case strings.Contains(bundle, privateKey):
-		ps.add("additionalTrustBundle", "has a private key in it: write certificates only, and make a new pair")
+		ps.addProblem("additionalTrustBundle", "has a private key in it: write certificates only, and make a new pair")
 	case !strings.Contains(bundle, "-----BEGIN CERTIFICATE-----") || !strings.Contains(bundle, "-----END CERTIFICATE-----"):
-		ps.add("additionalTrustBundle", "is no certificate in PEM: write one or more that begin with -----BEGIN CERTIFICATE-----")
+		ps.addProblem("additionalTrustBundle", "is no certificate in PEM: write one or more that begin with -----BEGIN CERTIFICATE-----")
 	}
 }
 
@@ -60,11 +60,11 @@ func (ps *problems) checkSSHKey(v any) {
 			return
 		}
 	}
-	ps.add("sshKey", `is no public key: write one as in a file that ends in .pub, such as "ssh-ed25519 AAAA…", or leave it out`)
+	ps.addProblem("sshKey", `is no public key: write one as in a file that ends in .pub, such as "ssh-ed25519 AAAA…", or leave it out`)
 }
 
-// checkTrust: each certificate can be read.
-func (ps *problems) checkTrust(v any) {
+// checkTrustBundle: each certificate can be read.
+func (ps *problems) checkTrustBundle(v any) {
 	bundle, _ := v.(string)
 	if !strings.Contains(bundle, "-----BEGIN CERTIFICATE-----") {
 		return // Validate has said it
@@ -73,11 +73,11 @@ func (ps *problems) checkTrust(v any) {
 	for n := 1; len(rest) > 0; n++ {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			ps.add("additionalTrustBundle", "entry %d is no PEM: write certificates only, each from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----", n)
+			ps.addProblem("additionalTrustBundle", "entry %d is no PEM: write certificates only, each from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----", n)
 			return
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			ps.add("additionalTrustBundle", "entry %d cannot be read as a certificate: copy it again, whole", n)
+			ps.addProblem("additionalTrustBundle", "entry %d cannot be read as a certificate: copy it again, whole", n)
 		}
 	}
 }
@@ -86,29 +86,29 @@ func (ps *problems) checkTrust(v any) {
 // but the names of registries.
 func (ps *problems) checkPullSecret(v any) {
 	const remedy = "name a Secret of type kubernetes.io/dockerconfigjson in spec.pullSecretRef"
-	if empty(v) {
-		ps.add("pullSecret", "is missing: %s", remedy)
+	if isEmptyValue(v) {
+		ps.addProblem("pullSecret", "is missing: %s", remedy)
 		return
 	}
 	text, ok := v.(string)
 	if !ok {
-		ps.add("pullSecret", "is %s, want a text with JSON in it: put it in single quotes, or %s", kindOf(v), remedy)
+		ps.addProblem("pullSecret", "is %s, want a text with JSON in it: put it in single quotes, or %s", describeKind(v), remedy)
 		return
 	}
 	var secret struct {
 		Auths map[string]map[string]json.RawMessage `json:"auths"`
 	}
 	if json.Unmarshal([]byte(text), &secret) != nil {
-		ps.add("pullSecret", `is no JSON such as {"auths":{"quay.io":{"auth":"…"}}}: %s`, remedy)
+		ps.addProblem("pullSecret", `is no JSON such as {"auths":{"quay.io":{"auth":"…"}}}: %s`, remedy)
 		return
 	}
 	if len(secret.Auths) == 0 {
-		ps.add("pullSecret", `has no registry in "auths": download it again, or %s`, remedy)
+		ps.addProblem("pullSecret", `has no registry in "auths": download it again, or %s`, remedy)
 	}
-	for _, registry := range sorted(secret.Auths) {
+	for _, registry := range sortedKeys(secret.Auths) {
 		entry := secret.Auths[registry]
 		if entry["auth"] == nil && entry["credsStore"] == nil {
-			ps.add("pullSecret", `the entry of %q in "auths" has no auth: add it, or take the entry out`, registry)
+			ps.addProblem("pullSecret", `the entry of %q in "auths" has no auth: add it, or take the entry out`, registry)
 		}
 	}
 }

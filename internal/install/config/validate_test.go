@@ -75,8 +75,8 @@ func TestValidate(t *testing.T) {
 			if got := text(err); got != tt.want {
 				t.Error(cmp.Diff(tt.want, got))
 			}
-			if err != nil && fault.Of(err) != fault.Denied {
-				t.Errorf("got a fault that is %s, want denied", fault.Of(err))
+			if err != nil && fault.KindOf(err) != fault.Denied {
+				t.Errorf("got a fault that is %s, want denied", fault.KindOf(err))
 			}
 		})
 	}

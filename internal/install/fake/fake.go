@@ -44,14 +44,14 @@ func (Executor) Prepare(_ context.Context, req install.Request) (install.Metadat
 // Install has succeeded.
 func (Executor) Install(_ context.Context, req install.Request, md install.Metadata) (install.Result, error) {
 	url := fmt.Sprintf("https://%s.fake.invalid:6443", md.InfraID)
-	kubeconfig, err := kubeconfig(url, md.InfraID)
+	kubeconfig, err := newKubeconfig(url, md.InfraID)
 	if err != nil {
 		return install.Result{}, fmt.Errorf("encoding kubeconfig of %s: %w", req.Cluster, err)
 	}
 	return install.Result{
 		Phase:         install.Succeeded,
 		Kubeconfig:    kubeconfig,
-		Password:      password(md.InfraID),
+		Password:      fakePassword(md.InfraID),
 		APIURL:        url,
 		WebConsoleURL: fmt.Sprintf("https://console.%s.fake.invalid", md.InfraID),
 		Version:       req.Version,
@@ -63,7 +63,7 @@ func (Executor) Destroy(context.Context, install.Place, install.Metadata) (insta
 	return install.Result{Phase: install.Succeeded}, nil
 }
 
-func kubeconfig(url, infraID string) ([]byte, error) {
+func newKubeconfig(url, infraID string) ([]byte, error) {
 	const user = "admin"
 	config := clientcmdapi.NewConfig()
 	config.Clusters[infraID] = &clientcmdapi.Cluster{Server: url}
@@ -73,8 +73,8 @@ func kubeconfig(url, infraID string) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// password looks like that of kubeadmin: four groups of five.
-func password(infraID string) string {
+// fakePassword looks like that of kubeadmin: four groups of five.
+func fakePassword(infraID string) string {
 	sum := sha256.Sum256([]byte("password of " + infraID))
 	digits := hex.EncodeToString(sum[:])
 	return fmt.Sprintf("%s-%s-%s-%s", digits[:5], digits[5:10], digits[10:15], digits[15:20])

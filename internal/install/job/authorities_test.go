@@ -26,7 +26,7 @@ func (l *lab) withEndpoints() (private *httptest.Server) {
 	private, public := httptest.NewTLSServer(http.NotFoundHandler()), cabundletest.NewServer(l.t, http.NotFoundHandler())
 	l.t.Cleanup(private.Close)
 	system := filepath.Join(l.t.TempDir(), "ca-certificates.crt")
-	must(l.t, os.WriteFile(system, cabundletest.PEM(public), 0o600))
+	must(l.t, os.WriteFile(system, cabundletest.CertificatePEM(public), 0o600))
 	cd := l.cd()
 	cd.Spec.Provisioning.InstallerEnv = append(cd.Spec.Provisioning.InstallerEnv,
 		corev1.EnvVar{Name: "SSL_CERT_FILE", Value: system}, // stands for that of the image
@@ -40,8 +40,8 @@ func TestInstallersTrustTheCertificateAuthoritiesOfTheHub(t *testing.T) {
 	l := newLab(t)
 	private := l.withEndpoints()
 	var authorities cabundletest.Secret
-	authorities.Set([]byte("no PEM"))
-	l.options.CertificateAuthorities = authorities.Source()
+	authorities.SetContent([]byte("no PEM"))
+	l.options.CertificateAuthorities = authorities.NewSource()
 	l.restart()
 	l.until("it is said that the Secret is malformed", l.tells(hivev1.ClusterRequirementsMet,
 		"False/InstallConfigValidationFailed: additional certificate authorities: key ca.crt of Secret hotspare-system/authorities: there is no PEM certificate"))
@@ -49,22 +49,22 @@ func TestInstallersTrustTheCertificateAuthoritiesOfTheHub(t *testing.T) {
 	must(t, l.hub.List(t.Context(), &jobs))
 	var states corev1.SecretList
 	must(t, l.hub.List(t.Context(), &states, client.MatchingLabels{hivev1.LabelSecretType: hivev1.SecretTypeInstall}))
-	if len(jobs.Items) > 0 || len(states.Items) > 0 || len(l.cloud.Clusters()) > 0 {
-		t.Errorf("there are %d Jobs, %d states and clusters %v", len(jobs.Items), len(states.Items), l.cloud.Clusters())
+	if len(jobs.Items) > 0 || len(states.Items) > 0 || len(l.cloud.ListClusters()) > 0 {
+		t.Errorf("there are %d Jobs, %d states and clusters %v", len(jobs.Items), len(states.Items), l.cloud.ListClusters())
 	}
 
-	authorities.Set(cabundletest.PEM(cabundletest.NewServer(t, http.NotFoundHandler())))
+	authorities.SetContent(cabundletest.CertificatePEM(cabundletest.NewServer(t, http.NotFoundHandler())))
 	l.until("the installer refuses the platform", l.tells(hivev1.ClusterProvisioned, "certificate signed by unknown authority"))
-	authorities.Set(cabundletest.PEM(private))
+	authorities.SetContent(cabundletest.CertificatePEM(private))
 	l.until("the cluster is installed", l.installed)
 
-	authorities.Set([]byte("no PEM"))
+	authorities.SetContent([]byte("no PEM"))
 	l.delete(l.cd())
 	l.until("it is said that the Secret is malformed", l.tells(hivev1.ClusterDeprovisionLaunchError, "key ca.crt of Secret hotspare-system/authorities: there is no PEM certificate"))
-	if n := len(l.cloud.Clusters()); n != 1 {
+	if n := len(l.cloud.ListClusters()); n != 1 {
 		t.Errorf("there are %d clusters", n)
 	}
-	authorities.Set(cabundletest.PEM(private))
+	authorities.SetContent(cabundletest.CertificatePEM(private))
 	l.remove()
 }
 
@@ -72,12 +72,12 @@ func TestInstallersGetARotatedBundleInANamespaceOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	var authorities cabundletest.Secret
-	first, second := cabundletest.PEM(cabundletest.NewServer(t, http.NotFoundHandler())), cabundletest.PEM(cabundletest.NewServer(t, http.NotFoundHandler()))
-	authorities.Set(first)
-	l.options.CertificateAuthorities = authorities.Source()
+	first, second := cabundletest.CertificatePEM(cabundletest.NewServer(t, http.NotFoundHandler())), cabundletest.CertificatePEM(cabundletest.NewServer(t, http.NotFoundHandler()))
+	authorities.SetContent(first)
+	l.options.CertificateAuthorities = authorities.NewSource()
 	l.restart()
-	must(t, l.cloud.Hang("prepare"))
-	l.until("it is prepared", func() bool { return l.cloud.Hung("prepare") })
+	must(t, l.cloud.HangAt("prepare"))
+	l.until("it is prepared", func() bool { return l.cloud.IsHungAt("prepare") })
 	state := l.stateSecret(hivev1.SecretTypeInstall)
 	written := func() *corev1.Secret {
 		t.Helper()
@@ -92,8 +92,8 @@ func TestInstallersGetARotatedBundleInANamespaceOfTheirOwn(t *testing.T) {
 	if owners := copied.OwnerReferences; len(owners) != 1 || owners[0].Name != state.GetName() {
 		t.Errorf("it belongs to %v, and not to the state of the attempt", owners)
 	}
-	authorities.Set(second)
-	must(t, l.cloud.Free("prepare"))
+	authorities.SetContent(second)
+	must(t, l.cloud.ReleaseHang("prepare"))
 	l.until("the cluster is installed", l.installed)
 	if copied = written(); !bytes.Equal(copied.Data["ca.crt"], second) {
 		t.Errorf("the next Job got %s", copied.Data)

@@ -53,7 +53,7 @@ func TestEachPlatformGetsItsCredentialsTheWayItsInstallerReadsThem(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(nil, Options{Image: "q/hotspare"})
-			pod := e.build(e.attempt(install.Request{Place: placeOn(c.platform)}), create, "q/installer", "c1-x").Spec.Template.Spec
+			pod := e.buildJob(e.installOperation(install.Request{Place: placeOn(c.platform)}), create, "q/installer", "c1-x").Spec.Template.Spec
 			var got []string
 			for _, v := range pod.Containers[0].Env {
 				text := v.Name + "=" + v.Value
@@ -72,10 +72,10 @@ func TestEachPlatformGetsItsCredentialsTheWayItsInstallerReadsThem(t *testing.T)
 				t.Error(diff)
 			}
 			mounted := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "credentials" && v.Secret.SecretName == "creds" })
-			if wants := credentialsName(placeOn(c.platform)) != ""; mounted != wants {
+			if wants := credentialsSecretName(placeOn(c.platform)) != ""; mounted != wants {
 				t.Errorf("credentials are mounted: %t, want %t", mounted, wants)
 			}
-			if !slices.Contains(Platforms(), name) {
+			if !slices.Contains(SupportedPlatforms(), name) {
 				t.Errorf("%s is not among the platforms", name)
 			}
 		})
@@ -96,15 +96,15 @@ func TestCertificatesAreTrustedBesideThoseOfTheImage(t *testing.T) {
 	}{
 		"neither":                     {none, nil, create, "", ""},
 		"the platform's":              {own, nil, create, "/run/hotspare/certificates:" + theImages, "ca at /run/hotspare/certificates"},
-		"the hub's":                   {none, hub.Source(), create, "/run/hotspare/certificate-authorities:" + theImages, "STATE-ca-bundle at /run/hotspare/certificate-authorities"},
-		"both, to prepare":            {own, hub.Source(), prepare, "/run/hotspare/certificates:/run/hotspare/certificate-authorities:" + theImages, "ca at /run/hotspare/certificates, STATE-ca-bundle at /run/hotspare/certificate-authorities"},
-		"both, to destroy":            {own, hub.Source(), destroy, "/run/hotspare/certificates:/run/hotspare/certificate-authorities:" + theImages, "ca at /run/hotspare/certificates, STATE-ca-bundle at /run/hotspare/certificate-authorities"},
-		"a look into a release image": {own, hub.Source(), resolve, "", ""},
+		"the hub's":                   {none, hub.NewSource(), create, "/run/hotspare/certificate-authorities:" + theImages, "STATE-ca-bundle at /run/hotspare/certificate-authorities"},
+		"both, to prepare":            {own, hub.NewSource(), prepare, "/run/hotspare/certificates:/run/hotspare/certificate-authorities:" + theImages, "ca at /run/hotspare/certificates, STATE-ca-bundle at /run/hotspare/certificate-authorities"},
+		"both, to destroy":            {own, hub.NewSource(), destroy, "/run/hotspare/certificates:/run/hotspare/certificate-authorities:" + theImages, "ca at /run/hotspare/certificates, STATE-ca-bundle at /run/hotspare/certificate-authorities"},
+		"a look into a release image": {own, hub.NewSource(), resolve, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(nil, Options{Image: "q/hotspare", CertificateAuthorities: tc.authorities})
-			w := e.attempt(install.Request{Place: tc.place})
-			pod := e.build(w, tc.verb, "q/installer", "c1-x").Spec.Template.Spec
+			w := e.installOperation(install.Request{Place: tc.place})
+			pod := e.buildJob(w, tc.verb, "q/installer", "c1-x").Spec.Template.Spec
 			var env, mounted []string
 			for _, v := range pod.Containers[0].Env {
 				if strings.HasPrefix(v.Name, "SSL_") || strings.HasPrefix(v.Name, "AWS_CA") {
@@ -130,7 +130,7 @@ func TestCertificatesAreTrustedBesideThoseOfTheImage(t *testing.T) {
 func TestAPodTakesTheProgramFromWhereTheImageHasIt(t *testing.T) {
 	for program, want := range map[string]string{"": "/hotspare", "/hotspare-manager": "/hotspare-manager"} {
 		e := New(nil, Options{Image: "q/hotspare", Program: program})
-		pod := e.build(e.attempt(install.Request{Place: placeOn(hivev1.Platform{None: section(`{}`)})}), prepare, "q/installer", "").Spec.Template.Spec
+		pod := e.buildJob(e.installOperation(install.Request{Place: placeOn(hivev1.Platform{None: section(`{}`)})}), prepare, "q/installer", "").Spec.Template.Spec
 		if got := pod.InitContainers[0].Command; got[0] != want || got[1] != "install-manager" {
 			t.Errorf("of %q it runs %v", program, got)
 		}
@@ -146,7 +146,7 @@ func TestAPodMayDoLittle(t *testing.T) {
 		SSHPrivateKeySecretRef: &corev1.LocalObjectReference{Name: "ssh"},
 	}
 	for _, v := range []verb{resolve, prepare, create, destroy} {
-		job := e.build(e.attempt(install.Request{Place: place}), v, "q/installer", "c1-x")
+		job := e.buildJob(e.installOperation(install.Request{Place: place}), v, "q/installer", "c1-x")
 		pod := job.Spec.Template.Spec
 		if *pod.AutomountServiceAccountToken || !*pod.SecurityContext.RunAsNonRoot || pod.RestartPolicy != corev1.RestartPolicyNever {
 			t.Errorf("%s: a token, root, or restarts in place", v)
@@ -186,13 +186,13 @@ func TestNames(t *testing.T) {
 	for _, uid := range []types.UID{"1", "2"} {
 		long.UID = uid
 		for n := range 3 {
-			w := e.attempt(install.Request{Place: long, Attempt: 100 + n, Name: long.Cluster.Name + "-100-abcde"})
+			w := e.installOperation(install.Request{Place: long, Attempt: 100 + n, Name: long.Cluster.Name + "-100-abcde"})
 			for _, v := range []verb{resolve, prepare, create} {
-				add(w.names(v)...)
+				add(w.jobNames(v)...)
 			}
 		}
 		for _, id := range []string{"x-1", "x-2"} {
-			add(e.destruction(long, id).names(destroy)...)
+			add(e.destroyOperation(long, id).jobNames(destroy)...)
 		}
 	}
 	if len(seen) != 22 {
@@ -203,7 +203,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s is no name of a Job: %v", name, bad)
 		}
 	}
-	if l := labelValue(strings.Repeat("x", 70)); len(validation.IsValidLabelValue(l)) > 0 {
+	if l := infraIDLabelValue(strings.Repeat("x", 70)); len(validation.IsValidLabelValue(l)) > 0 {
 		t.Errorf("%s is no label", l)
 	}
 }
@@ -213,14 +213,14 @@ func TestClientsOfHiveFindTheJobs(t *testing.T) {
 	e := New(nil, Options{})
 	place := placeOn(hivev1.Platform{})
 	place.Cluster.Name = "c1"
-	attempt := e.attempt(install.Request{Place: place, Name: "c1-0-abcde"})
-	own := e.destruction(place, "c1-x").names(destroy)[0]
+	attempt := e.installOperation(install.Request{Place: place, Name: "c1-0-abcde"})
+	own := e.destroyOperation(place, "c1-x").jobNames(destroy)[0]
 	leaving := place
 	leaving.Deleting = true
 	provision := map[string]string{hivev1.LabelJobType: "provision", hivev1.LabelInstall: "true", hivev1.LabelClusterProvision: "c1-0-abcde"}
 	uninstall := map[string]string{hivev1.LabelJobType: "deprovision", hivev1.LabelUninstall: "true", hivev1.LabelClusterDeprovision: "c1"}
 	for name, tc := range map[string]struct {
-		w      work
+		w      operation
 		v      verb
 		name   string
 		labels map[string]string
@@ -228,11 +228,11 @@ func TestClientsOfHiveFindTheJobs(t *testing.T) {
 		"the lookup of the installer":        {attempt, resolve, "", map[string]string{hivev1.LabelJobType: "imageset", hivev1.LabelImageSet: "true"}},
 		"the preparation":                    {attempt, prepare, "", provision},
 		"the install":                        {attempt, create, "c1-0-abcde-provision", provision},
-		"the destruction of the cluster":     {e.destruction(leaving, "c1-x"), destroy, "c1-uninstall", uninstall},
-		"that of an attempt leaves the name": {e.destruction(place, "c1-x"), destroy, own, uninstall},
+		"the destruction of the cluster":     {e.destroyOperation(leaving, "c1-x"), destroy, "c1-uninstall", uninstall},
+		"that of an attempt leaves the name": {e.destroyOperation(place, "c1-x"), destroy, own, uninstall},
 	} {
 		t.Run(name, func(t *testing.T) {
-			job := e.build(tc.w, tc.v, "q/installer", "")
+			job := e.buildJob(tc.w, tc.v, "q/installer", "")
 			if tc.name != "" && job.Name != tc.name {
 				t.Errorf("Job %s, want %s", job.Name, tc.name)
 			}
@@ -257,17 +257,17 @@ func TestANameThatIsTakenIsLeft(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "c1-uninstall-x", Labels: map[string]string{batchv1.JobNameLabel: "c1-uninstall"}}}
 	hub := fake.NewClientBuilder().WithObjects(others, pod).Build()
 	e := New(hub, Options{})
-	w := e.destruction(place, "c1-x")
-	if seen, err := w.look(t.Context(), destroy); err != nil || seen.exists || seen.living > 0 {
+	w := e.destroyOperation(place, "c1-x")
+	if seen, err := w.observeJob(t.Context(), destroy); err != nil || seen.exists || seen.livePods > 0 {
 		t.Fatalf("it sees %+v, %v", seen, err)
 	}
 	succeed(t, hub.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: w.Key.Name}}))
-	succeed(t, e.run(t.Context(), w, destroy, "q/installer", ""))
-	own := w.names(destroy)[1]
-	if seen, err := w.look(t.Context(), destroy); err != nil || !seen.exists || seen.name != own {
+	succeed(t, e.runJob(t.Context(), w, destroy, "q/installer", ""))
+	own := w.jobNames(destroy)[1]
+	if seen, err := w.observeJob(t.Context(), destroy); err != nil || !seen.exists || seen.name != own {
 		t.Errorf("its own is %+v, %v, want %s", seen, err, own)
 	}
-	succeed(t, w.drop(t.Context(), destroy))
+	succeed(t, w.deleteJob(t.Context(), destroy))
 	succeed(t, hub.Get(t.Context(), client.ObjectKeyFromObject(others), others))
 	if err := hub.Get(t.Context(), types.NamespacedName{Namespace: "c1", Name: own}, &batchv1.Job{}); !apierrors.IsNotFound(err) {
 		t.Errorf("its own is still there: %v", err)
@@ -276,8 +276,8 @@ func TestANameThatIsTakenIsLeft(t *testing.T) {
 
 func TestWithoutAnyImageTheDenialSaysWhatToDo(t *testing.T) {
 	e := New(nil, Options{})
-	_, err := e.image(t.Context(), e.attempt(install.Request{Place: placeOn(hivev1.Platform{})}), state.State{})
-	if fault.Of(err) != fault.Denied || !strings.Contains(fmt.Sprint(err), "spec.provisioning.installerImageOverride") {
+	_, err := e.resolveInstallerImage(t.Context(), e.installOperation(install.Request{Place: placeOn(hivev1.Platform{})}), state.State{})
+	if fault.KindOf(err) != fault.Denied || !strings.Contains(fmt.Sprint(err), "spec.provisioning.installerImageOverride") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -289,7 +289,7 @@ func TestSaid(t *testing.T) {
 		"":        "",
 		"time=\"now\" level=error msg=\"password: abc\"": "password: REDACTED",
 	} {
-		if got := said(in); got != want {
+		if got := lastLogMessage(in); got != want {
 			t.Errorf("said(%q) = %q, want %q", in, got, want)
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"hotspare.io/hotspare/internal/install/job/pod"
 )
 
-// access is how openshift-install is given the credentials of a platform.
-type access struct {
+// platformCredentials is how openshift-install is given the credentials of a platform.
+type platformCredentials struct {
 	// keys of the Secret that must be there.
 	keys []string
 	// env has variables by the key whose value they have.
@@ -33,10 +33,10 @@ type access struct {
 	instead string
 }
 
-// accesses are by platform. The accounts of vSphere and Nutanix stand in the
+// credentialsByPlatform are by platform. The accounts of vSphere and Nutanix stand in the
 // install-config; pods that destroy take them from the Secret. A platform that is not
 // here needs none.
-var accesses = map[string]access{
+var credentialsByPlatform = map[string]platformCredentials{
 	"aws": {
 		keys: []string{"aws_access_key_id", "aws_secret_access_key"},
 		env: map[string]string{
@@ -54,14 +54,14 @@ var accesses = map[string]access{
 	"vsphere":   {keys: []string{"username", "password"}},
 }
 
-func credentialsName(p install.Place) string {
+func credentialsSecretName(p install.Place) string {
 	if ref := p.Platform.Settings().CredentialsSecretRef; ref != nil {
 		return ref.Name
 	}
 	return ""
 }
 
-func certificatesName(p install.Place) string {
+func certificatesSecretName(p install.Place) string {
 	if ref := p.Platform.Settings().CertificatesSecretRef; ref != nil {
 		return ref.Name
 	}
@@ -72,7 +72,7 @@ func certificatesName(p install.Place) string {
 // and the hub's administrator name are there, and are such as the installer can work with. A pod without would
 // never begin.
 func (e *Executor) checkSecrets(ctx context.Context, p install.Place) error {
-	if err := unsupported(p.Platform); err != nil {
+	if err := checkSupported(p.Platform); err != nil {
 		return err
 	}
 	if err := e.checkCredentials(ctx, p); err != nil {
@@ -85,16 +85,16 @@ func (e *Executor) checkSecrets(ctx context.Context, p install.Place) error {
 	return err
 }
 
-// unsupported is fault.Denied for ways to log in that Jobs do not have.
-func unsupported(p hivev1.Platform) error {
+// checkSupported is fault.Denied for ways to log in that Jobs do not have.
+func checkSupported(p hivev1.Platform) error {
 	var aws struct{ CredentialsAssumeRole *struct{ RoleARN string } }
 	if p.AWS != nil && json.Unmarshal(p.AWS.Raw, &aws) == nil && aws.CredentialsAssumeRole != nil && aws.CredentialsAssumeRole.RoleARN != "" {
-		return fault.Denying("spec.platform.aws.credentialsAssumeRole is not for installs: name a Secret in credentialsSecretRef instead; "+
+		return fault.NewDenied("spec.platform.aws.credentialsAssumeRole is not for installs: name a Secret in credentialsSecretRef instead; "+
 			"its key %s can have role_arn with a source_profile", pod.AWSConfig)
 	}
 	var metal struct{ LibvirtSSHPrivateKeySecretRef *corev1.LocalObjectReference }
 	if p.BareMetal != nil && json.Unmarshal(p.BareMetal.Raw, &metal) == nil && metal.LibvirtSSHPrivateKeySecretRef != nil && metal.LibvirtSSHPrivateKeySecretRef.Name != "" {
-		return fault.Denying("spec.platform.baremetal.libvirtSSHPrivateKeySecretRef is not supported: the installer's pod logs in to no host by SSH; " +
+		return fault.NewDenied("spec.platform.baremetal.libvirtSSHPrivateKeySecretRef is not supported: the installer's pod logs in to no host by SSH; " +
 			"use a libvirtURI that needs none, such as qemu+tls, and take the field out")
 	}
 	return nil
@@ -103,14 +103,14 @@ func unsupported(p hivev1.Platform) error {
 // checkCertificates: Go, in which the installer and its providers are written, reads all
 // files of the Secret, and overlooks those without a certificate.
 func (e *Executor) checkCertificates(ctx context.Context, p install.Place) error {
-	name, field := certificatesName(p), "spec.platform."+p.Platform.Name()+".certificatesSecretRef"
+	name, field := certificatesSecretName(p), "spec.platform."+p.Platform.Name()+".certificatesSecretRef"
 	if name == "" {
 		return nil
 	}
 	var secret corev1.Secret
 	err := e.hub.Get(ctx, types.NamespacedName{Namespace: p.Cluster.Namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
-		return fault.Denying("Secret %q, named by %s, does not exist: create it in namespace %s", name, field, p.Cluster.Namespace)
+		return fault.NewDenied("Secret %q, named by %s, does not exist: create it in namespace %s", name, field, p.Cluster.Namespace)
 	}
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", name, err)
@@ -120,53 +120,53 @@ func (e *Executor) checkCertificates(ctx context.Context, p install.Place) error
 			return nil
 		}
 	}
-	return fault.Denying("Secret %q, named by %s, has no PEM certificate in any key: add the CA of the platform", name, field)
+	return fault.NewDenied("Secret %q, named by %s, has no PEM certificate in any key: add the CA of the platform", name, field)
 }
 
 // checkCredentials is fault.Denied, and says what to do, unless the Secret with the
 // platform's credentials is there and whole. A pod without would never begin.
 func (e *Executor) checkCredentials(ctx context.Context, p install.Place) error {
 	platform := p.Platform.Name()
-	need, ok := accesses[platform]
+	need, ok := credentialsByPlatform[platform]
 	if !ok {
 		return nil
 	}
-	name := credentialsName(p)
+	name := credentialsSecretName(p)
 	if name == "" {
-		return fault.Denying("spec.platform.%s.credentialsSecretRef names no Secret: name one with the keys %v", platform, need.keys)
+		return fault.NewDenied("spec.platform.%s.credentialsSecretRef names no Secret: name one with the keys %v", platform, need.keys)
 	}
 	var secret corev1.Secret
 	err := e.hub.Get(ctx, types.NamespacedName{Namespace: p.Cluster.Namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
-		return fault.Denying("Secret %q, named by spec.platform.%s.credentialsSecretRef, does not exist: create it in namespace %s", name, platform, p.Cluster.Namespace)
+		return fault.NewDenied("Secret %q, named by spec.platform.%s.credentialsSecretRef, does not exist: create it in namespace %s", name, platform, p.Cluster.Namespace)
 	}
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", name, err)
 	}
 	if file := secret.Data[need.instead]; need.instead != "" && len(file) > 0 {
-		if setting := foreign.FindSubmatch(file); setting != nil {
-			return fault.Denying("Secret %q, named by spec.platform.%s.credentialsSecretRef, has %s in key %s, which is not allowed: "+
+		if setting := forbiddenAWSSettings.FindSubmatch(file); setting != nil {
+			return fault.NewDenied("Secret %q, named by spec.platform.%s.credentialsSecretRef, has %s in key %s, which is not allowed: "+
 				"give aws_access_key_id and aws_secret_access_key, or role_arn with a source_profile that has them", name, platform, setting[1], need.instead)
 		}
 		return nil
 	}
 	for _, key := range need.keys {
 		if len(secret.Data[key]) == 0 {
-			return fault.Denying("Secret %q, named by spec.platform.%s.credentialsSecretRef, has no key %s: add it", name, platform, key)
+			return fault.NewDenied("Secret %q, named by spec.platform.%s.credentialsSecretRef, has no key %s: add it", name, platform, key)
 		}
 	}
 	return nil
 }
 
-// foreign are settings of AWS that run programs in the pod, or read what is not in it.
-var foreign = regexp.MustCompile(`(?mi)^[ \t]*(credential_process|credential_source|login_session|mfa_serial|` +
+// forbiddenAWSSettings are settings of AWS that run programs in the pod, or read what is not in it.
+var forbiddenAWSSettings = regexp.MustCompile(`(?mi)^[ \t]*(credential_process|credential_source|login_session|mfa_serial|` +
 	`sso_account_id|sso_session|sso_start_url|web_identity_token_file)[ \t]*=`)
 
 // env is the part of the installer's environment that has the credentials, or names
 // their files below dir.
-func (a access) variables(secret, dir string) []corev1.EnvVar {
+func (a platformCredentials) credentialsEnv(secret, dir string) []corev1.EnvVar {
 	var out []corev1.EnvVar
-	for _, name := range sorted(a.env) {
+	for _, name := range sortedKeys(a.env) {
 		ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: a.env[name]}
 		for _, o := range a.optional {
 			if o == name {
@@ -175,7 +175,7 @@ func (a access) variables(secret, dir string) []corev1.EnvVar {
 		}
 		out = append(out, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: ref}})
 	}
-	for _, name := range sorted(a.files) {
+	for _, name := range sortedKeys(a.files) {
 		out = append(out, corev1.EnvVar{Name: name, Value: path.Join(dir, a.files[name])})
 	}
 	return out

@@ -74,7 +74,7 @@ func TestWhatThePlatformsSecretsMustHave(t *testing.T) {
 			switch {
 			case c.want == "" && err != nil:
 				t.Errorf("got %v", err)
-			case c.want != "" && (fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hush")):
+			case c.want != "" && (fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hush")):
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})

@@ -23,7 +23,7 @@ func TestFaultsOfAnInstall(t *testing.T) {
 	t.Parallel()
 	at := func(place string, then func(*lab)) func(*lab) {
 		return func(l *lab) {
-			must(t, l.cloud.Hang(place))
+			must(t, l.cloud.HangAt(place))
 			l.until("the installer is at "+place, l.hangs(place))
 			if place == "late" {
 				l.until("that the cluster comes up is written", func() bool {
@@ -32,10 +32,10 @@ func TestFaultsOfAnInstall(t *testing.T) {
 				})
 			}
 			then(l)
-			must(t, l.cloud.Free(place))
+			must(t, l.cloud.ReleaseHang(place))
 		}
 	}
-	fails := func(name string) func(*lab) { return func(l *lab) { must(t, l.cloud.Fault(name, 1)) } }
+	fails := func(name string) func(*lab) { return func(l *lab) { must(t, l.cloud.InjectFault(name, 1)) } }
 	killed := func(l *lab) { l.pod("create").kill() }
 	const interrupted = state.ReasonInterrupted + " complete"
 	for name, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestFaultsOfAnInstall(t *testing.T) {
 			if got := l.attempts(); got != c.want {
 				t.Errorf("the attempts came to %q, want %q", got, c.want)
 			}
-			if n := len(l.cloud.Clusters()); n != 1 {
+			if n := len(l.cloud.ListClusters()); n != 1 {
 				t.Errorf("there are %d clusters", n)
 			}
 			l.remove()
@@ -117,34 +117,34 @@ func TestFaultsOfADestruction(t *testing.T) {
 	t.Parallel()
 	for name, happens := range map[string]func(*testing.T, *lab){
 		"the installer fails, then does not": func(t *testing.T, l *lab) {
-			must(t, l.cloud.Fault("fail-destroy", 2))
+			must(t, l.cloud.InjectFault("fail-destroy", 2))
 			l.delete(l.cd())
 			l.until("it is said", l.tells(hivev1.ClusterDeprovisionLaunchError, "a disk is in use"))
 		},
 		"its pod dies": func(t *testing.T, l *lab) {
-			must(t, l.cloud.Hang("destroy"))
+			must(t, l.cloud.HangAt("destroy"))
 			l.delete(l.cd())
 			l.until("it destroys", l.hangs("destroy"))
 			l.pod("destroy").kill()
-			must(t, l.cloud.Free("destroy"))
+			must(t, l.cloud.ReleaseHang("destroy"))
 		},
 		"its Job is deleted": func(t *testing.T, l *lab) {
-			must(t, l.cloud.Hang("destroy"))
+			must(t, l.cloud.HangAt("destroy"))
 			l.delete(l.cd())
 			l.until("it destroys", l.hangs("destroy"))
 			l.delete(l.job("destroy"))
-			must(t, l.cloud.Free("destroy"))
+			must(t, l.cloud.ReleaseHang("destroy"))
 		},
 		"the attempt's state is gone": func(_ *testing.T, l *lab) {
 			l.delete(l.stateSecret(hivev1.SecretTypeInstall))
 			l.delete(l.cd())
 		},
 		"its own state is deleted": func(t *testing.T, l *lab) {
-			must(t, l.cloud.Hang("destroy"))
+			must(t, l.cloud.HangAt("destroy"))
 			l.delete(l.cd())
 			l.until("it destroys", l.hangs("destroy"))
 			l.delete(l.stateSecret(hivev1.SecretTypeDestroy))
-			must(t, l.cloud.Free("destroy"))
+			must(t, l.cloud.ReleaseHang("destroy"))
 		},
 		"the credentials are gone": func(t *testing.T, l *lab) {
 			l.delete(awsAccount())
@@ -159,11 +159,11 @@ func TestFaultsOfADestruction(t *testing.T) {
 			l.ending = false
 		},
 		"the manager restarts": func(t *testing.T, l *lab) {
-			must(t, l.cloud.Hang("destroy"))
+			must(t, l.cloud.HangAt("destroy"))
 			l.delete(l.cd())
 			l.until("it destroys", l.hangs("destroy"))
 			l.restart()
-			must(t, l.cloud.Free("destroy"))
+			must(t, l.cloud.ReleaseHang("destroy"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestFaultsOfADestruction(t *testing.T) {
 			l.until("the cluster is installed", l.installed)
 			happens(t, l)
 			l.until("the cluster is gone", l.gone)
-			if left := l.cloud.Clusters(); len(left) > 0 {
+			if left := l.cloud.ListClusters(); len(left) > 0 {
 				t.Errorf("in the cloud there is still %v", left)
 			}
 		})
@@ -185,7 +185,7 @@ func TestAClusterThatIsDeletedWhileItIsMadeIsDestroyedAfterwards(t *testing.T) {
 		t.Run("at "+place, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t)
-			must(t, l.cloud.Hang(place))
+			must(t, l.cloud.HangAt(place))
 			l.until("the installer is at "+place, l.hangs(place))
 			l.remove()
 		})
@@ -195,7 +195,7 @@ func TestAClusterThatIsDeletedWhileItIsMadeIsDestroyedAfterwards(t *testing.T) {
 func TestNothingIsDestroyedWhileAPodMayStillMakeIt(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	must(t, l.cloud.Hang("masters"))
+	must(t, l.cloud.HangAt("masters"))
 	l.until("the installer makes masters", l.hangs("masters"))
 	lost := l.podOf("create")
 	lost.Spec.NodeName, lost.Name, lost.ResourceVersion = "another", "on-a-lost-node", ""
@@ -204,7 +204,7 @@ func TestNothingIsDestroyedWhileAPodMayStillMakeIt(t *testing.T) {
 	must(t, l.hub.Status().Update(t.Context(), lost))
 	l.delete(l.cd())
 	l.until("it is said", l.tells(hivev1.ClusterDeprovisionLaunchError, "pod on-a-lost-node, which makes"))
-	for _, note := range l.cloud.Notes() {
+	for _, note := range l.cloud.ReadNotes() {
 		if note == "destroy" {
 			t.Error("it was destroyed while a pod may make it")
 		}
@@ -217,10 +217,10 @@ func TestAPodIsToldThatTheOneBeforeHasEnded(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.lapse = time.Hour
-	must(t, l.cloud.Hang("masters"))
+	must(t, l.cloud.HangAt("masters"))
 	l.until("the installer makes masters", l.hangs("masters"))
 	l.pod("create").kill()
-	must(t, l.cloud.Free("masters"))
+	must(t, l.cloud.ReleaseHang("masters"))
 	l.interrupted()
 	l.remove()
 }
@@ -228,9 +228,9 @@ func TestAPodIsToldThatTheOneBeforeHasEnded(t *testing.T) {
 func TestAnInstallConfigThatTheInstallerDoesNotAccept(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	must(t, l.cloud.Fault("invalid", 1))
+	must(t, l.cloud.InjectFault("invalid", 1))
 	l.until("it is said", l.tells(hivev1.ClusterRequirementsMet, `False/InstallConfigValidationFailed: failed to fetch Master Machines`))
-	if len(l.cloud.Clusters()) > 0 {
+	if len(l.cloud.ListClusters()) > 0 {
 		t.Error("something was made")
 	}
 	must(t, l.hub.Update(t.Context(), secret("config", hivev1.SecretKeyInstallConfig, installConfig+"fips: false\n")))
@@ -258,9 +258,9 @@ func TestAnInstallThatTakesTooLongFails(t *testing.T) {
 	l := newLab(t)
 	l.limits = time.Second
 	l.restart()
-	must(t, l.cloud.Hang("masters"))
+	must(t, l.cloud.HangAt("masters"))
 	l.until("the attempt has failed", func() bool { return l.attempts() == state.ReasonTimeout })
-	must(t, l.cloud.Free("masters"))
+	must(t, l.cloud.ReleaseHang("masters"))
 	l.remove()
 }
 
@@ -313,7 +313,7 @@ func TestPodsThatDoNotBeginSayWhy(t *testing.T) {
 func TestCredentialsThatThePlatformRefusesAreReported(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	must(t, l.cloud.Fault("expired", 1))
+	must(t, l.cloud.InjectFault("expired", 1))
 	l.until("it is reported", l.tells(hivev1.ClusterAuthenticationFailure, "True/PlatformAuthError: "))
 	if got := l.says(hivev1.ClusterAuthenticationFailure); !strings.Contains(got, "cannot call AWS (ExpiredToken)") {
 		t.Errorf("AuthenticationFailure is %s", got)
@@ -344,13 +344,13 @@ func TestTheInstallerIsLookedUpInTheRelease(t *testing.T) {
 	cd := l.cd()
 	cd.Status.InstallerImage = ptr.To("evil.example/installer")
 	must(t, l.hub.Status().Update(t.Context(), cd))
-	must(t, l.cloud.Hang("destroy"))
+	must(t, l.cloud.HangAt("destroy"))
 	l.delete(l.cd())
 	l.until("the cluster is being destroyed", l.hangs("destroy"))
 	if image := l.job("destroy").Spec.Template.Spec.Containers[0].Image; image != "q/i@sha256:1" {
 		t.Errorf("the Job that destroys the cluster runs in %s", image)
 	}
-	must(t, l.cloud.Free("destroy"))
+	must(t, l.cloud.ReleaseHang("destroy"))
 	l.until("the cluster is gone", l.gone)
 }
 
@@ -366,7 +366,7 @@ func TestADestructionWithoutMetadataSaysWhatItNeeds(t *testing.T) {
 	l.until("it is said", l.tells(hivev1.ClusterDeprovisionLaunchError, "the metadata.json of "+id+" is nowhere"))
 	must(t, l.hub.Create(t.Context(), secret("c1-metadata-json", "metadata.json", `{"clusterName":"c1","clusterID":"x","infraID":"`+id+`"}`)))
 	l.until("the cluster is gone", l.gone)
-	if left := l.cloud.Clusters(); len(left) > 0 {
+	if left := l.cloud.ListClusters(); len(left) > 0 {
 		t.Errorf("in the cloud there is still %v", left)
 	}
 }
@@ -406,7 +406,7 @@ func TestAForgedAttemptDestroysNothingOfAnotherCluster(t *testing.T) {
 	}
 	l.delete(forged)
 	l.until("the cluster is gone", l.gone)
-	if left := l.cloud.Clusters(); len(left) > 0 {
+	if left := l.cloud.ListClusters(); len(left) > 0 {
 		t.Errorf("in the cloud there is still %v of %s", left, own)
 	}
 }

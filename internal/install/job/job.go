@@ -33,8 +33,8 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// Platforms are those that an installer of OpenShift makes clusters on.
-func Platforms() []string {
+// SupportedPlatforms are those that an installer of OpenShift makes clusters on.
+func SupportedPlatforms() []string {
 	return []string{"aws", "azure", "baremetal", "gcp", "ibmcloud", "none", "nutanix", "openstack", "vsphere"}
 }
 
@@ -65,9 +65,9 @@ const (
 	defaultDestroyLimit = time.Hour
 	defaultRetry        = 10 * time.Minute
 
-	// poll is how often a Job is looked at. The state wakes us when something has come
+	// pollInterval is how often a Job is looked at. The state wakes us when something has come
 	// of it; a Job that comes to nothing does not.
-	poll = 10 * time.Second
+	pollInterval = 10 * time.Second
 )
 
 // Executor makes and destroys clusters in Jobs.
@@ -106,10 +106,10 @@ func New(c client.Client, o Options) *Executor {
 // Prepare has the installer say what it will make. Until it has, the error is
 // fault.Wait and tells what is waited for.
 func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Metadata, error) {
-	w := e.attempt(req)
-	st, err := w.Read(ctx)
+	w := e.installOperation(req)
+	st, err := w.ReadState(ctx)
 	if apierrors.IsNotFound(err) {
-		st, err = e.beginAttempt(ctx, w, req)
+		st, err = e.createAttempt(ctx, w, req)
 	}
 	if err != nil {
 		return install.Metadata{}, err
@@ -117,41 +117,41 @@ func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Me
 	// One that was prepared keeps its names: whoever asks again may not know that
 	// they have been recorded.
 	if len(st.Metadata) > 0 {
-		return named(st.Metadata)
+		return parseMetadata(st.Metadata)
 	}
 	if st.Phase != state.New {
-		return install.Metadata{}, e.again(ctx, w, req, st)
+		return install.Metadata{}, e.retryFailedPrepare(ctx, w, req, st)
 	}
-	if !current(st, req) {
-		return install.Metadata{}, e.restart(ctx, w, req)
+	if !matchesRequest(st, req) {
+		return install.Metadata{}, e.restartPrepare(ctx, w, req)
 	}
-	image, err := e.image(ctx, w, st)
+	image, err := e.resolveInstallerImage(ctx, w, st)
 	if err != nil {
 		return install.Metadata{}, err
 	}
-	return install.Metadata{}, e.awaitPrepared(ctx, w, image)
+	return install.Metadata{}, e.reconcilePrepareJob(ctx, w, image)
 }
 
-// beginAttempt makes the state of an attempt, if its cluster has what it needs.
-func (e *Executor) beginAttempt(ctx context.Context, w work, req install.Request) (state.State, error) {
+// createAttempt makes the state of an attempt, if its cluster has what it needs.
+func (e *Executor) createAttempt(ctx context.Context, w operation, req install.Request) (state.State, error) {
 	if err := e.checkSecrets(ctx, w.place); err != nil {
 		return state.State{}, err
 	}
-	if err := w.begin(ctx, state.State{InstallConfig: req.Config, ManifestPatches: req.ManifestPatches}); err != nil {
+	if err := w.createStateSecret(ctx, state.State{InstallConfig: req.Config, ManifestPatches: req.ManifestPatches}); err != nil {
 		return state.State{}, err
 	}
-	return w.Read(ctx)
+	return w.ReadState(ctx)
 }
 
-// current reports whether an attempt is of what is asked for.
-func current(st state.State, req install.Request) bool {
+// matchesRequest reports whether an attempt is of what is asked for.
+func matchesRequest(st state.State, req install.Request) bool {
 	return bytes.Equal(st.InstallConfig, req.Config) && bytes.Equal(st.ManifestPatches, req.ManifestPatches)
 }
 
-// again tells why an attempt could not be prepared, and after a while, or with
+// retryFailedPrepare tells why an attempt could not be prepared, and after a while, or with
 // another install-config, prepares it again.
-func (e *Executor) again(ctx context.Context, w work, req install.Request, st state.State) error {
-	seen, err := w.look(ctx, prepare)
+func (e *Executor) retryFailedPrepare(ctx context.Context, w operation, req install.Request, st state.State) error {
+	seen, err := w.observeJob(ctx, prepare)
 	if err != nil {
 		return err
 	}
@@ -159,22 +159,22 @@ func (e *Executor) again(ctx context.Context, w work, req install.Request, st st
 	if seen.ended { // a pod that has told how it went may take a moment to end
 		left -= e.Clock.Since(seen.endedAt)
 	}
-	if !seen.exists || left <= 0 || !current(st, req) {
-		return e.restart(ctx, w, req)
+	if !seen.exists || left <= 0 || !matchesRequest(st, req) {
+		return e.restartPrepare(ctx, w, req)
 	}
 	if st.Reason == state.ReasonInvalid {
-		return fault.Denying("%s", said(st.Log))
+		return fault.NewDenied("%s", lastLogMessage(st.Log))
 	}
-	err = fault.Waiting(left, "the installer could not be asked what it will make, and is asked again: %s", said(st.Log))
+	err = fault.NewWait(left, "the installer could not be asked what it will make, and is asked again: %s", lastLogMessage(st.Log))
 	if st.Reason == hivev1.ReasonInvalidCredentials {
 		return &install.UnauthorizedError{Err: err}
 	}
 	return err
 }
 
-// restart prepares an attempt anew of which nothing was recorded.
-func (e *Executor) restart(ctx context.Context, w work, req install.Request) error {
-	_, err := w.Edit(ctx, func(s *state.State) error {
+// restartPrepare prepares an attempt anew of which nothing was recorded.
+func (e *Executor) restartPrepare(ctx context.Context, w operation, req install.Request) error {
+	_, err := w.EditState(ctx, func(s *state.State) error {
 		if len(s.Metadata) > 0 {
 			return state.ErrNoChange
 		}
@@ -182,107 +182,107 @@ func (e *Executor) restart(ctx context.Context, w work, req install.Request) err
 		return nil
 	})
 	if err == nil {
-		err = w.drop(ctx, prepare)
+		err = w.deleteJob(ctx, prepare)
 	}
 	if err != nil {
 		return err
 	}
-	return fault.Waiting(time.Second, "the installer is asked again what it will make")
+	return fault.NewWait(time.Second, "the installer is asked again what it will make")
 }
 
-func (e *Executor) awaitPrepared(ctx context.Context, w work, image string) error {
-	seen, err := w.look(ctx, prepare)
+func (e *Executor) reconcilePrepareJob(ctx context.Context, w operation, image string) error {
+	seen, err := w.observeJob(ctx, prepare)
 	switch {
 	case err != nil:
 		return err
-	case !seen.exists && seen.living == 0:
-		if err := e.run(ctx, w, prepare, image, ""); err != nil {
+	case !seen.exists && seen.livePods == 0:
+		if err := e.runJob(ctx, w, prepare, image, ""); err != nil {
 			return err
 		}
-		return seen.wait("asks the installer what it will make")
+		return seen.newWaitingError("asks the installer what it will make")
 	case !seen.ended:
-		return seen.wait("asks the installer what it will make")
+		return seen.newWaitingError("asks the installer what it will make")
 	}
-	_, err = w.Edit(ctx, func(s *state.State) error {
+	_, err = w.EditState(ctx, func(s *state.State) error {
 		if s.Phase != state.New {
 			return state.ErrNoChange
 		}
-		s.Phase, s.Reason, s.Log = state.Failed, state.ReasonPrepare, seen.why()
+		s.Phase, s.Reason, s.Log = state.Failed, state.ReasonPrepare, seen.failureMessage()
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return fault.Waiting(time.Second, "%s", seen.why())
+	return fault.NewWait(time.Second, "%s", seen.failureMessage())
 }
 
 // Install has the installer make what md names.
 func (e *Executor) Install(ctx context.Context, req install.Request, md install.Metadata) (install.Result, error) {
-	w := e.attempt(req)
-	st, err := w.Read(ctx)
+	w := e.installOperation(req)
+	st, err := w.ReadState(ctx)
 	if apierrors.IsNotFound(err) {
-		return lost(fmt.Sprintf("Secret %s, the state of the attempt, is gone: what it made is destroyed, and another attempt follows.", w.Key.Name)), nil
+		return lostResult(fmt.Sprintf("Secret %s, the state of the attempt, is gone: what it made is destroyed, and another attempt follows.", w.Key.Name)), nil
 	}
 	if err != nil {
 		return install.Result{}, err
 	}
-	if have := infraIDOf(st.Metadata); have != md.InfraID {
-		return lost(fmt.Sprintf("Secret %s, the state of the attempt, names %q and not %s: what that made is destroyed, and another attempt follows.",
+	if have := parseInfraID(st.Metadata); have != md.InfraID {
+		return lostResult(fmt.Sprintf("Secret %s, the state of the attempt, names %q and not %s: what that made is destroyed, and another attempt follows.",
 			w.Key.Name, have, md.InfraID)), nil
 	}
-	if !st.Phase.Over() {
-		st, err = e.create(ctx, w, md, st)
+	if !st.Phase.IsFinal() {
+		st, err = e.reconcileCreateJob(ctx, w, md, st)
 	}
-	return result(st, req.Version), err
+	return installResult(st, req.Version), err
 }
 
-func lost(why string) install.Result {
+func lostResult(why string) install.Result {
 	return install.Result{Phase: install.Failed, Reason: state.ReasonLost, Log: why}
 }
 
-// create sees to it that the Job runs, and judges one that has ended without a word.
-func (e *Executor) create(ctx context.Context, w work, md install.Metadata, st state.State) (state.State, error) {
-	seen, err := w.look(ctx, create)
+// reconcileCreateJob sees to it that the Job runs, and judges one that has ended without a word.
+func (e *Executor) reconcileCreateJob(ctx context.Context, w operation, md install.Metadata, st state.State) (state.State, error) {
+	seen, err := w.observeJob(ctx, create)
 	switch {
 	case err != nil:
 		return st, err
-	case !seen.exists && seen.living > 0:
-		return st, fault.Waiting(poll, "Job %s is gone, and a pod of it has not ended yet", seen.name)
+	case !seen.exists && seen.livePods > 0:
+		return st, fault.NewWait(pollInterval, "Job %s is gone, and a pod of it has not ended yet", seen.name)
 	case !seen.exists && (st.Phase == state.Prepared || st.Bootstrapped):
-		image, err := e.image(ctx, w, st)
+		image, err := e.resolveInstallerImage(ctx, w, st)
 		if err != nil {
 			return st, err
 		}
-		return st, e.run(ctx, w, create, image, md.InfraID)
+		return st, e.runJob(ctx, w, create, image, md.InfraID)
 	case seen.exists && !seen.ended:
-		return st, errors.Join(release(ctx, w, st, seen), seen.trouble)
+		return st, errors.Join(clearEndedHolder(ctx, w, st, seen), seen.launchError)
 	}
-	why, reason := seen.why(), state.ReasonInterrupted
+	why, reason := seen.failureMessage(), state.ReasonInterrupted
 	switch {
 	case !seen.exists:
 		why = fmt.Sprintf("Job %s was deleted while it created the cluster: what it made is destroyed.", seen.name)
 	case st.Phase == state.Prepared:
 		reason = "InstallerNotStarted"
-	case seen.late:
+	case seen.timedOut:
 		reason = state.ReasonTimeout
 	}
-	return w.Edit(ctx, func(s *state.State) error {
-		if s.Phase.Over() || s.Holder != st.Holder {
+	return w.EditState(ctx, func(s *state.State) error {
+		if s.Phase.IsFinal() || s.Holder != st.Holder {
 			return state.ErrNoChange // its pod has had the last word
 		}
-		s.Fail(reason, why)
+		s.MarkFailed(reason, why)
 		return nil
 	})
 }
 
-// release tells the pods of an attempt that its holder has ended, if that is known:
+// clearEndedHolder tells the pods of an attempt that its holder has ended, if that is known:
 // they would have to wait for its silence.
-func release(ctx context.Context, w work, st state.State, s seen) error {
+func clearEndedHolder(ctx context.Context, w operation, st state.State, s jobStatus) error {
 	pod, _, _ := strings.Cut(st.Holder, "/")
-	if pod == "" || slices.Contains(s.alive, pod) {
+	if pod == "" || slices.Contains(s.livePodNames, pod) {
 		return nil
 	}
-	_, err := w.Edit(ctx, func(now *state.State) error {
+	_, err := w.EditState(ctx, func(now *state.State) error {
 		if now.Holder != st.Holder {
 			return state.ErrNoChange
 		}
@@ -292,8 +292,8 @@ func release(ctx context.Context, w work, st state.State, s seen) error {
 	return err
 }
 
-// result is a State as the controller wants to hear it.
-func result(st state.State, version string) install.Result {
+// installResult is a State as the controller wants to hear it.
+func installResult(st state.State, version string) install.Result {
 	r := install.Result{Phase: install.Running, InstallerImage: st.InstallerImage, CLIImage: st.CLIImage}
 	switch st.Phase {
 	case state.Succeeded:
@@ -312,17 +312,17 @@ func result(st state.State, version string) install.Result {
 	return r
 }
 
-// infraIDOf is the infraID that a metadata.json names; "" if it names none.
-func infraIDOf(raw []byte) string {
-	md, err := named(raw)
+// parseInfraID is the infraID that a metadata.json names; "" if it names none.
+func parseInfraID(raw []byte) string {
+	md, err := parseMetadata(raw)
 	if err != nil {
 		return ""
 	}
 	return md.InfraID
 }
 
-// named reads the names out of a metadata.json.
-func named(raw []byte) (install.Metadata, error) {
+// parseMetadata reads the names out of a metadata.json.
+func parseMetadata(raw []byte) (install.Metadata, error) {
 	var names struct{ ClusterID, InfraID string }
 	if err := json.Unmarshal(raw, &names); err != nil {
 		return install.Metadata{}, fmt.Errorf("reading metadata.json: %w", err)

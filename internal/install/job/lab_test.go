@@ -124,7 +124,7 @@ pullSecret: '{"auths":{"quay.io":{"auth":"planted-pull-secret"}}}'
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	exe, err := standin.Path(t.TempDir())
+	exe, err := standin.LinkInstaller(t.TempDir())
 	must(t, err)
 	l := &lab{
 		t: t, exe: exe, cloud: standin.Cloud(t.TempDir()), out: &record{}, dies: map[string]death{}, pods: t.TempDir(),
@@ -398,7 +398,7 @@ func (l *lab) launch(_ context.Context, p runner.Pod) (runner.Process, error) {
 	one.api = &mortal{API: l.hub, life: one, how: l.dies[verb]}
 	delete(l.dies, verb)
 	l.lives = append(l.lives, one)
-	cmd := pod.Command(pod.Host{
+	cmd := pod.NewCommand(pod.Host{
 		Connect: func(dir string) (state.API, error) {
 			if raw, err := os.ReadFile(filepath.Join(dir, "token")); err != nil || string(raw) != "planted-hub-token" {
 				return nil, fmt.Errorf("token: %q, %w", raw, err)
@@ -443,7 +443,7 @@ func (l *lab) pod(verb string) *life {
 func (l *lab) step() {
 	l.t.Helper()
 	if !l.nodeless {
-		if err := l.runner.Step(l.t.Context()); err != nil {
+		if err := l.runner.SyncOnce(l.t.Context()); err != nil {
 			l.t.Logf("runner: %v", err)
 		}
 	}
@@ -484,7 +484,7 @@ func (l *lab) installed() bool {
 
 func (l *lab) gone() bool { return l.cd() == nil }
 
-func (l *lab) hangs(place string) func() bool { return func() bool { return l.cloud.Hung(place) } }
+func (l *lab) hangs(place string) func() bool { return func() bool { return l.cloud.IsHungAt(place) } }
 
 // says is a condition of the cluster in one line.
 func (l *lab) says(typ string) string {
@@ -563,7 +563,7 @@ func (l *lab) remove() {
 	l.t.Helper()
 	l.delete(l.cd())
 	l.until("the cluster is gone", l.gone)
-	if left := l.cloud.Clusters(); len(left) > 0 {
+	if left := l.cloud.ListClusters(); len(left) > 0 {
 		l.t.Errorf("in the cloud there is still %v", left)
 	}
 }
@@ -575,7 +575,7 @@ func (l *lab) check() {
 		one.kill()
 	}
 	l.mu.Unlock()
-	if v := l.cloud.Violations(); v != "" {
+	if v := l.cloud.ReadViolations(); v != "" {
 		l.t.Errorf("the cloud complains:\n%s", v)
 	}
 	told := l.story() + l.out.text()

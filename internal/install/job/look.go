@@ -21,30 +21,30 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// seen is what a Job and its pods tell.
-type seen struct {
+// jobStatus is what a Job and its pods tell.
+type jobStatus struct {
 	name   string
 	exists bool
 	// ended since endedAt; late: because it took too long.
-	ended   bool
-	endedAt time.Time
-	late    bool
+	ended    bool
+	endedAt  time.Time
+	timedOut bool
 	// message is what the Job says of a failure, last what its last pod said.
-	message, last string
-	// living is how many pods have not ended, also of a Job that is gone, alive their names.
-	living int
-	alive  []string
-	// trouble is what keeps a pod from beginning, as fault.Wait.
-	trouble error
+	message, lastPodMessage string
+	// livePods is how many pods have not ended, also of a Job that is gone, alive their names.
+	livePods     int
+	livePodNames []string
+	// launchError is what keeps a pod from beginning, as fault.Wait.
+	launchError error
 }
 
-// look reads a Job and its pods. What has come of it stands in the state.
-func (w work) look(ctx context.Context, v verb) (seen, error) {
-	job, names, err := w.find(ctx, v)
+// observeJob reads a Job and its pods. What has come of it stands in the state.
+func (w operation) observeJob(ctx context.Context, v verb) (jobStatus, error) {
+	job, names, err := w.findJob(ctx, v)
 	if err != nil {
-		return seen{}, err
+		return jobStatus{}, err
 	}
-	s := seen{name: names[0], exists: job != nil}
+	s := jobStatus{name: names[0], exists: job != nil}
 	if job == nil {
 		job = &batchv1.Job{}
 	}
@@ -53,7 +53,7 @@ func (w work) look(ctx context.Context, v verb) (seen, error) {
 			continue
 		}
 		s.ended, s.endedAt, s.message = true, c.LastTransitionTime.Time, c.Message
-		s.late = c.Reason == batchv1.JobReasonDeadlineExceeded
+		s.timedOut = c.Reason == batchv1.JobReasonDeadlineExceeded
 	}
 	var pods corev1.PodList
 	ofJob, err := labels.NewRequirement(batchv1.JobNameLabel, selection.In, names)
@@ -66,52 +66,52 @@ func (w work) look(ctx context.Context, v verb) (seen, error) {
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	for _, pod := range pods.Items {
-		if over(pod) {
-			s.last = lastWords(pod)
+		if isPodFinished(pod) {
+			s.lastPodMessage = lastPodMessage(pod)
 			continue
 		}
-		s.living++
-		s.alive = append(s.alive, pod.Name)
-		if why := hindrance(pod); why != "" {
-			s.trouble = &install.NotLaunchedError{Err: fault.Waiting(poll, "%s", why)}
+		s.livePods++
+		s.livePodNames = append(s.livePodNames, pod.Name)
+		if why := findLaunchProblem(pod); why != "" {
+			s.launchError = &install.NotLaunchedError{Err: fault.NewWait(pollInterval, "%s", why)}
 		}
 	}
 	return s, nil
 }
 
-func over(p corev1.Pod) bool {
+func isPodFinished(p corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// wait is fault.Wait with what hinders the Job, or else what it does.
-func (s seen) wait(does string) error {
-	if s.trouble != nil {
-		return s.trouble
+// newWaitingError is fault.Wait with what hinders the Job, or else what it does.
+func (s jobStatus) newWaitingError(does string) error {
+	if s.launchError != nil {
+		return s.launchError
 	}
-	return fault.Waiting(poll, "Job %s %s", s.name, does)
+	return fault.NewWait(pollInterval, "Job %s %s", s.name, does)
 }
 
-// why says why a Job ended without a word in the state.
-func (s seen) why() string {
+// failureMessage says why a Job ended without a word in the state.
+func (s jobStatus) failureMessage() string {
 	why := "it ended and left no word of what came of it"
 	if s.message != "" {
 		why = strings.TrimSuffix(s.message, ".")
 	}
 	text := fmt.Sprintf("Job %s failed: %s", s.name, why)
-	if s.last != "" {
-		text += "; its last pod said: " + s.last
+	if s.lastPodMessage != "" {
+		text += "; its last pod said: " + s.lastPodMessage
 	}
 	return text
 }
 
-// logged is a line of an installer's log. What it says matters, not when, nor how loud.
-var logged = regexp.MustCompile(`^(?:time=\S+ )?level=\S+ msg=("(?:[^"\\]|\\.)*")$`)
+// logLinePattern is a line of an installer's log. What it says matters, not when, nor how loud.
+var logLinePattern = regexp.MustCompile(`^(?:time=\S+ )?level=\S+ msg=("(?:[^"\\]|\\.)*")$`)
 
-// said is what the last line of a log says.
-func said(log string) string {
+// lastLogMessage is what the last line of a log says.
+func lastLogMessage(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	line := strings.TrimSpace(lines[len(lines)-1])
-	if parts := logged.FindStringSubmatch(line); parts != nil {
+	if parts := logLinePattern.FindStringSubmatch(line); parts != nil {
 		if text, err := strconv.Unquote(parts[1]); err == nil {
 			line = text
 		}
@@ -119,29 +119,29 @@ func said(log string) string {
 	return scrub.Text(line)
 }
 
-// maxWords bounds what is repeated of a pod's last words.
-const maxWords = 500
+// maxPodMessage bounds what is repeated of a pod's last words.
+const maxPodMessage = 500
 
-// lastWords are the last line that a pod left.
-func lastWords(pod corev1.Pod) string {
+// lastPodMessage are the last line that a pod left.
+func lastPodMessage(pod corev1.Pod) string {
 	for _, c := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
 		if end := c.State.Terminated; end != nil && end.Message != "" {
-			words := said(end.Message)
-			return strings.ToValidUTF8(words[:min(len(words), maxWords)], "")
+			words := lastLogMessage(end.Message)
+			return strings.ToValidUTF8(words[:min(len(words), maxPodMessage)], "")
 		}
 	}
 	return ""
 }
 
-// pulls are what a kubelet says while it cannot get an image. It alternates, and the
+// imagePullReasons are what a kubelet says while it cannot get an image. It alternates, and the
 // message should not.
-var pulls = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
+var imagePullReasons = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 
-// broken are what it says of a container that cannot be made.
-var broken = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+// containerErrorReasons are what it says of a container that cannot be made.
+var containerErrorReasons = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
-// hindrance is what keeps a pod from beginning, and what to do about it; "" if nothing does.
-func hindrance(pod corev1.Pod) string {
+// findLaunchProblem is what keeps a pod from beginning, and what to do about it; "" if nothing does.
+func findLaunchProblem(pod corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return fmt.Sprintf("pod %s finds no node: %s", pod.Name, c.Message)
@@ -151,18 +151,18 @@ func hindrance(pod corev1.Pod) string {
 		wait := c.State.Waiting
 		switch {
 		case wait == nil:
-		case slices.Contains(pulls, wait.Reason):
+		case slices.Contains(imagePullReasons, wait.Reason):
 			return fmt.Sprintf("pod %s cannot pull image %s: see that it exists and that the pull secret reaches it", pod.Name, c.Image)
-		case slices.Contains(broken, wait.Reason):
+		case slices.Contains(containerErrorReasons, wait.Reason):
 			return fmt.Sprintf("pod %s cannot begin: %s", pod.Name, scrub.Text(wait.Message))
 		}
 	}
 	return ""
 }
 
-// drop deletes a Job and lets its pods end.
-func (w work) drop(ctx context.Context, v verb) error {
-	job, _, err := w.find(ctx, v)
+// deleteJob deletes a Job and lets its pods end.
+func (w operation) deleteJob(ctx context.Context, v verb) error {
+	job, _, err := w.findJob(ctx, v)
 	if err != nil || job == nil {
 		return err
 	}
@@ -173,16 +173,16 @@ func (w work) drop(ctx context.Context, v verb) error {
 	return nil
 }
 
-// ofInfraID selects what makes what an infraID marks.
-func ofInfraID(p install.Place, infraID string) []client.ListOption {
-	return []client.ListOption{client.InNamespace(p.Cluster.Namespace), client.MatchingLabels{hivev1.LabelInfraID: labelValue(infraID)}}
+// selectByInfraID selects what makes what an infraID marks.
+func selectByInfraID(p install.Place, infraID string) []client.ListOption {
+	return []client.ListOption{client.InNamespace(p.Cluster.Namespace), client.MatchingLabels{hivev1.LabelInfraID: infraIDLabelValue(infraID)}}
 }
 
-// stop ends the Jobs that make what an infraID marks. Those that have ended are left
+// stopRunningJobs ends the Jobs that make what an infraID marks. Those that have ended are left
 // for people to read.
-func (e *Executor) stop(ctx context.Context, p install.Place, infraID string) error {
+func (e *Executor) stopRunningJobs(ctx context.Context, p install.Place, infraID string) error {
 	var jobs batchv1.JobList
-	if err := e.hub.List(ctx, &jobs, ofInfraID(p, infraID)...); err != nil {
+	if err := e.hub.List(ctx, &jobs, selectByInfraID(p, infraID)...); err != nil {
 		return fmt.Errorf("listing the Jobs of %s: %w", infraID, err)
 	}
 	for i := range jobs.Items {
@@ -200,15 +200,15 @@ func (e *Executor) stop(ctx context.Context, p install.Place, infraID string) er
 	return nil
 }
 
-// silent returns nil when no pod makes anything of an infraID any more.
-func (e *Executor) silent(ctx context.Context, p install.Place, infraID string) error {
+// confirmPodsEnded returns nil when no pod makes anything of an infraID any more.
+func (e *Executor) confirmPodsEnded(ctx context.Context, p install.Place, infraID string) error {
 	var pods corev1.PodList
-	if err := e.hub.List(ctx, &pods, ofInfraID(p, infraID)...); err != nil {
+	if err := e.hub.List(ctx, &pods, selectByInfraID(p, infraID)...); err != nil {
 		return fmt.Errorf("listing the pods of %s: %w", infraID, err)
 	}
 	for _, pod := range pods.Items {
-		if !over(pod) {
-			return fault.Waiting(poll, "pod %s, which makes %s, has not ended yet; if its node is gone for good, delete the pod by force", pod.Name, infraID)
+		if !isPodFinished(pod) {
+			return fault.NewWait(pollInterval, "pod %s, which makes %s, has not ended yet; if its node is gone for good, delete the pod by force", pod.Name, infraID)
 		}
 	}
 	return nil

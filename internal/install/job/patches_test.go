@@ -30,14 +30,14 @@ func TestACustomizationPatchesTheManifests(t *testing.T) {
 	must(t, l.hub.Create(t.Context(), c))
 	l.until("it is said that nothing is selected", l.tells(hivev1.ClusterRequirementsMet,
 		`False/InstallConfigValidationFailed: customization mine: installerManifestPatches[0].manifestSelector.glob: "openshift/99_machines-*.yaml" selects none`))
-	if len(l.cloud.Clusters()) > 0 {
+	if len(l.cloud.ListClusters()) > 0 {
 		t.Error("something was made")
 	}
 
 	c.Spec.InstallerManifestPatches[0].ManifestSelector.Glob = "openshift/99_*.yaml"
 	must(t, l.hub.Update(t.Context(), c))
 	l.until("the cluster is installed", l.installed)
-	if ignition := l.cloud.Ignition(l.cd().Spec.ClusterMetadata.InfraID); !strings.Contains(ignition, "password: planted-token") {
+	if ignition := l.cloud.ReadIgnition(l.cd().Spec.ClusterMetadata.InfraID); !strings.Contains(ignition, "password: planted-token") {
 		t.Errorf("the manifests are not patched:\n%s", ignition)
 	}
 	l.remove()

@@ -35,8 +35,8 @@ const (
 	destroy verb = "destroy"
 )
 
-// work is an attempt or a destruction: a state, and Jobs that are named after it.
-type work struct {
+// operation is an attempt or a destruction: a state, and Jobs that are named after it.
+type operation struct {
 	state.Store
 	hub   client.Client
 	place install.Place
@@ -44,27 +44,27 @@ type work struct {
 	provision string
 }
 
-func (e *Executor) work(p install.Place, name string) work {
+func (e *Executor) newOperation(p install.Place, name string) operation {
 	key := types.NamespacedName{Namespace: p.Cluster.Namespace, Name: name}
-	return work{Store: state.Store{API: e.hub, Key: key}, hub: e.hub, place: p}
+	return operation{Store: state.Store{API: e.hub, Key: key}, hub: e.hub, place: p}
 }
 
-func (e *Executor) attempt(req install.Request) work {
-	w := e.work(req.Place, name(req.Place, fmt.Sprintf("install-%d", req.Attempt), ""))
+func (e *Executor) installOperation(req install.Request) operation {
+	w := e.newOperation(req.Place, operationName(req.Place, fmt.Sprintf("install-%d", req.Attempt), ""))
 	w.provision = req.Name
 	return w
 }
 
-func (e *Executor) destruction(p install.Place, infraID string) work {
-	return e.work(p, name(p, "destroy", infraID))
+func (e *Executor) destroyOperation(p install.Place, infraID string) operation {
+	return e.newOperation(p, operationName(p, "destroy", infraID))
 }
 
 // maxPrefix leaves room for the rest of a name in the 63 characters of a Job's.
 const maxPrefix = 30
 
-// name is one for what, which follows from the cluster: not only from its name, under
+// operationName is one for what, which follows from the cluster: not only from its name, under
 // which there may be another one later.
-func name(p install.Place, what, which string) string {
+func operationName(p install.Place, what, which string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s", p.UID, what, which))
 	prefix := p.Cluster.Name
 	if len(prefix) > maxPrefix {
@@ -73,11 +73,11 @@ func name(p install.Place, what, which string) string {
 	return fmt.Sprintf("%s-%s-%s", prefix, what, hex.EncodeToString(sum[:])[:8])
 }
 
-// names are those that the Job of a verb may have, the preferred one first. Clients of
+// jobNames are those that the Job of a verb may have, the preferred one first. Clients of
 // Hive look for <ClusterProvision>-provision, and for <ClusterDeployment>-uninstall of a
 // cluster that is being deleted. Such a name may be too long, or taken by the Job of an
 // earlier cluster of that name; the last name is not.
-func (w work) names(v verb) []string {
+func (w operation) jobNames(v verb) []string {
 	wellKnown := ""
 	switch {
 	case v == create && w.provision != "":
@@ -92,10 +92,10 @@ func (w work) names(v verb) []string {
 	return []string{wellKnown, own}
 }
 
-// find returns the Job of a verb, or nil. names are those of the Job, or those that it
+// findJob returns the Job of a verb, or nil. names are those of the Job, or those that it
 // may have and no other Job has.
-func (w work) find(ctx context.Context, v verb) (found *batchv1.Job, names []string, err error) {
-	all := w.names(v)
+func (w operation) findJob(ctx context.Context, v verb) (found *batchv1.Job, names []string, err error) {
+	all := w.jobNames(v)
 	for i, name := range all {
 		var job batchv1.Job
 		err := w.hub.Get(ctx, types.NamespacedName{Namespace: w.Key.Namespace, Name: name}, &job)
@@ -104,22 +104,22 @@ func (w work) find(ctx context.Context, v verb) (found *batchv1.Job, names []str
 			names = append(names, name)
 		case err != nil:
 			return nil, nil, fmt.Errorf("reading Job %s: %w", name, err)
-		case i == len(all)-1 || w.owns(&job):
+		case i == len(all)-1 || w.ownsJob(&job):
 			return &job, []string{name}, nil
 		}
 	}
 	return nil, names, nil
 }
 
-// owns reports whether the Job was made for this attempt or destruction.
-func (w work) owns(job *batchv1.Job) bool {
+// ownsJob reports whether the Job was made for this attempt or destruction.
+func (w operation) ownsJob(job *batchv1.Job) bool {
 	return slices.ContainsFunc(job.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.Kind == "Secret" && o.Name == w.Key.Name
 	})
 }
 
-// describe labels a Job as clients of Hive expect it.
-func (w work) describe(labels map[string]string, v verb) {
+// setHiveJobLabels labels a Job as clients of Hive expect it.
+func (w operation) setHiveJobLabels(labels map[string]string, v verb) {
 	labels[hivev1.LabelInstaller] = string(v)
 	switch v {
 	case resolve:
@@ -133,13 +133,13 @@ func (w work) describe(labels map[string]string, v verb) {
 	}
 }
 
-// labels are those of everything that is made for a cluster.
-func (w work) labels() map[string]string {
+// clusterLabels are those of everything that is made for a cluster.
+func (w operation) clusterLabels() map[string]string {
 	return map[string]string{hivev1.LabelClusterDeployment: w.place.Cluster.Name}
 }
 
-// labelValue is an infraID as a label. Installers choose good ones.
-func labelValue(infraID string) string {
+// infraIDLabelValue is an infraID as a label. Installers choose good ones.
+func infraIDLabelValue(infraID string) string {
 	if len(validation.IsValidLabelValue(infraID)) == 0 {
 		return infraID
 	}
@@ -147,14 +147,14 @@ func labelValue(infraID string) string {
 	return hex.EncodeToString(sum[:])[:32]
 }
 
-func (w work) meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: w.Key.Namespace, Name: name, Labels: w.labels()}
+func (w operation) newObjectMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: w.Key.Namespace, Name: name, Labels: w.clusterLabels()}
 }
 
-// begin stores a State, unless there is one. The cluster owns it, and it owns what
+// createStateSecret stores a State, unless there is one. The cluster owns it, and it owns what
 // else is made: who deletes it, by hand too, ends its Jobs.
-func (w work) begin(ctx context.Context, st state.State) error {
-	secret := &corev1.Secret{ObjectMeta: w.meta(w.Key.Name), Data: st.Encode()}
+func (w operation) createStateSecret(ctx context.Context, st state.State) error {
+	secret := &corev1.Secret{ObjectMeta: w.newObjectMeta(w.Key.Name), Data: st.Encode()}
 	secret.Labels[hivev1.LabelSecretType] = hivev1.SecretTypeInstall
 	if len(st.Metadata) > 0 {
 		secret.Labels[hivev1.LabelSecretType] = hivev1.SecretTypeDestroy
@@ -169,9 +169,9 @@ func (w work) begin(ctx context.Context, st state.State) error {
 	return nil
 }
 
-// Rights are those of an installer's pod, in the namespace of its cluster: over the Secrets
+// PodPolicyRules are those of an installer's pod, in the namespace of its cluster: over the Secrets
 // of its attempt, of these names. Without names they would be over all, so there are none.
-func Rights(secrets ...string) []rbacv1.PolicyRule {
+func PodPolicyRules(secrets ...string) []rbacv1.PolicyRule {
 	if len(secrets) == 0 {
 		return nil
 	}
@@ -180,8 +180,8 @@ func Rights(secrets ...string) []rbacv1.PolicyRule {
 	}}
 }
 
-// equip makes what a pod needs to read and write its state, and no more than that.
-func (w work) equip(ctx context.Context, parts int) (owner []metav1.OwnerReference, err error) {
+// createPodResources makes what a pod needs to read and write its state, and no more than that.
+func (w operation) createPodResources(ctx context.Context, parts int) (owner []metav1.OwnerReference, err error) {
 	var secret corev1.Secret
 	if err := w.hub.Get(ctx, w.Key, &secret); err != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", w.Key.Name, err)
@@ -190,14 +190,14 @@ func (w work) equip(ctx context.Context, parts int) (owner []metav1.OwnerReferen
 	names := []string{w.Key.Name}
 	var objects []client.Object
 	for part := range parts {
-		names = append(names, state.PartName(w.Key.Name, part))
-		objects = append(objects, &corev1.Secret{ObjectMeta: w.meta(state.PartName(w.Key.Name, part))})
+		names = append(names, state.PartSecretName(w.Key.Name, part))
+		objects = append(objects, &corev1.Secret{ObjectMeta: w.newObjectMeta(state.PartSecretName(w.Key.Name, part))})
 	}
 	objects = append(objects,
-		&corev1.ServiceAccount{ObjectMeta: w.meta(w.Key.Name), AutomountServiceAccountToken: ptr.To(false)},
-		&rbacv1.Role{ObjectMeta: w.meta(w.Key.Name), Rules: Rights(names...)},
+		&corev1.ServiceAccount{ObjectMeta: w.newObjectMeta(w.Key.Name), AutomountServiceAccountToken: ptr.To(false)},
+		&rbacv1.Role{ObjectMeta: w.newObjectMeta(w.Key.Name), Rules: PodPolicyRules(names...)},
 		&rbacv1.RoleBinding{
-			ObjectMeta: w.meta(w.Key.Name),
+			ObjectMeta: w.newObjectMeta(w.Key.Name),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: w.Key.Name},
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.Key.Namespace, Name: w.Key.Name}},
 		})
@@ -210,18 +210,18 @@ func (w work) equip(ctx context.Context, parts int) (owner []metav1.OwnerReferen
 	return owner, nil
 }
 
-// authoritiesName names the Secret with the CA certificates of the hub for the pods of w,
+// authoritiesSecretName names the Secret with the CA certificates of the hub for the pods of w,
 // which can mount Secrets of their own namespace only.
-func (w work) authoritiesName() string { return w.Key.Name + "-ca-bundle" }
+func (w operation) authoritiesSecretName() string { return w.Key.Name + "-ca-bundle" }
 
 // writeAuthorities writes the hub's CA certificates, as they are now, to where the next pod
 // of w mounts them; nothing if the hub has none.
-func (e *Executor) writeAuthorities(ctx context.Context, w work, owner []metav1.OwnerReference) error {
+func (e *Executor) writeAuthorities(ctx context.Context, w operation, owner []metav1.OwnerReference) error {
 	bundle, err := e.CertificateAuthorities.Read(ctx)
 	if err != nil || len(bundle) == 0 {
 		return err
 	}
-	secret := &corev1.Secret{ObjectMeta: w.meta(w.authoritiesName()), Data: map[string][]byte{cabundle.Key: bundle}}
+	secret := &corev1.Secret{ObjectMeta: w.newObjectMeta(w.authoritiesSecretName()), Data: map[string][]byte{cabundle.Key: bundle}}
 	secret.OwnerReferences = owner
 	err = w.hub.Create(ctx, secret)
 	if apierrors.IsAlreadyExists(err) {
@@ -233,9 +233,9 @@ func (e *Executor) writeAuthorities(ctx context.Context, w work, owner []metav1.
 	return nil
 }
 
-func (w work) rewriteAuthorities(ctx context.Context, bundle []byte) error {
+func (w operation) rewriteAuthorities(ctx context.Context, bundle []byte) error {
 	var secret corev1.Secret
-	if err := w.hub.Get(ctx, types.NamespacedName{Namespace: w.Key.Namespace, Name: w.authoritiesName()}, &secret); err != nil {
+	if err := w.hub.Get(ctx, types.NamespacedName{Namespace: w.Key.Namespace, Name: w.authoritiesSecretName()}, &secret); err != nil {
 		return err
 	}
 	if len(secret.Data) == 1 && bytes.Equal(secret.Data[cabundle.Key], bundle) {
@@ -246,73 +246,73 @@ func (w work) rewriteAuthorities(ctx context.Context, bundle []byte) error {
 	return w.hub.Patch(ctx, &secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// run makes a Job, with all it needs. That there is one is fine.
-func (e *Executor) run(ctx context.Context, w work, v verb, image, infraID string) error {
+// runJob makes a Job, with all it needs. That there is one is fine.
+func (e *Executor) runJob(ctx context.Context, w operation, v verb, image, infraID string) error {
 	parts := 0
 	if v == prepare || v == create {
 		parts = state.MaxParts
 	}
-	owner, err := w.equip(ctx, parts)
+	owner, err := w.createPodResources(ctx, parts)
 	if err == nil && v != resolve {
 		err = e.writeAuthorities(ctx, w, owner)
 	}
 	if err != nil {
-		return refusedByNamespace(w.place, infraID, err)
+		return explainNamespaceRefusal(w.place, infraID, err)
 	}
-	_, names, err := w.find(ctx, v)
+	_, names, err := w.findJob(ctx, v)
 	if err != nil {
 		return err
 	}
-	b := e.build(w, v, image, infraID)
+	b := e.buildJob(w, v, image, infraID)
 	b.Name, b.OwnerReferences = names[0], owner
 	err = w.hub.Create(ctx, b)
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	return refusedByNamespace(w.place, infraID, fmt.Errorf("creating Job %s: %w", b.Name, err))
+	return explainNamespaceRefusal(w.place, infraID, fmt.Errorf("creating Job %s: %w", b.Name, err))
 }
 
-func refusedByNamespace(p install.Place, infraID string, err error) error {
+func explainNamespaceRefusal(p install.Place, infraID string, err error) error {
 	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return err
 	}
 	if infraID == "" {
 		infraID = "the cluster"
 	}
-	return terminating(p, infraID)
+	return namespaceTerminatingError(p, infraID)
 }
 
-// image is the one with the installer. While it is looked up the error is fault.Wait.
-func (e *Executor) image(ctx context.Context, w work, st state.State) (string, error) {
+// resolveInstallerImage is the one with the installer. While it is looked up the error is fault.Wait.
+func (e *Executor) resolveInstallerImage(ctx context.Context, w operation, st state.State) (string, error) {
 	for _, known := range []string{e.InstallerImage, w.place.Provisioning.InstallerImageOverride, st.InstallerImage} {
 		if known != "" {
 			return known, nil
 		}
 	}
 	if w.place.ReleaseImage == "" {
-		return "", fault.Denying("nobody knows the installer of ClusterDeployment %s: name its image in spec.provisioning.installerImageOverride, "+
+		return "", fault.NewDenied("nobody knows the installer of ClusterDeployment %s: name its image in spec.provisioning.installerImageOverride, "+
 			"or create the ClusterImageSet again that spec.provisioning.imageSetRef names", w.place.Cluster.Name)
 	}
-	seen, err := w.look(ctx, resolve)
+	seen, err := w.observeJob(ctx, resolve)
 	switch {
 	case err != nil:
 		return "", err
-	case !seen.exists && seen.living == 0:
-		if err := e.run(ctx, w, resolve, w.place.ReleaseImage, ""); err != nil {
+	case !seen.exists && seen.livePods == 0:
+		if err := e.runJob(ctx, w, resolve, w.place.ReleaseImage, ""); err != nil {
 			return "", err
 		}
-		return "", seen.wait("looks up the installer in release image " + w.place.ReleaseImage)
+		return "", seen.newWaitingError("looks up the installer in release image " + w.place.ReleaseImage)
 	case !seen.ended:
-		return "", seen.wait("looks up the installer in release image " + w.place.ReleaseImage)
+		return "", seen.newWaitingError("looks up the installer in release image " + w.place.ReleaseImage)
 	}
 	left := e.Retry - e.Clock.Since(seen.endedAt)
 	if left <= 0 {
-		return "", errorOr(w.drop(ctx, resolve), fault.Waiting(poll, "release image %s is asked again", w.place.ReleaseImage))
+		return "", firstError(w.deleteJob(ctx, resolve), fault.NewWait(pollInterval, "release image %s is asked again", w.place.ReleaseImage))
 	}
-	return "", fault.Waiting(left, "release image %s does not tell its installer: %s", w.place.ReleaseImage, seen.why())
+	return "", fault.NewWait(left, "release image %s does not tell its installer: %s", w.place.ReleaseImage, seen.failureMessage())
 }
 
-func errorOr(err, otherwise error) error {
+func firstError(err, otherwise error) error {
 	if err != nil {
 		return err
 	}

@@ -23,33 +23,33 @@ import (
 )
 
 const (
-	// poll is how often the new cluster is looked at. It takes three seconds to boot.
-	poll = 100 * time.Millisecond
-	// answerIn is how long one answer of its API may take.
-	answerIn = 5 * time.Second
+	// pollInterval is how often the new cluster is looked at. It takes three seconds to boot.
+	pollInterval = 100 * time.Millisecond
+	// requestTimeout is how long one answer of its API may take.
+	requestTimeout = 5 * time.Second
 )
 
 // errMachine is why an installation fails whose machines do not run.
 var errMachine = errors.New("machine does not run")
 
-// await waits until the cluster can be used, and returns its Kubernetes version.
-func (i *Installer) await(ctx context.Context, f folder, ms []machine.Config, log *slog.Logger) (string, error) {
-	client, err := dial(f)
+// waitUntilUsable waits until the cluster can be used, and returns its Kubernetes version.
+func (i *Installer) waitUntilUsable(ctx context.Context, f folder, ms []machine.Config, log *slog.Logger) (string, error) {
+	client, err := newClusterClient(f)
 	if err != nil {
 		return "", err
 	}
-	tick := time.NewTicker(poll)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	var missing string
 	var why error
 	for {
-		if err := i.running(ms[0].InfraID); err != nil {
+		if err := i.checkMachines(ms[0].InfraID); err != nil {
 			return "", err
 		}
-		now, err := lacks(ctx, client, ms)
+		now, err := findMissingPart(ctx, client, ms)
 		if ctx.Err() != nil {
 			// What was asked last was interrupted: it tells nothing.
-			return "", fmt.Errorf("waiting for %s: %w%s", cmp.Or(missing, now), context.Cause(ctx), because(why))
+			return "", fmt.Errorf("waiting for %s: %w%s", cmp.Or(missing, now), context.Cause(ctx), formatCause(why))
 		}
 		if now == "" {
 			break
@@ -70,16 +70,16 @@ func (i *Installer) await(ctx context.Context, f folder, ms []machine.Config, lo
 	return strings.TrimPrefix(version.GitVersion, "v"), nil
 }
 
-// because adds why the API did not answer, if it did not.
-func because(err error) string {
+// formatCause adds why the API did not answer, if it did not.
+func formatCause(err error) string {
 	if err == nil {
 		return ""
 	}
 	return fmt.Sprintf(" (%v)", err)
 }
 
-func dial(f folder) (kubernetes.Interface, error) {
-	raw, err := os.ReadFile(f.kubeconfig())
+func newClusterClient(f folder) (kubernetes.Interface, error) {
+	raw, err := os.ReadFile(f.kubeconfigPath())
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
@@ -87,7 +87,7 @@ func dial(f folder) (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	c.Timeout = answerIn
+	c.Timeout = requestTimeout
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the new cluster: %w", err)
@@ -95,9 +95,9 @@ func dial(f folder) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// running returns an error if a machine has failed or stopped: no waiting helps.
-func (i *Installer) running(infraID string) error {
-	ms, err := i.store.Observe(infraID)
+// checkMachines returns an error if a machine has failed or stopped: no waiting helps.
+func (i *Installer) checkMachines(infraID string) error {
+	ms, err := i.store.ObserveCluster(infraID)
 	if err != nil {
 		return err
 	}
@@ -112,9 +112,9 @@ func (i *Installer) running(infraID string) error {
 	return nil
 }
 
-// lacks returns what is missing until the cluster can be used, "" if nothing is.
+// findMissingPart returns what is missing until the cluster can be used, "" if nothing is.
 // The error tells why, if it is an answer of the API or that there was none.
-func lacks(ctx context.Context, client kubernetes.Interface, ms []machine.Config) (string, error) {
+func findMissingPart(ctx context.Context, client kubernetes.Interface, ms []machine.Config) (string, error) {
 	if _, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
 		return "the API", err
 	}
@@ -123,7 +123,7 @@ func lacks(ctx context.Context, client kubernetes.Interface, ms []machine.Config
 		return "the list of nodes", err
 	}
 	for _, m := range ms {
-		if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == m.Name && ready(n) }) {
+		if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == m.Name && isNodeReady(n) }) {
 			return "node " + m.Name, nil
 		}
 	}
@@ -134,11 +134,11 @@ func lacks(ctx context.Context, client kubernetes.Interface, ms []machine.Config
 	if ms[0].OpenShiftVersion == "" {
 		return "", nil
 	}
-	return lacksRelease(ctx, client)
+	return findMissingReleasePart(ctx, client)
 }
 
-// lacksRelease is lacks for what only an OpenShift cluster has.
-func lacksRelease(ctx context.Context, client kubernetes.Interface) (string, error) {
+// findMissingReleasePart is lacks for what only an OpenShift cluster has.
+func findMissingReleasePart(ctx context.Context, client kubernetes.Interface) (string, error) {
 	const what = "the cluster version to be available"
 	raw, err := client.Discovery().RESTClient().Get().AbsPath("/apis/config.openshift.io/v1/clusterversions/version").DoRaw(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func lacksRelease(ctx context.Context, client kubernetes.Interface) (string, err
 	return "", nil
 }
 
-func ready(n corev1.Node) bool {
+func isNodeReady(n corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})

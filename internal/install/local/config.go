@@ -37,24 +37,24 @@ type config struct {
 	apiPort             int // 0: one that is free
 }
 
-// parse reads an install-config. Sections that the local platform has no use for
+// parseInstallConfig reads an install-config. Sections that the local platform has no use for
 // (networking, pull secret, compute …) are ignored. The error is fault.Denied and
 // names the path, the value and the remedy.
-func parse(raw []byte) (config, error) {
+func parseInstallConfig(raw []byte) (config, error) {
 	var document map[string]any
 	if err := yaml.Unmarshal(raw, &document); err != nil {
-		return config{}, fault.Denying("install-config.yaml is not a YAML mapping: %w", err)
+		return config{}, fault.NewDenied("install-config.yaml is not a YAML mapping: %w", err)
 	}
 	var p parser
 	c := config{
-		name:                p.name(document),
-		baseDomain:          p.baseDomain(document),
+		name:                p.parseName(document),
+		baseDomain:          p.parseBaseDomain(document),
 		workers:             defaultWorkers,
 		certificateDuration: defaultCertificateDuration,
 	}
-	p.platform(document, &c)
+	p.parsePlatform(document, &c)
 	if err := p.errs.ToAggregate(); err != nil {
-		return config{}, fault.Denying("install-config.yaml: %w", err)
+		return config{}, fault.NewDenied("install-config.yaml: %w", err)
 	}
 	return c, nil
 }
@@ -64,41 +64,41 @@ type parser struct {
 	errs field.ErrorList
 }
 
-func (p *parser) invalid(path *field.Path, value any, remedy string) {
+func (p *parser) addInvalid(path *field.Path, value any, remedy string) {
 	p.errs = append(p.errs, field.Invalid(path, value, remedy))
 }
 
-func (p *parser) name(document map[string]any) string {
+func (p *parser) parseName(document map[string]any) string {
 	path := field.NewPath("metadata", "name")
 	metadata, _ := document["metadata"].(map[string]any)
-	return p.text(path, metadata["name"], "the cluster's name", validation.IsDNS1123Label)
+	return p.parseText(path, metadata["name"], "the cluster's name", validation.IsDNS1123Label)
 }
 
-func (p *parser) baseDomain(document map[string]any) string {
-	return p.text(field.NewPath("baseDomain"), document["baseDomain"], "a domain such as example.com", validation.IsDNS1123Subdomain)
+func (p *parser) parseBaseDomain(document map[string]any) string {
+	return p.parseText(field.NewPath("baseDomain"), document["baseDomain"], "a domain such as example.com", validation.IsDNS1123Subdomain)
 }
 
-func (p *parser) text(path *field.Path, value any, what string, check func(string) []string) string {
+func (p *parser) parseText(path *field.Path, value any, what string, check func(string) []string) string {
 	text, ok := value.(string)
 	switch {
 	case value == nil:
 		p.errs = append(p.errs, field.Required(path, "set it to "+what))
 	case !ok:
-		p.invalid(path, value, "must be a string: "+what)
+		p.addInvalid(path, value, "must be a string: "+what)
 	default:
 		for _, remedy := range check(text) {
-			p.invalid(path, text, remedy)
+			p.addInvalid(path, text, remedy)
 		}
 	}
 	return text
 }
 
-// fields are those of platform.local.
-const fields = "apiPort, certificateDuration and workers"
+// localPlatformFields are those of platform.local.
+const localPlatformFields = "apiPort, certificateDuration and workers"
 
-// platform reads platform.local. Where the section is absent, or is that of
+// parsePlatform reads platform.local. Where the section is absent, or is that of
 // another platform, the defaults stay.
-func (p *parser) platform(document map[string]any, c *config) {
+func (p *parser) parsePlatform(document map[string]any, c *config) {
 	platform, _ := document["platform"].(map[string]any)
 	if platform["local"] == nil {
 		return
@@ -106,42 +106,42 @@ func (p *parser) platform(document map[string]any, c *config) {
 	path := field.NewPath("platform", "local")
 	local, ok := platform["local"].(map[string]any)
 	if !ok {
-		p.invalid(path, platform["local"], "must be a mapping with "+fields+", or {}")
+		p.addInvalid(path, platform["local"], "must be a mapping with "+localPlatformFields+", or {}")
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(local)) {
 		value := local[key]
 		switch key {
 		case "workers":
-			c.workers = p.workers(path.Child(key), value)
+			c.workers = p.parseWorkers(path.Child(key), value)
 		case "certificateDuration":
-			c.certificateDuration = p.duration(path.Child(key), value)
+			c.certificateDuration = p.parseCertificateDuration(path.Child(key), value)
 		case "apiPort":
-			c.apiPort = p.apiPort(path.Child(key), value)
+			c.apiPort = p.parseAPIPort(path.Child(key), value)
 		default:
-			p.invalid(path.Child(key), value, "no such field: remove it; there are "+fields)
+			p.addInvalid(path.Child(key), value, "no such field: remove it; there are "+localPlatformFields)
 		}
 	}
 }
 
-func (p *parser) workers(path *field.Path, value any) int {
-	n, ok := whole(value, 0, maxWorkers)
+func (p *parser) parseWorkers(path *field.Path, value any) int {
+	n, ok := parseWholeNumber(value, 0, maxWorkers)
 	if !ok {
-		p.invalid(path, value, fmt.Sprintf("must be a number from 0 to %d", maxWorkers))
+		p.addInvalid(path, value, fmt.Sprintf("must be a number from 0 to %d", maxWorkers))
 	}
 	return n
 }
 
-func (p *parser) apiPort(path *field.Path, value any) int {
-	n, ok := whole(value, minAPIPort, maxAPIPort)
+func (p *parser) parseAPIPort(path *field.Path, value any) int {
+	n, ok := parseWholeNumber(value, minAPIPort, maxAPIPort)
 	if !ok {
-		p.invalid(path, value, fmt.Sprintf("must be a number from %d to %d; leave it out for a port that is free", minAPIPort, maxAPIPort))
+		p.addInvalid(path, value, fmt.Sprintf("must be a number from %d to %d; leave it out for a port that is free", minAPIPort, maxAPIPort))
 	}
 	return n
 }
 
-// whole returns a whole number within bounds; else 0 and false.
-func whole(value any, least, most float64) (int, bool) {
+// parseWholeNumber returns a whole number within bounds; else 0 and false.
+func parseWholeNumber(value any, least, most float64) (int, bool) {
 	n, ok := value.(float64)
 	if !ok || n != math.Trunc(n) || n < least || n > most {
 		return 0, false
@@ -149,10 +149,10 @@ func whole(value any, least, most float64) (int, bool) {
 	return int(n), true
 }
 
-func (p *parser) duration(path *field.Path, value any) time.Duration {
+func (p *parser) parseCertificateDuration(path *field.Path, value any) time.Duration {
 	text, ok := value.(string)
 	if !ok {
-		p.invalid(path, value, "must be a string such as 24h or 90m")
+		p.addInvalid(path, value, "must be a string such as 24h or 90m")
 		return 0
 	}
 	if text = strings.TrimSpace(text); text == "" {
@@ -160,11 +160,11 @@ func (p *parser) duration(path *field.Path, value any) time.Duration {
 	}
 	d, err := hivev1.Duration(text).Parse()
 	if err != nil {
-		p.invalid(path, text, err.Error())
+		p.addInvalid(path, text, err.Error())
 		return 0
 	}
 	if d < minCertificateDuration {
-		p.invalid(path, text, "must be at least 1m: nodes need time to renew their certificates")
+		p.addInvalid(path, text, "must be at least 1m: nodes need time to renew their certificates")
 	}
 	return d
 }

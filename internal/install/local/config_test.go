@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		"sections that only OpenShift has": {valid + "compute: [{replicas: 3}]\nfips: true", config{"c", "example.com", 1, 24 * time.Hour, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parse([]byte(c.in))
+			got, err := parseInstallConfig([]byte(c.in))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,8 +63,8 @@ func TestParseDenies(t *testing.T) {
 		"a bare number":        {valid + "platform: {local: {certificateDuration: 60}}", "platform.local.certificateDuration", "60", "must be a string"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := parse([]byte(c.in))
-			if fault.Of(err) != fault.Denied {
+			_, err := parseInstallConfig([]byte(c.in))
+			if fault.KindOf(err) != fault.Denied {
 				t.Fatalf("got %v", err)
 			}
 			for _, part := range []string{c.path, c.value, c.remedy} {

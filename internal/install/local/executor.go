@@ -17,17 +17,17 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// excerpt is how many lines of a failed installation's log its result has.
-const excerpt = 50
+// excerptLines is how many lines of a failed installation's log its result has.
+const excerptLines = 50
 
 // Executor makes and destroys local clusters in the background.
 type Executor struct {
-	installer *Installer
-	dir       string
-	onChange  func(types.NamespacedName)
-	work      context.Context // that of New: the work is nobody's call
-	slots     chan struct{}   // a place each for installations that may run at once
-	jobs      sync.WaitGroup
+	installer   *Installer
+	dir         string
+	onChange    func(types.NamespacedName)
+	workContext context.Context // that of New: the work is nobody's call
+	slots       chan struct{}   // a place each for installations that may run at once
+	jobs        sync.WaitGroup
 
 	mu       sync.Mutex
 	installs map[string]*job // by infraID, until they are destroyed
@@ -59,13 +59,13 @@ func New(ctx context.Context, store *machines.Store, dir string, o Options) *Exe
 		o.OnChange = func(types.NamespacedName) {}
 	}
 	e := &Executor{
-		installer: NewInstaller(store, o.Timeout),
-		dir:       dir,
-		onChange:  o.OnChange,
-		work:      ctx,
-		slots:     make(chan struct{}, o.Concurrency),
-		installs:  map[string]*job{},
-		destroys:  map[string]*job{},
+		installer:   NewInstaller(store, o.Timeout),
+		dir:         dir,
+		onChange:    o.OnChange,
+		workContext: ctx,
+		slots:       make(chan struct{}, o.Concurrency),
+		installs:    map[string]*job{},
+		destroys:    map[string]*job{},
 	}
 	e.recordOwners()
 	return e
@@ -74,17 +74,17 @@ func New(ctx context.Context, store *machines.Store, dir string, o Options) *Exe
 // recordOwners records the owner of machines that were made before owners were. What
 // cannot be read is left as it is: the installation says so when it is asked for.
 func (e *Executor) recordOwners() {
-	clusters, err := e.installer.store.Clusters()
+	clusters, err := e.installer.store.ListClusters()
 	if err != nil {
 		return
 	}
 	for _, infraID := range clusters {
-		f, err := e.folder(infraID)
+		f, err := e.installFolder(infraID)
 		if err != nil {
 			continue
 		}
-		if md, err := f.readMetadata(); err == nil && md.owner() != "" {
-			_ = e.installer.store.SetOwner(infraID, md.deployment()) // tried again at the next start
+		if md, err := f.readMetadata(); err == nil && md.ownerName() != "" {
+			_ = e.installer.store.SetOwner(infraID, md.clusterDeployment()) // tried again at the next start
 		}
 	}
 }
@@ -97,13 +97,13 @@ func (e *Executor) confirmOwner(f folder, infraID string, cluster types.Namespac
 	}
 	md, err := f.readMetadata()
 	switch {
-	case errors.Is(err, fs.ErrNotExist), fault.Of(err) == fault.Denied: // a damaged file contradicts nothing
+	case errors.Is(err, fs.ErrNotExist), fault.KindOf(err) == fault.Denied: // a damaged file contradicts nothing
 		return nil
 	case err != nil:
 		return err
-	case md.owner() != "" && md.deployment() != cluster:
-		return fault.Denying("infraID %s is that of ClusterDeployment %s, so hotspare touches nothing that it marks from %s: "+
-			"correct the infraID, or set spec.preserveOnDelete to let this ClusterDeployment go without", infraID, md.owner(), cluster)
+	case md.ownerName() != "" && md.clusterDeployment() != cluster:
+		return fault.NewDenied("infraID %s is that of ClusterDeployment %s, so hotspare touches nothing that it marks from %s: "+
+			"correct the infraID, or set spec.preserveOnDelete to let this ClusterDeployment go without", infraID, md.ownerName(), cluster)
 	}
 	return nil
 }
@@ -114,13 +114,13 @@ func (e *Executor) Wait() { e.jobs.Wait() }
 
 // Prepare validates the install-config and names the cluster.
 func (e *Executor) Prepare(_ context.Context, req install.Request) (install.Metadata, error) {
-	c, err := parse(req.Config)
+	c, err := parseInstallConfig(req.Config)
 	if err != nil {
 		return install.Metadata{}, err
 	}
 	md := newMetadata(c)
 	md.Local = localMetadata{Namespace: req.Cluster.Namespace, Name: req.Cluster.Name, OpenShiftVersion: openShiftVersion(req)}
-	raw, err := md.encode()
+	raw, err := md.encodeJSON()
 	if err != nil {
 		return install.Metadata{}, err
 	}
@@ -131,7 +131,7 @@ func (e *Executor) Prepare(_ context.Context, req install.Request) (install.Meta
 // is. The error is fault.Capacity, and nothing has been made, while this computer
 // has no room for the cluster.
 func (e *Executor) Install(_ context.Context, req install.Request, md install.Metadata) (install.Result, error) {
-	f, err := e.folder(md.InfraID)
+	f, err := e.installFolder(md.InfraID)
 	if err != nil {
 		return install.Result{}, err
 	}
@@ -141,29 +141,29 @@ func (e *Executor) Install(_ context.Context, req install.Request, md install.Me
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.destroys[md.InfraID] != nil {
-		return install.Result{}, fault.Waiting(time.Second, "cluster %s is being destroyed", md.InfraID)
+		return install.Result{}, fault.NewWait(time.Second, "cluster %s is being destroyed", md.InfraID)
 	}
-	if result, done, err := f.result(); done || err != nil {
+	if result, done, err := f.readResult(); done || err != nil {
 		return result, err
 	}
 	j := e.installs[md.InfraID]
 	if j == nil {
-		return install.Result{Phase: install.Running}, e.begin(f, req, md) //nolint:contextcheck // the work outlives the call
+		return install.Result{Phase: install.Running}, e.startInstall(f, req, md) //nolint:contextcheck // the work outlives the call
 	}
-	if !j.over() || e.work.Err() != nil {
+	if !j.isDone() || e.workContext.Err() != nil {
 		return install.Result{Phase: install.Running}, nil
 	}
-	if fault.Of(j.err) == fault.Capacity {
+	if fault.KindOf(j.err) == fault.Capacity {
 		delete(e.installs, md.InfraID) // the attempt has not been made
 		return install.Result{}, j.err
 	}
-	return failure(f, j.err)
+	return failureResult(f, j.err)
 }
 
-// begin starts an installation. Room is kept for it from now on, or the next ones
+// startInstall starts an installation. Room is kept for it from now on, or the next ones
 // would be promised the same. e.mu is held.
-func (e *Executor) begin(f folder, req install.Request, md install.Metadata) error {
-	c, err := parse(req.Config)
+func (e *Executor) startInstall(f folder, req install.Request, md install.Metadata) error {
+	c, err := parseInstallConfig(req.Config)
 	if err != nil {
 		return err
 	}
@@ -172,22 +172,22 @@ func (e *Executor) begin(f folder, req install.Request, md install.Metadata) err
 		return err
 	}
 	if named.InfraID != md.InfraID {
-		return fault.Denying("metadata.json names infraID %q, the cluster's is %q: destroy the attempt", named.InfraID, md.InfraID)
+		return fault.NewDenied("metadata.json names infraID %q, the cluster's is %q: destroy the attempt", named.InfraID, md.InfraID)
 	}
-	if named.owner() != "" && named.deployment() != req.Cluster {
-		return fault.Denying("metadata.json of infraID %s names ClusterDeployment %s, not %s: destroy the attempt", md.InfraID, named.owner(), req.Cluster)
+	if named.ownerName() != "" && named.clusterDeployment() != req.Cluster {
+		return fault.NewDenied("metadata.json of infraID %s names ClusterDeployment %s, not %s: destroy the attempt", md.InfraID, named.ownerName(), req.Cluster)
 	}
-	if err := e.installer.reserve(c, named); err != nil {
+	if err := e.installer.reserveCapacity(c, named); err != nil {
 		return err
 	}
-	for path, content := range map[string][]byte{f.config(): req.Config, f.metadata(): md.Raw} {
+	for path, content := range map[string][]byte{f.configPath(): req.Config, f.metadataPath(): md.Raw} {
 		if err := pki.WriteFile(path, content); err != nil {
-			e.installer.store.Release(md.InfraID)
+			e.installer.store.ReleaseResources(md.InfraID)
 			return err
 		}
 	}
-	e.installs[md.InfraID] = e.start(req.Cluster, func(ctx context.Context) error {
-		defer e.installer.store.Release(md.InfraID)
+	e.installs[md.InfraID] = e.startJob(req.Cluster, func(ctx context.Context) error {
+		defer e.installer.store.ReleaseResources(md.InfraID)
 		select {
 		case e.slots <- struct{}{}:
 		case <-ctx.Done():
@@ -199,19 +199,19 @@ func (e *Executor) begin(f folder, req install.Request, md install.Metadata) err
 	return nil
 }
 
-// failure is the result of an installation that has failed.
-func failure(f folder, why error) (install.Result, error) {
-	log, err := scrub.Tail(f.log(), excerpt)
+// failureResult is the result of an installation that has failed.
+func failureResult(f folder, why error) (install.Result, error) {
+	log, err := scrub.ReadTail(f.logPath(), excerptLines)
 	if errors.Is(err, fs.ErrNotExist) {
 		log, err = why.Error(), nil // it did not come so far
 	}
-	return install.Result{Phase: install.Failed, Reason: reason(why), Log: scrub.Text(log, f.secrets()...)}, err
+	return install.Result{Phase: install.Failed, Reason: failureReason(why), Log: scrub.Text(log, f.readLogSecrets()...)}, err
 }
 
 // Destroy ends the installation with md's infraID, removes the cluster's machines
 // and the installation's folder, or tells how far that is.
 func (e *Executor) Destroy(_ context.Context, place install.Place, md install.Metadata) (install.Result, error) {
-	f, err := e.folder(md.InfraID)
+	f, err := e.installFolder(md.InfraID)
 	if err != nil {
 		return install.Result{}, err
 	}
@@ -221,9 +221,9 @@ func (e *Executor) Destroy(_ context.Context, place install.Place, md install.Me
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if j := e.destroys[md.InfraID]; j != nil {
-		return e.destroyed(md.InfraID, j), nil
+		return e.destroyResult(md.InfraID, j), nil
 	}
-	left, err := e.left(f, md.InfraID)
+	left, err := e.hasRemainingParts(f, md.InfraID)
 	if err != nil {
 		return install.Result{}, err
 	}
@@ -232,20 +232,20 @@ func (e *Executor) Destroy(_ context.Context, place install.Place, md install.Me
 	}
 	installing := e.installs[md.InfraID]
 	delete(e.installs, md.InfraID)
-	e.destroys[md.InfraID] = e.start(deploymentOf(f, md), func(ctx context.Context) error { //nolint:contextcheck // the work outlives the call
+	e.destroys[md.InfraID] = e.startJob(findDeployment(f, md), func(ctx context.Context) error { //nolint:contextcheck // the work outlives the call
 		if installing != nil {
 			installing.cancel()
 			<-installing.done
 		}
-		return e.installer.destroy(ctx, md.InfraID, string(f))
+		return e.installer.destroyByInfraID(ctx, md.InfraID, string(f))
 	})
 	return install.Result{Phase: install.Running}, nil
 }
 
-// destroyed tells how far a destruction is. Once its end has been told, the next
+// destroyResult tells how far a destruction is. Once its end has been told, the next
 // call begins another one if something is left. e.mu is held.
-func (e *Executor) destroyed(infraID string, j *job) install.Result {
-	if !j.over() || e.work.Err() != nil {
+func (e *Executor) destroyResult(infraID string, j *job) install.Result {
+	if !j.isDone() || e.workContext.Err() != nil {
 		return install.Result{Phase: install.Running}
 	}
 	delete(e.destroys, infraID)
@@ -255,29 +255,29 @@ func (e *Executor) destroyed(infraID string, j *job) install.Result {
 	return install.Result{Phase: install.Succeeded}
 }
 
-// left reports whether anything is left of the cluster. e.mu is held.
-func (e *Executor) left(f folder, infraID string) (bool, error) {
-	ms, err := e.installer.store.Observe(infraID)
-	return e.installs[infraID] != nil || len(ms) > 0 || f.there(), err
+// hasRemainingParts reports whether anything is left of the cluster. e.mu is held.
+func (e *Executor) hasRemainingParts(f folder, infraID string) (bool, error) {
+	ms, err := e.installer.store.ObserveCluster(infraID)
+	return e.installs[infraID] != nil || len(ms) > 0 || f.existsOnDisk(), err
 }
 
-// folder returns the folder of the installation with that infraID. One that is
+// installFolder returns the folder of the installation with that infraID. One that is
 // not a name would lead out of e.dir.
-func (e *Executor) folder(infraID string) (folder, error) {
+func (e *Executor) installFolder(infraID string) (folder, error) {
 	if !filepath.IsLocal(infraID) || infraID != filepath.Base(infraID) || infraID == "." {
-		return "", fault.Denying("infraID %q is not a name", infraID)
+		return "", fault.NewDenied("infraID %q is not a name", infraID)
 	}
 	return folder(filepath.Join(e.dir, infraID)), nil
 }
 
-// deploymentOf returns the ClusterDeployment to notify, as far as it is known.
-func deploymentOf(f folder, md install.Metadata) types.NamespacedName {
+// findDeployment returns the ClusterDeployment to notify, as far as it is known.
+func findDeployment(f folder, md install.Metadata) types.NamespacedName {
 	if named, err := parseMetadata(md.Raw); err == nil {
-		return named.deployment()
+		return named.clusterDeployment()
 	}
 	named, err := f.readMetadata()
 	if err != nil {
 		return types.NamespacedName{}
 	}
-	return named.deployment()
+	return named.clusterDeployment()
 }

@@ -86,7 +86,7 @@ func (o office) destroy(t *testing.T, md install.Metadata) install.Result {
 func placeOf(md install.Metadata) install.Place {
 	var place install.Place
 	if named, err := parseMetadata(md.Raw); err == nil {
-		place.Cluster = named.deployment()
+		place.Cluster = named.clusterDeployment()
 	}
 	return place
 }
@@ -105,10 +105,10 @@ func TestAClusterIsItsOwnClusterDeployments(t *testing.T) {
 	for name, raw := range map[string][]byte{"its own metadata": md.Raw, "forged metadata": []byte(`{"infraID":"` + md.InfraID + `"}`)} {
 		forged := md
 		forged.Raw = raw
-		if got, err := o.Install(t.Context(), thief, forged); fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), "ns/a") || len(got.Kubeconfig) > 0 {
+		if got, err := o.Install(t.Context(), thief, forged); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "ns/a") || len(got.Kubeconfig) > 0 {
 			t.Errorf("installing with %s: %+v, %v", name, got, err)
 		}
-		if _, err := o.Destroy(t.Context(), thief.Place, forged); fault.Of(err) != fault.Denied || !strings.Contains(err.Error(), "ns/a") {
+		if _, err := o.Destroy(t.Context(), thief.Place, forged); fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "ns/a") {
 			t.Errorf("destroying with %s: %v", name, err)
 		}
 	}
@@ -119,7 +119,7 @@ func TestAClusterIsItsOwnClusterDeployments(t *testing.T) {
 		"adding a worker":   Workers{Store: l.store}.Add(install.Target{Cluster: thief.Cluster, InfraID: md.InfraID}, install.Worker{Name: "w"}),
 		"removing a worker": Workers{Store: l.store}.Remove(t.Context(), install.Target{Cluster: thief.Cluster, InfraID: md.InfraID}, "w"),
 	} {
-		if fault.Of(err) != fault.Denied {
+		if fault.KindOf(err) != fault.Denied {
 			t.Errorf("%s the machines of another cluster: %v", what, err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestExecutorDestroysWhatNeverWas(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for _, bad := range []string{"", ".", "..", "a/b", "../a"} {
-		if _, err := o.Destroy(t.Context(), install.Place{}, install.Metadata{InfraID: bad}); fault.Of(err) != fault.Denied {
+		if _, err := o.Destroy(t.Context(), install.Place{}, install.Metadata{InfraID: bad}); fault.KindOf(err) != fault.Denied {
 			t.Errorf("destroying %q: %v", bad, err)
 		}
 	}
@@ -182,13 +182,13 @@ func TestExecutorDestroysWhatNeverWas(t *testing.T) {
 func TestExecutorDeniesBadConfigs(t *testing.T) {
 	l := newLab(t)
 	o := l.office(t, Options{})
-	if _, err := o.Prepare(t.Context(), request("a", "metadata: {name: UPPER}")); fault.Of(err) != fault.Denied {
+	if _, err := o.Prepare(t.Context(), request("a", "metadata: {name: UPPER}")); fault.KindOf(err) != fault.Denied {
 		t.Errorf("got %v", err)
 	}
 	good := request("a", twoWorkers)
 	md := o.prepare(t, good)
 	md.InfraID = "other-12345"
-	if _, err := o.Install(t.Context(), good, md); fault.Of(err) != fault.Denied {
+	if _, err := o.Install(t.Context(), good, md); fault.KindOf(err) != fault.Denied {
 		t.Errorf("with metadata of another: %v", err)
 	}
 }
@@ -198,7 +198,7 @@ func (o office) stuck(t *testing.T, l *lab, name string) (install.Request, insta
 	t.Helper()
 	req := request(name, twoWorkers)
 	md := o.prepare(t, req)
-	c, err := parse(req.Config)
+	c, err := parseInstallConfig(req.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,11 +206,11 @@ func (o office) stuck(t *testing.T, l *lab, name string) (install.Request, insta
 	if err != nil {
 		t.Fatal(err)
 	}
-	ms, err := o.installer.create(design(c, named))
+	ms, err := o.installer.createMachines(machineConfigs(c, named))
 	if err != nil {
 		t.Fatal(err)
 	}
-	standin.Inject(t, l.store.Dir(md.InfraID, ms[1].Name), unready)
+	standin.Inject(t, l.store.MachineDir(md.InfraID, ms[1].Name), unready)
 	return req, md
 }
 
@@ -224,7 +224,7 @@ func TestDestroyEndsAnInstallation(t *testing.T) {
 	if got, err := o.Destroy(t.Context(), placeOf(md), md); err != nil || got.Phase != install.Running {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if _, err := o.Install(t.Context(), req, md); fault.Of(err) != fault.Wait {
+	if _, err := o.Install(t.Context(), req, md); fault.KindOf(err) != fault.Wait {
 		t.Errorf("installing while it is destroyed: %v", err)
 	}
 	if got := o.destroy(t, md); got.Phase != install.Succeeded || len(l.clusters(t)) > 0 {
@@ -243,7 +243,7 @@ func TestFailureTellsWhy(t *testing.T) {
 	if diff := cmp.Diff(got, o.install(t, req, md)); diff != "" {
 		t.Errorf("asked again: %s", diff)
 	}
-	if lines := strings.Count(got.Log, "\n"); lines > excerpt {
+	if lines := strings.Count(got.Log, "\n"); lines > excerptLines {
 		t.Errorf("%d lines", lines)
 	}
 }
@@ -288,7 +288,7 @@ func TestNoRoom(t *testing.T) {
 		if n < 2 && err != nil {
 			t.Fatal(err)
 		}
-		if n == 2 && fault.Of(err) != fault.Capacity {
+		if n == 2 && fault.KindOf(err) != fault.Capacity {
 			t.Errorf("the third of two: %v", err)
 		}
 		if n == 2 {
@@ -316,7 +316,7 @@ func TestShutdownIsNoFailure(t *testing.T) {
 
 	l = reopen(t, dir)
 	o = l.office(t, Options{})
-	standin.Inject(t, l.store.Dir(md.InfraID, md.InfraID+"-worker-0"), "")
+	standin.Inject(t, l.store.MachineDir(md.InfraID, md.InfraID+"-worker-0"), "")
 	if got := o.install(t, req, md); got.Phase != install.Succeeded {
 		t.Errorf("after the restart: %+v", got)
 	}

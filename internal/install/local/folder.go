@@ -16,79 +16,79 @@ import (
 // files are for their owner only.
 type folder string
 
-func (f folder) config() string     { return filepath.Join(string(f), "install-config.yaml") }
-func (f folder) metadata() string   { return filepath.Join(string(f), "metadata.json") }
-func (f folder) kubeconfig() string { return filepath.Join(string(f), "auth", "kubeconfig") }
-func (f folder) password() string   { return filepath.Join(string(f), "auth", "kubeadmin-password") }
-func (f folder) token() string      { return filepath.Join(string(f), "auth", "bootstrap-token") }
-func (f folder) log() string        { return filepath.Join(string(f), ".openshift_install.log") }
-func (f folder) complete() string   { return filepath.Join(string(f), "complete.json") }
+func (f folder) configPath() string     { return filepath.Join(string(f), "install-config.yaml") }
+func (f folder) metadataPath() string   { return filepath.Join(string(f), "metadata.json") }
+func (f folder) kubeconfigPath() string { return filepath.Join(string(f), "auth", "kubeconfig") }
+func (f folder) passwordPath() string   { return filepath.Join(string(f), "auth", "kubeadmin-password") }
+func (f folder) tokenPath() string      { return filepath.Join(string(f), "auth", "bootstrap-token") }
+func (f folder) logPath() string        { return filepath.Join(string(f), ".openshift_install.log") }
+func (f folder) completionPath() string { return filepath.Join(string(f), "complete.json") }
 
-// complete is complete.json. It is written last: where it is, all is.
-type complete struct {
+// completion is complete.json. It is written last: where it is, all is.
+type completion struct {
 	APIURL  string `json:"apiURL"`
 	Version string `json:"version"`
 }
 
 func (f folder) readConfig() (config, error) {
-	raw, err := os.ReadFile(f.config())
+	raw, err := os.ReadFile(f.configPath())
 	if err != nil {
 		return config{}, fmt.Errorf("reading the install-config: %w", err)
 	}
-	return parse(raw)
+	return parseInstallConfig(raw)
 }
 
 // readMetadata returns what the installation is called. The error is
 // fs.ErrNotExist if it has no name yet.
 func (f folder) readMetadata() (metadata, error) {
-	raw, err := os.ReadFile(f.metadata())
+	raw, err := os.ReadFile(f.metadataPath())
 	if err != nil {
 		return metadata{}, fmt.Errorf("reading the metadata: %w", err)
 	}
 	return parseMetadata(raw)
 }
 
-// name returns what the installation is called, and names it if it has no name.
+// ensureMetadata returns what the installation is called, and names it if it has no name.
 // The name is on disk before anything bears it.
-func (f folder) name(c config) (metadata, error) {
+func (f folder) ensureMetadata(c config) (metadata, error) {
 	md, err := f.readMetadata()
 	if !errors.Is(err, fs.ErrNotExist) {
 		return md, err
 	}
 	md = newMetadata(c)
-	raw, err := md.encode()
+	raw, err := md.encodeJSON()
 	if err != nil {
 		return md, err
 	}
-	return md, pki.WriteFile(f.metadata(), raw)
+	return md, pki.WriteFile(f.metadataPath(), raw)
 }
 
-func (f folder) finish(c complete) error {
+func (f folder) writeCompletion(c completion) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("encoding the result: %w", err)
 	}
-	return pki.WriteFile(f.complete(), raw)
+	return pki.WriteFile(f.completionPath(), raw)
 }
 
-// result returns what a finished installation came to; false if it is not finished.
-func (f folder) result() (install.Result, bool, error) {
-	raw, err := os.ReadFile(f.complete())
+// readResult returns what a finished installation came to; false if it is not finished.
+func (f folder) readResult() (install.Result, bool, error) {
+	raw, err := os.ReadFile(f.completionPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return install.Result{}, false, nil
 	}
 	if err != nil {
 		return install.Result{}, false, fmt.Errorf("reading the result: %w", err)
 	}
-	var c complete
+	var c completion
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return install.Result{}, false, fmt.Errorf("reading the result: %w", err)
 	}
-	kubeconfig, err := os.ReadFile(f.kubeconfig())
+	kubeconfig, err := os.ReadFile(f.kubeconfigPath())
 	if err != nil {
 		return install.Result{}, false, fmt.Errorf("reading the result: %w", err)
 	}
-	password, err := os.ReadFile(f.password())
+	password, err := os.ReadFile(f.passwordPath())
 	if err != nil {
 		return install.Result{}, false, fmt.Errorf("reading the result: %w", err)
 	}
@@ -97,10 +97,10 @@ func (f folder) result() (install.Result, bool, error) {
 	}, true, nil
 }
 
-// secrets returns what must not be seen in an excerpt of the log.
-func (f folder) secrets() []string {
+// readLogSecrets returns what must not be seen in an excerpt of the log.
+func (f folder) readLogSecrets() []string {
 	var secrets []string
-	for _, path := range []string{f.password(), f.token()} {
+	for _, path := range []string{f.passwordPath(), f.tokenPath()} {
 		if raw, err := os.ReadFile(path); err == nil { // what was never made cannot have been printed
 			secrets = append(secrets, string(raw))
 		}
@@ -108,8 +108,8 @@ func (f folder) secrets() []string {
 	return secrets
 }
 
-// there reports whether the folder exists.
-func (f folder) there() bool {
+// existsOnDisk reports whether the folder exists.
+func (f folder) existsOnDisk() bool {
 	_, err := os.Stat(string(f))
 	return !errors.Is(err, fs.ErrNotExist)
 }

@@ -55,67 +55,67 @@ func NewInstaller(store *machines.Store, timeout time.Duration) *Installer {
 // while there is no room. The log is dir/.openshift_install.log.
 func (i *Installer) CreateCluster(ctx context.Context, dir string) error {
 	f := folder(dir)
-	if _, done, err := f.result(); done || err != nil {
+	if _, done, err := f.readResult(); done || err != nil {
 		return err
 	}
 	c, err := f.readConfig()
 	if err != nil {
 		return err
 	}
-	md, err := f.name(c)
+	md, err := f.ensureMetadata(c)
 	if err != nil {
 		return err
 	}
-	if err := i.reserve(c, md); err != nil {
+	if err := i.reserveCapacity(c, md); err != nil {
 		return err
 	}
-	defer i.store.Release(md.InfraID)
+	defer i.store.ReleaseResources(md.InfraID)
 
-	out, err := os.OpenFile(f.log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	out, err := os.OpenFile(f.logPath(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening the log: %w", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, i.timeout, fmt.Errorf("not done after %s: %w", i.timeout, context.DeadlineExceeded))
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(out, nil))
-	err = i.install(ctx, f, design(c, md), log)
+	err = i.installCluster(ctx, f, machineConfigs(c, md), log)
 	if err != nil {
-		i.quote(out, design(c, md)[0])
+		i.appendMachineLog(out, machineConfigs(c, md)[0])
 		log.Error(err.Error())
 	}
 	return errors.Join(err, out.Close())
 }
 
-// reserve keeps room, unless the machines have been made already: then they may
+// reserveCapacity keeps room, unless the machines have been made already: then they may
 // use it.
-func (i *Installer) reserve(c config, md metadata) error {
-	ms, err := i.store.List(md.InfraID)
+func (i *Installer) reserveCapacity(c config, md metadata) error {
+	ms, err := i.store.ListMachines(md.InfraID)
 	if err != nil || len(ms) > 0 {
 		return err
 	}
-	return i.store.Reserve(md.InfraID, c.workers)
+	return i.store.ReserveResources(md.InfraID, c.workers)
 }
 
-// install does all the work.
-func (i *Installer) install(ctx context.Context, f folder, ms []machine.Config, log *slog.Logger) error {
+// installCluster does all the work.
+func (i *Installer) installCluster(ctx context.Context, f folder, ms []machine.Config, log *slog.Logger) error {
 	log.Info("creating machines", "infraID", ms[0].InfraID, "machines", len(ms))
-	ms, err := i.create(ms)
+	ms, err := i.createMachines(ms)
 	if err != nil {
 		return err
 	}
-	if err := i.fill(f, ms); err != nil {
+	if err := i.writeMachineFiles(f, ms); err != nil {
 		return err
 	}
-	log.Info("starting machines", "api", url(ms[0]))
-	if err := i.store.Start(ms[0].InfraID); err != nil {
+	log.Info("starting machines", "api", apiServerURL(ms[0]))
+	if err := i.store.StartCluster(ms[0].InfraID); err != nil {
 		return err
 	}
-	kubernetes, err := i.await(ctx, f, ms, log)
+	kubernetes, err := i.waitUntilUsable(ctx, f, ms, log)
 	if err != nil {
 		return err
 	}
 	// From now on the cluster does not let strangers in.
-	if err := pki.WriteFile(machine.InstalledPath(i.store.Dir(ms[0].InfraID, ms[0].Name)), nil); err != nil {
+	if err := pki.WriteFile(machine.InstalledPath(i.store.MachineDir(ms[0].InfraID, ms[0].Name)), nil); err != nil {
 		return err
 	}
 	log.Info("install complete", "kubernetes", kubernetes)
@@ -123,16 +123,16 @@ func (i *Installer) install(ctx context.Context, f folder, ms []machine.Config, 
 	if version == "" {
 		version = kubernetes
 	}
-	return f.finish(complete{APIURL: url(ms[0]), Version: version})
+	return f.writeCompletion(completion{APIURL: apiServerURL(ms[0]), Version: version})
 }
 
-// quoted is how many lines of the control plane's log an installation's log gets
+// quotedLogLines is how many lines of the control plane's log an installation's log gets
 // when it has failed.
-const quoted = 20
+const quotedLogLines = 20
 
-// quote copies the end of the control plane's log: it often has the reason.
-func (i *Installer) quote(out io.Writer, leader machine.Config) {
-	tail, err := scrub.Tail(machine.LogPath(i.store.Dir(leader.InfraID, leader.Name)), quoted)
+// appendMachineLog copies the end of the control plane's log: it often has the reason.
+func (i *Installer) appendMachineLog(out io.Writer, leader machine.Config) {
+	tail, err := scrub.ReadTail(machine.LogPath(i.store.MachineDir(leader.InfraID, leader.Name)), quotedLogLines)
 	if err != nil {
 		return // it has not been started
 	}
@@ -145,31 +145,31 @@ func (i *Installer) quote(out io.Writer, leader machine.Config) {
 func (i *Installer) DestroyCluster(ctx context.Context, dir string) error {
 	md, err := folder(dir).readMetadata()
 	if errors.Is(err, fs.ErrNotExist) {
-		return i.discard(dir)
+		return i.removeInstallFolder(dir)
 	}
 	if err != nil {
 		return err
 	}
-	return i.destroy(ctx, md.InfraID, dir)
+	return i.destroyByInfraID(ctx, md.InfraID, dir)
 }
 
-// destroy destroys the cluster with that infraID, then removes dir.
-func (i *Installer) destroy(ctx context.Context, infraID, dir string) error {
-	if err := i.store.Destroy(ctx, infraID); err != nil {
+// destroyByInfraID destroys the cluster with that infraID, then removes dir.
+func (i *Installer) destroyByInfraID(ctx context.Context, infraID, dir string) error {
+	if err := i.store.DestroyCluster(ctx, infraID); err != nil {
 		return err
 	}
-	return i.discard(dir)
+	return i.removeInstallFolder(dir)
 }
 
-func (i *Installer) discard(dir string) error {
+func (i *Installer) removeInstallFolder(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("removing the installation's folder: %w", err)
 	}
 	return nil
 }
 
-// reason is one word for why an installation failed.
-func reason(err error) string {
+// failureReason is one word for why an installation failed.
+func failureReason(err error) string {
 	taken := (*machines.PortError)(nil)
 	switch {
 	case errors.As(err, &taken):
@@ -178,7 +178,7 @@ func reason(err error) string {
 		return "InstallTimeout"
 	case errors.Is(err, errMachine):
 		return "MachineFailed"
-	case fault.Of(err) == fault.Denied:
+	case fault.KindOf(err) == fault.Denied:
 		return "InvalidInstallConfig"
 	default:
 		return "InstallFailed"

@@ -71,7 +71,7 @@ func reopen(t *testing.T, dir string) *lab {
 func (l *lab) folder(t *testing.T, installConfig string) folder {
 	t.Helper()
 	f := folder(filepath.Join(l.dir, "one"))
-	if err := pki.WriteFile(f.config(), []byte(installConfig)); err != nil {
+	if err := pki.WriteFile(f.configPath(), []byte(installConfig)); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -79,7 +79,7 @@ func (l *lab) folder(t *testing.T, installConfig string) folder {
 
 func (l *lab) clusters(t *testing.T) []string {
 	t.Helper()
-	ids, err := l.store.Clusters()
+	ids, err := l.store.ListClusters()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestCreateAndDestroyCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ms, err := l.store.List(md.InfraID)
+	ms, err := l.store.ListMachines(md.InfraID)
 	if err != nil || len(ms) != 3 {
 		t.Fatalf("machines: %v, %v", ms, err)
 	}
@@ -108,22 +108,22 @@ func TestCreateAndDestroyCluster(t *testing.T) {
 	if diff := cmp.Diff(want, ms[0]); diff != "" || ms[0].CertificateDuration.Duration != time.Hour {
 		t.Errorf("control plane: %s", diff)
 	}
-	if _, err := os.Stat(machine.InstalledPath(l.store.Dir(md.InfraID, ms[0].Name))); err != nil {
+	if _, err := os.Stat(machine.InstalledPath(l.store.MachineDir(md.InfraID, ms[0].Name))); err != nil {
 		t.Errorf("not marked as installed: %v", err)
 	}
-	result, done, err := f.result()
-	if err != nil || !done || result.APIURL != url(ms[0]) || result.Version != "1.36.3" || len(result.Password) != 23 {
+	result, done, err := f.readResult()
+	if err != nil || !done || result.APIURL != apiServerURL(ms[0]) || result.Version != "1.36.3" || len(result.Password) != 23 {
 		t.Errorf("result: %+v, %t, %v", result, done, err)
 	}
 	onlyOwnersRead(t, string(f))
 
-	if err := l.store.Stop(md.InfraID); err != nil {
+	if err := l.store.StopCluster(md.InfraID); err != nil {
 		t.Fatal(err)
 	}
 	if err := i.CreateCluster(t.Context(), string(f)); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	if seen, err := l.store.Observe(md.InfraID); err != nil || strings.Contains(seen.String(), "Starting") {
+	if seen, err := l.store.ObserveCluster(md.InfraID); err != nil || strings.Contains(seen.String(), "Starting") {
 		t.Errorf("what was installed is started again: %v, %v", seen, err)
 	}
 
@@ -132,8 +132,8 @@ func TestCreateAndDestroyCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left := l.clusters(t); len(left) > 0 || f.there() {
-		t.Errorf("left: %v, folder: %t", left, f.there())
+	if left := l.clusters(t); len(left) > 0 || f.existsOnDisk() {
+		t.Errorf("left: %v, folder: %t", left, f.existsOnDisk())
 	}
 }
 
@@ -164,23 +164,23 @@ func TestInterruptedInstallation(t *testing.T) {
 	}{
 		{"named", func(*Installer, folder, []machine.Config) error { return nil }},
 		{"with half of the machines", func(i *Installer, _ folder, ms []machine.Config) error {
-			_, err := i.create(ms[:2])
+			_, err := i.createMachines(ms[:2])
 			return err
 		}},
 		{"with all machines", func(i *Installer, _ folder, ms []machine.Config) error {
-			_, err := i.create(ms)
+			_, err := i.createMachines(ms)
 			return err
 		}},
 		{"with half of the control plane's disk", func(i *Installer, _ folder, ms []machine.Config) error {
-			return pki.EnsureServiceAccountKey(machine.PKIPath(i.store.Dir(ms[0].InfraID, ms[0].Name)))
+			return pki.EnsureServiceAccountKey(machine.PKIPath(i.store.MachineDir(ms[0].InfraID, ms[0].Name)))
 		}},
 		{"with full disks", func(i *Installer, f folder, ms []machine.Config) error {
-			ms, err := i.create(ms)
-			return errors.Join(err, i.fill(f, ms))
+			ms, err := i.createMachines(ms)
+			return errors.Join(err, i.writeMachineFiles(f, ms))
 		}},
-		{"started", func(i *Installer, _ folder, ms []machine.Config) error { return i.store.Start(ms[0].InfraID) }},
+		{"started", func(i *Installer, _ folder, ms []machine.Config) error { return i.store.StartCluster(ms[0].InfraID) }},
 		{"all but finished", func(i *Installer, _ folder, ms []machine.Config) error {
-			return pki.WriteFile(machine.InstalledPath(i.store.Dir(ms[0].InfraID, ms[0].Name)), nil)
+			return pki.WriteFile(machine.InstalledPath(i.store.MachineDir(ms[0].InfraID, ms[0].Name)), nil)
 		}},
 	}
 	for n, last := range steps {
@@ -192,17 +192,17 @@ func TestInterruptedInstallation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			md, err := f.name(c)
+			md, err := f.ensureMetadata(c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			i := NewInstaller(l.store, 0)
 			for _, step := range steps[:n+1] {
-				if err := step.do(i, f, design(c, md)); err != nil {
+				if err := step.do(i, f, machineConfigs(c, md)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			tokens := pki.TokensPath(machine.PKIPath(l.store.Dir(md.InfraID, md.InfraID+"-master-0")))
+			tokens := pki.TokenFilePath(machine.PKIPath(l.store.MachineDir(md.InfraID, md.InfraID+"-master-0")))
 			before, _ := os.ReadFile(tokens) // not there yet in the first steps
 			l.shutdown()
 
@@ -222,34 +222,34 @@ func TestInterruptedInstallation(t *testing.T) {
 }
 
 // prepared begins an installation up to its machines, and gives one of them a fault.
-func (l *lab) prepared(t *testing.T, i *Installer, f folder, bad int, with standin.Fault) metadata {
+func (l *lab) prepared(t *testing.T, i *Installer, f folder, bad int, with standin.Injection) metadata {
 	t.Helper()
 	c, err := f.readConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	md, err := f.name(c)
+	md, err := f.ensureMetadata(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ms, err := i.create(design(c, md))
+	ms, err := i.createMachines(machineConfigs(c, md))
 	if err != nil {
 		t.Fatal(err)
 	}
-	standin.Inject(t, l.store.Dir(md.InfraID, ms[bad].Name), with)
+	standin.Inject(t, l.store.MachineDir(md.InfraID, ms[bad].Name), with)
 	return md
 }
 
 func TestFailedInstallation(t *testing.T) {
 	for name, c := range map[string]struct {
 		bad     int
-		fault   standin.Fault
+		fault   standin.Injection
 		timeout time.Duration
 		reason  string
 		says    string
 	}{
-		"a control plane that does not start": {0, standin.Fatal, 0, "MachineFailed", string(standin.Fatal)},
-		"a worker that does not start":        {2, standin.Fatal, 0, "MachineFailed", "-worker-1"},
+		"a control plane that does not start": {0, standin.ExitAtOnce, 0, "MachineFailed", string(standin.ExitAtOnce)},
+		"a worker that does not start":        {2, standin.ExitAtOnce, 0, "MachineFailed", "-worker-1"},
 		"a worker that does not join":         {1, unready, 2 * time.Second, "InstallTimeout", "-worker-0: not done after 2s"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,10 +258,10 @@ func TestFailedInstallation(t *testing.T) {
 			i := NewInstaller(l.store, c.timeout)
 			l.prepared(t, i, f, c.bad, c.fault)
 			err := i.CreateCluster(t.Context(), string(f))
-			if err == nil || reason(err) != c.reason || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("reason %s: %v", reason(err), err)
+			if err == nil || failureReason(err) != c.reason || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("reason %s: %v", failureReason(err), err)
 			}
-			log, err := os.ReadFile(f.log())
+			log, err := os.ReadFile(f.logPath())
 			if err != nil || !strings.Contains(string(log), c.says) || !strings.Contains(string(log), "end of the log of") {
 				t.Errorf("log: %s, %v", log, err)
 			}
@@ -273,7 +273,7 @@ func TestInvalidInstallationMakesNothing(t *testing.T) {
 	l := newLab(t)
 	f := l.folder(t, "metadata: {name: UPPER}")
 	err := NewInstaller(l.store, 0).CreateCluster(t.Context(), string(f))
-	if fault.Of(err) != fault.Denied || len(l.clusters(t)) > 0 {
+	if fault.KindOf(err) != fault.Denied || len(l.clusters(t)) > 0 {
 		t.Errorf("%v, clusters %v", err, l.clusters(t))
 	}
 }
@@ -285,24 +285,24 @@ func TestRunningMachinesNeedNoMoreRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	md, err := f.name(c)
+	md, err := f.ensureMetadata(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	i := NewInstaller(l.store, 0)
-	ms, err := i.create(design(c, md))
+	ms, err := i.createMachines(machineConfigs(c, md))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(i.fill(f, ms), l.store.Start(md.InfraID)); err != nil {
+	if err := errors.Join(i.writeMachineFiles(f, ms), l.store.StartCluster(md.InfraID)); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) { //nolint:forbidigo // processes have no other clock
-		seen, err := l.store.Observe(md.InfraID)
+		seen, err := l.store.ObserveCluster(md.InfraID)
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("%v, %v", seen, err)
 		}
-		if seen.All(cloud.Running) {
+		if seen.AllIn(cloud.Running) {
 			break
 		}
 	}

@@ -14,7 +14,7 @@ type job struct {
 	err    error // to be read after done
 }
 
-func (j *job) over() bool {
+func (j *job) isDone() bool {
 	select {
 	case <-j.done:
 		return true
@@ -23,9 +23,9 @@ func (j *job) over() bool {
 	}
 }
 
-// start does some work for a cluster.
-func (e *Executor) start(cluster types.NamespacedName, do func(context.Context) error) *job {
-	ctx, cancel := context.WithCancel(e.work)
+// startJob does some work for a cluster.
+func (e *Executor) startJob(cluster types.NamespacedName, do func(context.Context) error) *job {
+	ctx, cancel := context.WithCancel(e.workContext)
 	j := &job{cancel: cancel, done: make(chan struct{})}
 	e.jobs.Go(func() {
 		defer cancel()

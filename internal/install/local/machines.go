@@ -13,9 +13,9 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// design returns the machines of a cluster, the control plane first. They have the
+// machineConfigs returns the machines of a cluster, the control plane first. They have the
 // port that the install-config asks for, or none yet.
-func design(c config, md metadata) []machine.Config {
+func machineConfigs(c config, md metadata) []machine.Config {
 	base := machine.Config{
 		InfraID:             md.InfraID,
 		ClusterName:         c.name,
@@ -24,7 +24,7 @@ func design(c config, md metadata) []machine.Config {
 		Workers:             c.workers,
 		CertificateDuration: metav1.Duration{Duration: c.certificateDuration},
 		OpenShiftVersion:    md.Local.OpenShiftVersion,
-		Owner:               md.owner(),
+		Owner:               md.ownerName(),
 	}
 	one := func(role machine.Role, name string) machine.Config {
 		m := base
@@ -38,12 +38,12 @@ func design(c config, md metadata) []machine.Config {
 	return ms
 }
 
-// create makes the machines and returns them as they are in the store.
-func (i *Installer) create(ms []machine.Config) ([]machine.Config, error) {
+// createMachines makes the machines and returns them as they are in the store.
+func (i *Installer) createMachines(ms []machine.Config) ([]machine.Config, error) {
 	ms = slices.Clone(ms)
 	for n, m := range ms {
 		var err error
-		ms[n], err = i.store.Create(m)
+		ms[n], err = i.store.CreateMachine(m)
 		if taken := (*machines.PortError)(nil); errors.As(err, &taken) {
 			return nil, fmt.Errorf("install-config.yaml: platform.local.apiPort: %w", err)
 		}
@@ -54,62 +54,64 @@ func (i *Installer) create(ms []machine.Config) ([]machine.Config, error) {
 	return ms, nil
 }
 
-// adminLife is how long the administrator's kubeconfig is good.
-const adminLife = 10 * 365 * 24 * time.Hour
+// adminCertificateDuration is how long the administrator's kubeconfig is good.
+const adminCertificateDuration = 10 * 365 * 24 * time.Hour
 
-// fill writes what the machines need before their first boot, and the
+// writeMachineFiles writes what the machines need before their first boot, and the
 // administrator's credentials. Keys and secrets that are there are kept: the
 // machines may have been started already.
-func (i *Installer) fill(f folder, ms []machine.Config) error {
+func (i *Installer) writeMachineFiles(f folder, ms []machine.Config) error {
 	leader := ms[0]
-	keys := machine.PKIPath(i.store.Dir(leader.InfraID, leader.Name))
+	keys := machine.PKIPath(i.store.MachineDir(leader.InfraID, leader.Name))
 	now := time.Now()
 	if err := pki.EnsureCluster(keys, leader.InfraID, now); err != nil {
 		return err
 	}
-	token, err := keep(f.token(), pki.NewBootstrapToken)
+	token, err := readOrCreateSecret(f.tokenPath(), pki.NewBootstrapToken)
 	if err != nil {
 		return err
 	}
-	if err := pki.WriteTokens(keys, token); err != nil {
+	if err := pki.WriteBootstrapToken(keys, token); err != nil {
 		return err
 	}
 	ca, err := pki.LoadCA(keys, pki.ClusterCA)
 	if err != nil {
 		return err
 	}
-	cluster := pki.Cluster{Name: leader.ClusterName, Server: url(leader), CA: ca.CertPEM()}
-	if err := i.introduce(cluster, token, ms[1:]); err != nil {
+	cluster := pki.Cluster{Name: leader.ClusterName, Server: apiServerURL(leader), CA: ca.CertPEM()}
+	if err := i.writeBootstrapKubeconfigs(cluster, token, ms[1:]); err != nil {
 		return err
 	}
-	if _, err := keep(f.password(), newPassword); err != nil {
+	if _, err := readOrCreateSecret(f.passwordPath(), newPassword); err != nil {
 		return err
 	}
 	// As openshift-install's: it must work when RBAC does not.
-	admin, err := ca.Client(now, adminLife, "system:admin", "system:masters")
+	admin, err := ca.IssueClientCert(now, adminCertificateDuration, "system:admin", "system:masters")
 	if err != nil {
 		return err
 	}
-	raw, err := pki.Kubeconfig(cluster, "admin", admin)
+	raw, err := pki.ClientKubeconfig(cluster, "admin", admin)
 	if err != nil {
 		return err
 	}
-	return pki.WriteFile(f.kubeconfig(), raw)
+	return pki.WriteFile(f.kubeconfigPath(), raw)
 }
 
-// introduce tells the workers how to join.
-func (i *Installer) introduce(cluster pki.Cluster, token string, workers []machine.Config) error {
+// writeBootstrapKubeconfigs tells the workers how to join.
+func (i *Installer) writeBootstrapKubeconfigs(cluster pki.Cluster, token string, workers []machine.Config) error {
 	raw, err := pki.BootstrapKubeconfig(cluster, token)
 	if err != nil {
 		return err
 	}
 	for _, w := range workers {
-		if err := pki.WriteFile(machine.BootstrapPath(i.store.Dir(w.InfraID, w.Name)), raw); err != nil {
+		if err := pki.WriteFile(machine.BootstrapPath(i.store.MachineDir(w.InfraID, w.Name)), raw); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// url is where the control plane serves the API.
-func url(leader machine.Config) string { return fmt.Sprintf("https://127.0.0.1:%d", leader.APIPort) }
+// apiServerURL is where the control plane serves the API.
+func apiServerURL(leader machine.Config) string {
+	return fmt.Sprintf("https://127.0.0.1:%d", leader.APIPort)
+}

@@ -30,12 +30,12 @@ func TestMain(m *testing.M) {
 }
 
 // unready is the fault of a worker that runs and never becomes a node.
-const unready standin.Fault = "unready"
+const unready standin.Injection = "unready"
 
 // work is what a stand-in machine does: that of a control plane serves as much of
 // the Kubernetes API as the installer asks for.
 func work(ctx context.Context, dir string) error {
-	config, err := machine.Load(dir)
+	config, err := machine.LoadConfig(dir)
 	if err != nil || config.Role != machine.ControlPlane {
 		return err
 	}
@@ -43,7 +43,7 @@ func work(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	pair, err := ca.Server(time.Now(), time.Hour, "kube-apiserver", "127.0.0.1")
+	pair, err := ca.IssueServerCert(time.Now(), time.Hour, "kube-apiserver", "127.0.0.1")
 	if err != nil {
 		return err
 	}
@@ -91,14 +91,14 @@ func api(dir string, config machine.Config) http.Handler {
 // nodes are the machines of the cluster that know how to join and run.
 func nodes(dir string, config machine.Config) corev1.NodeList {
 	list := corev1.NodeList{Items: []corev1.Node{node(config.Name)}}
-	tokens, _ := os.ReadFile(pki.TokensPath(machine.PKIPath(dir))) // none: nobody can join
+	tokens, _ := os.ReadFile(pki.TokenFilePath(machine.PKIPath(dir))) // none: nobody can join
 	siblings, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*-worker-*"))
 	for _, sibling := range siblings {
 		c, err := clientcmd.BuildConfigFromFlags("", machine.BootstrapPath(sibling))
 		if err != nil || !strings.HasPrefix(string(tokens), c.BearerToken+",") {
 			continue
 		}
-		if _, err := os.Stat(machine.LockPath(sibling)); err == nil && standin.FaultOf(sibling) == "" {
+		if _, err := os.Stat(machine.LockPath(sibling)); err == nil && standin.ReadInjection(sibling) == "" {
 			list.Items = append(list.Items, node(filepath.Base(sibling)))
 		}
 	}

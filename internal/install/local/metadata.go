@@ -40,15 +40,15 @@ func newMetadata(c config) metadata {
 func parseMetadata(raw []byte) (metadata, error) {
 	var md metadata
 	if err := json.Unmarshal(raw, &md); err != nil {
-		return md, fault.Denying("metadata.json: %w", err)
+		return md, fault.NewDenied("metadata.json: %w", err)
 	}
 	if md.InfraID == "" {
-		return md, fault.Denying("metadata.json: infraID is missing: it names what belongs to the cluster")
+		return md, fault.NewDenied("metadata.json: infraID is missing: it names what belongs to the cluster")
 	}
 	return md, nil
 }
 
-func (md metadata) encode() ([]byte, error) {
+func (md metadata) encodeJSON() ([]byte, error) {
 	raw, err := json.Marshal(md)
 	if err != nil {
 		return nil, fmt.Errorf("encoding metadata.json: %w", err)
@@ -56,17 +56,17 @@ func (md metadata) encode() ([]byte, error) {
 	return raw, nil
 }
 
-// deployment is the ClusterDeployment, or empty.
-func (md metadata) deployment() types.NamespacedName {
+// clusterDeployment is the ClusterDeployment, or empty.
+func (md metadata) clusterDeployment() types.NamespacedName {
 	return types.NamespacedName{Namespace: md.Local.Namespace, Name: md.Local.Name}
 }
 
-// owner is the ClusterDeployment as namespace/name, or empty.
-func (md metadata) owner() string {
+// ownerName is the ClusterDeployment as namespace/name, or empty.
+func (md metadata) ownerName() string {
 	if md.Local.Namespace == "" || md.Local.Name == "" {
 		return ""
 	}
-	return md.deployment().String()
+	return md.clusterDeployment().String()
 }
 
 // An infraID is as openshift-install makes it (pkg/asset/installconfig/clusterid.go):
@@ -82,10 +82,10 @@ func newInfraID(clusterName string) string {
 }
 
 var (
-	// openShift is what its versions look like. Kubernetes counts 1.x.
-	openShift = regexp.MustCompile(`^[4-9]\.\d+\.\d+(?:[-+].+)?$`)
-	// architecture ends the tags of OpenShift's release images.
-	architecture = regexp.MustCompile(`-(?:x86_64|aarch64|arm64|ppc64le|s390x|multi)(?:-.*)?$`)
+	// openShiftVersionPattern is what its versions look like. Kubernetes counts 1.x.
+	openShiftVersionPattern = regexp.MustCompile(`^[4-9]\.\d+\.\d+(?:[-+].+)?$`)
+	// architecturePattern ends the tags of OpenShift's release images.
+	architecturePattern = regexp.MustCompile(`-(?:x86_64|aarch64|arm64|ppc64le|s390x|multi)(?:-.*)?$`)
 )
 
 // openShiftVersion returns the version of the release if that is OpenShift's, or "".
@@ -93,10 +93,10 @@ func openShiftVersion(req install.Request) string {
 	version := req.Version
 	if version == "" {
 		_, tag, _ := strings.Cut(req.ReleaseImage[strings.LastIndexByte(req.ReleaseImage, '/')+1:], ":")
-		version = architecture.ReplaceAllString(tag, "")
+		version = architecturePattern.ReplaceAllString(tag, "")
 	}
 	version = strings.TrimPrefix(version, "v")
-	if !openShift.MatchString(version) {
+	if !openShiftVersionPattern.MatchString(version) {
 		return ""
 	}
 	return version

@@ -45,14 +45,14 @@ func TestTheAPIIsOnThePortAskedFor(t *testing.T) {
 	if !strings.HasPrefix(md.InfraID, "foo-") {
 		t.Errorf("infraID %s", md.InfraID)
 	}
-	if err := l.store.Stop(md.InfraID); err != nil {
+	if err := l.store.StopCluster(md.InfraID); err != nil {
 		t.Fatal(err)
 	}
 	l.shutdown()
 	o.Wait()
 
 	l = reopen(t, dir)
-	ms, err := l.store.List(md.InfraID)
+	ms, err := l.store.ListMachines(md.InfraID)
 	if err != nil || len(ms) != 2 {
 		t.Fatalf("%v, %v", ms, err)
 	}

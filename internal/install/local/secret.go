@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// letters are those of openshift-install's passwords: none that look alike.
-const letters = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+// passwordLetters are those of openshift-install's passwords: none that look alike.
+const passwordLetters = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 // newPassword returns a password for kubeadmin: XXXXX-XXXXX-XXXXX-XXXXX.
 func newPassword() (string, error) {
@@ -21,20 +21,20 @@ func newPassword() (string, error) {
 	for i := range groups {
 		group := make([]byte, 5)
 		for j := range group {
-			n, err := rand.Int(rand.Reader, big.NewInt(int64(len(letters))))
+			n, err := rand.Int(rand.Reader, big.NewInt(int64(len(passwordLetters))))
 			if err != nil {
 				return "", fmt.Errorf("generating a password: %w", err)
 			}
-			group[j] = letters[n.Int64()]
+			group[j] = passwordLetters[n.Int64()]
 		}
 		groups[i] = string(group)
 	}
 	return strings.Join(groups, "-"), nil
 }
 
-// keep returns the secret that is stored at path. If there is none, it makes one
+// readOrCreateSecret returns the secret that is stored at path. If there is none, it makes one
 // and stores it: an interrupted installation goes on with the same secrets.
-func keep(path string, generate func() (string, error)) (string, error) {
+func readOrCreateSecret(path string, generate func() (string, error)) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil {
 		return string(raw), nil

@@ -30,11 +30,11 @@ func (w Workers) List(t install.Target) ([]install.Worker, error) {
 	if err := w.Store.ConfirmOwner(infraID, t.Cluster); err != nil {
 		return nil, err
 	}
-	configs, err := w.Store.List(infraID)
+	configs, err := w.Store.ListMachines(infraID)
 	if err != nil {
 		return nil, err
 	}
-	states, err := w.Store.Observe(infraID)
+	states, err := w.Store.ObserveCluster(infraID)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (w Workers) List(t install.Target) ([]install.Worker, error) {
 		if c.Role != machine.Worker {
 			continue
 		}
-		info, err := os.Stat(machine.ConfigPath(w.Store.Dir(infraID, c.Name)))
+		info, err := os.Stat(machine.ConfigPath(w.Store.MachineDir(infraID, c.Name)))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed just now
 		}
@@ -64,7 +64,7 @@ func (w Workers) Add(t install.Target, worker install.Worker) error {
 	if err := w.Store.ConfirmOwner(t.InfraID, t.Cluster); err != nil {
 		return err
 	}
-	return w.Store.AddWorker(machine.Config{InfraID: t.InfraID, Name: worker.Name, Taints: worker.Taints}, w.equip)
+	return w.Store.AddWorker(machine.Config{InfraID: t.InfraID, Name: worker.Name, Taints: worker.Taints}, w.writeJoinFiles)
 }
 
 // Remove stops a worker and destroys it.
@@ -75,20 +75,20 @@ func (w Workers) Remove(ctx context.Context, t install.Target, name string) erro
 	return w.Store.RemoveWorker(ctx, t.InfraID, name)
 }
 
-// equip writes what a worker needs to join a cluster that is installed. Such a cluster
+// writeJoinFiles writes what a worker needs to join a cluster that is installed. Such a cluster
 // lets no strangers in: who makes the machine vouches for it with a first certificate,
 // signed by the cluster's CA. Afterwards it is a node like any other.
-func (w Workers) equip(c, leader machine.Config, dir string) error {
-	keys := machine.PKIPath(w.Store.Dir(leader.InfraID, leader.Name))
+func (w Workers) writeJoinFiles(c, leader machine.Config, dir string) error {
+	keys := machine.PKIPath(w.Store.MachineDir(leader.InfraID, leader.Name))
 	ca, err := pki.LoadCA(keys, pki.ClusterCA)
 	if err != nil {
 		return err
 	}
-	token, err := pki.ReadToken(keys)
+	token, err := pki.ReadBootstrapToken(keys)
 	if err != nil {
 		return err
 	}
-	bootstrap, err := pki.BootstrapKubeconfig(pki.Cluster{Name: leader.ClusterName, Server: url(leader), CA: ca.CertPEM()}, token)
+	bootstrap, err := pki.BootstrapKubeconfig(pki.Cluster{Name: leader.ClusterName, Server: apiServerURL(leader), CA: ca.CertPEM()}, token)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (w Workers) equip(c, leader machine.Config, dir string) error {
 	if life <= 0 {
 		life = defaultCertificateDuration
 	}
-	pair, err := ca.Client(time.Now(), life, "system:node:"+c.Name, "system:nodes")
+	pair, err := ca.IssueClientCert(time.Now(), life, "system:node:"+c.Name, "system:nodes")
 	if err != nil {
 		return err
 	}

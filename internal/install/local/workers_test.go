@@ -23,24 +23,24 @@ func TestEquip(t *testing.T) {
 		t.Fatal(err)
 	}
 	leader := machine.Config{Name: "c-x-master-0", InfraID: "c-x", Role: machine.ControlPlane, ClusterName: "c"}
-	if leader, err = store.Create(leader); err != nil {
+	if leader, err = store.CreateMachine(leader); err != nil {
 		t.Fatal(err)
 	}
-	keys := machine.PKIPath(store.Dir("c-x", leader.Name))
+	keys := machine.PKIPath(store.MachineDir("c-x", leader.Name))
 	if err := pki.EnsureCluster(keys, "c-x", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := pki.WriteTokens(keys, "s3cret"); err != nil {
+	if err := pki.WriteBootstrapToken(keys, "s3cret"); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	c := leader
 	c.Name, c.Role, c.CertificateDuration = "c-x-p-0", machine.Worker, metav1.Duration{Duration: time.Hour}
-	if err := (Workers{Store: store}).equip(c, leader, dir); err != nil {
+	if err := (Workers{Store: store}).writeJoinFiles(c, leader, dir); err != nil {
 		t.Fatal(err)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", machine.BootstrapPath(dir))
-	if err != nil || config.BearerToken != "s3cret" || config.Host != url(leader) {
+	if err != nil || config.BearerToken != "s3cret" || config.Host != apiServerURL(leader) {
 		t.Errorf("%+v, %v", config, err)
 	}
 	path := filepath.Join(machine.PKIPath(dir), "kubelet-client.pem") // where a node looks

@@ -57,8 +57,8 @@ func Text(text string, known ...string) string {
 // maxTail bounds what is read of a log for its last lines.
 const maxTail = 64 << 10
 
-// Tail returns the last lines of the file at path, as they are: see Text.
-func Tail(path string, lines int) (string, error) {
+// ReadTail returns the last lines of the file at path, as they are: see Text.
+func ReadTail(path string, lines int) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("reading a log: %w", err)
@@ -72,11 +72,11 @@ func Tail(path string, lines int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading a log: %w", err)
 	}
-	return string(last(raw, lines)), nil
+	return string(lastLines(raw, lines)), nil
 }
 
-// last returns the last n lines of raw.
-func last(raw []byte, n int) []byte {
+// lastLines returns the last n lines of raw.
+func lastLines(raw []byte, n int) []byte {
 	at := len(bytes.TrimRight(raw, "\n"))
 	for range n {
 		if at = bytes.LastIndexByte(raw[:max(at, 0)], '\n'); at < 0 {

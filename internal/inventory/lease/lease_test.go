@@ -25,7 +25,7 @@ func customization() *hivev1.ClusterDeploymentCustomization {
 
 func TestALeaseSaysWhoHasIt(t *testing.T) {
 	c := customization()
-	lease.Lease(c, foo, pool, noon, "[]")
+	lease.Acquire(c, foo, pool, noon, "[]")
 	at := metav1.NewTime(noon.Truncate(time.Second))
 	want := hivev1.ClusterDeploymentCustomizationStatus{
 		ClusterDeploymentRef:     &corev1.ObjectReference{Namespace: "foo", Name: "foo"},
@@ -45,13 +45,13 @@ func TestALeaseSaysWhoHasIt(t *testing.T) {
 	if diff := cmp.Diff(want, c.Status); diff != "" {
 		t.Error(diff)
 	}
-	if holder, ok := lease.Holder(c); !ok || holder != foo || lease.Pool(c) != pool {
-		t.Errorf("it is leased to %s of %s: %t", holder, lease.Pool(c), ok)
+	if holder, ok := lease.Holder(c); !ok || holder != foo || lease.HolderPool(c) != pool {
+		t.Errorf("it is leased to %s of %s: %t", holder, lease.HolderPool(c), ok)
 	}
 
 	t.Log("a lease that is written again is the same: the times stay")
 	again := c.DeepCopy()
-	lease.Lease(again, foo, pool, noon.Add(time.Hour), "[]")
+	lease.Acquire(again, foo, pool, noon.Add(time.Hour), "[]")
 	if diff := cmp.Diff(c, again); diff != "" {
 		t.Error(diff)
 	}
@@ -59,8 +59,8 @@ func TestALeaseSaysWhoHasIt(t *testing.T) {
 
 func TestAClusterInANamespaceOfAnotherNameIsNamedWhole(t *testing.T) {
 	c := customization()
-	lease.Lease(c, types.NamespacedName{Namespace: "n", Name: "foo"}, pool, noon, "")
-	got := lease.Find(c, hivev1.CustomizationAvailable).Message
+	lease.Acquire(c, types.NamespacedName{Namespace: "n", Name: "foo"}, pool, noon, "")
+	got := lease.FindCondition(c, hivev1.CustomizationAvailable).Message
 	if want := "Currently in use by cluster deployment n/foo of clusterpool foo-pool"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -74,18 +74,18 @@ func TestFreeing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := customization()
-			lease.Lease(c, foo, pool, noon, "[]")
-			lease.Applied(c, tc.reason, "m", noon)
-			lease.Free(c, noon.Add(time.Hour))
+			lease.Acquire(c, foo, pool, noon, "[]")
+			lease.SetApplySucceeded(c, tc.reason, "m", noon)
+			lease.Release(c, noon.Add(time.Hour))
 			if _, leased := lease.Holder(c); leased || c.Status.ClusterPoolRef != nil || c.Status.LastAppliedConfiguration != "[]" {
 				t.Errorf("it is %+v", c.Status)
 			}
-			free := lease.Find(c, hivev1.CustomizationAvailable)
+			free := lease.FindCondition(c, hivev1.CustomizationAvailable)
 			if free.Status != metav1.ConditionTrue || free.Reason != hivev1.ReasonCustomizationFree || !free.LastTransitionTime.After(noon) {
 				t.Errorf("it says %+v", free)
 			}
 			got := ""
-			if applied := lease.Find(c, hivev1.CustomizationApplySucceeded); applied != nil {
+			if applied := lease.FindCondition(c, hivev1.CustomizationApplySucceeded); applied != nil {
 				got = string(applied.Status)
 			}
 			if got != tc.want {
@@ -97,12 +97,12 @@ func TestFreeing(t *testing.T) {
 
 func TestALeaseThatHiveWroteIsRead(t *testing.T) {
 	c := customization()
-	if holder, ok := lease.Holder(c); ok || lease.Pool(c).Name != "" {
+	if holder, ok := lease.Holder(c); ok || lease.HolderPool(c).Name != "" {
 		t.Errorf("without a lease it is leased to %s", holder)
 	}
 	c.Status.ClusterDeploymentRef = &corev1.ObjectReference{Name: "foo"}
 	c.Status.ClusterPoolRef = &corev1.ObjectReference{Name: "foo-pool"}
-	if holder, ok := lease.Holder(c); !ok || holder != foo || lease.Pool(c) != pool {
-		t.Errorf("it is leased to %s of %s: %t", holder, lease.Pool(c), ok)
+	if holder, ok := lease.Holder(c); !ok || holder != foo || lease.HolderPool(c) != pool {
+		t.Errorf("it is leased to %s of %s: %t", holder, lease.HolderPool(c), ok)
 	}
 }

@@ -5,60 +5,60 @@ import (
 	"hotspare.io/hotspare/internal/advice"
 )
 
-// Sense is what an entry's status means to the reader, and what there is to do about it:
+// StatusExplanation is what an entry's status means to the reader, and what there is to do about it:
 // sentences that follow each other, some with a command. Both are empty of a status that
 // is not known here.
-type Sense struct {
+type StatusExplanation struct {
 	Meaning string
 	Remedy  []advice.Remedy
 }
 
-// Sense tells of the entry's status in words.
-func (e Entry) Sense(spell advice.Speller) Sense {
+// ExplainStatus tells of the entry's status in words.
+func (e Entry) ExplainStatus(spell advice.Speller) StatusExplanation {
 	edit := spell(e.Namespace, "kubectl edit clusterdeploymentcustomization %s", e.Name)
 	editPool := spell(e.Namespace, "kubectl edit clusterpool %s", e.Pool)
 	switch e.Status {
 	case "":
-		return Sense{notSeen, []advice.Remedy{
+		return StatusExplanation{notSeen, []advice.Remedy{
 			{Text: "Wait a moment. If it stays so, see the pool's plan and conditions:", Command: spell(e.Namespace, "pool describe %s", e.Pool)},
 		}}
 	case hivev1.InventoryAvailable:
-		return Sense{Meaning: "free: the next cluster of this pool may take it"}
+		return StatusExplanation{Meaning: "free: the next cluster of this pool may take it"}
 	case hivev1.InventoryReserved:
-		return Sense{Meaning: "a cluster of this pool uses it, or is about to"}
+		return StatusExplanation{Meaning: "a cluster of this pool uses it, or is about to"}
 	case hivev1.InventoryBrokenByConfiguration:
-		return Sense{"its patches do not apply to this pool's install-config", []advice.Remedy{
+		return StatusExplanation{"its patches do not apply to this pool's install-config", []advice.Remedy{
 			{Text: "Correct the patches:", Command: edit},
 			{Text: "or the pool:", Command: editPool},
 			{Text: "It is tried again when one of them changes."},
 		}}
 	case hivev1.InventoryBrokenByCloud:
-		return Sense{"its clusters failed to install, and no attempt is left", []advice.Remedy{
+		return StatusExplanation{"its clusters failed to install, and no attempt is left", []advice.Remedy{
 			{Text: "See to its DNS records and addresses. Then change the patches:", Command: edit},
 			{Text: "or, if they are right, take it off spec.inventory and list it again:", Command: editPool},
 			{Text: "Either gives it new attempts."},
 		}}
 	case hivev1.InventoryMissing:
-		return Sense{"listed, and not there, or being deleted", []advice.Remedy{
+		return StatusExplanation{"listed, and not there, or being deleted", []advice.Remedy{
 			{Text: "Make it:", Command: spell(e.Namespace, "kubectl apply -f customization.yaml")},
 			{Text: "or take it off spec.inventory:", Command: editPool},
 		}}
 	case hivev1.InventoryUnavailable:
-		return Sense{"a cluster of another pool uses it", []advice.Remedy{
+		return StatusExplanation{"a cluster of another pool uses it", []advice.Remedy{
 			{Text: "Wait until it is free, or list more customizations:", Command: editPool},
 		}}
 	case hivev1.InventoryToBeDeleted:
-		return Sense{"on its way out; a cluster of this pool still uses it", e.untilFree("deleted", spell)}
+		return StatusExplanation{"on its way out; a cluster of this pool still uses it", e.releaseRemedies("deleted", spell)}
 	case hivev1.InventoryToBeUpdated:
-		return Sense{"changed since the cluster that uses it was made", e.untilFree("replaced", spell)}
+		return StatusExplanation{"changed since the cluster that uses it was made", e.releaseRemedies("replaced", spell)}
 	default:
-		return Sense{}
+		return StatusExplanation{}
 	}
 }
 
-// untilFree says what ends the use of an entry whose cluster is to go: an unclaimed
+// releaseRemedies says what ends the use of an entry whose cluster is to go: an unclaimed
 // one is dealt with by the pool, a claimed one by whoever has claimed it.
-func (e Entry) untilFree(fate string, spell advice.Speller) []advice.Remedy {
+func (e Entry) releaseRemedies(fate string, spell advice.Speller) []advice.Remedy {
 	if e.Claim == "" {
 		return []advice.Remedy{{Text: "Nothing: the pool sees to it that the cluster is " + fate + ".", Wait: true}}
 	}

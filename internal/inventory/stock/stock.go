@@ -16,9 +16,9 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// Stock is what there is of inventories in a namespace, or in all of them, sorted by
+// Objects is what there is of inventories in a namespace, or in all of them, sorted by
 // namespace and name. Nothing here changes it.
-type Stock struct {
+type Objects struct {
 	Pools          []hivev1.ClusterPool
 	Customizations []hivev1.ClusterDeploymentCustomization
 	Clusters       []hivev1.ClusterDeployment
@@ -51,11 +51,11 @@ const (
 
 // Entries are those of all pools, and then the customizations that are in no pool, by
 // namespace.
-func (s *Stock) Entries() []Entry {
+func (s *Objects) Entries() []Entry {
 	out := []Entry{}
 	listed := map[types.NamespacedName]bool{}
 	for i := range s.Pools {
-		for _, e := range s.EntriesOf(&s.Pools[i]) {
+		for _, e := range s.PoolEntries(&s.Pools[i]) {
 			listed[types.NamespacedName{Namespace: e.Namespace, Name: e.Name}] = true
 			out = append(out, e)
 		}
@@ -64,7 +64,7 @@ func (s *Stock) Entries() []Entry {
 		c := &s.Customizations[i]
 		if !listed[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] {
 			e := Entry{Namespace: c.Namespace, Name: c.Name, Message: unlisted}
-			s.fill(&e, c)
+			s.addHolder(&e, c)
 			out = append(out, e)
 		}
 	}
@@ -72,18 +72,18 @@ func (s *Stock) Entries() []Entry {
 	return out
 }
 
-// EntriesOf are a pool's entries: those that its spec lists, in that order, and then those that
+// PoolEntries are a pool's entries: those that its spec lists, in that order, and then those that
 // only its status still has, by name.
-func (s *Stock) EntriesOf(p *hivev1.ClusterPool) []Entry {
-	out := EntriesIn(p)
+func (s *Objects) PoolEntries(p *hivev1.ClusterPool) []Entry {
+	out := EntriesFromPool(p)
 	for i := range out {
-		s.fill(&out[i], s.Customization(p.Namespace, out[i].Name))
+		s.addHolder(&out[i], s.FindCustomization(p.Namespace, out[i].Name))
 	}
 	return out
 }
 
-// EntriesIn is EntriesOf as far as the pool itself tells.
-func EntriesIn(p *hivev1.ClusterPool) []Entry {
+// EntriesFromPool is EntriesOf as far as the pool itself tells.
+func EntriesFromPool(p *hivev1.ClusterPool) []Entry {
 	names := p.Spec.Inventory.Names()
 	for _, name := range slices.Sorted(maps.Keys(p.Status.Inventory)) {
 		if !slices.Contains(names, name) {
@@ -95,13 +95,13 @@ func EntriesIn(p *hivev1.ClusterPool) []Entry {
 	for _, name := range names {
 		if !seen[name] { // an old object may list one twice
 			seen[name] = true
-			out = append(out, entryOf(p, name))
+			out = append(out, newEntry(p, name))
 		}
 	}
 	return out
 }
 
-func entryOf(p *hivev1.ClusterPool, name string) Entry {
+func newEntry(p *hivev1.ClusterPool, name string) Entry {
 	e := Entry{Namespace: p.Namespace, Pool: p.Name, Name: name, Message: notSeen}
 	st, ok := p.Status.Inventory[name]
 	if !ok {
@@ -114,19 +114,19 @@ func entryOf(p *hivev1.ClusterPool, name string) Entry {
 	return e
 }
 
-// fill adds what the customization and the clusters tell. c may be nil.
-func (s *Stock) fill(e *Entry, c *hivev1.ClusterDeploymentCustomization) {
+// addHolder adds what the customization and the clusters tell. c may be nil.
+func (s *Objects) addHolder(e *Entry, c *hivev1.ClusterDeploymentCustomization) {
 	e.Customization = c
 	if e.Cluster == "" && c != nil && c.Status.ClusterDeploymentRef != nil {
 		e.Cluster = c.Status.ClusterDeploymentRef.Name
 	}
-	if cd := s.cluster(e.Cluster); cd != nil {
+	if cd := s.findCluster(e.Cluster); cd != nil {
 		e.Claim = standing.PoolOf(cd).ClaimName
 	}
 }
 
-// Customization is the one of that name; nil when there is none.
-func (s *Stock) Customization(namespace, name string) *hivev1.ClusterDeploymentCustomization {
+// FindCustomization is the one of that name; nil when there is none.
+func (s *Objects) FindCustomization(namespace, name string) *hivev1.ClusterDeploymentCustomization {
 	i := slices.IndexFunc(s.Customizations, func(c hivev1.ClusterDeploymentCustomization) bool {
 		return c.Namespace == namespace && c.Name == name
 	})
@@ -136,8 +136,8 @@ func (s *Stock) Customization(namespace, name string) *hivev1.ClusterDeploymentC
 	return &s.Customizations[i]
 }
 
-// cluster is a pool's cluster by its name, which is also that of its namespace.
-func (s *Stock) cluster(name string) *hivev1.ClusterDeployment {
+// findCluster is a pool's cluster by its name, which is also that of its namespace.
+func (s *Objects) findCluster(name string) *hivev1.ClusterDeployment {
 	i := slices.IndexFunc(s.Clusters, func(cd hivev1.ClusterDeployment) bool {
 		return cd.Name == name && cd.Namespace == name
 	})
@@ -147,12 +147,12 @@ func (s *Stock) cluster(name string) *hivev1.ClusterDeployment {
 	return &s.Clusters[i]
 }
 
-// Listing are a customization's entries, one for each pool that has it. The stock is
+// EntriesNamed are a customization's entries, one for each pool that has it. The stock is
 // that of its namespace.
-func (s *Stock) Listing(name string) []Entry {
+func (s *Objects) EntriesNamed(name string) []Entry {
 	var out []Entry
 	for i := range s.Pools {
-		for _, e := range s.EntriesOf(&s.Pools[i]) {
+		for _, e := range s.PoolEntries(&s.Pools[i]) {
 			if e.Name == name {
 				out = append(out, e)
 			}
@@ -170,8 +170,8 @@ func (e Entry) Tries() string {
 	return fmt.Sprintf("%d/%d", *e.Attempts, inventory.Attempts)
 }
 
-// Holder is who has the customization's lease: "cluster foo of pool bar, claimed by alice".
-func (s *Stock) Holder(c *hivev1.ClusterDeploymentCustomization) string {
+// DescribeHolder is who has the customization's lease: "cluster foo of pool bar, claimed by alice".
+func (s *Objects) DescribeHolder(c *hivev1.ClusterDeploymentCustomization) string {
 	ref := c.Status.ClusterDeploymentRef
 	if ref == nil {
 		return "nobody"
@@ -180,7 +180,7 @@ func (s *Stock) Holder(c *hivev1.ClusterDeploymentCustomization) string {
 	if p := c.Status.ClusterPoolRef; p != nil {
 		words += " of pool " + p.Name
 	}
-	cd := s.cluster(ref.Name)
+	cd := s.findCluster(ref.Name)
 	switch {
 	case cd == nil:
 		return words + ", which is about to be made, or is gone"

@@ -55,33 +55,33 @@ func cluster(name, claim string) hivev1.ClusterDeployment {
 
 func TestEntries(t *testing.T) {
 	for name, c := range map[string]struct {
-		stock Stock
+		stock Objects
 		want  []string
 	}{
-		"an empty stock has none": {Stock{}, nil},
+		"an empty stock has none": {Objects{}, nil},
 		"a pool's are in the order of its spec, each once, and then those of its status": {
-			Stock{Pools: []hivev1.ClusterPool{books(pool("default", "dev", "b", "a", "b"), "a Available", "b Available", "old ToBeDeleted", "gone Missing")}},
+			Objects{Pools: []hivev1.ClusterPool{books(pool("default", "dev", "b", "a", "b"), "a Available", "b Available", "old ToBeDeleted", "gone Missing")}},
 			[]string{"default/dev b Available 2/3", "default/dev a Available 2/3", "default/dev gone Missing 2/3", "default/dev old ToBeDeleted 2/3"},
 		},
 		"one that the pool has not looked at says so": {
-			Stock{Pools: []hivev1.ClusterPool{pool("default", "dev", "a")}}, []string{"default/dev a: " + notSeen},
+			Objects{Pools: []hivev1.ClusterPool{pool("default", "dev", "a")}}, []string{"default/dev a: " + notSeen},
 		},
 		"one that no pool lists says so, and comes last of its namespace": {
-			Stock{
+			Objects{
 				Pools:          []hivev1.ClusterPool{books(pool("default", "dev", "a"), "a Available"), books(pool("team-a", "x", "a"), "a Available")},
 				Customizations: []hivev1.ClusterDeploymentCustomization{custom("default", "0-spare", ""), custom("default", "a", ""), custom("team-a", "a", "")},
 			},
 			[]string{"default/dev a Available 2/3", "default/ 0-spare: " + unlisted, "team-a/x a Available 2/3"},
 		},
 		"its user and the claim are told": {
-			Stock{
+			Objects{
 				Pools:    []hivev1.ClusterPool{books(pool("default", "dev", "a"), "a Reserved dev-1")},
 				Clusters: []hivev1.ClusterDeployment{cluster("dev-1", "alice")},
 			},
 			[]string{"default/dev a Reserved 2/3 used by dev-1 claimed by alice"},
 		},
 		"also a user of another pool, which only the lease tells": {
-			Stock{
+			Objects{
 				Pools:          []hivev1.ClusterPool{books(pool("default", "edge", "a"), "a Unavailable")},
 				Customizations: []hivev1.ClusterDeploymentCustomization{custom("default", "a", "dev-1")},
 				Clusters:       []hivev1.ClusterDeployment{cluster("dev-1", "")},
@@ -89,14 +89,14 @@ func TestEntries(t *testing.T) {
 			[]string{"default/edge a Unavailable 2/3 used by dev-1"},
 		},
 		"a cluster of that name in another namespace is nobody's member": {
-			Stock{
+			Objects{
 				Customizations: []hivev1.ClusterDeploymentCustomization{custom("default", "a", "dev-1")},
 				Clusters:       []hivev1.ClusterDeployment{{ObjectMeta: metav1.ObjectMeta{Namespace: "pets", Name: "dev-1"}, Spec: cluster("", "eve").Spec}},
 			},
 			[]string{"default/ a used by dev-1: " + unlisted},
 		},
 		"namespaces have their own": {
-			Stock{
+			Objects{
 				Pools:          []hivev1.ClusterPool{pool("team-a", "bare", "foo")},
 				Customizations: []hivev1.ClusterDeploymentCustomization{custom("default", "foo", "dev-1"), custom("team-a", "foo", "")},
 			},
@@ -130,7 +130,7 @@ func (e Entry) inWords() string {
 func TestHolders(t *testing.T) {
 	dying := cluster("dev-3", "bob")
 	dying.DeletionTimestamp = &metav1.Time{}
-	s := &Stock{Clusters: []hivev1.ClusterDeployment{cluster("dev-1", "alice"), cluster("dev-2", ""), dying}}
+	s := &Objects{Clusters: []hivev1.ClusterDeployment{cluster("dev-1", "alice"), cluster("dev-2", ""), dying}}
 	for cluster, want := range map[string]string{
 		"":      "nobody",
 		"dev-1": "cluster dev-1 of pool dev, claimed by alice",
@@ -139,16 +139,16 @@ func TestHolders(t *testing.T) {
 		"dev-4": "cluster dev-4 of pool dev, which is about to be made, or is gone",
 	} {
 		c := custom("default", "a", cluster)
-		if got := s.Holder(&c); got != want {
+		if got := s.DescribeHolder(&c); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
 
 func TestListingHasAnEntryOfEachPool(t *testing.T) {
-	s := &Stock{Pools: []hivev1.ClusterPool{pool("default", "dev", "a", "b"), pool("default", "edge", "b")}}
+	s := &Objects{Pools: []hivev1.ClusterPool{pool("default", "dev", "a", "b"), pool("default", "edge", "b")}}
 	var got []string
-	for _, e := range s.Listing("b") {
+	for _, e := range s.EntriesNamed("b") {
 		got = append(got, e.Pool)
 	}
 	if want := "dev edge"; strings.Join(got, " ") != want {
@@ -165,7 +165,7 @@ var statuses = []hivev1.InventoryStatus{
 func TestEveryStatusIsExplained(t *testing.T) {
 	idle := []hivev1.InventoryStatus{hivev1.InventoryAvailable, hivev1.InventoryReserved}
 	for _, status := range statuses {
-		s := Entry{Namespace: "fleet", Pool: "dev", Name: "a", Status: status}.Sense(advice.Plain)
+		s := Entry{Namespace: "fleet", Pool: "dev", Name: "a", Status: status}.ExplainStatus(advice.Plain)
 		if s.Meaning == "" || (len(s.Remedy) == 0) != slices.Contains(idle, status) {
 			t.Errorf("%q: %+v", status, s)
 		}
@@ -178,7 +178,7 @@ func TestEveryStatusIsExplained(t *testing.T) {
 			}
 		}
 	}
-	if got := (Entry{Status: "OfTomorrow"}).Sense(advice.Plain); !cmp.Equal(got, Sense{}) {
+	if got := (Entry{Status: "OfTomorrow"}).ExplainStatus(advice.Plain); !cmp.Equal(got, StatusExplanation{}) {
 		t.Errorf("of a status that is not known it says %+v", got)
 	}
 }
@@ -191,7 +191,7 @@ func TestAClaimedClusterIsWaitedFor(t *testing.T) {
 			Text: "Nothing: its cluster stays as it is until it is released:", Command: "hotspare claim release alice -n fleet",
 		},
 	} {
-		s := Entry{Namespace: "fleet", Status: hivev1.InventoryToBeUpdated, Claim: claim}.Sense(advice.Plain)
+		s := Entry{Namespace: "fleet", Status: hivev1.InventoryToBeUpdated, Claim: claim}.ExplainStatus(advice.Plain)
 		if diff := cmp.Diff([]advice.Remedy{want}, s.Remedy); diff != "" {
 			t.Error(diff)
 		}

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
-// Judge returns what the library says of an object, with the reason of the condition that
+// ComputeStatus returns what the library says of an object, with the reason of the condition that
 // it goes by: "InProgress Installing". A condition without a message fails the test.
-func Judge(t *testing.T, obj any) string {
+func ComputeStatus(t *testing.T, obj any) string {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -33,10 +33,10 @@ func Judge(t *testing.T, obj any) string {
 	return out
 }
 
-// Expect fails the test unless Judge returns want.
-func Expect(t *testing.T, obj any, want string) {
+// ExpectStatus fails the test unless Judge returns want.
+func ExpectStatus(t *testing.T, obj any, want string) {
 	t.Helper()
-	if got := Judge(t, obj); got != want {
+	if got := ComputeStatus(t, obj); got != want {
 		raw, _ := json.MarshalIndent(obj, "", " ") // for people only
 		t.Errorf("kstatus says %q, want %q, of\n%s", got, want, raw)
 	}

@@ -30,17 +30,17 @@ import (
 // How long an answer of the hub is good for: whoever asks often costs the hub little,
 // and who has lost a right loses it here soon.
 const (
-	known   = time.Minute
-	unknown = 10 * time.Second
+	successTTL = time.Minute
+	failureTTL = 10 * time.Second
 	// answerLimit is how long the hub may take to say whose a token is.
 	answerLimit = 10 * time.Second
 )
 
 // Guard lets requests through to a server, or not.
 type Guard struct {
-	log  logr.Logger
-	who  authenticator.Token
-	mays authorizer.Authorizer
+	log                logr.Logger
+	tokenAuthenticator authenticator.Token
+	requestAuthorizer  authorizer.Authorizer
 }
 
 // New makes a guard that asks the hub that cfg reaches. It needs the right to create
@@ -60,25 +60,25 @@ func New(cfg *rest.Config, log logr.Logger) (*Guard, error) {
 	}
 	mays, err := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: rights,
-		AllowCacheTTL:             known,
-		DenyCacheTTL:              unknown,
+		AllowCacheTTL:             successTTL,
+		DenyCacheTTL:              failureTTL,
 		WebhookRetryBackoff:       &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 3},
 	}.New()
 	if err != nil {
 		return nil, fmt.Errorf("making one who asks who may see: %w", err)
 	}
-	return &Guard{log: log, who: cache.New(reviewer{tokens.TokenReviews()}, false, known, unknown), mays: mays}, nil
+	return &Guard{log: log, tokenAuthenticator: cache.New(reviewer{tokens.TokenReviews()}, false, successTTL, failureTTL), requestAuthorizer: mays}, nil
 }
 
-// Before lets through to h whoever may use the method on the path: RBAC's
+// WrapHandler lets through to h whoever may use the method on the path: RBAC's
 // nonResourceURLs. Others get 401 without a token of the hub, 403 without the right, and
 // 503 while the hub cannot be asked.
-func (g *Guard) Before(h http.Handler) http.Handler {
+func (g *Guard) WrapHandler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		who, ok, err := g.whose(req)
+		who, ok, err := g.authenticateRequest(req)
 		switch {
 		case err != nil:
-			g.complain(w, err)
+			g.respondUnavailable(w, err)
 			return
 		case !ok:
 			w.Header().Set("WWW-Authenticate", "Bearer")
@@ -86,10 +86,10 @@ func (g *Guard) Before(h http.Handler) http.Handler {
 			return
 		}
 		verb := strings.ToLower(req.Method)
-		decision, _, err := g.mays.Authorize(req.Context(), authorizer.AttributesRecord{User: who, Verb: verb, Path: req.URL.Path})
+		decision, _, err := g.requestAuthorizer.Authorize(req.Context(), authorizer.AttributesRecord{User: who, Verb: verb, Path: req.URL.Path})
 		switch {
 		case err != nil:
-			g.complain(w, err)
+			g.respondUnavailable(w, err)
 		case decision != authorizer.DecisionAllow:
 			http.Error(w, fmt.Sprintf("Forbidden: %s may not %s %s: bind a role to them that may", who.GetName(), verb, req.URL.Path), http.StatusForbidden)
 		default:
@@ -98,20 +98,20 @@ func (g *Guard) Before(h http.Handler) http.Handler {
 	})
 }
 
-// complain tells the operator what is wrong, and the client that something is.
-func (g *Guard) complain(w http.ResponseWriter, err error) {
+// respondUnavailable tells the operator what is wrong, and the client that something is.
+func (g *Guard) respondUnavailable(w http.ResponseWriter, err error) {
 	g.log.Error(err, "the hub cannot be asked who may see")
 	http.Error(w, "The hub cannot be asked who you are: see the log", http.StatusServiceUnavailable)
 }
 
-// whose is who brings a request's token; false: nobody that the hub knows.
-func (g *Guard) whose(req *http.Request) (user.Info, bool, error) {
+// authenticateRequest is who brings a request's token; false: nobody that the hub knows.
+func (g *Guard) authenticateRequest(req *http.Request) (user.Info, bool, error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return nil, false, nil
 	}
-	res, ok, err := g.who.AuthenticateToken(req.Context(), token)
+	res, ok, err := g.tokenAuthenticator.AuthenticateToken(req.Context(), token)
 	if err != nil || !ok {
 		return nil, false, err
 	}
@@ -139,12 +139,12 @@ func (r reviewer) AuthenticateToken(ctx context.Context, token string) (*authent
 		return nil, false, errors.New("asking the hub whose a token is: it knows the token, and names nobody")
 	}
 	return &authenticator.Response{User: &user.DefaultInfo{
-		Name: got.Status.User.Username, UID: got.Status.User.UID, Groups: got.Status.User.Groups, Extra: extra(got.Status.User.Extra),
+		Name: got.Status.User.Username, UID: got.Status.User.UID, Groups: got.Status.User.Groups, Extra: convertUserExtra(got.Status.User.Extra),
 	}}, true, nil
 }
 
-// extra is what else the hub knows of a user, as an authorizer takes it.
-func extra(in map[string]authenticationv1.ExtraValue) map[string][]string {
+// convertUserExtra is what else the hub knows of a user, as an authorizer takes it.
+func convertUserExtra(in map[string]authenticationv1.ExtraValue) map[string][]string {
 	out := make(map[string][]string, len(in))
 	for k, v := range in {
 		out[k] = v

@@ -65,7 +65,7 @@ func guarded(t *testing.T, h *hub) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g.Before(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "the page") }))
+	return g.WrapHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "the page") }))
 }
 
 func ask(page http.Handler, method, path, authorization string) (int, string) {

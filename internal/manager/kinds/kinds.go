@@ -17,8 +17,8 @@ import (
 	"hotspare.io/hotspare/config"
 )
 
-// Hub tells what it serves, as a discovery client does.
-type Hub interface {
+// DiscoveryClient tells what it serves, as a discovery client does.
+type DiscoveryClient interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
@@ -35,10 +35,10 @@ type kind struct {
 	}
 }
 
-// Missing returns the names of the CustomResourceDefinitions that the controllers need
+// ListMissingKinds returns the names of the CustomResourceDefinitions that the controllers need
 // and h does not serve, sorted. A version that is not served is named, too.
-func Missing(h Hub) ([]string, error) {
-	all, err := wanted()
+func ListMissingKinds(h DiscoveryClient) ([]string, error) {
+	all, err := readRequiredKinds()
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func Missing(h Hub) ([]string, error) {
 			}
 			gv := k.Spec.Group + "/" + v.Name
 			if served[gv] == nil {
-				if served[gv], err = resources(h, gv); err != nil {
+				if served[gv], err = listServedResources(h, gv); err != nil {
 					return nil, err
 				}
 			}
@@ -64,8 +64,8 @@ func Missing(h Hub) ([]string, error) {
 	return out, nil
 }
 
-// resources are the names of what h serves of a group in a version.
-func resources(h Hub, gv string) (map[string]bool, error) {
+// listServedResources are the names of what h serves of a group in a version.
+func listServedResources(h DiscoveryClient, gv string) (map[string]bool, error) {
 	out := map[string]bool{}
 	list, err := h.ServerResourcesForGroupVersion(gv)
 	if apierrors.IsNotFound(err) {
@@ -80,8 +80,8 @@ func resources(h Hub, gv string) (map[string]bool, error) {
 	return out, nil
 }
 
-// wanted reads the kinds that this program was built with.
-func wanted() ([]kind, error) {
+// readRequiredKinds reads the kinds that this program was built with.
+func readRequiredKinds() ([]kind, error) {
 	files, err := fs.Glob(config.Manifests, "crd/*.yaml")
 	if err != nil {
 		return nil, err
@@ -99,15 +99,15 @@ func wanted() ([]kind, error) {
 	return out, nil
 }
 
-// every is how often Await looks.
-const every = 2 * time.Second
+// pollInterval is how often Await looks.
+const pollInterval = 2 * time.Second
 
-// Await returns true when h serves all kinds, and false when ctx ends before. Whenever
+// WaitUntilServed returns true when h serves all kinds, and false when ctx ends before. Whenever
 // that changes, it tells why it still waits.
-func Await(ctx context.Context, h Hub, tell func(why string)) bool {
+func WaitUntilServed(ctx context.Context, h DiscoveryClient, tell func(why string)) bool {
 	var told string
-	err := wait.PollUntilContextCancel(ctx, every, true, func(context.Context) (bool, error) {
-		why := waiting(Missing(h))
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+		why := waitMessage(ListMissingKinds(h))
 		if why != "" && why != told {
 			tell(why)
 			told = why
@@ -117,7 +117,7 @@ func Await(ctx context.Context, h Hub, tell func(why string)) bool {
 	return err == nil
 }
 
-func waiting(missing []string, err error) string {
+func waitMessage(missing []string, err error) string {
 	switch {
 	case err != nil:
 		return err.Error()

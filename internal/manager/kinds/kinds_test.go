@@ -65,7 +65,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		"a version of all its kind": {[]string{"hotspare.io/v1alpha1"}, ofGroup(t, "hotspare.io", "v1alpha1")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := kinds.Missing(&hub{without: c.without})
+			got, err := kinds.ListMissingKinds(&hub{without: c.without})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestItWaitsUntilAllAreThere(t *testing.T) {
 	defer cancel()
 	h := &hub{err: errors.New("connection refused")}
 	var told []string
-	ready := kinds.Await(ctx, h, func(why string) {
+	ready := kinds.WaitUntilServed(ctx, h, func(why string) {
 		told = append(told, why)
 		switch len(told) { // the hub changes between two looks only
 		case 1:
@@ -114,7 +114,7 @@ func TestItWaitsUntilAllAreThere(t *testing.T) {
 
 func TestItEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	if kinds.Await(ctx, &hub{without: []string{"dataplanes"}}, func(string) { cancel() }) {
+	if kinds.WaitUntilServed(ctx, &hub{without: []string{"dataplanes"}}, func(string) { cancel() }) {
 		t.Error("it returned as if all kinds were there")
 	}
 }

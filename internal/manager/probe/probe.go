@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// patience is how long a client may take to ask.
-const patience = 5 * time.Second
+// readHeaderTimeout is how long a client may take to ask.
+const readHeaderTimeout = 5 * time.Second
 
 // Probe is not ready at first. Its methods may be called by several goroutines.
 type Probe struct {
@@ -22,13 +22,13 @@ type Probe struct {
 	why   string
 }
 
-// Ready has /readyz say yes.
-func (p *Probe) Ready() { p.set(true, "") }
+// SetReady has /readyz say yes.
+func (p *Probe) SetReady() { p.setState(true, "") }
 
-// Unready has /readyz say no, and why.
-func (p *Probe) Unready(why string) { p.set(false, why) }
+// SetUnready has /readyz say no, and why.
+func (p *Probe) SetUnready(why string) { p.setState(false, why) }
 
-func (p *Probe) set(ready bool, why string) {
+func (p *Probe) setState(ready bool, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ready, p.why = ready, why
@@ -56,7 +56,7 @@ func (p *Probe) Handler() http.Handler {
 
 // Serve answers on l until ctx ends, and closes it.
 func (p *Probe) Serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: patience}
+	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: readHeaderTimeout}
 	stop := context.AfterFunc(ctx, func() {
 		_ = server.Close() // an answer cut short is asked for again
 	})

@@ -24,10 +24,10 @@ func TestItTellsHowTheManagerIs(t *testing.T) {
 	}
 	says("at first", "/readyz", http.StatusServiceUnavailable, "starting")
 	says("at first", "/healthz", http.StatusOK, "ok")
-	p.Unready("kinds are missing")
+	p.SetUnready("kinds are missing")
 	says("while it waits", "/readyz", http.StatusServiceUnavailable, "kinds are missing")
 	says("while it waits", "/healthz", http.StatusOK, "ok")
-	p.Ready()
+	p.SetReady()
 	says("when it can work", "/readyz", http.StatusOK, "ok")
 	says("always", "/metrics", http.StatusNotFound, "")
 }

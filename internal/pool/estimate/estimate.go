@@ -28,8 +28,8 @@ type Demand struct {
 	AtOnce, Spare float64
 }
 
-// Advice is how large a pool should be.
-type Advice struct {
+// Recommendation is how large a pool should be.
+type Recommendation struct {
 	RunningCount int `json:"runningCount"`
 	Size         int `json:"size"`
 	// MaxConcurrent is how many installs and destructions there are at a time, but for one
@@ -42,11 +42,11 @@ type Advice struct {
 	Spare  float64 `json:"spare"`
 }
 
-// rare is what limits allow for: one moment in a hundred.
-const rare = 0.99
+// limitQuantile is what limits allow for: one moment in a hundred.
+const limitQuantile = 0.99
 
-// most is more claims within an install than any pool is meant for.
-const most = 100_000
+// maxExpectedClaims is more claims within an install than any pool is meant for.
+const maxExpectedClaims = 100_000
 
 // Errors of For.
 var (
@@ -55,34 +55,34 @@ var (
 	ErrMany  = errors.New("so many claims come within an install that no pool keeps up")
 )
 
-// For works out the smallest pool that will do.
-func For(d Demand) (Advice, error) {
+// RecommendSize works out the smallest pool that will do.
+func RecommendSize(d Demand) (Recommendation, error) {
 	switch {
-	case !share(d.AtOnce) || !share(d.Spare):
-		return Advice{}, ErrShare
+	case !isValidShare(d.AtOnce) || !isValidShare(d.Spare):
+		return Recommendation{}, ErrShare
 	case d.Every <= 0 || d.Install <= 0 || d.Resume <= 0 || d.Destroy < 0 || d.Held < 0:
-		return Advice{}, ErrTime
-	case d.within(d.Install+d.Destroy+d.Held) > most:
-		return Advice{}, ErrMany
+		return Recommendation{}, ErrTime
+	case d.expectedClaims(d.Install+d.Destroy+d.Held) > maxExpectedClaims:
+		return Recommendation{}, ErrMany
 	}
-	resumes, installs := d.within(d.Resume), d.within(d.Install)
-	a := Advice{RunningCount: quantile(resumes, d.AtOnce) + 1, Size: quantile(installs, d.Spare) + 1}
+	resumes, installs := d.expectedClaims(d.Resume), d.expectedClaims(d.Install)
+	a := Recommendation{RunningCount: poissonQuantile(resumes, d.AtOnce) + 1, Size: poissonQuantile(installs, d.Spare) + 1}
 	a.Size = max(a.Size, a.RunningCount)
-	a.AtOnce, a.Spare = upTo(resumes, a.RunningCount-1), upTo(installs, a.Size-1)
-	a.MaxConcurrent = max(1, quantile(d.within(d.Install+d.Destroy), rare))
+	a.AtOnce, a.Spare = poissonAtMost(resumes, a.RunningCount-1), poissonAtMost(installs, a.Size-1)
+	a.MaxConcurrent = max(1, poissonQuantile(d.expectedClaims(d.Install+d.Destroy), limitQuantile))
 	if d.Held > 0 {
-		a.MaxSize = a.Size + quantile(d.within(d.Held+d.Destroy), rare)
+		a.MaxSize = a.Size + poissonQuantile(d.expectedClaims(d.Held+d.Destroy), limitQuantile)
 	}
 	return a, nil
 }
 
-func share(p float64) bool { return p > 0 && p < 1 }
+func isValidShare(p float64) bool { return p > 0 && p < 1 }
 
-// within is how many claims come in a time, on average.
-func (d Demand) within(t time.Duration) float64 { return float64(t) / float64(d.Every) }
+// expectedClaims is how many claims come in a time, on average.
+func (d Demand) expectedClaims(t time.Duration) float64 { return float64(t) / float64(d.Every) }
 
-// upTo is the probability that a Poisson variable of that mean is at most n.
-func upTo(mean float64, n int) float64 {
+// poissonAtMost is the probability that a Poisson variable of that mean is at most n.
+func poissonAtMost(mean float64, n int) float64 {
 	sum := 0.0
 	for k := range n + 1 {
 		log, _ := math.Lgamma(float64(k) + 1)
@@ -91,8 +91,8 @@ func upTo(mean float64, n int) float64 {
 	return min(sum, 1)
 }
 
-// quantile is the smallest n for which upTo is at least p.
-func quantile(mean, p float64) int {
+// poissonQuantile is the smallest n for which upTo is at least p.
+func poissonQuantile(mean, p float64) int {
 	sum := 0.0
 	for k := 0; ; k++ {
 		log, _ := math.Lgamma(float64(k) + 1)

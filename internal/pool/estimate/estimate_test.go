@@ -15,22 +15,22 @@ import (
 func TestAPoolOfTheTuningNote(t *testing.T) {
 	for name, c := range map[string]struct {
 		d    Demand
-		want Advice
+		want Recommendation
 	}{
 		"a claim every 15 minutes": {
 			Demand{Every: 15 * time.Minute, Install: 40 * time.Minute, Resume: 5 * time.Minute, AtOnce: 0.9, Spare: 0.99},
-			Advice{RunningCount: 2, Size: 8, MaxConcurrent: 7},
+			Recommendation{RunningCount: 2, Size: 8, MaxConcurrent: 7},
 		},
 		"claims are rare": {
 			Demand{Every: 24 * time.Hour, Install: 40 * time.Minute, Resume: 5 * time.Minute, AtOnce: 0.9, Spare: 0.9},
-			Advice{RunningCount: 1, Size: 1, MaxConcurrent: 1},
+			Recommendation{RunningCount: 1, Size: 1, MaxConcurrent: 1},
 		},
 		"claims last": {
 			Demand{Every: time.Hour, Install: 40 * time.Minute, Resume: 5 * time.Minute, Destroy: 10 * time.Minute, Held: 8 * time.Hour, AtOnce: 0.5, Spare: 0.95},
-			Advice{RunningCount: 1, Size: 3, MaxConcurrent: 4, MaxSize: 18},
+			Recommendation{RunningCount: 1, Size: 3, MaxConcurrent: 4, MaxSize: 18},
 		},
 	} {
-		got, err := For(c.d)
+		got, err := RecommendSize(c.d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestTheTableOfTheTuningPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := For(Demand{Every: every, Install: 40 * time.Minute, Resume: 5 * time.Minute, AtOnce: 0.9, Spare: 0.99})
+		a, err := RecommendSize(Demand{Every: every, Install: 40 * time.Minute, Resume: 5 * time.Minute, AtOnce: 0.9, Spare: 0.99})
 		if got := fmt.Sprint(a.RunningCount, a.Size, a.MaxConcurrent); err != nil || got != strings.Join(row[3:], " ") {
 			t.Errorf("one claim every %s: %s, %v, and the page says %v", every, got, err, row[3:])
 		}
@@ -80,7 +80,7 @@ func TestWhatCannotBeWorkedOut(t *testing.T) {
 	} {
 		d := good
 		c.change(&d)
-		if _, err := For(d); !errors.Is(err, c.want) {
+		if _, err := RecommendSize(d); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v, want %v", d, err, c.want)
 		}
 	}
@@ -95,12 +95,12 @@ func TestMoreIsNeverLess(t *testing.T) {
 			Every: time.Duration(1+r.IntN(3600)) * time.Second, Install: time.Duration(1+r.IntN(3600)) * time.Second,
 			Resume: time.Duration(1+r.IntN(600)) * time.Second, AtOnce: 0.5 + r.Float64()/2.1, Spare: 0.5 + r.Float64()/2.1,
 		}
-		less, err := For(d)
+		less, err := RecommendSize(d)
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.Every /= 2
-		more, err := For(d)
+		more, err := RecommendSize(d)
 		if err != nil || more.RunningCount < less.RunningCount || more.Size < less.Size || more.MaxConcurrent < less.MaxConcurrent {
 			t.Errorf("%+v: twice the claims need %+v, and half as many %+v, %v", d, more, less, err)
 		}
@@ -110,13 +110,13 @@ func TestMoreIsNeverLess(t *testing.T) {
 // The pool's own decider, with claims that come at random, serves as many as was promised.
 func TestTheDeciderKeepsThePromise(t *testing.T) {
 	d := Demand{Every: 3 * time.Minute, Install: 20 * time.Minute, Resume: 4 * time.Minute, Held: time.Minute, AtOnce: 0.9, Spare: 0.97}
-	a, err := For(d)
+	a, err := RecommendSize(d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d; %+v", seed, a)
-	s := simulation{Demand: d, Advice: a, r: rand.New(rand.NewPCG(seed, 0))}
+	s := simulation{Demand: d, Recommendation: a, r: rand.New(rand.NewPCG(seed, 0))}
 	atOnce, spare := s.run(4000)
 	// In four thousand claims a share of nine in ten strays by less than 0.02, nearly always.
 	// More may be served than was promised: who finds no running cluster may get one that has
@@ -125,7 +125,7 @@ func TestTheDeciderKeepsThePromise(t *testing.T) {
 	if atOnce < a.AtOnce-astray || spare < a.Spare-astray {
 		t.Errorf("%.3f of the claims were served at once, and %.3f without an install; promised were %.3f and %.3f", atOnce, spare, a.AtOnce, a.Spare)
 	}
-	s = simulation{Demand: d, Advice: Advice{RunningCount: a.RunningCount - 1, Size: a.Size}, r: rand.New(rand.NewPCG(seed, 0))}
+	s = simulation{Demand: d, Recommendation: Recommendation{RunningCount: a.RunningCount - 1, Size: a.Size}, r: rand.New(rand.NewPCG(seed, 0))}
 	if fewer, _ := s.run(4000); fewer > atOnce-0.01 {
 		t.Errorf("with one running cluster less %.3f are served at once, with all %.3f: the number has no effect", fewer, atOnce)
 	}

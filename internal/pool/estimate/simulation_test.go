@@ -14,7 +14,7 @@ import (
 // cluster.
 type simulation struct {
 	Demand
-	Advice
+	Recommendation
 	r       *rand.Rand
 	now     time.Time
 	members []pool.Member

@@ -45,11 +45,11 @@ type Objects struct {
 	Room []pool.Member
 }
 
-// Snapshot is what the pool's next steps depend on; its lists are in no order. The
+// PoolSnapshot is what the pool's next steps depend on; its lists are in no order. The
 // platform's room is not in the objects: who knows it adds it to the settings. The books
 // are those of Books.
-func (o Objects) Snapshot(books inventory.Books, now time.Time) (pool.Snapshot, error) {
-	set, err := Settings(o.Pool, o.Missing)
+func (o Objects) PoolSnapshot(books inventory.Plan, now time.Time) (pool.Snapshot, error) {
+	set, err := ReadSettings(o.Pool, o.Missing)
 	if err != nil {
 		return pool.Snapshot{}, err
 	}
@@ -58,14 +58,14 @@ func (o Objects) Snapshot(books inventory.Books, now time.Time) (pool.Snapshot, 
 	s := pool.Snapshot{Settings: set, Now: now, Members: slices.Grow(o.Room[:0], len(o.Clusters)), Claims: make([]pool.Claim, 0, len(o.Claims))}
 	read := o.Read
 	if read == nil {
-		read = Of
+		read = ReadMember
 	}
 	for _, cd := range o.Clusters {
 		m := read(cd, now)
 		m.Outdated, m.Withdrawn, m.Displaced = books.Outdated[m.Name], books.Withdrawn[m.Name], books.Displaced[m.Name]
 		s.Members = append(s.Members, m)
 	}
-	s.Pending = o.pending()
+	s.Pending = o.pendingNames()
 	for _, c := range o.Claims {
 		s.Claims = append(s.Claims, readClaim(c))
 	}
@@ -86,8 +86,8 @@ func readClaim(c *hivev1.ClusterClaim) pool.Claim {
 	return out
 }
 
-// pending are the recorded names under which there is no cluster yet.
-func (o Objects) pending() []string {
+// pendingNames are the recorded names under which there is no cluster yet.
+func (o Objects) pendingNames() []string {
 	var out []string
 	for _, name := range o.Pool.Status.Pending {
 		if o.Clusters[name] == nil {
@@ -97,9 +97,9 @@ func (o Objects) pending() []string {
 	return out
 }
 
-// Settings reads a pool's spec. missing are the dependencies that do not exist;
+// ReadSettings reads a pool's spec. missing are the dependencies that do not exist;
 // fake clusters are made without them.
-func Settings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error) {
+func ReadSettings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error) {
 	version, err := pool.Version(p.Spec)
 	if err != nil {
 		return pool.Settings{}, err
@@ -107,14 +107,14 @@ func Settings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error) {
 	set := pool.Settings{
 		Size:          int(p.Spec.Size),
 		RunningCount:  int(p.Spec.RunningCount),
-		MaxSize:       number(p.Spec.MaxSize),
-		MaxConcurrent: number(p.Spec.MaxConcurrent),
+		MaxSize:       intPointer(p.Spec.MaxSize),
+		MaxConcurrent: intPointer(p.Spec.MaxConcurrent),
 		Version:       version,
 		Deleting:      p.DeletionTimestamp != nil,
-		Fake:          Fake(p),
+		Fake:          IsFake(p),
 	}
-	if len(missing) > 0 && !Fake(p) {
-		set.Blocked = inWords(missing)
+	if len(missing) > 0 && !IsFake(p) {
+		set.Blocked = joinMessages(missing)
 	}
 	if d := ResumeTimeout(p); d != nil {
 		set.ResumeTimeout, _ = d.Parse() // a stored value that cannot be parsed is no timeout; the schema refuses new ones
@@ -122,7 +122,7 @@ func Settings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error) {
 	return set, nil
 }
 
-func number(n *int32) *int {
+func intPointer(n *int32) *int {
 	if n == nil {
 		return nil
 	}
@@ -141,35 +141,35 @@ func ResumeTimeout(p *hivev1.ClusterPool) *hivev1.Duration {
 	return nil
 }
 
-// Fake reports whether the pool's clusters exist on paper only.
-func Fake(p *hivev1.ClusterPool) bool {
+// IsFake reports whether the pool's clusters exist on paper only.
+func IsFake(p *hivev1.ClusterPool) bool {
 	return hivev1.IsTrue(p.Spec.Annotations, hivev1.AnnotationFake)
 }
 
-// Marked reports whether somebody has marked the cluster for removal.
-func Marked(cd *hivev1.ClusterDeployment) bool {
+// IsMarkedForRemoval reports whether somebody has marked the cluster for removal.
+func IsMarkedForRemoval(cd *hivev1.ClusterDeployment) bool {
 	return hivev1.IsTrue(cd.Annotations, hivev1.AnnotationRemove) || hivev1.IsTrue(cd.Annotations, hivev1.AnnotationRemoveLegacy)
 }
 
-// Of reads what a plan depends on from a cluster. Two results can be compared to
+// ReadMember reads what a plan depends on from a cluster. Two results can be compared to
 // see whether a change of the cluster matters.
-func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
+func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 	m := pool.Member{
 		Name:      cd.Name,
 		Created:   cd.CreationTimestamp.Time,
 		Version:   cd.Annotations[hivev1.AnnotationPoolVersion],
 		Sources:   cd.Annotations[hivev1.AnnotationSourceVersion],
 		Deleting:  cd.DeletionTimestamp != nil,
-		Marked:    Marked(cd),
+		Marked:    IsMarkedForRemoval(cd),
 		Installed: cd.Spec.Installed,
 		GaveUp:    condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionStopped),
 		Failing:   !cd.Spec.Installed && condition.IsTrue(cd.Status.Conditions, hivev1.ClusterProvisionFailed),
 		Wanted:    pool.Power(cd.Spec.PowerState),
 
-		Begun:             begun(cd),
+		Begun:             hasInstallBegun(cd),
 		RequirementsUnmet: requirementsUnmet(cd),
 		DeletionError:     deletionError(cd),
-		Paused:            pausedBy(cd),
+		Paused:            pauseAnnotation(cd),
 
 		Unreadable: cd.Unreadable,
 	}
@@ -183,12 +183,12 @@ func Of(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 	if at := cd.Status.InstalledTimestamp; at != nil {
 		m.InstallTook = atLeastASecond(at.Sub(cd.CreationTimestamp.Time))
 	}
-	power(&m, cd, now)
+	readPowerState(&m, cd, now)
 	return m
 }
 
-// begun reports whether the controllers that install a cluster have taken it up.
-func begun(cd *hivev1.ClusterDeployment) bool {
+// hasInstallBegun reports whether the controllers that install a cluster have taken it up.
+func hasInstallBegun(cd *hivev1.ClusterDeployment) bool {
 	c := condition.Find(cd.Status.Conditions, hivev1.ClusterRequirementsMet)
 	return cd.Spec.Installed || c != nil && c.Status != corev1.ConditionUnknown
 }
@@ -225,9 +225,9 @@ func deletionError(cd *hivev1.ClusterDeployment) string {
 	return cmp.Or(c.Message, c.Reason)
 }
 
-// pausedBy is the annotation that keeps hotspare from starting or stopping a cluster, or
+// pauseAnnotation is the annotation that keeps hotspare from starting or stopping a cluster, or
 // from working on it at all; "" when none does.
-func pausedBy(cd *hivev1.ClusterDeployment) string {
+func pauseAnnotation(cd *hivev1.ClusterDeployment) string {
 	switch {
 	case hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause):
 		return hivev1.AnnotationReconcilePause
@@ -247,8 +247,8 @@ func foreignFinalizers(cd *hivev1.ClusterDeployment) string {
 	return fmt.Sprintf("finalizers that hotspare does not remove are left on the ClusterDeployment: %s: whoever added them removes them", strings.Join(cd.Finalizers, ", "))
 }
 
-// Timeless reports whether Of says the same of the cluster at any time.
-func Timeless(cd *hivev1.ClusterDeployment) bool {
+// IsIndependentOfTime reports whether Of says the same of the cluster at any time.
+func IsIndependentOfTime(cd *hivev1.ClusterDeployment) bool {
 	t := cd.Status.PowerTransition
 	return t == nil || t.FinishedAt != nil || t.Deadline == nil
 }
@@ -257,13 +257,13 @@ func Timeless(cd *hivev1.ClusterDeployment) bool {
 // what takes less is known to have taken no longer than one.
 func atLeastASecond(d time.Duration) time.Duration { return max(time.Second, d) }
 
-func power(m *pool.Member, cd *hivev1.ClusterDeployment, now time.Time) {
+func readPowerState(m *pool.Member, cd *hivev1.ClusterDeployment, now time.Time) {
 	if c := condition.Find(cd.Status.Conditions, hivev1.ClusterHibernating); c != nil && c.Status != corev1.ConditionTrue {
 		m.PowerFailed = slices.Contains([]string{hivev1.ReasonFailedToStart, hivev1.ReasonFailedToStop}, c.Reason)
 	}
 	wantsRun := m.Wanted == pool.Running && m.Installed && !m.Running
 	if t := cd.Status.PowerTransition; t != nil {
-		transition(m, *t, wantsRun, now)
+		readPowerTransition(m, *t, wantsRun, now)
 	}
 	if wantsRun {
 		m.UnreachableSince = unreachableSince(cd)
@@ -297,7 +297,7 @@ func unreadySince(cd *hivev1.ClusterDeployment) time.Time {
 	return c.LastTransitionTime.Time
 }
 
-func transition(m *pool.Member, t hivev1.PowerTransition, wantsRun bool, now time.Time) {
+func readPowerTransition(m *pool.Member, t hivev1.PowerTransition, wantsRun bool, now time.Time) {
 	up := t.Target == hivev1.PowerRunning
 	switch {
 	case t.FinishedAt != nil && up:

@@ -78,7 +78,7 @@ func TestPhases(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Of(tc.cd, noon).Phase(pool.Settings{}, noon); got != tc.want {
+			if got := ReadMember(tc.cd, noon).Phase(pool.Settings{}, noon); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
@@ -119,7 +119,7 @@ func TestSinceWhenAClusterIsAway(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			m := Of(tc.cd, noon)
+			m := ReadMember(tc.cd, noon)
 			for what, c := range map[string]struct {
 				got  time.Time
 				want time.Duration
@@ -157,12 +157,12 @@ func TestWhyADeletionDoesNotProceed(t *testing.T) {
 		"somebody paused it":               {running(deleted(hivev1.FinalizerDeprovision), pause), paused},
 		"somebody paused one that remains": {running(pause), ""},
 	} {
-		if got := Of(tc.cd, noon).DeletionError; got != tc.want {
+		if got := ReadMember(tc.cd, noon).DeletionError; got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 	for _, annotation := range []string{"", hivev1.AnnotationReconcilePause, hivev1.AnnotationPowerPause} {
-		if got := Of(running(annotated(annotation, "true")), noon).Paused; got != annotation {
+		if got := ReadMember(running(annotated(annotation, "true")), noon).Paused; got != annotation {
 			t.Errorf("paused by %q: got %q", annotation, got)
 		}
 	}
@@ -188,7 +188,7 @@ func TestWhatAnInstallMisses(t *testing.T) {
 		"it is not known any more": {running(uninstalled, told(hivev1.ClusterRequirementsMet, corev1.ConditionUnknown, "X")), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Of(tc.cd, noon).RequirementsUnmet; got != tc.want {
+			if got := ReadMember(tc.cd, noon).RequirementsUnmet; got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -202,7 +202,7 @@ func TestSettings(t *testing.T) {
 		Size: 2, RunningCount: 1, MaxSize: &three, BaseDomain: "example.com",
 		HibernationConfig: &hivev1.HibernationConfig{ResumeTimeout: "10m"},
 	}}
-	got, err := Settings(p, []string{"a", "b"})
+	got, err := ReadSettings(p, []string{"a", "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestSettings(t *testing.T) {
 	}
 	p.Spec.PowerstateTransitionToRunningTimeout = &timeout
 	p.Spec.Annotations = map[string]string{hivev1.AnnotationFake: "true"}
-	got, err = Settings(p, []string{"a"})
+	got, err = ReadSettings(p, []string{"a"})
 	if err != nil || got.ResumeTimeout != 20*time.Minute || got.Blocked != "" {
 		t.Errorf("the timeout's own field counts before Hive's, and fake clusters need nothing: %+v, %v", got, err)
 	}
@@ -223,7 +223,7 @@ func TestSettings(t *testing.T) {
 func TestALimitOfZeroIsALimit(t *testing.T) {
 	for _, want := range []*int32{nil, new(int32)} {
 		p := &hivev1.ClusterPool{Spec: hivev1.ClusterPoolSpec{MaxSize: want, MaxConcurrent: want}}
-		set, err := Settings(p, nil)
+		set, err := ReadSettings(p, nil)
 		if err != nil || (set.MaxSize == nil) != (want == nil) || (set.MaxConcurrent == nil) != (want == nil) {
 			t.Errorf("maxSize %v, maxConcurrent %v, %v", set.MaxSize, set.MaxConcurrent, err)
 		}

@@ -18,11 +18,11 @@ func TestAFailureIsToldWithoutItsLog(t *testing.T) {
 	} {
 		cd := &hivev1.ClusterDeployment{}
 		cd.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClusterProvisionFailed, Status: corev1.ConditionTrue, Message: message}}
-		if got := failure(cd); got != want {
+		if got := installFailure(cd); got != want {
 			t.Errorf("%q: got %q, want %q", message, got, want)
 		}
 		cd.Status.Conditions[0].Status = corev1.ConditionFalse
-		if got := failure(cd); got != "" {
+		if got := installFailure(cd); got != "" {
 			t.Errorf("%q: of a success it says %q", message, got)
 		}
 	}

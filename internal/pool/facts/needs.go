@@ -23,8 +23,8 @@ const (
 	Customization Kind = "ClusterDeploymentCustomization"
 )
 
-// Need is one thing that a pool refers to, and without which it makes no clusters.
-type Need struct {
+// Dependency is one thing that a pool refers to, and without which it makes no clusters.
+type Dependency struct {
 	Kind Kind
 	Name string
 	// Role is what the pool needs it for, in words.
@@ -35,38 +35,38 @@ type Need struct {
 	check func(value []byte) error
 }
 
-// Needs are the things that a pool refers to.
-func Needs(p *hivev1.ClusterPool) []Need {
-	out := []Need{{Kind: ImageSet, Role: "cluster image set", field: "spec.imageSetRef", Name: p.Spec.ImageSetRef.Name}}
-	secret := func(n Need, ref *corev1.LocalObjectReference) {
+// ListDependencies are the things that a pool refers to.
+func ListDependencies(p *hivev1.ClusterPool) []Dependency {
+	out := []Dependency{{Kind: ImageSet, Role: "cluster image set", field: "spec.imageSetRef", Name: p.Spec.ImageSetRef.Name}}
+	secret := func(n Dependency, ref *corev1.LocalObjectReference) {
 		if ref != nil && ref.Name != "" {
 			n.Kind, n.Name = Secret, ref.Name
 			out = append(out, n)
 		}
 	}
-	secret(Need{Role: "pull secret", field: "spec.pullSecretRef", key: hivev1.SecretKeyPullSecret}, p.Spec.PullSecretRef)
-	secret(Need{
+	secret(Dependency{Role: "pull secret", field: "spec.pullSecretRef", key: hivev1.SecretKeyPullSecret}, p.Spec.PullSecretRef)
+	secret(Dependency{
 		Role: "install config template secret", field: "spec.installConfigSecretTemplateRef", key: hivev1.SecretKeyInstallConfig,
-		check: func(template []byte) error { _, err := Render(template, p, p.Name); return err },
+		check: func(template []byte) error { _, err := RenderInstallConfig(template, p, p.Name); return err },
 	}, p.Spec.InstallConfigSecretTemplateRef)
 	set, platform := p.Spec.Platform.Settings(), "spec.platform."+p.Spec.Platform.Name()
-	secret(Need{Role: "credentials secret", field: platform + ".credentialsSecretRef"}, set.CredentialsSecretRef)
-	secret(Need{Role: "certificates secret", field: platform + ".certificatesSecretRef"}, set.CertificatesSecretRef)
+	secret(Dependency{Role: "credentials secret", field: platform + ".credentialsSecretRef"}, set.CredentialsSecretRef)
+	secret(Dependency{Role: "certificates secret", field: platform + ".certificatesSecretRef"}, set.CertificatesSecretRef)
 	if ref := p.Spec.CustomizationRef; ref != nil {
-		out = append(out, Need{Kind: Customization, Role: "customization", field: "spec.customizationRef", Name: ref.Name})
+		out = append(out, Dependency{Kind: Customization, Role: "customization", field: "spec.customizationRef", Name: ref.Name})
 	}
 	return out
 }
 
-// Render makes the install-config of a pool's cluster. Its errors quote nothing of the template.
-func Render(template []byte, p *hivev1.ClusterPool, cluster string) ([]byte, error) {
+// RenderInstallConfig makes the install-config of a pool's cluster. Its errors quote nothing of the template.
+func RenderInstallConfig(template []byte, p *hivev1.ClusterPool, cluster string) ([]byte, error) {
 	return config.Render(template, config.Params{
 		ClusterName: cluster, BaseDomain: p.Spec.BaseDomain, Platform: p.Spec.Platform,
 	})
 }
 
-// Spec is what a pool's new cluster of that name is to be.
-func Spec(p *hivev1.ClusterPool, cluster string) hivev1.ClusterDeploymentSpec {
+// NewClusterSpec is what a pool's new cluster of that name is to be.
+func NewClusterSpec(p *hivev1.ClusterPool, cluster string) hivev1.ClusterDeploymentSpec {
 	spec := p.Spec.DeepCopy()
 	return hivev1.ClusterDeploymentSpec{
 		ClusterName:    cluster,
@@ -89,13 +89,13 @@ func Spec(p *hivev1.ClusterPool, cluster string) hivev1.ClusterDeploymentSpec {
 // InstallConfigName names the Secret with the install-config of a pool's cluster.
 func InstallConfigName(cluster string) string { return cluster + "-install-config" }
 
-// Absent says that it does not exist.
-func (n Need) Absent() string {
+// NotFoundMessage says that it does not exist.
+func (n Dependency) NotFoundMessage() string {
 	return fmt.Sprintf("%s: %s %q does not exist: create it, or change %s", n.Role, n.Kind, n.Name, n.field)
 }
 
-// Unfit says what is wrong with the Secret that was found; "" when nothing is.
-func (n Need) Unfit(found *corev1.Secret) string {
+// InvalidMessage says what is wrong with the Secret that was found; "" when nothing is.
+func (n Dependency) InvalidMessage(found *corev1.Secret) string {
 	if n.key != "" && len(found.Data[n.key]) == 0 {
 		return fmt.Sprintf("%s: Secret %q has no key %q: add it, or change %s", n.Role, n.Name, n.key, n.field)
 	}
@@ -108,29 +108,29 @@ func (n Need) Unfit(found *corev1.Secret) string {
 	return ""
 }
 
-// Unread says what of it cannot be read; "" when why is.
-func (n Need) Unread(why string) string {
+// UnreadableMessage says what of it cannot be read; "" when why is.
+func (n Dependency) UnreadableMessage(why string) string {
 	if why == "" {
 		return ""
 	}
 	return fmt.Sprintf("%s: %s %q cannot be read: %s: correct it, or change %s", n.Role, n.Kind, n.Name, why, n.field)
 }
 
-// Missing is what the pool needs and lacks, each in words. installers are the
+// MissingDependencies is what the pool needs and lacks, each in words. installers are the
 // platforms that clusters can be made on, none when nobody knows; look finds out
 // about one need and answers with its Absent, Unfit or Unread, or "". A pool that is being
 // deleted needs nothing.
-func Missing(p *hivev1.ClusterPool, installers []string, look func(Need) (string, error)) ([]string, error) {
+func MissingDependencies(p *hivev1.ClusterPool, installers []string, look func(Dependency) (string, error)) ([]string, error) {
 	if p.DeletionTimestamp != nil {
 		return nil, nil
 	}
 	var out []string
-	for _, words := range append([]string{noInstaller(p, installers), unfitName(p)}, unfit(p)...) {
+	for _, words := range append([]string{missingInstallerMessage(p, installers), invalidNameMessage(p)}, invalidFieldMessages(p)...) {
 		if words != "" {
 			out = append(out, words)
 		}
 	}
-	for _, n := range Needs(p) {
+	for _, n := range ListDependencies(p) {
 		words, err := look(n)
 		if err != nil {
 			return nil, err
@@ -153,30 +153,30 @@ func SourceVersion(versions []string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// noInstaller says that clusters of the pool's platform cannot be made; "" when
+// missingInstallerMessage says that clusters of the pool's platform cannot be made; "" when
 // they can, or need not be.
-func noInstaller(p *hivev1.ClusterPool, installers []string) string {
+func missingInstallerMessage(p *hivev1.ClusterPool, installers []string) string {
 	platform := p.Spec.Platform.Name()
-	if Fake(p) || len(installers) == 0 || slices.Contains(installers, platform) {
+	if IsFake(p) || len(installers) == 0 || slices.Contains(installers, platform) {
 		return ""
 	}
 	return fmt.Sprintf("platform: no installer for spec.platform.%s is set up here, only for %s: use such a platform, or the annotation %s in spec.annotations",
 		platform, strings.Join(installers, ", "), hivev1.AnnotationFake)
 }
 
-// unfitName says that clusters cannot be named after the pool; "" when they can. A name
+// invalidNameMessage says that clusters cannot be named after the pool; "" when they can. A name
 // that is only too long is cut.
-func unfitName(p *hivev1.ClusterPool) string {
+func invalidNameMessage(p *hivev1.ClusterPool) string {
 	platform := p.Spec.Platform.Name()
-	if Fake(p) || !config.WantsLetter(platform) || p.Name != "" && p.Name[0] >= 'a' && p.Name[0] <= 'z' {
+	if IsFake(p) || !config.RequiresLeadingLetter(platform) || p.Name != "" && p.Name[0] >= 'a' && p.Name[0] <= 'z' {
 		return ""
 	}
 	return fmt.Sprintf("metadata.name: names of clusters begin as the pool's, %q, and on spec.platform.%s with a letter: "+
 		"make the pool anew with such a name", p.Name, platform)
 }
 
-// inWords joins problems as Hive does: one as it is, several in brackets.
-func inWords(problems []string) string {
+// joinMessages joins problems as Hive does: one as it is, several in brackets.
+func joinMessages(problems []string) string {
 	if len(problems) == 1 {
 		return problems[0]
 	}

@@ -43,12 +43,12 @@ func objects(change func(*hivev1.ClusterPool), clusters ...*hivev1.ClusterDeploy
 // tells are the conditions that say something, a line each.
 func tells(t *testing.T, o Objects) string {
 	t.Helper()
-	s, err := o.Snapshot(inventory.Books{}, noon)
+	s, err := o.PoolSnapshot(inventory.Plan{}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, c := range o.Status(pool.Decide(s).Report, inventory.Books{}, s.Pending, noon).Conditions {
+	for _, c := range o.PoolStatus(pool.Decide(s).Report, inventory.Plan{}, s.Pending, noon).Conditions {
 		if c.Reason != hivev1.ReasonInitialized && c.Type != hivev1.ConditionReconciling && c.Type != hivev1.ConditionStalled {
 			lines = append(lines, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 		}
@@ -117,12 +117,12 @@ Progressing True ClustersChanging: Clusters are being installed, resumed, hibern
 func TestThePlatformsRoomIsTold(t *testing.T) {
 	three, none := int32(3), 0
 	o := objects(func(p *hivev1.ClusterPool) { p.Spec.MaxSize = &three })
-	s, err := o.Snapshot(inventory.Books{}, noon)
+	s, err := o.PoolSnapshot(inventory.Plan{}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Settings.Room, s.Settings.NoRoom = &none, "the memory of this machine is used up"
-	for _, c := range o.Status(pool.Decide(s).Report, inventory.Books{}, nil, noon).Conditions {
+	for _, c := range o.PoolStatus(pool.Decide(s).Report, inventory.Plan{}, nil, noon).Conditions {
 		if c.Type == hivev1.PoolCapacityAvailable && (c.Reason != hivev1.ReasonNoRoom || c.Message != s.Settings.NoRoom) {
 			t.Errorf("got %s: %s", c.Reason, c.Message)
 		}
@@ -131,14 +131,14 @@ func TestThePlatformsRoomIsTold(t *testing.T) {
 
 func TestStatusCountsAndForgetsNothing(t *testing.T) {
 	o := objects(func(p *hivev1.ClusterPool) { p.Status.Pending = []string{"a", "z"} }, running(), running(named("b"), told(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, "X")))
-	s, err := o.Snapshot(inventory.Books{}, noon)
+	s, err := o.PoolSnapshot(inventory.Plan{}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"z"}, s.Pending); diff != "" {
 		t.Errorf("a name is pending until its cluster is there: %s", diff)
 	}
-	st := o.Status(pool.Decide(s).Report, inventory.Books{}, append(s.Pending, "new"), noon)
+	st := o.PoolStatus(pool.Decide(s).Report, inventory.Plan{}, append(s.Pending, "new"), noon)
 	got := fmt.Sprintln(st.Size, st.Standby, st.Ready, st.Pending, st.ObservedGeneration, st.Selector)
 	if want := "2 0 1 [z new] 7 hive.openshift.io/clusterpool-namespace=n,hive.openshift.io/clusterpool-name=p\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -156,15 +156,15 @@ func TestMissingAsksForEveryNeed(t *testing.T) {
 		p.Spec.Platform.AWS.Raw = []byte(`{"credentialsSecretRef":{"name":"creds"},"certificatesSecretRef":{"name":"certs"}}`)
 	})
 	var asked []string
-	got, err := Missing(o.Pool, []string{"local"}, func(n Need) (string, error) {
+	got, err := MissingDependencies(o.Pool, []string{"local"}, func(n Dependency) (string, error) {
 		asked = append(asked, fmt.Sprint(n.Kind, " ", n.Name))
 		switch {
 		case n.Kind != Secret:
-			return n.Absent(), nil
+			return n.NotFoundMessage(), nil
 		case n.Name == "template":
-			return n.Unfit(&corev1.Secret{Data: map[string][]byte{"install-config.yaml": []byte("[hush")}}), nil
+			return n.InvalidMessage(&corev1.Secret{Data: map[string][]byte{"install-config.yaml": []byte("[hush")}}), nil
 		}
-		return n.Unfit(&corev1.Secret{}), nil
+		return n.InvalidMessage(&corev1.Secret{}), nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestMissingAsksForEveryNeed(t *testing.T) {
 
 func TestMissingPassesErrorsOn(t *testing.T) {
 	broken := errors.New("no network")
-	if _, err := Missing(objects(nil).Pool, nil, func(Need) (string, error) { return "", broken }); !errors.Is(err, broken) {
+	if _, err := MissingDependencies(objects(nil).Pool, nil, func(Dependency) (string, error) { return "", broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -195,7 +195,7 @@ func TestMissingPassesErrorsOn(t *testing.T) {
 func TestADyingPoolNeedsNothing(t *testing.T) {
 	gone := metav1.NewTime(noon)
 	o := objects(func(p *hivev1.ClusterPool) { p.DeletionTimestamp = &gone })
-	if got, err := Missing(o.Pool, []string{"local"}, func(n Need) (string, error) { return n.Absent(), nil }); len(got) > 0 || err != nil {
+	if got, err := MissingDependencies(o.Pool, []string{"local"}, func(n Dependency) (string, error) { return n.NotFoundMessage(), nil }); len(got) > 0 || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
@@ -218,7 +218,7 @@ func TestAPoolWhoseClustersCannotBeNamedAfterItSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &hivev1.ClusterPool{}
 			p.Name, p.Spec.Platform, p.Spec.Annotations = c.pool, c.platform, c.annotations
-			got, err := Missing(p, nil, func(Need) (string, error) { return "", nil })
+			got, err := MissingDependencies(p, nil, func(Dependency) (string, error) { return "", nil })
 			if text := strings.Join(got, "\n"); err != nil || text != c.want {
 				t.Errorf("got %q, %v", text, err)
 			}

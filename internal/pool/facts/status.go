@@ -16,27 +16,27 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// Status is the pool's status as a report makes it of the one before: counts,
+// PoolStatus is the pool's status as a report makes it of the one before: counts,
 // the plan in words, conditions, and the names under which clusters are about to
 // be created.
-func (o Objects) Status(rep pool.Report, books inventory.Books, pending []string, now time.Time) hivev1.ClusterPoolStatus {
+func (o Objects) PoolStatus(rep pool.Report, books inventory.Plan, pending []string, now time.Time) hivev1.ClusterPoolStatus {
 	st := *o.Pool.Status.DeepCopy()
-	st.Size = int32(rep.Unclaimed())
+	st.Size = int32(rep.UnclaimedCount())
 	st.Standby = int32(rep.Count[pool.Standby])
 	st.Ready = int32(rep.Count[pool.Assignable])
 	st.Selector = fmt.Sprintf("%s=%s,%s=%s", hivev1.LabelPoolNamespace, o.Pool.Namespace, hivev1.LabelPoolName, o.Pool.Name)
 	st.Plan = rep.Words
 	st.ObservedGeneration = o.Pool.Generation
 	st.Pending = slices.Clone(pending)
-	st.Inventory = recorded(books)
-	o.conditions(&st.Conditions, rep, books, now)
+	st.Inventory = inventoryStatus(books)
+	o.setConditions(&st.Conditions, rep, books, now)
 	kstatus.ReportClusterPool(o.Pool, &st, now)
 	return st
 }
 
-type setter func(typ string, status corev1.ConditionStatus, reason, message string)
+type conditionSetter func(typ string, status corev1.ConditionStatus, reason, message string)
 
-func (o Objects) conditions(list *[]hivev1.Condition, rep pool.Report, books inventory.Books, now time.Time) {
+func (o Objects) setConditions(list *[]hivev1.Condition, rep pool.Report, books inventory.Plan, now time.Time) {
 	set := func(typ string, status corev1.ConditionStatus, reason, message string) {
 		condition.Set(list, typ, status, reason, message, now)
 	}
@@ -45,31 +45,31 @@ func (o Objects) conditions(list *[]hivev1.Condition, rep pool.Report, books inv
 			set(typ, corev1.ConditionUnknown, hivev1.ReasonInitialized, "Condition Initialized")
 		}
 	}
-	o.inventory(set, books)
-	o.missingClaims(set, condition.Find(*list, hivev1.PoolClaimsMissing) != nil, rep)
+	o.setInventoryCondition(set, books)
+	o.setClaimsMissingCondition(set, condition.Find(*list, hivev1.PoolClaimsMissing) != nil, rep)
 	if o.Pool.DeletionTimestamp != nil {
-		deletion(set, rep)
-		progress(set, rep)
+		setDeletionCondition(set, rep)
+		setProgressingCondition(set, rep)
 		return
 	}
 	unknown(hivev1.PoolDeletionPossible)
-	dependencies(set, o.Missing)
-	o.capacity(set, rep)
-	currency(set, rep)
-	progress(set, rep)
+	setDependenciesCondition(set, o.Missing)
+	o.setCapacityCondition(set, rep)
+	setCurrencyCondition(set, rep)
+	setProgressingCondition(set, rep)
 }
 
-func dependencies(set setter, missing []string) {
+func setDependenciesCondition(set conditionSetter, missing []string) {
 	if len(missing) > 0 {
-		set(hivev1.PoolMissingDependencies, corev1.ConditionTrue, hivev1.ReasonMissing, inWords(missing))
+		set(hivev1.PoolMissingDependencies, corev1.ConditionTrue, hivev1.ReasonMissing, joinMessages(missing))
 		return
 	}
 	set(hivev1.PoolMissingDependencies, corev1.ConditionFalse, hivev1.ReasonVerified, "Dependencies verified")
 }
 
-// missingClaims says which clusters are deleted soon because their claim does not exist. A
+// setClaimsMissingCondition says which clusters are deleted soon because their claim does not exist. A
 // pool that never had one has no such condition.
-func (o Objects) missingClaims(set setter, known bool, rep pool.Report) {
+func (o Objects) setClaimsMissingCondition(set conditionSetter, known bool, rep pool.Report) {
 	if len(rep.Orphans) == 0 {
 		if known {
 			set(hivev1.PoolClaimsMissing, corev1.ConditionFalse, hivev1.ReasonAllClaimsFound, "The claim of each claimed cluster exists")
@@ -85,7 +85,7 @@ func (o Objects) missingClaims(set setter, known bool, rep pool.Report) {
 		strings.Join(lost, ", "), o.Pool.Namespace))
 }
 
-func (o Objects) capacity(set setter, rep pool.Report) {
+func (o Objects) setCapacityCondition(set conditionSetter, rep pool.Report) {
 	limit := o.Pool.Spec.MaxSize
 	switch {
 	case !rep.Full:
@@ -101,7 +101,7 @@ func (o Objects) capacity(set setter, rep pool.Report) {
 	}
 }
 
-func currency(set setter, rep pool.Report) {
+func setCurrencyCondition(set conditionSetter, rep pool.Report) {
 	switch {
 	case len(rep.Stale) > 0:
 		set(hivev1.PoolAllClustersCurrent, corev1.ConditionFalse, hivev1.ReasonSomeClustersStale,
@@ -115,9 +115,9 @@ func currency(set setter, rep pool.Report) {
 	}
 }
 
-// progress says whether the pool gets on. While it does, the message has no numbers: they
+// setProgressingCondition says whether the pool gets on. While it does, the message has no numbers: they
 // would change with each cluster, and status.plan has them.
-func progress(set setter, rep pool.Report) {
+func setProgressingCondition(set conditionSetter, rep pool.Report) {
 	switch rep.Progress {
 	case pool.Settled:
 		set(hivev1.PoolProgressing, corev1.ConditionFalse, hivev1.ReasonSettled, "The pool has the clusters that it is asked for")
@@ -128,7 +128,7 @@ func progress(set setter, rep pool.Report) {
 	}
 }
 
-func deletion(set setter, rep pool.Report) {
+func setDeletionCondition(set conditionSetter, rep pool.Report) {
 	if len(rep.Left) > 0 {
 		message := "The following ClusterDeployments are pending cleanup: " + strings.Join(rep.Left, ", ")
 		for _, name := range slices.Sorted(maps.Keys(rep.Failing)) {

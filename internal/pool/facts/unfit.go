@@ -11,15 +11,15 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// unfit are the values of a pool with which no cluster can be made. The API refuses them;
+// invalidFieldMessages are the values of a pool with which no cluster can be made. The API refuses them;
 // these were stored by a version that did not, or under somebody else's schema.
-func unfit(p *hivev1.ClusterPool) []string {
+func invalidFieldMessages(p *hivev1.ClusterPool) []string {
 	var out []string
 	if strings.Contains(p.Name, ".") {
 		out = append(out, fmt.Sprintf("metadata.name: %q has a dot, which the namespaces of clusters cannot have: create a pool with another name, and delete this one", p.Name))
 	}
 	domain := p.Spec.BaseDomain
-	if domain != "" && !Fake(p) && len(validation.IsDNS1123Subdomain(strings.TrimSuffix(domain, "."))) > 0 {
+	if domain != "" && !IsFake(p) && len(validation.IsDNS1123Subdomain(strings.TrimSuffix(domain, "."))) > 0 {
 		out = append(out, fmt.Sprintf("spec.baseDomain: %.64q is not a DNS domain: write one, such as ci.example.com", domain))
 	}
 	for _, k := range slices.Sorted(maps.Keys(p.Spec.Labels)) {

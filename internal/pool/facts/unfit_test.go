@@ -26,7 +26,7 @@ func TestAPoolThatCanMakeNoClusterSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &hivev1.ClusterPool{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: hivev1.ClusterPoolSpec{BaseDomain: "ci.example.com"}}
 			c.change(p)
-			got, err := Missing(p, nil, func(Need) (string, error) { return "", nil })
+			got, err := MissingDependencies(p, nil, func(Dependency) (string, error) { return "", nil })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -29,7 +29,7 @@ func onCluster(name string, apply func(*hivev1.ClusterDeployment)) quirk {
 	}}
 }
 
-func says(typ string, status corev1.ConditionStatus, reason string) func(*hivev1.ClusterDeployment) {
+func conditionMessage(typ string, status corev1.ConditionStatus, reason string) func(*hivev1.ClusterDeployment) {
 	return func(cd *hivev1.ClusterDeployment) {
 		condition.Set(&cd.Status.Conditions, typ, status, reason, "", noon.Add(-time.Hour))
 	}
@@ -59,10 +59,10 @@ var powers = []quirk{
 
 var quirks = []quirk{
 	onCluster("not installed", func(cd *hivev1.ClusterDeployment) { cd.Spec.Installed = false }),
-	onCluster("install given up", says(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, "X")),
-	onCluster("failed to start", says(hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStart)),
-	onCluster("failed to stop", says(hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStop)),
-	onCluster("unreachable", says(hivev1.ClusterUnreachable, corev1.ConditionTrue, hivev1.ReasonErrorConnecting)),
+	onCluster("install given up", conditionMessage(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, "X")),
+	onCluster("failed to start", conditionMessage(hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStart)),
+	onCluster("failed to stop", conditionMessage(hivev1.ClusterHibernating, corev1.ConditionFalse, hivev1.ReasonFailedToStop)),
+	onCluster("unreachable", conditionMessage(hivev1.ClusterUnreachable, corev1.ConditionTrue, hivev1.ReasonErrorConnecting)),
 	onCluster("marked", func(cd *hivev1.ClusterDeployment) {
 		metav1.SetMetaDataAnnotation(&cd.ObjectMeta, hivev1.AnnotationRemove, "true")
 	}),
@@ -137,16 +137,16 @@ func agree(t *testing.T, name string, p *hivev1.ClusterPool, cd *hivev1.ClusterD
 	if err := f.Decide(noon); err != nil {
 		t.Fatal(err)
 	}
-	want := f.Members()[0].Phase
+	want := f.PlannedClusters()[0].Phase
 	lists := standing.Phases([]hivev1.ClusterPool{*p}, clusters, claims, noon)[types.NamespacedName{Namespace: "p-1", Name: "p-1"}]
-	if lists != want || f.Census()[string(want)] != 1 || f.Facts.Census().Members[want] != 1 {
-		t.Fatalf("%s: explain has it as %s, lists and the console as %s; explain counts %v, metrics %v", name, want, lists, f.Census(), f.Facts.Census().Members)
+	if lists != want || f.CountMembersAndClaims()[string(want)] != 1 || f.Facts.CountMembersAndClaims().Members[want] != 1 {
+		t.Fatalf("%s: explain has it as %s, lists and the console as %s; explain counts %v, metrics %v", name, want, lists, f.CountMembersAndClaims(), f.Facts.CountMembersAndClaims().Members)
 	}
 	n := standing.Count(p, clusters, claims, noon)
 	if got := fmt.Sprint(n.Assignable, n.Standby, n.Broken); got != fmt.Sprint(one(want, pool.Assignable), one(want, pool.Standby), one(want, pool.Broken)) {
 		t.Fatalf("%s: it is %s, and the lists count %+v", name, want, n)
 	}
-	if len(f.Plan.Of(pool.Bind)) == 0 { // status foresees these
+	if len(f.Plan.StepsOf(pool.Bind)) == 0 { // status foresees these
 		if got := fmt.Sprint(f.Told.Ready, f.Told.Standby); got != fmt.Sprint(one(want, pool.Assignable), one(want, pool.Standby)) {
 			t.Fatalf("%s: it is %s, and the status has ready and standby %s", name, want, got)
 		}

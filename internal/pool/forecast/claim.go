@@ -14,9 +14,9 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// needy are the claims that have no cluster that can be used: first those that wait, in
+// unservedClaims are the claims that have no cluster that can be used: first those that wait, in
 // their order, then the others by name.
-func (f Outlook) needy() []*hivev1.ClusterClaim {
+func (f Preview) unservedClaims() []*hivev1.ClusterClaim {
 	var out []*hivev1.ClusterClaim
 	told := map[string]bool{}
 	for _, w := range f.Plan.Report.Queue {
@@ -30,8 +30,8 @@ func (f Outlook) needy() []*hivev1.ClusterClaim {
 	return out
 }
 
-// Claim tells what a claim waits for, and until when.
-func (f Outlook) Claim(c *hivev1.ClusterClaim, next advice.Speller) Claim {
+// ExplainClaim tells what a claim waits for, and until when.
+func (f Preview) ExplainClaim(c *hivev1.ClusterClaim, next advice.Speller) Claim {
 	v := Claim{Name: c.Name, State: standing.Claim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
 	for _, w := range f.Plan.Report.Queue {
 		if w.Claim == c.Name {
@@ -41,28 +41,28 @@ func (f Outlook) Claim(c *hivev1.ClusterClaim, next advice.Speller) Claim {
 			}
 		}
 	}
-	v.Message = f.wait(c, v)
+	v.Message = f.describeWait(c, v)
 	v.ToDo = f.claimRemedy(c, v, next)
 	return v
 }
 
-// wait says what a claim waits for.
-func (f Outlook) wait(c *hivev1.ClusterClaim, v Claim) string {
+// describeWait says what a claim waits for.
+func (f Preview) describeWait(c *hivev1.ClusterClaim, v Claim) string {
 	switch {
 	case c.Unreadable != "":
 		return "it gets nothing until it can be read: " + c.Unreadable
 	case v.State == standing.Releasing && slices.Contains(f.Plan.Report.Refused, v.Cluster):
-		return "it is released, and its cluster is destroyed when its turn comes: " + f.turn()
+		return "it is released, and its cluster is destroyed when its turn comes: " + f.deletionLimit()
 	case v.State == standing.Releasing && v.Cluster != "":
 		return "it is released, and its cluster is being destroyed"
 	case v.State == standing.Releasing:
 		return "it is released"
-	case v.State == standing.Waiting && v.Position == 0 && f.boundTo(c.Name) != "":
-		return fmt.Sprintf("cluster %s runs, and is given to it now", f.boundTo(c.Name))
+	case v.State == standing.Waiting && v.Position == 0 && f.clusterBoundTo(c.Name) != "":
+		return fmt.Sprintf("cluster %s runs, and is given to it now", f.clusterBoundTo(c.Name))
 	case v.State == standing.Waiting && f.Pool.DeletionTimestamp != nil:
 		return "the pool is being deleted, and serves no claim any more"
 	case v.State == standing.Waiting:
-		return f.queued(v.Position)
+		return f.describeQueuePosition(v.Position)
 	}
 	if running := condition.Find(c.Status.Conditions, hivev1.ClaimClusterRunning); running != nil && running.Message != "" {
 		return strings.TrimRight(running.Message, ".")
@@ -70,9 +70,9 @@ func (f Outlook) wait(c *hivev1.ClusterClaim, v Claim) string {
 	return "it has cluster " + v.Cluster
 }
 
-// boundTo is the cluster that the plan gives to a claim; "" if it gives none.
-func (f Outlook) boundTo(claim string) string {
-	for _, s := range f.Plan.Of(pool.Bind) {
+// clusterBoundTo is the cluster that the plan gives to a claim; "" if it gives none.
+func (f Preview) clusterBoundTo(claim string) string {
+	for _, s := range f.Plan.StepsOf(pool.Bind) {
 		if s.Claim == claim {
 			return s.Cluster
 		}
@@ -80,9 +80,9 @@ func (f Outlook) boundTo(claim string) string {
 	return ""
 }
 
-// queued says what the claim at that place in the line waits for.
-func (f Outlook) queued(position int) string {
-	coming := f.coming()
+// describeQueuePosition says what the claim at that place in the line waits for.
+func (f Preview) describeQueuePosition(position int) string {
+	coming := f.upcomingClusters()
 	words := "no free cluster runs; "
 	switch {
 	case len(coming) == 0:
@@ -96,32 +96,32 @@ func (f Outlook) queued(position int) string {
 	case position <= len(coming):
 	case f.Plan.Report.Short > 0:
 		words += ", and no more are made: " + f.Plan.Report.Hindrance
-	case len(f.unmet()) > 0:
-		words += ", since " + f.unmet()[0] + " cannot be installed: see what it misses"
+	case len(f.blockedInstalls()) > 0:
+		words += ", since " + f.blockedInstalls()[0] + " cannot be installed: see what it misses"
 	}
 	return words
 }
 
-// unmet names the installs that cannot begin, and that the plan does not replace.
-func (f Outlook) unmet() []string {
+// blockedInstalls names the installs that cannot begin, and that the plan does not replace.
+func (f Preview) blockedInstalls() []string {
 	var out []string
-	for _, c := range f.Members() {
-		if c.Phase == pool.Installing && f.member(c.Name).RequirementsUnmet != "" && f.stepOf(c.Name).Verb != pool.Delete {
+	for _, c := range f.PlannedClusters() {
+		if c.Phase == pool.Installing && f.findMember(c.Name).RequirementsUnmet != "" && f.stepForCluster(c.Name).Verb != pool.Delete {
 			out = append(out, c.Name)
 		}
 	}
 	return out
 }
 
-// coming are the clusters that will run without anybody doing anything, soonest first.
-func (f Outlook) coming() []string {
+// upcomingClusters are the clusters that will run without anybody doing anything, soonest first.
+func (f Preview) upcomingClusters() []string {
 	var resuming, installing []string
-	for _, c := range f.Members() {
-		m := f.member(c.Name)
+	for _, c := range f.PlannedClusters() {
+		m := f.findMember(c.Name)
 		switch {
 		case c.Phase == pool.Standby && c.TargetPower == pool.Running && !m.PowerFailed && !m.MachinesFailed:
 			resuming = append(resuming, c.Name+" resumes")
-		case c.Phase == pool.Installing && !m.Failing && m.RequirementsUnmet == "" && f.stepOf(c.Name).Verb != pool.Delete:
+		case c.Phase == pool.Installing && !m.Failing && m.RequirementsUnmet == "" && f.stepForCluster(c.Name).Verb != pool.Delete:
 			installing = append(installing, c.Name+" is installed")
 		}
 	}
@@ -129,7 +129,7 @@ func (f Outlook) coming() []string {
 	for _, name := range f.Facts.Pending {
 		out = append(out, name+" is about to be made")
 	}
-	for range f.Plan.Of(pool.Create) {
+	for range f.Plan.StepsOf(pool.Create) {
 		out = append(out, "a new one is made")
 	}
 	return out

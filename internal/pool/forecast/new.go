@@ -12,8 +12,8 @@ import (
 // clusters, and the customizations of its namespace. What only the controller can see is
 // taken from what it last wrote into the pool's status: whether what the pool refers to is
 // there and right, and whether the platform has room.
-func New(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim, clusters []hivev1.ClusterDeployment, customizations []hivev1.ClusterDeploymentCustomization) Outlook {
-	f := Outlook{Objects: facts.Objects{
+func New(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim, clusters []hivev1.ClusterDeployment, customizations []hivev1.ClusterDeploymentCustomization) Preview {
+	f := Preview{Objects: facts.Objects{
 		Pool: p, Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},
 		Customizations: map[string]*hivev1.ClusterDeploymentCustomization{}, Faults: map[string]string{},
 	}}

@@ -18,34 +18,34 @@ import (
 	"hotspare.io/hotspare/internal/prose"
 )
 
-// Outlook is what the controller would do with a pool, and would report of it.
-type Outlook struct {
+// Preview is what the controller would do with a pool, and would report of it.
+type Preview struct {
 	facts.Objects
 	// Full says why the platform has no room for another cluster; "" when it has some, or
 	// nobody knows. Decide reads it; it writes what follows.
 	Full  string
 	Facts pool.Snapshot
 	Plan  pool.Plan
-	// known are the members of Facts, with the claims that name them.
-	known []pool.Member
+	// members are the members of Facts, with the claims that name them.
+	members []pool.Member
 	// Told is the status that goes with the plan.
 	Told hivev1.ClusterPoolStatus
 }
 
 // Decide makes the plan of what there is, and the status that goes with it.
-func (f *Outlook) Decide(now time.Time) error {
-	books, err := f.Books()
+func (f *Preview) Decide(now time.Time) error {
+	books, err := f.DecideInventory()
 	if err != nil {
 		return err
 	}
-	if f.Facts, err = f.Snapshot(books, now); err != nil {
+	if f.Facts, err = f.PoolSnapshot(books, now); err != nil {
 		return err
 	}
 	if f.Full != "" {
 		f.Facts.Settings.Room, f.Facts.Settings.NoRoom = new(int), f.Full
 	}
-	f.Plan, f.known = pool.Decide(f.Facts), f.Facts.Known()
-	f.Told = f.Status(f.Plan.Report, books, f.Facts.Pending, now)
+	f.Plan, f.members = pool.Decide(f.Facts), f.Facts.ResolvedMembers()
+	f.Told = f.PoolStatus(f.Plan.Report, books, f.Facts.Pending, now)
 	return nil
 }
 
@@ -64,18 +64,18 @@ const (
 // recorded for clusters to come, and claims that wait.
 type Census map[string]int
 
-// Census counts what there is of the pool.
-func (f Outlook) Census() Census {
+// CountMembersAndClaims counts what there is of the pool.
+func (f Preview) CountMembersAndClaims() Census {
 	out := Census{countPending: len(f.Facts.Pending), countWaiting: f.Plan.Report.Waiting}
 	for _, p := range phases {
 		out[string(p)] = 0
 	}
 	given := map[string]bool{}
-	for _, m := range f.known {
+	for _, m := range f.members {
 		out[string(m.Phase(f.Facts.Settings, f.Facts.Now))]++
 		given[m.Claim] = true
 	}
-	for _, st := range f.Plan.Of(pool.Bind) {
+	for _, st := range f.Plan.StepsOf(pool.Bind) {
 		if !given[st.Claim] {
 			out[countWaiting]++ // the report foresees bindings
 		}
@@ -103,9 +103,9 @@ func (c Census) InWords() string {
 	return strings.Join(parts, ", ")
 }
 
-// Summary is the plan in a sentence, as the pool's status will have it, without
+// SummarizePlan is the plan in a sentence, as the pool's status will have it, without
 // what the conditions below it say.
-func (f Outlook) Summary() string {
+func (f Preview) SummarizePlan() string {
 	words := f.Told.Plan
 	if blocked := f.Facts.Settings.Blocked; blocked != "" {
 		words = strings.Replace(words, blocked, "see "+hivev1.PoolMissingDependencies, 1)
@@ -116,9 +116,9 @@ func (f Outlook) Summary() string {
 	return words
 }
 
-// Amiss are the conditions that are not as people like them. Progressing is not among
+// UnhealthyConditions are the conditions that are not as people like them. Progressing is not among
 // them: it says what the plan says.
-func (f Outlook) Amiss() []hivev1.Condition {
+func (f Preview) UnhealthyConditions() []hivev1.Condition {
 	return slices.DeleteFunc(slices.Clone(f.Told.Conditions), func(c hivev1.Condition) bool {
 		good := corev1.ConditionTrue
 		if c.Type == hivev1.PoolMissingDependencies {
@@ -128,8 +128,8 @@ func (f Outlook) Amiss() []hivev1.Condition {
 	})
 }
 
-// Planned is a cluster as the plan has it.
-type Planned struct {
+// PlannedCluster is a cluster as the plan has it.
+type PlannedCluster struct {
 	Name        string     `json:"name"`
 	Phase       pool.Phase `json:"phase"`
 	Claim       string     `json:"claim,omitempty"`
@@ -138,9 +138,9 @@ type Planned struct {
 	TargetPower pool.Power `json:"targetPower"`
 }
 
-// Members are the pool's clusters by name: what each is, is told to be, and will
+// PlannedClusters are the pool's clusters by name: what each is, is told to be, and will
 // be told to be.
-func (f Outlook) Members() []Planned {
+func (f Preview) PlannedClusters() []PlannedCluster {
 	target := map[string]pool.Power{}
 	for _, st := range f.Plan.Steps {
 		switch st.Verb {
@@ -150,9 +150,9 @@ func (f Outlook) Members() []Planned {
 			target[st.Cluster] = pool.Hibernating
 		}
 	}
-	var out []Planned
-	for _, m := range f.known {
-		c := Planned{
+	var out []PlannedCluster
+	for _, m := range f.members {
+		c := PlannedCluster{
 			Name: m.Name, Phase: m.Phase(f.Facts.Settings, f.Facts.Now), Claim: m.Claim,
 			Stale: m.Version != f.Facts.Settings.Version, Power: m.Wanted, TargetPower: m.Wanted,
 		}
@@ -161,11 +161,11 @@ func (f Outlook) Members() []Planned {
 		}
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b Planned) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b PlannedCluster) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
-func filled[T any](list []T) []T {
+func emptyIfNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}

@@ -16,16 +16,16 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// edit is a remedy that is a change of the pool by hand.
-func (f Outlook) edit(text string, next advice.Speller) *advice.Remedy {
+// editPoolRemedy is a remedy that is a change of the pool by hand.
+func (f Preview) editPoolRemedy(text string, next advice.Speller) *advice.Remedy {
 	return advice.Do(text, next(f.Pool.Namespace, "kubectl edit clusterpool %s", f.Pool.Name))
 }
 
-// remedies are what can be done about the pool itself.
-func (f Outlook) remedies(next advice.Speller) []advice.Remedy {
+// poolRemedies are what can be done about the pool itself.
+func (f Preview) poolRemedies(next advice.Speller) []advice.Remedy {
 	namespace, name, set := f.Pool.Namespace, f.Pool.Name, f.Facts.Settings
 	if set.Deleting {
-		return f.farewells(next)
+		return f.poolDeletionRemedies(next)
 	}
 	var out []advice.Remedy
 	if set.RunningCount > set.Size {
@@ -35,53 +35,53 @@ func (f Outlook) remedies(next advice.Speller) []advice.Remedy {
 	if c := condition.Find(f.Told.Conditions, hivev1.PoolInventoryValid); c != nil && c.Reason != hivev1.ReasonInventoryValid && c.Reason != hivev1.ReasonInitialized {
 		out = append(out, *advice.Do("Not all of its inventory can be used: see what is wrong, and what to do.", next(namespace, "inventory list %s", name)))
 	}
-	if unmet := f.unmet(); len(unmet) > 0 {
+	if unmet := f.blockedInstalls(); len(unmet) > 0 {
 		what := prose.Count(len(unmet), "install") + " cannot begin. Make what RequirementsMet names, or correct the pool: it continues by itself."
-		out = append(out, *f.edit(what, next))
+		out = append(out, *f.editPoolRemedy(what, next))
 	}
 	if f.Plan.Report.Short == 0 {
-		return append(out, f.deletions(next)...)
+		return append(out, f.deletionRemedies(next)...)
 	}
-	return append(out, f.shortage(next)...)
+	return append(out, f.shortageRemedies(next)...)
 }
 
-// deletions is what can be done for clusters that are to be deleted and are not.
-func (f Outlook) deletions(next advice.Speller) []advice.Remedy {
+// deletionRemedies is what can be done for clusters that are to be deleted and are not.
+func (f Preview) deletionRemedies(next advice.Speller) []advice.Remedy {
 	switch n := f.Facts.Settings.MaxConcurrent; {
 	case len(f.Plan.Report.Refused) == 0:
 		return nil
 	case n != nil && *n == 0:
-		return []advice.Remedy{*f.edit("maxConcurrent is 0, so no cluster is made or destroyed: raise it.", next)}
+		return []advice.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is made or destroyed: raise it.", next)}
 	case len(f.Plan.Report.Failing) > 0:
 		return nil // those have remedies of their own
 	default:
-		return []advice.Remedy{*advice.Patience("More are destroyed as those that are under way are done: " + f.turn() + ".")}
+		return []advice.Remedy{*advice.Patience("More are destroyed as those that are under way are done: " + f.deletionLimit() + ".")}
 	}
 }
 
-// shortage is what can be done for a pool that has fewer clusters than it should, and
+// shortageRemedies is what can be done for a pool that has fewer clusters than it should, and
 // does not make them.
-func (f Outlook) shortage(next advice.Speller) []advice.Remedy {
+func (f Preview) shortageRemedies(next advice.Speller) []advice.Remedy {
 	namespace, name, rep := f.Pool.Namespace, f.Pool.Name, f.Plan.Report
 	switch {
 	case f.Facts.Settings.Blocked != "":
-		return []advice.Remedy{*f.edit("Make what is missing, or change what the pool refers to: it goes on by itself.", next)}
+		return []advice.Remedy{*f.editPoolRemedy("Make what is missing, or change what the pool refers to: it goes on by itself.", next)}
 	case rep.Full && rep.By == pool.ByMaxSize:
-		return []advice.Remedy{*f.edit("Raise maxSize, or release claims: claimed clusters count.", next)}
+		return []advice.Remedy{*f.editPoolRemedy("Raise maxSize, or release claims: claimed clusters count.", next)}
 	case rep.Full && rep.By == pool.ByPlatform:
 		return []advice.Remedy{*advice.Do("The platform has no room: release claims, or keep fewer clusters here or in another pool.",
 			next(namespace, "pool scale %s --size %d", name, max(0, f.Facts.Settings.Size-rep.Short)))}
 	case rep.Full && rep.By == pool.ByInventory:
 		return []advice.Remedy{*advice.Do("Add customizations to its inventory, or mend those that are broken.", next(namespace, "inventory list %s", name))}
 	case f.Facts.Settings.MaxConcurrent != nil && *f.Facts.Settings.MaxConcurrent == 0:
-		return []advice.Remedy{*f.edit("maxConcurrent is 0, so no cluster is made or destroyed: raise it.", next)}
+		return []advice.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is made or destroyed: raise it.", next)}
 	default:
 		return []advice.Remedy{*advice.Patience("More are made as those that are under way are done: " + rep.Hindrance + ".")}
 	}
 }
 
-// farewells are for a pool that is being deleted, and waits for its claims.
-func (f Outlook) farewells(next advice.Speller) []advice.Remedy {
+// poolDeletionRemedies are for a pool that is being deleted, and waits for its claims.
+func (f Preview) poolDeletionRemedies(next advice.Speller) []advice.Remedy {
 	var holders []string
 	for _, name := range slices.Sorted(maps.Keys(f.Claims)) {
 		if f.Claims[name].DeletionTimestamp == nil {
@@ -102,7 +102,7 @@ func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next 
 		return advice.Do("Correct the field.", next(cd.Namespace, "kubectl edit clusterdeployment %s", cd.Name))
 	case condition.IsTrue(cd.Status.Conditions, hivev1.ClusterDeprovisionLaunchError):
 		return advice.Do("Destroying it fails: see to what its condition DeprovisionLaunchError says.", next(namespace, "cluster describe %s", cd.Name))
-	case !m.Installed && says(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse) != "":
+	case !m.Installed && conditionMessage(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse) != "":
 		return advice.Do("See to what its condition RequirementsMet says.", next(namespace, "cluster describe %s", cd.Name))
 	case v.Cause == pool.InstallFailed, m.Failing:
 		return advice.Do("If it comes again with the next one, see why in the log.", next(namespace, "cluster logs %s", cd.Name))
@@ -116,7 +116,7 @@ func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next 
 }
 
 // claimRemedy is what can be done for a claim.
-func (f Outlook) claimRemedy(c *hivev1.ClusterClaim, v Claim, next advice.Speller) *advice.Remedy {
+func (f Preview) claimRemedy(c *hivev1.ClusterClaim, v Claim, next advice.Speller) *advice.Remedy {
 	switch {
 	case c.Unreadable != "":
 		return advice.Do("Correct the field.", next(c.Namespace, "kubectl edit clusterclaim %s", c.Name))
@@ -126,7 +126,7 @@ func (f Outlook) claimRemedy(c *hivev1.ClusterClaim, v Claim, next advice.Spelle
 		return advice.Do("Its cluster is gone: release it, and make another.", next(c.Namespace, "claim release %s", c.Name))
 	case v.State == standing.Waiting && f.Pool.DeletionTimestamp != nil:
 		return advice.Do("Release it, and claim from another pool.", next(c.Namespace, "claim release %s", c.Name))
-	case v.State == standing.Waiting && v.Position > len(f.coming()) && (f.Plan.Report.Short > 0 || len(f.unmet()) > 0):
+	case v.State == standing.Waiting && v.Position > len(f.upcomingClusters()) && (f.Plan.Report.Short > 0 || len(f.blockedInstalls()) > 0):
 		return nil // what is to be done is to be done about the pool
 	case v.State == standing.Waiting, v.State == standing.Resuming, v.State == standing.Assigned:
 		return advice.Patience("It is served by itself.")

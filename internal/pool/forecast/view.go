@@ -31,12 +31,12 @@ type View struct {
 	Clusters  []Cluster          `json:"clusters"`
 	Claims    []Claim            `json:"claims"`
 	Amiss     []hivev1.Condition `json:"conditions"`
-	ToDo      []Duty             `json:"toDo"`
+	ToDo      []Action           `json:"toDo"`
 }
 
 // Cluster tells what a cluster of a pool is to it, and what becomes of it.
 type Cluster struct {
-	Planned
+	PlannedCluster
 	Created time.Time `json:"created"`
 	// Cause is why it is broken.
 	Cause   pool.Cause     `json:"cause,omitempty"`
@@ -57,59 +57,59 @@ type Claim struct {
 	ToDo     *advice.Remedy `json:"toDo,omitempty"`
 }
 
-// Duty is what there is to do, and about what.
-type Duty struct {
+// Action is what there is to do, and about what.
+type Action struct {
 	Of string `json:"of"`
 	advice.Remedy
 }
 
-// View tells of a pool and of what is decided about it.
-func (f Outlook) View(now time.Time, next advice.Speller) View {
+// BuildView tells of a pool and of what is decided about it.
+func (f Preview) BuildView(now time.Time, next advice.Speller) View {
 	v := View{
 		Now: now, Namespace: f.Pool.Namespace, Name: f.Pool.Name,
-		Steps: []pool.Step{}, Clusters: []Cluster{}, Claims: []Claim{}, Amiss: []hivev1.Condition{}, ToDo: []Duty{},
+		Steps: []pool.Step{}, Clusters: []Cluster{}, Claims: []Claim{}, Amiss: []hivev1.Condition{}, ToDo: []Action{},
 	}
 	if f.Pool.Unreadable != "" {
 		v.Plan = "parked: " + f.Pool.Unreadable
-		v.ToDo = append(v.ToDo, Duty{f.Pool.Name, *f.edit("Correct the field: until then nothing is done for this pool.", next)})
+		v.ToDo = append(v.ToDo, Action{f.Pool.Name, *f.editPoolRemedy("Correct the field: until then nothing is done for this pool.", next)})
 		return v
 	}
-	v.Plan, v.Steps, v.Counts, v.Amiss = f.Summary(), filled(f.Plan.Steps), f.Census(), filled(f.Amiss())
+	v.Plan, v.Steps, v.Counts, v.Amiss = f.SummarizePlan(), emptyIfNil(f.Plan.Steps), f.CountMembersAndClaims(), emptyIfNil(f.UnhealthyConditions())
 	if f.Plan.Next > 0 {
 		v.Next = f.Plan.Next.Round(time.Second).String()
 	}
-	for _, do := range f.remedies(next) {
-		v.ToDo = append(v.ToDo, Duty{f.Pool.Name, do})
+	for _, do := range f.poolRemedies(next) {
+		v.ToDo = append(v.ToDo, Action{f.Pool.Name, do})
 	}
-	for _, c := range f.Members() {
-		w := f.Cluster(c, next)
+	for _, c := range f.PlannedClusters() {
+		w := f.ExplainCluster(c, next)
 		v.Clusters = append(v.Clusters, w)
-		v.note(w.Name, w.ToDo)
+		v.addRemedy(w.Name, w.ToDo)
 	}
-	for _, c := range f.needy() {
-		w := f.Claim(c, next)
+	for _, c := range f.unservedClaims() {
+		w := f.ExplainClaim(c, next)
 		v.Claims = append(v.Claims, w)
-		v.note(w.Name, w.ToDo)
+		v.addRemedy(w.Name, w.ToDo)
 	}
 	return v
 }
 
-func (v *View) note(name string, do *advice.Remedy) {
+func (v *View) addRemedy(name string, do *advice.Remedy) {
 	if do != nil {
-		v.ToDo = append(v.ToDo, Duty{name, *do})
+		v.ToDo = append(v.ToDo, Action{name, *do})
 	}
 }
 
-func (f Outlook) member(name string) pool.Member {
-	i := slices.IndexFunc(f.known, func(m pool.Member) bool { return m.Name == name })
+func (f Preview) findMember(name string) pool.Member {
+	i := slices.IndexFunc(f.members, func(m pool.Member) bool { return m.Name == name })
 	if i < 0 {
 		return pool.Member{}
 	}
-	return f.known[i]
+	return f.members[i]
 }
 
-// stepOf is what the plan does with a cluster; nothing when it leaves it alone.
-func (f Outlook) stepOf(cluster string) pool.Step {
+// stepForCluster is what the plan does with a cluster; nothing when it leaves it alone.
+func (f Preview) stepForCluster(cluster string) pool.Step {
 	i := slices.IndexFunc(f.Plan.Steps, func(s pool.Step) bool { return s.Cluster == cluster })
 	if i < 0 {
 		return pool.Step{}
@@ -117,15 +117,15 @@ func (f Outlook) stepOf(cluster string) pool.Step {
 	return f.Plan.Steps[i]
 }
 
-// Cluster tells what a cluster is to the pool, and what becomes of it.
-func (f Outlook) Cluster(c Planned, next advice.Speller) Cluster {
-	m, cd := f.member(c.Name), f.Clusters[c.Name]
-	v := Cluster{Planned: c, Created: m.Created}
+// ExplainCluster tells what a cluster is to the pool, and what becomes of it.
+func (f Preview) ExplainCluster(c PlannedCluster, next advice.Speller) Cluster {
+	m, cd := f.findMember(c.Name), f.Clusters[c.Name]
+	v := Cluster{PlannedCluster: c, Created: m.Created}
 	if c.Phase == pool.Broken {
-		v.Cause = m.Defect(f.Facts.Settings, f.Facts.Now)
+		v.Cause = m.DefectCause(f.Facts.Settings, f.Facts.Now)
 	}
-	parts := []string{f.state(v, m, cd)}
-	if fate := f.fate(v, m); fate != "" {
+	parts := []string{f.describeState(v, m, cd)}
+	if fate := f.describeNextChange(v, m); fate != "" {
 		parts = append(parts, fate)
 	}
 	v.Message = strings.Join(parts, "; ")
@@ -133,42 +133,42 @@ func (f Outlook) Cluster(c Planned, next advice.Speller) Cluster {
 	return v
 }
 
-// state says what a cluster is to its pool.
-func (f Outlook) state(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
+// describeState says what a cluster is to its pool.
+func (f Preview) describeState(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
 	switch v.Phase {
 	case pool.Deleting:
-		return "it is being destroyed" + andWhy(says(cd, hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue))
+		return "it is being destroyed" + reasonSuffix(conditionMessage(cd, hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue))
 	case pool.Removed:
 		return "it is marked for removal"
 	case pool.Unreadable:
 		return "it is left alone until it can be read: " + m.Unreadable
 	case pool.Claimed:
-		return f.given(m, cd)
+		return f.describeClaimed(m, cd)
 	case pool.Broken:
-		return f.broken(v.Cause, m, cd)
+		return f.describeBroken(v.Cause, m, cd)
 	case pool.Installing:
-		return f.installing(m, cd)
+		return f.describeInstalling(m, cd)
 	case pool.Assignable:
-		if f.stepOf(v.Name).Verb != "" {
+		if f.stepForCluster(v.Name).Verb != "" {
 			return "it runs"
 		}
 		return "it runs: the next claim gets it"
 	}
-	return f.reserve(v, m, cd)
+	return f.describeStandby(v, m, cd)
 }
 
-// reserve says what a stand-by does.
-func (f Outlook) reserve(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
-	switch failing := says(cd, hivev1.ClusterHibernating, corev1.ConditionFalse); {
+// describeStandby says what a stand-by does.
+func (f Preview) describeStandby(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
+	switch failing := conditionMessage(cd, hivev1.ClusterHibernating, corev1.ConditionFalse); {
 	case m.PowerFailed && m.Wanted == pool.Running:
-		return "it does not start" + andWhy(failing) + "; it is tried again, and the next one is woken beside it" + f.patience(m)
+		return "it does not start" + reasonSuffix(failing) + "; it is tried again, and the next one is woken beside it" + f.giveUpNote(m)
 	case m.PowerFailed:
-		return "it does not stop" + andWhy(failing) + "; it is tried again"
+		return "it does not stop" + reasonSuffix(failing) + "; it is tried again"
 	case m.Wanted == pool.Running:
-		return "it resumes" + andWhy(says(cd, hivev1.ClusterReady, corev1.ConditionFalse)) + f.patience(m)
+		return "it resumes" + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse)) + f.giveUpNote(m)
 	case m.Wanted == pool.Hibernating && cd.Status.PowerState != hivev1.StatusHibernating:
 		return "it is being put to sleep"
-	case m.Wanted == pool.Hibernating && f.stepOf(v.Name).Verb != "":
+	case m.Wanted == pool.Hibernating && f.stepForCluster(v.Name).Verb != "":
 		return "it sleeps"
 	case m.Wanted == pool.Hibernating:
 		return "it sleeps, and is woken when it is needed"
@@ -177,16 +177,16 @@ func (f Outlook) reserve(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment)
 	}
 }
 
-// patience says when a cluster that does not come up is given up.
-func (f Outlook) patience(m pool.Member) string {
-	at := m.GivenUpAt(f.Facts.Settings, f.Facts.Now)
+// giveUpNote says when a cluster that does not come up is given up.
+func (f Preview) giveUpNote(m pool.Member) string {
+	at := m.GiveUpTime(f.Facts.Settings, f.Facts.Now)
 	if at.IsZero() {
 		return ""
 	}
 	return "; it is given up in " + duration.HumanDuration(at.Sub(f.Facts.Now))
 }
 
-func (f Outlook) given(m pool.Member, cd *hivev1.ClusterDeployment) string {
+func (f Preview) describeClaimed(m pool.Member, cd *hivev1.ClusterDeployment) string {
 	words := "claim " + m.Claim + " has it"
 	if state := standing.Cluster(cd); state != standing.Running {
 		words += ", and it is " + strings.ToLower(state)
@@ -199,8 +199,8 @@ func (f Outlook) given(m pool.Member, cd *hivev1.ClusterDeployment) string {
 	return words
 }
 
-// broken says what is wrong with a cluster that is given up.
-func (f Outlook) broken(cause pool.Cause, m pool.Member, cd *hivev1.ClusterDeployment) string {
+// describeBroken says what is wrong with a cluster that is given up.
+func (f Preview) describeBroken(cause pool.Cause, m pool.Member, cd *hivev1.ClusterDeployment) string {
 	limit := f.Facts.Settings.ResumeTimeout
 	switch cause {
 	case pool.Displaced:
@@ -208,40 +208,40 @@ func (f Outlook) broken(cause pool.Cause, m pool.Member, cd *hivev1.ClusterDeplo
 	case pool.Withdrawn:
 		return "broken: " + m.Withdrawn
 	case pool.InstallFailed:
-		return "broken: its install was given up" + andWhy(says(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
+		return "broken: its install was given up" + reasonSuffix(conditionMessage(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
 	case pool.PowerFailed:
-		return "broken: its machines could not be started or stopped" + andWhy(says(cd, hivev1.ClusterHibernating, corev1.ConditionFalse))
+		return "broken: its machines could not be started or stopped" + reasonSuffix(conditionMessage(cd, hivev1.ClusterHibernating, corev1.ConditionFalse))
 	case pool.ResumeTimedOut:
-		return fmt.Sprintf("broken: it did not come up within %s", duration.HumanDuration(limit)) + andWhy(says(cd, hivev1.ClusterReady, corev1.ConditionFalse))
+		return fmt.Sprintf("broken: it did not come up within %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
 	case pool.Unreachable:
-		return fmt.Sprintf("broken: it cannot be reached for more than %s", duration.HumanDuration(limit)) + andWhy(says(cd, hivev1.ClusterUnreachable, corev1.ConditionTrue))
+		return fmt.Sprintf("broken: it cannot be reached for more than %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterUnreachable, corev1.ConditionTrue))
 	case pool.Unready:
-		return fmt.Sprintf("broken: it is not ready for more than %s", duration.HumanDuration(limit)) + andWhy(says(cd, hivev1.ClusterReady, corev1.ConditionFalse))
+		return fmt.Sprintf("broken: it is not ready for more than %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
 	default:
 		return "broken"
 	}
 }
 
-func (f Outlook) installing(m pool.Member, cd *hivev1.ClusterDeployment) string {
-	if lacks := says(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse); lacks != "" {
-		return "it cannot be installed yet" + andWhy(lacks)
+func (f Preview) describeInstalling(m pool.Member, cd *hivev1.ClusterDeployment) string {
+	if lacks := conditionMessage(cd, hivev1.ClusterRequirementsMet, corev1.ConditionFalse); lacks != "" {
+		return "it cannot be installed yet" + reasonSuffix(lacks)
 	}
 	if m.Failing {
-		return "its last install failed, and is tried again" + andWhy(says(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
+		return "its last install failed, and is tried again" + reasonSuffix(conditionMessage(cd, hivev1.ClusterProvisionFailed, corev1.ConditionTrue))
 	}
 	return "it is being installed"
 }
 
-// fate says what becomes of a cluster with this plan, or when its turn comes.
-func (f Outlook) fate(v Cluster, m pool.Member) string {
-	step := f.stepOf(v.Name)
+// describeNextChange says what becomes of a cluster with this plan, or when its turn comes.
+func (f Preview) describeNextChange(v Cluster, m pool.Member) string {
+	step := f.stepForCluster(v.Name)
 	switch {
 	case step.Verb == pool.Bind:
 		return fmt.Sprintf("claim %s gets it now: %s", step.Claim, step.Reason)
 	case step.Verb == pool.Start:
-		return f.told("it is to run", v) + f.whyRun(step)
+		return f.describePowerChange("it is to run", v) + f.startReason(step)
 	case step.Verb == pool.Sleep:
-		return f.told("it is to sleep", v) + ": " + step.Reason
+		return f.describePowerChange("it is to sleep", v) + ": " + step.Reason
 	case step.Verb == pool.Delete && v.Cause != "":
 		return "it is destroyed now, and another is made in its place"
 	case step.Verb == pool.Delete:
@@ -249,16 +249,16 @@ func (f Outlook) fate(v Cluster, m pool.Member) string {
 	case m.Unreadable != "":
 		return ""
 	case v.Cause != "" || v.Phase == pool.Removed:
-		return "it is destroyed when its turn comes: " + f.turn()
+		return "it is destroyed when its turn comes: " + f.deletionLimit()
 	case v.Stale:
-		return f.fateOfStale(v, m)
+		return f.describeStaleReplacement(v, m)
 	default:
 		return ""
 	}
 }
 
-// fateOfStale says when a cluster that differs from the pool is replaced.
-func (f Outlook) fateOfStale(v Cluster, m pool.Member) string {
+// describeStaleReplacement says when a cluster that differs from the pool is replaced.
+func (f Preview) describeStaleReplacement(v Cluster, m pool.Member) string {
 	switch {
 	case v.Phase == pool.Installing && f.Facts.Settings.Blocked == "":
 		return cmp.Or(m.Outdated, "it is made from an older version of the pool") + ", and goes on since a claim waits for it"
@@ -268,24 +268,24 @@ func (f Outlook) fateOfStale(v Cluster, m pool.Member) string {
 	return ""
 }
 
-// told says what a cluster is told, which one that is being installed does later.
-func (f Outlook) told(what string, v Cluster) string {
+// describePowerChange says what a cluster is told, which one that is being installed does later.
+func (f Preview) describePowerChange(what string, v Cluster) string {
 	if v.Phase == pool.Installing {
 		return what + " when it is installed"
 	}
 	return what + " now"
 }
 
-// whyRun says why a cluster is to run; the pool's reason for a spare is a field's name.
-func (f Outlook) whyRun(step pool.Step) string {
+// startReason says why a cluster is to run; the pool's reason for a spare is a field's name.
+func (f Preview) startReason(step pool.Step) string {
 	if step.Cause == pool.BelowRunningCount {
 		return fmt.Sprintf(": the pool keeps %d running", min(f.Facts.Settings.RunningCount, f.Facts.Settings.Size))
 	}
 	return ": " + step.Reason
 }
 
-// turn says what a deletion waits for.
-func (f Outlook) turn() string {
+// deletionLimit says what a deletion waits for.
+func (f Preview) deletionLimit() string {
 	n := f.Facts.Settings.MaxConcurrent
 	switch {
 	case n == nil:
@@ -297,16 +297,16 @@ func (f Outlook) turn() string {
 	}
 }
 
-// andWhy puts words behind others, if there are any.
-func andWhy(words string) string {
+// reasonSuffix puts words behind others, if there are any.
+func reasonSuffix(words string) string {
 	if words == "" {
 		return ""
 	}
 	return ": " + strings.TrimRight(words, ".")
 }
 
-// says is what a condition says while it has that status; else "".
-func says(cd *hivev1.ClusterDeployment, typ string, status corev1.ConditionStatus) string {
+// conditionMessage is what a condition says while it has that status; else "".
+func conditionMessage(cd *hivev1.ClusterDeployment, typ string, status corev1.ConditionStatus) string {
 	c := condition.Find(cd.Status.Conditions, typ)
 	if c == nil || c.Status != status {
 		return ""

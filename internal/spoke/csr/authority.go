@@ -19,9 +19,9 @@ import (
 	"hotspare.io/hotspare/internal/spoke/loop"
 )
 
-// retryAfter is when a request that was not approved is judged again: its node may
+// retryInterval is when a request that was not approved is judged again: its node may
 // register meanwhile, and nothing about the request would tell.
-const retryAfter = 2 * time.Second
+const retryInterval = 2 * time.Second
 
 // An Authority approves the requests that Judge lets pass, and signs those for
 // nodes that are approved, by whomever.
@@ -44,34 +44,34 @@ type Authority struct {
 func (a *Authority) Run(ctx context.Context) {
 	source := cache.NewListWatchFromClient(a.Client.CertificatesV1().RESTClient(),
 		"certificatesigningrequests", metav1.NamespaceAll, fields.Everything())
-	loop.Run(ctx, source, &certificatesv1.CertificateSigningRequest{}, a.answer)
+	loop.Run(ctx, source, &certificatesv1.CertificateSigningRequest{}, a.reconcileRequest)
 }
 
-func (a *Authority) answer(ctx context.Context, request *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
-	if !ours(request) || len(request.Status.Certificate) > 0 {
+func (a *Authority) reconcileRequest(ctx context.Context, request *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+	if !isNodeRequest(request) || len(request.Status.Certificate) > 0 {
 		return 0, nil
 	}
-	approved, refused := decided(request)
+	approved, refused := requestDecision(request)
 	if refused {
 		return 0, nil
 	}
 	if approved {
-		return 0, a.sign(ctx, request)
+		return 0, a.signRequest(ctx, request)
 	}
-	seen, err := a.see(ctx, request)
+	seen, err := a.observeRequestedNode(ctx, request)
 	if err != nil {
 		return 0, err
 	}
-	if err := Judge(request, seen); err != nil {
+	if err := CheckApproval(request, seen); err != nil {
 		klog.FromContext(ctx).V(1).Info("left a request to others", "request", request.Name, "reason", err)
-		return retryAfter, nil
+		return retryInterval, nil
 	}
-	return 0, a.approve(ctx, request)
+	return 0, a.approveRequest(ctx, request)
 }
 
-func (a *Authority) see(ctx context.Context, request *certificatesv1.CertificateSigningRequest) (Seen, error) {
-	seen := Seen{Installing: a.Installing(), InfraID: a.InfraID}
-	name := NodeName(request)
+func (a *Authority) observeRequestedNode(ctx context.Context, request *certificatesv1.CertificateSigningRequest) (Snapshot, error) {
+	seen := Snapshot{Installing: a.Installing(), InfraID: a.InfraID}
+	name := RequestedNodeName(request)
 	if name == "" {
 		return seen, nil
 	}
@@ -86,26 +86,26 @@ func (a *Authority) see(ctx context.Context, request *certificatesv1.Certificate
 	return seen, nil
 }
 
-func (a *Authority) approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
-	request = concluded(request, certificatesv1.CertificateApproved, "AutoApproved", "Approved by the rules for nodes of a local cluster.")
+func (a *Authority) approveRequest(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
+	request = withCondition(request, certificatesv1.CertificateApproved, "AutoApproved", "Approved by the rules for nodes of a local cluster.")
 	_, err := a.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, request.Name, request, metav1.UpdateOptions{})
-	return wrap(err, "approving", request)
+	return wrapRequestError(err, "approving", request)
 }
 
-// sign issues the certificate, or records why it cannot be issued.
-func (a *Authority) sign(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
-	raw, err := a.issue(request)
+// signRequest issues the certificate, or records why it cannot be issued.
+func (a *Authority) signRequest(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
+	raw, err := a.issueCertificate(request)
 	if err != nil {
-		return a.fail(ctx, request, err)
+		return a.markRequestFailed(ctx, request, err)
 	}
 	request = request.DeepCopy()
 	request.Status.Certificate = raw
 	_, err = a.Client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, request, metav1.UpdateOptions{})
-	return wrap(err, "signing", request)
+	return wrapRequestError(err, "signing", request)
 }
 
-func (a *Authority) issue(request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
-	parsed, err := Validate(request)
+func (a *Authority) issueCertificate(request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
+	parsed, err := ParseRequest(request)
 	if err != nil {
 		return nil, err
 	}
@@ -117,23 +117,23 @@ func (a *Authority) issue(request *certificatesv1.CertificateSigningRequest) ([]
 	if s := request.Spec.ExpirationSeconds; s != nil {
 		life = min(life, time.Duration(*s)*time.Second)
 	}
-	return a.CA.Request(time.Now(), life, parsed, usage)
+	return a.CA.IssueRequestedCert(time.Now(), life, parsed, usage)
 }
 
-func (a *Authority) fail(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason error) error {
-	request = concluded(request, certificatesv1.CertificateFailed, "SignerValidationFailure", reason.Error())
+func (a *Authority) markRequestFailed(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason error) error {
+	request = withCondition(request, certificatesv1.CertificateFailed, "SignerValidationFailure", reason.Error())
 	_, err := a.Client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, request, metav1.UpdateOptions{})
-	return wrap(err, "failing", request)
+	return wrapRequestError(err, "failing", request)
 }
 
-// ours reports whether nodes' certificates are asked for.
-func ours(request *certificatesv1.CertificateSigningRequest) bool {
+// isNodeRequest reports whether nodes' certificates are asked for.
+func isNodeRequest(request *certificatesv1.CertificateSigningRequest) bool {
 	return request.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName ||
 		request.Spec.SignerName == certificatesv1.KubeletServingSignerName
 }
 
-// decided tells what has been said about the request.
-func decided(request *certificatesv1.CertificateSigningRequest) (approved, refused bool) {
+// requestDecision tells what has been said about the request.
+func requestDecision(request *certificatesv1.CertificateSigningRequest) (approved, refused bool) {
 	for _, c := range request.Status.Conditions {
 		switch c.Type {
 		case certificatesv1.CertificateApproved:
@@ -145,8 +145,8 @@ func decided(request *certificatesv1.CertificateSigningRequest) (approved, refus
 	return approved, refused
 }
 
-// concluded returns a copy of the request with one more condition.
-func concluded(request *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType, reason, message string) *certificatesv1.CertificateSigningRequest {
+// withCondition returns a copy of the request with one more condition.
+func withCondition(request *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType, reason, message string) *certificatesv1.CertificateSigningRequest {
 	request = request.DeepCopy()
 	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: metav1.Now(),
@@ -154,9 +154,9 @@ func concluded(request *certificatesv1.CertificateSigningRequest, kind certifica
 	return request
 }
 
-// wrap names the request. A conflict or a request that is gone is no error: its
+// wrapRequestError names the request. A conflict or a request that is gone is no error: its
 // next version, if any, is looked at anyway.
-func wrap(err error, doing string, request *certificatesv1.CertificateSigningRequest) error {
+func wrapRequestError(err error, doing string, request *certificatesv1.CertificateSigningRequest) error {
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -30,16 +30,16 @@ const nodePrefix = "system:node:"
 
 // Why a request is not granted here. Others may grant it.
 var (
-	ErrSigner    = errors.New("not a certificate of a node")
-	ErrInstalled = errors.New("the cluster is installed: new nodes are approved from outside")
-	ErrRequestor = errors.New("asked for by somebody else")
-	ErrStranger  = errors.New("not a node of this cluster")
-	ErrAddress   = errors.New("asked for an address that is not the node's")
-	ErrMalformed = errors.New("not what a kubelet asks for")
+	ErrNotNodeSigner    = errors.New("not a certificate of a node")
+	ErrClusterInstalled = errors.New("the cluster is installed: new nodes are approved from outside")
+	ErrWrongRequestor   = errors.New("asked for by somebody else")
+	ErrUnknownNode      = errors.New("not a node of this cluster")
+	ErrForeignAddress   = errors.New("asked for an address that is not the node's")
+	ErrMalformedRequest = errors.New("not what a kubelet asks for")
 )
 
-// Seen is what a request is judged by.
-type Seen struct {
+// Snapshot is what a request is judged by.
+type Snapshot struct {
 	// Installing says that the cluster is being installed.
 	Installing bool
 	// InfraID begins the names of all nodes of the cluster.
@@ -48,9 +48,9 @@ type Seen struct {
 	Node *corev1.Node
 }
 
-// NodeName returns the name of the node that the request is about, or "" if it is
+// RequestedNodeName returns the name of the node that the request is about, or "" if it is
 // not about a node.
-func NodeName(request *certificatesv1.CertificateSigningRequest) string {
+func RequestedNodeName(request *certificatesv1.CertificateSigningRequest) string {
 	parsed, err := certificates.ParseCSR(request.Spec.Request)
 	if err != nil {
 		return ""
@@ -62,54 +62,54 @@ func NodeName(request *certificatesv1.CertificateSigningRequest) string {
 	return name
 }
 
-// Judge returns nil if the request is to be approved, or else why not.
-func Judge(request *certificatesv1.CertificateSigningRequest, seen Seen) error {
+// CheckApproval returns nil if the request is to be approved, or else why not.
+func CheckApproval(request *certificatesv1.CertificateSigningRequest, seen Snapshot) error {
 	switch request.Spec.SignerName {
 	case certificatesv1.KubeAPIServerClientKubeletSignerName:
-		return judgeClient(request, seen)
+		return checkClientRequest(request, seen)
 	case certificatesv1.KubeletServingSignerName:
-		return judgeServing(request, seen)
+		return checkServingRequest(request, seen)
 	default:
-		return ErrSigner
+		return ErrNotNodeSigner
 	}
 }
 
-func judgeClient(request *certificatesv1.CertificateSigningRequest, seen Seen) error {
+func checkClientRequest(request *certificatesv1.CertificateSigningRequest, seen Snapshot) error {
 	if !seen.Installing {
-		return ErrInstalled
+		return ErrClusterInstalled
 	}
-	if _, err := Validate(request); err != nil {
+	if _, err := ParseRequest(request); err != nil {
 		return err
 	}
 	groups := sets.New(append(pki.NodeBootstrapperGroups(), "system:authenticated")...)
 	if request.Spec.Username != pki.NodeBootstrapperUser || !groups.Equal(sets.New(request.Spec.Groups...)) {
-		return ErrRequestor
+		return ErrWrongRequestor
 	}
-	if !strings.HasPrefix(NodeName(request), seen.InfraID+"-") {
-		return ErrStranger
+	if !strings.HasPrefix(RequestedNodeName(request), seen.InfraID+"-") {
+		return ErrUnknownNode
 	}
 	return nil
 }
 
-func judgeServing(request *certificatesv1.CertificateSigningRequest, seen Seen) error {
-	parsed, err := Validate(request)
+func checkServingRequest(request *certificatesv1.CertificateSigningRequest, seen Snapshot) error {
+	parsed, err := ParseRequest(request)
 	if err != nil {
 		return err
 	}
 	if request.Spec.Username != parsed.Subject.CommonName || !slices.Contains(request.Spec.Groups, "system:nodes") {
-		return ErrRequestor
+		return ErrWrongRequestor
 	}
 	if seen.Node == nil || nodePrefix+seen.Node.Name != parsed.Subject.CommonName {
-		return ErrStranger
+		return ErrUnknownNode
 	}
-	if !owns(seen.Node, parsed) {
-		return ErrAddress
+	if !ownsRequestedNames(seen.Node, parsed) {
+		return ErrForeignAddress
 	}
 	return nil
 }
 
-// owns reports whether all names in the request are addresses of the node.
-func owns(node *corev1.Node, parsed *x509.CertificateRequest) bool {
+// ownsRequestedNames reports whether all names in the request are addresses of the node.
+func ownsRequestedNames(node *corev1.Node, parsed *x509.CertificateRequest) bool {
 	names := sets.New[string]()
 	for _, a := range node.Status.Addresses {
 		names.Insert(a.Address)
@@ -118,12 +118,12 @@ func owns(node *corev1.Node, parsed *x509.CertificateRequest) bool {
 		!slices.ContainsFunc(parsed.IPAddresses, func(ip net.IP) bool { return !names.Has(ip.String()) })
 }
 
-// Validate returns what a node asks for, or ErrMalformed if it is not what a
+// ParseRequest returns what a node asks for, or ErrMalformed if it is not what a
 // kubelet would ask its signer for.
-func Validate(request *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
+func ParseRequest(request *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
 	parsed, err := certificates.ParseCSR(request.Spec.Request)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return nil, fmt.Errorf("%w: %w", ErrMalformedRequest, err)
 	}
 	usages := sets.NewString()
 	for _, u := range request.Spec.Usages {
@@ -134,7 +134,7 @@ func Validate(request *certificatesv1.CertificateSigningRequest) (*x509.Certific
 		validate = certificates.ValidateKubeletServingCSR
 	}
 	if err := validate(parsed, usages); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return nil, fmt.Errorf("%w: %w", ErrMalformedRequest, err)
 	}
 	return parsed, nil
 }

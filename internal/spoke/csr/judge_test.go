@@ -96,56 +96,56 @@ func node(name string) *corev1.Node {
 
 func TestJudge(t *testing.T) {
 	const me, other = "system:node:c1-worker-0", "system:node:c1-worker-1"
-	installing := Seen{Installing: true, InfraID: "c1"}
-	running := Seen{InfraID: "c1", Node: node("c1-worker-0")}
-	unknown := Seen{InfraID: "c1"}
+	installing := Snapshot{Installing: true, InfraID: "c1"}
+	running := Snapshot{InfraID: "c1", Node: node("c1-worker-0")}
+	unknown := Snapshot{InfraID: "c1"}
 	groups := append(pki.NodeBootstrapperGroups(), "system:authenticated")
 
 	for name, c := range map[string]struct {
 		request *request
-		seen    Seen
+		seen    Snapshot
 		want    error
 	}{
 		"a new worker gets in while the cluster is installed": {bootstrap(t, me), installing, nil},
-		"nobody new gets in after that":                       {bootstrap(t, me), running, ErrInstalled},
-		"a node of another cluster does not":                  {bootstrap(t, "system:node:c2-worker-0"), installing, ErrStranger},
-		"nor one whose cluster's name begins like ours":       {bootstrap(t, "system:node:c10-worker-0"), installing, ErrStranger},
-		"nor an administrator":                                {bootstrap(t, "system:admin"), installing, ErrMalformed},
-		"nor one with a name":                                 {bootstrap(t, me, "kubernetes"), installing, ErrMalformed},
+		"nobody new gets in after that":                       {bootstrap(t, me), running, ErrClusterInstalled},
+		"a node of another cluster does not":                  {bootstrap(t, "system:node:c2-worker-0"), installing, ErrUnknownNode},
+		"nor one whose cluster's name begins like ours":       {bootstrap(t, "system:node:c10-worker-0"), installing, ErrUnknownNode},
+		"nor an administrator":                                {bootstrap(t, "system:admin"), installing, ErrMalformedRequest},
+		"nor one with a name":                                 {bootstrap(t, me, "kubernetes"), installing, ErrMalformedRequest},
 		"nor one that would serve": {
-			with(bootstrap(t, me), usages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth)), installing, ErrMalformed,
+			with(bootstrap(t, me), usages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth)), installing, ErrMalformedRequest,
 		},
 		"nor with another account": {
-			with(bootstrap(t, me), as("system:serviceaccount:default:default", groups...)), installing, ErrRequestor,
+			with(bootstrap(t, me), as("system:serviceaccount:default:default", groups...)), installing, ErrWrongRequestor,
 		},
 		"nor with more groups than the account has": {
-			with(bootstrap(t, me), as(pki.NodeBootstrapperUser, append(groups, "system:masters")...)), installing, ErrRequestor,
+			with(bootstrap(t, me), as(pki.NodeBootstrapperUser, append(groups, "system:masters")...)), installing, ErrWrongRequestor,
 		},
 		"a renewal is for the stock approver": {
-			with(bootstrap(t, me), as(me, "system:nodes", "system:authenticated")), installing, ErrRequestor,
+			with(bootstrap(t, me), as(me, "system:nodes", "system:authenticated")), installing, ErrWrongRequestor,
 		},
 
 		"a node serves by its addresses":             {serving(t, me, "c1-worker-0", "127.0.0.1"), running, nil},
-		"it does not while the cluster knows it not": {serving(t, me, "127.0.0.1"), unknown, ErrStranger},
-		"it does not by another's":                   {serving(t, me, "c1-worker-1"), running, ErrAddress},
-		"it does not by another's IP":                {serving(t, me, "127.0.0.1", "10.0.0.1"), running, ErrAddress},
-		"it must have one":                           {serving(t, me), running, ErrMalformed},
+		"it does not while the cluster knows it not": {serving(t, me, "127.0.0.1"), unknown, ErrUnknownNode},
+		"it does not by another's":                   {serving(t, me, "c1-worker-1"), running, ErrForeignAddress},
+		"it does not by another's IP":                {serving(t, me, "127.0.0.1", "10.0.0.1"), running, ErrForeignAddress},
+		"it must have one":                           {serving(t, me), running, ErrMalformedRequest},
 		"it cannot ask for another node": {
-			with(serving(t, other, "127.0.0.1"), as(me, "system:nodes")), running, ErrRequestor,
+			with(serving(t, other, "127.0.0.1"), as(me, "system:nodes")), running, ErrWrongRequestor,
 		},
 		"it must be a node": {
-			with(serving(t, me, "127.0.0.1"), as(me, "system:authenticated")), running, ErrRequestor,
+			with(serving(t, me, "127.0.0.1"), as(me, "system:authenticated")), running, ErrWrongRequestor,
 		},
 
 		"other signers are not ours": {
-			with(serving(t, me, "127.0.0.1"), signer(certificatesv1.KubeAPIServerClientSignerName)), running, ErrSigner,
+			with(serving(t, me, "127.0.0.1"), signer(certificatesv1.KubeAPIServerClientSignerName)), running, ErrNotNodeSigner,
 		},
 		"nonsense is refused": {
-			with(bootstrap(t, me), func(r *request) { r.Spec.Request = []byte("x") }), installing, ErrMalformed,
+			with(bootstrap(t, me), func(r *request) { r.Spec.Request = []byte("x") }), installing, ErrMalformedRequest,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := Judge(c.request, c.seen); !errors.Is(err, c.want) {
+			if err := CheckApproval(c.request, c.seen); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
@@ -158,7 +158,7 @@ func TestNodeName(t *testing.T) {
 		"system:admin":  "",
 		"a":             "",
 	} {
-		if got := NodeName(newRequest(t, cn)); got != want {
+		if got := RequestedNodeName(newRequest(t, cn)); got != want {
 			t.Errorf("%s: got %q", cn, got)
 		}
 	}

@@ -15,35 +15,35 @@ import (
 
 // How soon a failed call is repeated: at first, and at the most.
 const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 10 * time.Second
+	firstRetryDelay = 100 * time.Millisecond
+	maxRetryDelay   = 10 * time.Second
 )
 
 // A Func brings one object, which it must not change, to where it should be. It is
 // called again after the duration that it returns, if that is not zero.
-type Func[T runtime.Object] func(ctx context.Context, object T) (again time.Duration, err error)
+type ReconcileFunc[T runtime.Object] func(ctx context.Context, object T) (again time.Duration, err error)
 
 type queue = workqueue.TypedRateLimitingInterface[string]
 
 // Run calls f for the objects that source lists, one at a time, until ctx ends. A
 // call that failed is logged and repeated. Objects that are gone are not told of.
-func Run[T runtime.Object](ctx context.Context, source cache.ListerWatcher, example T, f Func[T]) {
-	RunAll(ctx, source, example, f, nil)
+func Run[T runtime.Object](ctx context.Context, source cache.ListerWatcher, example T, f ReconcileFunc[T]) {
+	RunWithDeletions(ctx, source, example, f, nil)
 }
 
-// RunAll is Run that tells gone, too, if it is not nil, of the keys (namespace/name) of
+// RunWithDeletions is Run that tells gone, too, if it is not nil, of the keys (namespace/name) of
 // objects that are gone.
-func RunAll[T runtime.Object](ctx context.Context, source cache.ListerWatcher, example T, f Func[T], gone func(key string)) {
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry))
+func RunWithDeletions[T runtime.Object](ctx context.Context, source cache.ListerWatcher, example T, f ReconcileFunc[T], gone func(key string)) {
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetryDelay, maxRetryDelay))
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: source,
 		ObjectType:    example,
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { enqueue(q, o) },
-			UpdateFunc: func(_, o any) { enqueue(q, o) },
+			AddFunc:    func(o any) { enqueueObject(q, o) },
+			UpdateFunc: func(_, o any) { enqueueObject(q, o) },
 			DeleteFunc: func(o any) {
 				if gone != nil {
-					enqueue(q, o)
+					enqueueObject(q, o)
 				}
 			},
 		},
@@ -55,12 +55,12 @@ func RunAll[T runtime.Object](ctx context.Context, source cache.ListerWatcher, e
 		if down {
 			return
 		}
-		again, err := call(ctx, store, key, f, gone)
-		settle(ctx, q, key, again, err)
+		again, err := reconcileKey(ctx, store, key, f, gone)
+		finishReconcile(ctx, q, key, again, err)
 	}
 }
 
-func enqueue(q queue, object any) {
+func enqueueObject(q queue, object any) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
 	if err != nil {
 		klog.ErrorS(err, "ignored an object without a name")
@@ -69,7 +69,7 @@ func enqueue(q queue, object any) {
 	q.Add(key)
 }
 
-func call[T runtime.Object](ctx context.Context, store cache.Store, key string, f Func[T], gone func(string)) (time.Duration, error) {
+func reconcileKey[T runtime.Object](ctx context.Context, store cache.Store, key string, f ReconcileFunc[T], gone func(string)) (time.Duration, error) {
 	object, exists, err := store.GetByKey(key)
 	if err != nil {
 		return 0, fmt.Errorf("looking up %s: %w", key, err)
@@ -83,7 +83,7 @@ func call[T runtime.Object](ctx context.Context, store cache.Store, key string, 
 	return f(ctx, object.(T))
 }
 
-func settle(ctx context.Context, q queue, key string, again time.Duration, err error) {
+func finishReconcile(ctx context.Context, q queue, key string, again time.Duration, err error) {
 	defer q.Done(key)
 	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "will retry", "object", key)

@@ -91,7 +91,7 @@ func TestRun(t *testing.T) {
 
 func TestUntil(t *testing.T) {
 	calls := 0
-	err := Until(t.Context(), time.Millisecond, func(context.Context) error {
+	err := RetryUntilSuccess(t.Context(), time.Millisecond, func(context.Context) error {
 		if calls++; calls < 3 {
 			return errors.New("not yet")
 		}
@@ -101,7 +101,7 @@ func TestUntil(t *testing.T) {
 		t.Errorf("after %d calls: %v", calls, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err = Until(ctx, time.Millisecond, func(context.Context) error {
+	err = RetryUntilSuccess(ctx, time.Millisecond, func(context.Context) error {
 		cancel()
 		return errors.New("never")
 	})

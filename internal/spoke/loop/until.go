@@ -8,9 +8,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Until calls f until it succeeds, at once and then after each interval, and logs
+// RetryUntilSuccess calls f until it succeeds, at once and then after each interval, and logs
 // why it did not. It returns an error only if ctx ends before.
-func Until(ctx context.Context, interval time.Duration, f func(context.Context) error) error {
+func RetryUntilSuccess(ctx context.Context, interval time.Duration, f func(context.Context) error) error {
 	return wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		err := f(ctx)
 		if err != nil && ctx.Err() == nil {

@@ -18,17 +18,17 @@ type kind struct {
 }
 
 var (
-	machines         = kind{"machine.openshift.io", "v1beta1", "Machine", "machines", apiextensionsv1.NamespaceScoped}
-	clusterVersions  = kind{"config.openshift.io", "v1", "ClusterVersion", "clusterversions", apiextensionsv1.ClusterScoped}
-	clusterOperators = kind{"config.openshift.io", "v1", "ClusterOperator", "clusteroperators", apiextensionsv1.ClusterScoped}
+	machineKind         = kind{"machine.openshift.io", "v1beta1", "Machine", "machines", apiextensionsv1.NamespaceScoped}
+	clusterVersionKind  = kind{"config.openshift.io", "v1", "ClusterVersion", "clusterversions", apiextensionsv1.ClusterScoped}
+	clusterOperatorKind = kind{"config.openshift.io", "v1", "ClusterOperator", "clusteroperators", apiextensionsv1.ClusterScoped}
 )
 
-func (k kind) resource() schema.GroupVersionResource {
+func (k kind) groupVersionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.group, Version: k.version, Resource: k.plural}
 }
 
-// object returns an object of the kind that says nothing yet.
-func (k kind) object(name string) *unstructured.Unstructured {
+// newEmptyObject returns an object of the kind that says nothing yet.
+func (k kind) newEmptyObject(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": k.group + "/" + k.version,
 		"kind":       k.name,
@@ -36,9 +36,9 @@ func (k kind) object(name string) *unstructured.Unstructured {
 	}}
 }
 
-// definition returns the CRD of the kind. It takes any fields: we only play what
+// customResourceDefinition returns the CRD of the kind. It takes any fields: we only play what
 // others have defined.
-func (k kind) definition() *apiextensionsv1.CustomResourceDefinition {
+func (k kind) customResourceDefinition() *apiextensionsv1.CustomResourceDefinition {
 	anything := true
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: k.plural + "." + k.group},
@@ -57,10 +57,10 @@ func (k kind) definition() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// define makes the kind known to the API. The error says so if it is not yet.
-func (m *marker) define(ctx context.Context, k kind) error {
+// ensureDefinition makes the kind known to the API. The error says so if it is not yet.
+func (m *facade) ensureDefinition(ctx context.Context, k kind) error {
 	client := m.extensions.ApiextensionsV1().CustomResourceDefinitions()
-	want := k.definition()
+	want := k.customResourceDefinition()
 	crd, err := client.Get(ctx, want.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		crd, err = client.Create(ctx, want, metav1.CreateOptions{})

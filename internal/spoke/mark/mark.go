@@ -25,8 +25,8 @@ import (
 // retryInterval of what must be there before nodes can be marked.
 const retryInterval = time.Second
 
-// apply is how all marks are made: they are ours, whoever else has set them.
-var apply = metav1.ApplyOptions{FieldManager: "hotspare", Force: true}
+// applyOptions is how all marks are made: they are ours, whoever else has set them.
+var applyOptions = metav1.ApplyOptions{FieldManager: "hotspare", Force: true}
 
 // Options say which cluster to mark.
 type Options struct {
@@ -38,7 +38,7 @@ type Options struct {
 	OpenShiftVersion string
 }
 
-type marker struct {
+type facade struct {
 	Options
 	core       kubernetes.Interface
 	extensions apiextensions.Interface
@@ -47,19 +47,19 @@ type marker struct {
 
 // Run marks the cluster, and each node that joins it, until ctx ends.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
-	m, err := newMarker(config, o)
+	m, err := newFacade(config, o)
 	if err != nil {
 		return fmt.Errorf("making a client of the API: %w", err)
 	}
-	if err := loop.Until(ctx, retryInterval, m.prepare); err != nil {
+	if err := loop.RetryUntilSuccess(ctx, retryInterval, m.ensureClusterObjects); err != nil {
 		return nil //nolint:nilerr // stopped before it began
 	}
 	nodes := cache.NewListWatchFromClient(m.core.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll, fields.Everything())
-	loop.Run(ctx, nodes, &corev1.Node{}, m.markNode)
+	loop.Run(ctx, nodes, &corev1.Node{}, m.applyNodeObjects)
 	return nil
 }
 
-func newMarker(config *rest.Config, o Options) (*marker, error) {
+func newFacade(config *rest.Config, o Options) (*facade, error) {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -72,39 +72,39 @@ func newMarker(config *rest.Config, o Options) (*marker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &marker{Options: o, core: core, extensions: extensions, dynamic: dynamic}, nil
+	return &facade{Options: o, core: core, extensions: extensions, dynamic: dynamic}, nil
 }
 
-// prepare makes the types, and the objects that there is one of.
-func (m *marker) prepare(ctx context.Context) error {
+// ensureClusterObjects makes the types, and the objects that there is one of.
+func (m *facade) ensureClusterObjects(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: machineNamespace}}
 	_, err := m.core.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating namespace %s: %w", machineNamespace, err)
 	}
-	if err := m.define(ctx, machines); err != nil {
+	if err := m.ensureDefinition(ctx, machineKind); err != nil {
 		return err
 	}
 	if m.OpenShiftVersion == "" {
 		return nil
 	}
-	return m.markOpenShift(ctx)
+	return m.ensureOpenShiftObjects(ctx)
 }
 
-func (m *marker) markOpenShift(ctx context.Context) error {
-	for _, k := range []kind{clusterVersions, clusterOperators} {
-		if err := m.define(ctx, k); err != nil {
+func (m *facade) ensureOpenShiftObjects(ctx context.Context) error {
+	for _, k := range []kind{clusterVersionKind, clusterOperatorKind} {
+		if err := m.ensureDefinition(ctx, k); err != nil {
 			return err
 		}
 	}
-	err := m.state(ctx, clusterVersions, "version", func(since string) status {
+	err := m.applyWithStatus(ctx, clusterVersionKind, "version", func(since string) status {
 		return versionStatus(m.OpenShiftVersion, since)
 	})
 	if err != nil {
 		return err
 	}
-	for _, name := range operators {
-		err := m.state(ctx, clusterOperators, name, func(since string) status {
+	for _, name := range operatorNames {
+		err := m.applyWithStatus(ctx, clusterOperatorKind, name, func(since string) status {
 			return operatorStatus(m.OpenShiftVersion, since)
 		})
 		if err != nil {
@@ -114,38 +114,38 @@ func (m *marker) markOpenShift(ctx context.Context) error {
 	return nil
 }
 
-// state makes the object of that kind and name, and gives it the status that f
+// applyWithStatus makes the object of that kind and name, and gives it the status that f
 // returns for the time at which it was made.
-func (m *marker) state(ctx context.Context, k kind, name string, f func(since string) status) error {
-	client := m.dynamic.Resource(k.resource())
-	object, err := client.Apply(ctx, name, k.object(name), apply)
+func (m *facade) applyWithStatus(ctx context.Context, k kind, name string, f func(since string) status) error {
+	client := m.dynamic.Resource(k.groupVersionResource())
+	object, err := client.Apply(ctx, name, k.newEmptyObject(name), applyOptions)
 	if err != nil {
 		return fmt.Errorf("applying %s %s: %w", k.name, name, err)
 	}
-	stated := k.object(name)
+	stated := k.newEmptyObject(name)
 	stated.Object["status"] = f(object.GetCreationTimestamp().UTC().Format(time.RFC3339))
-	if _, err := client.ApplyStatus(ctx, name, stated, apply); err != nil {
+	if _, err := client.ApplyStatus(ctx, name, stated, applyOptions); err != nil {
 		return fmt.Errorf("applying status of %s %s: %w", k.name, name, err)
 	}
 	return nil
 }
 
-// markNode gives the node its role and its Machine.
-func (m *marker) markNode(ctx context.Context, node *corev1.Node) (time.Duration, error) {
+// applyNodeObjects gives the node its role and its Machine.
+func (m *facade) applyNodeObjects(ctx context.Context, node *corev1.Node) (time.Duration, error) {
 	role := worker
 	if node.Name == m.ControlPlane {
 		role = master
 	}
 	nodes := m.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"})
-	if _, err := nodes.Apply(ctx, node.Name, labelled(node.Name, role), apply); err != nil {
+	if _, err := nodes.Apply(ctx, node.Name, newNodeRoleLabels(node.Name, role), applyOptions); err != nil {
 		return 0, fmt.Errorf("labelling node %s: %w", node.Name, err)
 	}
-	client := m.dynamic.Resource(machines.resource()).Namespace(machineNamespace)
-	object := machine(node, role, m.InfraID)
-	if _, err := client.Apply(ctx, node.Name, object, apply); err != nil {
+	client := m.dynamic.Resource(machineKind.groupVersionResource()).Namespace(machineNamespace)
+	object := newMachineObject(node, role, m.InfraID)
+	if _, err := client.Apply(ctx, node.Name, object, applyOptions); err != nil {
 		return 0, fmt.Errorf("applying machine %s: %w", node.Name, err)
 	}
-	if _, err := client.ApplyStatus(ctx, node.Name, object, apply); err != nil {
+	if _, err := client.ApplyStatus(ctx, node.Name, object, applyOptions); err != nil {
 		return 0, fmt.Errorf("applying status of machine %s: %w", node.Name, err)
 	}
 	return 0, nil

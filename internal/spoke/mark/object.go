@@ -14,15 +14,15 @@ const (
 	worker = "worker"
 )
 
-// operators are some of those that every OpenShift cluster has.
-var operators = []string{"authentication", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "machine-approver"}
+// operatorNames are some of those that every OpenShift cluster has.
+var operatorNames = []string{"authentication", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "machine-approver"}
 
 // A status is that of an object, as JSON.
 type status = map[string]any
 
-// labelled returns what is to be applied to the node to give it the role. A node
+// newNodeRoleLabels returns what is to be applied to the node to give it the role. A node
 // cannot do that itself: it could make itself a master.
-func labelled(name, role string) *unstructured.Unstructured {
+func newNodeRoleLabels(name, role string) *unstructured.Unstructured {
 	labels := map[string]any{"node-role.kubernetes.io/" + role: ""}
 	if role == master {
 		labels["node-role.kubernetes.io/control-plane"] = ""
@@ -34,9 +34,9 @@ func labelled(name, role string) *unstructured.Unstructured {
 	}}
 }
 
-// machine returns the Machine of the node.
-func machine(node *corev1.Node, role, infraID string) *unstructured.Unstructured {
-	m := machines.object(node.Name)
+// newMachineObject returns the Machine of the node.
+func newMachineObject(node *corev1.Node, role, infraID string) *unstructured.Unstructured {
+	m := machineKind.newEmptyObject(node.Name)
 	m.SetLabels(map[string]string{
 		"machine.openshift.io/cluster-api-cluster":      infraID,
 		"machine.openshift.io/cluster-api-machine-role": role,
@@ -65,9 +65,9 @@ func versionStatus(version, since string) status {
 			"startedTime": since, "completionTime": since,
 		}},
 		"conditions": []any{
-			condition("Available", "True", since),
-			condition("Progressing", "False", since),
-			condition("Failing", "False", since),
+			newStatusCondition("Available", "True", since),
+			newStatusCondition("Progressing", "False", since),
+			newStatusCondition("Failing", "False", since),
 		},
 	}
 }
@@ -77,14 +77,14 @@ func operatorStatus(version, since string) status {
 	return status{
 		"versions": []any{map[string]any{"name": "operator", "version": version}},
 		"conditions": []any{
-			condition("Available", "True", since),
-			condition("Progressing", "False", since),
-			condition("Degraded", "False", since),
-			condition("Upgradeable", "True", since),
+			newStatusCondition("Available", "True", since),
+			newStatusCondition("Progressing", "False", since),
+			newStatusCondition("Degraded", "False", since),
+			newStatusCondition("Upgradeable", "True", since),
 		},
 	}
 }
 
-func condition(kind, value, since string) map[string]any {
+func newStatusCondition(kind, value, since string) map[string]any {
 	return map[string]any{"type": kind, "status": value, "reason": "AsExpected", "lastTransitionTime": since}
 }

@@ -17,7 +17,7 @@ func TestMachine(t *testing.T) {
 			{Type: corev1.NodeInternalDNS, Address: "c1-worker-0"},
 		}},
 	}
-	m := machine(node, worker, "c1")
+	m := newMachineObject(node, worker, "c1")
 	if m.GetName() != "c1-worker-0" || m.GetLabels()["machine.openshift.io/cluster-api-cluster"] != "c1" {
 		t.Errorf("it is %s with %v", m.GetName(), m.GetLabels())
 	}
@@ -39,7 +39,7 @@ func TestRoles(t *testing.T) {
 		worker: {"node-role.kubernetes.io/worker": ""},
 		master: {"node-role.kubernetes.io/master": "", "node-role.kubernetes.io/control-plane": ""},
 	} {
-		if diff := cmp.Diff(want, labelled("n", role).GetLabels()); diff != "" {
+		if diff := cmp.Diff(want, newNodeRoleLabels("n", role).GetLabels()); diff != "" {
 			t.Error(diff)
 		}
 	}

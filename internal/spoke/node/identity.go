@@ -26,12 +26,12 @@ import (
 // identity is who the node is to the API: a client certificate that renews
 // itself, and a client that always uses the newest.
 type identity struct {
-	manager  certificate.Manager
-	client   kubernetes.Interface // as the node
-	stranger kubernetes.Interface // with the bootstrap credential
-	roots    *x509.CertPool
-	dialer   *connrotation.Dialer
-	used     *tls.Certificate // what open connections were made with
+	manager         certificate.Manager
+	client          kubernetes.Interface // as the node
+	bootstrapClient kubernetes.Interface // with the bootstrap credential
+	roots           *x509.CertPool
+	dialer          *connrotation.Dialer
+	connectionCert  *tls.Certificate // what open connections were made with
 }
 
 func newIdentity(ctx context.Context, o Options) (*identity, error) {
@@ -41,18 +41,18 @@ func newIdentity(ctx context.Context, o Options) (*identity, error) {
 	}
 	i := &identity{roots: roots, dialer: connrotation.NewDialer((&net.Dialer{Timeout: 10 * time.Second}).DialContext)}
 	var err error
-	if i.stranger, err = kubernetes.NewForConfig(o.Bootstrap); err != nil {
+	if i.bootstrapClient, err = kubernetes.NewForConfig(o.Bootstrap); err != nil {
 		return nil, fmt.Errorf("making a bootstrap client: %w", err)
 	}
-	if i.client, err = kubernetes.NewForConfig(i.config(o.Bootstrap)); err != nil {
+	if i.client, err = kubernetes.NewForConfig(i.clientConfig(o.Bootstrap)); err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	i.manager, err = certificate.NewManager(&certificate.Config{
-		ClientsetFn:      func(current *tls.Certificate) (kubernetes.Interface, error) { return i.with(current), nil },
-		Template:         &x509.CertificateRequest{Subject: subject(o.Name)},
+		ClientsetFn:      func(current *tls.Certificate) (kubernetes.Interface, error) { return i.clientFor(current), nil },
+		Template:         &x509.CertificateRequest{Subject: certificateSubject(o.Name)},
 		SignerName:       certificatesv1.KubeAPIServerClientKubeletSignerName,
 		GetUsages:        certificate.DefaultKubeletClientGetUsages,
-		CertificateStore: newStore(o.Dir, clientName),
+		CertificateStore: newCertificateStore(o.Dir, clientName),
 		Name:             "client",
 		Ctx:              &ctx,
 	})
@@ -62,17 +62,17 @@ func newIdentity(ctx context.Context, o Options) (*identity, error) {
 	return i, nil
 }
 
-// with returns the client of a node that has that certificate: without one, or
+// clientFor returns the client of a node that has that certificate: without one, or
 // with one that has expired, which is none, the node is a stranger.
-func (i *identity) with(current *tls.Certificate) kubernetes.Interface {
+func (i *identity) clientFor(current *tls.Certificate) kubernetes.Interface {
 	if current == nil {
-		return i.stranger
+		return i.bootstrapClient
 	}
 	return i.client
 }
 
-// config is how the node reaches the API with whatever certificate it has.
-func (i *identity) config(bootstrap *rest.Config) *rest.Config {
+// clientConfig is how the node reaches the API with whatever certificate it has.
+func (i *identity) clientConfig(bootstrap *rest.Config) *rest.Config {
 	return &rest.Config{
 		Host: bootstrap.Host,
 		QPS:  -1, // a kubelet's 50 a second are more than a node here has to say
@@ -81,37 +81,37 @@ func (i *identity) config(bootstrap *rest.Config) *rest.Config {
 			TLSClientConfig: &tls.Config{
 				MinVersion:           tls.VersionTLS12,
 				RootCAs:              i.roots,
-				GetClientCertificate: i.present,
+				GetClientCertificate: i.presentCertificate,
 			},
 		}),
 	}
 }
 
-// present returns the certificate to show, which is empty if there is none.
-func (i *identity) present(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+// presentCertificate returns the certificate to show, which is empty if there is none.
+func (i *identity) presentCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if current := i.manager.Current(); current != nil {
 		return current, nil
 	}
 	return &tls.Certificate{}, nil
 }
 
-// await waits for a certificate that is good.
-func (i *identity) await(ctx context.Context) error {
-	if err := wait.PollUntilContextCancel(ctx, pollInterval, true, i.mayAsk); err != nil {
+// waitForCertificate waits for a certificate that is good.
+func (i *identity) waitForCertificate(ctx context.Context) error {
+	if err := wait.PollUntilContextCancel(ctx, pollInterval, true, i.canRequestCertificate); err != nil {
 		return err
 	}
 	i.manager.Start()
 	return wait.PollUntilContextCancel(ctx, pollInterval/4, true, func(context.Context) (bool, error) {
-		i.used = i.manager.Current()
-		return i.used != nil, nil
+		i.connectionCert = i.manager.Current()
+		return i.connectionCert != nil, nil
 	})
 }
 
-// mayAsk reports whether the API is there and lets the node ask for certificates.
+// canRequestCertificate reports whether the API is there and lets the node ask for certificates.
 // When it refuses, as it does at first in a new cluster, client-go's manager waits
 // two seconds and more until it asks again.
-func (i *identity) mayAsk(ctx context.Context) (bool, error) {
-	review, err := i.with(i.manager.Current()).AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+func (i *identity) canRequestCertificate(ctx context.Context) (bool, error) {
+	review, err := i.clientFor(i.manager.Current()).AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "create",
 		}},
@@ -123,17 +123,17 @@ func (i *identity) mayAsk(ctx context.Context) (bool, error) {
 	return review.Status.Allowed, nil
 }
 
-// follow closes the connections that were made with an old certificate until ctx
+// closeStaleConnections closes the connections that were made with an old certificate until ctx
 // ends. The API server looks at a connection's certificate with each request.
-func (i *identity) follow(ctx context.Context) error {
+func (i *identity) closeStaleConnections(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) {
-		if current := i.manager.Current(); current != i.used {
-			i.used = current
+		if current := i.manager.Current(); current != i.connectionCert {
+			i.connectionCert = current
 			i.dialer.CloseAll()
 		}
 		return false, nil
 	})
-	return ignoreEnd(ctx, err)
+	return ignoreCancellation(ctx, err)
 }
 
 func (i *identity) stop() {
@@ -141,7 +141,7 @@ func (i *identity) stop() {
 	i.dialer.CloseAll()
 }
 
-// subject is what the certificates of a node are made out to.
-func subject(name string) pkix.Name {
+// certificateSubject is what the certificates of a node are made out to.
+func certificateSubject(name string) pkix.Name {
 	return pkix.Name{CommonName: userPrefix + name, Organization: []string{"system:nodes"}}
 }

@@ -25,78 +25,78 @@ type step struct {
 	wait time.Duration
 }
 
-// next says what is to be done about a pod of this node. A pod runs as soon as it
+// decidePodStep says what is to be done about a pod of this node. A pod runs as soon as it
 // is seen; one of a Job succeeds after a moment; one that is to go goes at once.
-func next(pod *corev1.Pod, now metav1.Time) step {
+func decidePodStep(pod *corev1.Pod, now metav1.Time) step {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return step{remove: true}
 	case pod.Status.Phase == corev1.PodPending:
-		return step{status: running(pod, now)}
+		return step{status: runningStatus(pod, now)}
 	case pod.Status.Phase != corev1.PodRunning:
 		return step{}
-	case finite(pod):
-		return finish(pod, now)
-	case !ready(pod):
-		return step{status: revived(pod, now)}
+	case runsToCompletion(pod):
+		return decideJobPodStep(pod, now)
+	case !isPodReady(pod):
+		return step{status: readyAgainStatus(pod, now)}
 	}
 	return step{}
 }
 
-func finish(pod *corev1.Pod, now metav1.Time) step {
+func decideJobPodStep(pod *corev1.Pod, now metav1.Time) step {
 	if start := pod.Status.StartTime; start != nil && now.Sub(start.Time) < jobLength {
 		return step{wait: jobLength - now.Sub(start.Time)}
 	}
-	return step{status: succeeded(pod, now)}
+	return step{status: succeededStatus(pod, now)}
 }
 
-func ready(pod *corev1.Pod) bool {
+func isPodReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// revived is the status of a pod that kube-controller-manager has called unready
+// readyAgainStatus is the status of a pod that kube-controller-manager has called unready
 // while its node was away.
-func revived(pod *corev1.Pod, now metav1.Time) *corev1.PodStatus {
+func readyAgainStatus(pod *corev1.Pod, now metav1.Time) *corev1.PodStatus {
 	s := pod.Status.DeepCopy()
-	setReady(s, corev1.ConditionTrue, "", now)
+	setPodReady(s, corev1.ConditionTrue, "", now)
 	return s
 }
 
-// finite reports whether the pod ends by itself.
-func finite(pod *corev1.Pod) bool {
+// runsToCompletion reports whether the pod ends by itself.
+func runsToCompletion(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "Job" && owner.APIVersion == batchv1.SchemeGroupVersion.String() &&
 		pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
 }
 
-func running(pod *corev1.Pod, now metav1.Time) *corev1.PodStatus {
+func runningStatus(pod *corev1.Pod, now metav1.Time) *corev1.PodStatus {
 	s := pod.Status.DeepCopy()
 	s.Phase = corev1.PodRunning
 	s.StartTime = &now
 	s.HostIP = address
 	s.HostIPs = []corev1.HostIP{{IP: address}}
-	s.PodIP = ip(pod)
+	s.PodIP = podIPAddress(pod)
 	s.PodIPs = []corev1.PodIP{{IP: s.PodIP}}
 	s.InitContainerStatuses = nil
 	for _, c := range pod.Spec.InitContainers {
-		state := ended(now, now)
+		state := terminatedState(now, now)
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			state = started(now)
+			state = runningState(now)
 		}
 		s.InitContainerStatuses = append(s.InitContainerStatuses, containerStatus(pod, c, state))
 	}
 	s.ContainerStatuses = nil
 	for _, c := range pod.Spec.Containers {
-		s.ContainerStatuses = append(s.ContainerStatuses, containerStatus(pod, c, started(now)))
+		s.ContainerStatuses = append(s.ContainerStatuses, containerStatus(pod, c, runningState(now)))
 	}
 	setPodCondition(s, corev1.PodInitialized, corev1.ConditionTrue, "", now)
-	setReady(s, corev1.ConditionTrue, "", now)
+	setPodReady(s, corev1.ConditionTrue, "", now)
 	return s
 }
 
-func succeeded(pod *corev1.Pod, now metav1.Time) *corev1.PodStatus {
+func succeededStatus(pod *corev1.Pod, now metav1.Time) *corev1.PodStatus {
 	s := pod.Status.DeepCopy()
 	s.Phase = corev1.PodSucceeded
 	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
@@ -104,12 +104,12 @@ func succeeded(pod *corev1.Pod, now metav1.Time) *corev1.PodStatus {
 			if list[i].State.Running == nil {
 				continue
 			}
-			list[i].State = ended(list[i].State.Running.StartedAt, now)
+			list[i].State = terminatedState(list[i].State.Running.StartedAt, now)
 			list[i].Ready = false
 			list[i].Started = new(bool)
 		}
 	}
-	setReady(s, corev1.ConditionFalse, "PodCompleted", now)
+	setPodReady(s, corev1.ConditionFalse, "PodCompleted", now)
 	return s
 }
 
@@ -126,17 +126,17 @@ func containerStatus(pod *corev1.Pod, c corev1.Container, state corev1.Container
 	}
 }
 
-func started(at metav1.Time) corev1.ContainerState {
+func runningState(at metav1.Time) corev1.ContainerState {
 	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
 }
 
-func ended(from, to metav1.Time) corev1.ContainerState {
+func terminatedState(from, to metav1.Time) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		Reason: "Completed", StartedAt: from, FinishedAt: to,
 	}}
 }
 
-func setReady(s *corev1.PodStatus, value corev1.ConditionStatus, reason string, now metav1.Time) {
+func setPodReady(s *corev1.PodStatus, value corev1.ConditionStatus, reason string, now metav1.Time) {
 	setPodCondition(s, corev1.ContainersReady, value, reason, now)
 	setPodCondition(s, corev1.PodReady, value, reason, now)
 }
@@ -152,17 +152,17 @@ func setPodCondition(s *corev1.PodStatus, kind corev1.PodConditionType, value co
 	s.Conditions = append(s.Conditions, c)
 }
 
-// ip returns an address for the pod, derived from its UID: nobody keeps a list, and
+// podIPAddress returns an address for the pod, derived from its UID: nobody keeps a list, and
 // nobody can dial it.
-func ip(pod *corev1.Pod) string {
+func podIPAddress(pod *corev1.Pod) string {
 	if pod.Spec.HostNetwork {
 		return address
 	}
-	return podIP(pod.UID)
+	return derivePodIP(pod.UID)
 }
 
-// podIP is in 10.128.0.0/14, OpenShift's default for pods.
-func podIP(uid types.UID) string {
+// derivePodIP is in 10.128.0.0/14, OpenShift's default for pods.
+func derivePodIP(uid types.UID) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(uid)) // a hash takes everything
 	sum := h.Sum(nil)

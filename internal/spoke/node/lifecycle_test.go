@@ -38,10 +38,12 @@ func deleted(p *corev1.Pod) { p.DeletionTimestamp = &noon }
 func phase(phase corev1.PodPhase) edit { return func(p *corev1.Pod) { p.Status.Phase = phase } }
 
 func since(d time.Duration) edit {
-	return func(p *corev1.Pod) { p.Status = *running(p, metav1.NewTime(noon.Add(-d))) }
+	return func(p *corev1.Pod) { p.Status = *runningStatus(p, metav1.NewTime(noon.Add(-d))) }
 }
 
-func calledUnready(p *corev1.Pod) { setReady(&p.Status, corev1.ConditionFalse, "NodeNotReady", noon) }
+func calledUnready(p *corev1.Pod) {
+	setPodReady(&p.Status, corev1.ConditionFalse, "NodeNotReady", noon)
+}
 
 func restarts(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyAlways }
 
@@ -84,7 +86,7 @@ func TestNext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := c.pod.DeepCopy()
-			if got := describe(next(c.pod, noon)); got != c.want {
+			if got := describe(decidePodStep(c.pod, noon)); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 			if !equality.Semantic.DeepEqual(before, c.pod) {
@@ -99,12 +101,12 @@ func TestContainers(t *testing.T) {
 	p := pod(func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{{Name: "init"}, {Name: "sidecar", RestartPolicy: &always}}
 	})
-	s := running(p, noon)
+	s := runningStatus(p, noon)
 	if s.InitContainerStatuses[0].State.Terminated == nil || s.InitContainerStatuses[1].State.Running == nil {
 		t.Errorf("an init container has ended, a sidecar runs: %v", s.InitContainerStatuses)
 	}
 	p.Status = *s
-	s = succeeded(p, metav1.NewTime(noon.Add(time.Second)))
+	s = succeededStatus(p, metav1.NewTime(noon.Add(time.Second)))
 	for _, c := range append(s.InitContainerStatuses, s.ContainerStatuses...) {
 		if c.State.Terminated == nil || c.State.Terminated.ExitCode != 0 {
 			t.Errorf("%s has not ended well: %v", c.Name, c.State)
@@ -118,7 +120,7 @@ func TestContainers(t *testing.T) {
 func TestIP(t *testing.T) {
 	a, b := pod(), pod(func(p *corev1.Pod) { p.UID = "2" })
 	host := pod(func(p *corev1.Pod) { p.Spec.HostNetwork = true })
-	if ip(a) == ip(b) || !strings.HasPrefix(ip(a), "10.1") || ip(host) != "127.0.0.1" {
-		t.Errorf("%s %s %s", ip(a), ip(b), ip(host))
+	if podIPAddress(a) == podIPAddress(b) || !strings.HasPrefix(podIPAddress(a), "10.1") || podIPAddress(host) != "127.0.0.1" {
+		t.Errorf("%s %s %s", podIPAddress(a), podIPAddress(b), podIPAddress(host))
 	}
 }

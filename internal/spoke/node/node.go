@@ -40,7 +40,7 @@ type Options struct {
 	Alive func(ctx context.Context, signs func(context.Context) error) error
 }
 
-func (o Options) alive(ctx context.Context, signs func(context.Context) error) error {
+func (o Options) runWhileAlive(ctx context.Context, signs func(context.Context) error) error {
 	if o.Alive == nil {
 		return signs(ctx)
 	}
@@ -55,8 +55,8 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("preparing node %s: %w", o.Name, err)
 	}
 	defer identity.stop()
-	if err := identity.await(ctx); err != nil {
-		return ignoreEnd(ctx, err)
+	if err := identity.waitForCertificate(ctx); err != nil {
+		return ignoreCancellation(ctx, err)
 	}
 	klog.FromContext(ctx).Info("joined", "node", o.Name)
 
@@ -65,20 +65,20 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("preparing node %s: %w", o.Name, err)
 	}
 	defer server.close()
-	r := newRegistration(o, identity.client, server.port())
-	if err := o.alive(ctx, r.register); err != nil {
-		return ignoreEnd(ctx, err)
+	r := newRegistration(o, identity.client, server.listenPort())
+	if err := o.runWhileAlive(ctx, r.waitUntilRegistered); err != nil {
+		return ignoreCancellation(ctx, err)
 	}
 	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return server.run(ctx) })
-	work.Go(func() error { return identity.follow(ctx) })
-	work.Go(func() error { return o.alive(ctx, r.stay) })
-	work.Go(func() error { return runPods(ctx, o, identity.client) })
+	work.Go(func() error { return server.serveTLS(ctx) })
+	work.Go(func() error { return identity.closeStaleConnections(ctx) })
+	work.Go(func() error { return o.runWhileAlive(ctx, r.runHeartbeats) })
+	work.Go(func() error { return reconcilePods(ctx, o, identity.client) })
 	return work.Wait()
 }
 
-// ignoreEnd returns err unless ctx has ended, which is how a node is stopped.
-func ignoreEnd(ctx context.Context, err error) error {
+// ignoreCancellation returns err unless ctx has ended, which is how a node is stopped.
+func ignoreCancellation(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was told to stop
 	}

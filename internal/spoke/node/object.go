@@ -17,13 +17,13 @@ import (
 // address is where all nodes are.
 const address = local.Address
 
-// heartbeat is how often the times in a node's conditions are refreshed when
+// heartbeatInterval is how often the times in a node's conditions are refreshed when
 // nothing else changes. That the node is alive is told by its Lease.
-const heartbeat = time.Minute
+const heartbeatInterval = time.Minute
 
-// object returns the Node that a node called name registers as. Its role is not
+// newNode returns the Node that a node called name registers as. Its role is not
 // for the node to say: NodeRestriction forbids those labels.
-func object(name string, taints []corev1.Taint) *corev1.Node {
+func newNode(name string, taints []corev1.Taint) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name,
@@ -37,19 +37,19 @@ func object(name string, taints []corev1.Taint) *corev1.Node {
 	}
 }
 
-// machine is what a node knows about itself in this boot.
-type machine struct {
+// bootInfo is what a node knows about itself in this boot.
+type bootInfo struct {
 	name   string
 	bootID string
 	port   int32
 }
 
-// status returns what the node's status should be, given what it is, and whether
+// nextNodeStatus returns what the node's status should be, given what it is, and whether
 // that is worth telling.
-func (m machine) status(old corev1.NodeStatus, now metav1.Time) (corev1.NodeStatus, bool) {
+func (m bootInfo) nextNodeStatus(old corev1.NodeStatus, now metav1.Time) (corev1.NodeStatus, bool) {
 	s := *old.DeepCopy()
-	s.Capacity = capacity()
-	s.Allocatable = capacity()
+	s.Capacity = nodeCapacity()
+	s.Allocatable = nodeCapacity()
 	s.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: address},
 		{Type: corev1.NodeHostName, Address: m.name},
@@ -68,8 +68,8 @@ func (m machine) status(old corev1.NodeStatus, now metav1.Time) (corev1.NodeStat
 		Architecture:            runtime.GOARCH,
 	}
 	told := true
-	for _, c := range conditions() {
-		told = setCondition(&s, c, now) && told
+	for _, c := range nodeConditions() {
+		told = setNodeCondition(&s, c, now) && told
 	}
 	if told && equality.Semantic.DeepEqual(old, s) {
 		return old, false
@@ -80,8 +80,8 @@ func (m machine) status(old corev1.NodeStatus, now metav1.Time) (corev1.NodeStat
 	return s, true
 }
 
-// setCondition sets c in s. It reports whether it was there and is fresh.
-func setCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.Time) bool {
+// setNodeCondition sets c in s. It reports whether it was there and is fresh.
+func setNodeCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.Time) bool {
 	i := slices.IndexFunc(s.Conditions, func(o corev1.NodeCondition) bool { return o.Type == c.Type })
 	if i < 0 {
 		c.LastTransitionTime = now
@@ -89,7 +89,7 @@ func setCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.Time)
 		return false
 	}
 	old := &s.Conditions[i]
-	fresh := old.Status == c.Status && now.Sub(old.LastHeartbeatTime.Time) < heartbeat
+	fresh := old.Status == c.Status && now.Sub(old.LastHeartbeatTime.Time) < heartbeatInterval
 	if old.Status != c.Status {
 		old.LastTransitionTime = now
 	}
@@ -97,7 +97,7 @@ func setCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.Time)
 	return fresh
 }
 
-func conditions() []corev1.NodeCondition {
+func nodeConditions() []corev1.NodeCondition {
 	return []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory"},
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure"},
@@ -106,8 +106,8 @@ func conditions() []corev1.NodeCondition {
 	}
 }
 
-// capacity is large enough for whatever is tried: pods of local nodes use nothing.
-func capacity() corev1.ResourceList {
+// nodeCapacity is large enough for whatever is tried: pods of local nodes use nothing.
+func nodeCapacity() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("8"),
 		corev1.ResourceMemory:           resource.MustParse("32Gi"),

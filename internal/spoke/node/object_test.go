@@ -18,8 +18,8 @@ func readiness(s corev1.NodeStatus) corev1.NodeCondition {
 }
 
 func TestStatus(t *testing.T) {
-	m := machine{name: "n", bootID: "1", port: 10250}
-	first, _ := m.status(corev1.NodeStatus{}, noon)
+	m := bootInfo{name: "n", bootID: "1", port: 10250}
+	first, _ := m.nextNodeStatus(corev1.NodeStatus{}, noon)
 	later := func(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(d)) }
 	lost := *first.DeepCopy()
 	for i := range lost.Conditions {
@@ -27,7 +27,7 @@ func TestStatus(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		old     corev1.NodeStatus
-		m       machine
+		m       bootInfo
 		now     metav1.Time
 		changed bool
 		since   metav1.Time // when Ready last changed
@@ -36,11 +36,11 @@ func TestStatus(t *testing.T) {
 		"nothing new is not told":                   {first, m, later(time.Second), false, noon},
 		"now and then it is told nevertheless":      {first, m, later(time.Minute), true, noon},
 		"a node that was called dead contradicts":   {lost, m, later(time.Second), true, later(time.Second)},
-		"another boot is told":                      {first, machine{"n", "2", 10250}, later(time.Second), true, noon},
-		"another port is told, since logs go there": {first, machine{"n", "1", 10251}, later(time.Second), true, noon},
+		"another boot is told":                      {first, bootInfo{"n", "2", 10250}, later(time.Second), true, noon},
+		"another port is told, since logs go there": {first, bootInfo{"n", "1", 10251}, later(time.Second), true, noon},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, changed := c.m.status(c.old, c.now)
+			got, changed := c.m.nextNodeStatus(c.old, c.now)
 			if changed != c.changed {
 				t.Errorf("changed: %v", changed)
 			}
@@ -57,7 +57,7 @@ func TestStatus(t *testing.T) {
 
 func TestStatusKeepsWhatOthersSay(t *testing.T) {
 	other := corev1.NodeCondition{Type: "Other", Status: corev1.ConditionTrue}
-	got, _ := machine{}.status(corev1.NodeStatus{Conditions: []corev1.NodeCondition{other}}, noon)
+	got, _ := bootInfo{}.nextNodeStatus(corev1.NodeStatus{Conditions: []corev1.NodeCondition{other}}, noon)
 	if got.Conditions[0].Type != "Other" || len(got.Conditions) != 5 {
 		t.Errorf("%v", got.Conditions)
 	}

@@ -14,22 +14,22 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// Outdate replaces the certificates that a node keeps in dir by ones that have
+// ExpireCertificates replaces the certificates that a node keeps in dir by ones that have
 // expired an hour before now. The node must not run. It does nothing to
 // certificates that there are not.
 //
 // They are issued by the node itself, which has no CA's key. Nobody will know: a
 // certificate that has expired is never shown.
-func Outdate(dir string, now time.Time) error {
+func ExpireCertificates(dir string, now time.Time) error {
 	for _, name := range []string{clientName, servingName} {
-		s := newStore(dir, name)
+		s := newCertificateStore(dir, name)
 		current, err := s.Current()
 		var none *certificate.NoCertKeyError
 		if errors.As(err, &none) {
 			continue
 		}
 		if err == nil {
-			err = s.replace(current, now)
+			err = s.storeExpired(current, now)
 		}
 		if err != nil {
 			return fmt.Errorf("outdating the certificate %s: %w", name, err)
@@ -38,8 +38,8 @@ func Outdate(dir string, now time.Time) error {
 	return nil
 }
 
-// replace stores the certificate with dates that are over.
-func (s store) replace(current *tls.Certificate, now time.Time) error {
+// storeExpired stores the certificate with dates that are over.
+func (s store) storeExpired(current *tls.Certificate, now time.Time) error {
 	old := *current.Leaf
 	old.NotBefore, old.NotAfter = now.Add(-2*time.Hour), now.Add(-time.Hour)
 	old.SignatureAlgorithm = x509.UnknownSignatureAlgorithm // that of the key it is signed with

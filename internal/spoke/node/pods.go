@@ -15,26 +15,26 @@ import (
 	"hotspare.io/hotspare/internal/spoke/loop"
 )
 
-// runPods takes the pods that are bound to the node through their lives. When it
+// reconcilePods takes the pods that are bound to the node through their lives. When it
 // returns, none of their processes is left.
-func runPods(ctx context.Context, o Options, client kubernetes.Interface) error {
-	programs, err := newPrograms(o, client)
+func reconcilePods(ctx context.Context, o Options, client kubernetes.Interface) error {
+	programs, err := newProcessManager(o, client)
 	if err != nil {
 		return err
 	}
-	defer programs.wait()
+	defer programs.waitForProcesses()
 	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
 		fields.OneTermEqualSelector("spec.nodeName", o.Name))
-	loop.RunAll(ctx, source, &corev1.Pod{}, func(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
-		if isProgram(pod) {
-			return act(ctx, client, pod, programs.next(ctx, pod))
+	loop.RunWithDeletions(ctx, source, &corev1.Pod{}, func(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+		if isProcessPod(pod) {
+			return applyPodStep(ctx, client, pod, programs.reconcilePod(ctx, pod))
 		}
-		return act(ctx, client, pod, next(pod, metav1.Now()))
-	}, programs.gone)
+		return applyPodStep(ctx, client, pod, decidePodStep(pod, metav1.Now()))
+	}, programs.stopDeletedPod)
 	return nil
 }
 
-func act(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, s step) (time.Duration, error) {
+func applyPodStep(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, s step) (time.Duration, error) {
 	pods := client.CoreV1().Pods(pod.Namespace)
 	var err error
 	switch {

@@ -25,15 +25,15 @@ var commands = []string{"agent"}
 // read no other files that it is told to.
 const PodDir = "HOTSPARE_POD_DIR"
 
-// isProgram says whether a pod is to be a process.
-func isProgram(pod *corev1.Pod) bool {
+// isProcessPod says whether a pod is to be a process.
+func isProcessPod(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		return strings.HasPrefix(c.Image, programImage)
 	})
 }
 
-// command returns what a pod runs, with the files of its volumes where they really are.
-func command(pod *corev1.Pod, dir string) ([]string, []string, error) {
+// parsePodCommand returns what a pod runs, with the files of its volumes where they really are.
+func parsePodCommand(pod *corev1.Pod, dir string) ([]string, []string, error) {
 	if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) > 0 {
 		return nil, nil, fmt.Errorf("a pod with an image of %s has one container and no other", programImage)
 	}
@@ -42,7 +42,7 @@ func command(pod *corev1.Pod, dir string) ([]string, []string, error) {
 	if !slices.Contains(commands, name) {
 		return nil, nil, fmt.Errorf("there is no image %s: choose one of %s", c.Image, programImage+strings.Join(commands, ", "+programImage))
 	}
-	found := paths(c.VolumeMounts, dir)
+	found := mountPathReplacer(c.VolumeMounts, dir)
 	args := []string{name}
 	for _, a := range c.Args {
 		args = append(args, found.Replace(a))
@@ -57,50 +57,50 @@ func command(pod *corev1.Pod, dir string) ([]string, []string, error) {
 	return args, env, nil
 }
 
-// paths replaces where volumes are mounted by where they are.
-func paths(mounts []corev1.VolumeMount, dir string) *strings.Replacer {
+// mountPathReplacer replaces where volumes are mounted by where they are.
+func mountPathReplacer(mounts []corev1.VolumeMount, dir string) *strings.Replacer {
 	mounts = slices.Clone(mounts)
 	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return len(b.MountPath) - len(a.MountPath) })
 	var pairs []string
 	for _, m := range mounts {
-		pairs = append(pairs, strings.TrimSuffix(m.MountPath, "/")+"/", volumePath(dir, m.Name)+"/")
+		pairs = append(pairs, strings.TrimSuffix(m.MountPath, "/")+"/", podVolumePath(dir, m.Name)+"/")
 	}
 	return strings.NewReplacer(pairs...)
 }
 
-func volumePath(dir, volume string) string { return filepath.Join(dir, "volumes", volume) }
+func podVolumePath(dir, volume string) string { return filepath.Join(dir, "volumes", volume) }
 
 // How long a process that has ended waits for its next start: as a kubelet has it, but
 // for the first times, in which somebody may be looking.
 const (
 	firstBackoff = time.Second
 	lastBackoff  = 5 * time.Minute
-	// steady is how long a process runs to begin anew with the first.
-	steady = time.Minute
+	// backoffResetAfter is how long a process runs to begin anew with the first.
+	backoffResetAfter = time.Minute
 )
 
-// backoff is what comes after last, if the process ran so long.
-func backoff(last, ran time.Duration) time.Duration {
-	if last == 0 || ran >= steady {
+// nextRestartBackoff is what comes after last, if the process ran so long.
+func nextRestartBackoff(last, ran time.Duration) time.Duration {
+	if last == 0 || ran >= backoffResetAfter {
 		return firstBackoff
 	}
 	return min(2*last, lastBackoff)
 }
 
-// again says whether a pod's process is to be started again after its end.
-func again(policy corev1.RestartPolicy, code int32) bool {
+// shouldRestart says whether a pod's process is to be started again after its end.
+func shouldRestart(policy corev1.RestartPolicy, code int32) bool {
 	return policy != corev1.RestartPolicyNever && !(policy == corev1.RestartPolicyOnFailure && code == 0)
 }
 
-// life is one process of a pod.
-type life struct {
-	pid      int
-	restarts int32
-	last     *corev1.ContainerStateTerminated // how the one before ended
+// processRun is one process of a pod.
+type processRun struct {
+	pid             int
+	restarts        int32
+	lastTermination *corev1.ContainerStateTerminated // how the one before ended
 }
 
-// restartsOf is how many there have been before, by what the pod's status says.
-func restartsOf(pod *corev1.Pod) int32 {
+// restartCount is how many there have been before, by what the pod's status says.
+func restartCount(pod *corev1.Pod) int32 {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.ContainerID != "" {
 			return s.RestartCount + 1
@@ -109,9 +109,9 @@ func restartsOf(pod *corev1.Pod) int32 {
 	return 0
 }
 
-// executing is the status of a pod whose process runs since then.
-func executing(pod *corev1.Pod, l life, since metav1.Time) *corev1.PodStatus {
-	s := running(pod, since)
+// processStatus is the status of a pod whose process runs since then.
+func processStatus(pod *corev1.Pod, l processRun, since metav1.Time) *corev1.PodStatus {
+	s := runningStatus(pod, since)
 	if pod.Status.StartTime != nil {
 		s.StartTime = pod.Status.StartTime
 	}
@@ -119,15 +119,15 @@ func executing(pod *corev1.Pod, l life, since metav1.Time) *corev1.PodStatus {
 	c := &s.ContainerStatuses[0]
 	c.RestartCount = l.restarts
 	c.ContainerID = fmt.Sprintf("process://%d", l.pid)
-	if l.last != nil {
-		c.LastTerminationState = corev1.ContainerState{Terminated: l.last}
+	if l.lastTermination != nil {
+		c.LastTerminationState = corev1.ContainerState{Terminated: l.lastTermination}
 	}
 	return s
 }
 
-// waiting is the status of a pod whose process does not run, and will.
-func waiting(pod *corev1.Pod, l life, reason, message string, now metav1.Time) *corev1.PodStatus {
-	s := executing(pod, l, now)
+// waitingStatus is the status of a pod whose process does not run, and will.
+func waitingStatus(pod *corev1.Pod, l processRun, reason, message string, now metav1.Time) *corev1.PodStatus {
+	s := processStatus(pod, l, now)
 	c := &s.ContainerStatuses[0]
 	c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 	c.Ready, c.Started = false, new(bool)
@@ -137,27 +137,27 @@ func waiting(pod *corev1.Pod, l life, reason, message string, now metav1.Time) *
 			s.Phase = corev1.PodPending
 		}
 	}
-	setReady(s, corev1.ConditionFalse, "ContainersNotReady", now)
+	setPodReady(s, corev1.ConditionFalse, "ContainersNotReady", now)
 	return s
 }
 
-// over is the status of a pod whose process has ended for good.
-func over(pod *corev1.Pod, l life, now metav1.Time) *corev1.PodStatus {
-	s := executing(pod, l, now)
+// exitedStatus is the status of a pod whose process has ended for good.
+func exitedStatus(pod *corev1.Pod, l processRun, now metav1.Time) *corev1.PodStatus {
+	s := processStatus(pod, l, now)
 	s.Phase = corev1.PodSucceeded
-	if l.last.ExitCode != 0 {
+	if l.lastTermination.ExitCode != 0 {
 		s.Phase = corev1.PodFailed
 	}
 	c := &s.ContainerStatuses[0]
 	c.LastTerminationState = corev1.ContainerState{}
-	c.State = corev1.ContainerState{Terminated: l.last}
+	c.State = corev1.ContainerState{Terminated: l.lastTermination}
 	c.Ready, c.Started = false, new(bool)
-	setReady(s, corev1.ConditionFalse, "PodCompleted", now)
+	setPodReady(s, corev1.ConditionFalse, "PodCompleted", now)
 	return s
 }
 
-// terminated is how a process ended. As in a shell, that of a signal is 128 and its number.
-func terminated(cmd *exec.Cmd, from, to metav1.Time) *corev1.ContainerStateTerminated {
+// processExitState is how a process ended. As in a shell, that of a signal is 128 and its number.
+func processExitState(cmd *exec.Cmd, from, to metav1.Time) *corev1.ContainerStateTerminated {
 	t := &corev1.ContainerStateTerminated{StartedAt: from, FinishedAt: to, Reason: "Completed", Message: "see machine.log"}
 	state := cmd.ProcessState
 	if state == nil {

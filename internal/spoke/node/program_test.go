@@ -27,7 +27,7 @@ func agentPod(edits ...edit) *corev1.Pod {
 func image(name string) edit { return func(p *corev1.Pod) { p.Spec.Containers[0].Image = name } }
 
 func TestWhichPodsAreProcesses(t *testing.T) {
-	if !isProgram(agentPod()) || isProgram(pod()) || isProgram(pod(image("example.com/hotspare.io/local/agent"))) {
+	if !isProcessPod(agentPod()) || isProcessPod(pod()) || isProcessPod(pod(image("example.com/hotspare.io/local/agent"))) {
 		t.Error("those of hotspare.io/local/ are, and no others")
 	}
 }
@@ -59,7 +59,7 @@ func TestWhatAPodRuns(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args, env, err := command(c.pod, "/pods/1")
+			args, env, err := parsePodCommand(c.pod, "/pods/1")
 			got := fmt.Sprint(args, " ", env)
 			if err != nil {
 				got = err.Error()
@@ -75,13 +75,13 @@ func TestBackoff(t *testing.T) {
 	var got []string
 	pause := time.Duration(0)
 	for range 11 {
-		pause = backoff(pause, time.Second)
+		pause = nextRestartBackoff(pause, time.Second)
 		got = append(got, pause.String())
 	}
 	if want := "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s"; strings.Join(got, " ") != want {
 		t.Errorf("it waits %v", got)
 	}
-	if pause = backoff(pause, steady); pause != firstBackoff {
+	if pause = nextRestartBackoff(pause, backoffResetAfter); pause != firstBackoff {
 		t.Errorf("after a minute it waits %v", pause)
 	}
 }
@@ -99,7 +99,7 @@ func TestWhoIsStartedAgain(t *testing.T) {
 		"as the default, which always": {"", 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := again(c.policy, c.code); got != c.want {
+			if got := shouldRestart(c.policy, c.code); got != c.want {
 				t.Errorf("got %t", got)
 			}
 		})
@@ -130,13 +130,13 @@ func TestWhatIsToldOfAProcess(t *testing.T) {
 		status *corev1.PodStatus
 		want   string
 	}{
-		"it runs":                      {executing(agentPod(), life{pid: 7}, noon), "Running, running, ready true, 0 restarts, process://7"},
-		"it runs again":                {executing(agentPod(), life{pid: 8, restarts: 1, last: failed}, noon), "Running, running, before with 137, ready true, 1 restarts, process://8"},
-		"it cannot run yet":            {waiting(agentPod(), life{}, "CreateContainerConfigError", "no Secret", noon), "Pending, waiting: CreateContainerConfigError, ready false, 0 restarts, "},
-		"it waits for its next start":  {waiting(agentPod(), life{pid: 7, restarts: 1, last: failed}, "CrashLoopBackOff", "", noon), "Running, waiting: CrashLoopBackOff, before with 137, ready false, 1 restarts, process://7"},
-		"it has ended well for good":   {over(agentPod(), life{pid: 7, last: fine}, noon), "Succeeded, ended with 0, ready false, 0 restarts, process://7"},
-		"it has ended badly for good":  {over(agentPod(), life{pid: 7, last: failed}, noon), "Failed, ended with 137, ready false, 0 restarts, process://7"},
-		"its address is the machine's": {executing(agentPod(), life{pid: 7}, noon), "Running"},
+		"it runs":                      {processStatus(agentPod(), processRun{pid: 7}, noon), "Running, running, ready true, 0 restarts, process://7"},
+		"it runs again":                {processStatus(agentPod(), processRun{pid: 8, restarts: 1, lastTermination: failed}, noon), "Running, running, before with 137, ready true, 1 restarts, process://8"},
+		"it cannot run yet":            {waitingStatus(agentPod(), processRun{}, "CreateContainerConfigError", "no Secret", noon), "Pending, waiting: CreateContainerConfigError, ready false, 0 restarts, "},
+		"it waits for its next start":  {waitingStatus(agentPod(), processRun{pid: 7, restarts: 1, lastTermination: failed}, "CrashLoopBackOff", "", noon), "Running, waiting: CrashLoopBackOff, before with 137, ready false, 1 restarts, process://7"},
+		"it has ended well for good":   {exitedStatus(agentPod(), processRun{pid: 7, lastTermination: fine}, noon), "Succeeded, ended with 0, ready false, 0 restarts, process://7"},
+		"it has ended badly for good":  {exitedStatus(agentPod(), processRun{pid: 7, lastTermination: failed}, noon), "Failed, ended with 137, ready false, 0 restarts, process://7"},
+		"its address is the machine's": {processStatus(agentPod(), processRun{pid: 7}, noon), "Running"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := told(c.status); !strings.HasPrefix(got, c.want) {
@@ -151,11 +151,11 @@ func TestWhatIsToldOfAProcess(t *testing.T) {
 
 func TestRestartsAreCountedFromTheStatus(t *testing.T) {
 	p := agentPod()
-	if n := restartsOf(p); n != 0 {
+	if n := restartCount(p); n != 0 {
 		t.Errorf("a new pod has had %d", n)
 	}
-	p.Status = *executing(p, life{pid: 7, restarts: 4}, noon)
-	if n := restartsOf(p); n != 5 {
+	p.Status = *processStatus(p, processRun{pid: 7, restarts: 4}, noon)
+	if n := restartCount(p); n != 5 {
 		t.Errorf("one whose fifth process ended with the machine has had %d", n)
 	}
 }

@@ -23,40 +23,40 @@ import (
 )
 
 const (
-	// grace is what a process gets between SIGTERM and SIGKILL.
-	grace = 5 * time.Second
-	// lookAgain is when to see whether it has ended.
-	lookAgain = 100 * time.Millisecond
-	// retry is when to try again what the API did not give, or did not take.
-	retry = time.Second
+	// terminationGrace is what a process gets between SIGTERM and SIGKILL.
+	terminationGrace = 5 * time.Second
+	// exitPollInterval is when to see whether it has ended.
+	exitPollInterval = 100 * time.Millisecond
+	// retryInterval is when to try again what the API did not give, or did not take.
+	retryInterval = time.Second
 )
 
 // parentPipe has a process end with its standard input. A machine that is killed closes
 // it, whatever else it can do no more.
 const parentPipe = "HOTSPARE_PARENT_PIPE=1"
 
-// programs are the processes of a node's pods. But for wait, its methods are called by
+// processManager are the processes of a node's pods. But for wait, its methods are called by
 // one goroutine.
-type programs struct {
-	dir, self string
-	client    kubernetes.Interface
-	api       *rest.Config // where the cluster is
-	all       map[string]*program
-	live      sync.WaitGroup
+type processManager struct {
+	dir, self        string
+	client           kubernetes.Interface
+	api              *rest.Config // where the cluster is
+	all              map[string]*podProcess
+	runningProcesses sync.WaitGroup
 }
 
-// program is the process of one pod, from its first start to the pod's end.
-type program struct {
-	*programs
-	pod    *corev1.Pod
-	dir    string
-	stop   context.CancelFunc
-	done   chan struct{}
-	recall chan struct{} // the status is to be told again
-	said   func(*corev1.Pod) *corev1.PodStatus
+// podProcess is the process of one pod, from its first start to the pod's end.
+type podProcess struct {
+	*processManager
+	pod          *corev1.Pod
+	dir          string
+	stop         context.CancelFunc
+	done         chan struct{}
+	resendStatus chan struct{} // the status is to be told again
+	lastStatus   func(*corev1.Pod) *corev1.PodStatus
 }
 
-func newPrograms(o Options, client kubernetes.Interface) (*programs, error) {
+func newProcessManager(o Options, client kubernetes.Interface) (*processManager, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
@@ -64,17 +64,17 @@ func newPrograms(o Options, client kubernetes.Interface) (*programs, error) {
 	if err := os.RemoveAll(o.Pods); err != nil { // of processes that ended with the machine's last
 		return nil, fmt.Errorf("emptying the folder of pods: %w", err)
 	}
-	return &programs{dir: o.Pods, self: self, client: client, api: o.Bootstrap, all: map[string]*program{}}, nil
+	return &processManager{dir: o.Pods, self: self, client: client, api: o.Bootstrap, all: map[string]*podProcess{}}, nil
 }
 
-// next says what is to be done about a pod that is a process, and sees to the process.
+// reconcilePod says what is to be done about a pod that is a process, and sees to the process.
 // The status is told by the program itself.
-func (p *programs) next(ctx context.Context, pod *corev1.Pod) step {
+func (p *processManager) reconcilePod(ctx context.Context, pod *corev1.Pod) step {
 	key := cache.MetaObjectToName(pod).String()
 	old := p.all[key]
 	if old != nil && (old.pod.UID != pod.UID || pod.DeletionTimestamp != nil) {
-		if !old.ended() {
-			return step{wait: lookAgain}
+		if !old.stopAndCheckExit() {
+			return step{wait: exitPollInterval}
 		}
 		delete(p.all, key)
 		old = nil
@@ -84,26 +84,26 @@ func (p *programs) next(ctx context.Context, pod *corev1.Pod) step {
 		return step{remove: true}
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 	case old == nil:
-		p.all[key] = p.start(ctx, pod)
-	case !ready(pod):
-		old.again() // kube-controller-manager has called it unready while the node was away, or it is
+		p.all[key] = p.startProgram(ctx, pod)
+	case !isPodReady(pod):
+		old.requestStatusUpdate() // kube-controller-manager has called it unready while the node was away, or it is
 	}
 	return step{}
 }
 
-// gone ends the process of a pod that was deleted on the spot.
-func (p *programs) gone(key string) {
+// stopDeletedPod ends the process of a pod that was deleted on the spot.
+func (p *processManager) stopDeletedPod(key string) {
 	if old := p.all[key]; old != nil {
 		old.stop()
 		delete(p.all, key)
 	}
 }
 
-// wait returns when all processes have ended. Their context has ended before.
-func (p *programs) wait() { p.live.Wait() }
+// waitForProcesses returns when all processes have ended. Their context has ended before.
+func (p *processManager) waitForProcesses() { p.runningProcesses.Wait() }
 
-// ended stops the process, and says whether it has.
-func (g *program) ended() bool {
+// stopAndCheckExit stops the process, and says whether it has.
+func (g *podProcess) stopAndCheckExit() bool {
 	g.stop()
 	select {
 	case <-g.done:
@@ -113,23 +113,23 @@ func (g *program) ended() bool {
 	}
 }
 
-func (g *program) again() {
+func (g *podProcess) requestStatusUpdate() {
 	select {
-	case g.recall <- struct{}{}:
+	case g.resendStatus <- struct{}{}:
 	default:
 	}
 }
 
-func (p *programs) start(ctx context.Context, pod *corev1.Pod) *program {
+func (p *processManager) startProgram(ctx context.Context, pod *corev1.Pod) *podProcess {
 	ctx, stop := context.WithCancel(ctx)
-	g := &program{
-		programs: p, pod: pod, dir: filepath.Join(p.dir, string(pod.UID)), stop: stop,
-		done: make(chan struct{}), recall: make(chan struct{}, 1),
+	g := &podProcess{
+		processManager: p, pod: pod, dir: filepath.Join(p.dir, string(pod.UID)), stop: stop,
+		done: make(chan struct{}), resendStatus: make(chan struct{}, 1),
 	}
-	p.live.Go(func() {
+	p.runningProcesses.Go(func() {
 		defer close(g.done)
 		defer stop()
-		g.run(ctx)
+		g.runWithRestarts(ctx)
 		if err := os.RemoveAll(g.dir); err != nil {
 			klog.FromContext(ctx).Error(err, "left the folder of a pod", "pod", klog.KObj(pod))
 		}
@@ -137,40 +137,40 @@ func (p *programs) start(ctx context.Context, pod *corev1.Pod) *program {
 	return g
 }
 
-// run starts the process, and starts it again, until ctx ends or the pod is over.
-func (g *program) run(ctx context.Context) {
-	l := life{restarts: restartsOf(g.pod)}
+// runWithRestarts starts the process, and starts it again, until ctx ends or the pod is over.
+func (g *podProcess) runWithRestarts(ctx context.Context) {
+	l := processRun{restarts: restartCount(g.pod)}
 	var pause time.Duration
 	for ctx.Err() == nil {
-		cmd, err := g.prepare(ctx)
+		cmd, err := g.prepareCommand(ctx)
 		if err != nil {
-			g.tell(ctx, func(pod *corev1.Pod) *corev1.PodStatus {
-				return waiting(pod, l, "CreateContainerConfigError", err.Error(), metav1.Now())
+			g.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus {
+				return waitingStatus(pod, l, "CreateContainerConfigError", err.Error(), metav1.Now())
 			})
-			g.sleep(ctx, retry)
+			g.waitForBackoff(ctx, retryInterval)
 			continue
 		}
 		from := metav1.Now()
-		l = g.lead(ctx, cmd, l, from)
+		l = g.runProcess(ctx, cmd, l, from)
 		if ctx.Err() != nil {
 			return
 		}
-		if !again(g.pod.Spec.RestartPolicy, l.last.ExitCode) {
-			g.tell(ctx, func(pod *corev1.Pod) *corev1.PodStatus { return over(pod, l, metav1.Now()) })
+		if !shouldRestart(g.pod.Spec.RestartPolicy, l.lastTermination.ExitCode) {
+			g.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus { return exitedStatus(pod, l, metav1.Now()) })
 			return
 		}
-		pause = backoff(pause, time.Since(from.Time))
+		pause = nextRestartBackoff(pause, time.Since(from.Time))
 		l.restarts++
 		back := fmt.Sprintf("back-off %s before it is started again", pause)
-		g.tell(ctx, func(pod *corev1.Pod) *corev1.PodStatus {
-			return waiting(pod, l, "CrashLoopBackOff", back, metav1.Now())
+		g.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus {
+			return waitingStatus(pod, l, "CrashLoopBackOff", back, metav1.Now())
 		})
-		g.sleep(ctx, pause)
+		g.waitForBackoff(ctx, pause)
 	}
 }
 
-// lead runs the process to its end, and returns how that was.
-func (g *program) lead(ctx context.Context, cmd *exec.Cmd, l life, from metav1.Time) life {
+// runProcess runs the process to its end, and returns how that was.
+func (g *podProcess) runProcess(ctx context.Context, cmd *exec.Cmd, l processRun, from metav1.Time) processRun {
 	exited := make(chan error, 1)
 	if _, err := cmd.StdinPipe(); err != nil { // held by cmd until the process ends
 		exited <- err
@@ -179,33 +179,33 @@ func (g *program) lead(ctx context.Context, cmd *exec.Cmd, l life, from metav1.T
 	} else {
 		l.pid = cmd.Process.Pid
 		go func() { exited <- cmd.Wait() }()
-		g.tell(ctx, func(pod *corev1.Pod) *corev1.PodStatus { return executing(pod, l, from) })
+		g.writePodStatus(ctx, func(pod *corev1.Pod) *corev1.PodStatus { return processStatus(pod, l, from) })
 	}
 	for {
 		select {
 		case err := <-exited:
-			l.last = terminated(cmd, from, metav1.Now())
+			l.lastTermination = processExitState(cmd, from, metav1.Now())
 			if ctx.Err() == nil {
 				klog.FromContext(ctx).Info("process ended", "pod", klog.KObj(g.pod), "pid", l.pid, "how", fmt.Sprint(err))
 			}
 			return l
-		case <-g.recall:
-			g.tell(ctx, g.said)
+		case <-g.resendStatus:
+			g.writePodStatus(ctx, g.lastStatus)
 		case <-time.After(renewToken):
-			if err := g.writeToken(ctx); err != nil && ctx.Err() == nil {
+			if err := g.writePodToken(ctx); err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Error(err, "will retry", "pod", klog.KObj(g.pod))
 			}
 		}
 	}
 }
 
-// prepare writes the pod's files, and returns its process, about to be started.
-func (g *program) prepare(ctx context.Context) (*exec.Cmd, error) {
-	args, env, err := command(g.pod, g.dir)
+// prepareCommand writes the pod's files, and returns its process, about to be started.
+func (g *podProcess) prepareCommand(ctx context.Context) (*exec.Cmd, error) {
+	args, env, err := parsePodCommand(g.pod, g.dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.mount(ctx); err != nil {
+	if err := g.writeVolumes(ctx); err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, g.self, args...)
@@ -215,15 +215,15 @@ func (g *program) prepare(ctx context.Context) (*exec.Cmd, error) {
 	cmd.Env = append(cmd.Env, clientcmd.RecommendedConfigPathEnvVar+"="+g.kubeconfigPath(), PodDir+"="+g.dir, parentPipe)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // the machine's log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = grace
+	cmd.WaitDelay = terminationGrace
 	return cmd, nil
 }
 
-// tell writes a status until the API has taken it, or nobody wants it any more.
-func (g *program) tell(ctx context.Context, status func(*corev1.Pod) *corev1.PodStatus) {
-	g.said = status
+// writePodStatus writes a status until the API has taken it, or nobody wants it any more.
+func (g *podProcess) writePodStatus(ctx context.Context, status func(*corev1.Pod) *corev1.PodStatus) {
+	g.lastStatus = status
 	pods := g.client.CoreV1().Pods(g.pod.Namespace)
-	_ = loop.Until(ctx, retry, func(ctx context.Context) error { // its end is ctx's
+	_ = loop.RetryUntilSuccess(ctx, retryInterval, func(ctx context.Context) error { // its end is ctx's
 		pod, err := pods.Get(ctx, g.pod.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || err == nil && (pod.UID != g.pod.UID || pod.DeletionTimestamp != nil) {
 			return nil
@@ -239,7 +239,7 @@ func (g *program) tell(ctx context.Context, status func(*corev1.Pod) *corev1.Pod
 	})
 }
 
-func (g *program) sleep(ctx context.Context, d time.Duration) {
+func (g *podProcess) waitForBackoff(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for {
@@ -248,7 +248,7 @@ func (g *program) sleep(ctx context.Context, d time.Duration) {
 			return
 		case <-t.C:
 			return
-		case <-g.recall: // it is not ready, and has said so
+		case <-g.resendStatus: // it is not ready, and has said so
 		}
 	}
 }

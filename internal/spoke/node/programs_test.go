@@ -30,7 +30,7 @@ exec cat
 `
 
 type runner struct {
-	*programs
+	*processManager
 	client *fake.Clientset
 	dir    string
 }
@@ -43,7 +43,7 @@ func newRunner(t *testing.T, p *corev1.Pod) *runner {
 		return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "token"}}, nil
 	})
 	dir := filepath.Join(t.TempDir(), "pods")
-	all, err := newPrograms(Options{Pods: dir, Bootstrap: &rest.Config{Host: "https://127.0.0.1:1"}}, client)
+	all, err := newProcessManager(Options{Pods: dir, Bootstrap: &rest.Config{Host: "https://127.0.0.1:1"}}, client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func newRunner(t *testing.T, p *corev1.Pod) *runner {
 	if err := os.WriteFile(all.self, []byte(standin), 0o700); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
-	return &runner{programs: all, client: client, dir: dir}
+	return &runner{processManager: all, client: client, dir: dir}
 }
 
 func (r *runner) pod(t *testing.T) *corev1.Pod {
@@ -113,7 +113,7 @@ func TestAPodIsAProcess(t *testing.T) {
 	r := newRunner(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if s := r.next(ctx, p); s != (step{}) {
+	if s := r.reconcilePod(ctx, p); s != (step{}) {
 		t.Errorf("to be done: %+v", s)
 	}
 	r.becomes(t, "Running, running, ready true, 0 restarts, process://")
@@ -130,13 +130,13 @@ func TestAPodIsAProcess(t *testing.T) {
 	goes := p.DeepCopy()
 	goes.DeletionTimestamp = &now
 	for {
-		if s := r.next(ctx, goes); s.remove {
+		if s := r.reconcilePod(ctx, goes); s.remove {
 			break
 		} else if s.wait == 0 {
 			t.Fatalf("to be done: %+v", s)
 		}
 	}
-	r.wait()
+	r.waitForProcesses()
 	if _, err := os.Stat(filepath.Join(r.dir, "1")); !os.IsNotExist(err) {
 		t.Errorf("its folder is left: %v", err)
 	}
@@ -146,20 +146,20 @@ func TestAProcessThatFailsIsStartedAgain(t *testing.T) {
 	p := process(mode("fail"))
 	r := newRunner(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
-	r.next(ctx, p)
+	r.reconcilePod(ctx, p)
 	r.becomes(t, "Running, waiting: CrashLoopBackOff, before with 3, ready false, 1 restarts")
 	r.becomes(t, "Running, waiting: CrashLoopBackOff, before with 3, ready false, 2 restarts")
 	cancel()
-	r.wait()
+	r.waitForProcesses()
 }
 
 func TestAProcessThatIsNotToStartAgainIsOver(t *testing.T) {
 	p := process(mode("fail"), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
 	r := newRunner(t, p)
-	r.next(t.Context(), p)
+	r.reconcilePod(t.Context(), p)
 	r.becomes(t, "Failed, ended with 3, ready false, 0 restarts")
-	r.wait()
-	r.next(t.Context(), r.pod(t))
+	r.waitForProcesses()
+	r.reconcilePod(t.Context(), r.pod(t))
 	if got := fmt.Sprint(r.pod(t).Status.Phase); got != "Failed" {
 		t.Errorf("it is %s", got)
 	}
@@ -169,7 +169,7 @@ func TestAMissingSecretIsWaitedFor(t *testing.T) {
 	p := process(mode(""), func(p *corev1.Pod) { p.Spec.Volumes[0].Secret.SecretName = "later" })
 	r := newRunner(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
-	r.next(ctx, p)
+	r.reconcilePod(ctx, p)
 	r.becomes(t, "Pending, waiting: CreateContainerConfigError")
 	later := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "later"}, Data: map[string][]byte{"kubeconfig": nil}}
 	if _, err := r.client.CoreV1().Secrets("ns").Create(ctx, later, metav1.CreateOptions{}); err != nil {
@@ -177,15 +177,15 @@ func TestAMissingSecretIsWaitedFor(t *testing.T) {
 	}
 	r.becomes(t, "Running, running, ready true, 0 restarts")
 	cancel()
-	r.wait()
+	r.waitForProcesses()
 }
 
 func TestAPodThatIsDeletedOnTheSpotTakesItsProcessAlong(t *testing.T) {
 	p := process(mode(""))
 	r := newRunner(t, p)
-	r.next(t.Context(), p)
+	r.reconcilePod(t.Context(), p)
 	r.becomes(t, "Running, running")
-	r.gone("ns/p")
-	r.wait()
-	r.gone("ns/other")
+	r.stopDeletedPod("ns/p")
+	r.waitForProcesses()
+	r.stopDeletedPod("ns/other")
 }

@@ -30,7 +30,7 @@ const (
 
 // registration is the node's Node and Lease.
 type registration struct {
-	machine
+	bootInfo
 	taints []corev1.Taint
 	client kubernetes.Interface
 	owner  metav1.OwnerReference // the Node, owner of the Lease
@@ -38,47 +38,47 @@ type registration struct {
 
 func newRegistration(o Options, client kubernetes.Interface, port int) *registration {
 	return &registration{
-		machine: machine{name: o.Name, bootID: string(uuid.NewUUID()), port: int32(port)},
-		taints:  o.Taints,
-		client:  client,
+		bootInfo: bootInfo{name: o.Name, bootID: string(uuid.NewUUID()), port: int32(port)},
+		taints:   o.Taints,
+		client:   client,
 	}
 }
 
-// stay shows until ctx ends that the node, which has registered, lives.
-func (r *registration) stay(ctx context.Context) error {
+// runHeartbeats shows until ctx ends that the node, which has registered, lives.
+func (r *registration) runHeartbeats(ctx context.Context) error {
 	signs, ctx := errgroup.WithContext(ctx)
-	signs.Go(func() error { return r.keep(ctx) })
+	signs.Go(func() error { return r.syncNodePeriodically(ctx) })
 	signs.Go(func() error { return r.renewLease(ctx) })
 	return signs.Wait()
 }
 
-// register brings the Node to the API, and tries until it is there.
-func (r *registration) register(ctx context.Context) error {
-	return loop.Until(ctx, renewInterval, r.update)
+// waitUntilRegistered brings the Node to the API, and tries until it is there.
+func (r *registration) waitUntilRegistered(ctx context.Context) error {
+	return loop.RetryUntilSuccess(ctx, renewInterval, r.syncNodeObject)
 }
 
-// keep keeps the Node until ctx ends: kube-controller-manager may have called it
+// syncNodePeriodically keeps the Node until ctx ends: kube-controller-manager may have called it
 // unready, somebody may have deleted it.
-func (r *registration) keep(ctx context.Context) error {
+func (r *registration) syncNodePeriodically(ctx context.Context) error {
 	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
-		if err := r.update(ctx); err != nil && ctx.Err() == nil {
+		if err := r.syncNodeObject(ctx); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "will retry")
 		}
 	}, renewInterval, 0.04, true)
 	return nil
 }
 
-func (r *registration) update(ctx context.Context) error {
+func (r *registration) syncNodeObject(ctx context.Context) error {
 	nodes := r.client.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, r.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		node, err = nodes.Create(ctx, object(r.name, r.taints), metav1.CreateOptions{})
+		node, err = nodes.Create(ctx, newNode(r.name, r.taints), metav1.CreateOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("registering node %s: %w", r.name, err)
 	}
 	r.owner = metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
-	status, changed := r.status(node.Status, metav1.Now())
+	status, changed := r.nextNodeStatus(node.Status, metav1.Now())
 	if !changed {
 		return nil
 	}

@@ -31,13 +31,13 @@ func newServer(ctx context.Context, o Options, i *identity) (*server, error) {
 	manager, err := certificate.NewManager(&certificate.Config{
 		ClientsetFn: func(*tls.Certificate) (kubernetes.Interface, error) { return i.client, nil },
 		Template: &x509.CertificateRequest{
-			Subject:     subject(o.Name),
+			Subject:     certificateSubject(o.Name),
 			DNSNames:    []string{o.Name},
 			IPAddresses: []net.IP{net.ParseIP(address)},
 		},
 		SignerName:       certificatesv1.KubeletServingSignerName,
 		GetUsages:        certificate.DefaultKubeletServingGetUsages,
-		CertificateStore: newStore(o.Dir, servingName),
+		CertificateStore: newCertificateStore(o.Dir, servingName),
 		Name:             "serving",
 		Ctx:              &ctx,
 	})
@@ -51,7 +51,7 @@ func newServer(ctx context.Context, o Options, i *identity) (*server, error) {
 	return &server{listener: listener, manager: manager, roots: i.roots}, nil
 }
 
-func (s *server) port() int {
+func (s *server) listenPort() int {
 	return s.listener.Addr().(*net.TCPAddr).Port
 }
 
@@ -60,21 +60,21 @@ func (s *server) close() {
 	_ = s.listener.Close() // closed already, mostly
 }
 
-// run serves until ctx ends.
-func (s *server) run(ctx context.Context) error {
+// serveTLS serves until ctx ends.
+func (s *server) serveTLS(ctx context.Context) error {
 	s.manager.Start()
 	defer s.manager.Stop()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", logs)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", serveContainerLogs)
 	h := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,
 		TLSConfig: &tls.Config{
 			MinVersion:       tls.VersionTLS12,
-			GetCertificate:   s.present,
+			GetCertificate:   s.servingCertificate,
 			ClientAuth:       tls.RequireAndVerifyClientCert,
 			ClientCAs:        s.roots,
-			VerifyConnection: onlyAPIServer,
+			VerifyConnection: requireAPIServer,
 		},
 	}
 	context.AfterFunc(ctx, func() { _ = h.Close() }) // nobody is to be told that a connection was open
@@ -84,7 +84,7 @@ func (s *server) run(ctx context.Context) error {
 	return nil
 }
 
-func (s *server) present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (s *server) servingCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	current := s.manager.Current()
 	if current == nil {
 		return nil, errors.New("no serving certificate yet")
@@ -92,15 +92,15 @@ func (s *server) present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return current, nil
 }
 
-// onlyAPIServer refuses all others whose certificates are from the cluster's CA.
-func onlyAPIServer(state tls.ConnectionState) error {
+// requireAPIServer refuses all others whose certificates are from the cluster's CA.
+func requireAPIServer(state tls.ConnectionState) error {
 	if name := state.PeerCertificates[0].Subject.CommonName; name != pki.KubeletClientUser {
 		return fmt.Errorf("%s may not ask nodes", name)
 	}
 	return nil
 }
 
-func logs(w http.ResponseWriter, r *http.Request) {
+func serveContainerLogs(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "pod %s/%s is not a container: local nodes only say that it runs\n",
 		r.PathValue("namespace"), r.PathValue("pod")) // the reader may have left
 }

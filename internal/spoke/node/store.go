@@ -27,7 +27,7 @@ const (
 	servingName = "kubelet-server"
 )
 
-func newStore(dir, name string) store {
+func newCertificateStore(dir, name string) store {
 	return store{path: filepath.Join(dir, name+".pem")}
 }
 
@@ -36,20 +36,20 @@ func newStore(dir, name string) store {
 func (s store) Current() (*tls.Certificate, error) {
 	raw, err := os.ReadFile(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noCertificate("no certificate at " + s.path)
+		return nil, newNoCertificateError("no certificate at " + s.path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading certificate: %w", err)
 	}
-	pair, err := parse(raw, raw)
+	pair, err := parseKeyPair(raw, raw)
 	if err != nil {
 		klog.Background().Info("a certificate cannot be read: the node asks for another", "path", s.path, "why", err.Error())
-		return nil, noCertificate("no certificate that can be read at " + s.path)
+		return nil, newNoCertificateError("no certificate that can be read at " + s.path)
 	}
 	return pair, nil
 }
 
-func noCertificate(why string) error {
+func newNoCertificateError(why string) error {
 	none := certificate.NoCertKeyError(why)
 	return &none
 }
@@ -59,11 +59,11 @@ func (s store) Update(cert, key []byte) (*tls.Certificate, error) {
 	if err := pki.WriteFile(s.path, append(cert[:len(cert):len(cert)], key...)); err != nil {
 		return nil, err
 	}
-	return parse(cert, key)
+	return parseKeyPair(cert, key)
 }
 
-// parse returns the pair; its leaf, whose dates the manager looks at, is parsed too.
-func parse(cert, key []byte) (*tls.Certificate, error) {
+// parseKeyPair returns the pair; its leaf, whose dates the manager looks at, is parsed too.
+func parseKeyPair(cert, key []byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("parsing certificate: %w", err)

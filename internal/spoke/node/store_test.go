@@ -14,13 +14,13 @@ import (
 
 // Who adds a worker to a cluster that is installed lays its first certificate there.
 func TestANodeFindsTheCertificateThatItWasGiven(t *testing.T) {
-	if got, want := newStore(local.PKIPath("m"), clientName).path, local.NodeCertificatePath("m"); got != want {
+	if got, want := newCertificateStore(local.PKIPath("m"), clientName).path, local.NodeCertificatePath("m"); got != want {
 		t.Errorf("it looks at %s, not at %s", got, want)
 	}
 }
 
 func TestStore(t *testing.T) {
-	s := newStore(t.TempDir(), "client")
+	s := newCertificateStore(t.TempDir(), "client")
 	var none *certificate.NoCertKeyError
 	if _, err := s.Current(); !errors.As(err, &none) {
 		t.Errorf("an empty store: %v", err)
@@ -30,7 +30,7 @@ func TestStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"first", "second"} {
-		pair, err := ca.Client(noon.Time, time.Hour, name)
+		pair, err := ca.IssueClientCert(noon.Time, time.Hour, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,12 +46,12 @@ func TestStore(t *testing.T) {
 
 // client-go's manager asks for a certificate when there is none, and gives up on other errors.
 func TestACertificateThatIsCutIsNone(t *testing.T) {
-	s := newStore(t.TempDir(), "client")
+	s := newCertificateStore(t.TempDir(), "client")
 	ca, err := pki.NewCA("test", noon.Time)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := ca.Client(noon.Time, time.Hour, "node")
+	pair, err := ca.IssueClientCert(noon.Time, time.Hour, "node")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,15 +79,15 @@ func TestOutdatedCertificatesHaveExpired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good, err := ca.Client(noon.Time, 24*time.Hour, "system:node:a", "system:nodes")
+	good, err := ca.IssueClientCert(noon.Time, 24*time.Hour, "system:node:a", "system:nodes")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStore(dir, clientName)
+	s := newCertificateStore(dir, clientName)
 	if _, err := s.Update(good.Cert, good.Key); err != nil {
 		t.Fatal(err)
 	}
-	if err := Outdate(dir, noon.Time); err != nil { // there is no serving certificate yet
+	if err := ExpireCertificates(dir, noon.Time); err != nil { // there is no serving certificate yet
 		t.Fatal(err)
 	}
 	leaf := func() string {

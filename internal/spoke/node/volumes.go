@@ -21,31 +21,31 @@ import (
 // The token of a pod's service account lives for tokenLife; a kubelet renews it when a
 // fifth of that is left.
 const (
-	tokenLife  = time.Hour
-	renewToken = tokenLife * 4 / 5
+	tokenLifetime = time.Hour
+	renewToken    = tokenLifetime * 4 / 5
 )
 
-func (g *program) kubeconfigPath() string { return filepath.Join(g.dir, "kubeconfig") }
-func (g *program) tokenPath() string      { return filepath.Join(g.dir, "token") }
+func (g *podProcess) kubeconfigPath() string { return filepath.Join(g.dir, "kubeconfig") }
+func (g *podProcess) tokenPath() string      { return filepath.Join(g.dir, "token") }
 
-// mount writes the files of the pod's volumes, anew at each start.
-func (g *program) mount(ctx context.Context) error {
+// writeVolumes writes the files of the pod's volumes, anew at each start.
+func (g *podProcess) writeVolumes(ctx context.Context) error {
 	if err := os.RemoveAll(g.dir); err != nil {
 		return fmt.Errorf("emptying the pod's folder: %w", err)
 	}
 	for _, v := range g.pod.Spec.Volumes {
-		dir := volumePath(g.dir, v.Name)
+		dir := podVolumePath(g.dir, v.Name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making the folder of volume %s: %w", v.Name, err)
 		}
-		if err := g.fill(ctx, v, dir); err != nil {
+		if err := g.fillVolume(ctx, v, dir); err != nil {
 			return fmt.Errorf("filling volume %s: %w", v.Name, err)
 		}
 	}
 	return nil
 }
 
-func (g *program) fill(ctx context.Context, v corev1.Volume, dir string) error {
+func (g *podProcess) fillVolume(ctx context.Context, v corev1.Volume, dir string) error {
 	switch {
 	case v.Secret != nil:
 		secret, err := g.client.CoreV1().Secrets(g.pod.Namespace).Get(ctx, v.Secret.SecretName, metav1.GetOptions{})
@@ -59,17 +59,17 @@ func (g *program) fill(ctx context.Context, v corev1.Volume, dir string) error {
 		}
 		return nil
 	case v.Projected != nil: // the one that the API adds for the service account
-		return g.account(ctx)
+		return g.writeKubeconfig(ctx)
 	case v.EmptyDir != nil:
 		return nil
 	}
 	return errors.New("local machines have secret, emptyDir and the service account's only")
 }
 
-// account writes a kubeconfig for the pod's service account. There is no other way to
+// writeKubeconfig writes a kubeconfig for the pod's service account. There is no other way to
 // it: what a client looks for inside a container is not there.
-func (g *program) account(ctx context.Context) error {
-	if err := g.writeToken(ctx); err != nil {
+func (g *podProcess) writeKubeconfig(ctx context.Context) error {
+	if err := g.writePodToken(ctx); err != nil {
 		return err
 	}
 	const name = "pod"
@@ -85,11 +85,11 @@ func (g *program) account(ctx context.Context) error {
 	return pki.WriteFile(g.kubeconfigPath(), raw)
 }
 
-// writeToken asks the API for a token that is good for as long as the pod is there.
-func (g *program) writeToken(ctx context.Context) error {
+// writePodToken asks the API for a token that is good for as long as the pod is there.
+func (g *podProcess) writePodToken(ctx context.Context) error {
 	account := g.pod.Spec.ServiceAccountName
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: ptr.To(int64(tokenLife / time.Second)),
+		ExpirationSeconds: ptr.To(int64(tokenLifetime / time.Second)),
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: g.pod.Name, UID: g.pod.UID},
 	}}
 	got, err := g.client.CoreV1().ServiceAccounts(g.pod.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})

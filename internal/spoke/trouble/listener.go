@@ -8,18 +8,18 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// Silence returns a listener that accepts what l does. While the machine's API is
+// WrapListener returns a listener that accepts what l does. While the machine's API is
 // silent, nothing is read from its connections or written to them, not even on those
 // that were open before. When ctx ends, those that wait are as if closed: a silent
 // machine stops as fast as others.
-func (w *Watch) Silence(ctx context.Context, l net.Listener) net.Listener {
+func (w *Watcher) WrapListener(ctx context.Context, l net.Listener) net.Listener {
 	return listener{l, ctx, w}
 }
 
 type listener struct {
 	net.Listener
 	ctx   context.Context //nolint:containedctx // Accept has none
-	watch *Watch
+	watch *Watcher
 }
 
 // Accept implements net.Listener.
@@ -29,20 +29,20 @@ func (l listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	open, end := context.WithCancel(l.ctx)
-	return &conn{Conn: c, watch: l.watch, open: open, end: sync.OnceFunc(end)}, nil
+	return &conn{Conn: c, watch: l.watch, open: open, cancelWait: sync.OnceFunc(end)}, nil
 }
 
 type conn struct {
 	net.Conn
-	watch *Watch
-	open  context.Context //nolint:containedctx // a connection that is closed waits for nothing
-	end   func()
+	watch      *Watcher
+	open       context.Context //nolint:containedctx // a connection that is closed waits for nothing
+	cancelWait func()
 }
 
 // Read implements net.Conn. What has come before the silence is kept until after it.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.watch.Healed(c.open, machine.APISilent) != nil {
+	if c.watch.WaitForRemoval(c.open, machine.APISilent) != nil {
 		return 0, net.ErrClosed
 	}
 	return n, err
@@ -50,7 +50,7 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
-	if c.watch.Healed(c.open, machine.APISilent) != nil {
+	if c.watch.WaitForRemoval(c.open, machine.APISilent) != nil {
 		return 0, net.ErrClosed
 	}
 	return c.Conn.Write(p)
@@ -58,6 +58,6 @@ func (c *conn) Write(p []byte) (int, error) {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.end()
+	c.cancelWait()
 	return c.Conn.Close()
 }

@@ -14,67 +14,67 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// look is the time between two looks at the faults.
-const look = 200 * time.Millisecond
+// pollInterval is the time between two looks at the faults.
+const pollInterval = 200 * time.Millisecond
 
 // A Watch knows the faults of one machine.
-type Watch struct {
+type Watcher struct {
 	dir string
-	// die ends the process on the spot; deafen lets it not hear SIGTERM any more.
-	die, deafen func()
+	// killProcess ends the process on the spot; deafen lets it not hear SIGTERM any more.
+	killProcess, ignoreStopSignal func()
 
 	mu      sync.Mutex
-	faults  map[machine.Fault]bool
+	faults  map[machine.Injection]bool
 	changed chan struct{} // closed, and replaced, when faults have come or gone
 }
 
 // New looks at the faults of the machine in dir.
-func New(dir string) *Watch {
-	w := &Watch{dir: dir, die: kill, deafen: deafen, changed: make(chan struct{})}
-	w.faults = w.read()
+func New(dir string) *Watcher {
+	w := &Watcher{dir: dir, killProcess: killOwnProcess, ignoreStopSignal: ignoreSIGTERM, changed: make(chan struct{})}
+	w.faults = w.readInjections()
 	return w
 }
 
-// kill is the end that a power cut makes: nothing is closed, nobody is told.
-func kill() {
+// killOwnProcess is the end that a power cut makes: nothing is closed, nobody is told.
+func killOwnProcess() {
 	if err := syscall.Kill(syscall.Getpid(), syscall.SIGKILL); err != nil {
 		klog.ErrorS(err, "surviving a crash")
 	}
 }
 
-// deafen is for the second SIGTERM: by then nothing else catches it.
-func deafen() { signal.Ignore(syscall.SIGTERM) }
+// ignoreSIGTERM is for the second SIGTERM: by then nothing else catches it.
+func ignoreSIGTERM() { signal.Ignore(syscall.SIGTERM) }
 
 // Run keeps looking until ctx ends. It is what ends the process if the machine
 // crashes or loses its disk.
-func (w *Watch) Run(ctx context.Context) {
-	tick := time.NewTicker(look)
+func (w *Watcher) Run(ctx context.Context) {
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		w.crash()
+		w.crashIfInjected()
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			w.note(w.read())
+			w.updateInjections(w.readInjections())
 		}
 	}
 }
 
-func (w *Watch) read() map[machine.Fault]bool {
-	faults := map[machine.Fault]bool{}
-	for _, f := range machine.FaultsOf(w.dir) {
+func (w *Watcher) readInjections() map[machine.Injection]bool {
+	faults := map[machine.Injection]bool{}
+	for _, f := range machine.ListInjections(w.dir) {
 		faults[f] = true
 	}
 	return faults
 }
 
-// note tells those who wait what has come or gone.
-func (w *Watch) note(faults map[machine.Fault]bool) {
+// updateInjections tells those who wait what has come or gone.
+func (w *Watcher) updateInjections(faults map[machine.Injection]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	news := false
-	for _, p := range machine.Profiles() {
+	for _, p := range machine.InjectionProfiles() {
 		if f := p.Fault; faults[f] != w.faults[f] {
 			klog.InfoS("fault", "name", f, "present", faults[f])
 			news = true
@@ -87,34 +87,34 @@ func (w *Watch) note(faults map[machine.Fault]bool) {
 	}
 }
 
-// crash ends the process if it has to. A crash happens once: it is taken off the
+// crashIfInjected ends the process if it has to. A crash happens once: it is taken off the
 // list before, or the machine would never start again.
-func (w *Watch) crash() {
-	crash, _ := w.Has(machine.MachineCrash)
-	lost, _ := w.Has(machine.DiskLost)
+func (w *Watcher) crashIfInjected() {
+	crash, _ := w.IsInjected(machine.MachineCrash)
+	lost, _ := w.IsInjected(machine.DiskLost)
 	if crash {
-		if err := machine.Heal(w.dir, machine.MachineCrash); err != nil {
+		if err := machine.RemoveInjection(w.dir, machine.MachineCrash); err != nil {
 			klog.ErrorS(err, "not crashing")
 			return
 		}
 	}
 	if crash || lost {
-		w.die()
+		w.killProcess()
 	}
 }
 
-// Has reports whether the machine has the fault, and when to ask again.
-func (w *Watch) Has(f machine.Fault) (bool, <-chan struct{}) {
+// IsInjected reports whether the machine has the fault, and when to ask again.
+func (w *Watcher) IsInjected(f machine.Injection) (bool, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.faults[f], w.changed
 }
 
-// await waits until the machine has the fault, or until it does not. The error is
+// waitForInjection waits until the machine has the fault, or until it does not. The error is
 // that of ctx, if that ends before.
-func (w *Watch) await(ctx context.Context, f machine.Fault, present bool) error {
+func (w *Watcher) waitForInjection(ctx context.Context, f machine.Injection, present bool) error {
 	for {
-		has, changed := w.Has(f)
+		has, changed := w.IsInjected(f)
 		if has == present {
 			return nil
 		}
@@ -126,17 +126,19 @@ func (w *Watch) await(ctx context.Context, f machine.Fault, present bool) error 
 	}
 }
 
-// Healed waits until the machine does not have the fault. The error is that of ctx,
+// WaitForRemoval waits until the machine does not have the fault. The error is that of ctx,
 // if that ends before.
-func (w *Watch) Healed(ctx context.Context, f machine.Fault) error { return w.await(ctx, f, false) }
+func (w *Watcher) WaitForRemoval(ctx context.Context, f machine.Injection) error {
+	return w.waitForInjection(ctx, f, false)
+}
 
-// Spare returns what runs work for as long as the machine does not have the fault:
+// SuspendWhileInjected returns what runs work for as long as the machine does not have the fault:
 // when it comes, work's context ends; when it has gone, work is called again. It
 // returns what work returns of its own accord, and nil when ctx ends.
-func (w *Watch) Spare(f machine.Fault) func(ctx context.Context, work func(context.Context) error) error {
+func (w *Watcher) SuspendWhileInjected(f machine.Injection) func(ctx context.Context, work func(context.Context) error) error {
 	return func(ctx context.Context, work func(context.Context) error) error {
-		for w.Healed(ctx, f) == nil && ctx.Err() == nil {
-			cut, err := w.until(ctx, f, work)
+		for w.WaitForRemoval(ctx, f) == nil && ctx.Err() == nil {
+			cut, err := w.runUntilInjected(ctx, f, work)
 			if !cut || ctx.Err() != nil {
 				return err
 			}
@@ -145,12 +147,12 @@ func (w *Watch) Spare(f machine.Fault) func(ctx context.Context, work func(conte
 	}
 }
 
-// until runs work until the machine has the fault. cut says whether that was its end.
-func (w *Watch) until(ctx context.Context, f machine.Fault, work func(context.Context) error) (cut bool, err error) {
+// runUntilInjected runs work until the machine has the fault. cut says whether that was its end.
+func (w *Watcher) runUntilInjected(ctx context.Context, f machine.Injection, work func(context.Context) error) (cut bool, err error) {
 	spell, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		if w.await(spell, f, true) == nil {
+		if w.waitForInjection(spell, f, true) == nil {
 			cancel()
 		}
 	}()
@@ -158,9 +160,9 @@ func (w *Watch) until(ctx context.Context, f machine.Fault, work func(context.Co
 	return spell.Err() != nil, err
 }
 
-// Deaf returns a context that ends when ctx does, but not while the machine hangs
+// WithHangOnStop returns a context that ends when ctx does, but not while the machine hangs
 // on its stop.
-func (w *Watch) Deaf(ctx context.Context) (context.Context, context.CancelFunc) {
+func (w *Watcher) WithHangOnStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		select {
@@ -168,11 +170,11 @@ func (w *Watch) Deaf(ctx context.Context) (context.Context, context.CancelFunc) 
 			return
 		case <-ctx.Done():
 		}
-		w.note(w.read()) // it may have come since the last look
-		if hangs, _ := w.Has(machine.HangOnStop); hangs {
-			w.deafen()
+		w.updateInjections(w.readInjections()) // it may have come since the last look
+		if hangs, _ := w.IsInjected(machine.HangOnStop); hangs {
+			w.ignoreStopSignal()
 		}
-		if w.Healed(life, machine.HangOnStop) == nil {
+		if w.WaitForRemoval(life, machine.HangOnStop) == nil {
 			cancel()
 		}
 	}()

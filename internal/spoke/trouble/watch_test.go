@@ -23,7 +23,7 @@ func patient(t *testing.T) context.Context {
 }
 
 // watched is the watch of a new machine with these faults. Deaths are told.
-func watched(t *testing.T, faults ...machine.Fault) (w *Watch, deaths chan bool) {
+func watched(t *testing.T, faults ...machine.Injection) (w *Watcher, deaths chan bool) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, f := range faults {
@@ -31,21 +31,21 @@ func watched(t *testing.T, faults ...machine.Fault) (w *Watch, deaths chan bool)
 	}
 	w = New(dir)
 	deaths = make(chan bool, 100)
-	w.die, w.deafen = func() { deaths <- true }, func() {}
+	w.killProcess, w.ignoreStopSignal = func() { deaths <- true }, func() {}
 	go w.Run(patient(t))
 	return w, deaths
 }
 
-func hurt(t *testing.T, dir string, f machine.Fault) {
+func hurt(t *testing.T, dir string, f machine.Injection) {
 	t.Helper()
-	if err := machine.Break(dir, f); err != nil {
+	if err := machine.AddInjection(dir, f); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func heal(t *testing.T, w *Watch, f machine.Fault) {
+func heal(t *testing.T, w *Watcher, f machine.Injection) {
 	t.Helper()
-	if err := machine.Heal(w.dir, f); err != nil {
+	if err := machine.RemoveInjection(w.dir, f); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -72,7 +72,7 @@ func TestACrashHappensOnce(t *testing.T) {
 				hurt(t, w.dir, machine.MachineCrash)
 			}
 			receive(t, deaths, "the crash")
-			if machine.Has(w.dir, machine.MachineCrash) {
+			if machine.HasInjection(w.dir, machine.MachineCrash) {
 				t.Error("it will crash again")
 			}
 		})
@@ -83,22 +83,22 @@ func TestAMachineDiesWithItsDisk(t *testing.T) {
 	w, deaths := watched(t)
 	hurt(t, w.dir, machine.DiskLost)
 	receive(t, deaths, "the end")
-	if !machine.Has(w.dir, machine.DiskLost) {
+	if !machine.HasInjection(w.dir, machine.DiskLost) {
 		t.Error("the disk is back")
 	}
 }
 
 func TestNothingElseKills(t *testing.T) {
 	w, deaths := watched(t)
-	for _, p := range machine.Profiles() {
+	for _, p := range machine.InjectionProfiles() {
 		if p.Fault != machine.MachineCrash && p.Fault != machine.DiskLost {
 			hurt(t, w.dir, p.Fault)
 		}
 	}
-	if err := w.await(patient(t), machine.NodeNeverReady, true); err != nil {
+	if err := w.waitForInjection(patient(t), machine.NodeNeverReady, true); err != nil {
 		t.Fatal(err)
 	}
-	w.crash()
+	w.crashIfInjected()
 	if len(deaths) > 0 {
 		t.Error("it died")
 	}
@@ -109,7 +109,7 @@ func TestWorkIsCutShortAndTakenUpAgain(t *testing.T) {
 	began, ended, returned := make(chan bool), make(chan bool), make(chan error)
 	ctx, stop := context.WithCancel(patient(t))
 	go func() {
-		returned <- w.Spare(machine.NodeNeverReady)(ctx, func(ctx context.Context) error {
+		returned <- w.SuspendWhileInjected(machine.NodeNeverReady)(ctx, func(ctx context.Context) error {
 			began <- true
 			<-ctx.Done()
 			ended <- true
@@ -135,7 +135,7 @@ func TestWorkIsCutShortAndTakenUpAgain(t *testing.T) {
 func TestWorkMayEndByItself(t *testing.T) {
 	w, _ := watched(t)
 	want := errors.New("tired")
-	got := w.Spare(machine.NodeNeverReady)(patient(t), func(context.Context) error { return want })
+	got := w.SuspendWhileInjected(machine.NodeNeverReady)(patient(t), func(context.Context) error { return want })
 	if !errors.Is(got, want) {
 		t.Errorf("it returned %v", got)
 	}
@@ -145,7 +145,7 @@ func TestWorkThatWaitsForHealingCanBeStopped(t *testing.T) {
 	w, _ := watched(t, machine.NodeNeverReady)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	err := w.Spare(machine.NodeNeverReady)(ctx, func(context.Context) error { return errors.New("it was called") })
+	err := w.SuspendWhileInjected(machine.NodeNeverReady)(ctx, func(context.Context) error { return errors.New("it was called") })
 	if err != nil {
 		t.Error(err)
 	}
@@ -155,7 +155,7 @@ func TestAMachineThatHangsOnItsStop(t *testing.T) {
 	t.Run("does not stop when it is told to", func(t *testing.T) {
 		w, _ := watched(t, machine.HangOnStop)
 		ctx, sigterm := context.WithCancel(t.Context())
-		life, _ := w.Deaf(ctx)
+		life, _ := w.WithHangOnStop(ctx)
 		sigterm()
 		if life.Err() != nil {
 			t.Fatal("it stopped")
@@ -167,19 +167,19 @@ func TestAMachineThatHangsOnItsStop(t *testing.T) {
 		dir := t.TempDir()
 		w := New(dir) // and nobody looks
 		deafened := make(chan bool, 1)
-		w.deafen = func() { deafened <- true }
+		w.ignoreStopSignal = func() { deafened <- true }
 		ctx, sigterm := context.WithCancel(t.Context())
-		life, _ := w.Deaf(ctx)
+		life, _ := w.WithHangOnStop(ctx)
 		hurt(t, dir, machine.HangOnStop)
 		sigterm()
-		if err := w.await(patient(t), machine.HangOnStop, true); err != nil || life.Err() != nil {
+		if err := w.waitForInjection(patient(t), machine.HangOnStop, true); err != nil || life.Err() != nil {
 			t.Errorf("it stopped: %v, %v", err, life.Err())
 		}
 		receive(t, deafened, "deafness to a second signal")
 	})
 	t.Run("ends with its parent", func(t *testing.T) {
 		w, _ := watched(t, machine.HangOnStop)
-		life, cut := w.Deaf(t.Context())
+		life, cut := w.WithHangOnStop(t.Context())
 		cut()
 		if life.Err() == nil {
 			t.Error("it outlived its parent")
@@ -188,21 +188,21 @@ func TestAMachineThatHangsOnItsStop(t *testing.T) {
 	t.Run("stops at once without the fault", func(t *testing.T) {
 		w, _ := watched(t)
 		ctx, sigterm := context.WithCancel(t.Context())
-		life, _ := w.Deaf(ctx)
+		life, _ := w.WithHangOnStop(ctx)
 		sigterm()
 		receive(t, life.Done(), "the stop")
 	})
 }
 
 // echo serves one connection that says what it hears, and returns how to dial it.
-func echo(ctx context.Context, t *testing.T, w *Watch) net.Conn {
+func echo(ctx context.Context, t *testing.T, w *Watcher) net.Conn {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan struct{})
-	l = w.Silence(ctx, l)
+	l = w.WrapListener(ctx, l)
 	go func() {
 		defer close(served)
 		c, err := l.Accept()
@@ -241,7 +241,7 @@ func hear(t *testing.T, c net.Conn, want string) {
 // quiet checks that nothing is said for some looks.
 func quiet(t *testing.T, c net.Conn) {
 	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(2 * look)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(2 * pollInterval)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := c.Read(make([]byte, 1)); err == nil || n > 0 {
@@ -258,7 +258,7 @@ func TestASilentAPIAnswersWhenItIsHealed(t *testing.T) {
 	say(t, c, "before")
 	hear(t, c, "before")
 	hurt(t, w.dir, machine.APISilent)
-	if err := w.await(patient(t), machine.APISilent, true); err != nil {
+	if err := w.waitForInjection(patient(t), machine.APISilent, true); err != nil {
 		t.Fatal(err)
 	}
 	say(t, c, "during")
@@ -299,7 +299,7 @@ func TestASilentAPIHearsNothing(t *testing.T) {
 	select {
 	case <-heard:
 		t.Fatal("it was heard")
-	case <-time.After(look):
+	case <-time.After(pollInterval):
 	}
 	heal(t, w, machine.APISilent)
 	if err := receive(t, heard, "the order"); err != nil {
@@ -308,13 +308,13 @@ func TestASilentAPIHearsNothing(t *testing.T) {
 }
 
 // connected are the two ends of a connection to the machine's API.
-func connected(t *testing.T, w *Watch) (near, server net.Conn) {
+func connected(t *testing.T, w *Watcher) (near, server net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
 	t.Cleanup(func() { _ = near.Close() })
 	l := &single{conns: make(chan net.Conn, 1)}
 	l.conns <- far
-	server, err := w.Silence(t.Context(), l).Accept()
+	server, err := w.WrapListener(t.Context(), l).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

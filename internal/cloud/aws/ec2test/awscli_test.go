@@ -24,13 +24,13 @@ func TestAwscliTakesItForEC2(t *testing.T) {
 		t.Skip("awscli is not installed, and this is left to make test-sims")
 	}
 	s := New(t)
-	s.Grant(sdk.Credentials{AccessKeyID: "AKIATEST", SecretAccessKey: "secret"})
+	s.AddAccessKey(sdk.Credentials{AccessKeyID: "AKIATEST", SecretAccessKey: "secret"})
 	s.AllowRole("arn:aws:iam::123456789012:role/r", "ext")
 	for range PageSize {
-		s.Add(Instance{Tags: map[string]string{"kubernetes.io/cluster/other": "owned"}})
+		s.AddInstance(Instance{Tags: map[string]string{"kubernetes.io/cluster/other": "owned"}})
 	}
-	id := s.Add(Instance{Tags: map[string]string{"kubernetes.io/cluster/c": "owned", "Name": "c-worker-0"}})
-	spot := s.Add(Instance{Spot: true, State: Running})
+	id := s.AddInstance(Instance{Tags: map[string]string{"kubernetes.io/cluster/c": "owned", "Name": "c-worker-0"}})
+	spot := s.AddInstance(Instance{Spot: true, State: Running})
 
 	run := func(t *testing.T, secret, query string, args ...string) string {
 		t.Helper()
@@ -38,7 +38,7 @@ func TestAwscliTakesItForEC2(t *testing.T) {
 		env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }) // nobody's own account
 		env = append(env, "AWS_ACCESS_KEY_ID=AKIATEST", "AWS_SECRET_ACCESS_KEY="+secret, "NO_PROXY=127.0.0.1",
 			"AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent", "AWS_MAX_ATTEMPTS=1", "AWS_EC2_METADATA_DISABLED=true")
-		out, content := sims.Run(t, env, "aws", args...)
+		out, content := sims.RunClient(t, env, "aws", args...)
 		if !content {
 			return strings.TrimSpace(out)
 		}

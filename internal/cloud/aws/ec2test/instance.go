@@ -41,8 +41,8 @@ type Instance struct {
 	reason reason
 }
 
-// Add puts an instance into the account and returns its ID.
-func (s *Server) Add(i Instance) string {
+// AddInstance puts an instance into the account and returns its ID.
+func (s *Server) AddInstance(i Instance) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.made++
@@ -57,27 +57,27 @@ func (s *Server) Add(i Instance) string {
 	return i.ID
 }
 
-// Change changes an instance behind everybody's back.
-func (s *Server) Change(tb testing.TB, id string, f func(*Instance)) {
+// ChangeInstance changes an instance behind everybody's back.
+func (s *Server) ChangeInstance(tb testing.TB, id string, f func(*Instance)) {
 	tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := s.find(id)
+	i := s.findInstance(id)
 	if i == nil {
 		tb.Fatalf("no instance %s", id)
 	}
 	f(i)
 }
 
-// Remove takes an instance out of the account, so that its ID is not known any more.
-func (s *Server) Remove(id string) {
+// RemoveInstance takes an instance out of the account, so that its ID is not known any more.
+func (s *Server) RemoveInstance(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.instances = slices.DeleteFunc(s.instances, func(i *Instance) bool { return i.ID == id })
 }
 
-// States returns the state of each instance by its ID.
-func (s *Server) States() map[string]string {
+// InstanceStates returns the state of each instance by its ID.
+func (s *Server) InstanceStates() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[string]string{}
@@ -87,16 +87,16 @@ func (s *Server) States() map[string]string {
 	return out
 }
 
-// Step lets what is under way come to its end.
-func (s *Server) Step() {
+// AdvanceStates lets what is under way come to its end.
+func (s *Server) AdvanceStates() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.instances {
-		i.step()
+		i.advanceState()
 	}
 }
 
-func (i *Instance) step() {
+func (i *Instance) advanceState() {
 	switch {
 	case i.State == Pending && i.Broken:
 		i.State, i.reason = Stopped, reason{"Client.InternalError", "Client.InternalError: Client error on launch"}
@@ -109,7 +109,7 @@ func (i *Instance) step() {
 	}
 }
 
-func (s *Server) find(id string) *Instance {
+func (s *Server) findInstance(id string) *Instance {
 	for _, i := range s.instances {
 		if i.ID == id {
 			return i
@@ -121,7 +121,7 @@ func (s *Server) find(id string) *Instance {
 // A transition returns the state an instance goes to, which may be the one it is in.
 type transition func(*Instance) (string, *Error)
 
-func (i *Instance) start() (string, *Error) {
+func (i *Instance) stateAfterStart() (string, *Error) {
 	switch {
 	case i.Refusal != nil:
 		return "", i.Refusal
@@ -130,52 +130,52 @@ func (i *Instance) start() (string, *Error) {
 	case i.State == Stopped:
 		return Pending, nil
 	}
-	return "", i.illegal("started")
+	return "", i.incorrectStateError("started")
 }
 
-func (i *Instance) stop() (string, *Error) {
+func (i *Instance) stateAfterStop() (string, *Error) {
 	switch {
 	case i.Refusal != nil:
 		return "", i.Refusal
 	case i.State == Stopped || i.State == Stopping:
 		return i.State, nil
 	case i.State != Running:
-		return "", i.illegal("stopped")
+		return "", i.incorrectStateError("stopped")
 	case i.Spot && !i.Persistent:
-		return "", refuse(http.StatusBadRequest, "UnsupportedOperation", "You can't stop the Amazon EC2 instance '%s' because it is associated with a "+
+		return "", newAPIError(http.StatusBadRequest, "UnsupportedOperation", "You can't stop the Amazon EC2 instance '%s' because it is associated with a "+
 			"one-time Spot Instance request. You can only stop Amazon EC2 instances associated with persistent Spot Instance requests.", i.ID)
 	case i.Store:
-		return "", refuse(http.StatusBadRequest, "UnsupportedOperation", "The instance '%s' does not have an 'ebs' root device type and cannot be stopped.", i.ID)
+		return "", newAPIError(http.StatusBadRequest, "UnsupportedOperation", "The instance '%s' does not have an 'ebs' root device type and cannot be stopped.", i.ID)
 	}
 	return Stopping, nil
 }
 
-func (i *Instance) terminate() (string, *Error) {
+func (i *Instance) stateAfterTerminate() (string, *Error) {
 	if i.State == Terminated {
 		return Terminated, nil
 	}
 	return ShuttingDown, nil
 }
 
-func (i *Instance) illegal(done string) *Error {
-	return refuse(http.StatusBadRequest, "IncorrectInstanceState", "The instance '%s' is not in a state from which it can be %s.", i.ID, done)
+func (i *Instance) incorrectStateError(done string) *Error {
+	return newAPIError(http.StatusBadRequest, "IncorrectInstanceState", "The instance '%s' is not in a state from which it can be %s.", i.ID, done)
 }
 
-// change does a transition for all instances of a call, or for none.
-func (s *Server) change(q query, response string, to transition) (any, *Error) {
-	ids := q.list("InstanceId")
+// changeInstances does a transition for all instances of a call, or for none.
+func (s *Server) changeInstances(q query, response string, to transition) (any, *Error) {
+	ids := q.listValues("InstanceId")
 	if len(ids) == 0 {
-		return nil, refuse(http.StatusBadRequest, "MissingParameter", "The request must contain the parameter InstanceId")
+		return nil, newAPIError(http.StatusBadRequest, "MissingParameter", "The request must contain the parameter InstanceId")
 	}
 	var found []*Instance
 	var next []string
 	for _, id := range ids {
 		if !strings.HasPrefix(id, "i-") {
-			return nil, refuse(http.StatusBadRequest, "InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
+			return nil, newAPIError(http.StatusBadRequest, "InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
 		}
-		i := s.find(id)
+		i := s.findInstance(id)
 		if i == nil {
-			return nil, refuse(http.StatusBadRequest, "InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+			return nil, newAPIError(http.StatusBadRequest, "InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 		}
 		state, err := to(i)
 		if err != nil {
@@ -183,9 +183,9 @@ func (s *Server) change(q query, response string, to transition) (any, *Error) {
 		}
 		found, next = append(found, i), append(next, state)
 	}
-	out := changed(response)
+	out := newChanges(response)
 	for n, i := range found {
-		out.Instances = append(out.Instances, change{i.ID, stateOf(next[n]), stateOf(i.State)})
+		out.Instances = append(out.Instances, change{i.ID, newInstanceState(next[n]), newInstanceState(i.State)})
 		if i.State != next[n] {
 			i.State, i.reason = next[n], reason{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"}
 		}

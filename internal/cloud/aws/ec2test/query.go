@@ -16,8 +16,8 @@ import (
 // query is a call's parameters.
 type query struct{ url.Values }
 
-// list returns the values of name.1, name.2 and so on.
-func (q query) list(name string) []string {
+// listValues returns the values of name.1, name.2 and so on.
+func (q query) listValues(name string) []string {
 	var out []string
 	for n := 1; q.Has(fmt.Sprintf("%s.%d", name, n)); n++ {
 		out = append(out, q.Get(fmt.Sprintf("%s.%d", name, n)))
@@ -31,13 +31,13 @@ type page struct {
 	filters string
 }
 
-func (s *Server) describe(q query) (any, *Error) {
-	ids := q.list("InstanceId")
-	size, err := q.size()
+func (s *Server) describeInstances(q query) (any, *Error) {
+	ids := q.listValues("InstanceId")
+	size, err := q.pageSize()
 	if err != nil {
 		return nil, err
 	}
-	filters, err := q.filters()
+	filters, err := q.parseFilters()
 	if err != nil {
 		return nil, err
 	}
@@ -45,19 +45,19 @@ func (s *Server) describe(q query) (any, *Error) {
 	if token := q.Get("NextToken"); token != "" {
 		p, ok := s.pages[token]
 		if !ok || p.filters != here.filters {
-			return nil, invalid("Unable to parse pagination token")
+			return nil, invalidParameter("Unable to parse pagination token")
 		}
 		here = p
 	}
 	for _, id := range ids {
-		if s.find(id) == nil {
-			return nil, refuse(http.StatusBadRequest, "InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+		if s.findInstance(id) == nil {
+			return nil, newAPIError(http.StatusBadRequest, "InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 		}
 	}
-	out, end := described(), min(here.from+size, len(s.instances))
+	out, end := newDescription(), min(here.from+size, len(s.instances))
 	for _, i := range s.instances[min(here.from, end):end] {
-		if (len(ids) == 0 || slices.Contains(ids, i.ID)) && filters.match(i) {
-			out.Reservations = append(out.Reservations, reserved(i))
+		if (len(ids) == 0 || slices.Contains(ids, i.ID)) && filters.matchesInstance(i) {
+			out.Reservations = append(out.Reservations, newReservation(i))
 		}
 	}
 	if end < len(s.instances) {
@@ -67,50 +67,50 @@ func (s *Server) describe(q query) (any, *Error) {
 	return out, nil
 }
 
-// size is how many instances a page is made of.
-func (q query) size() (int, *Error) {
+// pageSize is how many instances a page is made of.
+func (q query) pageSize() (int, *Error) {
 	most := q.Get("MaxResults")
 	if most == "" {
 		return PageSize, nil
 	}
 	n, err := strconv.Atoi(most)
 	if err != nil || n < 5 || n > 1000 {
-		return 0, invalid("Value ( %s ) for parameter maxResults is invalid. Expecting a value between 5 and 1000.", most)
+		return 0, invalidParameter("Value ( %s ) for parameter maxResults is invalid. Expecting a value between 5 and 1000.", most)
 	}
-	if len(q.list("InstanceId")) > 0 {
-		return 0, refuse(http.StatusBadRequest, "InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+	if len(q.listValues("InstanceId")) > 0 {
+		return 0, newAPIError(http.StatusBadRequest, "InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
 	}
 	return min(n, PageSize), nil
 }
 
-func invalid(format string, args ...any) *Error {
-	return refuse(http.StatusBadRequest, "InvalidParameterValue", format, args...)
+func invalidParameter(format string, args ...any) *Error {
+	return newAPIError(http.StatusBadRequest, "InvalidParameterValue", format, args...)
 }
 
 // filters are conditions that all hold; each has values of which one is enough.
 type filters map[string][]string
 
-// filters reads Filter.1.Name, Filter.1.Value.1 and so on.
-func (q query) filters() (filters, *Error) {
+// parseFilters reads Filter.1.Name, Filter.1.Value.1 and so on.
+func (q query) parseFilters() (filters, *Error) {
 	out := filters{}
 	for n := 1; q.Has(fmt.Sprintf("Filter.%d.Name", n)); n++ {
-		name, values := q.Get(fmt.Sprintf("Filter.%d.Name", n)), q.list(fmt.Sprintf("Filter.%d.Value", n))
+		name, values := q.Get(fmt.Sprintf("Filter.%d.Name", n)), q.listValues(fmt.Sprintf("Filter.%d.Value", n))
 		if !strings.HasPrefix(name, "tag:") && name != "instance-id" && name != "instance-state-name" {
-			return nil, invalid("The filter '%s' is invalid", name)
+			return nil, invalidParameter("The filter '%s' is invalid", name)
 		}
 		if len(values) > 200 {
-			return nil, refuse(http.StatusBadRequest, "FilterLimitExceeded", "The maximum number of filter values specified on a single call is 200")
+			return nil, newAPIError(http.StatusBadRequest, "FilterLimitExceeded", "The maximum number of filter values specified on a single call is 200")
 		}
 		out[name] = values
 	}
 	return out, nil
 }
 
-func (f filters) match(i *Instance) bool {
+func (f filters) matchesInstance(i *Instance) bool {
 	for name, values := range f {
 		got, has := i.State, true
 		if tag, ok := strings.CutPrefix(name, "tag:"); ok {
-			got, has = i.Tags[tag], slices.Contains(keysOf(i), tag)
+			got, has = i.Tags[tag], slices.Contains(sortedTagKeys(i), tag)
 		} else if name == "instance-id" {
 			got = i.ID
 		}
@@ -121,11 +121,11 @@ func (f filters) match(i *Instance) bool {
 	return true
 }
 
-// assume gives out a key for a role.
-func (s *Server) assume(q query) (any, *Error) {
+// assumeRole gives out a key for a role.
+func (s *Server) assumeRole(q query) (any, *Error) {
 	arn := q.Get("RoleArn")
 	if external, ok := s.roles[arn]; !ok || external != q.Get("ExternalId") || q.Get("RoleSessionName") == "" {
-		return nil, refuse(http.StatusForbidden, "AccessDenied", "User: arn:aws:iam::123456789012:user/hub is not authorized to perform: sts:AssumeRole on resource: %s", arn)
+		return nil, newAPIError(http.StatusForbidden, "AccessDenied", "User: arn:aws:iam::123456789012:user/hub is not authorized to perform: sts:AssumeRole on resource: %s", arn)
 	}
 	s.made++
 	c := sdk.Credentials{
@@ -134,7 +134,7 @@ func (s *Server) assume(q query) (any, *Error) {
 		SessionToken:    fmt.Sprintf("assumed-token-%d", s.made),
 	}
 	s.keys[c.AccessKeyID] = &key{Credentials: c}
-	return assumed{
+	return assumeRoleResponse{
 		XMLName: xml.Name{Space: "https://sts.amazonaws.com/doc/2011-06-15/", Local: "AssumeRoleResponse"},
 		Result: role{
 			Key: roleKey{c.AccessKeyID, c.SecretAccessKey, c.SessionToken, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},

@@ -32,17 +32,17 @@ type Server struct {
 	// URL is the endpoint of EC2 and of STS.
 	URL string
 
-	mu        sync.Mutex
-	keys      map[string]*key
-	roles     map[string]string // external ID by ARN
-	instances []*Instance
-	pages     map[string]page
-	calls     []string
-	throttle  int
-	failure   *Error
-	meanwhile func(action string)
-	hang      chan struct{}
-	made      int
+	mu           sync.Mutex
+	keys         map[string]*key
+	roles        map[string]string // external ID by ARN
+	instances    []*Instance
+	pages        map[string]page
+	calls        []string
+	throttle     int
+	failure      *Error
+	beforeAction func(action string)
+	hang         chan struct{}
+	made         int
 }
 
 // key is an access key that the account has given out.
@@ -61,8 +61,8 @@ func New(tb testing.TB) *Server {
 	return s
 }
 
-// Grant makes an access key valid.
-func (s *Server) Grant(c sdk.Credentials) {
+// AddAccessKey makes an access key valid.
+func (s *Server) AddAccessKey(c sdk.Credentials) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys[c.AccessKeyID] = &key{Credentials: c}
@@ -75,8 +75,8 @@ func (s *Server) AllowRole(arn, externalID string) {
 	s.roles[arn] = externalID
 }
 
-// Expire makes all keys expire that there are.
-func (s *Server) Expire() {
+// ExpireAllKeys makes all keys expire that there are.
+func (s *Server) ExpireAllKeys() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.keys {
@@ -84,39 +84,39 @@ func (s *Server) Expire() {
 	}
 }
 
-// Throttle refuses the next n calls for being too many.
-func (s *Server) Throttle(n int) {
+// ThrottleNextCalls refuses the next n calls for being too many.
+func (s *Server) ThrottleNextCalls(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.throttle = n
 }
 
-// Fail answers each call with e, until it is nil.
-func (s *Server) Fail(e *Error) {
+// FailEveryCall answers each call with e, until it is nil.
+func (s *Server) FailEveryCall(e *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure = e
 }
 
-// Meanwhile has f called before each action is done, when it has been accepted.
-func (s *Server) Meanwhile(f func(action string)) {
+// BeforeAction has f called before each action is done, when it has been accepted.
+func (s *Server) BeforeAction(f func(action string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.meanwhile = f
+	s.beforeAction = f
 }
 
-// Hang lets calls hang until the client gives up. The channel has something for
+// HangEveryCall lets calls hang until the client gives up. The channel has something for
 // each; it holds many, and what does not fit is lost.
-func (s *Server) Hang() <-chan struct{} {
+func (s *Server) HangEveryCall() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hang = make(chan struct{}, 100)
 	return s.hang
 }
 
-// Calls returns the calls that were accepted so far, each as its action and the instances it
+// AcceptedCalls returns the calls that were accepted so far, each as its action and the instances it
 // names: "StopInstances i-1 i-2".
-func (s *Server) Calls() []string {
+func (s *Server) AcceptedCalls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
@@ -132,7 +132,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-func refuse(status int, code, format string, args ...any) *Error {
+func newAPIError(status int, code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Status: status}
 }
 
@@ -142,11 +142,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client has gone
 	}
-	if s.hangs() {
+	if s.recordHang() {
 		<-r.Context().Done()
 		return
 	}
-	answer, fail := s.answer(r, body)
+	answer, fail := s.answerCall(r, body)
 	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
 	if fail != nil {
 		w.WriteHeader(fail.Status)
@@ -154,7 +154,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, fail.Body)
 			return
 		}
-		answer = failed(serviceOf(r), fail)
+		answer = errorResponse(requestService(r), fail)
 	}
 	raw, err := xml.Marshal(answer)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s%s", xml.Header, raw)
 }
 
-func (s *Server) hangs() bool {
+func (s *Server) recordHang() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hang == nil {
@@ -176,17 +176,17 @@ func (s *Server) hangs() bool {
 	return true
 }
 
-func (s *Server) answer(r *http.Request, body []byte) (any, *Error) {
+func (s *Server) answerCall(r *http.Request, body []byte) (any, *Error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil || r.Method != http.MethodPost {
-		return nil, refuse(http.StatusBadRequest, "MalformedQueryString", "The query string contains a syntax error")
+		return nil, newAPIError(http.StatusBadRequest, "MalformedQueryString", "The query string contains a syntax error")
 	}
 	q := query{form}
 	s.mu.Lock()
-	held := s.held(r, body)
-	meanwhile := s.meanwhile
+	held := s.checkCallAllowed(r, body)
+	meanwhile := s.beforeAction
 	if held == nil {
-		s.calls = append(s.calls, strings.Join(append([]string{q.Get("Action")}, q.list("InstanceId")...), " "))
+		s.calls = append(s.calls, strings.Join(append([]string{q.Get("Action")}, q.listValues("InstanceId")...), " "))
 	}
 	s.mu.Unlock()
 	if held != nil {
@@ -197,35 +197,35 @@ func (s *Server) answer(r *http.Request, body []byte) (any, *Error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.act(serviceOf(r), q)
+	return s.dispatchAction(requestService(r), q)
 }
 
-// held is why a call is not looked at; nil if it is. s.mu is held.
-func (s *Server) held(r *http.Request, body []byte) *Error {
-	if e := s.verify(r, body); e != nil {
+// checkCallAllowed is why a call is not looked at; nil if it is. s.mu is held.
+func (s *Server) checkCallAllowed(r *http.Request, body []byte) *Error {
+	if e := s.verifySignature(r, body); e != nil {
 		return e
 	}
 	if s.throttle > 0 {
 		s.throttle--
-		return refuse(http.StatusServiceUnavailable, "RequestLimitExceeded", "Request limit exceeded.")
+		return newAPIError(http.StatusServiceUnavailable, "RequestLimitExceeded", "Request limit exceeded.")
 	}
 	return s.failure
 }
 
-// act does an action. s.mu is held.
-func (s *Server) act(service string, q query) (any, *Error) {
+// dispatchAction does an action. s.mu is held.
+func (s *Server) dispatchAction(service string, q query) (any, *Error) {
 	switch action := service + " " + q.Get("Version") + " " + q.Get("Action"); action {
 	case "ec2 2016-11-15 DescribeInstances":
-		return s.describe(q)
+		return s.describeInstances(q)
 	case "ec2 2016-11-15 StartInstances":
-		return s.change(q, "StartInstancesResponse", (*Instance).start)
+		return s.changeInstances(q, "StartInstancesResponse", (*Instance).stateAfterStart)
 	case "ec2 2016-11-15 StopInstances":
-		return s.change(q, "StopInstancesResponse", (*Instance).stop)
+		return s.changeInstances(q, "StopInstancesResponse", (*Instance).stateAfterStop)
 	case "ec2 2016-11-15 TerminateInstances":
-		return s.change(q, "TerminateInstancesResponse", (*Instance).terminate)
+		return s.changeInstances(q, "TerminateInstancesResponse", (*Instance).stateAfterTerminate)
 	case "sts 2011-06-15 AssumeRole":
-		return s.assume(q)
+		return s.assumeRole(q)
 	default:
-		return nil, refuse(http.StatusBadRequest, "InvalidAction", "The action %s is not valid for this web service.", action)
+		return nil, newAPIError(http.StatusBadRequest, "InvalidAction", "The action %s is not valid for this web service.", action)
 	}
 }

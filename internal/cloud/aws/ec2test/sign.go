@@ -12,8 +12,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// skew is how far the clocks of client and server may be apart.
-const skew = 5 * time.Minute
+// maxClockSkew is how far the clocks of client and server may be apart.
+const maxClockSkew = 5 * time.Minute
 
 // scope is what a signature is good for, and who made it.
 type scope struct {
@@ -21,9 +21,9 @@ type scope struct {
 	headers             []string
 }
 
-// scopeOf reads the header Authorization: "AWS4-HMAC-SHA256
+// parseScope reads the header Authorization: "AWS4-HMAC-SHA256
 // Credential=ID/20260102/us-east-1/ec2/aws4_request, SignedHeaders=a;b, Signature=…".
-func scopeOf(r *http.Request) (scope, bool) {
+func parseScope(r *http.Request) (scope, bool) {
 	fields, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
 	if !ok {
 		return scope{}, false
@@ -40,50 +40,50 @@ func scopeOf(r *http.Request) (scope, bool) {
 	return scope{id: c[0], region: c[2], service: c[3], headers: strings.Split(part["SignedHeaders"], ";")}, true
 }
 
-func serviceOf(r *http.Request) string {
-	sc, _ := scopeOf(r)
+func requestService(r *http.Request) string {
+	sc, _ := parseScope(r)
 	return sc.service
 }
 
-// verify computes the signature anew, from the headers that the client says it
+// verifySignature computes the signature anew, from the headers that the client says it
 // has signed. s.mu is held.
-func (s *Server) verify(r *http.Request, body []byte) *Error {
-	sc, ok := scopeOf(r)
+func (s *Server) verifySignature(r *http.Request, body []byte) *Error {
+	sc, ok := parseScope(r)
 	if !ok {
-		return refuse(http.StatusBadRequest, "MissingAuthenticationToken", "Request is missing Authentication Token")
+		return newAPIError(http.StatusBadRequest, "MissingAuthenticationToken", "Request is missing Authentication Token")
 	}
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
-	if err != nil || time.Since(at).Abs() > skew {
-		return refuse(http.StatusBadRequest, "RequestExpired", "Request has expired.")
+	if err != nil || time.Since(at).Abs() > maxClockSkew {
+		return newAPIError(http.StatusBadRequest, "RequestExpired", "Request has expired.")
 	}
 	k, ok := s.keys[sc.id]
 	if !ok || k.SessionToken != r.Header.Get("X-Amz-Security-Token") {
-		return stranger(sc.service)
+		return unknownKeyError(sc.service)
 	}
-	want, err := s.sign(r, body, sc, at)
+	want, err := s.computeAuthorization(r, body, sc, at)
 	if err != nil || !hmac.Equal([]byte(want), []byte(r.Header.Get("Authorization"))) {
-		return stranger(sc.service)
+		return unknownKeyError(sc.service)
 	}
 	switch {
 	case k.expired && sc.service == "sts":
-		return refuse(http.StatusForbidden, "ExpiredToken", "The security token included in the request is expired")
+		return newAPIError(http.StatusForbidden, "ExpiredToken", "The security token included in the request is expired")
 	case k.expired:
-		return refuse(http.StatusBadRequest, "RequestExpired", "Request has expired.")
+		return newAPIError(http.StatusBadRequest, "RequestExpired", "Request has expired.")
 	}
 	return nil
 }
 
-// stranger is what a service says to a key or a signature that it does not know.
-func stranger(service string) *Error {
+// unknownKeyError is what a service says to a key or a signature that it does not know.
+func unknownKeyError(service string) *Error {
 	if service == "sts" {
-		return refuse(http.StatusForbidden, "InvalidClientTokenId", "The security token included in the request is invalid.")
+		return newAPIError(http.StatusForbidden, "InvalidClientTokenId", "The security token included in the request is invalid.")
 	}
-	return refuse(http.StatusUnauthorized, "AuthFailure", "AWS was not able to validate the provided access credentials")
+	return newAPIError(http.StatusUnauthorized, "AuthFailure", "AWS was not able to validate the provided access credentials")
 }
 
-// sign returns the header Authorization as it must be. The signer takes all headers
+// computeAuthorization returns the header Authorization as it must be. The signer takes all headers
 // there are: so the request has those that are signed and no other.
-func (s *Server) sign(r *http.Request, body []byte, sc scope, at time.Time) (string, error) {
+func (s *Server) computeAuthorization(r *http.Request, body []byte, sc scope, at time.Time) (string, error) {
 	again, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+r.Host+r.URL.RequestURI(), http.NoBody)
 	if err != nil {
 		return "", err

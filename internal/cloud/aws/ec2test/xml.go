@@ -19,8 +19,8 @@ type state struct {
 	Name string `xml:"name"`
 }
 
-// stateOf has code 99 for states that EC2 does not have.
-func stateOf(name string) state {
+// newInstanceState has code 99 for states that EC2 does not have.
+func newInstanceState(name string) state {
 	code, ok := codes[name]
 	if !ok {
 		code = 99
@@ -69,12 +69,12 @@ type description struct {
 	NextToken    string        `xml:"nextToken,omitempty"`
 }
 
-func described() description {
+func newDescription() description {
 	return description{XMLName: xml.Name{Space: namespace, Local: "DescribeInstancesResponse"}, RequestID: requestID}
 }
 
-func reserved(i *Instance) reservation {
-	out := instance{ID: i.ID, State: stateOf(i.State), Type: "m6i.xlarge", Zone: "us-east-1a", RootDevice: "ebs"}
+func newReservation(i *Instance) reservation {
+	out := instance{ID: i.ID, State: newInstanceState(i.State), Type: "m6i.xlarge", Zone: "us-east-1a", RootDevice: "ebs"}
 	if i.Store {
 		out.RootDevice = "instance-store"
 	}
@@ -88,13 +88,13 @@ func reserved(i *Instance) reservation {
 	if i.Profile != "" {
 		out.Profile = &profile{"arn:aws:iam::123456789012:instance-profile/" + i.Profile, "AIPA" + i.ID}
 	}
-	for _, k := range keysOf(i) {
+	for _, k := range sortedTagKeys(i) {
 		out.Tags = append(out.Tags, tag{k, i.Tags[k]})
 	}
 	return reservation{ID: "r-" + i.ID[2:], Owner: "123456789012", Instances: []instance{out}}
 }
 
-func keysOf(i *Instance) []string { return slices.Sorted(maps.Keys(i.Tags)) }
+func sortedTagKeys(i *Instance) []string { return slices.Sorted(maps.Keys(i.Tags)) }
 
 type change struct {
 	ID       string `xml:"instanceId"`
@@ -108,7 +108,7 @@ type changes struct {
 	Instances []change `xml:"instancesSet>item"`
 }
 
-func changed(response string) changes {
+func newChanges(response string) changes {
 	return changes{XMLName: xml.Name{Space: namespace, Local: response}, RequestID: requestID}
 }
 
@@ -129,7 +129,7 @@ type role struct {
 	User roleUser `xml:"AssumedRoleUser"`
 }
 
-type assumed struct {
+type assumeRoleResponse struct {
 	XMLName xml.Name
 	Result  role `xml:"AssumeRoleResult"`
 }
@@ -140,8 +140,8 @@ type code struct {
 	Message string `xml:"Message"`
 }
 
-// failed is an error in the words of a service: STS wraps it otherwise than EC2.
-func failed(service string, e *Error) any {
+// errorResponse is an error in the words of a service: STS wraps it otherwise than EC2.
+func errorResponse(service string, e *Error) any {
 	c := code{Code: e.Code, Message: e.Message}
 	if service == "sts" {
 		c.Type = "Sender"

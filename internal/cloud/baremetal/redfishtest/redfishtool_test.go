@@ -14,16 +14,16 @@ import (
 // Go library, so what both take for a BMC is not only our idea of one.
 func TestRedfishtoolTakesItForABMC(t *testing.T) {
 	s := New(t)
-	s.Grant("admin", "secret")
+	s.AddAccount("admin", "secret")
 	for i := range 2*PageSize + 1 {
-		s.Add(System{ID: fmt.Sprintf("blade-%d", i)})
+		s.AddSystem(System{ID: fmt.Sprintf("blade-%d", i)})
 	}
-	s.Add(System{ID: "terse", Terse: true, State: On})
+	s.AddSystem(System{ID: "terse", Terse: true, State: On})
 
 	run := func(t *testing.T, args ...string) (string, bool) {
 		t.Helper()
-		args = append([]string{"-n", "-S", "Always", "-N", "-s", "-r", s.Host()}, args...)
-		return sims.Run(t, nil, "redfishtool", args...)
+		args = append([]string{"-n", "-S", "Always", "-N", "-s", "-r", s.HostPort()}, args...)
+		return sims.RunClient(t, nil, "redfishtool", args...)
 	}
 	last := fmt.Sprintf("blade-%d", 2*PageSize)
 	good := []string{"-u", "admin", "-p", "secret"}
@@ -55,14 +55,14 @@ func TestRedfishtoolTakesItForABMC(t *testing.T) {
 		{"a guest shuts down", append(good, "Systems", "-I", "terse", "reset", "GracefulShutdown"), "204", true},
 	} {
 		if c.name == "step" {
-			s.Step()
+			s.AdvanceStates()
 			continue
 		}
 		if got, ok := run(t, c.args...); ok != c.ok || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got success %t, want %t and %q in\n%s", c.name, ok, c.ok, c.want, got)
 		}
 	}
-	if n := s.Open(); n != 0 {
+	if n := s.CountOpenSessions(); n != 0 {
 		t.Errorf("%d sessions are left", n)
 	}
 }

@@ -11,17 +11,17 @@ import (
 
 type object = map[string]any
 
-func link(path string) object { return object{"@odata.id": path} }
+func linkTo(path string) object { return object{"@odata.id": path} }
 
-func reply(w http.ResponseWriter, status int, body object) {
+func writeJSON(w http.ResponseWriter, status int, body object) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("OData-Version", "4.0")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body) // whoever asked may have gone
 }
 
-func fail(w http.ResponseWriter, status int, message string) {
-	reply(w, status, object{"error": object{
+func writeError(w http.ResponseWriter, status int, message string) {
+	writeJSON(w, status, object{"error": object{
 		"code": "Base.1.18.GeneralError", "message": "A general error has occurred. See ExtendedInfo for more information.",
 		"@Message.ExtendedInfo": []object{{"MessageId": "Base.1.18.Whatever", "Message": message}},
 	}})
@@ -33,65 +33,65 @@ const (
 	sessionsPath = rootPath + "/SessionService/Sessions"
 )
 
-func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+func (s *Server) routeRequest(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimRight(r.URL.Path, "/")
 	switch {
 	case path == "/redfish":
-		only(w, r, http.MethodGet, func() { reply(w, http.StatusOK, object{"v1": rootPath + "/"}) })
+		allowMethod(w, r, http.MethodGet, func() { writeJSON(w, http.StatusOK, object{"v1": rootPath + "/"}) })
 		return
 	case path == rootPath:
-		only(w, r, http.MethodGet, func() { reply(w, http.StatusOK, root()) })
+		allowMethod(w, r, http.MethodGet, func() { writeJSON(w, http.StatusOK, serviceRoot()) })
 		return
 	case path == sessionsPath && r.Method == http.MethodPost:
 		s.postSession(w, r)
 		return
 	}
-	if !s.authorized(w, r) {
+	if !s.authorizeRequest(w, r) {
 		return
 	}
 	rest, below := strings.CutPrefix(path, systemsPath+"/")
 	switch {
 	case path == systemsPath:
-		only(w, r, http.MethodGet, func() { s.list(w, r) })
+		allowMethod(w, r, http.MethodGet, func() { s.listSystems(w, r) })
 	case strings.HasPrefix(path, sessionsPath+"/") && r.Method == http.MethodDelete:
 		s.deleteSession(w, path)
 	case below:
-		s.system(w, r, rest)
+		s.serveSystem(w, r, rest)
 	default:
-		fail(w, http.StatusNotFound, "The resource at the URI "+path+" was not found.")
+		writeError(w, http.StatusNotFound, "The resource at the URI "+path+" was not found.")
 	}
 }
 
-func only(w http.ResponseWriter, r *http.Request, method string, f func()) {
+func allowMethod(w http.ResponseWriter, r *http.Request, method string, f func()) {
 	if r.Method != method {
-		fail(w, http.StatusMethodNotAllowed, "The HTTP method is not allowed on the resource.")
+		writeError(w, http.StatusMethodNotAllowed, "The HTTP method is not allowed on the resource.")
 		return
 	}
 	f()
 }
 
-func root() object {
+func serviceRoot() object {
 	return object{
 		"@odata.id": rootPath + "/", "@odata.type": "#ServiceRoot.v1_16_0.ServiceRoot", "Id": "RootService", "Name": "Root Service",
-		"RedfishVersion": "1.18.0", "Systems": link(systemsPath), "SessionService": link(rootPath + "/SessionService"),
-		"Links": object{"Sessions": link(sessionsPath)},
+		"RedfishVersion": "1.18.0", "Systems": linkTo(systemsPath), "SessionService": linkTo(rootPath + "/SessionService"),
+		"Links": object{"Sessions": linkTo(sessionsPath)},
 	}
 }
 
 func (s *Server) postSession(w http.ResponseWriter, r *http.Request) {
 	var who struct{ UserName, Password string }
 	if json.NewDecoder(r.Body).Decode(&who) != nil {
-		fail(w, http.StatusBadRequest, "The request body is malformed JSON.")
+		writeError(w, http.StatusBadRequest, "The request body is malformed JSON.")
 		return
 	}
-	token, path, err := s.login(who.UserName, who.Password)
+	token, path, err := s.createSession(who.UserName, who.Password)
 	if err != nil {
-		fail(w, err.Status, err.Message)
+		writeError(w, err.Status, err.Message)
 		return
 	}
 	w.Header().Set("X-Auth-Token", token)
 	w.Header().Set("Location", path)
-	reply(w, http.StatusCreated, object{
+	writeJSON(w, http.StatusCreated, object{
 		"@odata.id": path, "@odata.type": "#Session.v1_7_0.Session", "Id": strings.TrimPrefix(path, sessionsPath+"/"),
 		"Name": "Session", "UserName": who.UserName,
 	})
@@ -105,82 +105,82 @@ func (s *Server) deleteSession(w http.ResponseWriter, path string) {
 			return
 		}
 	}
-	fail(w, http.StatusNotFound, "There is no such session.")
+	writeError(w, http.StatusNotFound, "There is no such session.")
 }
 
-func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+func (s *Server) listSystems(w http.ResponseWriter, r *http.Request) {
 	skip, _ := strconv.Atoi(r.URL.Query().Get("$skip")) // what is no number is none
 	skip = min(max(skip, 0), len(s.systems))
 	end := min(skip+PageSize, len(s.systems))
 	members := []object{}
 	for _, sys := range s.systems[skip:end] {
-		members = append(members, link(systemsPath+"/"+sys.ID))
+		members = append(members, linkTo(systemsPath+"/"+sys.ID))
 	}
 	body := object{
 		"@odata.id": systemsPath, "@odata.type": "#ComputerSystemCollection.ComputerSystemCollection", "Name": "Computer System Collection",
 		"Members@odata.count": len(s.systems), "Members": members,
 	}
 	switch {
-	case s.selfish:
+	case s.repeatPages:
 		body["Members@odata.nextLink"] = r.URL.RequestURI()
 	case end < len(s.systems):
 		body["Members@odata.nextLink"] = fmt.Sprintf("%s?$skip=%d", systemsPath, end)
 	}
-	reply(w, http.StatusOK, body)
+	writeJSON(w, http.StatusOK, body)
 }
 
-func (s *Server) system(w http.ResponseWriter, r *http.Request, rest string) {
+func (s *Server) serveSystem(w http.ResponseWriter, r *http.Request, rest string) {
 	id, page, _ := strings.Cut(rest, "/")
-	sys := s.find(id)
+	sys := s.findSystem(id)
 	switch {
 	case sys == nil:
-		fail(w, http.StatusNotFound, "The resource "+id+" was not found.")
+		writeError(w, http.StatusNotFound, "The resource "+id+" was not found.")
 	case page == "":
-		only(w, r, http.MethodGet, func() {
-			w.Header().Set("ETag", sys.etag())
-			reply(w, http.StatusOK, sys.body())
+		allowMethod(w, r, http.MethodGet, func() {
+			w.Header().Set("ETag", sys.currentETag())
+			writeJSON(w, http.StatusOK, sys.systemBody())
 		})
 	case page == "ResetActionInfo" && sys.ByInfo:
-		only(w, r, http.MethodGet, func() { reply(w, http.StatusOK, sys.info()) })
+		allowMethod(w, r, http.MethodGet, func() { writeJSON(w, http.StatusOK, sys.resetActionInfo()) })
 	case page == "Actions/ComputerSystem.Reset":
-		only(w, r, http.MethodPost, func() { s.reset(w, r, sys) })
+		allowMethod(w, r, http.MethodPost, func() { s.resetSystem(w, r, sys) })
 	default:
-		fail(w, http.StatusNotFound, "The resource was not found.")
+		writeError(w, http.StatusNotFound, "The resource was not found.")
 	}
 }
 
-func (sys *System) etag() string { return fmt.Sprintf(`"%d"`, sys.version) }
-func (sys *System) path() string { return systemsPath + "/" + sys.ID }
+func (sys *System) currentETag() string { return fmt.Sprintf(`"%d"`, sys.version) }
+func (sys *System) systemPath() string  { return systemsPath + "/" + sys.ID }
 
-func (sys *System) offered() []string {
+func (sys *System) offeredResets() []string {
 	if len(sys.Offered) > 0 {
 		return sys.Offered
 	}
 	return []string{"On", "ForceOff", "GracefulShutdown", "ForceRestart", "PushPowerButton"}
 }
 
-func (sys *System) body() object {
-	reset := object{"target": sys.path() + "/Actions/ComputerSystem.Reset"}
+func (sys *System) systemBody() object {
+	reset := object{"target": sys.systemPath() + "/Actions/ComputerSystem.Reset"}
 	switch {
 	case sys.ByInfo:
-		reset["@Redfish.ActionInfo"] = sys.path() + "/ResetActionInfo"
+		reset["@Redfish.ActionInfo"] = sys.systemPath() + "/ResetActionInfo"
 	case !sys.Silent:
-		reset["ResetType@Redfish.AllowableValues"] = sys.offered()
+		reset["ResetType@Redfish.AllowableValues"] = sys.offeredResets()
 	}
 	return object{
-		"@odata.id": sys.path(), "@odata.type": "#ComputerSystem.v1_22_0.ComputerSystem", "Id": sys.ID, "Name": sys.ID, "SystemType": "Physical",
+		"@odata.id": sys.systemPath(), "@odata.type": "#ComputerSystem.v1_22_0.ComputerSystem", "Id": sys.ID, "Name": sys.ID, "SystemType": "Physical",
 		"PowerState": sys.State, "Status": object{"State": "Enabled", "Health": "OK"}, "Actions": object{"#ComputerSystem.Reset": reset},
 	}
 }
 
-func (sys *System) info() object {
+func (sys *System) resetActionInfo() object {
 	return object{
-		"@odata.id": sys.path() + "/ResetActionInfo", "@odata.type": "#ActionInfo.v1_4_0.ActionInfo", "Id": "ResetActionInfo", "Name": "Reset Action Info",
-		"Parameters": []object{{"Name": "ResetType", "Required": true, "DataType": "String", "AllowableValues": sys.offered()}},
+		"@odata.id": sys.systemPath() + "/ResetActionInfo", "@odata.type": "#ActionInfo.v1_4_0.ActionInfo", "Id": "ResetActionInfo", "Name": "Reset Action Info",
+		"Parameters": []object{{"Name": "ResetType", "Required": true, "DataType": "String", "AllowableValues": sys.offeredResets()}},
 	}
 }
 
-func (s *Server) reset(w http.ResponseWriter, r *http.Request, sys *System) {
+func (s *Server) resetSystem(w http.ResponseWriter, r *http.Request, sys *System) {
 	var want struct{ ResetType string }
 	err := json.NewDecoder(r.Body).Decode(&want)
 	status, message := http.StatusNoContent, ""
@@ -195,11 +195,11 @@ func (s *Server) reset(w http.ResponseWriter, r *http.Request, sys *System) {
 			w.Header().Set("Location", sys.Refusal.Location)
 		}
 		status, message = sys.Refusal.Status, sys.Refusal.Message
-	case match != "" && match != sys.etag():
+	case match != "" && match != sys.currentETag():
 		status, message = http.StatusPreconditionFailed, "The ETag supplied did not match the current ETag of the resource."
-	case !slices.Contains(sys.offered(), want.ResetType):
+	case !slices.Contains(sys.offeredResets(), want.ResetType):
 		status, message = http.StatusBadRequest, "The value '"+want.ResetType+"' for the parameter ResetType is not in the list of acceptable values."
-	case !sys.begin(want.ResetType):
+	case !sys.beginReset(want.ResetType):
 		status, message = http.StatusConflict, "The request conflicts with the state "+sys.State+" of the system."
 	}
 	call := want.ResetType + " " + sys.ID
@@ -209,11 +209,11 @@ func (s *Server) reset(w http.ResponseWriter, r *http.Request, sys *System) {
 		return
 	}
 	s.calls = append(s.calls, fmt.Sprintf("%s %d", call, status))
-	fail(w, status, message)
+	writeError(w, status, message)
 }
 
-// begin begins what a reset does, and reports whether the state allows it.
-func (sys *System) begin(reset string) bool {
+// beginReset begins what a reset does, and reports whether the state allows it.
+func (sys *System) beginReset(reset string) bool {
 	goal := map[string]string{"On": On, "ForceOn": On, "Resume": On, "ForceRestart": On, "GracefulShutdown": Off, "ForceOff": Off}[reset]
 	if reset == "PushPowerButton" { // a toggle
 		goal = map[string]string{On: Off, Off: On}[sys.State]

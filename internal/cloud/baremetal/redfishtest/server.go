@@ -71,18 +71,18 @@ type Server struct {
 	URL   string
 	Roots []byte
 
-	mu        sync.Mutex
-	systems   []*System
-	passwords map[string]string
-	noBasic   bool
-	mute      bool
-	sessions  map[string]string // path by token
-	made      int
-	throttle  int
-	divert    string
-	selfish   bool
-	calls     []string
-	hang      chan struct{}
+	mu          sync.Mutex
+	systems     []*System
+	passwords   map[string]string
+	noBasic     bool
+	mute        bool
+	sessions    map[string]string // path by token
+	made        int
+	throttle    int
+	divert      string
+	repeatPages bool
+	calls       []string
+	hang        chan struct{}
 }
 
 // New starts a server, which ends with the test.
@@ -96,8 +96,8 @@ func New(tb testing.TB) *Server {
 	return s
 }
 
-// Plain starts one without TLS, which is quicker.
-func Plain(tb testing.TB) *Server {
+// NewWithoutTLS starts one without TLS, which is quicker.
+func NewWithoutTLS(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{passwords: map[string]string{}, sessions: map[string]string{}}
 	h := httptest.NewServer(s)
@@ -106,76 +106,78 @@ func Plain(tb testing.TB) *Server {
 	return s
 }
 
-// Host is its name and port.
-func (s *Server) Host() string {
+// HostPort is its name and port.
+func (s *Server) HostPort() string {
 	_, host, _ := strings.Cut(s.URL, "://")
 	return host
 }
 
-// Grant makes an account.
-func (s *Server) Grant(user, password string) { s.set(func() { s.passwords[user] = password }) }
+// AddAccount makes an account.
+func (s *Server) AddAccount(user, password string) {
+	s.withLock(func() { s.passwords[user] = password })
+}
 
-// Expire takes every account, and every session.
-func (s *Server) Expire() {
-	s.set(func() { s.passwords, s.sessions = map[string]string{}, map[string]string{} })
+// RemoveAllAccounts takes every account, and every session.
+func (s *Server) RemoveAllAccounts() {
+	s.withLock(func() { s.passwords, s.sessions = map[string]string{}, map[string]string{} })
 }
 
 // WantSessions takes accounts at logins only.
-func (s *Server) WantSessions() { s.set(func() { s.noBasic = true }) }
+func (s *Server) WantSessions() { s.withLock(func() { s.noBasic = true }) }
 
-// Mute does not say that accounts are taken in requests, though they are.
-func (s *Server) Mute() { s.set(func() { s.mute = true }) }
+// HideBasicAuth does not say that accounts are taken in requests, though they are.
+func (s *Server) HideBasicAuth() { s.withLock(func() { s.mute = true }) }
 
-// Throttle refuses the next n requests for being too many.
-func (s *Server) Throttle(n int) { s.set(func() { s.throttle = n }) }
+// ThrottleNextRequests refuses the next n requests for being too many.
+func (s *Server) ThrottleNextRequests(n int) { s.withLock(func() { s.throttle = n }) }
 
-// Divert answers each request with a redirection to another server.
-func (s *Server) Divert(url string) { s.set(func() { s.divert = url }) }
+// RedirectRequests answers each request with a redirection to another server.
+func (s *Server) RedirectRequests(url string) { s.withLock(func() { s.divert = url }) }
 
-// TurnInCircles makes each page of a list its own next one.
-func (s *Server) TurnInCircles() { s.set(func() { s.selfish = true }) }
+// RepeatSamePage makes each page of a list its own next one.
+func (s *Server) RepeatSamePage() { s.withLock(func() { s.repeatPages = true }) }
 
-// Hang makes every request hang until it ends; there is something in the channel
+// HangEveryRequest makes every request hang until it ends; there is something in the channel
 // whenever one does.
-func (s *Server) Hang() <-chan struct{} {
+func (s *Server) HangEveryRequest() <-chan struct{} {
 	c := make(chan struct{}, 1)
-	s.set(func() { s.hang = c })
+	s.withLock(func() { s.hang = c })
 	return c
 }
 
-func (s *Server) set(f func()) {
+func (s *Server) withLock(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-// Add adds a system.
-func (s *Server) Add(sys System) {
+// AddSystem adds a system.
+func (s *Server) AddSystem(sys System) {
 	if sys.State == "" {
 		sys.State = Off
 	}
-	s.set(func() { s.systems = append(s.systems, &sys) })
+	s.withLock(func() { s.systems = append(s.systems, &sys) })
 }
 
-// Change changes a system.
-func (s *Server) Change(tb testing.TB, id string, f func(*System)) {
+// ChangeSystem changes a system.
+func (s *Server) ChangeSystem(tb testing.TB, id string, f func(*System)) {
 	tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sys := s.find(id)
+	sys := s.findSystem(id)
 	if sys == nil {
 		tb.Fatalf("no system %s", id)
 	}
 	f(sys)
 }
 
-// Remove takes a system out.
-func (s *Server) Remove(id string) {
-	s.set(func() { s.systems = slices.DeleteFunc(s.systems, func(o *System) bool { return o.ID == id }) })
+// RemoveSystem takes a system out.
+func (s *Server) RemoveSystem(id string) {
+	s.withLock(func() { s.systems = slices.DeleteFunc(s.systems, func(o *System) bool { return o.ID == id }) })
 }
 
-// States are the power states by ID.
-func (s *Server) States() map[string]string {
+// PowerStates are the power states by ID.
+func (s *Server) PowerStates() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[string]string{}
@@ -185,29 +187,29 @@ func (s *Server) States() map[string]string {
 	return out
 }
 
-// Resets are those that were done or refused so far: "type id", and the status if it was refused.
-func (s *Server) Resets() []string {
+// RecordedResets are those that were done or refused so far: "type id", and the status if it was refused.
+func (s *Server) RecordedResets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// Open is how many sessions there are, and Made how many there were.
-func (s *Server) Open() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.sessions) }
+// CountOpenSessions is how many sessions there are, and Made how many there were.
+func (s *Server) CountOpenSessions() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.sessions) }
 
-// Made is how many sessions there were.
-func (s *Server) Made() int { s.mu.Lock(); defer s.mu.Unlock(); return s.made }
+// CountCreatedSessions is how many sessions there were.
+func (s *Server) CountCreatedSessions() int { s.mu.Lock(); defer s.mu.Unlock(); return s.made }
 
-// Step lets time pass: each system comes nearer to where it goes.
-func (s *Server) Step() {
+// AdvanceStates lets time pass: each system comes nearer to where it goes.
+func (s *Server) AdvanceStates() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sys := range s.systems {
-		sys.step()
+		sys.advanceState()
 	}
 }
 
-func (sys *System) step() {
+func (sys *System) advanceState() {
 	if sys.goal == "" {
 		return
 	}
@@ -223,7 +225,7 @@ func (sys *System) step() {
 	}
 }
 
-func (s *Server) find(id string) *System {
+func (s *Server) findSystem(id string) *System {
 	i := slices.IndexFunc(s.systems, func(o *System) bool { return o.ID == id })
 	if i < 0 {
 		return nil
@@ -250,38 +252,38 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.throttle > 0:
 		s.throttle--
 		w.Header().Set("Retry-After", "1")
-		fail(w, http.StatusServiceUnavailable, "The service is temporarily unavailable. Retry in 1 seconds.")
+		writeError(w, http.StatusServiceUnavailable, "The service is temporarily unavailable. Retry in 1 seconds.")
 	case s.divert != "":
 		w.Header().Set("Location", s.divert+r.URL.Path)
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	default:
-		s.route(w, r)
+		s.routeRequest(w, r)
 	}
 }
 
-// authorized answers those that may not go on.
-func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
+// authorizeRequest answers those that may not go on.
+func (s *Server) authorizeRequest(w http.ResponseWriter, r *http.Request) bool {
 	if token := r.Header.Get("X-Auth-Token"); token != "" {
 		if _, ok := s.sessions[token]; ok {
 			return true
 		}
-	} else if user, password, ok := r.BasicAuth(); ok && !s.noBasic && s.knows(user, password) {
+	} else if user, password, ok := r.BasicAuth(); ok && !s.noBasic && s.acceptsAccount(user, password) {
 		return true
 	}
 	if !s.noBasic && !s.mute {
 		w.Header().Set("WWW-Authenticate", `Basic realm="BMC"`)
 	}
-	fail(w, http.StatusUnauthorized, "The account in the request cannot be used.")
+	writeError(w, http.StatusUnauthorized, "The account in the request cannot be used.")
 	return false
 }
 
-func (s *Server) knows(user, password string) bool {
+func (s *Server) acceptsAccount(user, password string) bool {
 	p, ok := s.passwords[user]
 	return ok && p == password
 }
 
-func (s *Server) login(user, password string) (token, path string, err *Error) {
-	if !s.knows(user, password) {
+func (s *Server) createSession(user, password string) (token, path string, err *Error) {
+	if !s.acceptsAccount(user, password) {
 		return "", "", &Error{Status: http.StatusUnauthorized, Message: "The account cannot be used."}
 	}
 	if len(s.sessions) >= Sessions {

@@ -22,19 +22,19 @@ import (
 )
 
 // A Fault is what is wrong with a stand-in's machine.
-type Fault string
+type Injection string
 
 const (
-	// Fatal makes it print Fatal and exit at once.
-	Fatal Fault = "fatal: the disk is on fire"
-	// Deaf makes it ignore SIGTERM and the end of its standard input.
-	Deaf Fault = "deaf"
+	// ExitAtOnce makes it print Fatal and exit at once.
+	ExitAtOnce Injection = "fatal: the disk is on fire"
+	// IgnoreStop makes it ignore SIGTERM and the end of its standard input.
+	IgnoreStop Injection = "deaf"
 )
 
 // Inject gives the machine in dir a fault for its next start.
-func Inject(t *testing.T, dir string, f Fault) {
+func Inject(t *testing.T, dir string, f Injection) {
 	t.Helper()
-	if err := os.WriteFile(faultPath(dir), []byte(f), 0o600); err != nil {
+	if err := os.WriteFile(injectionPath(dir), []byte(f), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -57,27 +57,27 @@ func Main(work func(ctx context.Context, dir string) error) {
 	if i != 3 || len(os.Args) != 5 || os.Args[1] != "machine" || os.Args[2] != "run" {
 		return
 	}
-	if err := play(os.Args[4], work); err != nil {
+	if err := runMachine(os.Args[4], work); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func play(dir string, work func(context.Context, string) error) error {
+func runMachine(dir string, work func(context.Context, string) error) error {
 	lock, err := flock.Acquire(machine.LockPath(dir))
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	switch f := FaultOf(dir); f {
-	case Fatal:
+	switch f := ReadInjection(dir); f {
+	case ExitAtOnce:
 		return fmt.Errorf("%s", f)
-	case Deaf:
+	case IgnoreStop:
 		ctx = context.WithoutCancel(ctx)
 	default:
-		ctx = untilEOF(ctx)
+		ctx = contextUntilEOF(ctx)
 	}
 	fmt.Println("standing in")
 	if work != nil {
@@ -92,8 +92,8 @@ func play(dir string, work func(context.Context, string) error) error {
 	return lock.Release()
 }
 
-// untilEOF ends ctx when standard input ends, if the parent says that it holds it.
-func untilEOF(ctx context.Context) context.Context {
+// contextUntilEOF ends ctx when standard input ends, if the parent says that it holds it.
+func contextUntilEOF(ctx context.Context) context.Context {
 	if os.Getenv("HOTSPARE_PARENT_PIPE") != "1" {
 		return ctx
 	}
@@ -105,13 +105,13 @@ func untilEOF(ctx context.Context) context.Context {
 	return ctx
 }
 
-func faultPath(dir string) string { return filepath.Join(dir, "fault") }
+func injectionPath(dir string) string { return filepath.Join(dir, "fault") }
 
-// FaultOf returns the fault of the machine in dir, "" if it is well.
-func FaultOf(dir string) Fault {
-	raw, err := os.ReadFile(faultPath(dir))
+// ReadInjection returns the fault of the machine in dir, "" if it is well.
+func ReadInjection(dir string) Injection {
+	raw, err := os.ReadFile(injectionPath(dir))
 	if err != nil {
 		return ""
 	}
-	return Fault(raw)
+	return Injection(raw)
 }

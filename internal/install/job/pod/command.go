@@ -39,9 +39,9 @@ type Host struct {
 // when its standard input does.
 const parentPipe = "HOTSPARE_PARENT_PIPE=1"
 
-// Here is the Host of this process.
-func Here() Host {
-	h := Host{Connect: Connect, Env: os.Environ()}
+// CurrentHost is the Host of this process.
+func CurrentHost() Host {
+	h := Host{Connect: ConnectToHub, Env: os.Environ()}
 	for _, e := range h.Env {
 		if e == parentPipe {
 			h.ParentPipe = os.Stdin
@@ -50,14 +50,14 @@ func Here() Host {
 	return h
 }
 
-// Command is `hotspare install-manager`. Jobs run it, not people.
-func Command(h Host) *cobra.Command {
+// NewCommand is `hotspare install-manager`. Jobs run it, not people.
+func NewCommand(h Host) *cobra.Command {
 	cmd := &cobra.Command{Use: "install-manager", Short: "Run an installer in a pod of the hub", Hidden: true}
 	cmd.AddCommand(
-		h.verb("prepare", "Have the installer say what it will make", Prepare),
-		h.verb("create", "Have the installer make it", Create),
-		h.verb("destroy", "Have the installer destroy it", Destroy),
-		h.resolve(), copyCommand(),
+		h.newVerbCommand("prepare", "Have the installer say what it will make", PrepareInstall),
+		h.newVerbCommand("create", "Have the installer make it", CreateCluster),
+		h.newVerbCommand("destroy", "Have the installer destroy it", DestroyCluster),
+		h.newResolveCommand(), newCopyCommand(),
 	)
 	return cmd
 }
@@ -68,7 +68,7 @@ type flags struct {
 	hub string
 }
 
-func (h Host) add(cmd *cobra.Command, f *flags) {
+func (h Host) addFlags(cmd *cobra.Command, f *flags) {
 	set := cmd.Flags()
 	set.StringVar(&f.Store.Key.Namespace, "namespace", "", "the cluster's namespace")
 	set.StringVar(&f.Store.Key.Name, "state", "", "the Secret with the state")
@@ -81,8 +81,8 @@ func (h Host) add(cmd *cobra.Command, f *flags) {
 	set.DurationVar(&f.Limit, "limit", 0, "how long the installer may take")
 }
 
-// open completes the options.
-func (h Host) open(f *flags, out io.Writer) error {
+// completeOptions completes the options.
+func (h Host) completeOptions(f *flags, out io.Writer) error {
 	for name, value := range map[string]string{"namespace": f.Store.Key.Namespace, "state": f.Store.Key.Name, "hub": f.hub, "work": f.Work} {
 		if value == "" {
 			return fmt.Errorf("--%s is missing", name)
@@ -104,30 +104,30 @@ func (h Host) open(f *flags, out io.Writer) error {
 	return err
 }
 
-func (h Host) verb(name, short string, do func(context.Context, Options) error) *cobra.Command {
+func (h Host) newVerbCommand(name, short string, do func(context.Context, Options) error) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, SilenceUsage: true}
-	h.add(cmd, &f)
+	h.addFlags(cmd, &f)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return h.run(cmd, &f, func(ctx context.Context) error { return do(ctx, f.Options) })
+		return h.runCommand(cmd, &f, func(ctx context.Context) error { return do(ctx, f.Options) })
 	}
 	return cmd
 }
 
-func (h Host) resolve() *cobra.Command {
+func (h Host) newResolveCommand() *cobra.Command {
 	var f flags
 	var from string
 	cmd := &cobra.Command{Use: "resolve", Short: "Look up the installer in the release image", Args: cobra.NoArgs, SilenceUsage: true}
-	h.add(cmd, &f)
+	h.addFlags(cmd, &f)
 	cmd.Flags().StringVar(&from, "from", References, "the file that names the release's images")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return h.run(cmd, &f, func(ctx context.Context) error { return Resolve(ctx, f.Options, from) })
+		return h.runCommand(cmd, &f, func(ctx context.Context) error { return ResolveImages(ctx, f.Options, from) })
 	}
 	return cmd
 }
 
-func (h Host) run(cmd *cobra.Command, f *flags, do func(context.Context) error) (err error) {
-	if err := h.open(f, cmd.OutOrStdout()); err != nil {
+func (h Host) runCommand(cmd *cobra.Command, f *flags, do func(context.Context) error) (err error) {
+	if err := h.completeOptions(f, cmd.OutOrStdout()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
@@ -149,8 +149,8 @@ func (h Host) run(cmd *cobra.Command, f *flags, do func(context.Context) error) 
 // LockPath is held, in the work folder, while a pod that is a process runs.
 func LockPath(work string) string { return filepath.Join(work, "lock") }
 
-// copyCommand brings this program into a pod of another image.
-func copyCommand() *cobra.Command {
+// newCopyCommand brings this program into a pod of another image.
+func newCopyCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{Use: "copy", Short: "Copy this program", Args: cobra.NoArgs, SilenceUsage: true}
 	cmd.Flags().StringVar(&to, "to", "", "where to")
@@ -177,8 +177,8 @@ func copyCommand() *cobra.Command {
 	return cmd
 }
 
-// Connect reaches the hub of a pod, with the token and the CA in a folder.
-func Connect(dir string) (state.API, error) {
+// ConnectToHub reaches the hub of a pod, with the token and the CA in a folder.
+func ConnectToHub(dir string) (state.API, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
 		return nil, errors.New("KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is empty: this program runs in a pod of the hub")

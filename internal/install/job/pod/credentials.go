@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// accounts are the platforms whose metadata.json repeats the account, in these fields.
+// accountPlatforms are the platforms whose metadata.json repeats the account, in these fields.
 var (
-	accounts      = []string{"vsphere", "nutanix"}
-	accountFields = []string{"username", "password"}
+	accountPlatforms = []string{"vsphere", "nutanix"}
+	accountFields    = []string{"username", "password"}
 )
 
 // withoutCredentials is a metadata.json without accounts.
@@ -60,7 +60,7 @@ func editMetadata(raw []byte, edit func(section map[string]any)) ([]byte, error)
 		return nil, fmt.Errorf("reading metadata.json: %w", err)
 	}
 	changed := false
-	for _, platform := range accounts {
+	for _, platform := range accountPlatforms {
 		var section map[string]any
 		if json.Unmarshal(doc[platform], &section) != nil || section == nil {
 			continue
@@ -87,9 +87,9 @@ func editMetadata(raw []byte, edit func(section map[string]any)) ([]byte, error)
 // AWSConfig is the key of a Secret that has a whole configuration file of AWS.
 const AWSConfig = "aws_config"
 
-// configured is the environment of an installer: if the credentials are a configuration
+// credentialsEnv is the environment of an installer: if the credentials are a configuration
 // file of AWS, with that and no others. What the SDK finds in the environment would win.
-func configured(env []string, credentials string) ([]string, error) {
+func credentialsEnv(env []string, credentials string) ([]string, error) {
 	if credentials == "" {
 		return env, nil
 	}
@@ -108,14 +108,14 @@ func configured(env []string, credentials string) ([]string, error) {
 	return append(env, "AWS_CONFIG_FILE="+file, "AWS_SHARED_CREDENTIALS_FILE="+file, "AWS_SDK_LOAD_CONFIG=1"), nil
 }
 
-// telling are names of what holds a secret.
-var telling = regexp.MustCompile(`(?i)secret|password|token|key|credential`)
+// secretNamePattern are names of what holds a secret.
+var secretNamePattern = regexp.MustCompile(`(?i)secret|password|token|key|credential`)
 
-// secretsOf are the secrets that the installer is given, to be kept out of its log.
-func secretsOf(env []string, dir string) ([]string, error) {
+// collectSecrets are the secrets that the installer is given, to be kept out of its log.
+func collectSecrets(env []string, dir string) ([]string, error) {
 	var found []string
 	for _, e := range env {
-		if name, value, _ := strings.Cut(e, "="); telling.MatchString(name) {
+		if name, value, _ := strings.Cut(e, "="); secretNamePattern.MatchString(name) {
 			found = append(found, value)
 		}
 	}
@@ -135,27 +135,27 @@ func secretsOf(env []string, dir string) ([]string, error) {
 			return nil, fmt.Errorf("reading the credentials: %w", err)
 		}
 		if e.Name() == AWSConfig {
-			found = append(found, settings(raw)...)
+			found = append(found, findAWSSecrets(raw)...)
 			continue
 		}
-		found = append(found, leaves(e.Name(), raw)...)
+		found = append(found, findFileSecrets(e.Name(), raw)...)
 	}
 	return found, nil
 }
 
-// settings are the secrets in a configuration file of AWS.
-func settings(raw []byte) []string {
+// findAWSSecrets are the secrets in a configuration file of AWS.
+func findAWSSecrets(raw []byte) []string {
 	var found []string
 	for line := range strings.Lines(string(raw)) {
-		if name, value, _ := strings.Cut(line, "="); telling.MatchString(name) {
+		if name, value, _ := strings.Cut(line, "="); secretNamePattern.MatchString(name) {
 			found = append(found, strings.TrimSpace(value))
 		}
 	}
 	return found
 }
 
-// leaves are the secrets in a file: what its keys call so, or all of one that has none.
-func leaves(name string, raw []byte) []string {
+// findFileSecrets are the secrets in a file: what its keys call so, or all of one that has none.
+func findFileSecrets(name string, raw []byte) []string {
 	var doc map[string]any
 	if yaml.Unmarshal(raw, &doc) != nil || len(doc) == 0 {
 		if slices.Contains([]string{"username", "user", "region"}, name) {
@@ -173,7 +173,7 @@ func leaves(name string, raw []byte) []string {
 			}
 		case map[string]any:
 			for key, one := range node {
-				if text, ok := one.(string); ok && telling.MatchString(key) {
+				if text, ok := one.(string); ok && secretNamePattern.MatchString(key) {
 					found = append(found, text)
 				} else {
 					walk(one)

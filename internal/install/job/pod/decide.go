@@ -18,16 +18,16 @@ const (
 	giveUp step = "give up"
 )
 
-// next decides what a pod that has just begun does about an attempt. silent: the
+// decideStep decides what a pod that has just begun does about an attempt. silent: the
 // holder has not been heard of for as long as it takes to count as dead.
 //
 // Whoever finds the attempt Creating may not create: what the holder has made is
 // known to nobody. If the bootstrap machine has done its work, the cluster comes up
 // by itself and can be waited for; else the attempt is given up, to be destroyed by
 // its metadata.
-func next(s state.State, silent bool) step {
+func decideStep(s state.State, silent bool) step {
 	switch {
-	case s.Phase.Over():
+	case s.Phase.IsFinal():
 		return leave
 	case s.Phase == state.Prepared:
 		return claim

@@ -8,18 +8,18 @@ import (
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
-// Destroy has the installer destroy what the metadata in the state names. It may be
+// DestroyCluster has the installer destroy what the metadata in the state names. It may be
 // repeated, and run twice at once. It returns nil when the outcome is in the state.
-func Destroy(ctx context.Context, o Options) error {
-	p, err := start(o)
+func DestroyCluster(ctx context.Context, o Options) error {
+	p, err := newInstallerRun(o)
 	if err != nil {
 		return err
 	}
-	seen, err := p.Store.Read(ctx)
+	seen, err := p.Store.ReadState(ctx)
 	if err != nil {
 		return err
 	}
-	if seen.Phase.Over() {
+	if seen.Phase.IsFinal() {
 		fmt.Fprintf(p.Out, "the destruction has %s: nothing is left to do\n", seen.Phase)
 		return nil
 	}
@@ -27,28 +27,28 @@ func Destroy(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := p.write("metadata.json", raw); err != nil {
+	if err := p.writeClusterFile("metadata.json", raw); err != nil {
 		return err
 	}
-	limited, cancel := p.limited(ctx)
+	limited, cancel := p.withTimeLimit(ctx)
 	defer cancel()
-	err = p.run(limited, "destroy", "cluster")
-	if why := told(limited); why == state.ReasonInterrupted {
+	err = p.runInstaller(limited, "destroy", "cluster")
+	if why := contextEndReason(limited); why == state.ReasonInterrupted {
 		return errors.Join(errors.New("stopped while destroying, and the next pod goes on"), err)
 	}
-	return p.record(ctx, func(s *state.State) error {
-		if s.Phase.Over() {
+	return p.recordOutcome(ctx, func(s *state.State) error {
+		if s.Phase.IsFinal() {
 			return state.ErrNoChange
 		}
 		if err == nil {
-			s.End(state.Succeeded)
+			s.MarkEnded(state.Succeeded)
 			return nil
 		}
-		log := p.log.excerpt(err)
-		if told(limited) == state.ReasonTimeout {
-			log += "The installer was stopped: " + sentence(state.ReasonTimeout, p.Limit) + "\n"
+		log := p.log.logExcerpt(err)
+		if contextEndReason(limited) == state.ReasonTimeout {
+			log += "The installer was stopped: " + explainStopReason(state.ReasonTimeout, p.Limit) + "\n"
 		}
-		s.Fail(state.ReasonDestroy, log)
+		s.MarkFailed(state.ReasonDestroy, log)
 		return nil
 	})
 }

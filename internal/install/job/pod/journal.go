@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// kept is how many of the last lines become the excerpt, maxLine how long each may be.
-	kept    = 50
-	maxLine = 2000
+	// excerptLines is how many of the last lines become the excerpt, maxLine how long each may be.
+	excerptLines = 50
+	maxLine      = 2000
 )
 
 // journal takes the installer's log, line by line: scrubbed, it goes on to the pod's
@@ -43,14 +43,14 @@ func newJournal(out io.Writer, secrets []string) *journal {
 	return &journal{out: out, secrets: secrets, finds: map[*regexp.Regexp]string{}, initializing: make(chan struct{})}
 }
 
-// hide keeps the secrets of an install-config out of the log.
-func (j *journal) hide(installConfig []byte) {
+// setInstallConfig keeps the secrets of an install-config out of the log.
+func (j *journal) setInstallConfig(installConfig []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.config = installConfig
 }
 
-func (j *journal) secret(s string) {
+func (j *journal) addKnownSecret(s string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.secrets = append(j.secrets, strings.TrimSpace(s))
@@ -68,48 +68,48 @@ func (j *journal) Write(part []byte) (int, error) {
 		}
 		line := string(j.pending[:end])
 		j.pending = j.pending[end+1:]
-		j.take(line)
+		j.appendLine(line)
 	}
 }
 
-// flush takes the last line, if it has no end.
-func (j *journal) flush() {
+// flushPending takes the last line, if it has no end.
+func (j *journal) flushPending() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.pending) > 0 {
-		j.take(string(j.pending))
+		j.appendLine(string(j.pending))
 	}
 	j.pending = nil
 }
 
-// take takes one line. j.mu is held.
-func (j *journal) take(line string) {
-	line, show := j.pem(line)
+// appendLine takes one line. j.mu is held.
+func (j *journal) appendLine(line string) {
+	line, show := j.omitPrivateKey(line)
 	if !show {
 		return
 	}
-	line = j.scrub(line)
-	j.look(line)
+	line = j.redactLine(line)
+	j.recordLineFindings(line)
 	if len(line) > maxLine {
 		line = strings.ToValidUTF8(line[:maxLine], "") + "…"
 	}
 	_, _ = io.WriteString(j.out, line+"\n") // the state is what counts
 	j.lines = append(j.lines, line)
-	if len(j.lines) > kept {
+	if len(j.lines) > excerptLines {
 		j.lines = j.lines[1:]
 	}
 }
 
-func (j *journal) scrub(line string) string {
+func (j *journal) redactLine(line string) string {
 	if len(j.config) > 0 {
 		line = config.Redact(line, j.config)
 	}
 	return scrub.Text(line, j.secrets...)
 }
 
-// pem leaves out the lines of a private key, of which package scrub sees only one
+// omitPrivateKey leaves out the lines of a private key, of which package scrub sees only one
 // at a time here.
-func (j *journal) pem(line string) (string, bool) {
+func (j *journal) omitPrivateKey(line string) (string, bool) {
 	begins := strings.Contains(line, "PRIVATE KEY-----") && strings.Contains(line, "-----BEGIN")
 	ends := strings.Contains(line, "PRIVATE KEY-----") && strings.Contains(line, "-----END")
 	switch {
@@ -123,13 +123,13 @@ func (j *journal) pem(line string) (string, bool) {
 	return line, true
 }
 
-// initializes is what the installer says when the bootstrap machine is gone and the
+// initializingPattern is what the installer says when the bootstrap machine is gone and the
 // cluster comes up by itself.
-var initializes = regexp.MustCompile(`Waiting up to .* for the cluster at \S+ to initialize`)
+var initializingPattern = regexp.MustCompile(`Waiting up to .* for the cluster at \S+ to initialize`)
 
-// causes are reasons by what the log says, the last that is found counts. The names
+// failureCauses are reasons by what the log says, the last that is found counts. The names
 // are Hive's where it has one.
-var causes = []struct {
+var failureCauses = []struct {
 	said   *regexp.Regexp
 	reason string
 }{
@@ -141,36 +141,36 @@ var causes = []struct {
 	{regexp.MustCompile(`(?i)failed to initialize the cluster`), "ClusterInitializationFailed"},
 }
 
-// fails says which lines tell why.
-var fails = regexp.MustCompile(`level=(?:fatal|error)|(?i)error`)
+// errorLinePattern says which lines tell why.
+var errorLinePattern = regexp.MustCompile(`level=(?:fatal|error)|(?i)error`)
 
-// look notes what a line tells. j.mu is held.
-func (j *journal) look(line string) {
-	if initializes.MatchString(line) && !isClosed(j.initializing) {
+// recordLineFindings notes what a line tells. j.mu is held.
+func (j *journal) recordLineFindings(line string) {
+	if initializingPattern.MatchString(line) && !isChannelClosed(j.initializing) {
 		close(j.initializing)
 	}
-	for _, wanted := range []*regexp.Regexp{console, refused} {
+	for _, wanted := range []*regexp.Regexp{consoleURLPattern, invalidConfigPattern} {
 		if found := wanted.FindStringSubmatch(line); found != nil {
 			j.finds[wanted] = found[len(found)-1]
 		}
 	}
-	if !fails.MatchString(line) {
+	if !errorLinePattern.MatchString(line) {
 		return
 	}
-	for _, c := range causes {
+	for _, c := range failureCauses {
 		if c.said.MatchString(line) {
 			j.why = c.reason
 		}
 	}
 }
 
-func (j *journal) find(wanted *regexp.Regexp) string {
+func (j *journal) findPatternMatch(wanted *regexp.Regexp) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.finds[wanted]
 }
 
-func isClosed(c <-chan struct{}) bool {
+func isChannelClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -179,8 +179,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// reason is one word for why the installer failed.
-func (j *journal) reason() string {
+// failureReason is one word for why the installer failed.
+func (j *journal) failureReason() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.why == "" {
@@ -189,15 +189,15 @@ func (j *journal) reason() string {
 	return j.why
 }
 
-// excerpt is the end of the log; with err, unless that only says that the installer
+// logExcerpt is the end of the log; with err, unless that only says that the installer
 // has failed, which the log says better.
-func (j *journal) excerpt(err error) string {
+func (j *journal) logExcerpt(err error) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	lines := j.lines
 	var exit *exec.ExitError
 	if err != nil && (len(lines) == 0 || !errors.As(err, &exit)) {
-		lines = append(slices.Clone(lines), j.scrub(err.Error()))
+		lines = append(slices.Clone(lines), j.redactLine(err.Error()))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }

@@ -12,17 +12,17 @@ import (
 	"hotspare.io/hotspare/internal/install/config"
 )
 
-// patch applies a cluster's patches to the manifests in the installer's folder, those
+// patchManifests applies a cluster's patches to the manifests in the installer's folder, those
 // that were added too. What is wrong with the patches is fault.Denied.
-func (p *pod) patch(encoded []byte) error {
+func (p *installerRun) patchManifests(encoded []byte) error {
 	list, err := config.DecodeManifestPatches(encoded)
 	if err != nil {
 		return err
 	}
 	for _, m := range list {
 		for i, patches := range m.Patches {
-			p.hide(patches.Patches)
-			if err := p.patchSelected(m, i); err != nil {
+			p.hidePatchSecrets(patches.Patches)
+			if err := p.patchSelectedManifests(m, i); err != nil {
 				return err
 			}
 		}
@@ -30,34 +30,34 @@ func (p *pod) patch(encoded []byte) error {
 	return nil
 }
 
-func (p *pod) patchSelected(m config.ManifestPatches, i int) error {
-	names, err := p.selected(m.Patches[i].ManifestSelector.Glob)
+func (p *installerRun) patchSelectedManifests(m config.ManifestPatches, i int) error {
+	names, err := p.listManifests(m.Patches[i].ManifestSelector.Glob)
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		return m.Unselected(i)
+		return m.NoManifestError(i)
 	}
 	for _, name := range names {
-		before, err := os.ReadFile(p.file(name))
+		before, err := os.ReadFile(p.clusterFilePath(name))
 		if err != nil {
 			return fmt.Errorf("reading manifest %s: %w", name, err)
 		}
-		after, err := m.Apply(i, name, before)
+		after, err := m.PatchManifest(i, name, before)
 		if err != nil {
 			return err
 		}
-		if err := p.write(name, after); err != nil {
+		if err := p.writeClusterFile(name, after); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// selected are the files in the installer's folder that a glob selects. It selects
+// listManifests are the files in the installer's folder that a glob selects. It selects
 // folders, too, which are no manifests.
-func (p *pod) selected(glob string) ([]string, error) {
-	folder := os.DirFS(p.dir())
+func (p *installerRun) listManifests(glob string) ([]string, error) {
+	folder := os.DirFS(p.clusterDir())
 	names, err := fs.Glob(folder, glob)
 	if err != nil {
 		return nil, fmt.Errorf("looking for manifests: %w", err)
@@ -68,8 +68,8 @@ func (p *pod) selected(glob string) ([]string, error) {
 	}), nil
 }
 
-// hide keeps values out of the log that their places call secret.
-func (p *pod) hide(patches []hivev1.PatchEntity) {
+// hidePatchSecrets keeps values out of the log that their places call secret.
+func (p *installerRun) hidePatchSecrets(patches []hivev1.PatchEntity) {
 	for _, patch := range patches {
 		value := json.RawMessage(patch.ValueJSON)
 		if len(value) == 0 && patch.Value != nil {
@@ -79,8 +79,8 @@ func (p *pod) hide(patches []hivev1.PatchEntity) {
 		if err != nil {
 			continue // it is no JSON, and nothing is made of it
 		}
-		for _, secret := range leaves("", raw) {
-			p.log.secret(secret)
+		for _, secret := range findFileSecrets("", raw) {
+			p.log.addKnownSecret(secret)
 		}
 	}
 }

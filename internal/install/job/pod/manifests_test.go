@@ -18,12 +18,12 @@ func patched(glob, path, value string) []byte {
 
 func (b *bench) prepareWith(patches []byte) state.State {
 	b.t.Helper()
-	_, err := b.store().Edit(b.t.Context(), func(s *state.State) error { s.ManifestPatches = patches; return nil })
+	_, err := b.store().EditState(b.t.Context(), func(s *state.State) error { s.ManifestPatches = patches; return nil })
 	must(b.t, err)
 	o := b.options()
 	o.Manifests = []string{b.t.TempDir()}
 	must(b.t, os.WriteFile(filepath.Join(o.Manifests[0], "50-mine.yaml"), []byte("kind: Mine\nmetadata: {}\n"), 0o600))
-	must(b.t, Prepare(b.t.Context(), o))
+	must(b.t, PrepareInstall(b.t.Context(), o))
 	return b.state()
 }
 
@@ -31,8 +31,8 @@ func TestManifestsArePatchedBeforeTheirClusterIsMade(t *testing.T) {
 	b := newBench(t)
 	s := b.prepareWith(patched("[mo]*/*", "/metadata/labels", `{"mine":"yes"}`))
 	want(t, state.Prepared, s.Phase)
-	must(t, Create(t.Context(), b.options()))
-	ignition := b.cloud.Ignition(b.cloud.Clusters()[0])
+	must(t, CreateCluster(t.Context(), b.options()))
+	ignition := b.cloud.ReadIgnition(b.cloud.ListClusters()[0])
 	for _, name := range []string{"cluster-config.yaml", "50-mine.yaml", "99_kubeadmin.yaml"} {
 		_, after, found := strings.Cut(ignition, name+": ")
 		if !found || !strings.Contains(strings.SplitN(after, ".yaml: ", 2)[0], "mine: \"yes\"") {
@@ -72,12 +72,12 @@ func TestPatchesThatDoNotFitTheManifests(t *testing.T) {
 
 func TestValuesOfPatchesThatAreSecretAreHidden(t *testing.T) {
 	b := newBench(t)
-	p, err := start(b.options())
+	p, err := newInstallerRun(b.options())
 	must(t, err)
 	list, err := config.DecodeManifestPatches([]byte(`[{"customization":"a","patches":[{"manifestSelector":{"glob":"openshift/x"},"patches":[
 		{"op":"add","path":"/data/password","value":"hush-1-hush"}, {"op":"add","path":"/data","valueJSON":"{\"apiToken\":\"hush-2-hush\"}"}, {"op":"remove","path":"/a"}]}]}]`))
 	must(t, err)
-	p.hide(list[0].Patches[0].Patches)
+	p.hidePatchSecrets(list[0].Patches[0].Patches)
 	_, err = p.log.Write([]byte("a hush-1-hush b hush-2-hush c\n"))
 	must(t, err)
 	if told := b.out.text(); strings.Contains(told, "hush") || !strings.Contains(told, "a REDACTED b REDACTED c") {

@@ -17,11 +17,11 @@ func TestManifestsAreAdded(t *testing.T) {
 	extra := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(extra, "99-mine.yaml"), []byte("kind: Mine"), 0o600))
 	o.Manifests = []string{filepath.Join(extra, "none"), extra}
-	must(t, Prepare(t.Context(), o))
-	packed, err := b.store().Load(t.Context(), b.state())
+	must(t, PrepareInstall(t.Context(), o))
+	packed, err := b.store().LoadFolder(t.Context(), b.state())
 	must(t, err)
 	dir := t.TempDir()
-	must(t, state.Unpack(packed, dir))
+	must(t, state.UnpackFolder(packed, dir))
 	ign, err := os.ReadFile(filepath.Join(dir, "bootstrap.ign"))
 	must(t, err)
 	if !strings.Contains(string(ign), "99-mine.yaml: kind: Mine") {
@@ -55,10 +55,10 @@ func TestResolve(t *testing.T) {
 	b := newBench(t)
 	file := filepath.Join(t.TempDir(), "image-references")
 	must(t, os.WriteFile(file, []byte(`{"kind":"ImageStream","spec":{"tags":[{"name":"cli","from":{"name":"q/cli@sha256:1"}},{"name":"installer","from":{"name":"q/i@sha256:2"}}]}}`), 0o600))
-	must(t, Resolve(t.Context(), b.options(), file))
+	must(t, ResolveImages(t.Context(), b.options(), file))
 	want(t, "q/i@sha256:2 q/cli@sha256:1", b.state().InstallerImage+" "+b.state().CLIImage)
 	must(t, os.WriteFile(file, []byte(`{"spec":{"tags":[{"name":"cli","from":{"name":"x"}}]}}`), 0o600))
-	if err := Resolve(t.Context(), b.options(), file); err == nil || !strings.Contains(err.Error(), `no tag "installer"`) {
+	if err := ResolveImages(t.Context(), b.options(), file); err == nil || !strings.Contains(err.Error(), `no tag "installer"`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -73,7 +73,7 @@ func TestSecretsOfFiles(t *testing.T) {
 	} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
-	found, err := secretsOf([]string{"AWS_SECRET_ACCESS_KEY=K5", "PATH=/bin"}, dir)
+	found, err := collectSecrets([]string{"AWS_SECRET_ACCESS_KEY=K5", "PATH=/bin"}, dir)
 	must(t, err)
 	slices.Sort(found)
 	want(t, "K1 K2 K3 K4 K5", strings.Join(found, " "))
@@ -85,10 +85,10 @@ func TestPackingAndUnpacking(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(dir, "auth"), 0o700))
 	must(t, os.WriteFile(filepath.Join(dir, "auth", "a"), []byte("A"), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, logName), []byte("L"), 0o600))
-	packed, err := state.Pack(dir, logName)
+	packed, err := state.PackFolder(dir, logName)
 	must(t, err)
 	to := t.TempDir()
-	must(t, state.Unpack(packed, to))
+	must(t, state.UnpackFolder(packed, to))
 	raw, err := os.ReadFile(filepath.Join(to, "auth", "a"))
 	must(t, err)
 	want(t, "A", string(raw))
@@ -97,13 +97,13 @@ func TestPackingAndUnpacking(t *testing.T) {
 	}
 
 	large := make([]byte, 2*state.PartSize+1)
-	parts, digest, err := b.store().Save(t.Context(), large)
+	parts, digest, err := b.store().SaveFolder(t.Context(), large)
 	must(t, err)
 	want(t, 3, parts)
-	back, err := b.store().Load(t.Context(), state.State{Parts: parts, Digest: digest})
+	back, err := b.store().LoadFolder(t.Context(), state.State{Parts: parts, Digest: digest})
 	must(t, err)
 	want(t, len(large), len(back))
-	if _, _, err := b.store().Save(t.Context(), make([]byte, state.MaxParts*state.PartSize+1)); err == nil {
+	if _, _, err := b.store().SaveFolder(t.Context(), make([]byte, state.MaxParts*state.PartSize+1)); err == nil {
 		t.Error("too much was stored")
 	}
 }
@@ -115,9 +115,9 @@ func TestAConfigurationFileOfAWSStandsForTheKeys(t *testing.T) {
 	file := filepath.Join(o.Credentials, AWSConfig)
 	must(t, os.WriteFile(file, []byte("[default]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = keys\n[keys]\naws_access_key_id = hush-1-hush\naws_secret_access_key=hush-2-hush\n"), 0o600))
 	o.Env = []string{"AWS_ACCESS_KEY_ID=old", "AWS_SESSION_TOKEN=old", "KEPT=1"}
-	p, err := start(o)
+	p, err := newInstallerRun(o)
 	must(t, err)
-	got := slices.DeleteFunc(p.environment(), func(e string) bool { return !strings.HasPrefix(e, "AWS_") && e != "KEPT=1" })
+	got := slices.DeleteFunc(p.installerProcessEnv(), func(e string) bool { return !strings.HasPrefix(e, "AWS_") && e != "KEPT=1" })
 	want(t, []string{"KEPT=1", "AWS_CONFIG_FILE=" + file, "AWS_SHARED_CREDENTIALS_FILE=" + file, "AWS_SDK_LOAD_CONFIG=1"}, got)
 	_, err = p.log.Write([]byte("with hush-1-hush and hush-2-hush\n"))
 	must(t, err)

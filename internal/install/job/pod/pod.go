@@ -59,17 +59,17 @@ const (
 	DefaultLapse = 3 * time.Minute
 )
 
-// last bounds the writes of a process that has been told to stop.
-const last = 15 * time.Second
+// finalWriteTimeout bounds the writes of a process that has been told to stop.
+const finalWriteTimeout = 15 * time.Second
 
-// pod is one run.
-type pod struct {
+// installerRun is one run.
+type installerRun struct {
 	Options
 	holder string
 	log    *journal
 }
 
-func start(o Options) (*pod, error) {
+func newInstallerRun(o Options) (*installerRun, error) {
 	if o.Grace == 0 {
 		o.Grace = DefaultGrace
 	}
@@ -85,40 +85,42 @@ func start(o Options) (*pod, error) {
 	if o.Installer == "" {
 		o.Installer = "openshift-install"
 	}
-	p := &pod{Options: o, holder: holder(o.Pod)}
-	for _, dir := range []string{p.dir(), p.home(), p.temp()} {
+	p := &installerRun{Options: o, holder: newHolderName(o.Pod)}
+	for _, dir := range []string{p.clusterDir(), p.homeDir(), p.tempDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("making a folder to work in: %w", err)
 		}
 	}
-	secrets, err := secretsOf(o.Env, o.Credentials)
+	secrets, err := collectSecrets(o.Env, o.Credentials)
 	if err != nil {
 		return nil, err
 	}
 	p.log = newJournal(o.Out, secrets)
-	p.Env, err = configured(o.Env, o.Credentials)
+	p.Env, err = credentialsEnv(o.Env, o.Credentials)
 	return p, err
 }
 
-// dir is the installer's folder.
-func (p *pod) dir() string  { return filepath.Join(p.Work, "cluster") }
-func (p *pod) home() string { return filepath.Join(p.Work, "home") }
-func (p *pod) temp() string { return filepath.Join(p.Work, "tmp") }
+// clusterDir is the installer's folder.
+func (p *installerRun) clusterDir() string { return filepath.Join(p.Work, "cluster") }
+func (p *installerRun) homeDir() string    { return filepath.Join(p.Work, "home") }
+func (p *installerRun) tempDir() string    { return filepath.Join(p.Work, "tmp") }
 
-func (p *pod) file(name string) string { return filepath.Join(p.dir(), name) }
+func (p *installerRun) clusterFilePath(name string) string {
+	return filepath.Join(p.clusterDir(), name)
+}
 
-func (p *pod) write(name string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(p.file(name)), 0o700); err != nil {
+func (p *installerRun) writeClusterFile(name string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(p.clusterFilePath(name)), 0o700); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
-	if err := os.WriteFile(p.file(name), content, 0o600); err != nil {
+	if err := os.WriteFile(p.clusterFilePath(name), content, 0o600); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil
 }
 
-// told reports why a run ended early, as a reason; "" if nobody ended it.
-func told(ctx context.Context) string {
+// contextEndReason reports why a run ended early, as a reason; "" if nobody ended it.
+func contextEndReason(ctx context.Context) string {
 	switch {
 	case ctx.Err() == nil:
 		return ""
@@ -129,18 +131,18 @@ func told(ctx context.Context) string {
 	}
 }
 
-// limited is ctx with the time that the installer may take.
-func (p *pod) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeLimit is ctx with the time that the installer may take.
+func (p *installerRun) withTimeLimit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if p.Limit == 0 {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeoutCause(ctx, p.Limit, fmt.Errorf("not done after %s: %w", p.Limit, context.DeadlineExceeded))
 }
 
-// record writes the outcome, also when ctx has ended: nobody else knows it.
-func (p *pod) record(ctx context.Context, edit func(*state.State) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), last)
+// recordOutcome writes the outcome, also when ctx has ended: nobody else knows it.
+func (p *installerRun) recordOutcome(ctx context.Context, edit func(*state.State) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalWriteTimeout)
 	defer cancel()
-	_, err := p.Store.Edit(ctx, edit)
+	_, err := p.Store.EditState(ctx, edit)
 	return err
 }

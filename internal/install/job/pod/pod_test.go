@@ -81,9 +81,9 @@ func newBench(t *testing.T) *bench {
 	}
 	objects := []client.Object{secret(key.Name, state.State{InstallConfig: []byte(installConfig)}.Encode())}
 	for part := range state.MaxParts {
-		objects = append(objects, secret(state.PartName(key.Name, part), nil))
+		objects = append(objects, secret(state.PartSecretName(key.Name, part), nil))
 	}
-	exe, err := standin.Path(t.TempDir())
+	exe, err := standin.LinkInstaller(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func secret(name string, data map[string][]byte) *corev1.Secret {
 
 // check holds what must hold after each test.
 func (b *bench) check() {
-	if v := b.cloud.Violations(); v != "" {
+	if v := b.cloud.ReadViolations(); v != "" {
 		b.t.Errorf("the cloud complains:\n%s", v)
 	}
 	told := b.out.text() + b.state().Log
@@ -115,7 +115,7 @@ func (b *bench) check() {
 func (b *bench) store() state.Store { return state.Store{API: b.api, Key: key} }
 
 func (b *bench) state() state.State {
-	s, err := b.store().Read(context.Background()) // also after the test's end
+	s, err := b.store().ReadState(context.Background()) // also after the test's end
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func (b *bench) options() Options {
 
 func (b *bench) prepare() {
 	b.t.Helper()
-	if err := Prepare(b.t.Context(), b.options()); err != nil {
+	if err := PrepareInstall(b.t.Context(), b.options()); err != nil {
 		b.t.Fatal(err)
 	}
 	if s := b.state(); s.Phase != state.Prepared {
@@ -269,27 +269,27 @@ func TestNext(t *testing.T) {
 		"what is to be destroyed is left":                 {state.State{Phase: state.Abandoned}, true, leave},
 		"a create that nobody holds and nobody can await": {state.State{Phase: state.Creating}, false, giveUp},
 	} {
-		t.Run(name, func(t *testing.T) { want(t, c.want, next(c.in, c.silent)) })
+		t.Run(name, func(t *testing.T) { want(t, c.want, decideStep(c.in, c.silent)) })
 	}
 }
 
 func TestAnInstallThatWorks(t *testing.T) {
 	b := newBench(t)
 	b.prepare()
-	want(t, []string(nil), b.cloud.Clusters())
-	must(t, Create(t.Context(), b.options()))
+	want(t, []string(nil), b.cloud.ListClusters())
+	must(t, CreateCluster(t.Context(), b.options()))
 	s := b.state()
 	want(t, "Succeeded https://api.c1.example.com:6443 https://console.apps.c1.example.com 4.18.20",
 		fmt.Sprint(s.Phase, " ", s.APIURL, " ", s.WebConsoleURL, " ", s.Version))
 	want(t, "plant-ed0pw-aaaaa-bbbbb", s.Password)
 	want(t, 0, len(s.InstallConfig))
-	want(t, []string{"masters", "network", "workers"}, b.cloud.Has(b.cloud.Clusters()[0]))
-	if _, err := b.store().Load(t.Context(), s); !errors.Is(err, state.ErrDamaged) {
+	want(t, []string{"masters", "network", "workers"}, b.cloud.ListResources(b.cloud.ListClusters()[0]))
+	if _, err := b.store().LoadFolder(t.Context(), s); !errors.Is(err, state.ErrDamaged) {
 		t.Errorf("the folder with its keys is still stored: %v", err)
 	}
 	t.Run("a later pod leaves it alone", func(t *testing.T) {
-		must(t, Create(t.Context(), b.options()))
-		must(t, Prepare(t.Context(), b.options()))
+		must(t, CreateCluster(t.Context(), b.options()))
+		must(t, PrepareInstall(t.Context(), b.options()))
 		want(t, s, b.state())
 	})
 }
@@ -302,8 +302,8 @@ func TestWhatPrepareFindsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			must(t, b.cloud.Fault(c.fault, 9))
-			must(t, Prepare(t.Context(), b.options()))
+			must(t, b.cloud.InjectFault(c.fault, 9))
+			must(t, PrepareInstall(t.Context(), b.options()))
 			s := b.state()
 			want(t, "Failed "+c.reason, string(s.Phase)+" "+s.Reason)
 			lines := strings.Split(strings.TrimSpace(s.Log), "\n")
@@ -319,8 +319,8 @@ func TestACreateThatFails(t *testing.T) {
 		t.Run("at "+stage, func(t *testing.T) {
 			b := newBench(t)
 			b.prepare()
-			must(t, b.cloud.Fault("fail-"+stage, 1))
-			must(t, Create(t.Context(), b.options()))
+			must(t, b.cloud.InjectFault("fail-"+stage, 1))
+			must(t, CreateCluster(t.Context(), b.options()))
 			s := b.state()
 			reason := "QuotaExceeded"
 			if stage == "late" {
@@ -334,42 +334,42 @@ func TestACreateThatFails(t *testing.T) {
 
 func TestAPodThatIsKilledBeforeItHasClaimed(t *testing.T) {
 	b := newBench(t)
-	must(t, b.cloud.Hang("prepare"))
-	l := b.begin(Prepare)
-	b.until("the installer prepares", func() bool { return b.cloud.Hung("prepare") })
+	must(t, b.cloud.HangAt("prepare"))
+	l := b.begin(PrepareInstall)
+	b.until("the installer prepares", func() bool { return b.cloud.IsHungAt("prepare") })
 	l.kill()
 	want(t, state.New, b.state().Phase)
-	must(t, b.cloud.Free("prepare"))
+	must(t, b.cloud.ReleaseHang("prepare"))
 	b.prepare()
-	must(t, Create(t.Context(), b.options()))
+	must(t, CreateCluster(t.Context(), b.options()))
 	want(t, state.Succeeded, b.state().Phase)
-	want(t, 1, len(b.cloud.Clusters()))
+	want(t, 1, len(b.cloud.ListClusters()))
 }
 
 func TestAPodThatIsKilledWhileItCreates(t *testing.T) {
 	b := newBench(t)
 	b.prepare()
-	must(t, b.cloud.Hang("masters"))
-	l := b.begin(Create)
-	b.until("the installer makes masters", func() bool { return b.cloud.Hung("masters") })
+	must(t, b.cloud.HangAt("masters"))
+	l := b.begin(CreateCluster)
+	b.until("the installer makes masters", func() bool { return b.cloud.IsHungAt("masters") })
 	l.kill()
-	must(t, Create(t.Context(), b.options()))
+	must(t, CreateCluster(t.Context(), b.options()))
 	s := b.state()
 	want(t, "Failed "+state.ReasonInterrupted, string(s.Phase)+" "+s.Reason)
-	want(t, 1, len(slices.DeleteFunc(b.cloud.Notes(), func(n string) bool { return !strings.HasPrefix(n, "created") })))
+	want(t, 1, len(slices.DeleteFunc(b.cloud.ReadNotes(), func(n string) bool { return !strings.HasPrefix(n, "created") })))
 }
 
 func TestAPodThatIsKilledWhileTheClusterComesUp(t *testing.T) {
 	b := newBench(t)
 	b.prepare()
-	must(t, b.cloud.Hang("late"))
-	l := b.begin(Create)
+	must(t, b.cloud.HangAt("late"))
+	l := b.begin(CreateCluster)
 	b.until("it is written that the cluster comes up", func() bool { return b.state().Bootstrapped })
 	l.kill()
-	must(t, b.cloud.Free("late"))
-	must(t, Create(t.Context(), b.options()))
+	must(t, b.cloud.ReleaseHang("late"))
+	must(t, CreateCluster(t.Context(), b.options()))
 	want(t, state.Succeeded, b.state().Phase)
-	if !slices.Contains(b.cloud.Notes(), "waited") {
+	if !slices.Contains(b.cloud.ReadNotes(), "waited") {
 		t.Error("it was not waited for")
 	}
 }
@@ -378,9 +378,9 @@ func TestAPodThatIsToldToEnd(t *testing.T) {
 	t.Run("while it creates gives the attempt up", func(t *testing.T) {
 		b := newBench(t)
 		b.prepare()
-		must(t, b.cloud.Hang("masters"))
-		l := b.begin(Create)
-		b.until("the installer makes masters", func() bool { return b.cloud.Hung("masters") })
+		must(t, b.cloud.HangAt("masters"))
+		l := b.begin(CreateCluster)
+		b.until("the installer makes masters", func() bool { return b.cloud.IsHungAt("masters") })
 		l.stop()
 		must(t, l.wait())
 		want(t, "Failed "+state.ReasonInterrupted, string(b.state().Phase)+" "+b.state().Reason)
@@ -388,25 +388,25 @@ func TestAPodThatIsToldToEnd(t *testing.T) {
 	t.Run("while the cluster comes up hands it over", func(t *testing.T) {
 		b := newBench(t)
 		b.prepare()
-		must(t, b.cloud.Hang("late"))
-		l := b.begin(Create)
-		b.until("the cluster comes up", func() bool { return b.cloud.Hung("late") })
+		must(t, b.cloud.HangAt("late"))
+		l := b.begin(CreateCluster)
+		b.until("the cluster comes up", func() bool { return b.cloud.IsHungAt("late") })
 		l.stop()
 		if err := l.wait(); err == nil {
 			t.Error("the pod says that it is done")
 		}
 		want(t, true, b.state().Bootstrapped)
 		want(t, "", b.state().Holder)
-		must(t, b.cloud.Free("late"))
-		must(t, Create(t.Context(), b.options()))
+		must(t, b.cloud.ReleaseHang("late"))
+		must(t, CreateCluster(t.Context(), b.options()))
 		want(t, state.Succeeded, b.state().Phase)
 	})
 	t.Run("kills an installer that does not listen", func(t *testing.T) {
 		b := newBench(t)
 		b.prepare()
-		must(t, errors.Join(b.cloud.Hang("masters"), b.cloud.Fault("deaf", 1)))
-		l := b.begin(Create)
-		b.until("the installer makes masters", func() bool { return b.cloud.Hung("masters") })
+		must(t, errors.Join(b.cloud.HangAt("masters"), b.cloud.InjectFault("deaf", 1)))
+		l := b.begin(CreateCluster)
+		b.until("the installer makes masters", func() bool { return b.cloud.IsHungAt("masters") })
 		l.stop()
 		must(t, l.wait())
 		want(t, state.Failed, b.state().Phase)
@@ -416,15 +416,15 @@ func TestAPodThatIsToldToEnd(t *testing.T) {
 func TestTwoPodsAtOnce(t *testing.T) {
 	b := newBench(t)
 	b.prepare()
-	must(t, b.cloud.Hang("masters"))
-	one, two := b.begin(Create), b.begin(Create)
-	b.until("the installer makes masters", func() bool { return b.cloud.Hung("masters") })
+	must(t, b.cloud.HangAt("masters"))
+	one, two := b.begin(CreateCluster), b.begin(CreateCluster)
+	b.until("the installer makes masters", func() bool { return b.cloud.IsHungAt("masters") })
 	for range 3 { // longer than the other may be silent
 		before := b.state().Beat
 		b.until("the holder says that it lives", func() bool { return b.state().Beat != before })
 	}
 	want(t, state.Creating, b.state().Phase)
-	must(t, b.cloud.Free("masters"))
+	must(t, b.cloud.ReleaseHang("masters"))
 	must(t, errors.Join(one.wait(), two.wait()))
 	want(t, state.Succeeded, b.state().Phase)
 }
@@ -432,21 +432,21 @@ func TestTwoPodsAtOnce(t *testing.T) {
 func TestAnAttemptThatIsAbandonedStops(t *testing.T) {
 	b := newBench(t)
 	b.prepare()
-	must(t, b.cloud.Hang("masters"))
-	l := b.begin(Create)
-	b.until("the installer makes masters", func() bool { return b.cloud.Hung("masters") })
-	_, err := b.store().Edit(t.Context(), func(s *state.State) error { s.End(state.Abandoned); return nil })
+	must(t, b.cloud.HangAt("masters"))
+	l := b.begin(CreateCluster)
+	b.until("the installer makes masters", func() bool { return b.cloud.IsHungAt("masters") })
+	_, err := b.store().EditState(t.Context(), func(s *state.State) error { s.MarkEnded(state.Abandoned); return nil })
 	must(t, err)
 	_ = l.wait() // it was overtaken
 	want(t, state.Abandoned, b.state().Phase)
-	must(t, Create(t.Context(), b.options()))
+	must(t, CreateCluster(t.Context(), b.options()))
 }
 
 func TestAnInstallThatTakesTooLong(t *testing.T) {
 	b := newBench(t)
 	b.prepare()
-	must(t, b.cloud.Hang("masters"))
-	l := b.begin(Create, func(o *Options) { o.Limit = 500 * time.Millisecond })
+	must(t, b.cloud.HangAt("masters"))
+	l := b.begin(CreateCluster, func(o *Options) { o.Limit = 500 * time.Millisecond })
 	must(t, l.wait())
 	s := b.state()
 	want(t, "Failed "+state.ReasonTimeout, string(s.Phase)+" "+s.Reason)
@@ -458,10 +458,10 @@ func TestAnInstallThatTakesTooLong(t *testing.T) {
 func TestAPreparedFolderThatIsDamagedFailsTheAttempt(t *testing.T) {
 	b := newBench(t)
 	b.prepare()
-	must(t, b.api.Update(t.Context(), secret(state.PartName(key.Name, 0), map[string][]byte{"part": []byte("x")})))
-	must(t, Create(t.Context(), b.options()))
+	must(t, b.api.Update(t.Context(), secret(state.PartSecretName(key.Name, 0), map[string][]byte{"part": []byte("x")})))
+	must(t, CreateCluster(t.Context(), b.options()))
 	want(t, "Failed "+state.ReasonDamaged, string(b.state().Phase)+" "+b.state().Reason)
-	want(t, []string(nil), b.cloud.Clusters())
+	want(t, []string(nil), b.cloud.ListClusters())
 }
 
 // Both have seen the attempt prepared; the second one's write is of what it read again.
@@ -469,12 +469,12 @@ func TestOnlyOneProcessCanClaim(t *testing.T) {
 	b := newBench(t)
 	b.prepare()
 	seen := b.state()
-	one, err := start(b.options())
+	one, err := newInstallerRun(b.options())
 	must(t, err)
-	two, err := start(b.options())
+	two, err := newInstallerRun(b.options())
 	must(t, err)
-	must(t, one.take(t.Context(), seen))
-	if err := two.take(t.Context(), seen); !errors.Is(err, errOvertaken) {
+	must(t, one.acquireAttempt(t.Context(), seen))
+	if err := two.acquireAttempt(t.Context(), seen); !errors.Is(err, errOvertaken) {
 		t.Errorf("a second process has claimed it: %v", err)
 	}
 	want(t, one.holder, b.state().Holder)

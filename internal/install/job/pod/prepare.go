@@ -21,14 +21,14 @@ import (
 // logName is the installer's own log: it grows, and has what stdout has.
 const logName = ".openshift_install.log"
 
-// Prepare has the installer name what it will make, and packs its folder. Nothing is
+// PrepareInstall has the installer name what it will make, and packs its folder. Nothing is
 // made in the cloud. It returns nil when the outcome is in the state.
-func Prepare(ctx context.Context, o Options) error {
-	p, err := start(o)
+func PrepareInstall(ctx context.Context, o Options) error {
+	p, err := newInstallerRun(o)
 	if err != nil {
 		return err
 	}
-	seen, err := p.Store.Read(ctx)
+	seen, err := p.Store.ReadState(ctx)
 	if err != nil {
 		return err
 	}
@@ -36,20 +36,20 @@ func Prepare(ctx context.Context, o Options) error {
 		fmt.Fprintf(p.Out, "the attempt is %s: nothing is left to prepare\n", seen.Phase)
 		return nil
 	}
-	p.log.hide(seen.InstallConfig)
-	limited, cancel := p.limited(ctx)
+	p.log.setInstallConfig(seen.InstallConfig)
+	limited, cancel := p.withTimeLimit(ctx)
 	defer cancel()
-	made, err := p.prepare(limited, seen)
+	made, err := p.prepareFolder(limited, seen)
 	if err != nil && ctx.Err() != nil {
 		return err // nothing is known yet; the next pod begins again
 	}
-	return p.record(ctx, func(s *state.State) error {
+	return p.recordOutcome(ctx, func(s *state.State) error {
 		// Of another install-config another pod tells.
 		if s.Phase != state.New || !bytes.Equal(s.InstallConfig, seen.InstallConfig) || !bytes.Equal(s.ManifestPatches, seen.ManifestPatches) {
 			return state.ErrNoChange
 		}
 		if err != nil {
-			s.Phase, s.Reason, s.Log = state.Failed, p.prepareReason(err), p.log.excerpt(err)
+			s.Phase, s.Reason, s.Log = state.Failed, p.prepareFailureReason(err), p.log.logExcerpt(err)
 			return nil //nolint:nilerr // what went wrong is the outcome
 		}
 		s.Phase, s.Metadata, s.Version = state.Prepared, made.Metadata, made.Version
@@ -58,56 +58,56 @@ func Prepare(ctx context.Context, o Options) error {
 	})
 }
 
-// refused is how the installer says that the install-config is wrong. What else
+// invalidConfigPattern is how the installer says that the install-config is wrong. What else
 // keeps it from preparing, credentials for instance, may pass.
-var refused = regexp.MustCompile(`invalid \\*"?install-config|failed to unmarshal install-config|failed to parse .*\.ya?ml`)
+var invalidConfigPattern = regexp.MustCompile(`invalid \\*"?install-config|failed to unmarshal install-config|failed to parse .*\.ya?ml`)
 
-func (p *pod) prepareReason(err error) string {
-	if p.log.find(refused) != "" || fault.Of(err) == fault.Denied {
+func (p *installerRun) prepareFailureReason(err error) string {
+	if p.log.findPatternMatch(invalidConfigPattern) != "" || fault.KindOf(err) == fault.Denied {
 		return state.ReasonInvalid
 	}
-	if p.log.reason() == hivev1.ReasonInvalidCredentials {
+	if p.log.failureReason() == hivev1.ReasonInvalidCredentials {
 		return hivev1.ReasonInvalidCredentials
 	}
 	return state.ReasonPrepare
 }
 
-func (p *pod) prepare(ctx context.Context, seen state.State) (made state.State, err error) {
-	if err := p.write("install-config.yaml", seen.InstallConfig); err != nil {
+func (p *installerRun) prepareFolder(ctx context.Context, seen state.State) (made state.State, err error) {
+	if err := p.writeClusterFile("install-config.yaml", seen.InstallConfig); err != nil {
 		return made, err
 	}
-	made.Version = p.version(ctx)
-	if err := p.run(ctx, "create", "manifests"); err != nil {
+	made.Version = p.installerVersion(ctx)
+	if err := p.runInstaller(ctx, "create", "manifests"); err != nil {
 		return made, err
 	}
 	for _, dir := range p.Manifests {
-		if err := p.add(dir); err != nil {
+		if err := p.addManifests(dir); err != nil {
 			return made, err
 		}
 	}
-	if err := p.patch(seen.ManifestPatches); err != nil {
+	if err := p.patchManifests(seen.ManifestPatches); err != nil {
 		return made, err
 	}
-	if err := p.run(ctx, "create", "ignition-configs"); err != nil {
+	if err := p.runInstaller(ctx, "create", "ignition-configs"); err != nil {
 		return made, err
 	}
-	if made.Metadata, err = p.metadata(); err != nil {
+	if made.Metadata, err = p.readMetadata(); err != nil {
 		return made, err
 	}
 	if err := p.readPassword(); err != nil {
 		return made, err
 	}
-	packed, err := state.Pack(p.dir(), logName)
+	packed, err := state.PackFolder(p.clusterDir(), logName)
 	if err != nil {
 		return made, err
 	}
-	made.Parts, made.Digest, err = p.Store.Save(ctx, packed)
+	made.Parts, made.Digest, err = p.Store.SaveFolder(ctx, packed)
 	return made, err
 }
 
-// add copies manifests to where the installer looks for them. A mounted Secret has
+// addManifests copies manifests to where the installer looks for them. A mounted Secret has
 // its files behind links.
-func (p *pod) add(dir string) error {
+func (p *installerRun) addManifests(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -123,17 +123,17 @@ func (p *pod) add(dir string) error {
 		if err != nil {
 			return fmt.Errorf("reading manifest %s: %w", e.Name(), err)
 		}
-		if err := p.write(filepath.Join("manifests", e.Name()), content); err != nil {
+		if err := p.writeClusterFile(filepath.Join("manifests", e.Name()), content); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// metadata is metadata.json without credentials: it becomes part of an object that
+// readMetadata is metadata.json without credentials: it becomes part of an object that
 // many may read.
-func (p *pod) metadata() ([]byte, error) {
-	raw, err := os.ReadFile(p.file("metadata.json"))
+func (p *installerRun) readMetadata() ([]byte, error) {
+	raw, err := os.ReadFile(p.clusterFilePath("metadata.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("the installer has ended well and left no metadata.json: it is not an openshift-install that hotspare can drive")
 	}
@@ -147,10 +147,10 @@ func (p *pod) metadata() ([]byte, error) {
 	return withoutCredentials(raw)
 }
 
-// version is what the installer says of itself; "" if it does not.
-func (p *pod) version(ctx context.Context) string {
+// installerVersion is what the installer says of itself; "" if it does not.
+func (p *installerRun) installerVersion(ctx context.Context) string {
 	cmd := exec.CommandContext(ctx, p.Installer, "version")
-	cmd.Env = p.environment()
+	cmd.Env = p.installerProcessEnv()
 	out, err := cmd.Output() // if it fails it is asked for more below, and tells then what is wrong
 	if err != nil {
 		return "" // it is asked for more below, and tells then what is wrong
@@ -165,7 +165,7 @@ func (p *pod) version(ctx context.Context) string {
 
 // placeSSHKey puts the key where the installer looks when it gathers logs of a
 // bootstrap machine that failed.
-func (p *pod) placeSSHKey() error {
+func (p *installerRun) placeSSHKey() error {
 	if p.SSHKey == "" {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (p *pod) placeSSHKey() error {
 	if err != nil {
 		return fmt.Errorf("reading the SSH key: %w", err)
 	}
-	dir := filepath.Join(p.home(), ".ssh")
+	dir := filepath.Join(p.homeDir(), ".ssh")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("placing the SSH key: %w", err)
 	}

@@ -15,14 +15,14 @@ import (
 // PIDFile, in the work folder, has the process group of the installer that runs.
 const PIDFile = "installer.pid"
 
-// run runs the installer on its folder until it ends. When ctx ends, it and its
+// runInstaller runs the installer on its folder until it ends. When ctx ends, it and its
 // children are told to, and after the grace made to. None of them is left.
-func (p *pod) run(ctx context.Context, args ...string) error {
+func (p *installerRun) runInstaller(ctx context.Context, args ...string) error {
 	what := strings.Join(args, " ")
 	fmt.Fprintf(p.Out, "running openshift-install %s\n", what)
-	cmd := exec.CommandContext(ctx, p.Installer, append(args, "--dir", p.dir(), "--log-level", "debug")...)
+	cmd := exec.CommandContext(ctx, p.Installer, append(args, "--dir", p.clusterDir(), "--log-level", "debug")...)
 	cmd.Dir = p.Work
-	cmd.Env = p.environment()
+	cmd.Env = p.installerProcessEnv()
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	// A group of its own: the installer starts providers, which have to go with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -35,7 +35,7 @@ func (p *pod) run(ctx context.Context, args ...string) error {
 	noted := os.WriteFile(pid, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
 	err := cmd.Wait()
 	killed := signalGroup(cmd.Process.Pid, syscall.SIGKILL)
-	p.log.flush()
+	p.log.flushPending()
 	if err != nil {
 		err = fmt.Errorf("openshift-install %s: %w", what, err)
 	}
@@ -51,7 +51,7 @@ func signalGroup(group int, sig syscall.Signal) error {
 	return fmt.Errorf("signalling the installer: %w", err)
 }
 
-// environment is the installer's: it writes where it may.
-func (p *pod) environment() []string {
-	return append(append([]string{}, p.Env...), "HOME="+p.home(), "TMPDIR="+p.temp(), "XDG_CACHE_HOME="+filepath.Join(p.home(), ".cache"))
+// installerProcessEnv is the installer's: it writes where it may.
+func (p *installerRun) installerProcessEnv() []string {
+	return append(append([]string{}, p.Env...), "HOME="+p.homeDir(), "TMPDIR="+p.tempDir(), "XDG_CACHE_HOME="+filepath.Join(p.homeDir(), ".cache"))
 }

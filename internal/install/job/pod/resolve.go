@@ -12,26 +12,26 @@ import (
 // References is where a release image names the images of the release.
 const References = "/release-manifests/image-references"
 
-// Resolve stores the images that the references in a file name. It runs in the
+// ResolveImages stores the images that the references in a file name. It runs in the
 // release image.
-func Resolve(ctx context.Context, o Options, file string) error {
+func ResolveImages(ctx context.Context, o Options, file string) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("reading the release's images: %w", err)
 	}
-	images, err := references(raw)
+	images, err := parseImageReferences(raw)
 	if err != nil {
 		return fmt.Errorf("reading the release's images in %s: %w", file, err)
 	}
-	_, err = o.Store.Edit(ctx, func(s *state.State) error {
+	_, err = o.Store.EditState(ctx, func(s *state.State) error {
 		s.InstallerImage, s.CLIImage = images["installer"], images["cli"]
 		return nil
 	})
 	return err
 }
 
-// references are the images of an ImageStream by their tags.
-func references(raw []byte) (map[string]string, error) {
+// parseImageReferences are the images of an ImageStream by their tags.
+func parseImageReferences(raw []byte) (map[string]string, error) {
 	var stream struct {
 		Spec struct {
 			Tags []struct {

@@ -17,31 +17,31 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// verdict is what is to be done about a Job.
-type verdict string
+// jobAction is what is to be done about a Job.
+type jobAction string
 
 const (
-	leave   verdict = "leave"
-	another verdict = "another pod"
-	succeed verdict = "complete"
-	failing verdict = "fail"
-	late    verdict = "fail: too late"
+	actionNone      jobAction = "leave"
+	actionCreatePod jobAction = "another pod"
+	actionComplete  jobAction = "complete"
+	actionFail      jobAction = "fail"
+	actionTimeOut   jobAction = "fail: too late"
 )
 
-// judge decides about a Job by its pods. A failed pod is followed by another, at once:
+// decideJobAction decides about a Job by its pods. A failed pod is followed by another, at once:
 // those of installers fail when they are interrupted.
-func judge(job *batchv1.Job, pods []corev1.Pod, now time.Time) verdict {
+func decideJobAction(job *batchv1.Job, pods []corev1.Pod, now time.Time) jobAction {
 	finished := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
 	})
 	if finished || job.DeletionTimestamp != nil {
-		return leave
+		return actionNone
 	}
 	active, failed := 0, 0
 	for _, p := range pods {
 		switch p.Status.Phase {
 		case corev1.PodSucceeded:
-			return succeed
+			return actionComplete
 		case corev1.PodFailed:
 			failed++
 		default:
@@ -51,51 +51,51 @@ func judge(job *batchv1.Job, pods []corev1.Pod, now time.Time) verdict {
 	start, limit := job.Status.StartTime, job.Spec.ActiveDeadlineSeconds
 	switch {
 	case start != nil && limit != nil && now.Sub(start.Time) > time.Duration(*limit)*time.Second:
-		return late
+		return actionTimeOut
 	case failed > int(ptr.Deref(job.Spec.BackoffLimit, 6)):
-		return failing
+		return actionFail
 	case active > 0:
-		return leave
+		return actionNone
 	default:
-		return another
+		return actionCreatePod
 	}
 }
 
-// control does what a Job controller does for a Job.
-func (r *Runner) control(ctx context.Context, job *batchv1.Job, all []corev1.Pod) error {
+// syncJob does what a Job controller does for a Job.
+func (r *Runner) syncJob(ctx context.Context, job *batchv1.Job, all []corev1.Pod) error {
 	var pods []corev1.Pod
 	for _, p := range all {
 		if metav1.IsControlledBy(&p, job) {
 			pods = append(pods, p)
 		}
 	}
-	switch judge(job, pods, r.Clock.Now()) {
-	case another:
-		return r.create(ctx, job)
-	case succeed:
-		return r.finish(ctx, job, "", "")
-	case failing:
-		return r.finish(ctx, job, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit")
-	case late:
+	switch decideJobAction(job, pods, r.Clock.Now()) {
+	case actionCreatePod:
+		return r.createPod(ctx, job)
+	case actionComplete:
+		return r.finishJob(ctx, job, "", "")
+	case actionFail:
+		return r.finishJob(ctx, job, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit")
+	case actionTimeOut:
 		var errs []error
 		alive := false
 		for i := range pods {
-			if over(&pods[i]) {
+			if isPodFinished(&pods[i]) {
 				continue
 			}
 			alive = true
-			errs = append(errs, ignore(r.Hub.Delete(ctx, &pods[i])))
+			errs = append(errs, ignoreRaceErrors(r.Hub.Delete(ctx, &pods[i])))
 		}
 		if alive {
 			return errors.Join(errs...) // a Job has failed when its pods have ended
 		}
-		return r.finish(ctx, job, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
+		return r.finishJob(ctx, job, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
 	}
 	return nil
 }
 
-// create gives a Job a pod.
-func (r *Runner) create(ctx context.Context, job *batchv1.Job) error {
+// createPod gives a Job a pod.
+func (r *Runner) createPod(ctx context.Context, job *batchv1.Job) error {
 	if job.Status.StartTime == nil {
 		before := job.DeepCopy()
 		job.Status.StartTime, job.Status.Active = ptr.To(metav1.NewTime(r.Clock.Now())), 1
@@ -115,15 +115,15 @@ func (r *Runner) create(ctx context.Context, job *batchv1.Job) error {
 	}
 	pod.Labels[batchv1.JobNameLabel], pod.Labels[hivev1.LabelInstaller] = job.Name, job.Labels[hivev1.LabelInstaller]
 	pod.Labels["job-name"] = job.Name // as it was called once; clients of Hive select by it
-	pod.Spec.NodeName = node
+	pod.Spec.NodeName = nodeName
 	if err := r.Hub.Create(ctx, pod); err != nil {
 		return fmt.Errorf("creating a pod of Job %s: %w", job.Name, err)
 	}
 	return nil
 }
 
-// finish ends a Job; without a reason, well.
-func (r *Runner) finish(ctx context.Context, job *batchv1.Job, reason, message string) error {
+// finishJob ends a Job; without a reason, well.
+func (r *Runner) finishJob(ctx context.Context, job *batchv1.Job, reason, message string) error {
 	before := job.DeepCopy()
 	now := metav1.NewTime(r.Clock.Now())
 	job.Status.Active = 0

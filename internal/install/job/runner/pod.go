@@ -25,12 +25,12 @@ type Pod struct {
 }
 
 // Path is where a path of a pod is on this computer.
-func (p Pod) path(in string) string {
+func (p Pod) hostPath(in string) string {
 	return strings.ReplaceAll(in, job.Root, p.Dir)
 }
 
-// Clean removes what a pod has mounted and made, which holds secrets; its log stays.
-func Clean(dir string) error {
+// CleanPodDir removes what a pod has mounted and made, which holds secrets; its log stays.
+func CleanPodDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("cleaning up after a pod: %w", err)
@@ -46,51 +46,51 @@ func Clean(dir string) error {
 	return err
 }
 
-// materialise makes the folder of a pod and says how it is started.
-func (r *Runner) materialise(ctx context.Context, pod *corev1.Pod) (Pod, error) {
-	p := Pod{Dir: r.dir(pod)}
+// preparePod makes the folder of a pod and says how it is started.
+func (r *Runner) preparePod(ctx context.Context, pod *corev1.Pod) (Pod, error) {
+	p := Pod{Dir: r.podDir(pod)}
 	c := pod.Spec.Containers[0]
 	at := map[string]string{}
 	for _, m := range c.VolumeMounts {
-		at[m.Name] = p.path(m.MountPath)
+		at[m.Name] = p.hostPath(m.MountPath)
 	}
 	for _, v := range pod.Spec.Volumes {
 		if dir, ok := at[v.Name]; ok && strings.HasPrefix(dir, p.Dir) {
-			if err := r.fill(ctx, pod, v, dir); err != nil {
+			if err := r.mountVolume(ctx, pod, v, dir); err != nil {
 				return p, fmt.Errorf("mounting volume %s: %w", v.Name, err)
 			}
 		}
 	}
 	for _, arg := range c.Args {
-		p.Args = append(p.Args, p.path(arg))
+		p.Args = append(p.Args, p.hostPath(arg))
 	}
 	for _, e := range c.Env {
-		value, ok, err := r.value(ctx, pod, e)
+		value, ok, err := r.resolveEnvVar(ctx, pod, e)
 		if err != nil {
 			return p, fmt.Errorf("variable %s: %w", e.Name, err)
 		}
 		if ok {
-			p.Env = append(p.Env, e.Name+"="+p.path(value))
+			p.Env = append(p.Env, e.Name+"="+p.hostPath(value))
 		}
 	}
 	return p, nil
 }
 
-// fill puts what a volume has into a folder.
-func (r *Runner) fill(ctx context.Context, pod *corev1.Pod, v corev1.Volume, dir string) error {
+// mountVolume puts what a volume has into a folder.
+func (r *Runner) mountVolume(ctx context.Context, pod *corev1.Pod, v corev1.Volume, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	switch {
 	case v.Secret != nil:
-		data, err := r.secret(ctx, pod.Namespace, v.Secret.SecretName)
-		return errors.Join(err, write(dir, data))
+		data, err := r.readSecretData(ctx, pod.Namespace, v.Secret.SecretName)
+		return errors.Join(err, writeFiles(dir, data))
 	case v.ConfigMap != nil:
-		data, err := r.configMap(ctx, pod.Namespace, v.ConfigMap.Name)
-		return errors.Join(err, write(dir, data))
+		data, err := r.readConfigMapData(ctx, pod.Namespace, v.ConfigMap.Name)
+		return errors.Join(err, writeFiles(dir, data))
 	case v.Projected != nil:
 		for _, source := range v.Projected.Sources {
-			if err := r.project(ctx, pod, source, dir); err != nil {
+			if err := r.mountProjection(ctx, pod, source, dir); err != nil {
 				return err
 			}
 		}
@@ -98,30 +98,30 @@ func (r *Runner) fill(ctx context.Context, pod *corev1.Pod, v corev1.Volume, dir
 	return nil
 }
 
-func (r *Runner) project(ctx context.Context, pod *corev1.Pod, source corev1.VolumeProjection, dir string) error {
+func (r *Runner) mountProjection(ctx context.Context, pod *corev1.Pod, source corev1.VolumeProjection, dir string) error {
 	switch {
 	case source.ServiceAccountToken != nil:
-		token, err := r.token(ctx, pod)
-		return errors.Join(err, write(dir, map[string][]byte{source.ServiceAccountToken.Path: []byte(token)}))
+		token, err := r.requestToken(ctx, pod)
+		return errors.Join(err, writeFiles(dir, map[string][]byte{source.ServiceAccountToken.Path: []byte(token)}))
 	case source.ConfigMap != nil:
-		data, err := r.configMap(ctx, pod.Namespace, source.ConfigMap.Name)
+		data, err := r.readConfigMapData(ctx, pod.Namespace, source.ConfigMap.Name)
 		out := map[string][]byte{}
 		for _, item := range source.ConfigMap.Items {
 			out[item.Path] = data[item.Key]
 		}
-		return errors.Join(err, write(dir, out))
+		return errors.Join(err, writeFiles(dir, out))
 	}
 	return nil
 }
 
-// tokenFor is how long a token is valid: a process gets no other one.
-const tokenFor = 24 * 3600
+// tokenSeconds is how long a token is valid: a process gets no other one.
+const tokenSeconds = 24 * 3600
 
-func (r *Runner) token(ctx context.Context, pod *corev1.Pod) (string, error) {
+func (r *Runner) requestToken(ctx context.Context, pod *corev1.Pod) (string, error) {
 	account := &corev1.ServiceAccount{}
 	account.Namespace, account.Name = pod.Namespace, pod.Spec.ServiceAccountName
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: ptr.To(int64(tokenFor)),
+		ExpirationSeconds: ptr.To(int64(tokenSeconds)),
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
 	}}
 	if err := r.Hub.SubResource("token").Create(ctx, account, request); err != nil {
@@ -130,13 +130,13 @@ func (r *Runner) token(ctx context.Context, pod *corev1.Pod) (string, error) {
 	return request.Status.Token, nil
 }
 
-func (r *Runner) secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+func (r *Runner) readSecretData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	var s corev1.Secret
 	err := r.Hub.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &s)
 	return s.Data, err
 }
 
-func (r *Runner) configMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+func (r *Runner) readConfigMapData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	var m corev1.ConfigMap
 	err := r.Hub.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &m)
 	data := map[string][]byte{}
@@ -149,7 +149,7 @@ func (r *Runner) configMap(ctx context.Context, namespace, name string) (map[str
 	return data, err
 }
 
-func write(dir string, data map[string][]byte) error {
+func writeFiles(dir string, data map[string][]byte) error {
 	for name, content := range data {
 		if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), content, 0o600); err != nil {
 			return err
@@ -158,8 +158,8 @@ func write(dir string, data map[string][]byte) error {
 	return nil
 }
 
-// value is what a variable has; false if it is optional and has none.
-func (r *Runner) value(ctx context.Context, pod *corev1.Pod, e corev1.EnvVar) (string, bool, error) {
+// resolveEnvVar is what a variable has; false if it is optional and has none.
+func (r *Runner) resolveEnvVar(ctx context.Context, pod *corev1.Pod, e corev1.EnvVar) (string, bool, error) {
 	from := e.ValueFrom
 	switch {
 	case from == nil:
@@ -169,16 +169,16 @@ func (r *Runner) value(ctx context.Context, pod *corev1.Pod, e corev1.EnvVar) (s
 	case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
 		return pod.Namespace, true, nil
 	case from.SecretKeyRef != nil:
-		data, err := r.secret(ctx, pod.Namespace, from.SecretKeyRef.Name)
-		return pick(data, err, from.SecretKeyRef.Key, from.SecretKeyRef.Optional)
+		data, err := r.readSecretData(ctx, pod.Namespace, from.SecretKeyRef.Name)
+		return selectOptionalKey(data, err, from.SecretKeyRef.Key, from.SecretKeyRef.Optional)
 	case from.ConfigMapKeyRef != nil:
-		data, err := r.configMap(ctx, pod.Namespace, from.ConfigMapKeyRef.Name)
-		return pick(data, err, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional)
+		data, err := r.readConfigMapData(ctx, pod.Namespace, from.ConfigMapKeyRef.Name)
+		return selectOptionalKey(data, err, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional)
 	}
 	return "", false, errors.New("it refers to something that there is not without a node: give it a value")
 }
 
-func pick(data map[string][]byte, err error, key string, optional *bool) (string, bool, error) {
+func selectOptionalKey(data map[string][]byte, err error, key string, optional *bool) (string, bool, error) {
 	value, ok := data[key]
 	switch {
 	case ok:

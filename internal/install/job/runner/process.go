@@ -22,13 +22,13 @@ const (
 	// logName is a pod's log in its folder, workName what it works in.
 	logName  = "log"
 	workName = "work"
-	// patience is what a pod gets to end before it is killed.
-	patience = 60 * time.Second
+	// stopTimeout is what a pod gets to end before it is killed.
+	stopTimeout = 60 * time.Second
 )
 
-// passed are the variables that a pod gets from this process. Credentials are not
+// inheritedEnv are the variables that a pod gets from this process. Credentials are not
 // among them: those of a cluster are its own.
-var passed = []string{"PATH", "TZ", "LANG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+var inheritedEnv = []string{"PATH", "TZ", "LANG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
 // Programs are what a pod runs.
 type Programs struct {
@@ -38,8 +38,8 @@ type Programs struct {
 	Hub string
 }
 
-// Launch starts a pod as a process.
-func (g Programs) Launch(_ context.Context, p Pod) (Process, error) {
+// LaunchPod starts a pod as a process.
+func (g Programs) LaunchPod(_ context.Context, p Pod) (Process, error) {
 	hub, err := url.Parse(g.Hub)
 	if err != nil {
 		return nil, fmt.Errorf("reading the hub's URL: %w", err)
@@ -53,7 +53,7 @@ func (g Programs) Launch(_ context.Context, p Pod) (Process, error) {
 		args = append(args, "--installer", g.Installer)
 	}
 	cmd := exec.Command(g.Hotspare, args...) //nolint:noctx // it is told to end, and given time: see Stop
-	for _, name := range passed {
+	for _, name := range inheritedEnv {
 		if value, ok := os.LookupEnv(name); ok {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
@@ -71,17 +71,17 @@ func (g Programs) Launch(_ context.Context, p Pod) (Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a pod: %w", err), log.Close())
 	}
-	l := &life{cmd: cmd, dir: p.Dir, stop: make(chan struct{}), done: make(chan struct{})}
+	l := &podProcess{cmd: cmd, dir: p.Dir, stop: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
-		l.wait()
+		l.waitForExit()
 		_, _ = pipe.Close(), log.Close() // nobody reads or writes them any more
 	}()
 	return l, nil
 }
 
-// life is a pod that is a process.
-type life struct {
+// podProcess is a pod that is a process.
+type podProcess struct {
 	cmd  *exec.Cmd
 	dir  string
 	stop chan struct{}
@@ -90,7 +90,7 @@ type life struct {
 }
 
 // Stop is SIGTERM, and SIGKILL when that does not help.
-func (l *life) Stop() {
+func (l *podProcess) Stop() {
 	select {
 	case <-l.stop:
 	default:
@@ -99,13 +99,13 @@ func (l *life) Stop() {
 }
 
 // Done is closed when the process has ended, and its installer.
-func (l *life) Done() <-chan struct{} { return l.done }
+func (l *podProcess) Done() <-chan struct{} { return l.done }
 
 // Err is nil, or the last line of the log.
-func (l *life) Err() error { return l.err }
+func (l *podProcess) Err() error { return l.err }
 
-// wait waits for the end, hastens it when it is told to, and leaves nothing behind.
-func (l *life) wait() {
+// waitForExit waits for the end, hastens it when it is told to, and leaves nothing behind.
+func (l *podProcess) waitForExit() {
 	ended := make(chan error, 1)
 	go func() { ended <- l.cmd.Wait() }()
 	var err error
@@ -115,13 +115,13 @@ func (l *life) wait() {
 		_ = l.cmd.Process.Signal(syscall.SIGTERM) // it may just have ended
 		select {
 		case err = <-ended:
-		case <-time.After(patience):
+		case <-time.After(stopTimeout):
 			_ = syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL) // so it may
 			err = <-ended
 		}
 	}
 	if err != nil {
-		if tail, noLog := scrub.Tail(filepath.Join(l.dir, logName), 1); noLog == nil && tail != "" {
+		if tail, noLog := scrub.ReadTail(filepath.Join(l.dir, logName), 1); noLog == nil && tail != "" {
 			err = errors.New(strings.TrimSpace(scrub.Text(tail)))
 		}
 	}
@@ -147,9 +147,9 @@ func killInstaller(dir string) error {
 	return os.Remove(filepath.Join(dir, workName, pod.PIDFile))
 }
 
-// Orphan reports whether a pod of an earlier process has ended, in its folder. What
+// StopOrphan reports whether a pod of an earlier process has ended, in its folder. What
 // it has left running is ended.
-func Orphan(dir string) (bool, error) {
+func StopOrphan(dir string) (bool, error) {
 	work := filepath.Join(dir, workName)
 	if _, err := os.Stat(work); errors.Is(err, os.ErrNotExist) {
 		return true, nil

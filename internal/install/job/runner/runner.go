@@ -28,8 +28,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// node is the name of the node that this computer would be.
-const node = "hotspare-up"
+// nodeName is the name of the node that this computer would be.
+const nodeName = "hotspare-up"
 
 // Runner runs the Jobs of a hub.
 type Runner struct {
@@ -71,42 +71,42 @@ func (r *Runner) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			r.end(context.WithoutCancel(ctx))
+			r.stopAllPods(context.WithoutCancel(ctx))
 			return nil
 		case <-ticker.C:
-			if err := r.Step(ctx); err != nil && ctx.Err() == nil {
+			if err := r.SyncOnce(ctx); err != nil && ctx.Err() == nil {
 				log.Error(err, "running the Jobs of installers") // the next step tries again
 			}
 		}
 	}
 }
 
-// farewell bounds what is written after the end.
-const farewell = 5 * time.Second
+// finalWriteTimeout bounds what is written after the end.
+const finalWriteTimeout = 5 * time.Second
 
-// end ends all pods and notes how they ended.
-func (r *Runner) end(ctx context.Context) {
+// stopAllPods ends all pods and notes how they ended.
+func (r *Runner) stopAllPods(ctx context.Context) {
 	for _, p := range r.running {
 		p.Stop()
 	}
 	for _, p := range r.running {
 		<-p.Done()
 	}
-	ctx, cancel := context.WithTimeout(ctx, farewell)
+	ctx, cancel := context.WithTimeout(ctx, finalWriteTimeout)
 	defer cancel()
-	if pods, err := r.pods(ctx); err == nil {
+	if pods, err := r.listPods(ctx); err == nil {
 		for i := range pods {
-			_ = r.tend(ctx, &pods[i], nil) // the next start finds it
+			_ = r.syncPod(ctx, &pods[i], nil) // the next start finds it
 		}
 	}
 }
 
-// Step looks at all Jobs and pods once and does what is to be done.
-func (r *Runner) Step(ctx context.Context) error {
+// SyncOnce looks at all Jobs and pods once and does what is to be done.
+func (r *Runner) SyncOnce(ctx context.Context) error {
 	if r.running == nil {
 		r.running = map[types.UID]Process{}
 	}
-	pods, err := r.pods(ctx)
+	pods, err := r.listPods(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,33 +120,33 @@ func (r *Runner) Step(ctx context.Context) error {
 	}
 	var errs []error
 	for i := range pods {
-		errs = append(errs, ignore(r.tend(ctx, &pods[i], owners)))
+		errs = append(errs, ignoreRaceErrors(r.syncPod(ctx, &pods[i], owners)))
 	}
-	r.bury(pods)
+	r.stopDeletedPods(pods)
 	for i := range jobs.Items {
-		errs = append(errs, ignore(r.control(ctx, &jobs.Items[i], pods)))
+		errs = append(errs, ignoreRaceErrors(r.syncJob(ctx, &jobs.Items[i], pods)))
 	}
 	return errors.Join(errs...)
 }
 
-// ignore forgets what the next step sees better: somebody wrote first, or deleted.
-func ignore(err error) error {
+// ignoreRaceErrors forgets what the next step sees better: somebody wrote first, or deleted.
+func ignoreRaceErrors(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	return err
 }
 
-func (r *Runner) pods(ctx context.Context) ([]corev1.Pod, error) {
+func (r *Runner) listPods(ctx context.Context) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := r.Hub.List(ctx, &list, client.HasLabels{hivev1.LabelInstaller}); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
-	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.Spec.NodeName != node }), nil
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.Spec.NodeName != nodeName }), nil
 }
 
-// bury stops processes whose pods are gone: somebody has deleted them by force.
-func (r *Runner) bury(pods []corev1.Pod) {
+// stopDeletedPods stops processes whose pods are gone: somebody has deleted them by force.
+func (r *Runner) stopDeletedPods(pods []corev1.Pod) {
 	for uid, p := range r.running {
 		if slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return pod.UID == uid }) {
 			continue
@@ -160,12 +160,12 @@ func (r *Runner) bury(pods []corev1.Pod) {
 	}
 }
 
-func over(p *corev1.Pod) bool {
+func isPodFinished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// tend does what a kubelet does for a pod. owners are the Jobs; nil: begin nothing.
-func (r *Runner) tend(ctx context.Context, pod *corev1.Pod, owners map[types.UID]*batchv1.Job) error {
+// syncPod does what a kubelet does for a pod. owners are the Jobs; nil: begin nothing.
+func (r *Runner) syncPod(ctx context.Context, pod *corev1.Pod, owners map[types.UID]*batchv1.Job) error {
 	p, known := r.running[pod.UID]
 	if known {
 		if pod.DeletionTimestamp != nil {
@@ -176,44 +176,44 @@ func (r *Runner) tend(ctx context.Context, pod *corev1.Pod, owners map[types.UID
 		default:
 			return nil
 		}
-		if err := r.settle(ctx, pod, p.Err()); err != nil {
+		if err := r.patchPodTerminated(ctx, pod, p.Err()); err != nil {
 			return err
 		}
 		delete(r.running, pod.UID)
-		return r.remove(ctx, pod)
+		return r.deleteTerminatingPod(ctx, pod)
 	}
 	switch {
-	case over(pod):
-		return r.remove(ctx, pod)
+	case isPodFinished(pod):
+		return r.deleteTerminatingPod(ctx, pod)
 	case pod.Status.Phase == corev1.PodRunning:
-		ended, err := Orphan(r.dir(pod))
+		ended, err := StopOrphan(r.podDir(pod))
 		if err != nil || !ended {
 			return err
 		}
-		return errors.Join(r.settle(ctx, pod, errors.New("hotspare ended while it ran")), r.remove(ctx, pod))
+		return errors.Join(r.patchPodTerminated(ctx, pod, errors.New("hotspare ended while it ran")), r.deleteTerminatingPod(ctx, pod))
 	case pod.DeletionTimestamp != nil:
-		return r.remove(ctx, pod)
-	case owners == nil || owners[owner(pod)] == nil:
+		return r.deleteTerminatingPod(ctx, pod)
+	case owners == nil || owners[controllerUID(pod)] == nil:
 		return nil
 	}
-	return r.start(ctx, pod)
+	return r.startPod(ctx, pod)
 }
 
-func owner(pod *corev1.Pod) types.UID {
+func controllerUID(pod *corev1.Pod) types.UID {
 	if c := metav1.GetControllerOf(pod); c != nil {
 		return c.UID
 	}
 	return ""
 }
 
-func (r *Runner) dir(pod *corev1.Pod) string { return filepath.Join(r.Dir, pod.Name) }
+func (r *Runner) podDir(pod *corev1.Pod) string { return filepath.Join(r.Dir, pod.Name) }
 
-// start says that a pod runs, then starts it: were it the other way round, one that
+// startPod says that a pod runs, then starts it: were it the other way round, one that
 // was started just before a crash would be started again.
-func (r *Runner) start(ctx context.Context, pod *corev1.Pod) error {
-	spec, err := r.materialise(ctx, pod)
+func (r *Runner) startPod(ctx context.Context, pod *corev1.Pod) error {
+	spec, err := r.preparePod(ctx, pod)
 	if err != nil {
-		return r.settle(ctx, pod, err)
+		return r.patchPodTerminated(ctx, pod, err)
 	}
 	before := pod.DeepCopy()
 	pod.Status.Phase = corev1.PodRunning
@@ -223,14 +223,14 @@ func (r *Runner) start(ctx context.Context, pod *corev1.Pod) error {
 	}
 	p, err := r.Launch(ctx, spec)
 	if err != nil {
-		return r.settle(ctx, pod, err)
+		return r.patchPodTerminated(ctx, pod, err)
 	}
 	r.running[pod.UID] = p
 	return nil
 }
 
-// settle notes how a pod ended.
-func (r *Runner) settle(ctx context.Context, pod *corev1.Pod, how error) error {
+// patchPodTerminated notes how a pod ended.
+func (r *Runner) patchPodTerminated(ctx context.Context, pod *corev1.Pod, how error) error {
 	before := pod.DeepCopy()
 	end := corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(r.Clock.Now()), Reason: "Completed"}
 	pod.Status.Phase = corev1.PodSucceeded
@@ -245,11 +245,11 @@ func (r *Runner) settle(ctx context.Context, pod *corev1.Pod, how error) error {
 	if err := r.Hub.Status().Patch(ctx, pod, client.MergeFrom(before)); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("telling how pod %s ended: %w", pod.Name, err)
 	}
-	return Clean(r.dir(pod))
+	return CleanPodDir(r.podDir(pod))
 }
 
-// remove lets a pod go that is to be deleted.
-func (r *Runner) remove(ctx context.Context, pod *corev1.Pod) error {
+// deleteTerminatingPod lets a pod go that is to be deleted.
+func (r *Runner) deleteTerminatingPod(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp == nil {
 		return nil
 	}

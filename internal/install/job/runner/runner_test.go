@@ -33,24 +33,24 @@ func TestJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		job  *batchv1.Job
 		pods string
-		want verdict
+		want jobAction
 	}{
-		"a new Job gets a pod":             {&batchv1.Job{}, "", another},
-		"one whose pod runs is left":       {begun(0), "Running", leave},
-		"also when its pod waits":          {begun(0), "Pending", leave},
-		"one whose pod succeeded is done":  {begun(0), "Failed Succeeded", succeed},
-		"after a failure comes another":    {begun(0), "Failed", another},
-		"after too many it fails":          {begun(0), "Failed Failed", failing},
-		"one that takes too long is ended": {begun(2 * time.Minute), "Running", late},
-		"one that ended is left":           {ended, "Failed", leave},
-		"what succeeded late has not been": {begun(2 * time.Minute), "Succeeded", succeed},
+		"a new Job gets a pod":             {&batchv1.Job{}, "", actionCreatePod},
+		"one whose pod runs is left":       {begun(0), "Running", actionNone},
+		"also when its pod waits":          {begun(0), "Pending", actionNone},
+		"one whose pod succeeded is done":  {begun(0), "Failed Succeeded", actionComplete},
+		"after a failure comes another":    {begun(0), "Failed", actionCreatePod},
+		"after too many it fails":          {begun(0), "Failed Failed", actionFail},
+		"one that takes too long is ended": {begun(2 * time.Minute), "Running", actionTimeOut},
+		"one that ended is left":           {ended, "Failed", actionNone},
+		"what succeeded late has not been": {begun(2 * time.Minute), "Succeeded", actionComplete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var pods []corev1.Pod
 			for phase := range strings.FieldsSeq(c.pods) {
 				pods = append(pods, corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPhase(phase)}})
 			}
-			if got := judge(c.job, pods, now); got != c.want {
+			if got := decideJobAction(c.job, pods, now); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -81,7 +81,7 @@ func TestVariablesOfAPod(t *testing.T) {
 		"what a node would know": {&corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"}}, "error"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			value, ok, err := r.value(t.Context(), &corev1.Pod{ObjectMeta: meta}, corev1.EnvVar{Name: "A", Value: "plain", ValueFrom: c.from})
+			value, ok, err := r.resolveEnvVar(t.Context(), &corev1.Pod{ObjectMeta: meta}, corev1.EnvVar{Name: "A", Value: "plain", ValueFrom: c.from})
 			switch {
 			case err != nil:
 				value = "error"
@@ -100,7 +100,7 @@ func TestVariablesOfAPod(t *testing.T) {
 func TestWhatAnEarlierHotspareHasLeft(t *testing.T) {
 	dir := t.TempDir()
 	work := filepath.Join(dir, workName)
-	if ended, err := Orphan(dir); err != nil || !ended {
+	if ended, err := StopOrphan(dir); err != nil || !ended {
 		t.Errorf("a pod that never began: %t, %v", ended, err)
 	}
 	if err := os.MkdirAll(work, 0o700); err != nil {
@@ -110,7 +110,7 @@ func TestWhatAnEarlierHotspareHasLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ended, err := Orphan(dir); err != nil || ended {
+	if ended, err := StopOrphan(dir); err != nil || ended {
 		t.Errorf("a pod that is ending: %t, %v", ended, err)
 	}
 	if err := lock.Release(); err != nil {
@@ -124,7 +124,7 @@ func TestWhatAnEarlierHotspareHasLeft(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(work, pod.PIDFile), []byte(strconv.Itoa(left.Process.Pid)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if ended, err := Orphan(dir); err != nil || !ended {
+	if ended, err := StopOrphan(dir); err != nil || !ended {
 		t.Errorf("a pod that has ended: %t, %v", ended, err)
 	}
 	if err := left.Wait(); err == nil {
@@ -143,14 +143,14 @@ func TestCleanLeavesTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Clean(dir); err != nil {
+	if err := CleanPodDir(dir); err != nil {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 || left[0].Name() != logName {
 		t.Errorf("left are %v; %v", left, err)
 	}
-	if err := Clean(filepath.Join(dir, "none")); err != nil {
+	if err := CleanPodDir(filepath.Join(dir, "none")); err != nil {
 		t.Error(err)
 	}
 }

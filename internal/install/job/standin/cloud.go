@@ -14,53 +14,55 @@ import (
 // Cloud is the folder that a stand-in makes its clusters in.
 type Cloud string
 
-func (c Cloud) path(parts ...string) string {
+func (c Cloud) filePath(parts ...string) string {
 	return filepath.Join(append([]string{string(c)}, parts...)...)
 }
 
-// Fault makes the next n runs that come by it fail there: invalid, expired,
+// InjectFault makes the next n runs that come by it fail there: invalid, expired,
 // no-metadata, fail-STAGE, fail-destroy; deaf makes an installer ignore SIGTERM.
-func (c Cloud) Fault(name string, n int) error {
-	return c.put(strings.Repeat("x", n), "faults", name)
+func (c Cloud) InjectFault(name string, n int) error {
+	return c.writeFile(strings.Repeat("x", n), "faults", name)
 }
 
-// Hang makes runs stop at a place until Free: prepare, a stage, late, destroy.
-func (c Cloud) Hang(place string) error { return c.put("", "hang", place) }
+// HangAt makes runs stop at a place until Free: prepare, a stage, late, destroy.
+func (c Cloud) HangAt(place string) error { return c.writeFile("", "hang", place) }
 
-// Free ends a Hang.
-func (c Cloud) Free(place string) error { return os.Remove(c.path("hang", place)) }
+// ReleaseHang ends a Hang.
+func (c Cloud) ReleaseHang(place string) error { return os.Remove(c.filePath("hang", place)) }
 
-// Hung reports whether a run stands at a place.
-func (c Cloud) Hung(place string) bool {
-	_, err := os.Stat(c.path("hung", place))
+// IsHungAt reports whether a run stands at a place.
+func (c Cloud) IsHungAt(place string) bool {
+	_, err := os.Stat(c.filePath("hung", place))
 	return err == nil
 }
 
-// Clusters are the infraIDs of what is there, sorted.
-func (c Cloud) Clusters() []string { return c.names("clusters") }
+// ListClusters are the infraIDs of what is there, sorted.
+func (c Cloud) ListClusters() []string { return c.listNames("clusters") }
 
-// Has are the things of a cluster, sorted.
-func (c Cloud) Has(infraID string) []string { return c.names("clusters", infraID) }
+// ListResources are the things of a cluster, sorted.
+func (c Cloud) ListResources(infraID string) []string { return c.listNames("clusters", infraID) }
 
-// Ignition is what the bootstrap machine of a cluster was given: its manifests.
-func (c Cloud) Ignition(infraID string) string { return c.text(filepath.Join("ignition", infraID)) }
+// ReadIgnition is what the bootstrap machine of a cluster was given: its manifests.
+func (c Cloud) ReadIgnition(infraID string) string {
+	return c.readText(filepath.Join("ignition", infraID))
+}
 
-// Violations are what must never happen, and has.
-func (c Cloud) Violations() string { return c.text("violations") }
+// ReadViolations are what must never happen, and has.
+func (c Cloud) ReadViolations() string { return c.readText("violations") }
 
-// Notes are what runs have noted, a line each: created INFRAID, waited, destroy.
-func (c Cloud) Notes() []string { return strings.Fields(c.text("notes")) }
+// ReadNotes are what runs have noted, a line each: created INFRAID, waited, destroy.
+func (c Cloud) ReadNotes() []string { return strings.Fields(c.readText("notes")) }
 
-func (c Cloud) text(name string) string {
-	raw, err := os.ReadFile(c.path(name))
+func (c Cloud) readText(name string) string {
+	raw, err := os.ReadFile(c.filePath(name))
 	if err != nil {
 		return ""
 	}
 	return string(raw)
 }
 
-func (c Cloud) names(parts ...string) []string {
-	entries, err := os.ReadDir(c.path(parts...))
+func (c Cloud) listNames(parts ...string) []string {
+	entries, err := os.ReadDir(c.filePath(parts...))
 	if err != nil {
 		return nil
 	}
@@ -72,16 +74,16 @@ func (c Cloud) names(parts ...string) []string {
 	return out
 }
 
-func (c Cloud) put(content string, parts ...string) error {
-	path := c.path(parts...)
+func (c Cloud) writeFile(content string, parts ...string) error {
+	path := c.filePath(parts...)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	return os.WriteFile(path, []byte(content), 0o600)
 }
 
-func (c Cloud) add(name, line string) {
-	f, err := os.OpenFile(c.path(name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+func (c Cloud) appendLine(name, line string) {
+	f, err := os.OpenFile(c.filePath(name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		fmt.Fprintln(f, line)
 		err = f.Close()
@@ -91,61 +93,67 @@ func (c Cloud) add(name, line string) {
 	}
 }
 
-func (c Cloud) note(line string) { c.add("notes", line) }
+func (c Cloud) appendNote(line string) { c.appendLine("notes", line) }
 
-func (c Cloud) violate(format string, args ...any) { c.add("violations", fmt.Sprintf(format, args...)) }
+func (c Cloud) recordViolation(format string, args ...any) {
+	c.appendLine("violations", fmt.Sprintf(format, args...))
+}
 
-// strikes reports whether a fault is there, and takes one of it.
-func (c Cloud) strikes(name string) bool {
-	left := c.text(filepath.Join("faults", name))
+// consumeFault reports whether a fault is there, and takes one of it.
+func (c Cloud) consumeFault(name string) bool {
+	left := c.readText(filepath.Join("faults", name))
 	if left == "" {
 		return false
 	}
-	return c.put(left[1:], "faults", name) == nil
+	return c.writeFile(left[1:], "faults", name) == nil
 }
 
-// pause waits while the place hangs.
-func (c Cloud) pause(place string) {
+// waitWhileHung waits while the place hangs.
+func (c Cloud) waitWhileHung(place string) {
 	for {
-		if _, err := os.Stat(c.path("hang", place)); err != nil {
+		if _, err := os.Stat(c.filePath("hang", place)); err != nil {
 			return
 		}
-		if !c.Hung(place) {
-			_ = c.put("", "hung", place) // the test that waits for it tells
+		if !c.IsHungAt(place) {
+			_ = c.writeFile("", "hung", place) // the test that waits for it tells
 		}
 		<-time.After(10 * time.Millisecond)
 	}
 }
 
-func (c Cloud) thing(infraID, name string) string { return c.path("clusters", infraID, name) }
+func (c Cloud) resourcePath(infraID, name string) string {
+	return c.filePath("clusters", infraID, name)
+}
 
-func (c Cloud) has(infraID, name string) bool {
-	_, err := os.Stat(c.thing(infraID, name))
+func (c Cloud) hasResource(infraID, name string) bool {
+	_, err := os.Stat(c.resourcePath(infraID, name))
 	return err == nil
 }
 
-func (c Cloud) make(infraID, name string) error { return c.put("", "clusters", infraID, name) }
+func (c Cloud) createResource(infraID, name string) error {
+	return c.writeFile("", "clusters", infraID, name)
+}
 
-// begin notes a create, and what must not be: two clusters of one name, or one
+// recordCreate notes a create, and what must not be: two clusters of one name, or one
 // that is made twice.
-func (c Cloud) begin(md metadata) {
-	c.note("created:" + md.InfraID)
-	for _, id := range c.Clusters() {
+func (c Cloud) recordCreate(md metadata) {
+	c.appendNote("created:" + md.InfraID)
+	for _, id := range c.ListClusters() {
 		if strings.HasPrefix(id, md.ClusterName+"-") {
-			c.violate("%s is created while %s is there", md.InfraID, id)
+			c.recordViolation("%s is created while %s is there", md.InfraID, id)
 		}
 	}
-	if n := strings.Count(c.text("notes"), "created:"+md.InfraID+"\n"); n > 1 {
-		c.violate("%s is created %d times", md.InfraID, n)
+	if n := strings.Count(c.readText("notes"), "created:"+md.InfraID+"\n"); n > 1 {
+		c.recordViolation("%s is created %d times", md.InfraID, n)
 	}
 }
 
-// lock is held while an installer works on a cluster; it goes with the process.
-func (c Cloud) lock(infraID string) (free func(), err error) {
-	if err := os.MkdirAll(c.path("locks"), fs.FileMode(0o700)); err != nil {
+// lockCluster is held while an installer works on a cluster; it goes with the process.
+func (c Cloud) lockCluster(infraID string) (free func(), err error) {
+	if err := os.MkdirAll(c.filePath("locks"), fs.FileMode(0o700)); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(c.path("locks", infraID), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(c.filePath("locks", infraID), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

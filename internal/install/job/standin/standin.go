@@ -46,15 +46,15 @@ func Main() {
 	if filepath.Base(os.Args[0]) != program {
 		return
 	}
-	if err := play(os.Args[1:]); err != nil {
-		say("fatal", "%v", err)
+	if err := runInstaller(os.Args[1:]); err != nil {
+		printLog("fatal", "%v", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// Path makes this test binary an installer in dir, and returns how it is called.
-func Path(dir string) (string, error) {
+// LinkInstaller makes this test binary an installer in dir, and returns how it is called.
+func LinkInstaller(dir string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
@@ -63,11 +63,11 @@ func Path(dir string) (string, error) {
 	return path, os.Symlink(self, path)
 }
 
-func say(level, format string, args ...any) {
+func printLog(level, format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "level=%s msg=%q\n", level, fmt.Sprintf(format, args...))
 }
 
-type run struct {
+type installerRun struct {
 	cloud Cloud
 	dir   string
 	md    metadata
@@ -80,7 +80,7 @@ type metadata struct {
 	VSphere     map[string]any `json:"vsphere,omitempty"`
 }
 
-func play(args []string) error {
+func runInstaller(args []string) error {
 	if len(args) > 0 && args[0] == "version" {
 		fmt.Fprintln(os.Stdout, program+" 4.18.20\nbuilt from commit 0000\nrelease image quay.io/x@sha256:0")
 		return nil
@@ -89,32 +89,32 @@ func play(args []string) error {
 	if i < 0 || i+1 >= len(args) {
 		return errors.New("--dir is missing")
 	}
-	r := &run{cloud: Cloud(os.Getenv(Env)), dir: args[i+1]}
+	r := &installerRun{cloud: Cloud(os.Getenv(Env)), dir: args[i+1]}
 	if r.cloud == "" {
 		return errors.New(Env + " is empty")
 	}
-	r.chatter()
-	if err := call(strings.Fields(os.Getenv(EnvEndpoints))); err != nil {
+	r.printSecrets()
+	if err := callEndpoints(strings.Fields(os.Getenv(EnvEndpoints))); err != nil {
 		return err
 	}
 	switch verb := strings.Join(args[:i], " "); verb {
 	case "create manifests":
-		return r.manifests()
+		return r.createManifests()
 	case "create ignition-configs":
-		return r.ignition()
+		return r.createIgnition()
 	case "create cluster":
-		return r.create()
+		return r.createCluster()
 	case "wait-for install-complete":
-		return r.complete()
+		return r.waitForComplete()
 	case "destroy cluster":
-		return r.destroy()
+		return r.destroyCluster()
 	default:
 		return fmt.Errorf("unknown command %q", verb)
 	}
 }
 
-// call calls servers, and ignores what they answer.
-func call(urls []string) error {
+// callEndpoints calls servers, and ignores what they answer.
+func callEndpoints(urls []string) error {
 	for _, url := range urls {
 		response, err := http.Get(url) //nolint:noctx,gosec // a test ends it
 		if err != nil {
@@ -128,43 +128,43 @@ func call(urls []string) error {
 // PlantedKey stands between the lines of a private key that each run prints.
 const PlantedKey = "TUlJRXBsYW50ZWQta2V5LWJvZHk"
 
-// chatter prints what installers print and nobody should read.
-func (r *run) chatter() {
+// printSecrets prints what installers print and nobody should read.
+func (r *installerRun) printSecrets() {
 	for _, e := range os.Environ() {
 		if strings.HasPrefix(e, "AWS_SECRET") || strings.HasPrefix(e, "AWS_ACCESS") {
 			_, value, _ := strings.Cut(e, "=")
-			say("debug", "signing with %s", value)
+			printLog("debug", "signing with %s", value)
 		}
 	}
 	if raw, err := os.ReadFile(os.Getenv("GOOGLE_CREDENTIALS")); err == nil {
-		say("debug", "service account %s", raw)
+		printLog("debug", "service account %s", raw)
 	}
 	if raw, err := os.ReadFile(filepath.Join(r.dir, "install-config.yaml")); err == nil {
 		for line := range strings.Lines(string(raw)) {
-			say("debug", "config: %s", strings.TrimSpace(line))
+			printLog("debug", "config: %s", strings.TrimSpace(line))
 		}
 	}
 	if raw, err := os.ReadFile(filepath.Join(r.dir, "auth", "kubeadmin-password")); err == nil {
-		say("info", "Login to the console with user: %q, and password: %q", "kubeadmin", raw)
+		printLog("info", "Login to the console with user: %q, and password: %q", "kubeadmin", raw)
 		fmt.Fprintf(os.Stderr, "and again: %s\n", raw)
 	}
 	fmt.Fprintf(os.Stderr, "-----BEGIN RSA PRIVATE KEY-----\n%s\n-----END RSA PRIVATE KEY-----\n", PlantedKey)
 }
 
-func (r *run) path(name string) string { return filepath.Join(r.dir, name) }
+func (r *installerRun) filePath(name string) string { return filepath.Join(r.dir, name) }
 
-func (r *run) write(name, content string) error {
-	if err := os.MkdirAll(filepath.Dir(r.path(name)), 0o700); err != nil {
+func (r *installerRun) writeFile(name, content string) error {
+	if err := os.MkdirAll(filepath.Dir(r.filePath(name)), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(r.path(name), []byte(content), 0o600)
+	return os.WriteFile(r.filePath(name), []byte(content), 0o600)
 }
 
 const stateFile = ".openshift_install_state.json"
 
-// manifests turns install-config.yaml into manifests, and takes it away.
-func (r *run) manifests() error {
-	raw, err := os.ReadFile(r.path("install-config.yaml"))
+// createManifests turns install-config.yaml into manifests, and takes it away.
+func (r *installerRun) createManifests() error {
+	raw, err := os.ReadFile(r.filePath("install-config.yaml"))
 	if err != nil {
 		return err
 	}
@@ -172,27 +172,27 @@ func (r *run) manifests() error {
 		Metadata struct{ Name string }
 		Platform map[string]any
 	}
-	if err := yaml.Unmarshal(raw, &config); err != nil || config.Metadata.Name == "" || r.cloud.strikes("invalid") {
+	if err := yaml.Unmarshal(raw, &config); err != nil || config.Metadata.Name == "" || r.cloud.consumeFault("invalid") {
 		return errors.New(`failed to fetch Master Machines: failed to load asset "Install Config": failed to create install config: ` +
 			`invalid "install-config.yaml" file: platform.aws.region: Invalid value: "mars-1": no such region`)
 	}
-	if r.cloud.strikes("expired") {
+	if r.cloud.consumeFault("expired") {
 		return errors.New(`failed to fetch Master Machines: failed to load asset "Install Config": failed to create install config: cannot call AWS (ExpiredToken)`)
 	}
-	r.cloud.pause("prepare")
+	r.cloud.waitWhileHung("prepare")
 	_, vsphere := config.Platform["vsphere"]
 	state, err := json.Marshal(map[string]any{"name": config.Metadata.Name, "vsphere": vsphere})
 	return errors.Join(err,
-		r.write(stateFile, string(state)), r.write("manifests/cluster-config.yaml", "kind: ConfigMap\nmetadata: {name: cluster-config}\n"),
-		r.write("openshift/99_kubeadmin.yaml", "kind: Secret\nmetadata: {name: kubeadmin}\n"), os.MkdirAll(r.path("openshift/more"), 0o700), os.Remove(r.path("install-config.yaml")))
+		r.writeFile(stateFile, string(state)), r.writeFile("manifests/cluster-config.yaml", "kind: ConfigMap\nmetadata: {name: cluster-config}\n"),
+		r.writeFile("openshift/99_kubeadmin.yaml", "kind: Secret\nmetadata: {name: kubeadmin}\n"), os.MkdirAll(r.filePath("openshift/more"), 0o700), os.Remove(r.filePath("install-config.yaml")))
 }
 
-// ignition turns manifests into Ignition files, and names the cluster.
-func (r *run) ignition() error {
-	raw, err := os.ReadFile(r.path(stateFile))
+// createIgnition turns manifests into Ignition files, and names the cluster.
+func (r *installerRun) createIgnition() error {
+	raw, err := os.ReadFile(r.filePath(stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = r.manifests(); err == nil {
-			raw, err = os.ReadFile(r.path(stateFile))
+		if err = r.createManifests(); err == nil {
+			raw, err = os.ReadFile(r.filePath(stateFile))
 		}
 	}
 	if err != nil {
@@ -205,11 +205,11 @@ func (r *run) ignition() error {
 	if err := json.Unmarshal(raw, &state); err != nil {
 		return err
 	}
-	manifests, err := filepath.Glob(r.path("manifests/*"))
+	manifests, err := filepath.Glob(r.filePath("manifests/*"))
 	if err != nil {
 		return err
 	}
-	openshift, err := filepath.Glob(r.path("openshift/*.yaml"))
+	openshift, err := filepath.Glob(r.filePath("openshift/*.yaml"))
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (r *run) ignition() error {
 		}
 		fmt.Fprintf(&ign, "%s: %s\n", filepath.Base(name), content)
 	}
-	if r.cloud.strikes("no-metadata") {
+	if r.cloud.consumeFault("no-metadata") {
 		return nil
 	}
 	id := strings.ToLower(rand.Text())
@@ -230,18 +230,18 @@ func (r *run) ignition() error {
 		md.VSphere = map[string]any{"vCenter": "vc.example", "username": "planted-user", "password": "planted-password-of-vcenter"}
 	}
 	text, err := json.Marshal(md)
-	return errors.Join(err, r.write("bootstrap.ign", ign.String()), r.write("metadata.json", string(text)),
-		r.write("auth/kubeconfig", kubeconfig(state.Name)), r.write("auth/kubeadmin-password", "plant-ed0pw-aaaaa-bbbbb"),
-		os.RemoveAll(r.path("manifests")), os.RemoveAll(r.path("openshift")))
+	return errors.Join(err, r.writeFile("bootstrap.ign", ign.String()), r.writeFile("metadata.json", string(text)),
+		r.writeFile("auth/kubeconfig", newKubeconfig(state.Name)), r.writeFile("auth/kubeadmin-password", "plant-ed0pw-aaaaa-bbbbb"),
+		os.RemoveAll(r.filePath("manifests")), os.RemoveAll(r.filePath("openshift")))
 }
 
-func kubeconfig(name string) string {
+func newKubeconfig(name string) string {
 	return "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://api." + name + ".example.com:6443\"}}]\n" +
 		"users: [{name: admin, user: {token: planted-token}}]\ncontexts: [{name: admin, context: {cluster: c, user: admin}}]\ncurrent-context: admin\n"
 }
 
-func (r *run) load() error {
-	raw, err := os.ReadFile(r.path("metadata.json"))
+func (r *installerRun) loadMetadata() error {
+	raw, err := os.ReadFile(r.filePath("metadata.json"))
 	if err != nil {
 		return err
 	}
@@ -251,97 +251,97 @@ func (r *run) load() error {
 // stages of create cluster, in their order; each makes one thing.
 var stages = []string{"network", "bootstrap", "masters"}
 
-func (r *run) create() error {
-	if err := r.load(); err != nil {
+func (r *installerRun) createCluster() error {
+	if err := r.loadMetadata(); err != nil {
 		return err
 	}
-	if r.cloud.strikes("deaf") {
+	if r.cloud.consumeFault("deaf") {
 		signal.Ignore(syscall.SIGTERM)
 	}
-	free, err := r.cloud.lock(r.md.InfraID)
+	free, err := r.cloud.lockCluster(r.md.InfraID)
 	if err != nil {
-		r.cloud.violate("two installers at once for %s", r.md.InfraID)
+		r.cloud.recordViolation("two installers at once for %s", r.md.InfraID)
 		return err
 	}
 	defer free()
-	r.cloud.begin(r.md)
-	ign, err := os.ReadFile(r.path("bootstrap.ign"))
+	r.cloud.recordCreate(r.md)
+	ign, err := os.ReadFile(r.filePath("bootstrap.ign"))
 	if err == nil {
-		err = r.cloud.put(string(ign), "ignition", r.md.InfraID)
+		err = r.cloud.writeFile(string(ign), "ignition", r.md.InfraID)
 	}
 	if err != nil {
 		return err
 	}
 	for _, stage := range stages {
-		say("info", "Creating %s...", stage)
-		if err := r.cloud.make(r.md.InfraID, stage); err != nil {
+		printLog("info", "Creating %s...", stage)
+		if err := r.cloud.createResource(r.md.InfraID, stage); err != nil {
 			return err
 		}
-		if r.cloud.strikes("fail-" + stage) {
-			say("error", "Error: creating %s: quota exceeded", stage)
+		if r.cloud.consumeFault("fail-" + stage) {
+			printLog("error", "Error: creating %s: quota exceeded", stage)
 			return fmt.Errorf("failed to create cluster: failed to create %s", stage)
 		}
-		r.cloud.pause(stage)
+		r.cloud.waitWhileHung(stage)
 	}
-	say("info", "It is now safe to remove the bootstrap resources")
-	if err := os.Remove(r.cloud.thing(r.md.InfraID, "bootstrap")); err != nil {
+	printLog("info", "It is now safe to remove the bootstrap resources")
+	if err := os.Remove(r.cloud.resourcePath(r.md.InfraID, "bootstrap")); err != nil {
 		return err
 	}
-	return r.initialize()
+	return r.initializeCluster()
 }
 
-// complete waits for the end of what create has begun.
-func (r *run) complete() error {
-	if err := r.load(); err != nil {
+// waitForComplete waits for the end of what create has begun.
+func (r *installerRun) waitForComplete() error {
+	if err := r.loadMetadata(); err != nil {
 		return err
 	}
-	if _, err := os.Stat(r.path("auth/kubeconfig")); err != nil {
+	if _, err := os.Stat(r.filePath("auth/kubeconfig")); err != nil {
 		return err
 	}
-	if !r.cloud.has(r.md.InfraID, "masters") {
+	if !r.cloud.hasResource(r.md.InfraID, "masters") {
 		return errors.New("failed waiting for Kubernetes API: connection refused")
 	}
-	r.cloud.note("waited")
-	return r.initialize()
+	r.cloud.appendNote("waited")
+	return r.initializeCluster()
 }
 
-func (r *run) initialize() error {
-	say("info", "Waiting up to 40m0s (until 10:00AM UTC) for the cluster at https://api.%s.example.com:6443 to initialize...", r.md.ClusterName)
-	r.cloud.pause("late")
-	if r.cloud.strikes("fail-late") {
+func (r *installerRun) initializeCluster() error {
+	printLog("info", "Waiting up to 40m0s (until 10:00AM UTC) for the cluster at https://api.%s.example.com:6443 to initialize...", r.md.ClusterName)
+	r.cloud.waitWhileHung("late")
+	if r.cloud.consumeFault("fail-late") {
 		return errors.New("failed to initialize the cluster: Cluster operator console is degraded")
 	}
-	if err := r.cloud.make(r.md.InfraID, "workers"); err != nil {
+	if err := r.cloud.createResource(r.md.InfraID, "workers"); err != nil {
 		return err
 	}
-	say("info", "Install complete!")
-	say("info", "Access the OpenShift web-console here: https://console.apps.%s.example.com", r.md.ClusterName)
-	r.chatter()
+	printLog("info", "Install complete!")
+	printLog("info", "Access the OpenShift web-console here: https://console.apps.%s.example.com", r.md.ClusterName)
+	r.printSecrets()
 	return nil
 }
 
-var named = regexp.MustCompile(`^[a-z0-9-]+$`)
+var infraIDPattern = regexp.MustCompile(`^[a-z0-9-]+$`)
 
-func (r *run) destroy() error {
-	if err := r.load(); err != nil {
+func (r *installerRun) destroyCluster() error {
+	if err := r.loadMetadata(); err != nil {
 		return err
 	}
-	if !named.MatchString(r.md.InfraID) {
+	if !infraIDPattern.MatchString(r.md.InfraID) {
 		return fmt.Errorf("infraID %q is no name", r.md.InfraID)
 	}
 	if r.md.VSphere != nil && r.md.VSphere["password"] == nil {
 		return errors.New("cannot login to vCenter: no password")
 	}
-	r.cloud.note("destroy")
-	r.cloud.pause("destroy")
-	if r.cloud.strikes("fail-destroy") {
+	r.cloud.appendNote("destroy")
+	r.cloud.waitWhileHung("destroy")
+	if r.cloud.consumeFault("fail-destroy") {
 		return errors.New("a disk is in use")
 	}
-	free, err := r.cloud.lock(r.md.InfraID)
+	free, err := r.cloud.lockCluster(r.md.InfraID)
 	if err != nil {
-		r.cloud.violate("%s is destroyed while it is created", r.md.InfraID)
+		r.cloud.recordViolation("%s is destroyed while it is created", r.md.InfraID)
 		return err
 	}
 	defer free()
-	return os.RemoveAll(r.cloud.thing(r.md.InfraID, ""))
+	return os.RemoveAll(r.cloud.resourcePath(r.md.InfraID, ""))
 }

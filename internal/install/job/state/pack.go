@@ -15,8 +15,8 @@ import (
 // unpackedLimit bounds what is unpacked, so that a damaged archive fills no disk.
 const unpackedLimit = 64 << 20
 
-// Pack packs the files below dir, except those named. Equal folders give equal bytes.
-func Pack(dir string, except ...string) ([]byte, error) {
+// PackFolder packs the files below dir, except those named. Equal folders give equal bytes.
+func PackFolder(dir string, except ...string) ([]byte, error) {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
 	archive := tar.NewWriter(zip)
@@ -49,8 +49,8 @@ func Pack(dir string, except ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Unpack writes packed files below dir.
-func Unpack(packed []byte, dir string) error {
+// UnpackFolder writes packed files below dir.
+func UnpackFolder(packed []byte, dir string) error {
 	zip, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return fmt.Errorf("unpacking the installer's folder: %w", err)
@@ -62,7 +62,7 @@ func Unpack(packed []byte, dir string) error {
 			return nil
 		}
 		if err == nil {
-			err = unpackOne(archive, header.Name, dir)
+			err = unpackFile(archive, header.Name, dir)
 		}
 		if err != nil {
 			return fmt.Errorf("unpacking the installer's folder: %w", err)
@@ -70,7 +70,7 @@ func Unpack(packed []byte, dir string) error {
 	}
 }
 
-func unpackOne(from io.Reader, name, dir string) error {
+func unpackFile(from io.Reader, name, dir string) error {
 	if !filepath.IsLocal(name) {
 		return fmt.Errorf("file %q leads out of the folder", name)
 	}

@@ -27,8 +27,8 @@ const (
 	Abandoned Phase = "Abandoned"
 )
 
-// Over reports whether nothing more is to be done.
-func (p Phase) Over() bool { return p == Succeeded || p == Failed || p == Abandoned }
+// IsFinal reports whether nothing more is to be done.
+func (p Phase) IsFinal() bool { return p == Succeeded || p == Failed || p == Abandoned }
 
 // Reasons of failures that are not the installer's.
 const (
@@ -85,19 +85,19 @@ type State struct {
 	Reason, Log string
 }
 
-// End ends an attempt, and lets go of what nobody needs afterwards: secrets first.
-func (s *State) End(p Phase) {
+// MarkEnded ends an attempt, and lets go of what nobody needs afterwards: secrets first.
+func (s *State) MarkEnded(p Phase) {
 	s.Phase, s.Holder, s.Beat, s.InstallConfig, s.ManifestPatches = p, "", "", nil, nil
 }
 
-// Fail ends the work with a reason and the end of a log.
-func (s *State) Fail(reason, log string) {
-	s.End(Failed)
+// MarkFailed ends the work with a reason and the end of a log.
+func (s *State) MarkFailed(reason, log string) {
+	s.MarkEnded(Failed)
 	s.Reason, s.Log = reason, log
 }
 
-// texts are the fields that are text, by their keys.
-func (s *State) texts() map[string]*string {
+// textFields are the fields that are text, by their keys.
+func (s *State) textFields() map[string]*string {
 	return map[string]*string{
 		"phase":          (*string)(&s.Phase),
 		"holder":         &s.Holder,
@@ -114,8 +114,8 @@ func (s *State) texts() map[string]*string {
 	}
 }
 
-// files are the fields that are files, by their keys.
-func (s *State) files() map[string]*[]byte {
+// fileFields are the fields that are files, by their keys.
+func (s *State) fileFields() map[string]*[]byte {
 	return map[string]*[]byte{
 		"install-config.yaml":   &s.InstallConfig,
 		"manifest-patches.json": &s.ManifestPatches,
@@ -124,7 +124,7 @@ func (s *State) files() map[string]*[]byte {
 	}
 }
 
-func (s *State) flags() map[string]*bool {
+func (s *State) boolFields() map[string]*bool {
 	return map[string]*bool{"bootstrapped": &s.Bootstrapped, "told": &s.Told}
 }
 
@@ -133,17 +133,17 @@ const keyParts = "parts"
 // Encode is s as the data of a Secret. What is empty is not there.
 func (s State) Encode() map[string][]byte {
 	data := map[string][]byte{}
-	for key, v := range s.texts() {
+	for key, v := range s.textFields() {
 		if *v != "" {
 			data[key] = []byte(*v)
 		}
 	}
-	for key, v := range s.files() {
+	for key, v := range s.fileFields() {
 		if len(*v) > 0 {
 			data[key] = *v
 		}
 	}
-	for key, v := range s.flags() {
+	for key, v := range s.boolFields() {
 		if *v {
 			data[key] = []byte("true")
 		}
@@ -157,13 +157,13 @@ func (s State) Encode() map[string][]byte {
 // Decode is the State in the data of a Secret.
 func Decode(data map[string][]byte) (State, error) {
 	var s State
-	for key, v := range s.texts() {
+	for key, v := range s.textFields() {
 		*v = string(data[key])
 	}
-	for key, v := range s.files() {
+	for key, v := range s.fileFields() {
 		*v = data[key]
 	}
-	for key, v := range s.flags() {
+	for key, v := range s.boolFields() {
 		*v = string(data[key]) == "true"
 	}
 	if raw := string(data[keyParts]); raw != "" {

@@ -26,13 +26,13 @@ type Store struct {
 	Key types.NamespacedName
 }
 
-// Read returns the State as stored. The error is that of the API if there is none.
-func (s Store) Read(ctx context.Context) (State, error) {
-	_, st, err := s.read(ctx)
+// ReadState returns the State as stored. The error is that of the API if there is none.
+func (s Store) ReadState(ctx context.Context) (State, error) {
+	_, st, err := s.readSecret(ctx)
 	return st, err
 }
 
-func (s Store) read(ctx context.Context) (*corev1.Secret, State, error) {
+func (s Store) readSecret(ctx context.Context) (*corev1.Secret, State, error) {
 	var secret corev1.Secret
 	if err := s.API.Get(ctx, s.Key, &secret); err != nil {
 		return nil, State{}, fmt.Errorf("reading the state in Secret %s: %w", s.Key.Name, err)
@@ -44,18 +44,18 @@ func (s Store) read(ctx context.Context) (*corev1.Secret, State, error) {
 	return &secret, st, nil
 }
 
-// conflicts is how often an edit is made again because somebody else wrote first.
-const conflicts = 10
+// maxConflicts is how often an edit is made again because somebody else wrote first.
+const maxConflicts = 10
 
 // ErrNoChange is what an edit returns to leave the State as it is. It is no failure.
 var ErrNoChange = errors.New("no change")
 
-// Edit reads the State, changes it and writes it, on the version that it read. If
+// EditState reads the State, changes it and writes it, on the version that it read. If
 // somebody else wrote first, edit is called again with what they wrote. It returns
 // the State as stored.
-func (s Store) Edit(ctx context.Context, edit func(*State) error) (State, error) {
+func (s Store) EditState(ctx context.Context, edit func(*State) error) (State, error) {
 	for try := 0; ; try++ {
-		secret, st, err := s.read(ctx)
+		secret, st, err := s.readSecret(ctx)
 		if err != nil {
 			return st, err
 		}
@@ -68,7 +68,7 @@ func (s Store) Edit(ctx context.Context, edit func(*State) error) (State, error)
 		}
 		secret.Data = st.Encode()
 		err = s.API.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if apierrors.IsConflict(err) && try < conflicts {
+		if apierrors.IsConflict(err) && try < maxConflicts {
 			continue
 		}
 		if err != nil {
@@ -88,19 +88,19 @@ const (
 // keyPart is the key of a part's content.
 const keyPart = "part"
 
-// PartName names the Secret of a part; they exist, empty, before the pod runs,
+// PartSecretName names the Secret of a part; they exist, empty, before the pod runs,
 // because a pod may not create Secrets.
-func PartName(state string, part int) string { return fmt.Sprintf("%s-part-%d", state, part) }
+func PartSecretName(state string, part int) string { return fmt.Sprintf("%s-part-%d", state, part) }
 
-// Save stores a packed folder and returns how to find it again.
-func (s Store) Save(ctx context.Context, packed []byte) (parts int, digest string, err error) {
+// SaveFolder stores a packed folder and returns how to find it again.
+func (s Store) SaveFolder(ctx context.Context, packed []byte) (parts int, digest string, err error) {
 	if len(packed) > MaxParts*PartSize {
 		return 0, "", fmt.Errorf("the installer's folder takes %d bytes packed, and no more than %d fit: are there large files among the manifests?", len(packed), MaxParts*PartSize)
 	}
 	sum := sha256.Sum256(packed)
 	for len(packed) > 0 {
 		n := min(PartSize, len(packed))
-		if err := s.writePart(ctx, parts, packed[:n]); err != nil {
+		if err := s.writePartSecret(ctx, parts, packed[:n]); err != nil {
 			return 0, "", err
 		}
 		packed = packed[n:]
@@ -109,9 +109,9 @@ func (s Store) Save(ctx context.Context, packed []byte) (parts int, digest strin
 	return parts, hex.EncodeToString(sum[:]), nil
 }
 
-func (s Store) writePart(ctx context.Context, part int, content []byte) error {
+func (s Store) writePartSecret(ctx context.Context, part int, content []byte) error {
 	var secret corev1.Secret
-	key := types.NamespacedName{Namespace: s.Key.Namespace, Name: PartName(s.Key.Name, part)}
+	key := types.NamespacedName{Namespace: s.Key.Namespace, Name: PartSecretName(s.Key.Name, part)}
 	if err := s.API.Get(ctx, key, &secret); err != nil {
 		return fmt.Errorf("reading Secret %s: %w", key.Name, err)
 	}
@@ -129,12 +129,12 @@ func (s Store) writePart(ctx context.Context, part int, content []byte) error {
 // ErrDamaged says that the parts are not those that were saved.
 var ErrDamaged = errors.New("what is stored of the installer's folder is not what was stored there")
 
-// Load returns the packed folder of st.
-func (s Store) Load(ctx context.Context, st State) ([]byte, error) {
+// LoadFolder returns the packed folder of st.
+func (s Store) LoadFolder(ctx context.Context, st State) ([]byte, error) {
 	var packed []byte
 	for part := range st.Parts {
 		var secret corev1.Secret
-		key := types.NamespacedName{Namespace: s.Key.Namespace, Name: PartName(s.Key.Name, part)}
+		key := types.NamespacedName{Namespace: s.Key.Namespace, Name: PartSecretName(s.Key.Name, part)}
 		err := s.API.Get(ctx, key, &secret)
 		if apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("%w: Secret %s is gone", ErrDamaged, key.Name)
@@ -150,11 +150,11 @@ func (s Store) Load(ctx context.Context, st State) ([]byte, error) {
 	return packed, nil
 }
 
-// Discard empties the parts: they hold the keys of a cluster.
-func (s Store) Discard(ctx context.Context, parts int) error {
+// DiscardFolder empties the parts: they hold the keys of a cluster.
+func (s Store) DiscardFolder(ctx context.Context, parts int) error {
 	var errs []error
 	for part := range parts {
-		if err := s.writePart(ctx, part, nil); !apierrors.IsNotFound(err) {
+		if err := s.writePartSecret(ctx, part, nil); !apierrors.IsNotFound(err) {
 			errs = append(errs, err)
 		}
 	}
