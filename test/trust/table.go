@@ -39,12 +39,12 @@ var table = []section{
 		{
 			[]string{"ClusterDeploymentSpec.ClusterPoolRef", "ClusterPoolReference.*"},
 			"`spec.clusterPoolRef`", owner + ", without a pool",
-			"Policy `clusterdeployment-pool`: only who may read the Secrets of the pool's namespace names the pool. A cluster counts as the pool's only in a namespace that hotspare made for it (`access.Home`). Policy `clusterdeployment-fields` keeps subjects out.",
+			"Policy `clusterdeployment-pool`: only who may read the Secrets of the pool's namespace names the pool. A cluster counts as the pool's only in a namespace that hotspare made for it (`access.IsPoolNamespace`). Policy `clusterdeployment-fields` keeps subjects out.",
 		},
 		{
 			[]string{"ClusterDeploymentSpec.ClusterMetadata", "ClusterMetadata.*"},
 			"`spec.clusterMetadata`", owner,
-			"Subjects: policy `clusterdeployment-fields`. An infraID that a cluster of a pool names is that cluster's (`ownership.Confirm`); the local platform compares the owner that each machine records. Secrets are read in that namespace only. Kubeconfigs that would run programs are refused.",
+			"Subjects: policy `clusterdeployment-fields`. An infraID that a cluster of a pool names is that cluster's (`ownership.ConfirmOwner`); the local platform compares the owner that each machine records. Secrets are read in that namespace only. Kubeconfigs that would run programs are refused.",
 		},
 		{
 			[]string{"ClusterDeploymentSpec.ClusterInstallRef", "ClusterInstallReference.*"},
@@ -88,7 +88,7 @@ var table = []section{
 		{
 			[]string{"ClusterProvision*.*", "ClusterDeprovision*.*", "MetadataJSON.*"},
 			"all fields", owner,
-			"Subjects: policy `cluster-records`. An infraID that a cluster of a pool names is that cluster's (`ownership.Confirm`); the local platform compares owners.",
+			"Subjects: policy `cluster-records`. An infraID that a cluster of a pool names is that cluster's (`ownership.ConfirmOwner`); the local platform compares owners.",
 		},
 		{
 			[]string{"LabelClusterDeployment", "LabelClusterProvision", "LabelClusterDeprovision", "LabelInstall", "LabelUninstall", "LabelJobType", "LabelInstaller", "LabelInfraID", "LabelSecretType"},
@@ -159,7 +159,7 @@ var table = []section{
 	}},
 	{"PowerSchedule", []row{
 		{
-			[]string{"PowerSchedule*.*", "TakenSlot.*", "record.*", "basis.*", "AnnotationSlot"},
+			[]string{"PowerSchedule*.*", "TakenSlot.*", "record.*", "planInputs.*", "AnnotationSlot"},
 			"all fields", owner,
 			"Policy `powerschedule-reach`: only who could switch these clusters writes a schedule for them.",
 		},
