@@ -86,7 +86,8 @@ func (a *Agent) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 // The error says what was refused; the report says it, too.
 func (a *Agent) runPass(ctx context.Context, to *v1alpha1.DataPlaneAgent) (v1alpha1.DataPlaneReport, error) {
 	if err := to.Whole(); err != nil {
-		return unreachableReport(to, v1alpha1.ReasonSpecUnreadable, "The DataPlaneAgent cannot be read: "+err.Error()), nil //nolint:nilerr // it is reported, and trying again is of no use
+		why := "The DataPlaneAgent cannot be read: " + err.Error()
+		return unreachableReport(to, v1alpha1.ReasonSpecUnreadable, why), nil //nolint:nilerr // it is reported, and trying again is of no use
 	}
 	world, err := a.listObjects(ctx)
 	if err == nil {

@@ -24,8 +24,10 @@ type files struct {
 func (f files) certificatePath(name string) string { return filepath.Join(f.run, name+".crt") }
 func (f files) privateKeyPath(name string) string  { return filepath.Join(f.run, name+".key") }
 func (f files) kubeconfigPath(name string) string  { return filepath.Join(f.run, name+".kubeconfig") }
-func (f files) clusterCAPath() string              { return filepath.Join(f.pki, pki.ClusterCA+".crt") }
-func (f files) frontProxyCAPath() string           { return filepath.Join(f.pki, pki.FrontProxyCA+".crt") }
+
+func (f files) clusterCAPath() string { return filepath.Join(f.pki, pki.ClusterCA+".crt") }
+
+func (f files) frontProxyCAPath() string { return filepath.Join(f.pki, pki.FrontProxyCA+".crt") }
 
 // Names of the pairs and kubeconfigs in files.run.
 const (

@@ -25,7 +25,8 @@ func findPoolViolations(object, spec map[string]any) field.ErrorList {
 	out := validateInventory(spec)
 	name, _, _ := unstructured.NestedString(object, "metadata", "name")
 	if strings.Contains(name, ".") {
-		out = append(out, invalidFieldList(field.NewPath("metadata", "name"), `"%s" has a dot, which the namespaces of its clusters, named after it, cannot have: write "-" instead`, name)...)
+		out = append(out, invalidFieldList(field.NewPath("metadata", "name"),
+			`"%s" has a dot, which the namespaces of its clusters, named after it, cannot have: write "-" instead`, name)...)
 	}
 	return append(out, validateClusterLabels(filterStringValues(spec["labels"]), filterStringValues(spec["annotations"]))...)
 }
@@ -40,7 +41,8 @@ func validateClusterLabels(labels, annotations map[string]string) field.ErrorLis
 		out = append(out, invalidFieldList(at, `"%s" cannot be the key of a label: use at most 63 letters, digits, "-", "_" and ".", after a DNS name and "/" if you like`, k)...)
 	}
 	if k, found := firstInvalidKey(labels, func(_, v string) bool { return !labelValue.MatchString(v) }); found {
-		out = append(out, invalidFieldList(field.NewPath(`spec.labels["`+k+`"]`), `"%s" cannot be the value of a label: use at most 63 letters, digits, "-", "_" and "."`, labels[k])...)
+		out = append(out, invalidFieldList(field.NewPath(`spec.labels["`+k+`"]`),
+			`"%s" cannot be the value of a label: use at most 63 letters, digits, "-", "_" and "."`, labels[k])...)
 	}
 	if k, found := firstInvalidKey(annotations, func(k, _ string) bool { return len([]rune(k)) > longestKey || !annotationKey.MatchString(k) }); found {
 		out = append(out, invalidFieldList(field.NewPath("spec", "annotations"),

@@ -321,7 +321,8 @@ func (s Snapshot) setReadiness(p *Plan, but string) {
 	case s.Plane.Spec.Schedulable != nil && !*s.Plane.Spec.Schedulable:
 		s.setNotReady(p, v1alpha1.ReasonUnschedulable, "spec.schedulable is false: it gets no more instances.")
 	default:
-		s.setReady(&p.Status, metav1.ConditionTrue, string(v1alpha1.PhaseReady), strings.TrimSpace(phaseMessages[v1alpha1.PhaseReady]+s.overflowMessage()+s.unlistedMessage(p.Status)+" "+but))
+		s.setReady(&p.Status, metav1.ConditionTrue, string(v1alpha1.PhaseReady),
+			strings.TrimSpace(phaseMessages[v1alpha1.PhaseReady]+s.overflowMessage()+s.unlistedMessage(p.Status)+" "+but))
 	}
 }
 

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// A Fault is something that is wrong with a machine because a person or a test
-// wanted it so.
+// An Injection is a fault that a person or a test has put into a machine.
 type Injection string
 
 // All faults that there are.

@@ -51,7 +51,8 @@ func (p Pool) unsupportedCondition() *condition.Value {
 	var v condition.Value
 	switch {
 	case p.Rival != "":
-		v = blockingCondition(hivev1.ReasonDuplicatePool, "MachinePool %s is pool %s of this cluster already: delete one of the two, or make another with another spec.name.", p.Rival, p.Name)
+		v = blockingCondition(hivev1.ReasonDuplicatePool,
+			"MachinePool %s is pool %s of this cluster already: delete one of the two, or make another with another spec.name.", p.Rival, p.Name)
 	case p.Name == controlPlaneName:
 		v = blockingCondition(hivev1.ReasonUnsupportedName, "spec.name %s is the control plane's: make a MachinePool with another spec.name.", p.Name)
 	case len(validation.IsDNS1123Label(p.Name)) > 0:

@@ -87,7 +87,8 @@ func (p platform) requestedZones(settings map[string]any) ([]string, *condition.
 		return nil, &v
 	}
 	if len(out) > 0 && p.zone == nil {
-		v := blockingCondition(hivev1.ReasonUnsupportedSetting, "spec.platform: zones are not supported on this platform: remove them, machines are made where the cluster's workers are.")
+		v := blockingCondition(hivev1.ReasonUnsupportedSetting,
+			"spec.platform: zones are not supported on this platform: remove them, machines are made where the cluster's workers are.")
 		return nil, &v
 	}
 	slices.Sort(out)

@@ -282,7 +282,8 @@ func (f MachineSetSnapshot) boundsCondition(n int) condition.Value {
 	case r.Max < int64(n):
 		return blockingCondition(hivev1.ReasonMaxTooSmall, "The pool has %d MachineSets, and spec.autoscaling.maxReplicas is %d: make it at least %d.", n, r.Max, n)
 	case r.Min < int64(n) && !slices.Contains(scaleFromZeroPlatforms, f.Platform):
-		return blockingCondition(hivev1.ReasonMinTooSmall, "The pool has %d MachineSets, and on %s each needs a machine: make spec.autoscaling.minReplicas at least %d.", n, f.Platform, n)
+		return blockingCondition(hivev1.ReasonMinTooSmall,
+			"The pool has %d MachineSets, and on %s each needs a machine: make spec.autoscaling.minReplicas at least %d.", n, f.Platform, n)
 	}
 	return boundsSufficient
 }

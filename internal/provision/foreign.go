@@ -107,7 +107,8 @@ func (f ClusterInstallSnapshot) reportClusterConditions(p *Plan) {
 	case corev1.ConditionTrue:
 		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionTrue, hivev1.ReasonAllRequirementsMet, allNeedsMet)
 	case corev1.ConditionFalse:
-		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, cmp.Or(met.Reason, "RequirementsNotMet"), f.describeInstall("misses something: "+f.firstMessage("RequirementsMet")))
+		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, cmp.Or(met.Reason, "RequirementsNotMet"),
+			f.describeInstall("misses something: "+f.firstMessage("RequirementsMet")))
 	default:
 		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionUnknown, hivev1.ReasonInitialized, f.describeInstall("says nothing of it yet"))
 	}

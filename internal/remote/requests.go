@@ -56,7 +56,9 @@ func (c *Connector) ListCertificateRequests(ctx context.Context, secret types.Na
 // ApproveCertificateRequest approves a request of the cluster whose admin kubeconfig is in the
 // Secret, if it is still in the version that was read. Trouble says why the
 // cluster did not; it is empty if the request has changed or is gone.
-func (c *Connector) ApproveCertificateRequest(ctx context.Context, secret types.NamespacedName, r *certificatesv1.CertificateSigningRequest) (approved bool, trouble string, err error) {
+func (c *Connector) ApproveCertificateRequest(
+	ctx context.Context, secret types.NamespacedName, r *certificatesv1.CertificateSigningRequest,
+) (approved bool, trouble string, err error) {
 	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil || trouble != "" {
 		return false, trouble, err

@@ -11,6 +11,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 )
 
@@ -26,13 +27,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "house:", err)
 		os.Exit(1)
 	}
-	for _, f := range t.measureAll() {
-		fmt.Printf("%-58s %s\n", f.name, f.value)
-		for i, example := range f.examples {
-			if i == *worst {
-				break
-			}
-			fmt.Printf("    %s\n", example)
+	printFigures(os.Stdout, t.measureAll(), *worst)
+}
+
+// printFigures prints a line for each figure, and below it as many of its examples as worst.
+func printFigures(w io.Writer, figures []figure, worst int) {
+	for _, f := range figures {
+		fmt.Fprintf(w, "%-58s %s\n", f.name, f.value)
+		for _, example := range f.examples[:min(worst, len(f.examples))] {
+			fmt.Fprintf(w, "    %s\n", example)
 		}
 	}
 }

@@ -162,7 +162,8 @@ func (b *ipmiBMC) translateError(ctx context.Context, err error) error {
 	case strings.Contains(said, "authcode not equal"), strings.Contains(said, "integrity check not passed"):
 		return refusedAccountError(b.host)
 	case strings.Contains(said, "return status of rakp") && strings.Contains(strings.ToLower(said), "role"):
-		return newBMCError(notAuthorized, b.host, "does not let the account in %s have the level %s: give it that, or add ?privilegelevel= to bmc.address", b.host.where, b.privilegeLevel())
+		return newBMCError(notAuthorized, b.host,
+			"does not let the account in %s have the level %s: give it that, or add ?privilegelevel= to bmc.address", b.host.where, b.privilegeLevel())
 	case strings.Contains(said, "return status of rakp"):
 		return refusedAccountError(b.host)
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout(), strings.Contains(said, "timed out"), strings.Contains(said, "deadline"):

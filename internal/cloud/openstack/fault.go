@@ -131,7 +131,8 @@ func (s *session) translateError(doing string, err error) error {
 	case a.status == http.StatusForbidden && strings.Contains(strings.ToLower(a.message), "quota"):
 		return fault.NewCapacity(quotaDelay, "%s: Nova says: %w: free some of the project's quota, or have it raised", doing, a)
 	case a.status == http.StatusForbidden:
-		return fault.NewDenied("%s: Nova says: %w: give the user or application credential of Secret %s, key %s, a role of the project that may (member)", doing, a, s.secret, secretKey)
+		return fault.NewDenied("%s: Nova says: %w: give the user or application credential of Secret %s, key %s, a role of the project that may (member)",
+			doing, a, s.secret, secretKey)
 	case a.status == http.StatusNotAcceptable:
 		return fault.NewDenied("%s: Nova says: %w: hotspare needs its API in version %s, that of OpenStack Stein, or newer", doing, a, microversion)
 	case a.status == http.StatusBadRequest && strings.Contains(a.message, "marker"):

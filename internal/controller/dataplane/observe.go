@@ -37,7 +37,9 @@ func (r *Reconciler) observeDataPlane(ctx context.Context, key types.NamespacedN
 	}
 	d := r.progress.getProgress(key, dp.UID)
 	s := &dataplane.Snapshot{Now: r.Clock.Now(), Started: r.Started, Plane: &dp, Installed: d.installed, Removed: d.removed, Revoked: d.revoked}
-	for _, look := range []func(context.Context, *dataplane.Snapshot) error{e.readRegion, e.readCluster, e.readAgent, e.readInstances, e.readMovedInstances, e.readTypes, e.readPools, e.countFailures} {
+	for _, look := range []func(context.Context, *dataplane.Snapshot) error{
+		e.readRegion, e.readCluster, e.readAgent, e.readInstances, e.readMovedInstances, e.readTypes, e.readPools, e.countFailures,
+	} {
 		if err := look(ctx, s); err != nil {
 			return nil, err
 		}

@@ -93,7 +93,10 @@ func (t *execution) buildAgentKubeconfig(ctx context.Context) error {
 		return fault.NewWait(tokenRetryInterval, "waiting for the token of Secret %s", key)
 	}
 	if secret.Type != corev1.SecretTypeServiceAccountToken || secret.Annotations[corev1.ServiceAccountNameKey] != install.HubAccountName(t.snapshot.Plane.Name) {
-		return &refusedError{v1alpha1.ReasonNameTaken, fmt.Sprintf("Secret %s is not the token of ServiceAccount %s: delete it.", key.Name, install.HubAccountName(t.snapshot.Plane.Name))}
+		return &refusedError{
+			v1alpha1.ReasonNameTaken,
+			fmt.Sprintf("Secret %s is not the token of ServiceAccount %s: delete it.", key.Name, install.HubAccountName(t.snapshot.Plane.Name)),
+		}
 	}
 	t.kubeconfig, err = install.BuildKubeconfig(t.Hub.Server, t.Hub.CA, &secret)
 	return err

@@ -36,7 +36,9 @@ type observedWorkers struct {
 }
 
 // observeWorkers sees a cluster whose workers are made here, and their machines.
-func observeWorkers(ctx context.Context, workers install.Workers, spoke client.Client, target install.Target, pool machinepool.Pool) (machinepool.WorkerSnapshot, *observedWorkers, error) {
+func observeWorkers(
+	ctx context.Context, workers install.Workers, spoke client.Client, target install.Target, pool machinepool.Pool,
+) (machinepool.WorkerSnapshot, *observedWorkers, error) {
 	crew := machinepool.WorkerSnapshot{Pool: pool, InfraID: target.InfraID}
 	l := &observedWorkers{
 		workers: workers, taints: pool.Taints,

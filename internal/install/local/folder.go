@@ -20,7 +20,9 @@ func (f folder) configPath() string     { return filepath.Join(string(f), "insta
 func (f folder) metadataPath() string   { return filepath.Join(string(f), "metadata.json") }
 func (f folder) kubeconfigPath() string { return filepath.Join(string(f), "auth", "kubeconfig") }
 func (f folder) passwordPath() string   { return filepath.Join(string(f), "auth", "kubeadmin-password") }
-func (f folder) tokenPath() string      { return filepath.Join(string(f), "auth", "bootstrap-token") }
+
+func (f folder) tokenPath() string { return filepath.Join(string(f), "auth", "bootstrap-token") }
+
 func (f folder) logPath() string        { return filepath.Join(string(f), ".openshift_install.log") }
 func (f folder) completionPath() string { return filepath.Join(string(f), "complete.json") }
 

@@ -214,7 +214,8 @@ func (f Preview) describeBroken(cause pool.Cause, m pool.Member, cd *hivev1.Clus
 	case pool.ResumeTimedOut:
 		return fmt.Sprintf("broken: it did not come up within %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
 	case pool.Unreachable:
-		return fmt.Sprintf("broken: it cannot be reached for more than %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterUnreachable, corev1.ConditionTrue))
+		return fmt.Sprintf("broken: it cannot be reached for more than %s", duration.HumanDuration(limit)) +
+			reasonSuffix(conditionMessage(cd, hivev1.ClusterUnreachable, corev1.ConditionTrue))
 	case pool.Unready:
 		return fmt.Sprintf("broken: it is not ready for more than %s", duration.HumanDuration(limit)) + reasonSuffix(conditionMessage(cd, hivev1.ClusterReady, corev1.ConditionFalse))
 	default:

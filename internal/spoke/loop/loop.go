@@ -19,7 +19,7 @@ const (
 	maxRetryDelay   = 10 * time.Second
 )
 
-// A Func brings one object, which it must not change, to where it should be. It is
+// A ReconcileFunc brings one object, which it must not change, to where it should be. It is
 // called again after the duration that it returns, if that is not zero.
 type ReconcileFunc[T runtime.Object] func(ctx context.Context, object T) (again time.Duration, err error)
 

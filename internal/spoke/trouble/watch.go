@@ -17,7 +17,7 @@ import (
 // pollInterval is the time between two looks at the faults.
 const pollInterval = 200 * time.Millisecond
 
-// A Watch knows the faults of one machine.
+// A Watcher reads the injected faults of one machine.
 type Watcher struct {
 	dir string
 	// killProcess ends the process on the spot; deafen lets it not hear SIGTERM any more.

@@ -21,7 +21,7 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// A Fault is what is wrong with a stand-in's machine.
+// An Injection is a fault that a stand-in's machine has on purpose.
 type Injection string
 
 const (

@@ -184,7 +184,8 @@ func (r *installerRun) createManifests() error {
 	state, err := json.Marshal(map[string]any{"name": config.Metadata.Name, "vsphere": vsphere})
 	return errors.Join(err,
 		r.writeFile(stateFile, string(state)), r.writeFile("manifests/cluster-config.yaml", "kind: ConfigMap\nmetadata: {name: cluster-config}\n"),
-		r.writeFile("openshift/99_kubeadmin.yaml", "kind: Secret\nmetadata: {name: kubeadmin}\n"), os.MkdirAll(r.filePath("openshift/more"), 0o700), os.Remove(r.filePath("install-config.yaml")))
+		r.writeFile("openshift/99_kubeadmin.yaml", "kind: Secret\nmetadata: {name: kubeadmin}\n"),
+		os.MkdirAll(r.filePath("openshift/more"), 0o700), os.Remove(r.filePath("install-config.yaml")))
 }
 
 // createIgnition turns manifests into Ignition files, and names the cluster.
