@@ -16,10 +16,10 @@ import (
 	"hotspare.io/hotspare/internal/cabundle"
 )
 
-// Root is the folder in a pod below which everything is that hotspare puts there.
+// Root is the folder in a pod that contains everything hotspare puts there.
 const Root = "/run/hotspare"
 
-// Folders of a pod.
+// Folders in a pod.
 const (
 	binDir          = Root + "/bin"
 	hubDir          = Root + "/hub"
@@ -35,17 +35,17 @@ const (
 	sshKey = "ssh-privatekey"
 	// tokenSeconds is how long a pod's token is valid; a kubelet renews it.
 	tokenSeconds = 3600
-	// grace is what a pod gets to end, that of its installer and of the last write.
+	// grace is a pod's termination grace period: it covers that of the installer and the last write.
 	grace = 60 * time.Second
-	// podRetries is how many a Job makes after the first.
+	// podRetries is how many pods a Job creates after the first.
 	podRetries = 5
-	// jobTTL is how long a Job is kept after its end, for people to read its log.
+	// jobTTL is how long a Job is kept after it ends, so that people can read its log.
 	jobTTL = 24 * time.Hour
 	// jobTimeoutMargin is how much longer than its installer a Job may take.
 	jobTimeoutMargin = 10 * time.Minute
 )
 
-// builder puts a pod together.
+// builder assembles a pod.
 type builder struct {
 	operation operation
 	volumes   []corev1.Volume
@@ -56,7 +56,8 @@ type builder struct {
 
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// buildJob is the Job of a verb. infraID is that of what it makes, if it makes something.
+// buildJob returns the Job of a verb. infraID identifies what the Job creates, if it creates
+// something.
 func (e *Executor) buildJob(w operation, v verb, image, infraID string) *batchv1.Job {
 	b := &builder{operation: w, args: []string{
 		"install-manager", string(v),
@@ -84,7 +85,7 @@ func (e *Executor) buildJob(w operation, v verb, image, infraID string) *batchv1
 	}
 	b.args = append(b.args, "--limit", limit.String())
 	b.env = append(b.env, w.place.Provisioning.InstallerEnv...)
-	// Last, so that nobody's environment can change it.
+	// Appended last, so that no user-defined variable can override it.
 	b.env = append(b.env, corev1.EnvVar{Name: "HOTSPARE_POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}})
 
 	job := &batchv1.Job{ObjectMeta: w.newObjectMeta(w.jobNames(v)[0])}
@@ -115,13 +116,13 @@ func (e *Executor) buildPodSpec(b *builder, image string) corev1.PodSpec {
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Volumes: b.volumes,
-		// The installer's image has no hotspare, and hotspare's no installer.
+		// The installer's image does not contain hotspare, and hotspare's does not contain an installer.
 		InitContainers: []corev1.Container{{
 			Name: "hotspare", Image: e.Image, SecurityContext: restrictedSecurityContext(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			Command:      []string{e.Program, "install-manager", "copy", "--to", path.Join(binDir, "hotspare")},
 			VolumeMounts: []corev1.VolumeMount{{Name: "bin", MountPath: binDir}},
 		}},
-		// People and scripts ask for the log of container hive, as they know it from Hive.
+		// People and scripts read the log of a container named hive, as they do with Hive.
 		Containers: []corev1.Container{{
 			Name: "hive", Image: image, SecurityContext: restrictedSecurityContext(), TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			Command: []string{path.Join(binDir, "hotspare")}, Args: b.args, Env: b.env, VolumeMounts: b.mounts,
@@ -153,7 +154,8 @@ func (b *builder) mountSecret(name, at, secret string) {
 	b.mountVolume(name, at, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}})
 }
 
-// mountHubAccess mounts what reaches the hub, at a place where no installer looks for it.
+// mountHubAccess mounts the files for access to the hub, at a path where no installer looks for
+// them.
 func (b *builder) mountHubAccess() {
 	b.mountVolume("hub", hubDir, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: ptr.To(int64(tokenSeconds))}},
@@ -164,10 +166,10 @@ func (b *builder) mountHubAccess() {
 	}}})
 }
 
-// mountCertificates has the installer trust certificates in addition to those of its image: those that
-// the platform names, and those that the hub has for all clusters. Go, in which the installer
-// and its providers are written, reads all files of these folders, and beside them the file
-// with the image's certificates.
+// mountCertificates makes the installer trust certificates in addition to those of its image: those
+// that the platform names, and those that the hub has for all clusters. Go, in which the installer
+// and its providers are written, reads all files of these folders in addition to the file with the
+// image's certificates.
 func (b *builder) mountCertificates(authorities *cabundle.Source) {
 	var folders []string
 	if name := certificatesSecretName(b.operation.place); name != "" {

@@ -19,30 +19,30 @@ import (
 	"hotspare.io/hotspare/internal/install/job/pod"
 )
 
-// platformCredentials is how openshift-install is given the credentials of a platform.
+// platformCredentials describes how openshift-install receives the credentials of a platform.
 type platformCredentials struct {
-	// keys of the Secret that must be there.
+	// keys lists the required keys of the Secret.
 	keys []string
-	// env has variables by the key whose value they have.
+	// env maps a key of the Secret to the variable that is set to its value.
 	env map[string]string
-	// files has variables by the key of the file that they name.
+	// files maps a key of the Secret to the variable that is set to the path of its file.
 	files map[string]string
-	// optional are those variables that may be without a value.
+	// optional lists the variables that may be unset.
 	optional []string
-	// instead is a key that does for all others; "" if there is none.
+	// instead is a key that replaces all others; "" if there is none.
 	instead string
 }
 
-// credentialsByPlatform are by platform. The accounts of vSphere and Nutanix stand in the
-// install-config; pods that destroy take them from the Secret. A platform that is not
-// here needs none.
+// credentialsByPlatform is keyed by platform. The accounts of vSphere and Nutanix are in the
+// install-config; pods that destroy clusters read them from the Secret. A platform that is not
+// listed needs no credentials.
 var credentialsByPlatform = map[string]platformCredentials{
 	"aws": {
 		keys: []string{"aws_access_key_id", "aws_secret_access_key"},
 		env: map[string]string{
 			"AWS_ACCESS_KEY_ID": "aws_access_key_id", "AWS_SECRET_ACCESS_KEY": "aws_secret_access_key", "AWS_SESSION_TOKEN": "aws_session_token",
 		},
-		// With a configuration file none of them counts: package pod sees to it.
+		// With a configuration file none of them is used: package pod removes them.
 		optional: []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"},
 		instead:  pod.AWSConfig,
 	},
@@ -68,9 +68,9 @@ func certificatesSecretName(p install.Place) string {
 	return ""
 }
 
-// checkSecrets is fault.Denied, and says what to do, unless the Secrets that the platform
-// and the hub's administrator name are there, and are such as the installer can work with. A pod without would
-// never begin.
+// checkSecrets returns fault.Denied with a remedy unless the Secrets that the platform and the
+// hub's administrator name exist and the installer can use them. Without them the pod would never
+// start.
 func (e *Executor) checkSecrets(ctx context.Context, p install.Place) error {
 	if err := checkSupported(p.Platform); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (e *Executor) checkSecrets(ctx context.Context, p install.Place) error {
 	return err
 }
 
-// checkSupported is fault.Denied for ways to log in that Jobs do not have.
+// checkSupported returns fault.Denied for ways to log in that Jobs do not support.
 func checkSupported(p hivev1.Platform) error {
 	var aws struct{ CredentialsAssumeRole *struct{ RoleARN string } }
 	if p.AWS != nil && json.Unmarshal(p.AWS.Raw, &aws) == nil && aws.CredentialsAssumeRole != nil && aws.CredentialsAssumeRole.RoleARN != "" {
@@ -100,8 +100,9 @@ func checkSupported(p hivev1.Platform) error {
 	return nil
 }
 
-// checkCertificates: Go, in which the installer and its providers are written, reads all
-// files of the Secret, and overlooks those without a certificate.
+// checkCertificates checks the Secret with the platform's CA certificates. Go, in which the
+// installer and its providers are written, reads all files of the Secret and ignores those without
+// a certificate.
 func (e *Executor) checkCertificates(ctx context.Context, p install.Place) error {
 	name, field := certificatesSecretName(p), "spec.platform."+p.Platform.Name()+".certificatesSecretRef"
 	if name == "" {
@@ -123,8 +124,8 @@ func (e *Executor) checkCertificates(ctx context.Context, p install.Place) error
 	return fault.NewDenied("Secret %q, named by %s, has no PEM certificate in any key: add the CA of the platform", name, field)
 }
 
-// checkCredentials is fault.Denied, and says what to do, unless the Secret with the
-// platform's credentials is there and whole. A pod without would never begin.
+// checkCredentials returns fault.Denied with a remedy unless the Secret with the platform's
+// credentials exists and is complete. Without it the pod would never start.
 func (e *Executor) checkCredentials(ctx context.Context, p install.Place) error {
 	platform := p.Platform.Name()
 	need, ok := credentialsByPlatform[platform]
@@ -158,12 +159,13 @@ func (e *Executor) checkCredentials(ctx context.Context, p install.Place) error 
 	return nil
 }
 
-// forbiddenAWSSettings are settings of AWS that run programs in the pod, or read what is not in it.
+// forbiddenAWSSettings matches AWS settings that run programs in the pod or read data from outside
+// it.
 var forbiddenAWSSettings = regexp.MustCompile(`(?mi)^[ \t]*(credential_process|credential_source|login_session|mfa_serial|` +
 	`sso_account_id|sso_session|sso_start_url|web_identity_token_file)[ \t]*=`)
 
-// env is the part of the installer's environment that has the credentials, or names
-// their files below dir.
+// credentialsEnv returns the variables of the installer's environment that contain the credentials,
+// or the paths of their files below dir.
 func (a platformCredentials) credentialsEnv(secret, dir string) []corev1.EnvVar {
 	var out []corev1.EnvVar
 	for _, name := range sortedKeys(a.env) {

@@ -16,8 +16,8 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// Destroy has the installer destroy what md names, once nothing can make more of it.
-// One that failed is begun anew when it is asked for again.
+// Destroy runs the installer to destroy what md names, once no pod can create more of it. If a
+// destruction has failed, the next call after the failure was reported retries it.
 func (e *Executor) Destroy(ctx context.Context, place install.Place, md install.Metadata) (install.Result, error) {
 	w := e.destroyOperation(place, md.InfraID)
 	st, err := w.ReadState(ctx)
@@ -65,10 +65,11 @@ func (e *Executor) Destroy(ctx context.Context, place install.Place, md install.
 	return e.reportDestroyFailure(ctx, w, st)
 }
 
-// reportDestroyFailure tells once that a destruction has failed. Asked again, it begins anew.
+// reportDestroyFailure returns a failed destruction as a result, once. The next call retries the
+// destruction.
 func (e *Executor) reportDestroyFailure(ctx context.Context, w operation, st state.State) (install.Result, error) {
 	if st.Phase == state.Succeeded {
-		return install.Result{Phase: install.Running}, nil // its pod had the last word: the next call tells
+		return install.Result{Phase: install.Running}, nil // its pod wrote the outcome first: the next call reports it
 	}
 	if !st.Told {
 		_, err := w.EditState(ctx, func(s *state.State) error { s.Told = true; return nil })
@@ -84,7 +85,7 @@ func (e *Executor) reportDestroyFailure(ctx context.Context, w operation, st sta
 	return install.Result{Phase: install.Running}, err
 }
 
-// createDestruction makes the state of a destruction, when all that it needs is there.
+// createDestruction creates the state of a destruction if everything that it needs exists.
 func (e *Executor) createDestruction(ctx context.Context, w operation, md install.Metadata) (state.State, error) {
 	if len(md.Raw) == 0 {
 		return state.State{}, fault.NewDenied("the metadata.json of %s is nowhere, and the installer cannot destroy it without: "+
@@ -114,9 +115,10 @@ func (e *Executor) createDestruction(ctx context.Context, w operation, md instal
 	return w.ReadState(ctx)
 }
 
-// readRecordedImages returns a State with the images that the attempt which made infraID recorded in
-// its Secret, or with none. Who may write the status of the ClusterDeployment, which names
-// them too, must not choose what runs with the credentials of the cluster.
+// readRecordedImages returns a State with the images that the attempt which created infraID
+// recorded in its Secret, or with none. The status of the ClusterDeployment names them too, but
+// users with write access to that status must not choose what runs with the credentials of the
+// cluster.
 func (e *Executor) readRecordedImages(ctx context.Context, place install.Place, infraID string) (state.State, error) {
 	attempts, err := e.listAttempts(ctx, place, infraID)
 	if err != nil {
@@ -140,7 +142,7 @@ func namespaceTerminatingError(p install.Place, infraID string) error {
 		p.Cluster.Namespace, infraID, p.Cluster.Name)
 }
 
-// abandonAttempts returns nil when no pod can make anything of an infraID any more.
+// abandonAttempts returns nil when no pod can create anything with an infraID any more.
 func (e *Executor) abandonAttempts(ctx context.Context, place install.Place, infraID string) error {
 	attempts, err := e.listAttempts(ctx, place, infraID)
 	if err != nil {
@@ -164,8 +166,8 @@ func (e *Executor) abandonAttempts(ctx context.Context, place install.Place, inf
 	return e.confirmPodsEnded(ctx, place, infraID)
 }
 
-// listAttempts are those of a cluster that an infraID names; one whose state is gone is
-// not among them.
+// listAttempts returns the attempts of a cluster that an infraID names, without those whose state
+// was deleted.
 func (e *Executor) listAttempts(ctx context.Context, place install.Place, infraID string) ([]operation, error) {
 	var list corev1.SecretList
 	err := e.hub.List(ctx, &list, client.InNamespace(place.Cluster.Namespace), client.MatchingLabels{
@@ -183,9 +185,9 @@ func (e *Executor) listAttempts(ctx context.Context, place install.Place, infraI
 	return found, nil
 }
 
-// deleteAttempts removes the state of attempts that have been destroyed, and with it, by
-// their owner, their Jobs. That of the destruction stays as long as the cluster's
-// object: so a destruction is not repeated.
+// deleteAttempts deletes the state of attempts that have been destroyed, and their Jobs through the
+// owner reference. The state of the destruction is kept as long as the cluster's object, so that a
+// destruction is not repeated.
 func (e *Executor) deleteAttempts(ctx context.Context, place install.Place, infraID string) error {
 	attempts, err := e.listAttempts(ctx, place, infraID)
 	for _, w := range attempts {

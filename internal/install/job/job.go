@@ -1,14 +1,13 @@
-// Package job makes and destroys clusters with the installer of their release, in
-// Jobs on the hub.
+// Package job creates and destroys clusters with the installer of their release, in Jobs on the
+// hub.
 //
-// An attempt is a state Secret (package state) and up to three Jobs: one that looks
-// up the installer's image in the release image, one that has the installer name what
-// it will make, one that makes it. A destruction is another such Secret and its Job.
-// What runs in them is package pod. The names follow from the cluster and the
-// attempt, so nothing is made twice, whoever asks how often.
+// An attempt is a state Secret (package state) and up to three Jobs: one that looks up the
+// installer's image in the release image, one that runs the installer to name what it will create,
+// and one that creates it. A destruction is another state Secret and its Job. The Jobs run package
+// pod. Names are derived from the cluster and the attempt, so repeated calls create nothing twice.
 //
-// A destruction begins when no pod of the attempt can make anything any more: its
-// state says Abandoned, its Job is deleted and its pods have ended.
+// A destruction begins when no pod of the attempt can create anything any more: the attempt's state
+// is Abandoned, its Job is deleted and its pods have ended.
 package job
 
 import (
@@ -33,28 +32,28 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// SupportedPlatforms are those that an installer of OpenShift makes clusters on.
+// SupportedPlatforms returns the platforms on which an installer of OpenShift creates clusters.
 func SupportedPlatforms() []string {
 	return []string{"aws", "azure", "baremetal", "gcp", "ibmcloud", "none", "nutanix", "openstack", "vsphere"}
 }
 
-// Options say how an Executor works.
+// Options configures an Executor.
 type Options struct {
-	// Image is hotspare's own: the Jobs take its program from there, which is at
-	// Program, and has the command install-manager. Empty: /hotspare.
+	// Image is hotspare's own image. The Jobs copy the program from it, from the path Program; the
+	// program must have the command install-manager. Empty Program: /hotspare.
 	Image, Program string
-	// InstallerImage has the installer of all clusters. Empty: each is made with that
+	// InstallerImage contains the installer for all clusters. Empty: each cluster uses the installer
 	// of its release.
 	InstallerImage string
-	// RunAsUser is the user of the pods. Nil is good where the hub chooses one, as
-	// OpenShift does, and where images do.
+	// RunAsUser is the user of the pods. Nil works where the hub assigns a user, as OpenShift does,
+	// and where the images set one.
 	RunAsUser *int64
-	// CertificateAuthorities has CA certificates that all installers trust in addition to
-	// those of their image; nil has none.
+	// CertificateAuthorities has CA certificates that all installers trust in addition to those of
+	// their image; nil has none.
 	CertificateAuthorities *cabundle.Source
-	// Limits; 0 is the default of each.
+	// Time limits; 0 selects the default of each.
 	PrepareLimit, InstallLimit, DestroyLimit time.Duration
-	// Retry is how long after a failure something is prepared again.
+	// Retry is how long after a failure a preparation is retried.
 	Retry time.Duration
 	Clock clock.PassiveClock
 }
@@ -65,12 +64,12 @@ const (
 	defaultDestroyLimit = time.Hour
 	defaultRetry        = 10 * time.Minute
 
-	// pollInterval is how often a Job is looked at. The state wakes us when something has come
-	// of it; a Job that comes to nothing does not.
+	// pollInterval is how often a Job is checked. A change of the state triggers a reconcile; a Job
+	// that fails without writing the state does not.
 	pollInterval = 10 * time.Second
 )
 
-// Executor makes and destroys clusters in Jobs.
+// Executor creates and destroys clusters in Jobs.
 type Executor struct {
 	Options
 	hub client.Client
@@ -78,7 +77,7 @@ type Executor struct {
 
 var _ install.Executor = (*Executor)(nil)
 
-// New returns an executor on the hub that c reads and writes, past any cache.
+// New returns an executor for the hub that c reads and writes. c must not read from a cache.
 func New(c client.Client, o Options) *Executor {
 	for limit, byDefault := range map[*time.Duration]time.Duration{
 		&o.PrepareLimit: defaultPrepareLimit, &o.InstallLimit: defaultInstallLimit,
@@ -103,8 +102,8 @@ func New(c client.Client, o Options) *Executor {
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;create;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=create
 
-// Prepare has the installer say what it will make. Until it has, the error is
-// fault.Wait and tells what is waited for.
+// Prepare runs the installer to name what it will create. Until the names are known, the error is
+// fault.Wait and says what the executor waits for.
 func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Metadata, error) {
 	w := e.installOperation(req)
 	st, err := w.ReadState(ctx)
@@ -114,8 +113,7 @@ func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Me
 	if err != nil {
 		return install.Metadata{}, err
 	}
-	// One that was prepared keeps its names: whoever asks again may not know that
-	// they have been recorded.
+	// A prepared attempt keeps its names: the caller may not know that they have been recorded.
 	if len(st.Metadata) > 0 {
 		return parseMetadata(st.Metadata)
 	}
@@ -132,7 +130,7 @@ func (e *Executor) Prepare(ctx context.Context, req install.Request) (install.Me
 	return install.Metadata{}, e.reconcilePrepareJob(ctx, w, image)
 }
 
-// createAttempt makes the state of an attempt, if its cluster has what it needs.
+// createAttempt creates the state of an attempt if its cluster has what it needs.
 func (e *Executor) createAttempt(ctx context.Context, w operation, req install.Request) (state.State, error) {
 	if err := e.checkSecrets(ctx, w.place); err != nil {
 		return state.State{}, err
@@ -143,20 +141,20 @@ func (e *Executor) createAttempt(ctx context.Context, w operation, req install.R
 	return w.ReadState(ctx)
 }
 
-// matchesRequest reports whether an attempt is of what is asked for.
+// matchesRequest reports whether the state of an attempt belongs to the request.
 func matchesRequest(st state.State, req install.Request) bool {
 	return bytes.Equal(st.InstallConfig, req.Config) && bytes.Equal(st.ManifestPatches, req.ManifestPatches)
 }
 
-// retryFailedPrepare tells why an attempt could not be prepared, and after a while, or with
-// another install-config, prepares it again.
+// retryFailedPrepare returns an error with the reason why an attempt could not be prepared. After a
+// delay, or with another install-config, it prepares the attempt again.
 func (e *Executor) retryFailedPrepare(ctx context.Context, w operation, req install.Request, st state.State) error {
 	seen, err := w.observeJob(ctx, prepare)
 	if err != nil {
 		return err
 	}
 	left := e.Retry
-	if seen.ended { // a pod that has told how it went may take a moment to end
+	if seen.ended { // a pod that has recorded its outcome may take a moment to end
 		left -= e.Clock.Since(seen.endedAt)
 	}
 	if !seen.exists || left <= 0 || !matchesRequest(st, req) {
@@ -172,7 +170,7 @@ func (e *Executor) retryFailedPrepare(ctx context.Context, w operation, req inst
 	return err
 }
 
-// restartPrepare prepares an attempt anew of which nothing was recorded.
+// restartPrepare prepares an attempt again if nothing of it was recorded.
 func (e *Executor) restartPrepare(ctx context.Context, w operation, req install.Request) error {
 	_, err := w.EditState(ctx, func(s *state.State) error {
 		if len(s.Metadata) > 0 {
@@ -216,7 +214,7 @@ func (e *Executor) reconcilePrepareJob(ctx context.Context, w operation, image s
 	return fault.NewWait(time.Second, "%s", seen.failureMessage())
 }
 
-// Install has the installer make what md names.
+// Install runs the installer to create what md names.
 func (e *Executor) Install(ctx context.Context, req install.Request, md install.Metadata) (install.Result, error) {
 	w := e.installOperation(req)
 	st, err := w.ReadState(ctx)
@@ -240,7 +238,8 @@ func lostResult(why string) install.Result {
 	return install.Result{Phase: install.Failed, Reason: state.ReasonLost, Log: why}
 }
 
-// reconcileCreateJob sees to it that the Job runs, and judges one that has ended without a word.
+// reconcileCreateJob ensures that the Job runs, and records a failure for a Job that has ended
+// without an outcome in the state.
 func (e *Executor) reconcileCreateJob(ctx context.Context, w operation, md install.Metadata, st state.State) (state.State, error) {
 	seen, err := w.observeJob(ctx, create)
 	switch {
@@ -268,15 +267,15 @@ func (e *Executor) reconcileCreateJob(ctx context.Context, w operation, md insta
 	}
 	return w.EditState(ctx, func(s *state.State) error {
 		if s.Phase.IsFinal() || s.Holder != st.Holder {
-			return state.ErrNoChange // its pod has had the last word
+			return state.ErrNoChange // its pod has already written the outcome
 		}
 		s.MarkFailed(reason, why)
 		return nil
 	})
 }
 
-// clearEndedHolder tells the pods of an attempt that its holder has ended, if that is known:
-// they would have to wait for its silence.
+// clearEndedHolder records in the state that the holder has ended, if that is known. Otherwise the
+// other pods of the attempt would have to wait until its heartbeat expires.
 func clearEndedHolder(ctx context.Context, w operation, st state.State, s jobStatus) error {
 	pod, _, _ := strings.Cut(st.Holder, "/")
 	if pod == "" || slices.Contains(s.livePodNames, pod) {
@@ -292,7 +291,7 @@ func clearEndedHolder(ctx context.Context, w operation, st state.State, s jobSta
 	return err
 }
 
-// installResult is a State as the controller wants to hear it.
+// installResult converts a State to the result for the controller.
 func installResult(st state.State, version string) install.Result {
 	r := install.Result{Phase: install.Running, InstallerImage: st.InstallerImage, CLIImage: st.CLIImage}
 	switch st.Phase {
@@ -312,7 +311,7 @@ func installResult(st state.State, version string) install.Result {
 	return r
 }
 
-// parseInfraID is the infraID that a metadata.json names; "" if it names none.
+// parseInfraID returns the infraID that a metadata.json names; "" if it names none.
 func parseInfraID(raw []byte) string {
 	md, err := parseMetadata(raw)
 	if err != nil {

@@ -21,24 +21,25 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// jobStatus is what a Job and its pods tell.
+// jobStatus is the observed status of a Job and its pods.
 type jobStatus struct {
 	name   string
 	exists bool
-	// ended since endedAt; late: because it took too long.
+	// ended is true since endedAt; late means that the Job exceeded its deadline.
 	ended    bool
 	endedAt  time.Time
 	timedOut bool
-	// message is what the Job says of a failure, last what its last pod said.
+	// message is the Job's failure message, lastPodMessage the message of its last pod.
 	message, lastPodMessage string
-	// livePods is how many pods have not ended, also of a Job that is gone, alive their names.
+	// livePods is the number of pods that have not ended, including those of a deleted Job; alive
+	// lists their names.
 	livePods     int
 	livePodNames []string
-	// launchError is what keeps a pod from beginning, as fault.Wait.
+	// launchError says why a pod cannot start, as fault.Wait.
 	launchError error
 }
 
-// observeJob reads a Job and its pods. What has come of it stands in the state.
+// observeJob reads a Job and its pods. The outcome of the Job is in the state, not here.
 func (w operation) observeJob(ctx context.Context, v verb) (jobStatus, error) {
 	job, names, err := w.findJob(ctx, v)
 	if err != nil {
@@ -83,7 +84,8 @@ func isPodFinished(p corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// newWaitingError is fault.Wait with what hinders the Job, or else what it does.
+// newWaitingError returns fault.Wait with the problem that blocks the Job, or else with what the
+// Job does.
 func (s jobStatus) newWaitingError(does string) error {
 	if s.launchError != nil {
 		return s.launchError
@@ -91,7 +93,7 @@ func (s jobStatus) newWaitingError(does string) error {
 	return fault.NewWait(pollInterval, "Job %s %s", s.name, does)
 }
 
-// failureMessage says why a Job ended without a word in the state.
+// failureMessage says why a Job ended without an outcome in the state.
 func (s jobStatus) failureMessage() string {
 	why := "it ended and left no word of what came of it"
 	if s.message != "" {
@@ -104,10 +106,11 @@ func (s jobStatus) failureMessage() string {
 	return text
 }
 
-// logLinePattern is a line of an installer's log. What it says matters, not when, nor how loud.
+// logLinePattern matches a line of an installer's log. Only the message is used, not the time and
+// the level.
 var logLinePattern = regexp.MustCompile(`^(?:time=\S+ )?level=\S+ msg=("(?:[^"\\]|\\.)*")$`)
 
-// lastLogMessage is what the last line of a log says.
+// lastLogMessage returns the message of the last line of a log.
 func lastLogMessage(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	line := strings.TrimSpace(lines[len(lines)-1])
@@ -119,10 +122,10 @@ func lastLogMessage(log string) string {
 	return scrub.Text(line)
 }
 
-// maxPodMessage bounds what is repeated of a pod's last words.
+// maxPodMessage bounds how much of a pod's last message is repeated.
 const maxPodMessage = 500
 
-// lastPodMessage are the last line that a pod left.
+// lastPodMessage returns the last line that a pod left.
 func lastPodMessage(pod corev1.Pod) string {
 	for _, c := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
 		if end := c.State.Terminated; end != nil && end.Message != "" {
@@ -133,14 +136,16 @@ func lastPodMessage(pod corev1.Pod) string {
 	return ""
 }
 
-// imagePullReasons are what a kubelet says while it cannot get an image. It alternates, and the
-// message should not.
+// imagePullReasons are the reasons that a kubelet reports while it cannot pull an image. The
+// kubelet alternates between them; the message should not.
 var imagePullReasons = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 
-// containerErrorReasons are what it says of a container that cannot be made.
+// containerErrorReasons are the reasons that a kubelet reports for a container that it cannot
+// create.
 var containerErrorReasons = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
-// findLaunchProblem is what keeps a pod from beginning, and what to do about it; "" if nothing does.
+// findLaunchProblem returns why a pod cannot start and what to do about it; "" if nothing blocks
+// it.
 func findLaunchProblem(pod corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -173,13 +178,13 @@ func (w operation) deleteJob(ctx context.Context, v verb) error {
 	return nil
 }
 
-// selectByInfraID selects what makes what an infraID marks.
+// selectByInfraID selects the Jobs and pods that create what an infraID marks.
 func selectByInfraID(p install.Place, infraID string) []client.ListOption {
 	return []client.ListOption{client.InNamespace(p.Cluster.Namespace), client.MatchingLabels{hivev1.LabelInfraID: infraIDLabelValue(infraID)}}
 }
 
-// stopRunningJobs ends the Jobs that make what an infraID marks. Those that have ended are left
-// for people to read.
+// stopRunningJobs deletes the running Jobs that create what an infraID marks. Jobs that have ended
+// are kept for people to read.
 func (e *Executor) stopRunningJobs(ctx context.Context, p install.Place, infraID string) error {
 	var jobs batchv1.JobList
 	if err := e.hub.List(ctx, &jobs, selectByInfraID(p, infraID)...); err != nil {
@@ -200,7 +205,7 @@ func (e *Executor) stopRunningJobs(ctx context.Context, p install.Place, infraID
 	return nil
 }
 
-// confirmPodsEnded returns nil when no pod makes anything of an infraID any more.
+// confirmPodsEnded returns nil when no pod creates anything with an infraID any more.
 func (e *Executor) confirmPodsEnded(ctx context.Context, p install.Place, infraID string) error {
 	var pods corev1.PodList
 	if err := e.hub.List(ctx, &pods, selectByInfraID(p, infraID)...); err != nil {

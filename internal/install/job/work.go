@@ -25,7 +25,7 @@ import (
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
-// verb is what a Job has the installer do.
+// verb is the work that a Job runs the installer for.
 type verb string
 
 const (
@@ -40,7 +40,7 @@ type operation struct {
 	state.Store
 	hub   client.Client
 	place install.Place
-	// provision names the ClusterProvision of an attempt, if that is known.
+	// provision is the name of the attempt's ClusterProvision, if it is known.
 	provision string
 }
 
@@ -59,24 +59,24 @@ func (e *Executor) destroyOperation(p install.Place, infraID string) operation {
 	return e.newOperation(p, operationName(p, "destroy", infraID))
 }
 
-// maxPrefix leaves room for the rest of a name in the 63 characters of a Job's.
+// maxPrefix leaves room for the rest of the name in the 63 characters of a Job's name.
 const maxPrefix = 30
 
-// operationName is one for what, which follows from the cluster: not only from its name, under
-// which there may be another one later.
+// operationName returns a name for what, derived from the cluster. It depends not only on the
+// cluster's name, because another cluster may have that name later.
 func operationName(p install.Place, what, which string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s", p.UID, what, which))
 	prefix := p.Cluster.Name
 	if len(prefix) > maxPrefix {
-		prefix = prefix[:maxPrefix] + "x" // a name may not end at a dot
+		prefix = prefix[:maxPrefix] + "x" // a name must not end with a dot
 	}
 	return fmt.Sprintf("%s-%s-%s", prefix, what, hex.EncodeToString(sum[:])[:8])
 }
 
-// jobNames are those that the Job of a verb may have, the preferred one first. Clients of
-// Hive look for <ClusterProvision>-provision, and for <ClusterDeployment>-uninstall of a
-// cluster that is being deleted. Such a name may be too long, or taken by the Job of an
-// earlier cluster of that name; the last name is not.
+// jobNames returns the possible names for the Job of a verb, the preferred one first. Clients of
+// Hive look for <ClusterProvision>-provision, and for <ClusterDeployment>-uninstall of a cluster
+// that is being deleted. Such a name may be too long, or used by the Job of an earlier cluster with
+// that name; the last name is always usable.
 func (w operation) jobNames(v verb) []string {
 	wellKnown := ""
 	switch {
@@ -92,8 +92,8 @@ func (w operation) jobNames(v verb) []string {
 	return []string{wellKnown, own}
 }
 
-// findJob returns the Job of a verb, or nil. names are those of the Job, or those that it
-// may have and no other Job has.
+// findJob returns the Job of a verb, or nil. names are those of the Job, or, without a Job, the
+// possible names that no other Job has.
 func (w operation) findJob(ctx context.Context, v verb) (found *batchv1.Job, names []string, err error) {
 	all := w.jobNames(v)
 	for i, name := range all {
@@ -111,7 +111,7 @@ func (w operation) findJob(ctx context.Context, v verb) (found *batchv1.Job, nam
 	return nil, names, nil
 }
 
-// ownsJob reports whether the Job was made for this attempt or destruction.
+// ownsJob reports whether the Job was created for this attempt or destruction.
 func (w operation) ownsJob(job *batchv1.Job) bool {
 	return slices.ContainsFunc(job.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.Kind == "Secret" && o.Name == w.Key.Name
@@ -133,12 +133,12 @@ func (w operation) setHiveJobLabels(labels map[string]string, v verb) {
 	}
 }
 
-// clusterLabels are those of everything that is made for a cluster.
+// clusterLabels returns the labels of every object that is created for a cluster.
 func (w operation) clusterLabels() map[string]string {
 	return map[string]string{hivev1.LabelClusterDeployment: w.place.Cluster.Name}
 }
 
-// infraIDLabelValue is an infraID as a label. Installers choose good ones.
+// infraIDLabelValue returns an infraID as a label value. Installers generate valid ones.
 func infraIDLabelValue(infraID string) string {
 	if len(validation.IsValidLabelValue(infraID)) == 0 {
 		return infraID
@@ -151,8 +151,8 @@ func (w operation) newObjectMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.Key.Namespace, Name: name, Labels: w.clusterLabels()}
 }
 
-// createStateSecret stores a State, unless there is one. The cluster owns it, and it owns what
-// else is made: who deletes it, by hand too, ends its Jobs.
+// createStateSecret stores a State unless there is one. The cluster owns it, and it owns all other
+// created objects: deleting it, also by hand, ends its Jobs.
 func (w operation) createStateSecret(ctx context.Context, st state.State) error {
 	secret := &corev1.Secret{ObjectMeta: w.newObjectMeta(w.Key.Name), Data: st.Encode()}
 	secret.Labels[hivev1.LabelSecretType] = hivev1.SecretTypeInstall
@@ -169,8 +169,9 @@ func (w operation) createStateSecret(ctx context.Context, st state.State) error 
 	return nil
 }
 
-// PodPolicyRules are those of an installer's pod, in the namespace of its cluster: over the Secrets
-// of its attempt, of these names. Without names they would be over all, so there are none.
+// PodPolicyRules returns the rules for an installer's pod in the namespace of its cluster: access
+// to the Secrets of its attempt, by name. A rule without names would cover all Secrets, so without
+// names there are no rules.
 func PodPolicyRules(secrets ...string) []rbacv1.PolicyRule {
 	if len(secrets) == 0 {
 		return nil
@@ -180,7 +181,7 @@ func PodPolicyRules(secrets ...string) []rbacv1.PolicyRule {
 	}}
 }
 
-// createPodResources makes what a pod needs to read and write its state, and no more than that.
+// createPodResources creates what a pod needs to read and write its state, and no more than that.
 func (w operation) createPodResources(ctx context.Context, parts int) (owner []metav1.OwnerReference, err error) {
 	var secret corev1.Secret
 	if err := w.hub.Get(ctx, w.Key, &secret); err != nil {
@@ -210,12 +211,12 @@ func (w operation) createPodResources(ctx context.Context, parts int) (owner []m
 	return owner, nil
 }
 
-// authoritiesSecretName names the Secret with the CA certificates of the hub for the pods of w,
-// which can mount Secrets of their own namespace only.
+// authoritiesSecretName names the Secret with the hub's CA certificates for the pods of w: they can
+// mount Secrets of their own namespace only.
 func (w operation) authoritiesSecretName() string { return w.Key.Name + "-ca-bundle" }
 
-// writeAuthorities writes the hub's CA certificates, as they are now, to where the next pod
-// of w mounts them; nothing if the hub has none.
+// writeAuthorities writes the hub's current CA certificates to the Secret that the next pod of w
+// mounts. It does nothing if the hub has none.
 func (e *Executor) writeAuthorities(ctx context.Context, w operation, owner []metav1.OwnerReference) error {
 	bundle, err := e.CertificateAuthorities.Read(ctx)
 	if err != nil || len(bundle) == 0 {
@@ -246,7 +247,7 @@ func (w operation) rewriteAuthorities(ctx context.Context, bundle []byte) error 
 	return w.hub.Patch(ctx, &secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// runJob makes a Job, with all it needs. That there is one is fine.
+// runJob creates a Job with everything that it needs. An existing Job is not an error.
 func (e *Executor) runJob(ctx context.Context, w operation, v verb, image, infraID string) error {
 	parts := 0
 	if v == prepare || v == create {
@@ -282,7 +283,8 @@ func explainNamespaceRefusal(p install.Place, infraID string, err error) error {
 	return namespaceTerminatingError(p, infraID)
 }
 
-// resolveInstallerImage is the one with the installer. While it is looked up the error is fault.Wait.
+// resolveInstallerImage returns the image that contains the installer. While it is being looked up,
+// the error is fault.Wait.
 func (e *Executor) resolveInstallerImage(ctx context.Context, w operation, st state.State) (string, error) {
 	for _, known := range []string{e.InstallerImage, w.place.Provisioning.InstallerImageOverride, st.InstallerImage} {
 		if known != "" {

@@ -23,23 +23,23 @@ import (
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
-// Host is what a pod finds where it runs.
+// Host is the environment in which a pod runs.
 type Host struct {
-	// Connect reaches the hub with what is in a folder.
+	// Connect returns a client for the hub, configured by the files in a folder.
 	Connect func(dir string) (state.API, error)
 	// Env is the environment.
 	Env []string
-	// ParentPipe ends the run when it ends; nil: nothing does.
+	// ParentPipe stops the run when it is closed; nil: nothing stops it.
 	ParentPipe io.Reader
 	// Grace, Beat and Lapse are those of Options.
 	Grace, Beat, Lapse time.Duration
 }
 
-// parentPipe in its environment tells a pod that is a process of hotspare up to end
-// when its standard input does.
+// parentPipe is set in the environment of a pod that runs as a process of hotspare up. The pod then
+// ends when its standard input is closed.
 const parentPipe = "HOTSPARE_PARENT_PIPE=1"
 
-// CurrentHost is the Host of this process.
+// CurrentHost returns the Host of this process.
 func CurrentHost() Host {
 	h := Host{Connect: ConnectToHub, Env: os.Environ()}
 	for _, e := range h.Env {
@@ -50,7 +50,7 @@ func CurrentHost() Host {
 	return h
 }
 
-// NewCommand is `hotspare install-manager`. Jobs run it, not people.
+// NewCommand returns the command `hotspare install-manager`. Jobs run it, not people.
 func NewCommand(h Host) *cobra.Command {
 	cmd := &cobra.Command{Use: "install-manager", Short: "Run an installer in a pod of the hub", Hidden: true}
 	cmd.AddCommand(
@@ -62,7 +62,7 @@ func NewCommand(h Host) *cobra.Command {
 	return cmd
 }
 
-// flags of all verbs.
+// flags are the flags of all verbs.
 type flags struct {
 	Options
 	hub string
@@ -81,7 +81,7 @@ func (h Host) addFlags(cmd *cobra.Command, f *flags) {
 	set.DurationVar(&f.Limit, "limit", 0, "how long the installer may take")
 }
 
-// completeOptions completes the options.
+// completeOptions fills in the options that do not come from flags.
 func (h Host) completeOptions(f *flags, out io.Writer) error {
 	for name, value := range map[string]string{"namespace": f.Store.Key.Namespace, "state": f.Store.Key.Name, "hub": f.hub, "work": f.Work} {
 		if value == "" {
@@ -96,7 +96,7 @@ func (h Host) completeOptions(f *flags, out io.Writer) error {
 		case strings.HasPrefix(e, "HOTSPARE_POD="):
 			f.Pod = strings.TrimPrefix(e, "HOTSPARE_POD=")
 		case strings.HasPrefix(e, "HOTSPARE_"), strings.HasPrefix(e, "KUBERNETES_"):
-			// The installer has no business with the hub.
+			// The installer must not have access to the hub.
 		default:
 			f.Env = append(f.Env, e)
 		}
@@ -139,17 +139,18 @@ func (h Host) runCommand(cmd *cobra.Command, f *flags, do func(context.Context) 
 		}
 		defer func() { err = errors.Join(err, lock.Release()) }()
 		go func() {
-			_, _ = io.Copy(io.Discard, h.ParentPipe) // however it ends, the parent is gone
+			_, _ = io.Copy(io.Discard, h.ParentPipe) // however reading ends, the parent has exited
 			cancel()
 		}()
 	}
 	return do(ctx)
 }
 
-// LockPath is held, in the work folder, while a pod that is a process runs.
+// LockPath is the path of the lock file in the work folder. A pod that is a process keeps it locked
+// while it runs.
 func LockPath(work string) string { return filepath.Join(work, "lock") }
 
-// newCopyCommand brings this program into a pod of another image.
+// newCopyCommand returns the command that copies this program into a pod of another image.
 func newCopyCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{Use: "copy", Short: "Copy this program", Args: cobra.NoArgs, SilenceUsage: true}
@@ -177,7 +178,7 @@ func newCopyCommand() *cobra.Command {
 	return cmd
 }
 
-// ConnectToHub reaches the hub of a pod, with the token and the CA in a folder.
+// ConnectToHub returns a client for the hub that uses the token and the CA in a folder of the pod.
 func ConnectToHub(dir string) (state.API, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
@@ -192,7 +193,7 @@ func ConnectToHub(dir string) (state.API, error) {
 	if err := corev1.AddToScheme(s); err != nil {
 		return nil, err
 	}
-	// Only Secrets are asked for: what else the hub has need not be found out.
+	// The client reads only Secrets, so it needs no discovery of the hub's other kinds.
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	c, err := client.New(config, client.Options{Scheme: s, Mapper: mapper})

@@ -14,12 +14,13 @@ import (
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
-// newHolderName names this process; another one of the same pod gets another name.
+// newHolderName returns a name for this process; another process of the same pod gets a different
+// name.
 func newHolderName(pod string) string { return pod + "/" + rand.Text()[:8] }
 
-// CreateCluster makes the cluster of a prepared attempt, or does for one that another pod
-// has begun what next says. It returns nil when the outcome, also a bad one, is in
-// the state.
+// CreateCluster creates the cluster of a prepared attempt. If another pod has already begun it,
+// CreateCluster follows decideStep. It returns nil when the outcome, success or failure, is in the
+// state.
 func CreateCluster(ctx context.Context, o Options) error {
 	p, err := newInstallerRun(o)
 	if err != nil {
@@ -40,7 +41,7 @@ func CreateCluster(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		// What counts is our clock: that of another computer may be wrong.
+		// Only the local clock counts: the clock of another computer may be wrong.
 		if now.Beat != seen.Beat || now.Holder != seen.Holder {
 			heard = p.Clock.Now()
 		}
@@ -48,7 +49,8 @@ func CreateCluster(ctx context.Context, o Options) error {
 	}
 }
 
-// executeStep does one step. The error is errOvertaken if the attempt is no longer as seen.
+// executeStep executes one step. The error is errOvertaken if the attempt is no longer in the state
+// in which it was seen.
 func (p *installerRun) executeStep(ctx context.Context, s step, seen state.State) error {
 	switch s {
 	case claim:
@@ -66,8 +68,8 @@ func (p *installerRun) executeStep(ctx context.Context, s step, seen state.State
 	}
 }
 
-// holderPollInterval is how often a pod that watches another one looks: hotspare may tell it that
-// the other has ended.
+// holderPollInterval is how often a pod that watches another one reads the state: hotspare may
+// record there that the other has ended.
 const holderPollInterval = 5 * time.Second
 
 func waitDuration(ctx context.Context, d time.Duration) error {
@@ -81,10 +83,11 @@ func waitDuration(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// errOvertaken: somebody else has written what makes this pod's step wrong.
+// errOvertaken means that another process has changed the state, so that this pod's step is no
+// longer valid.
 var errOvertaken = errors.New("another pod was faster")
 
-// acquireAttempt makes this process the holder, if the attempt is still as it was seen.
+// acquireAttempt makes this process the holder if the attempt is unchanged since it was seen.
 func (p *installerRun) acquireAttempt(ctx context.Context, seen state.State) error {
 	_, err := p.Store.EditState(ctx, func(s *state.State) error {
 		if s.Phase != seen.Phase || s.Holder != seen.Holder || s.Beat != seen.Beat {
@@ -127,7 +130,7 @@ func (p *installerRun) createCluster(ctx context.Context, seen state.State) erro
 	if err := p.acquireAttempt(ctx, seen); err != nil {
 		return err
 	}
-	// From here on no other process may create.
+	// From here on no other process may create the cluster.
 	return p.finishInstall(ctx, seen, "create", "cluster")
 }
 
@@ -141,7 +144,7 @@ func (p *installerRun) adoptInstall(ctx context.Context, seen state.State) error
 	return p.finishInstall(ctx, seen, "wait-for", "install-complete")
 }
 
-// restoreFolder unpacks what prepare has packed.
+// restoreFolder unpacks the folder that prepare packed.
 func (p *installerRun) restoreFolder(ctx context.Context, seen state.State) error {
 	packed, err := p.Store.LoadFolder(ctx, seen)
 	if err != nil {
@@ -166,7 +169,7 @@ func (p *installerRun) readPassword() error {
 	return nil
 }
 
-// finishInstall runs the installer to the end of the install and records what came of it.
+// finishInstall runs the installer to the end of the install and records the outcome.
 func (p *installerRun) finishInstall(ctx context.Context, seen state.State, args ...string) error {
 	ctx, cancel := p.withTimeLimit(ctx)
 	defer cancel()
@@ -187,8 +190,8 @@ func (p *installerRun) finishInstall(ctx context.Context, seen state.State, args
 	return p.recordFailure(ctx, seen, why, err)
 }
 
-// recordFailure records a failure. An install that was interrupted when it could only be
-// waited for is left to the next pod.
+// recordFailure records a failure. If an install is interrupted after the point from which waiting
+// suffices, the next pod continues it.
 func (p *installerRun) recordFailure(ctx context.Context, seen state.State, why string, err error) error {
 	excerpt, reason := p.log.logExcerpt(err), p.log.failureReason()
 	if why != "" {
@@ -198,7 +201,7 @@ func (p *installerRun) recordFailure(ctx context.Context, seen state.State, why 
 	handOver := false
 	recorded := p.recordOutcome(ctx, func(s *state.State) error {
 		if s.Holder != p.holder {
-			return state.ErrNoChange // the attempt is no longer ours to judge
+			return state.ErrNoChange // this process no longer owns the attempt
 		}
 		s.Bootstrapped = s.Bootstrapped || isChannelClosed(p.log.initializing)
 		if why == state.ReasonInterrupted && s.Bootstrapped {
@@ -224,8 +227,9 @@ func explainStopReason(why string, limit time.Duration) string {
 	return "its pod was told to end."
 }
 
-// sendHeartbeats says that this process lives, until ctx ends, and at once that the cluster can
-// be waited for. It stops the install when it is no longer this process's.
+// sendHeartbeats records that this process is alive, until ctx ends. It also records immediately
+// that the install can be completed by waiting. It stops the install when this process no longer
+// owns it.
 func (p *installerRun) sendHeartbeats(ctx context.Context, stop context.CancelCauseFunc) {
 	turn := p.log.initializing
 	for p.waitForHeartbeat(ctx, turn) {
@@ -242,14 +246,15 @@ func (p *installerRun) sendHeartbeats(ctx context.Context, stop context.CancelCa
 			fmt.Fprintf(p.Out, "stopping the installer: the attempt is another's, or over\n")
 			stop(err)
 		case err != nil && ctx.Err() == nil:
-			fmt.Fprintf(p.Out, "telling that this pod lives: %v\n", err) // the next beat may get through
+			fmt.Fprintf(p.Out, "telling that this pod lives: %v\n", err) // the next heartbeat may succeed
 		case initializing:
-			turn = nil // it has been told
+			turn = nil // it has been recorded
 		}
 	}
 }
 
-// waitForHeartbeat waits until it is time, or turn is closed; false when ctx has ended.
+// waitForHeartbeat waits until the next heartbeat is due or turn is closed; it returns false when
+// ctx has ended.
 func (p *installerRun) waitForHeartbeat(ctx context.Context, turn <-chan struct{}) bool {
 	timer := time.NewTimer(p.Beat)
 	defer timer.Stop()
@@ -262,7 +267,7 @@ func (p *installerRun) waitForHeartbeat(ctx context.Context, turn <-chan struct{
 	return true
 }
 
-// consoleURLPattern is where the installer says what it has made.
+// consoleURLPattern matches the installer's message with the URL of the cluster's console.
 var consoleURLPattern = regexp.MustCompile(`web-console here: (https://[^\s"\\]+)`)
 
 func (p *installerRun) recordSuccess(ctx context.Context, seen state.State) error {
@@ -289,7 +294,7 @@ func (p *installerRun) recordSuccess(ctx context.Context, seen state.State) erro
 	return p.Store.DiscardFolder(context.WithoutCancel(ctx), seen.Parts)
 }
 
-// apiServerURL is the API of a kubeconfig; "" if it names none.
+// apiServerURL returns the API URL in a kubeconfig; "" if it contains none.
 func apiServerURL(kubeconfig []byte) string {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {

@@ -20,7 +20,7 @@ var (
 	accountFields    = []string{"username", "password"}
 )
 
-// withoutCredentials is a metadata.json without accounts.
+// withoutCredentials returns a metadata.json without accounts.
 func withoutCredentials(raw []byte) ([]byte, error) {
 	return editMetadata(raw, func(section map[string]any) {
 		for _, field := range accountFields {
@@ -29,8 +29,8 @@ func withoutCredentials(raw []byte) ([]byte, error) {
 	})
 }
 
-// withCredentials is a metadata.json with the account in dir. Where there is none
-// it stays as it is.
+// withCredentials returns a metadata.json with the account from dir. Without an account there, it
+// is unchanged.
 func withCredentials(raw []byte, dir string) ([]byte, error) {
 	account := map[string]string{}
 	for _, field := range accountFields {
@@ -52,8 +52,8 @@ func withCredentials(raw []byte, dir string) ([]byte, error) {
 	})
 }
 
-// editMetadata changes the sections of the platforms that have an account, and the
-// vCenters in them; the rest stays byte for byte.
+// editMetadata changes the sections of the platforms that have an account, and the vCenters in
+// them; everything else stays byte for byte.
 func editMetadata(raw []byte, edit func(section map[string]any)) ([]byte, error) {
 	var doc map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &doc); err != nil {
@@ -84,11 +84,12 @@ func editMetadata(raw []byte, edit func(section map[string]any)) ([]byte, error)
 	return json.Marshal(doc)
 }
 
-// AWSConfig is the key of a Secret that has a whole configuration file of AWS.
+// AWSConfig is the key of a Secret that contains a complete AWS configuration file.
 const AWSConfig = "aws_config"
 
-// credentialsEnv is the environment of an installer: if the credentials are a configuration
-// file of AWS, with that and no others. What the SDK finds in the environment would win.
+// credentialsEnv returns the environment of an installer. If the credentials are an AWS
+// configuration file, the environment contains only that file and no other credentials, because the
+// SDK prefers credentials in the environment.
 func credentialsEnv(env []string, credentials string) ([]string, error) {
 	if credentials == "" {
 		return env, nil
@@ -104,14 +105,16 @@ func credentialsEnv(env []string, credentials string) ([]string, error) {
 		name, _, _ := strings.Cut(e, "=")
 		return slices.Contains(keys, name)
 	})
-	// Profiles may stand in either file. Without the last the older SDK reads only the other one.
+	// Profiles may be in either file. Without the last variable the older SDK reads only the other
+	// file.
 	return append(env, "AWS_CONFIG_FILE="+file, "AWS_SHARED_CREDENTIALS_FILE="+file, "AWS_SDK_LOAD_CONFIG=1"), nil
 }
 
-// secretNamePattern are names of what holds a secret.
+// secretNamePattern matches names of keys and variables that contain secrets.
 var secretNamePattern = regexp.MustCompile(`(?i)secret|password|token|key|credential`)
 
-// collectSecrets are the secrets that the installer is given, to be kept out of its log.
+// collectSecrets returns the secrets that the installer receives, so that they can be removed from
+// its log.
 func collectSecrets(env []string, dir string) ([]string, error) {
 	var found []string
 	for _, e := range env {
@@ -143,7 +146,7 @@ func collectSecrets(env []string, dir string) ([]string, error) {
 	return found, nil
 }
 
-// findAWSSecrets are the secrets in a configuration file of AWS.
+// findAWSSecrets returns the secrets in an AWS configuration file.
 func findAWSSecrets(raw []byte) []string {
 	var found []string
 	for line := range strings.Lines(string(raw)) {
@@ -154,7 +157,8 @@ func findAWSSecrets(raw []byte) []string {
 	return found
 }
 
-// findFileSecrets are the secrets in a file: what its keys call so, or all of one that has none.
+// findFileSecrets returns the secrets in a file: the values of keys that are named like secrets, or
+// the whole content if the file has no keys.
 func findFileSecrets(name string, raw []byte) []string {
 	var doc map[string]any
 	if yaml.Unmarshal(raw, &doc) != nil || len(doc) == 0 {

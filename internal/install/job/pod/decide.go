@@ -2,29 +2,28 @@ package pod
 
 import "hotspare.io/hotspare/internal/install/job/state"
 
-// step is what a pod does next about an attempt.
+// step is the next action of a pod for an attempt.
 type step string
 
 const (
-	// leave: somebody has ended it.
+	// leave: the attempt has been ended.
 	leave step = "leave"
-	// claim: write that `create cluster` is run here, then run it.
+	// claim: record that this process runs `create cluster`, then run it.
 	claim step = "claim"
-	// watch: another pod is, or was, at it. Look whether it lives.
+	// watch: another pod has, or had, the attempt. Check whether it is alive.
 	watch step = "watch"
-	// adopt: write that the end is waited for here, then wait for it.
+	// adopt: record that this process waits for the end of the install, then wait for it.
 	adopt step = "adopt"
-	// giveUp: write that the attempt has failed.
+	// giveUp: record that the attempt has failed.
 	giveUp step = "give up"
 )
 
-// decideStep decides what a pod that has just begun does about an attempt. silent: the
-// holder has not been heard of for as long as it takes to count as dead.
+// decideStep decides what a pod that has just started does with an attempt. silent means that the
+// holder has sent no heartbeat for so long that it counts as dead.
 //
-// Whoever finds the attempt Creating may not create: what the holder has made is
-// known to nobody. If the bootstrap machine has done its work, the cluster comes up
-// by itself and can be waited for; else the attempt is given up, to be destroyed by
-// its metadata.
+// A pod that finds the attempt Creating must not create: what the holder has created is unknown. If
+// the bootstrap machine has done its work, the cluster comes up automatically and the pod can wait
+// for it; otherwise the attempt is given up, to be destroyed by its metadata.
 func decideStep(s state.State, silent bool) step {
 	switch {
 	case s.Phase.IsFinal():

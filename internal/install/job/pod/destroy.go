@@ -8,8 +8,8 @@ import (
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
-// DestroyCluster has the installer destroy what the metadata in the state names. It may be
-// repeated, and run twice at once. It returns nil when the outcome is in the state.
+// DestroyCluster runs the installer to destroy what the metadata in the state names. It may be
+// repeated, and may run twice at the same time. It returns nil when the outcome is in the state.
 func DestroyCluster(ctx context.Context, o Options) error {
 	p, err := newInstallerRun(o)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// excerptLines is how many of the last lines become the excerpt, maxLine how long each may be.
+	// excerptLines is the number of last lines in the excerpt, maxLine the maximum length of each.
 	excerptLines = 50
 	maxLine      = 2000
 )
 
-// journal takes the installer's log, line by line: scrubbed, it goes on to the pod's
-// own output and its end is kept. Nobody sees it any other way.
+// journal receives the installer's log line by line, scrubs it, copies it to the pod's own output
+// and keeps its end. It is the only way in which the log leaves the pod.
 type journal struct {
 	mu      sync.Mutex
 	out     io.Writer
@@ -30,11 +30,11 @@ type journal struct {
 	config  []byte
 	pending []byte
 	lines   []string
-	// inKey: a private key is being printed.
+	// inKey is true while a private key is being printed.
 	inKey bool
-	// initializing is closed when the installer has said that it waits for the cluster.
+	// initializing is closed when the installer has logged that it waits for the cluster.
 	initializing chan struct{}
-	// why is the reason that the log tells, if any.
+	// why is the failure reason found in the log, if any.
 	why   string
 	finds map[*regexp.Regexp]string
 }
@@ -43,7 +43,7 @@ func newJournal(out io.Writer, secrets []string) *journal {
 	return &journal{out: out, secrets: secrets, finds: map[*regexp.Regexp]string{}, initializing: make(chan struct{})}
 }
 
-// setInstallConfig keeps the secrets of an install-config out of the log.
+// setInstallConfig sets the install-config whose secrets are removed from the log.
 func (j *journal) setInstallConfig(installConfig []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -56,7 +56,7 @@ func (j *journal) addKnownSecret(s string) {
 	j.secrets = append(j.secrets, strings.TrimSpace(s))
 }
 
-// Write takes a part of the log.
+// Write accepts a part of the log.
 func (j *journal) Write(part []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -72,7 +72,7 @@ func (j *journal) Write(part []byte) (int, error) {
 	}
 }
 
-// flushPending takes the last line, if it has no end.
+// flushPending adds the last line if it has no line break.
 func (j *journal) flushPending() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -82,7 +82,7 @@ func (j *journal) flushPending() {
 	j.pending = nil
 }
 
-// appendLine takes one line. j.mu is held.
+// appendLine adds one line. The caller holds j.mu.
 func (j *journal) appendLine(line string) {
 	line, show := j.omitPrivateKey(line)
 	if !show {
@@ -93,7 +93,7 @@ func (j *journal) appendLine(line string) {
 	if len(line) > maxLine {
 		line = strings.ToValidUTF8(line[:maxLine], "") + "…"
 	}
-	_, _ = io.WriteString(j.out, line+"\n") // the state is what counts
+	_, _ = io.WriteString(j.out, line+"\n") // only the state must be complete
 	j.lines = append(j.lines, line)
 	if len(j.lines) > excerptLines {
 		j.lines = j.lines[1:]
@@ -107,8 +107,8 @@ func (j *journal) redactLine(line string) string {
 	return scrub.Text(line, j.secrets...)
 }
 
-// omitPrivateKey leaves out the lines of a private key, of which package scrub sees only one
-// at a time here.
+// omitPrivateKey drops the lines of a private key. Package scrub cannot do that here, because it
+// sees one line at a time.
 func (j *journal) omitPrivateKey(line string) (string, bool) {
 	begins := strings.Contains(line, "PRIVATE KEY-----") && strings.Contains(line, "-----BEGIN")
 	ends := strings.Contains(line, "PRIVATE KEY-----") && strings.Contains(line, "-----END")
@@ -123,12 +123,12 @@ func (j *journal) omitPrivateKey(line string) (string, bool) {
 	return line, true
 }
 
-// initializingPattern is what the installer says when the bootstrap machine is gone and the
-// cluster comes up by itself.
+// initializingPattern matches the message that the installer logs when the bootstrap machine is
+// deleted and the cluster comes up on its own.
 var initializingPattern = regexp.MustCompile(`Waiting up to .* for the cluster at \S+ to initialize`)
 
-// failureCauses are reasons by what the log says, the last that is found counts. The names
-// are Hive's where it has one.
+// failureCauses maps patterns of the log to reasons; the last match counts. The names are Hive's
+// where it has one.
 var failureCauses = []struct {
 	said   *regexp.Regexp
 	reason string
@@ -141,10 +141,10 @@ var failureCauses = []struct {
 	{regexp.MustCompile(`(?i)failed to initialize the cluster`), "ClusterInitializationFailed"},
 }
 
-// errorLinePattern says which lines tell why.
+// errorLinePattern matches lines that contain the cause of a failure.
 var errorLinePattern = regexp.MustCompile(`level=(?:fatal|error)|(?i)error`)
 
-// recordLineFindings notes what a line tells. j.mu is held.
+// recordLineFindings records the findings in a line of the log. The caller holds j.mu.
 func (j *journal) recordLineFindings(line string) {
 	if initializingPattern.MatchString(line) && !isChannelClosed(j.initializing) {
 		close(j.initializing)
@@ -179,7 +179,7 @@ func isChannelClosed(c <-chan struct{}) bool {
 	}
 }
 
-// failureReason is one word for why the installer failed.
+// failureReason returns the reason, one word, why the installer failed.
 func (j *journal) failureReason() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -189,8 +189,8 @@ func (j *journal) failureReason() string {
 	return j.why
 }
 
-// logExcerpt is the end of the log; with err, unless that only says that the installer
-// has failed, which the log says better.
+// logExcerpt returns the end of the log. It appends err unless err says only that the installer has
+// failed, which the log explains better.
 func (j *journal) logExcerpt(err error) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/install/config"
 )
 
-// patchManifests applies a cluster's patches to the manifests in the installer's folder, those
-// that were added too. What is wrong with the patches is fault.Denied.
+// patchManifests applies a cluster's patches to the manifests in the installer's folder, including
+// added manifests. If the patches are wrong, the error is fault.Denied.
 func (p *installerRun) patchManifests(encoded []byte) error {
 	list, err := config.DecodeManifestPatches(encoded)
 	if err != nil {
@@ -54,8 +54,8 @@ func (p *installerRun) patchSelectedManifests(m config.ManifestPatches, i int) e
 	return nil
 }
 
-// listManifests are the files in the installer's folder that a glob selects. It selects
-// folders, too, which are no manifests.
+// listManifests returns the files in the installer's folder that a glob selects. A glob also
+// matches folders; they are not manifests and are left out.
 func (p *installerRun) listManifests(glob string) ([]string, error) {
 	folder := os.DirFS(p.clusterDir())
 	names, err := fs.Glob(folder, glob)
@@ -68,7 +68,8 @@ func (p *installerRun) listManifests(glob string) ([]string, error) {
 	}), nil
 }
 
-// hidePatchSecrets keeps values out of the log that their places call secret.
+// hidePatchSecrets removes from the log the values of patches whose path or key is named like a
+// secret.
 func (p *installerRun) hidePatchSecrets(patches []hivev1.PatchEntity) {
 	for _, patch := range patches {
 		value := json.RawMessage(patch.ValueJSON)

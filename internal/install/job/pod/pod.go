@@ -1,10 +1,10 @@
-// Package pod is what runs in an installer's pod: it drives openshift-install and
-// tells the state Secret how that goes.
+// Package pod runs in an installer's pod: it drives openshift-install and records the progress and
+// the outcome in the state Secret.
 //
-// A pod may die anywhere, and there may be two. What keeps them from making two
-// clusters is one rule: `create cluster` is run only by the process that has put
-// the attempt from Prepared to Creating, which one write can do, once. Whoever
-// finds it Creating does not create: see next.
+// A pod may die at any point, and two may run at the same time. One rule keeps them from creating
+// two clusters: only the process that has changed the attempt from Prepared to Creating runs
+// `create cluster`, and only one write can make that change, once. A process that finds the attempt
+// Creating does not create: see decideStep.
 package pod
 
 import (
@@ -21,17 +21,17 @@ import (
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
-// Options say what a pod works with.
+// Options configures a run.
 type Options struct {
-	// Store is the attempt's state, or the destruction's.
+	// Store is the state of the attempt or of the destruction.
 	Store state.Store
-	// Pod names this pod to people.
+	// Pod is the pod's name, for people.
 	Pod string
-	// Installer is openshift-install. Empty: from the search path.
+	// Installer is the path of openshift-install. Empty: look it up in PATH.
 	Installer string
-	// Work is an empty folder of the pod's own.
+	// Work is an empty folder that only this pod uses.
 	Work string
-	// Manifests are folders with manifests to add. Those that are not there are left out.
+	// Manifests are folders with manifests to add. Missing folders are ignored.
 	Manifests []string
 	// Credentials is the folder with the platform's credentials, if there are any.
 	Credentials string
@@ -39,30 +39,30 @@ type Options struct {
 	SSHKey string
 	// Env is the installer's environment.
 	Env []string
-	// Out gets the installer's log, scrubbed.
+	// Out receives the installer's log, scrubbed.
 	Out io.Writer
-	// Limit is how long the installer may take; 0: for ever.
+	// Limit is how long the installer may take; 0: no limit.
 	Limit time.Duration
-	// Grace is how long an installer that is told to stop may take.
+	// Grace is how long an installer may take to stop after SIGTERM.
 	Grace time.Duration
-	// Beat is how often a pod that works says so; Lapse is after how much silence
-	// another is taken for dead.
+	// Beat is the interval of a working pod's heartbeats; Lapse is the time without a heartbeat after
+	// which another pod counts as dead.
 	Beat, Lapse time.Duration
-	// Clock is that of this computer, unless a test has another.
+	// Clock is this computer's clock; tests set another one.
 	Clock clock.PassiveClock
 }
 
-// Times of a pod that is told none.
+// Default times.
 const (
 	DefaultGrace = 20 * time.Second
 	DefaultBeat  = 30 * time.Second
 	DefaultLapse = 3 * time.Minute
 )
 
-// finalWriteTimeout bounds the writes of a process that has been told to stop.
+// finalWriteTimeout bounds the writes of a process that has been stopped.
 const finalWriteTimeout = 15 * time.Second
 
-// installerRun is one run.
+// installerRun is one run of the installer.
 type installerRun struct {
 	Options
 	holder string
@@ -100,7 +100,7 @@ func newInstallerRun(o Options) (*installerRun, error) {
 	return p, err
 }
 
-// clusterDir is the installer's folder.
+// clusterDir returns the installer's folder.
 func (p *installerRun) clusterDir() string { return filepath.Join(p.Work, "cluster") }
 func (p *installerRun) homeDir() string    { return filepath.Join(p.Work, "home") }
 func (p *installerRun) tempDir() string    { return filepath.Join(p.Work, "tmp") }
@@ -119,7 +119,7 @@ func (p *installerRun) writeClusterFile(name string, content []byte) error {
 	return nil
 }
 
-// contextEndReason reports why a run ended early, as a reason; "" if nobody ended it.
+// contextEndReason returns the reason why a run ended early; "" if nothing ended it.
 func contextEndReason(ctx context.Context) string {
 	switch {
 	case ctx.Err() == nil:
@@ -131,7 +131,7 @@ func contextEndReason(ctx context.Context) string {
 	}
 }
 
-// withTimeLimit is ctx with the time that the installer may take.
+// withTimeLimit returns ctx limited to the time that the installer may take.
 func (p *installerRun) withTimeLimit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if p.Limit == 0 {
 		return context.WithCancel(ctx)
@@ -139,7 +139,7 @@ func (p *installerRun) withTimeLimit(ctx context.Context) (context.Context, cont
 	return context.WithTimeoutCause(ctx, p.Limit, fmt.Errorf("not done after %s: %w", p.Limit, context.DeadlineExceeded))
 }
 
-// recordOutcome writes the outcome, also when ctx has ended: nobody else knows it.
+// recordOutcome writes the outcome even if ctx has ended: no other process knows it.
 func (p *installerRun) recordOutcome(ctx context.Context, edit func(*state.State) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalWriteTimeout)
 	defer cancel()

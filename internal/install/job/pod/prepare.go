@@ -18,11 +18,11 @@ import (
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
-// logName is the installer's own log: it grows, and has what stdout has.
+// logName is the installer's own log file. It grows, and repeats what is on stdout.
 const logName = ".openshift_install.log"
 
-// PrepareInstall has the installer name what it will make, and packs its folder. Nothing is
-// made in the cloud. It returns nil when the outcome is in the state.
+// PrepareInstall runs the installer to name what it will create, and packs its folder. It creates
+// nothing in the cloud. It returns nil when the outcome is in the state.
 func PrepareInstall(ctx context.Context, o Options) error {
 	p, err := newInstallerRun(o)
 	if err != nil {
@@ -41,10 +41,10 @@ func PrepareInstall(ctx context.Context, o Options) error {
 	defer cancel()
 	made, err := p.prepareFolder(limited, seen)
 	if err != nil && ctx.Err() != nil {
-		return err // nothing is known yet; the next pod begins again
+		return err // nothing is known yet; the next pod starts again
 	}
 	return p.recordOutcome(ctx, func(s *state.State) error {
-		// Of another install-config another pod tells.
+		// If the install-config has changed, another pod reports the outcome for the new one.
 		if s.Phase != state.New || !bytes.Equal(s.InstallConfig, seen.InstallConfig) || !bytes.Equal(s.ManifestPatches, seen.ManifestPatches) {
 			return state.ErrNoChange
 		}
@@ -58,8 +58,8 @@ func PrepareInstall(ctx context.Context, o Options) error {
 	})
 }
 
-// invalidConfigPattern is how the installer says that the install-config is wrong. What else
-// keeps it from preparing, credentials for instance, may pass.
+// invalidConfigPattern matches the installer's messages about a wrong install-config. Other reasons
+// why preparing fails, such as credentials, may be temporary.
 var invalidConfigPattern = regexp.MustCompile(`invalid \\*"?install-config|failed to unmarshal install-config|failed to parse .*\.ya?ml`)
 
 func (p *installerRun) prepareFailureReason(err error) string {
@@ -105,8 +105,8 @@ func (p *installerRun) prepareFolder(ctx context.Context, seen state.State) (mad
 	return made, err
 }
 
-// addManifests copies manifests to where the installer looks for them. A mounted Secret has
-// its files behind links.
+// addManifests copies manifests to where the installer looks for them. A mounted Secret has its
+// files behind symbolic links.
 func (p *installerRun) addManifests(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,8 +130,8 @@ func (p *installerRun) addManifests(dir string) error {
 	return nil
 }
 
-// readMetadata is metadata.json without credentials: it becomes part of an object that
-// many may read.
+// readMetadata returns metadata.json without credentials: it becomes part of an object that many
+// users may read.
 func (p *installerRun) readMetadata() ([]byte, error) {
 	raw, err := os.ReadFile(p.clusterFilePath("metadata.json"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,13 +147,13 @@ func (p *installerRun) readMetadata() ([]byte, error) {
 	return withoutCredentials(raw)
 }
 
-// installerVersion is what the installer says of itself; "" if it does not.
+// installerVersion returns the version that the installer prints; "" if it prints none.
 func (p *installerRun) installerVersion(ctx context.Context) string {
 	cmd := exec.CommandContext(ctx, p.Installer, "version")
 	cmd.Env = p.installerProcessEnv()
-	out, err := cmd.Output() // if it fails it is asked for more below, and tells then what is wrong
+	out, err := cmd.Output() // if it fails, a later command of the installer reports the error
 	if err != nil {
-		return "" // it is asked for more below, and tells then what is wrong
+		return "" // a later command of the installer reports the error
 	}
 	first, _, _ := strings.Cut(string(out), "\n")
 	words := strings.Fields(first)
@@ -163,8 +163,8 @@ func (p *installerRun) installerVersion(ctx context.Context) string {
 	return strings.TrimPrefix(words[len(words)-1], "v")
 }
 
-// placeSSHKey puts the key where the installer looks when it gathers logs of a
-// bootstrap machine that failed.
+// placeSSHKey puts the key where the installer looks for it when it gathers logs of a bootstrap
+// machine that failed.
 func (p *installerRun) placeSSHKey() error {
 	if p.SSHKey == "" {
 		return nil

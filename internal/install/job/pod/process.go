@@ -12,11 +12,12 @@ import (
 	"syscall"
 )
 
-// PIDFile, in the work folder, has the process group of the installer that runs.
+// PIDFile, in the work folder, contains the process group of the running installer.
 const PIDFile = "installer.pid"
 
-// runInstaller runs the installer on its folder until it ends. When ctx ends, it and its
-// children are told to, and after the grace made to. None of them is left.
+// runInstaller runs the installer on its folder until it ends. When ctx ends, it sends SIGTERM to
+// the installer and its children, and kills them after the grace period. None of them is left
+// running.
 func (p *installerRun) runInstaller(ctx context.Context, args ...string) error {
 	what := strings.Join(args, " ")
 	fmt.Fprintf(p.Out, "running openshift-install %s\n", what)
@@ -24,7 +25,7 @@ func (p *installerRun) runInstaller(ctx context.Context, args ...string) error {
 	cmd.Dir = p.Work
 	cmd.Env = p.installerProcessEnv()
 	cmd.Stdout, cmd.Stderr = p.log, p.log
-	// A group of its own: the installer starts providers, which have to go with it.
+	// The installer starts providers, which must be signaled with it: it gets its own process group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return signalGroup(cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = p.Grace
@@ -42,7 +43,7 @@ func (p *installerRun) runInstaller(ctx context.Context, args ...string) error {
 	return errors.Join(err, noted, killed, os.Remove(pid))
 }
 
-// signalGroup signals a process group; that there is none is fine.
+// signalGroup signals a process group; a group that does not exist is not an error.
 func signalGroup(group int, sig syscall.Signal) error {
 	err := syscall.Kill(-group, sig)
 	if err == nil || errors.Is(err, syscall.ESRCH) {
@@ -51,7 +52,7 @@ func signalGroup(group int, sig syscall.Signal) error {
 	return fmt.Errorf("signalling the installer: %w", err)
 }
 
-// installerProcessEnv is the installer's: it writes where it may.
+// installerProcessEnv returns the installer's environment, with paths that it may write to.
 func (p *installerRun) installerProcessEnv() []string {
 	return append(append([]string{}, p.Env...), "HOME="+p.homeDir(), "TMPDIR="+p.tempDir(), "XDG_CACHE_HOME="+filepath.Join(p.homeDir(), ".cache"))
 }

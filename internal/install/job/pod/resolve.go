@@ -9,10 +9,10 @@ import (
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
-// References is where a release image names the images of the release.
+// References is the path in a release image of the file that lists the images of the release.
 const References = "/release-manifests/image-references"
 
-// ResolveImages stores the images that the references in a file name. It runs in the
+// ResolveImages records in the state the images that the references in a file name. It runs in the
 // release image.
 func ResolveImages(ctx context.Context, o Options, file string) error {
 	raw, err := os.ReadFile(file)
@@ -30,7 +30,7 @@ func ResolveImages(ctx context.Context, o Options, file string) error {
 	return err
 }
 
-// parseImageReferences are the images of an ImageStream by their tags.
+// parseImageReferences returns the images of an ImageStream by tag.
 func parseImageReferences(raw []byte) (map[string]string, error) {
 	var stream struct {
 		Spec struct {

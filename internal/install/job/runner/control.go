@@ -17,7 +17,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// jobAction is what is to be done about a Job.
+// jobAction is the next action for a Job.
 type jobAction string
 
 const (
@@ -28,8 +28,8 @@ const (
 	actionTimeOut   jobAction = "fail: too late"
 )
 
-// decideJobAction decides about a Job by its pods. A failed pod is followed by another, at once:
-// those of installers fail when they are interrupted.
+// decideJobAction decides the next action for a Job from its pods. A failed pod is replaced
+// immediately: installer pods fail when they are interrupted.
 func decideJobAction(job *batchv1.Job, pods []corev1.Pod, now time.Time) jobAction {
 	finished := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
@@ -61,7 +61,7 @@ func decideJobAction(job *batchv1.Job, pods []corev1.Pod, now time.Time) jobActi
 	}
 }
 
-// syncJob does what a Job controller does for a Job.
+// syncJob does for a Job what a Job controller does.
 func (r *Runner) syncJob(ctx context.Context, job *batchv1.Job, all []corev1.Pod) error {
 	var pods []corev1.Pod
 	for _, p := range all {
@@ -87,14 +87,14 @@ func (r *Runner) syncJob(ctx context.Context, job *batchv1.Job, all []corev1.Pod
 			errs = append(errs, ignoreRaceErrors(r.Hub.Delete(ctx, &pods[i])))
 		}
 		if alive {
-			return errors.Join(errs...) // a Job has failed when its pods have ended
+			return errors.Join(errs...) // a Job has failed only when its pods have ended
 		}
 		return r.finishJob(ctx, job, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")
 	}
 	return nil
 }
 
-// createPod gives a Job a pod.
+// createPod creates a pod for a Job.
 func (r *Runner) createPod(ctx context.Context, job *batchv1.Job) error {
 	if job.Status.StartTime == nil {
 		before := job.DeepCopy()
@@ -114,7 +114,7 @@ func (r *Runner) createPod(ctx context.Context, job *batchv1.Job) error {
 		pod.Labels[key] = value
 	}
 	pod.Labels[batchv1.JobNameLabel], pod.Labels[hivev1.LabelInstaller] = job.Name, job.Labels[hivev1.LabelInstaller]
-	pod.Labels["job-name"] = job.Name // as it was called once; clients of Hive select by it
+	pod.Labels["job-name"] = job.Name // the older name of the label; clients of Hive select by it
 	pod.Spec.NodeName = nodeName
 	if err := r.Hub.Create(ctx, pod); err != nil {
 		return fmt.Errorf("creating a pod of Job %s: %w", job.Name, err)
@@ -122,7 +122,7 @@ func (r *Runner) createPod(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// finishJob ends a Job; without a reason, well.
+// finishJob ends a Job. An empty reason means success.
 func (r *Runner) finishJob(ctx context.Context, job *batchv1.Job, reason, message string) error {
 	before := job.DeepCopy()
 	now := metav1.NewTime(r.Clock.Now())

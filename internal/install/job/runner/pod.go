@@ -17,19 +17,20 @@ import (
 	"hotspare.io/hotspare/internal/install/job"
 )
 
-// Pod is a pod as a process: paths in it are on this computer.
+// Pod is a pod that runs as a process: its paths are mapped to this computer.
 type Pod struct {
-	// Dir has what it mounts, and its log.
+	// Dir contains what the pod mounts, and its log.
 	Dir       string
 	Args, Env []string
 }
 
-// Path is where a path of a pod is on this computer.
+// hostPath returns where a path of the pod is on this computer.
 func (p Pod) hostPath(in string) string {
 	return strings.ReplaceAll(in, job.Root, p.Dir)
 }
 
-// CleanPodDir removes what a pod has mounted and made, which holds secrets; its log stays.
+// CleanPodDir removes what a pod has mounted and written, because it contains secrets; the log is
+// kept.
 func CleanPodDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -46,7 +47,7 @@ func CleanPodDir(dir string) error {
 	return err
 }
 
-// preparePod makes the folder of a pod and says how it is started.
+// preparePod creates the folder of a pod and returns how to start it.
 func (r *Runner) preparePod(ctx context.Context, pod *corev1.Pod) (Pod, error) {
 	p := Pod{Dir: r.podDir(pod)}
 	c := pod.Spec.Containers[0]
@@ -76,7 +77,7 @@ func (r *Runner) preparePod(ctx context.Context, pod *corev1.Pod) (Pod, error) {
 	return p, nil
 }
 
-// mountVolume puts what a volume has into a folder.
+// mountVolume writes the content of a volume into a folder.
 func (r *Runner) mountVolume(ctx context.Context, pod *corev1.Pod, v corev1.Volume, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -114,7 +115,7 @@ func (r *Runner) mountProjection(ctx context.Context, pod *corev1.Pod, source co
 	return nil
 }
 
-// tokenSeconds is how long a token is valid: a process gets no other one.
+// tokenSeconds is how long a token is valid: a process cannot get a new one.
 const tokenSeconds = 24 * 3600
 
 func (r *Runner) requestToken(ctx context.Context, pod *corev1.Pod) (string, error) {
@@ -158,7 +159,7 @@ func writeFiles(dir string, data map[string][]byte) error {
 	return nil
 }
 
-// resolveEnvVar is what a variable has; false if it is optional and has none.
+// resolveEnvVar returns the value of a variable; false if it is optional and has none.
 func (r *Runner) resolveEnvVar(ctx context.Context, pod *corev1.Pod, e corev1.EnvVar) (string, bool, error) {
 	from := e.ValueFrom
 	switch {

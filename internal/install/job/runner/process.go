@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// logName is a pod's log in its folder, workName what it works in.
+	// logName is the name of a pod's log in its folder, workName that of its work folder.
 	logName  = "log"
 	workName = "work"
-	// stopTimeout is what a pod gets to end before it is killed.
+	// stopTimeout is how long a pod may take to end before it is killed.
 	stopTimeout = 60 * time.Second
 )
 
-// inheritedEnv are the variables that a pod gets from this process. Credentials are not
-// among them: those of a cluster are its own.
+// inheritedEnv lists the variables that a pod inherits from this process. It contains no
+// credentials: a cluster has its own.
 var inheritedEnv = []string{"PATH", "TZ", "LANG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
-// Programs are what a pod runs.
+// Programs are the programs that a pod runs.
 type Programs struct {
-	// Hotspare is this program, Installer is openshift-install.
+	// Hotspare is the path of this program, Installer that of openshift-install.
 	Hotspare, Installer string
 	// Hub is the URL of the API.
 	Hub string
@@ -61,9 +61,9 @@ func (g Programs) LaunchPod(_ context.Context, p Pod) (Process, error) {
 	cmd.Env = append(cmd.Env, p.Env...)
 	cmd.Env = append(cmd.Env, "KUBERNETES_SERVICE_HOST="+hub.Hostname(), "KUBERNETES_SERVICE_PORT="+hub.Port(), "HOTSPARE_PARENT_PIPE=1")
 	cmd.Stdout, cmd.Stderr = log, log
-	// Ctrl-C in the terminal is for hotspare up, which ends its pods in order.
+	// A Ctrl-C in the terminal goes to hotspare up, which stops its pods in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// The pipe ends with this process, however that ends, and the pod with it.
+	// The pipe closes when this process ends, for whatever reason, and the pod ends with it.
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
@@ -75,12 +75,12 @@ func (g Programs) LaunchPod(_ context.Context, p Pod) (Process, error) {
 	go func() {
 		defer close(l.done)
 		l.waitForExit()
-		_, _ = pipe.Close(), log.Close() // nobody reads or writes them any more
+		_, _ = pipe.Close(), log.Close() // nothing reads or writes them any more
 	}()
 	return l, nil
 }
 
-// podProcess is a pod that is a process.
+// podProcess is a pod that runs as a process.
 type podProcess struct {
 	cmd  *exec.Cmd
 	dir  string
@@ -89,7 +89,7 @@ type podProcess struct {
 	err  error
 }
 
-// Stop is SIGTERM, and SIGKILL when that does not help.
+// Stop sends SIGTERM, and SIGKILL if the process does not end.
 func (l *podProcess) Stop() {
 	select {
 	case <-l.stop:
@@ -98,13 +98,13 @@ func (l *podProcess) Stop() {
 	}
 }
 
-// Done is closed when the process has ended, and its installer.
+// Done returns a channel that is closed when the process and its installer have ended.
 func (l *podProcess) Done() <-chan struct{} { return l.done }
 
-// Err is nil, or the last line of the log.
+// Err returns nil, or an error with the last line of the log.
 func (l *podProcess) Err() error { return l.err }
 
-// waitForExit waits for the end, hastens it when it is told to, and leaves nothing behind.
+// waitForExit waits until the process ends, stops it on request, and leaves nothing running.
 func (l *podProcess) waitForExit() {
 	ended := make(chan error, 1)
 	go func() { ended <- l.cmd.Wait() }()
@@ -112,11 +112,11 @@ func (l *podProcess) waitForExit() {
 	select {
 	case err = <-ended:
 	case <-l.stop:
-		_ = l.cmd.Process.Signal(syscall.SIGTERM) // it may just have ended
+		_ = l.cmd.Process.Signal(syscall.SIGTERM) // the process may just have ended
 		select {
 		case err = <-ended:
 		case <-time.After(stopTimeout):
-			_ = syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL) // so it may
+			_ = syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL) // the process may just have ended
 			err = <-ended
 		}
 	}
@@ -128,7 +128,7 @@ func (l *podProcess) waitForExit() {
 	l.err = errors.Join(err, killInstaller(l.dir))
 }
 
-// killInstaller ends the installer of a pod that has ended without it.
+// killInstaller kills the installer that a pod left running when it ended.
 func killInstaller(dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, workName, pod.PIDFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -147,8 +147,8 @@ func killInstaller(dir string) error {
 	return os.Remove(filepath.Join(dir, workName, pod.PIDFile))
 }
 
-// StopOrphan reports whether a pod of an earlier process has ended, in its folder. What
-// it has left running is ended.
+// StopOrphan reports whether the pod of an earlier process, in the folder dir, has ended. It kills
+// whatever that pod left running.
 func StopOrphan(dir string) (bool, error) {
 	work := filepath.Join(dir, workName)
 	if _, err := os.Stat(work); errors.Is(err, os.ErrNotExist) {
@@ -157,7 +157,7 @@ func StopOrphan(dir string) (bool, error) {
 	lock, err := flock.Acquire(pod.LockPath(work))
 	var held *flock.HeldError
 	if errors.As(err, &held) {
-		return false, nil // it has seen its pipe end and is about to
+		return false, nil // the pod has seen its pipe close and is about to end
 	}
 	if err != nil {
 		return false, err

@@ -1,10 +1,8 @@
-// Package runner runs the Jobs of installers as processes on this computer: for a hub
-// that has no nodes. It does what a Job controller and a kubelet do, for Jobs with
-// hotspare's label and no others.
+// Package runner runs the Jobs of installers as processes on this computer, for a hub that has no
+// nodes. It does what a Job controller and a kubelet do, but only for Jobs with hotspare's label.
 //
-// A pod of it is a folder, DIR/<pod>: what it mounts, and its log. Images count for
-// nothing: the program is this one, and the installer the one it is given. When the
-// pod has ended, its log is left.
+// A pod is a folder, DIR/<pod>, with what it mounts and its log. Images are ignored: the program is
+// this one, and the installer is the configured one. The log is kept after the pod has ended.
 package runner
 
 import (
@@ -28,35 +26,35 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// nodeName is the name of the node that this computer would be.
+// nodeName is the node name that this computer uses.
 const nodeName = "hotspare-up"
 
 // Runner runs the Jobs of a hub.
 type Runner struct {
-	// Hub is read and written as a node and a Job controller may.
+	// Hub reads and writes the hub with the permissions of a node and a Job controller.
 	Hub client.Client
-	// Dir has the folders of the pods.
+	// Dir contains the folders of the pods.
 	Dir string
 	// Launch starts a pod.
 	Launch func(ctx context.Context, p Pod) (Process, error)
-	// Period is how often the Jobs are looked at; 0: a second.
+	// Period is how often the Jobs are reconciled; 0: one second.
 	Period time.Duration
 	Clock  clock.PassiveClock
 
 	running map[types.UID]Process
 }
 
-// Process is a pod that runs.
+// Process is a running pod.
 type Process interface {
-	// Stop has it end, soon.
+	// Stop makes the pod end soon.
 	Stop()
-	// Done is closed when it has ended, with all that it started.
+	// Done is closed when the pod has ended, with everything that it started.
 	Done() <-chan struct{}
-	// Err is how it has ended.
+	// Err returns how the pod ended: nil for success.
 	Err() error
 }
 
-// Run runs Jobs until ctx ends, then ends the pods and waits for them.
+// Run runs Jobs until ctx ends, then stops the pods and waits for them.
 func (r *Runner) Run(ctx context.Context) error {
 	if r.Period == 0 {
 		r.Period = time.Second
@@ -75,16 +73,16 @@ func (r *Runner) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 			if err := r.SyncOnce(ctx); err != nil && ctx.Err() == nil {
-				log.Error(err, "running the Jobs of installers") // the next step tries again
+				log.Error(err, "running the Jobs of installers") // the next pass retries
 			}
 		}
 	}
 }
 
-// finalWriteTimeout bounds what is written after the end.
+// finalWriteTimeout bounds the writes after ctx has ended.
 const finalWriteTimeout = 5 * time.Second
 
-// stopAllPods ends all pods and notes how they ended.
+// stopAllPods stops all pods and records how they ended.
 func (r *Runner) stopAllPods(ctx context.Context) {
 	for _, p := range r.running {
 		p.Stop()
@@ -101,7 +99,7 @@ func (r *Runner) stopAllPods(ctx context.Context) {
 	}
 }
 
-// SyncOnce looks at all Jobs and pods once and does what is to be done.
+// SyncOnce reconciles all Jobs and pods once.
 func (r *Runner) SyncOnce(ctx context.Context) error {
 	if r.running == nil {
 		r.running = map[types.UID]Process{}
@@ -129,7 +127,8 @@ func (r *Runner) SyncOnce(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ignoreRaceErrors forgets what the next step sees better: somebody wrote first, or deleted.
+// ignoreRaceErrors drops errors that mean that another client wrote or deleted the object first:
+// the next pass sees the new state.
 func ignoreRaceErrors(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
 		return nil
@@ -145,7 +144,7 @@ func (r *Runner) listPods(ctx context.Context) ([]corev1.Pod, error) {
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.Spec.NodeName != nodeName }), nil
 }
 
-// stopDeletedPods stops processes whose pods are gone: somebody has deleted them by force.
+// stopDeletedPods stops processes whose pods were deleted by force.
 func (r *Runner) stopDeletedPods(pods []corev1.Pod) {
 	for uid, p := range r.running {
 		if slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return pod.UID == uid }) {
@@ -164,7 +163,7 @@ func isPodFinished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// syncPod does what a kubelet does for a pod. owners are the Jobs; nil: begin nothing.
+// syncPod does for a pod what a kubelet does. owners are the Jobs; with nil it starts nothing.
 func (r *Runner) syncPod(ctx context.Context, pod *corev1.Pod, owners map[types.UID]*batchv1.Job) error {
 	p, known := r.running[pod.UID]
 	if known {
@@ -208,8 +207,8 @@ func controllerUID(pod *corev1.Pod) types.UID {
 
 func (r *Runner) podDir(pod *corev1.Pod) string { return filepath.Join(r.Dir, pod.Name) }
 
-// startPod says that a pod runs, then starts it: were it the other way round, one that
-// was started just before a crash would be started again.
+// startPod records that a pod runs, then starts it. In the opposite order, a pod started just
+// before a crash would be started a second time.
 func (r *Runner) startPod(ctx context.Context, pod *corev1.Pod) error {
 	spec, err := r.preparePod(ctx, pod)
 	if err != nil {
@@ -229,7 +228,7 @@ func (r *Runner) startPod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// patchPodTerminated notes how a pod ended.
+// patchPodTerminated records how a pod ended.
 func (r *Runner) patchPodTerminated(ctx context.Context, pod *corev1.Pod, how error) error {
 	before := pod.DeepCopy()
 	end := corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(r.Clock.Now()), Reason: "Completed"}
@@ -248,7 +247,7 @@ func (r *Runner) patchPodTerminated(ctx context.Context, pod *corev1.Pod, how er
 	return CleanPodDir(r.podDir(pod))
 }
 
-// deleteTerminatingPod lets a pod go that is to be deleted.
+// deleteTerminatingPod completes the deletion of a pod.
 func (r *Runner) deleteTerminatingPod(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp == nil {
 		return nil

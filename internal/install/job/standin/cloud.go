@@ -11,46 +11,47 @@ import (
 	"time"
 )
 
-// Cloud is the folder that a stand-in makes its clusters in.
+// Cloud is the folder in which a stand-in creates its clusters.
 type Cloud string
 
 func (c Cloud) filePath(parts ...string) string {
 	return filepath.Join(append([]string{string(c)}, parts...)...)
 }
 
-// InjectFault makes the next n runs that come by it fail there: invalid, expired,
-// no-metadata, fail-STAGE, fail-destroy; deaf makes an installer ignore SIGTERM.
+// InjectFault makes the next n runs that reach the fault fail there: invalid, expired, no-metadata,
+// fail-STAGE, fail-destroy; deaf makes an installer ignore SIGTERM.
 func (c Cloud) InjectFault(name string, n int) error {
 	return c.writeFile(strings.Repeat("x", n), "faults", name)
 }
 
-// HangAt makes runs stop at a place until Free: prepare, a stage, late, destroy.
+// HangAt makes runs stop at a place until ReleaseHang: prepare, a stage, late, destroy.
 func (c Cloud) HangAt(place string) error { return c.writeFile("", "hang", place) }
 
-// ReleaseHang ends a Hang.
+// ReleaseHang ends a hang that HangAt started.
 func (c Cloud) ReleaseHang(place string) error { return os.Remove(c.filePath("hang", place)) }
 
-// IsHungAt reports whether a run stands at a place.
+// IsHungAt reports whether a run hangs at a place.
 func (c Cloud) IsHungAt(place string) bool {
 	_, err := os.Stat(c.filePath("hung", place))
 	return err == nil
 }
 
-// ListClusters are the infraIDs of what is there, sorted.
+// ListClusters returns the infraIDs of the existing clusters, sorted.
 func (c Cloud) ListClusters() []string { return c.listNames("clusters") }
 
-// ListResources are the things of a cluster, sorted.
+// ListResources returns the resources of a cluster, sorted.
 func (c Cloud) ListResources(infraID string) []string { return c.listNames("clusters", infraID) }
 
-// ReadIgnition is what the bootstrap machine of a cluster was given: its manifests.
+// ReadIgnition returns what the bootstrap machine of a cluster received: its manifests.
 func (c Cloud) ReadIgnition(infraID string) string {
 	return c.readText(filepath.Join("ignition", infraID))
 }
 
-// ReadViolations are what must never happen, and has.
+// ReadViolations returns the recorded events that must never happen.
 func (c Cloud) ReadViolations() string { return c.readText("violations") }
 
-// ReadNotes are what runs have noted, a line each: created INFRAID, waited, destroy.
+// ReadNotes returns the notes that runs have recorded, one per line: created INFRAID, waited,
+// destroy.
 func (c Cloud) ReadNotes() []string { return strings.Fields(c.readText("notes")) }
 
 func (c Cloud) readText(name string) string {
@@ -89,7 +90,7 @@ func (c Cloud) appendLine(name, line string) {
 		err = f.Close()
 	}
 	if err != nil {
-		panic(err) // a cloud that forgets proves nothing
+		panic(err) // a cloud that loses data proves nothing
 	}
 }
 
@@ -99,7 +100,7 @@ func (c Cloud) recordViolation(format string, args ...any) {
 	c.appendLine("violations", fmt.Sprintf(format, args...))
 }
 
-// consumeFault reports whether a fault is there, and takes one of it.
+// consumeFault reports whether a fault is injected, and consumes one occurrence of it.
 func (c Cloud) consumeFault(name string) bool {
 	left := c.readText(filepath.Join("faults", name))
 	if left == "" {
@@ -108,14 +109,14 @@ func (c Cloud) consumeFault(name string) bool {
 	return c.writeFile(left[1:], "faults", name) == nil
 }
 
-// waitWhileHung waits while the place hangs.
+// waitWhileHung blocks while the place hangs.
 func (c Cloud) waitWhileHung(place string) {
 	for {
 		if _, err := os.Stat(c.filePath("hang", place)); err != nil {
 			return
 		}
 		if !c.IsHungAt(place) {
-			_ = c.writeFile("", "hung", place) // the test that waits for it tells
+			_ = c.writeFile("", "hung", place) // the test that waits for it reports a failure
 		}
 		<-time.After(10 * time.Millisecond)
 	}
@@ -134,8 +135,8 @@ func (c Cloud) createResource(infraID, name string) error {
 	return c.writeFile("", "clusters", infraID, name)
 }
 
-// recordCreate notes a create, and what must not be: two clusters of one name, or one
-// that is made twice.
+// recordCreate records a create, and these violations: two clusters with one name, or one cluster
+// created twice.
 func (c Cloud) recordCreate(md metadata) {
 	c.appendNote("created:" + md.InfraID)
 	for _, id := range c.ListClusters() {
@@ -148,7 +149,7 @@ func (c Cloud) recordCreate(md metadata) {
 	}
 }
 
-// lockCluster is held while an installer works on a cluster; it goes with the process.
+// lockCluster locks a cluster while an installer works on it; the lock ends with the process.
 func (c Cloud) lockCluster(infraID string) (free func(), err error) {
 	if err := os.MkdirAll(c.filePath("locks"), fs.FileMode(0o700)); err != nil {
 		return nil, err

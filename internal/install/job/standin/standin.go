@@ -1,15 +1,13 @@
-// Package standin is an openshift-install that makes its clusters in a folder, for
-// tests. It keeps the contract of the command line: create manifests,
-// ignition-configs and cluster, wait-for install-complete, destroy cluster,
-// version; all with --dir.
+// Package standin is an openshift-install for tests that creates its clusters in a folder. It
+// implements the contract of the command line: create manifests, ignition-configs and cluster,
+// wait-for install-complete, destroy cluster, version; all with --dir.
 //
-// The cloud is a folder, named by Env: a file for each thing that was made, in
-// clusters/<infraID>/. It outlives processes, so leaks can be counted, and it
-// writes down what must never happen (Violations). Each run prints secrets, as
-// installers do.
+// The cloud is a folder, named by Env, with one file for each created resource, in
+// clusters/<infraID>/. It outlives processes, so tests can count leaks, and it records events that
+// must never happen (ReadViolations). Each run prints secrets, as installers do.
 //
-// A test binary plays it by calling Main first in its TestMain, under the name that
-// Path gives it.
+// A test binary plays the installer: its TestMain calls Main first, and it runs under the name that
+// LinkInstaller returns.
 package standin
 
 import (
@@ -32,16 +30,16 @@ import (
 )
 
 const (
-	// Env names the folder that is the cloud.
+	// Env names the variable with the folder that is the cloud.
 	Env = "STANDIN_CLOUD"
-	// EnvEndpoints names servers, separated by blanks, that each run calls by https before
-	// it begins; it fails unless it trusts their certificates.
+	// EnvEndpoints names the variable with the servers, separated by blanks, that each run calls by
+	// https before it begins. A run fails unless it trusts their certificates.
 	EnvEndpoints = "STANDIN_ENDPOINTS"
-	// program is the name under which it is an installer.
+	// program is the name under which the test binary acts as an installer.
 	program = "openshift-install"
 )
 
-// Main returns if this process is no stand-in. Otherwise it plays one and exits.
+// Main returns if this process is not a stand-in. Otherwise it runs as the stand-in and exits.
 func Main() {
 	if filepath.Base(os.Args[0]) != program {
 		return
@@ -53,7 +51,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// LinkInstaller makes this test binary an installer in dir, and returns how it is called.
+// LinkInstaller links this test binary as an installer in dir, and returns the path to call.
 func LinkInstaller(dir string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -113,22 +111,22 @@ func runInstaller(args []string) error {
 	}
 }
 
-// callEndpoints calls servers, and ignores what they answer.
+// callEndpoints calls servers and ignores their answers.
 func callEndpoints(urls []string) error {
 	for _, url := range urls {
 		response, err := http.Get(url) //nolint:noctx,gosec // a test ends it
 		if err != nil {
 			return fmt.Errorf("failed to call the platform: %w", err)
 		}
-		_ = response.Body.Close() // nobody reads it
+		_ = response.Body.Close() // the body is not read
 	}
 	return nil
 }
 
-// PlantedKey stands between the lines of a private key that each run prints.
+// PlantedKey is a line of the private key that each run prints.
 const PlantedKey = "TUlJRXBsYW50ZWQta2V5LWJvZHk"
 
-// printSecrets prints what installers print and nobody should read.
+// printSecrets prints the kinds of secrets that installers print and that must not leak.
 func (r *installerRun) printSecrets() {
 	for _, e := range os.Environ() {
 		if strings.HasPrefix(e, "AWS_SECRET") || strings.HasPrefix(e, "AWS_ACCESS") {
@@ -162,7 +160,7 @@ func (r *installerRun) writeFile(name, content string) error {
 
 const stateFile = ".openshift_install_state.json"
 
-// createManifests turns install-config.yaml into manifests, and takes it away.
+// createManifests turns install-config.yaml into manifests, and deletes it.
 func (r *installerRun) createManifests() error {
 	raw, err := os.ReadFile(r.filePath("install-config.yaml"))
 	if err != nil {
@@ -249,7 +247,7 @@ func (r *installerRun) loadMetadata() error {
 	return json.Unmarshal(raw, &r.md)
 }
 
-// stages of create cluster, in their order; each makes one thing.
+// stages are the stages of create cluster, in order; each creates one resource.
 var stages = []string{"network", "bootstrap", "masters"}
 
 func (r *installerRun) createCluster() error {
@@ -291,7 +289,7 @@ func (r *installerRun) createCluster() error {
 	return r.initializeCluster()
 }
 
-// waitForComplete waits for the end of what create has begun.
+// waitForComplete waits for the end of the install that create began.
 func (r *installerRun) waitForComplete() error {
 	if err := r.loadMetadata(); err != nil {
 		return err

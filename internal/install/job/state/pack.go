@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// unpackedLimit bounds what is unpacked, so that a damaged archive fills no disk.
+// unpackedLimit bounds the size of unpacked data, so that a damaged archive cannot fill the disk.
 const unpackedLimit = 64 << 20
 
 // PackFolder packs the files below dir, except those named. Equal folders give equal bytes.

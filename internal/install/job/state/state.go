@@ -1,9 +1,9 @@
-// Package state is what the executor and an installer's pod tell each other: a
-// Secret for each attempt, and for each destruction.
+// Package state defines what the executor and an installer's pod share: one Secret for each attempt
+// and for each destruction.
 //
-// It is the only thing they share, and every write carries the version that was
-// read. So a pod that claims `create cluster` in it is the only one, and one that
-// has been told to leave off cannot begin.
+// They share nothing else, and every write carries the resource version that was read. So only one
+// pod can claim `create cluster`, and a pod of an attempt that the executor has abandoned cannot
+// begin.
 package state
 
 import (
@@ -11,15 +11,15 @@ import (
 	"strconv"
 )
 
-// Phase is how far the work is.
+// Phase is the progress of an attempt or a destruction.
 type Phase string
 
-// An attempt is New, then Prepared, then Creating, and ends Succeeded, Failed or
-// Abandoned. A destruction is New until it has Succeeded or Failed.
+// An attempt is New, then Prepared, then Creating, and ends Succeeded, Failed or Abandoned. A
+// destruction is New until it has Succeeded or Failed.
 const (
 	New      Phase = ""
 	Prepared Phase = "Prepared"
-	// Creating: `create cluster` may have run. It is written before it does.
+	// Creating: `create cluster` may have run. The phase is written before it runs.
 	Creating  Phase = "Creating"
 	Succeeded Phase = "Succeeded"
 	Failed    Phase = "Failed"
@@ -27,56 +27,57 @@ const (
 	Abandoned Phase = "Abandoned"
 )
 
-// IsFinal reports whether nothing more is to be done.
+// IsFinal reports whether the work has ended.
 func (p Phase) IsFinal() bool { return p == Succeeded || p == Failed || p == Abandoned }
 
-// Reasons of failures that are not the installer's.
+// Reasons for failures that do not come from the installer.
 const (
-	// ReasonInvalid: the installer does not accept the install-config or the manifests.
+	// ReasonInvalid: the installer rejects the install-config or the manifests.
 	ReasonInvalid = "InvalidInstallConfig"
-	// ReasonPrepare: the installer could not be asked what it will make.
+	// ReasonPrepare: the installer could not name what it will create.
 	ReasonPrepare = "PrepareFailed"
-	// ReasonInterrupted: what ran the installer ended before the installer did.
+	// ReasonInterrupted: the process that ran the installer ended before the installer did.
 	ReasonInterrupted = "InstallerInterrupted"
 	// ReasonTimeout: it took too long.
 	ReasonTimeout = "InstallTimeout"
-	// ReasonLost: nothing is known of the attempt any more.
+	// ReasonLost: the state of the attempt is lost.
 	ReasonLost = "InstallStateLost"
 	// ReasonDestroy: the installer could not destroy everything.
 	ReasonDestroy = "DestroyFailed"
-	// ReasonDamaged: what was stored of the prepared folder is not whole.
+	// ReasonDamaged: the stored copy of the prepared folder is not intact.
 	ReasonDamaged = "InstallStateDamaged"
 )
 
 // State is the content of the Secret.
 type State struct {
 	Phase Phase
-	// Holder is the process whose `create cluster` this is, or that waits for its end.
+	// Holder is the process that runs `create cluster`, or that waits for its end.
 	Holder string
-	// Beat changes while the holder lives.
+	// Beat is the heartbeat: it changes while the holder is alive.
 	Beat string
-	// Bootstrapped: the bootstrap machine has done its work and is gone, so that an
-	// interrupted install can be waited for.
+	// Bootstrapped: the bootstrap machine has done its work and is deleted, so that an interrupted
+	// install can be completed by waiting.
 	Bootstrapped bool
-	// Told: the executor has reported how the work ended, and may begin it anew.
+	// Told: the executor has reported how the work ended, and may retry it.
 	Told bool
 
-	// InstallConfig is what is to be installed; it goes when the attempt is over.
+	// InstallConfig is the install-config of the attempt; it is removed when the attempt ends.
 	InstallConfig []byte
-	// ManifestPatches are to be applied to the installer's manifests; they go with it.
+	// ManifestPatches are applied to the installer's manifests; they are removed together with
+	// InstallConfig.
 	ManifestPatches []byte
 	// Metadata is metadata.json, without credentials.
 	Metadata []byte
-	// Parts and Digest are those of the packed folder.
+	// Parts is the number of parts of the packed folder, Digest its digest.
 	Parts  int
 	Digest string
 
-	// InstallerImage and CLIImage are those that the release image names.
+	// InstallerImage and CLIImage are the images that the release image names.
 	InstallerImage, CLIImage string
 
-	// Version is what the installer says of itself.
+	// Version is the version that the installer reports.
 	Version string
-	// Kubeconfig, Password, APIURL and WebConsoleURL are what a success leaves.
+	// Kubeconfig, Password, APIURL and WebConsoleURL are set on success.
 	Kubeconfig            []byte
 	Password              string
 	APIURL, WebConsoleURL string
@@ -85,7 +86,7 @@ type State struct {
 	Reason, Log string
 }
 
-// MarkEnded ends an attempt, and lets go of what nobody needs afterwards: secrets first.
+// MarkEnded ends an attempt and clears the fields that are not needed afterwards, such as secrets.
 func (s *State) MarkEnded(p Phase) {
 	s.Phase, s.Holder, s.Beat, s.InstallConfig, s.ManifestPatches = p, "", "", nil, nil
 }
@@ -96,7 +97,7 @@ func (s *State) MarkFailed(reason, log string) {
 	s.Reason, s.Log = reason, log
 }
 
-// textFields are the fields that are text, by their keys.
+// textFields returns the text fields by their keys.
 func (s *State) textFields() map[string]*string {
 	return map[string]*string{
 		"phase":          (*string)(&s.Phase),
@@ -114,7 +115,7 @@ func (s *State) textFields() map[string]*string {
 	}
 }
 
-// fileFields are the fields that are files, by their keys.
+// fileFields returns the file fields by their keys.
 func (s *State) fileFields() map[string]*[]byte {
 	return map[string]*[]byte{
 		"install-config.yaml":   &s.InstallConfig,
@@ -130,7 +131,7 @@ func (s *State) boolFields() map[string]*bool {
 
 const keyParts = "parts"
 
-// Encode is s as the data of a Secret. What is empty is not there.
+// Encode returns s as the data of a Secret. Empty fields are left out.
 func (s State) Encode() map[string][]byte {
 	data := map[string][]byte{}
 	for key, v := range s.textFields() {
@@ -154,7 +155,7 @@ func (s State) Encode() map[string][]byte {
 	return data
 }
 
-// Decode is the State in the data of a Secret.
+// Decode returns the State in the data of a Secret.
 func Decode(data map[string][]byte) (State, error) {
 	var s State
 	for key, v := range s.textFields() {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// API is as much of the hub's API as a pod may use: read and patch the Secrets of
-// its attempt.
+// API is the part of the hub's API that a pod may use: it reads and patches the Secrets of its
+// attempt.
 type API interface {
 	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
 	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
@@ -26,7 +26,7 @@ type Store struct {
 	Key types.NamespacedName
 }
 
-// ReadState returns the State as stored. The error is that of the API if there is none.
+// ReadState returns the stored State. If there is none, the error is that of the API.
 func (s Store) ReadState(ctx context.Context) (State, error) {
 	_, st, err := s.readSecret(ctx)
 	return st, err
@@ -44,15 +44,14 @@ func (s Store) readSecret(ctx context.Context) (*corev1.Secret, State, error) {
 	return &secret, st, nil
 }
 
-// maxConflicts is how often an edit is made again because somebody else wrote first.
+// maxConflicts is how often an edit is retried after a conflict.
 const maxConflicts = 10
 
-// ErrNoChange is what an edit returns to leave the State as it is. It is no failure.
+// ErrNoChange is returned by an edit to leave the State unchanged. It is not a failure.
 var ErrNoChange = errors.New("no change")
 
-// EditState reads the State, changes it and writes it, on the version that it read. If
-// somebody else wrote first, edit is called again with what they wrote. It returns
-// the State as stored.
+// EditState reads the State, changes it and writes it with the resource version that it read. On a
+// conflict it calls edit again with the newer State. It returns the State as stored.
 func (s Store) EditState(ctx context.Context, edit func(*State) error) (State, error) {
 	for try := 0; ; try++ {
 		secret, st, err := s.readSecret(ctx)
@@ -79,20 +78,20 @@ func (s Store) EditState(ctx context.Context, edit func(*State) error) (State, e
 }
 
 const (
-	// MaxParts bounds a packed folder.
+	// MaxParts bounds the number of parts of a packed folder.
 	MaxParts = 4
-	// PartSize is how much of it goes into a Secret, which holds a megabyte.
+	// PartSize is the size of one part in bytes: a Secret can contain one megabyte.
 	PartSize = 900_000
 )
 
 // keyPart is the key of a part's content.
 const keyPart = "part"
 
-// PartSecretName names the Secret of a part; they exist, empty, before the pod runs,
+// PartSecretName names the Secret of a part. These Secrets exist, empty, before the pod runs,
 // because a pod may not create Secrets.
 func PartSecretName(state string, part int) string { return fmt.Sprintf("%s-part-%d", state, part) }
 
-// SaveFolder stores a packed folder and returns how to find it again.
+// SaveFolder stores a packed folder and returns the number of parts and the digest to load it with.
 func (s Store) SaveFolder(ctx context.Context, packed []byte) (parts int, digest string, err error) {
 	if len(packed) > MaxParts*PartSize {
 		return 0, "", fmt.Errorf("the installer's folder takes %d bytes packed, and no more than %d fit: are there large files among the manifests?", len(packed), MaxParts*PartSize)
@@ -126,7 +125,7 @@ func (s Store) writePartSecret(ctx context.Context, part int, content []byte) er
 	return nil
 }
 
-// ErrDamaged says that the parts are not those that were saved.
+// ErrDamaged says that the stored parts differ from those that were saved.
 var ErrDamaged = errors.New("what is stored of the installer's folder is not what was stored there")
 
 // LoadFolder returns the packed folder of st.
@@ -150,7 +149,7 @@ func (s Store) LoadFolder(ctx context.Context, st State) ([]byte, error) {
 	return packed, nil
 }
 
-// DiscardFolder empties the parts: they hold the keys of a cluster.
+// DiscardFolder empties the parts, because they contain the keys of a cluster.
 func (s Store) DiscardFolder(ctx context.Context, parts int) error {
 	var errs []error
 	for part := range parts {
