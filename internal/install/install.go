@@ -1,7 +1,7 @@
-// Package install is the contract between hotspare and what makes clusters.
+// Package install is the contract between hotspare and the executors that create clusters.
 //
-// It is the contract of openshift-install, made idempotent: metadata first, so
-// that whatever a create leaves behind can be destroyed from metadata alone.
+// It is the contract of openshift-install, made idempotent: metadata comes first, so that whatever
+// a create leaves behind can be destroyed from metadata alone.
 package install
 
 import (
@@ -12,67 +12,68 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Place is what does not change from one attempt at a cluster to the next, and what
-// its destruction needs as well.
+// Place identifies a cluster independently of the attempt. It contains what the cluster's
+// destruction also needs.
 type Place struct {
 	// Cluster is the ClusterDeployment.
 	Cluster types.NamespacedName
 	UID     types.UID
-	// Deleting is whether the ClusterDeployment is being deleted.
+	// Deleting is true while the ClusterDeployment is being deleted.
 	Deleting bool
-	// Platform is where the cluster is, and names the credentials for it.
+	// Platform is the platform of the cluster; it names the credentials.
 	Platform hivev1.Platform
-	// Provisioning is spec.provisioning; zero for a cluster that was not made here.
+	// Provisioning is spec.provisioning; zero for a cluster that hotspare did not create.
 	Provisioning hivev1.Provisioning
-	// PullSecret names the Secret that images are pulled with; empty if there is none.
+	// PullSecret names the Secret for pulling images; empty if there is none.
 	PullSecret string
-	// ReleaseImage is that of the image set; empty when it is not known any more.
+	// ReleaseImage is the release image of the image set; empty when it is no longer known.
 	ReleaseImage string
 }
 
-// Request asks for one attempt at making a cluster. An equal Attempt of the
-// same cluster is the same attempt, however often it is asked for.
+// Request is a request for one attempt to create a cluster. Requests with the same Attempt of the
+// same cluster are the same attempt, even when repeated.
 type Request struct {
 	Place
-	// Attempt counts from 0. Name is that of its ClusterProvision.
+	// Attempt counts from 0. Name is the name of its ClusterProvision.
 	Attempt int
 	Name    string
-	// Config is the install-config.yaml, complete and valid. It holds secrets.
+	// Config is the install-config.yaml, complete and valid. It contains secrets.
 	Config []byte
-	// ManifestPatches are for the manifests that the installer makes, as package config
-	// encodes them; nil for none. An executor whose installer makes none ignores them.
+	// ManifestPatches are patches for the manifests that the installer creates, as encoded by package
+	// config; nil for none. An executor whose installer creates no manifests ignores them.
 	ManifestPatches []byte
-	// Version is that of the image set, or empty.
+	// Version is the version of the image set, or empty.
 	Version string
 }
 
-// NotLaunchedError is the error of an executor while the installer cannot begin: its pod
-// finds no node, say, or its image cannot be pulled.
+// NotLaunchedError is the error that an executor returns while the installer cannot start, for
+// example because its pod cannot be scheduled or its image cannot be pulled.
 type NotLaunchedError struct{ Err error }
 
-// Error is what keeps the installer from beginning, and what to do about it.
+// Error returns why the installer cannot start, and what to do about it.
 func (e *NotLaunchedError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error, whose fault.Kind says when to ask again.
+// Unwrap returns the wrapped error, whose fault.Kind says when to retry.
 func (e *NotLaunchedError) Unwrap() error { return e.Err }
 
-// UnauthorizedError is the error of an executor while the platform refuses its credentials.
+// UnauthorizedError is the error that an executor returns while the platform rejects its
+// credentials.
 type UnauthorizedError struct{ Err error }
 
-// Error is what the platform answered, and what to do about it.
+// Error returns the platform's answer, and what to do about it.
 func (e *UnauthorizedError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error, whose fault.Kind says when to ask again.
+// Unwrap returns the wrapped error, whose fault.Kind says when to retry.
 func (e *UnauthorizedError) Unwrap() error { return e.Err }
 
-// Metadata names what an attempt makes, as metadata.json does. Raw is that file.
+// Metadata identifies what an attempt creates, as metadata.json does. Raw is that file.
 type Metadata struct {
 	ClusterID string
 	InfraID   string
 	Raw       []byte
 }
 
-// Phase is how far an attempt, or a destruction, is.
+// Phase is the progress of an attempt or a destruction.
 type Phase string
 
 // An attempt is Running until it has Succeeded or Failed.
@@ -82,18 +83,18 @@ const (
 	Failed    Phase = "Failed"
 )
 
-// Result is what an attempt has come to.
+// Result is the result of an attempt so far.
 type Result struct {
 	Phase Phase
-	// Log is the end of the installer's log, secrets scrubbed; set when Failed.
+	// Log is the end of the installer's log, without secrets; set when Failed.
 	Log string
-	// Reason is one word for a condition, set when Failed.
+	// Reason is a one-word reason for a condition; set when Failed.
 	Reason string
 
 	// InstallerImage and CLIImage are set as soon as an executor that uses them knows them.
 	InstallerImage, CLIImage string
 
-	// The rest is set when Succeeded.
+	// The remaining fields are set when Succeeded.
 	Kubeconfig    []byte
 	Password      string
 	APIURL        string
@@ -101,22 +102,22 @@ type Result struct {
 	Version       string
 }
 
-// Executor makes and destroys clusters of some platforms. Calls return at once
-// and may be repeated; the work goes on in the background and survives a
-// restart of hotspare without making a second cluster.
+// Executor creates and destroys clusters on some platforms. Calls return immediately and may be
+// repeated; the work continues in the background and survives a restart of hotspare without
+// creating a second cluster.
 type Executor interface {
-	// Prepare validates the install-config and names what Install will make. It
-	// makes nothing that could leak. It is fault.Wait while that is not known yet. Repeated for an attempt whose metadata was
-	// not recorded it may return other names. An invalid config is fault.Denied
-	// and its message names the path.
+	// Prepare validates the install-config and names what Install will create. It creates nothing that
+	// could leak. It returns fault.Wait while the names are not known yet. If it is repeated for an
+	// attempt whose metadata was not recorded, it may return other names. An invalid config is
+	// fault.Denied, and the message names the path.
 	Prepare(ctx context.Context, req Request) (Metadata, error)
-	// Install begins the attempt, or tells how far it is.
+	// Install starts the attempt, or returns its progress.
 	Install(ctx context.Context, req Request, md Metadata) (Result, error)
-	// Destroy begins to undo whatever carries md's infraID, or tells how far
-	// that is: Running, Succeeded (nothing is left), or Failed with a Log.
-	// It needs neither the request nor what the attempt has left on the hub.
+	// Destroy starts to destroy whatever carries md's infraID, or returns the progress: Running,
+	// Succeeded (nothing is left), or Failed with a Log. It needs neither the request nor what the
+	// attempt has left on the hub.
 	Destroy(ctx context.Context, place Place, md Metadata) (Result, error)
 }
 
-// Registry finds the executor for a platform by its key in spec.platform.
+// Registry maps a platform's key in spec.platform to its executor.
 type Registry map[string]Executor

@@ -9,12 +9,12 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// ValidateComplete checks what Validate does, and that an installer for the cluster's
-// platform misses nothing. It wants the form that openshift-install wants of
-// names and secrets, and that platform and region are those of the cluster.
+// ValidateComplete checks what Validate does, and that nothing is missing that an installer for the
+// cluster's platform needs. It requires names and secrets in the form that openshift-install
+// requires, and the platform and region of the cluster.
 //
-// The local platform has an installer of its own, which says what it misses:
-// there Complete is Validate.
+// The local platform has its own installer, which reports what is missing: there ValidateComplete
+// does the same as Validate.
 func ValidateComplete(raw []byte, cluster hivev1.Platform) error {
 	doc, err := parseDocument(raw)
 	if err != nil {
@@ -37,7 +37,7 @@ func ValidateComplete(raw []byte, cluster hivev1.Platform) error {
 	return found.deniedError()
 }
 
-// platformName is the key of the platform; "" if there is not exactly one.
+// platformName returns the key of the platform; "" if there is not exactly one.
 func (d document) platformName() string {
 	var names []string
 	platforms, _ := d["platform"].(map[string]any)
@@ -62,8 +62,8 @@ func (ps *problems) checkVersion(v any) {
 	}
 }
 
-// MaxCloudName is how long openshift-install lets the name of a cluster be: it leaves room
-// for what it puts before a name in DNS.
+// MaxCloudName is the maximum length of a cluster's name in openshift-install: it leaves room for
+// the prefixes that it adds in DNS.
 const MaxCloudName = 54
 
 func (ps *problems) checkCloudName(doc document, platform string) {
@@ -76,10 +76,11 @@ func (ps *problems) checkCloudName(doc document, platform string) {
 	}
 }
 
-// RequiresLeadingLetter reports whether the name of a cluster begins with a letter on a platform.
+// RequiresLeadingLetter reports whether the name of a cluster must begin with a letter on a
+// platform.
 func RequiresLeadingLetter(platform string) bool { return platform == "gcp" || platform == "azure" }
 
-// checkMachinePlatforms: machines are of the cluster's platform, and have a name.
+// checkMachinePlatforms checks that machines are of the cluster's platform and have a name.
 func (ps *problems) checkMachinePlatforms(doc document, platform string) {
 	groups := func(path string, v any) {
 		group, _ := v.(map[string]any)
@@ -102,8 +103,8 @@ func (ps *problems) checkMachinePlatforms(doc document, platform string) {
 // agentPlatforms are the platforms of an install-config for machines that an agent installs.
 var agentPlatforms = []string{"baremetal", "external", "none", "nutanix", "vsphere"}
 
-// checkMatchesCluster: whoever installs, hibernates and destroys the cluster goes by what
-// the ClusterDeployment says.
+// checkMatchesCluster checks the document against the ClusterDeployment: installing, hibernating
+// and destroying the cluster depend on the ClusterDeployment.
 func (ps *problems) checkMatchesCluster(doc document, platform string, cluster hivev1.Platform) {
 	name := cluster.Name()
 	agent := name == "agentBareMetal" && slices.Contains(agentPlatforms, platform)
@@ -121,8 +122,8 @@ func (ps *problems) checkMatchesCluster(doc document, platform string, cluster h
 	}
 }
 
-// requiredKeys are the keys that each platform's installer does not do without. The
-// remedy says what makes a generated install-config have the key.
+// requiredKeys lists the keys that each platform's installer requires. The remedy says how to make
+// a generated install-config contain the key.
 var requiredKeys = map[string][]struct{ path, remedy string }{
 	"aws": {{"region", "spec.platform.aws.region"}},
 	"azure": {
@@ -146,7 +147,7 @@ var requiredKeys = map[string][]struct{ path, remedy string }{
 	"baremetal": {{"hosts", ""}},
 }
 
-// flatKeys and zoned are the two shapes of a section for vSphere.
+// flatKeys and zoned are the keys of the two forms of a vSphere section.
 var (
 	flatKeys = []string{"vCenter", "username", "password", "datacenter", "defaultDatastore"}
 
@@ -174,7 +175,7 @@ func (ps *problems) checkRequired(doc document, platform string, cluster hivev1.
 	ps.checkAddressPairs(doc, platform)
 }
 
-// addMissingKey says what to do in either way of making an install-config.
+// addMissingKey adds a problem that says what to do in either way of creating an install-config.
 func (ps *problems) addMissingKey(path, source string) {
 	if source == "" {
 		ps.addProblem(path, "is missing, and no field of a ClusterDeployment tells it: give an install-config Secret that has it")
@@ -183,7 +184,8 @@ func (ps *problems) addMissingKey(path, source string) {
 	ps.addProblem(path, "is missing: set it in the install-config Secret, or set %s", source)
 }
 
-// checkAddressPairs: an address for the API is of no use without one for what applications serve.
+// checkAddressPairs checks that addresses come in pairs: an address for the API is useless without
+// one for ingress.
 func (ps *problems) checkAddressPairs(doc document, platform string) {
 	path := "platform." + platform + "."
 	has := func(key string) bool {
@@ -227,7 +229,7 @@ func (ps *problems) checkVSphere(doc document) {
 	ps.checkDomainServers(doc)
 }
 
-// requireMappingKeys adds what mappings at a path do not have.
+// requireMappingKeys adds a problem for each key that is missing from the mappings at a path.
 func (ps *problems) requireMappingKeys(doc document, path string, keys []string) {
 	doc.visitValuesAt(path, func(at string, v any) {
 		mapping, ok := v.(map[string]any)
@@ -239,7 +241,7 @@ func (ps *problems) requireMappingKeys(doc document, path string, keys []string)
 	})
 }
 
-// describeSource is where a ClusterDeployment on vSphere has a key of its install-config.
+// describeSource returns where a ClusterDeployment on vSphere sets a key of its install-config.
 func describeSource(key string) string {
 	switch key {
 	case "user", "username", "password":
@@ -250,7 +252,7 @@ func describeSource(key string) string {
 	return "it in spec.platform.vsphere"
 }
 
-// checkDomainServers: a failure domain is in a vCenter that is listed.
+// checkDomainServers checks that the vCenter of each failure domain is listed.
 func (ps *problems) checkDomainServers(doc document) {
 	servers := doc.listTextsAt("platform.vsphere.vcenters[].server")
 	if len(servers) == 0 {

@@ -1,13 +1,13 @@
-// Package config renders and checks install-config.yaml, the document that
-// tells an installer what cluster to make.
+// Package config renders and checks install-config.yaml, the document that describes to an
+// installer the cluster to create.
 //
-// It is pure: bytes in, bytes out. Keys that it does not know stay as they were
-// written; comments and the order of keys do not.
+// It is pure: bytes in, bytes out. It keeps unknown keys, but neither comments nor the order of
+// keys.
 //
-// A document is made in two steps. Render makes what may be stored beside the
-// cluster; Fill adds what the cluster's Secrets hold, just before an installer
-// starts. Validate judges what is written, at any time; Complete also what is
-// missing, at the end.
+// A document is created in two steps. Render creates the part that may be stored with the cluster;
+// FillFromSecrets adds the content of the cluster's Secrets just before an installer starts.
+// Validate checks the content that is there, at any time; ValidateComplete also checks, at the end,
+// that nothing is missing.
 package config
 
 import (
@@ -16,32 +16,31 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Params are what a cluster's own object says about its install-config, and
-// what the Secrets hold that it names.
+// Params contains what a cluster's own object specifies about its install-config, and the content
+// of the Secrets that it names.
 type Params struct {
 	ClusterName string
 	BaseDomain  string
 	Platform    hivev1.Platform
-	// PullSecret is the content of a .dockerconfigjson; empty leaves the template's.
+	// PullSecret is the content of a .dockerconfigjson; empty keeps the template's.
 	PullSecret string
-	// GlobalPullSecret is one that all clusters get, beside their own or the template's;
-	// Fill adds it, so that it is stored nowhere else.
+	// GlobalPullSecret is a pull secret for all clusters, in addition to their own or the template's.
+	// FillFromSecrets adds it, so that it is stored nowhere else.
 	GlobalPullSecret string
-	// SSHKey is a public key; empty leaves the template's.
+	// SSHKey is a public key; empty keeps the template's.
 	SSHKey string
-	// Credentials is the data of the platform's credentials Secret. It goes into the
-	// document only where the platform's installer reads it there.
+	// Credentials is the data of the platform's credentials Secret. It is added to the document only
+	// where the platform's installer reads it there.
 	Credentials map[string][]byte
 }
 
-// Render fills a template in for one cluster. A nil template stands for a
-// default of three control-plane machines and three workers; on the local
-// platform, of one control plane and the workers that were asked for.
+// Render fills in a template for one cluster. A nil template selects a default of three
+// control-plane machines and three workers; on the local platform, of one control plane and the
+// requested number of workers.
 //
-// The cluster's name and base domain are always those of p. So is the platform
-// where it is local, or where the template names none. The result is not
-// validated, and rendering it again changes nothing. A template that is no YAML
-// mapping is fault.Denied.
+// The cluster's name and base domain always come from p. The platform does too where it is local,
+// or where the template names none. The result is not validated, and rendering it again changes
+// nothing. A template that is not a YAML mapping is fault.Denied.
 func Render(template []byte, p Params) ([]byte, error) {
 	doc, err := p.startDocument(template)
 	if err != nil {
@@ -60,11 +59,11 @@ func Render(template []byte, p Params) ([]byte, error) {
 	return p.fillAndEncode(doc)
 }
 
-// FillFromSecrets adds what the cluster's Secrets hold. The pull secret replaces the
-// document's, the rest only takes the place of what is absent or empty:
-// credentials, the SSH key, and the API version of a document without one. All
-// else stays as written; names too, which a customization may have patched on
-// purpose. Credentials that cannot be read are fault.Denied, and not quoted.
+// FillFromSecrets adds the content of the cluster's Secrets. The pull secret replaces the
+// document's; everything else is only set where a value is absent or empty: credentials, the SSH
+// key, and the API version of a document without one. All other values stay as written, including
+// names, which a customization may have patched on purpose. Credentials that cannot be read are
+// fault.Denied and are not quoted.
 func FillFromSecrets(raw []byte, p Params) ([]byte, error) {
 	doc, err := parseDocument(raw)
 	if err != nil {
@@ -104,12 +103,12 @@ func (p Params) startDocument(template []byte) (document, error) {
 	return p.defaultDocument(), nil
 }
 
-// apiVersions are those that openshift-install reads, the latest first.
+// apiVersions are the versions that openshift-install reads, the latest first.
 var apiVersions = []string{"v1", "v1beta4", "v1beta3"}
 
-// defaultDocument leaves out whatever the installer of each version has a default of
-// its own for: types of machines, and the kind of network. Networks are written,
-// so that a patch can change one of them.
+// defaultDocument omits everything for which the installer of each version has its own default:
+// machine types and the kind of network. It contains the networks, so that a patch can change one
+// of them.
 func (p Params) defaultDocument() document {
 	masters, workers := int32(3), int32(3)
 	if p.Platform.Local != nil {
@@ -134,9 +133,9 @@ func (p Params) defaultDocument() document {
 	return doc
 }
 
-// defaultNetworking is what openshift-install has as default. Where the addresses of a
-// cluster's API are prepared, its machines are in a network that exists, and only
-// who wrote the addresses knows which.
+// defaultNetworking returns openshift-install's defaults. Where the addresses of a cluster's API
+// are allocated in advance, its machines are in an existing network, which only the author of the
+// addresses knows.
 func defaultNetworking(platform string) map[string]any {
 	out := map[string]any{
 		"clusterNetwork": []any{map[string]any{"cidr": "10.128.0.0/14", "hostPrefix": 23}},

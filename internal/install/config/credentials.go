@@ -10,19 +10,19 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// The keys of credentials Secrets, as Hive and the installers name them.
+// Keys of credentials Secrets, as Hive and the installers name them.
 const (
 	keyServiceAccount = "osServiceAccount.json" // of Google Cloud
 	keyVCenters       = "vCenters"              // of vSphere: a list, an account each
 )
 
-// NeedsCredentials reports whether an install-config for p has something in it
-// that comes from the credentials Secret.
+// NeedsCredentials reports whether an install-config for p contains data from the credentials
+// Secret.
 func NeedsCredentials(p hivev1.Platform) bool {
 	return p.GCP != nil || p.VSphere != nil || p.Nutanix != nil
 }
 
-// fillCredentials sets what is absent or empty from the credentials Secret.
+// fillCredentials sets absent or empty values from the credentials Secret.
 func (p Params) fillCredentials(doc document) error {
 	if len(p.Credentials) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func (p Params) fillCredentials(doc document) error {
 	return nil
 }
 
-// fillProject takes the project from the service account's key.
+// fillProject sets the project from the service account's key.
 func (p Params) fillProject(gcp map[string]any) error {
 	raw := p.Credentials[keyServiceAccount]
 	if len(raw) == 0 || !isEmptyValue(gcp["projectID"]) {
@@ -61,14 +61,14 @@ func (p Params) fillProject(gcp map[string]any) error {
 	return nil
 }
 
-// account is who logs in to a vCenter or to Prism Central.
+// account is the login for a vCenter or Prism Central.
 type account struct {
 	VCenter  string `json:"vCenter"`
 	Username string `json:"username"`
 	Password string `json:"password"`
 }
 
-// defaultAccount is the one for every endpoint that has none of its own.
+// defaultAccount returns the account for endpoints that have no account of their own.
 func (p Params) defaultAccount() account {
 	return account{
 		Username: string(p.Credentials[hivev1.SecretKeyUsername]),
@@ -76,7 +76,8 @@ func (p Params) defaultAccount() account {
 	}
 }
 
-// fillMissingLogin sets what is missing as one: a user's password is never another user's.
+// fillMissingLogin sets user and password only together: a user's password never belongs to another
+// user.
 func (a account) fillMissingLogin(into map[string]any, user string) {
 	if a.Username == "" || a.Password == "" || !isEmptyValue(into["password"]) {
 		return
@@ -87,7 +88,7 @@ func (a account) fillMissingLogin(into map[string]any, user string) {
 	into[user], into["password"] = a.Username, a.Password
 }
 
-// fillVCenters gives each vCenter its account, in either shape of the section.
+// fillVCenters sets the account of each vCenter, in either form of the section.
 func (p Params) fillVCenters(vsphere map[string]any) error {
 	var accounts []account
 	if raw, ok := p.Credentials[keyVCenters]; ok && yaml.Unmarshal(raw, &accounts) != nil {
@@ -113,7 +114,7 @@ func (p Params) fillVCenters(vsphere map[string]any) error {
 	return nil
 }
 
-// isEmptyValue: nothing stands there, or a text without anything in it.
+// isEmptyValue reports whether v is absent or an empty text.
 func isEmptyValue(v any) bool {
 	text, ok := v.(string)
 	return v == nil || ok && strings.TrimSpace(text) == ""

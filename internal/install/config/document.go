@@ -12,12 +12,12 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// document is an install-config as a tree. Numbers are json.Number, so that
-// they are written back digit for digit.
+// document is an install-config as a tree. Numbers are json.Number, so that they are written back
+// digit for digit.
 type document map[string]any
 
-// lineErrorPattern is the part of a YAML error that is safe to show: others can quote
-// the text, which holds secrets.
+// lineErrorPattern matches the part of a YAML error that is safe to show: the other parts can quote
+// the text, which contains secrets.
 var lineErrorPattern = regexp.MustCompile(`line \d+: [^\n]*`)
 
 func parseDocument(raw []byte) (document, error) {
@@ -42,9 +42,9 @@ func parseDocument(raw []byte) (document, error) {
 	return mapping, nil
 }
 
-// encodeYAML is the document as YAML that is read as the same document; false if
-// there is none. JSON has values without one: a key << merges, a number such as
-// 1e400 is infinite.
+// encodeYAML returns the document as YAML that decodes to the same document; false if that is
+// impossible. JSON has values that YAML cannot represent: a key << merges, a number such as 1e400
+// is infinite.
 func (d document) encodeYAML() ([]byte, bool) {
 	raw, err := json.Marshal(d)
 	if err != nil {
@@ -62,14 +62,15 @@ func (d document) encodeYAML() ([]byte, bool) {
 	return out, err == nil && equalJSON(before, map[string]any(back))
 }
 
-// newUnwritableError says that something has no YAML. It quotes nothing.
+// newUnwritableError returns an error that says that a value cannot be written as YAML. It quotes
+// nothing.
 func newUnwritableError(what string) error {
 	return fault.NewDenied("%s cannot be written as YAML: use no key << and no numbers beyond 64 bits in values", what)
 }
 
-// visitValuesAt visits whatever stands at a path such as compute[].platform, with the
-// path of the one: compute[0].platform. What is empty, or cannot be reached
-// because something above it is of another kind, is not visited.
+// visitValuesAt visits the values at a path such as compute[].platform, with the path of each:
+// compute[0].platform. It skips values that are empty, or that cannot be reached because a parent
+// has another kind.
 func (d document) visitValuesAt(path string, visit func(path string, v any)) {
 	visitValuesBelow(map[string]any(d), "", strings.Split(path, "."), visit)
 }
@@ -96,14 +97,14 @@ func visitValuesBelow(v any, at string, rest []string, visit func(string, any)) 
 	}
 }
 
-// valueAt is what stands at a path without lists; nil if nothing does.
+// valueAt returns the value at a path without lists; nil if there is none.
 func (d document) valueAt(path string) any {
 	var found any
 	d.visitValuesAt(path, func(_ string, v any) { found = v })
 	return found
 }
 
-// ensureSection returns the mapping at key, making it if it is absent.
+// ensureSection returns the mapping at key. It creates the mapping if it is absent.
 func (d document) ensureSection(key string) (map[string]any, error) {
 	if d[key] == nil {
 		d[key] = map[string]any{}
@@ -121,7 +122,7 @@ func (d document) setUnlessEmpty(key, value string) {
 	}
 }
 
-// describeKind names what stands in a document, for people.
+// describeKind names the kind of a value, for people.
 func describeKind(v any) string {
 	switch v.(type) {
 	case nil:

@@ -18,15 +18,15 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// ManifestPatches are those that one customization has for the manifests that the
-// installer of a cluster makes.
+// ManifestPatches are the patches of one customization for the manifests that the installer of a
+// cluster creates.
 type ManifestPatches struct {
 	Customization string                          `json:"customization"`
 	Patches       []hivev1.InstallerManifestPatch `json:"patches"`
 }
 
-// ListManifestPatches are those of customizations, in their order: a nil one, and one
-// that has none, is left out.
+// ListManifestPatches returns the patches of customizations, in their order. It skips nil
+// customizations and those without patches.
 func ListManifestPatches(customizations ...*hivev1.ClusterDeploymentCustomization) []ManifestPatches {
 	var out []ManifestPatches
 	for _, c := range customizations {
@@ -37,7 +37,7 @@ func ListManifestPatches(customizations ...*hivev1.ClusterDeploymentCustomizatio
 	return out
 }
 
-// EncodeManifestPatches is what a Secret holds of them; nil for none.
+// EncodeManifestPatches encodes patches for a Secret; nil for none.
 func EncodeManifestPatches(list []ManifestPatches) ([]byte, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -49,8 +49,8 @@ func EncodeManifestPatches(list []ManifestPatches) ([]byte, error) {
 	return raw, nil
 }
 
-// DecodeManifestPatches reads what EncodeManifestPatches has written. Patches that are
-// not well formed, and globs that can select no manifest, are fault.Denied.
+// DecodeManifestPatches decodes the output of EncodeManifestPatches. Malformed patches, and globs
+// that cannot select a manifest, are fault.Denied.
 func DecodeManifestPatches(raw []byte) ([]ManifestPatches, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -67,8 +67,8 @@ func DecodeManifestPatches(raw []byte) ([]ManifestPatches, error) {
 	return list, nil
 }
 
-// ValidateManifestPatches is fault.Denied, and names the patch and the remedy, if one of
-// them is not well formed, or can select no manifest. It quotes no values.
+// ValidateManifestPatches returns fault.Denied, with the patch and the remedy, if a patch is
+// malformed or cannot select a manifest. It quotes no values.
 func ValidateManifestPatches(list []hivev1.InstallerManifestPatch) error {
 	for i, p := range list {
 		if err := checkManifestGlob(p.ManifestSelector.Glob); err != nil {
@@ -83,16 +83,17 @@ func ValidateManifestPatches(list []hivev1.InstallerManifestPatch) error {
 	return nil
 }
 
-// fieldPath is where a user finds the patches with that index.
+// fieldPath returns the path of the patches with that index, for users.
 func (m ManifestPatches) fieldPath(i int) string {
 	return fmt.Sprintf("customization %s: installerManifestPatches[%d]", m.Customization, i)
 }
 
-// foldersWithoutManifests are the folders of an installer that have no manifests: they have the keys of
+// foldersWithoutManifests are folders of an installer without manifests: they contain the keys of
 // the cluster, and patching them would break it.
 var foldersWithoutManifests = []string{"auth", "tls"}
 
-// checkManifestGlob: a glob is below the installer's folder, and selects in one of its folders.
+// checkManifestGlob checks that a glob is below the installer's folder and selects files in one of
+// its folders.
 func checkManifestGlob(glob string) error {
 	if _, err := path.Match(glob, ""); err != nil {
 		return fmt.Errorf("%q has a [ without ], or ends with a backslash: correct it", glob)
@@ -101,21 +102,21 @@ func checkManifestGlob(glob string) error {
 	switch {
 	case !filepath.IsLocal(glob) || path.Clean(glob) != glob || !below || rest == "":
 		return fmt.Errorf("%q selects no manifests: begin with their folder, as in openshift/99_*.yaml", glob)
-	case slices.ContainsFunc(foldersWithoutManifests, func(dir string) bool { found, _ := path.Match(first, dir); return found }): // the pattern is a good one
+	case slices.ContainsFunc(foldersWithoutManifests, func(dir string) bool { found, _ := path.Match(first, dir); return found }): // the pattern is valid
 		return fmt.Errorf("%q selects in %s, where no manifests are: name the folder of manifests, such as openshift or manifests", glob, strings.Join(foldersWithoutManifests, " or "))
 	}
 	return nil
 }
 
-// NoManifestError says that a glob selects nothing.
+// NoManifestError returns the error for a glob that selects nothing.
 func (m ManifestPatches) NoManifestError(i int) error {
 	return fault.NewDenied("%s.manifestSelector.glob: %q selects none of the manifests that the installer has made: correct it, or take the patch out",
 		m.fieldPath(i), m.Patches[i].ManifestSelector.Glob)
 }
 
-// PatchManifest applies the patches with that index to a manifest, which is a file of that name.
-// The error is fault.Denied, names customization, patch and manifest, and quotes neither
-// the manifest nor values of the patches.
+// PatchManifest applies the patches with that index to the manifest with that file name. The error
+// is fault.Denied, names customization, patch and manifest, and quotes neither the manifest nor
+// values of the patches.
 func (m ManifestPatches) PatchManifest(i int, name string, manifest []byte) ([]byte, error) {
 	doc, err := parseManifest(manifest)
 	if err != nil {
@@ -132,8 +133,8 @@ func (m ManifestPatches) PatchManifest(i int, name string, manifest []byte) ([]b
 	return out, nil
 }
 
-// parseManifest reads a file that has one document, which is a mapping. The error
-// follows its name.
+// parseManifest reads a file with one document, which must be a mapping. The error text is written
+// to follow the file's name.
 func parseManifest(raw []byte) (document, error) {
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw)))
 	var found []document
@@ -160,7 +161,7 @@ func parseManifest(raw []byte) (document, error) {
 	return found[0], nil
 }
 
-// isBlankDocument reports whether a document has nothing but comments.
+// isBlankDocument reports whether a document contains nothing but comments.
 func isBlankDocument(part []byte) bool {
 	for line := range bytes.Lines(part) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// network is one that is written down well.
+// network is a well-formed network.
 type network struct {
 	path   string
 	prefix netip.Prefix
 }
 
-// renamedNetworkKeys are keys of networking with an older and a newer name, and where what they
-// say stands.
+// renamedNetworkKeys are keys of networking that have an older and a newer name, and where each
+// contains its text.
 var renamedNetworkKeys = []struct{ older, olderText, newer, newerText string }{
 	{"machineCIDR", "machineCIDR", "machineNetwork", "machineNetwork[].cidr"},
 	{"serviceCIDR", "serviceCIDR", "serviceNetwork", "serviceNetwork[]"},
@@ -24,7 +24,7 @@ var renamedNetworkKeys = []struct{ older, olderText, newer, newerText string }{
 	{"type", "type", "networkType", "networkType"},
 }
 
-// checkNetworks: each is well written, and no two of them overlap.
+// checkNetworks checks that each network is well formed and that no two overlap.
 func (ps *problems) checkNetworks(doc document) {
 	for _, r := range renamedNetworkKeys {
 		older, newer := doc.listTextsAt("networking."+r.olderText), doc.listTextsAt("networking."+r.newerText)
@@ -64,7 +64,7 @@ func (ps *problems) serviceNetworks(doc document) []network {
 	return found
 }
 
-// parseNetworks reads the networks at the newer path; at the older one if there are none.
+// parseNetworks reads the networks at the newer path, or at the older one if there are none.
 func (ps *problems) parseNetworks(doc document, newer, older string) []network {
 	path := newer
 	if len(doc.listTextsAt(newer)) == 0 {
@@ -89,7 +89,7 @@ func (ps *problems) parseNetworks(doc document, newer, older string) []network {
 	return out
 }
 
-// checkHostPrefixes: the part of a node fits into the whole.
+// checkHostPrefixes checks that the share of a node fits into the cluster network.
 func (ps *problems) checkHostPrefixes(doc document) {
 	for _, key := range []string{"clusterNetwork", "clusterNetworks"} {
 		doc.visitValuesAt("networking."+key+"[]", func(at string, v any) {
@@ -108,7 +108,7 @@ func (ps *problems) checkHostPrefixes(doc document) {
 	}
 }
 
-// listTextsAt are the texts at a path that have something in them.
+// listTextsAt returns the non-empty texts at a path.
 func (d document) listTextsAt(path string) []string {
 	var out []string
 	d.visitValuesAt(path, func(_ string, v any) {
@@ -119,23 +119,23 @@ func (d document) listTextsAt(path string) []string {
 	return out
 }
 
-// address is a virtual one of the cluster that is written down well.
+// address is a well-formed virtual address of the cluster.
 type address struct {
 	path string
 	addr netip.Addr
 }
 
-// addressesInMachineNetwork are the platforms where openshift-install wants a cluster's addresses in
-// the network of its machines. On vSphere it does not.
+// addressesInMachineNetwork are the platforms where openshift-install requires a cluster's
+// addresses to be in the machine network. On vSphere it does not.
 var addressesInMachineNetwork = map[string]bool{"baremetal": true, "nutanix": true, "openstack": true}
 
-// checkAddresses looks at the addresses of the API and of what applications serve.
+// checkAddresses checks the addresses of the API and of ingress.
 func (ps *problems) checkAddresses(doc document) {
 	for _, platform := range slices.Sorted(maps.Keys(preparedAddresses)) {
 		section := "platform." + platform
 		api, ingress := ps.parseAddresses(doc, section+".apiVIP"), ps.parseAddresses(doc, section+".ingressVIP")
 		if doc.valueAt(section+".loadBalancer.type") == "UserManaged" {
-			continue // then one address can serve both, and be anywhere
+			continue // in this case one address can serve both, in any network
 		}
 		for _, a := range ingress {
 			if i := slices.IndexFunc(api, func(b address) bool { return a.addr == b.addr }); i >= 0 {
@@ -148,7 +148,7 @@ func (ps *problems) checkAddresses(doc document) {
 	}
 }
 
-// parseAddresses reads the list at path + "s", or the one address of older documents at path.
+// parseAddresses reads the list at path + "s", or the single address of older documents at path.
 func (ps *problems) parseAddresses(doc document, path string) []address {
 	many, one := doc.listTextsAt(path+"s[]"), doc.listTextsAt(path)
 	from := path + "s[]"
@@ -177,7 +177,7 @@ func (ps *problems) parseAddresses(doc document, path string) []address {
 	return out
 }
 
-// checkInMachineNetwork: where the networks of the machines are written, the addresses are in them.
+// checkInMachineNetwork checks that the addresses are in the machine networks, if those are given.
 func (ps *problems) checkInMachineNetwork(doc document, all []address) {
 	var quiet problems
 	machines := quiet.machineNetworks(doc)

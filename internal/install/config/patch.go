@@ -13,21 +13,20 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// maxSize is how large patches may make a document, in bytes: no Secret holds
-// more. It also keeps copies of copies from filling the memory.
+// maxSize bounds the size in bytes of a patched document: a Secret cannot contain more. It also
+// keeps repeated copy operations from exhausting the memory.
 const maxSize = 1 << 20
 
-// ApplyPatches applies a customization's patches to an install-config, in order
-// (RFC 6902), and validates the result. Keys that it does not know stay. With no
-// patches it only validates.
+// ApplyPatches applies a customization's patches to an install-config, in order (RFC 6902), and
+// validates the result. It keeps unknown keys. With no patches it only validates.
 //
-// Paths have a leading slash or not. They cannot point at the whole document, and
-// what they lead through must exist. valueJSON wins over value. A value that is
-// absent or null is no value, since the API cannot tell these apart, and add,
-// replace and test need one; for a null write valueJSON: "null".
+// The leading slash of a path is optional. A path cannot point to the whole document, and its
+// parents must exist. valueJSON takes precedence over value. An absent value and a null value count
+// as no value, since the API cannot distinguish them, and add, replace and test require a value;
+// for a null write valueJSON: "null".
 //
-// The error is fault.Denied, names the patch and the remedy, and quotes no
-// secrets, neither of the document nor of the patches.
+// The error is fault.Denied, names the patch and the remedy, and quotes no secrets, neither of the
+// document nor of the patches.
 func ApplyPatches(raw []byte, patches []hivev1.PatchEntity) ([]byte, error) {
 	doc, err := parseDocument(raw)
 	if err != nil {
@@ -50,9 +49,9 @@ func ApplyPatches(raw []byte, patches []hivev1.PatchEntity) ([]byte, error) {
 	return out, nil
 }
 
-// ClusterIdentity is what an install-config names its cluster: metadata.name, which is
-// a DNS label, and baseDomain, a DNS domain. Otherwise the error is fault.Denied,
-// as Validate's.
+// ClusterIdentity returns the name that an install-config gives its cluster: metadata.name, which
+// is a DNS label, and baseDomain, a DNS domain. If either is invalid, the error is fault.Denied, as
+// from Validate.
 func ClusterIdentity(raw []byte) (name, baseDomain string, err error) {
 	doc, err := parseDocument(raw)
 	if err != nil {
@@ -71,12 +70,13 @@ func ClusterIdentity(raw []byte) (name, baseDomain string, err error) {
 
 // patcher applies patches to a document.
 type patcher struct {
-	field   string // that has the patches
+	field   string // the field that contains the patches
 	doc     document
-	secrets []string // that stood in the document at any time: a patch can move them
+	secrets []string // all secrets that the document has contained: a patch can move them
 }
 
-// applyPatches leaves the document as it was before the patch that fails.
+// applyPatches applies the patches in order. If one fails, the document keeps the state before that
+// patch.
 func (p *patcher) applyPatches(patches []hivev1.PatchEntity) error {
 	p.recordSecrets()
 	for i, patch := range patches {
@@ -95,7 +95,7 @@ func (p *patcher) applyPatches(patches []hivev1.PatchEntity) error {
 	return nil
 }
 
-// recordSecrets remembers the secrets that the document has now.
+// recordSecrets adds the current secrets of the document.
 func (p *patcher) recordSecrets() {
 	for _, secret := range findSecrets(map[string]any(p.doc)) {
 		if !slices.Contains(p.secrets, secret) {
@@ -104,15 +104,15 @@ func (p *patcher) recordSecrets() {
 	}
 }
 
-// operation is a patch that is well formed.
+// operation is a well-formed patch.
 type operation struct {
 	verb  string
 	path  pointer
-	from  pointer // of move and copy
-	value any     // of add, replace and test
+	from  pointer // for move and copy
+	value any     // for add, replace and test
 }
 
-// parsePatch reads what a patch says. The error names the field that is wrong.
+// parsePatch parses a patch. The error names the field that is wrong.
 func parsePatch(patch hivev1.PatchEntity) (operation, error) {
 	o := operation{verb: patch.Op}
 	var err error
@@ -171,7 +171,7 @@ func decodeJSONValue(raw []byte) (any, error) {
 	return value, err
 }
 
-// applyToDocument returns the document with the operation applied; doc stays.
+// applyToDocument returns the document with the operation applied; doc is not modified.
 func (o operation) applyToDocument(doc document) (document, error) {
 	if err := o.checkApplicable(doc); err != nil {
 		return nil, err
@@ -189,8 +189,9 @@ func (o operation) applyToDocument(doc document) (document, error) {
 	}
 	after, err := patch.ApplyWithOptions(before, &jsonpatch.ApplyOptions{AccumulatedCopySizeLimit: maxSize})
 	if err != nil {
-		// Its text is not for users. All that fits has not seen is what a move takes
-		// away: its target can be below its source, or at the end of its own list.
+		// The library's error text is not for users. Only one case passes checkApplicable and fails here:
+		// a move removes its own target, because the target is below the source or at the end of the same
+		// list.
 		return nil, fmt.Errorf("the path does not exist any more when from, %s, is taken away: correct path or from", o.from)
 	}
 	if len(after) > max(maxSize, len(before)) {
@@ -200,15 +201,14 @@ func (o operation) applyToDocument(doc document) (document, error) {
 	if err != nil {
 		return nil, errors.New("makes the document too deep to be read: copy less")
 	}
-	mapping, _ := tree.(map[string]any) // no path points at the whole document
+	mapping, _ := tree.(map[string]any) // no path points to the whole document
 	return mapping, nil
 }
 
-// checkApplicable is an error if the operation does not apply to the document.
+// checkApplicable returns an error if the operation does not apply to the document.
 //
-// The library finds that too, but says it less plainly. And test is ours alone:
-// the library's panics on a list with a null, and takes 1.0 for another number
-// than 1.
+// The library detects that too, but its messages are less clear. The test operation is implemented
+// only here: the library's panics on a list with a null, and treats 1.0 and 1 as different numbers.
 func (o operation) checkApplicable(doc document) error {
 	tree := any(map[string]any(doc))
 	switch o.verb {
@@ -239,7 +239,7 @@ func withRemedy(err error, remedy string) error {
 	return fmt.Errorf("%w: %s", err, remedy)
 }
 
-// encodeJSONPatch is the operation as the library wants it.
+// encodeJSONPatch returns the operation in the library's format.
 func (o operation) encodeJSONPatch() (jsonpatch.Patch, error) {
 	fields := map[string]any{"op": o.verb, "path": o.path.String()}
 	switch o.verb {

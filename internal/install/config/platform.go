@@ -7,9 +7,9 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// sharedSettings lists the settings that mean the same in a ClusterDeployment's
-// platform and in an install-config's. The others, such as references to
-// Secrets with credentials, have no place in an install-config.
+// sharedSettings lists the settings that mean the same in a ClusterDeployment's platform and in an
+// install-config's. Other settings, such as references to Secrets with credentials, do not belong
+// in an install-config.
 var sharedSettings = map[string][]string{
 	"aws": {
 		"region", "userTags", "propagateUserTags", "defaultMachinePlatform", "amiID", "subnets", "vpc",
@@ -43,13 +43,15 @@ var sharedSettings = map[string][]string{
 	},
 }
 
-// preparedAddresses are the platforms where addresses of a cluster are prepared, not made.
+// preparedAddresses are the platforms where the addresses of a cluster are allocated in advance,
+// not by the installer.
 var preparedAddresses = map[string]bool{"vsphere": true, "openstack": true, "nutanix": true, "baremetal": true}
 
-// manualCredentials are the platforms on which openshift-install knows no other way.
+// manualCredentials are the platforms for which openshift-install supports only the manual
+// credentials mode.
 var manualCredentials = map[string]bool{"ibmcloud": true, "nutanix": true}
 
-// platformSection is the platform key of an install-config for p; nil when p names none.
+// platformSection returns the platform key of an install-config for p; nil when p names none.
 func platformSection(p hivev1.Platform) any {
 	name := p.Name()
 	switch name {
@@ -58,7 +60,7 @@ func platformSection(p hivev1.Platform) any {
 	case "local":
 		return map[string]any{name: localSection(p.Local)}
 	case "agentBareMetal":
-		return map[string]any{"none": map[string]any{}} // agents are no platform of an installer
+		return map[string]any{"none": map[string]any{}} // agents are not a platform of an installer
 	}
 	written := platformSettings(p)
 	kept := map[string]any{}
@@ -72,7 +74,7 @@ func platformSection(p hivev1.Platform) any {
 		kept = vsphereSection(kept, written)
 	case "openstack":
 		if written["trunkSupport"] == true {
-			kept["trunkSupport"] = "1" // a text there; newer installers find out by themselves
+			kept["trunkSupport"] = "1" // a text there; newer installers detect it automatically
 		}
 	case "nutanix":
 		nutanixSection(kept, written)
@@ -80,8 +82,8 @@ func platformSection(p hivev1.Platform) any {
 	return map[string]any{name: kept}
 }
 
-// vsphereSection prefers the newer shape, which is an install-config's: a
-// cluster that was converted to it may still have the old fields.
+// vsphereSection prefers the newer form, which is an install-config's: a cluster that was converted
+// to it may still have the old fields.
 func vsphereSection(flat, written map[string]any) map[string]any {
 	newer, _ := written["infrastructure"].(map[string]any)
 	if len(toList(newer["vcenters"])) == 0 && len(toList(newer["failureDomains"])) == 0 {
@@ -90,8 +92,8 @@ func vsphereSection(flat, written map[string]any) map[string]any {
 	return maps.Clone(newer)
 }
 
-// nutanixSection puts the endpoint where an install-config has it. What it has
-// for the whole cluster, a ClusterDeployment has in its failure domains.
+// nutanixSection sets the endpoint where an install-config has it. A ClusterDeployment sets in its
+// failure domains what an install-config sets for the whole cluster.
 func nutanixSection(kept, written map[string]any) {
 	central, _ := written["prismCentral"].(map[string]any)
 	switch {
@@ -114,7 +116,7 @@ func nutanixSection(kept, written map[string]any) {
 	}
 }
 
-// listPrismElements are the Prism Elements of failure domains, each once.
+// listPrismElements returns the Prism Elements of failure domains, without duplicates.
 func listPrismElements(domains []any) []any {
 	var out []any
 	seen := map[any]bool{}
@@ -130,7 +132,7 @@ func listPrismElements(domains []any) []any {
 	return out
 }
 
-// isPrivateCluster reports whether the cluster is to be reached from within only.
+// isPrivateCluster reports whether the cluster must be reachable only from within its network.
 func isPrivateCluster(p hivev1.Platform) bool {
 	written := platformSettings(p)
 	for _, key := range []string{"privateLink", "privateServiceConnect"} {
@@ -141,8 +143,8 @@ func isPrivateCluster(p hivev1.Platform) bool {
 	return false
 }
 
-// platformSettings are all settings of a platform other than local. A section of
-// another shape reads as empty: Complete is the judge of what is missing.
+// platformSettings returns all settings of a platform other than local. A section of another form
+// reads as empty: ValidateComplete reports what is missing.
 func platformSettings(p hivev1.Platform) map[string]any {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -165,8 +167,7 @@ func localSection(l *hivev1.LocalPlatform) map[string]any {
 	return section
 }
 
-// localWorkers repeats the default of the schema, which an object that was
-// never stored has not been through.
+// localWorkers repeats the default of the schema for objects that were never stored.
 func localWorkers(l *hivev1.LocalPlatform) int32 {
 	if l.Workers == nil {
 		return 1

@@ -14,15 +14,14 @@ type pointer []string
 var (
 	unescaped = strings.NewReplacer("~1", "/", "~0", "~")
 	escaped   = strings.NewReplacer("~", "~0", "/", "~1")
-	// badEscape is a ~ that stands for nothing.
+	// badEscape matches a ~ that is not part of a valid escape.
 	badEscape = regexp.MustCompile(`~([^01]|$)`)
-	// index is a place in a list. RFC 6901 knows no signs and no leading zeros.
+	// index matches a position in a list. RFC 6901 allows no signs and no leading zeros.
 	index = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})$`)
 )
 
-// parsePointer reads a pointer with or without its leading slash. An empty part
-// is refused, and with it the pointer to the whole document: whoever writes one
-// has most likely lost a word.
+// parsePointer parses a pointer with or without its leading slash. It rejects empty parts, and with
+// them the pointer to the whole document: an empty part is most likely a typo.
 func parsePointer(text string) (pointer, error) {
 	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	for i, part := range parts {
@@ -48,8 +47,8 @@ func (p pointer) String() string {
 func (p pointer) parentPointer() pointer { return p[:len(p)-1] }
 func (p pointer) lastPart() string       { return p[len(p)-1] }
 
-// findValue returns what stands at p. The error says how far the path goes, and quotes
-// nothing of the document.
+// findValue returns the value at p. The error says how far the path exists, and quotes nothing of
+// the document.
 func (p pointer) findValue(tree any) (any, error) {
 	for i, part := range p {
 		where := p[:i]
@@ -73,7 +72,7 @@ func (p pointer) findValue(tree any) (any, error) {
 	return tree, nil
 }
 
-// checkAddable is an error unless something can be added at p.
+// checkAddable returns an error unless a value can be added at p.
 func (p pointer) checkAddable(tree any) error {
 	above, err := p.parentPointer().findValue(tree)
 	if err != nil {
@@ -93,7 +92,7 @@ func (p pointer) checkAddable(tree any) error {
 	}
 }
 
-// describePath is p for people.
+// describePath formats p for people.
 func (p pointer) describePath() string {
 	if len(p) == 0 {
 		return "the document"
@@ -101,8 +100,8 @@ func (p pointer) describePath() string {
 	return p.String()
 }
 
-// equalJSON reports whether two trees are equal as JSON is: 1, 1.0 and 1e0 are, the
-// order of keys does not matter.
+// equalJSON reports whether two trees are equal as JSON: 1, 1.0 and 1e0 are equal, and the order of
+// keys does not matter.
 func equalJSON(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -140,8 +139,8 @@ func equalMappings(a, b map[string]any) bool {
 	return true
 }
 
-// equalNumbers compares whole numbers exactly and others as float64: the exact
-// value of 1e999999999 does not fit into memory.
+// equalNumbers compares integers exactly and other numbers as float64: the exact value of
+// 1e999999999 does not fit into memory.
 func equalNumbers(a, b json.Number) bool {
 	n, errA := a.Int64()
 	m, errB := b.Int64()

@@ -12,9 +12,10 @@ type dockerConfig struct {
 	Auths map[string]json.RawMessage `json:"auths"`
 }
 
-// MergePullSecrets returns the registries of both pull secrets; those of own win. Either
-// may be empty. An own one that cannot be read is returned as it is: the check of the
-// install-config says so. A global one that cannot be read is fault.Denied, and not quoted.
+// MergePullSecrets returns the registries of both pull secrets; entries of own take precedence.
+// Either may be empty. An own pull secret that cannot be read is returned unchanged: the check of
+// the install-config reports it. A global one that cannot be read is fault.Denied and is not
+// quoted.
 func MergePullSecrets(global, own string) (string, error) {
 	if global == "" {
 		return own, nil

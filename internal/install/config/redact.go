@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// secretKeys hold secrets wherever they stand in an install-config, in capitals or
-// not: installers do not tell these apart. In a pull secret, auth and tokens do.
+// secretKeys are keys that contain secrets anywhere in an install-config, in upper or lower case:
+// installers do not distinguish case. In a pull secret the keys are auth and the tokens.
 var secretKeys = []string{"auth", "identitytoken", "password", "pullsecret", "registrytoken"}
 
 // redacted replaces a secret.
 const redacted = "REDACTED"
 
-// Redact replaces the secrets of an install-config in a text that is meant for
-// people. Installers scrub their own logs; this is the second look.
+// Redact replaces the secrets of an install-config in a text that is meant for people. Installers
+// scrub their own logs; this is a second pass.
 func Redact(text string, raw []byte) string {
 	doc, err := parseDocument(raw)
 	if err != nil {
@@ -26,8 +26,8 @@ func Redact(text string, raw []byte) string {
 	return redactSecrets(text, findSecrets(map[string]any(doc)))
 }
 
-// redactSecrets replaces the secrets in a text: as they are, as %q writes them, and as
-// JSON does.
+// redactSecrets replaces the secrets in a text: verbatim, as %q writes them, and as JSON writes
+// them.
 func redactSecrets(text string, secrets []string) string {
 	for _, secret := range slices.Clone(secrets) {
 		quoted := strconv.Quote(secret)
@@ -36,7 +36,7 @@ func redactSecrets(text string, secrets []string) string {
 			secrets = append(secrets, string(encoded[1:len(encoded)-1]))
 		}
 	}
-	// The longest first, or the rest of one that contains another would stay.
+	// Replace the longest first; otherwise the rest of a secret that contains another would remain.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range secrets {
 		text = strings.ReplaceAll(text, secret, redacted)
@@ -65,7 +65,7 @@ func findSecrets(v any) []string {
 	return found
 }
 
-// scalarText is a secret as a text: a password can be written as a number.
+// scalarText returns a secret as text: a password can be written as a number.
 func scalarText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -76,8 +76,8 @@ func scalarText(v any) (string, bool) {
 	return "", false
 }
 
-// expandSecretForms returns a secret together with those inside it: a pull secret is JSON
-// with one auth a registry, which is a user and a password in base64.
+// expandSecretForms returns a secret together with the secrets inside it: a pull secret is JSON
+// with one auth per registry, which is a user and a password in base64.
 func expandSecretForms(secret string) []string {
 	if strings.TrimSpace(secret) == "" {
 		return nil
@@ -97,8 +97,8 @@ func expandSecretForms(secret string) []string {
 	return found
 }
 
-// findMisplacedSecrets are secrets in places that are not for them: the account in the URL of a
-// proxy, and a private key where a public one belongs.
+// findMisplacedSecrets returns secrets in places that are not meant for them: the account in the
+// URL of a proxy, and a private key in place of a public one.
 func findMisplacedSecrets(text string) []string {
 	if strings.Contains(text, privateKey) {
 		return splitPrivateKey(text)
@@ -121,14 +121,14 @@ func findMisplacedSecrets(text string) []string {
 	return found
 }
 
-// splitPrivateKey are a private key, and its lines without the words around it.
+// splitPrivateKey returns a private key, and its lines without the text around it.
 func splitPrivateKey(text string) []string {
 	found := splitLongLines(text)
 	return append(slices.DeleteFunc(found, func(line string) bool { return strings.HasPrefix(line, "-----") }), text)
 }
 
-// splitLongLines are the lines of a secret that has several, as far as they tell much:
-// a text may quote one, or set them in.
+// splitLongLines returns the lines of a multi-line secret that are long enough to be sensitive: a
+// text may quote one line, or indent the lines.
 func splitLongLines(secret string) []string {
 	if !strings.Contains(strings.TrimSpace(secret), "\n") {
 		return nil

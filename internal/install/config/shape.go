@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// shape is the kind that a key has. Keys that are not listed are of any.
+// shape is the kind of value that a key requires. Keys that are not listed accept any kind.
 type shape struct {
-	paths string // with spaces between them
-	want  string // in words
+	paths string // separated by spaces
+	want  string // as text
 	fits  func(v any) bool
 }
 
@@ -76,7 +76,7 @@ var shapes = []shape{
 	},
 }
 
-// textChoices are the keys that have a fixed set of texts.
+// textChoices lists the keys that accept a fixed set of texts.
 var textChoices = []struct{ paths, want string }{
 	{"controlPlane.architecture compute[].architecture", "amd64 arm64 ppc64le s390x"},
 	{"controlPlane.hyperthreading compute[].hyperthreading", "Enabled Disabled"},
@@ -106,13 +106,14 @@ func (ps *problems) checkValueKinds(doc document) {
 	}
 }
 
-// joinAlternatives is "a, b or c".
+// joinAlternatives returns "a, b or c".
 func joinAlternatives(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// isText: installers read numbers and true or false as texts where they want one.
+// isText reports whether v is a scalar: installers read numbers and booleans as texts where they
+// expect a text.
 func isText(v any) bool { return !isMapping(v) && !isList(v) }
 
 func isBool(v any) bool    { _, ok := v.(bool); return ok }

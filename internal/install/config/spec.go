@@ -12,11 +12,10 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// specField is the field of a customization that has patches of a spec.
+// specField is the field of a customization that contains patches for a spec.
 const specField = "clusterDeploymentSpecPatches"
 
-// ownedFields are the fields that hotspare sets, each with what its user can do
-// instead of patching it.
+// ownedFields lists the fields that hotspare sets, each with the alternative to patching it.
 var ownedFields = []struct {
 	path    pointer
 	instead string
@@ -34,12 +33,12 @@ var ownedFields = []struct {
 	{pointer{"provisioning", "releaseImage"}, "set imageSetRef in the pool"},
 }
 
-// PatchSpec applies a customization's patches to the spec of the ClusterDeployment
-// that a pool is about to make, as Patch does to its install-config; spec stays.
-// Fields that are not set are absent: add them, do not replace them.
+// PatchSpec applies a customization's patches to the spec of the ClusterDeployment that a pool is
+// about to create, as ApplyPatches does to its install-config; it does not modify spec. Fields that
+// are not set are absent: patches must add them, not replace them.
 //
-// The error is fault.Denied if a patch does not apply, the result is no spec, or
-// a field that hotspare owns has changed; it names the field and quotes no values.
+// The error is fault.Denied if a patch does not apply, if the result is not a valid spec, or if a
+// field that hotspare owns has changed; it names the field and quotes no values.
 func PatchSpec(spec hivev1.ClusterDeploymentSpec, patches []hivev1.PatchEntity) (hivev1.ClusterDeploymentSpec, error) {
 	none := hivev1.ClusterDeploymentSpec{}
 	before, err := specToDocument(spec)
@@ -67,7 +66,7 @@ func PatchSpec(spec hivev1.ClusterDeploymentSpec, patches []hivev1.PatchEntity) 
 	return out, nil
 }
 
-// findValueOrNil is what stands at p; nil if nothing does.
+// findValueOrNil returns the value at p; nil if there is none.
 func (p pointer) findValueOrNil(doc document) any {
 	v, err := p.findValue(map[string]any(doc))
 	if err != nil {
@@ -85,12 +84,12 @@ func specToDocument(spec hivev1.ClusterDeploymentSpec) (document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decoding a cluster's spec: %w", err)
 	}
-	mapping, _ := tree.(map[string]any) // a struct is one
+	mapping, _ := tree.(map[string]any) // a struct encodes to a mapping
 	return mapping, nil
 }
 
-// documentToSpec reads a spec as strictly as the API server would. Its errors quote no
-// values: there can be secrets in the installer's environment.
+// documentToSpec decodes a spec as strictly as the API server does. Its errors quote no values: the
+// installer's environment can contain secrets.
 func documentToSpec(doc document) (hivev1.ClusterDeploymentSpec, error) {
 	var spec hivev1.ClusterDeploymentSpec
 	raw, err := json.Marshal(doc)
@@ -111,8 +110,8 @@ func documentToSpec(doc document) (hivev1.ClusterDeploymentSpec, error) {
 	return spec, checkSpecLimits(spec)
 }
 
-// checkSpecLimits checks what the schema says of fields that can be patched: what the API
-// server refuses would be tried for ever.
+// checkSpecLimits checks the limits of the schema for fields that can be patched: a spec that the
+// API server rejects would be retried forever.
 func checkSpecLimits(spec hivev1.ClusterDeploymentSpec) error {
 	if n := spec.InstallAttemptsLimit; n != nil && *n < 0 {
 		return errors.New("installAttemptsLimit: is negative: use 0 or more")

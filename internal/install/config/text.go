@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// checkRenamedKeys: mirrors are listed under one name, and addresses too.
+// checkRenamedKeys checks that mirrors, and addresses, are listed under only one of their two
+// names.
 func (ps *problems) checkRenamedKeys(doc document) {
 	for _, twice := range []struct{ older, newer string }{
 		{"imageContentSources", "imageDigestSources"},
@@ -24,11 +25,11 @@ func (ps *problems) checkRenamedKeys(doc document) {
 	}
 }
 
-// privateKey begins one in PEM. Where it stands in a public place it is a secret
-// that has gone astray.
+// privateKey is part of the first line of a private key in PEM. In a public place such a key is a
+// misplaced secret.
 const privateKey = "PRIVATE KEY-----"
 
-// checkPublicTexts looks at texts with a form of their own, and quotes nothing of them.
+// checkPublicTexts checks texts that have a format of their own. It quotes nothing of them.
 func (ps *problems) checkPublicTexts(doc document) {
 	if key, _ := doc["sshKey"].(string); strings.Contains(key, privateKey) {
 		ps.addProblem("sshKey", "is a private key: write the public one, as in a file that ends in .pub, and make a new pair")
@@ -43,12 +44,12 @@ func (ps *problems) checkPublicTexts(doc document) {
 	}
 }
 
-// publicKey is a line of an authorized_keys file; options may stand before it. A
-// key in base64 begins with AAAA.
+// publicKey matches a line of an authorized_keys file; options may precede the key. A key in base64
+// begins with AAAA.
 var publicKey = regexp.MustCompile(`(^|\s)(ssh-(rsa|dss|ed25519)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)[a-z0-9@.-]*[ \t]+AAAA`)
 
-// checkSSHKey looks at what there is. A variable that nobody has put a value in
-// is the installer's to judge: templates in use have one.
+// checkSSHKey checks the SSH key if there is one. A variable that was not replaced is left to the
+// installer: templates in use contain one.
 func (ps *problems) checkSSHKey(v any) {
 	key, ok := v.(string)
 	key = strings.TrimSpace(key)
@@ -63,11 +64,11 @@ func (ps *problems) checkSSHKey(v any) {
 	ps.addProblem("sshKey", `is no public key: write one as in a file that ends in .pub, such as "ssh-ed25519 AAAA…", or leave it out`)
 }
 
-// checkTrustBundle: each certificate can be read.
+// checkTrustBundle checks that each certificate can be parsed.
 func (ps *problems) checkTrustBundle(v any) {
 	bundle, _ := v.(string)
 	if !strings.Contains(bundle, "-----BEGIN CERTIFICATE-----") {
-		return // Validate has said it
+		return // Validate has reported it
 	}
 	rest := []byte(strings.TrimSpace(bundle))
 	for n := 1; len(rest) > 0; n++ {
@@ -82,8 +83,8 @@ func (ps *problems) checkTrustBundle(v any) {
 	}
 }
 
-// checkPullSecret: it is one, and not the name of one. Nothing of it is quoted
-// but the names of registries.
+// checkPullSecret checks that the value is a pull secret, and not the name of one. It quotes only
+// the names of registries.
 func (ps *problems) checkPullSecret(v any) {
 	const remedy = "name a Secret of type kubernetes.io/dockerconfigjson in spec.pullSecretRef"
 	if isEmptyValue(v) {

@@ -12,13 +12,12 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Validate checks what is written: that it is of the right kind, well formed and
-// free of contradictions. Of what may be missing it wants only the names and one
-// platform: Complete wants the rest. It accepts keys that it does not know, and
-// whatever openshift-install accepts, except a name with dots.
+// Validate checks the content that is there: that it has the right kinds, is well formed and free
+// of contradictions. It requires only the names and one platform; ValidateComplete requires the
+// rest. It accepts unknown keys, and whatever openshift-install accepts, except a name with dots.
 //
-// Its error is fault.Denied and tells of every problem, each with its path, what
-// stands there and a remedy. It quotes names, numbers and addresses, never secrets.
+// Its error is fault.Denied and reports every problem, each with its path, the value there and a
+// remedy. It quotes names, numbers and addresses, never secrets.
 func Validate(raw []byte) error {
 	doc, err := parseDocument(raw)
 	if err != nil {
@@ -45,7 +44,7 @@ func collectProblems(doc document) *problems {
 // problems are sentences that each begin with a path.
 type problems []string
 
-// deniedError is all of them as one fault.Denied, or nil.
+// deniedError returns all problems as one fault.Denied, or nil.
 func (ps problems) deniedError() error {
 	if len(ps) == 0 {
 		return nil
@@ -69,7 +68,7 @@ func (ps *problems) checkClusterNames(doc document) {
 	}
 }
 
-// requireNonEmptyText returns v if it is a text with something in it, else it adds a problem.
+// requireNonEmptyText returns v if it is a non-empty text; otherwise it adds a problem.
 func (ps *problems) requireNonEmptyText(path string, v any) (string, bool) {
 	s, ok := v.(string)
 	switch {
@@ -89,7 +88,7 @@ func (ps *problems) checkPlatform(v any) {
 		return
 	}
 	names := slices.Sorted(maps.Keys(platforms))
-	if len(names) > 1 { // a null beside another is as if absent
+	if len(names) > 1 { // a null in addition to another platform counts as absent
 		names = slices.DeleteFunc(names, func(name string) bool { return platforms[name] == nil })
 	}
 	if len(names) != 1 {
@@ -111,7 +110,7 @@ var knownPlatforms = []string{
 	"openstack", "ovirt", "powervc", "powervs", "vsphere",
 }
 
-// checkControlPlane: its name is fixed, and there is one machine at least.
+// checkControlPlane checks that the control plane has its fixed name and at least one machine.
 func (ps *problems) checkControlPlane(doc document) {
 	group, _ := doc["controlPlane"].(map[string]any)
 	if name, ok := group["name"].(string); ok && name != "" && name != "master" {

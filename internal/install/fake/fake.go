@@ -1,8 +1,8 @@
-// Package fake makes clusters that are not there: they go through their whole life
-// at once, without a cloud. Pools can be tried with them, by the thousand.
+// Package fake simulates clusters: they go through their whole life cycle immediately, without a
+// cloud. They let you try pools with thousands of clusters.
 //
-// Everything follows from the cluster's name and the attempt: no state, no clock,
-// no I/O. The kubeconfig is well formed and leads nowhere.
+// Everything is derived from the cluster's name and the attempt: no state, no clock, no I/O. The
+// kubeconfig is well formed, but its server does not exist.
 package fake
 
 import (
@@ -18,12 +18,12 @@ import (
 	"hotspare.io/hotspare/internal/install"
 )
 
-// Executor makes fake clusters. Its zero value is ready for use.
+// Executor creates fake clusters. Its zero value is ready for use.
 type Executor struct{}
 
 var _ install.Executor = Executor{}
 
-// Prepare names the cluster. It does not look at the install-config.
+// Prepare names the cluster. It does not read the install-config.
 func (Executor) Prepare(_ context.Context, req install.Request) (install.Metadata, error) {
 	seed := sha256.Sum256(fmt.Appendf(nil, "%s#%d", req.Cluster, req.Attempt))
 	digits := hex.EncodeToString(seed[:])
@@ -41,7 +41,7 @@ func (Executor) Prepare(_ context.Context, req install.Request) (install.Metadat
 	return md, nil
 }
 
-// Install has succeeded.
+// Install always succeeds.
 func (Executor) Install(_ context.Context, req install.Request, md install.Metadata) (install.Result, error) {
 	url := fmt.Sprintf("https://%s.fake.invalid:6443", md.InfraID)
 	kubeconfig, err := newKubeconfig(url, md.InfraID)
@@ -58,7 +58,7 @@ func (Executor) Install(_ context.Context, req install.Request, md install.Metad
 	}, nil
 }
 
-// Destroy has succeeded.
+// Destroy always succeeds.
 func (Executor) Destroy(context.Context, install.Place, install.Metadata) (install.Result, error) {
 	return install.Result{Phase: install.Succeeded}, nil
 }
@@ -73,7 +73,7 @@ func newKubeconfig(url, infraID string) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// fakePassword looks like that of kubeadmin: four groups of five.
+// fakePassword returns a password in the format of kubeadmin's: four groups of five.
 func fakePassword(infraID string) string {
 	sum := sha256.Sum256([]byte("password of " + infraID))
 	digits := hex.EncodeToString(sum[:])

@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// pollInterval is how often the new cluster is looked at. It takes three seconds to boot.
+	// pollInterval is how often the new cluster is checked. It takes three seconds to boot.
 	pollInterval = 100 * time.Millisecond
-	// requestTimeout is how long one answer of its API may take.
+	// requestTimeout bounds one request to the cluster's API.
 	requestTimeout = 5 * time.Second
 )
 
-// errMachine is why an installation fails whose machines do not run.
+// errMachine is the cause of a failed installation whose machines do not run.
 var errMachine = errors.New("machine does not run")
 
-// waitUntilUsable waits until the cluster can be used, and returns its Kubernetes version.
+// waitUntilUsable waits until the cluster is usable, and returns its Kubernetes version.
 func (i *Installer) waitUntilUsable(ctx context.Context, f folder, ms []machine.Config, log *slog.Logger) (string, error) {
 	client, err := newClusterClient(f)
 	if err != nil {
@@ -48,7 +48,7 @@ func (i *Installer) waitUntilUsable(ctx context.Context, f folder, ms []machine.
 		}
 		now, err := findMissingPart(ctx, client, ms)
 		if ctx.Err() != nil {
-			// What was asked last was interrupted: it tells nothing.
+			// The last request was interrupted, so its error says nothing about the cluster.
 			return "", fmt.Errorf("waiting for %s: %w%s", cmp.Or(missing, now), context.Cause(ctx), formatCause(why))
 		}
 		if now == "" {
@@ -70,7 +70,7 @@ func (i *Installer) waitUntilUsable(ctx context.Context, f folder, ms []machine.
 	return strings.TrimPrefix(version.GitVersion, "v"), nil
 }
 
-// formatCause adds why the API did not answer, if it did not.
+// formatCause formats why the API did not answer, if it did not.
 func formatCause(err error) string {
 	if err == nil {
 		return ""
@@ -95,7 +95,7 @@ func newClusterClient(f folder) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// checkMachines returns an error if a machine has failed or stopped: no waiting helps.
+// checkMachines returns an error if a machine has failed or stopped: waiting longer would not help.
 func (i *Installer) checkMachines(infraID string) error {
 	ms, err := i.store.ObserveCluster(infraID)
 	if err != nil {
@@ -112,8 +112,8 @@ func (i *Installer) checkMachines(infraID string) error {
 	return nil
 }
 
-// findMissingPart returns what is missing until the cluster can be used, "" if nothing is.
-// The error tells why, if it is an answer of the API or that there was none.
+// findMissingPart returns what is missing until the cluster is usable, "" if nothing is. The error
+// gives the reason, if it is an answer of the API or the lack of one.
 func findMissingPart(ctx context.Context, client kubernetes.Interface, ms []machine.Config) (string, error) {
 	if _, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
 		return "the API", err
@@ -127,7 +127,7 @@ func findMissingPart(ctx context.Context, client kubernetes.Interface, ms []mach
 			return "node " + m.Name, nil
 		}
 	}
-	// Pods cannot be created before there is one.
+	// Pods cannot be created before the default ServiceAccount exists.
 	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return "the default service account", err
 	}
@@ -137,7 +137,7 @@ func findMissingPart(ctx context.Context, client kubernetes.Interface, ms []mach
 	return findMissingReleasePart(ctx, client)
 }
 
-// findMissingReleasePart is lacks for what only an OpenShift cluster has.
+// findMissingReleasePart is findMissingPart for the parts that only an OpenShift cluster has.
 func findMissingReleasePart(ctx context.Context, client kubernetes.Interface) (string, error) {
 	const what = "the cluster version to be available"
 	raw, err := client.Discovery().RESTClient().Get().AbsPath("/apis/config.openshift.io/v1/clusterversions/version").DoRaw(ctx)

@@ -16,30 +16,30 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// What an install-config gets that does not say it; as in the schema of
+// Defaults for an install-config that does not set these values; as in the schema of
 // hivev1.LocalPlatform.
 const (
 	defaultWorkers             = 1
 	maxWorkers                 = 20
 	defaultCertificateDuration = 24 * time.Hour
 	minCertificateDuration     = time.Minute
-	// Lower ports are for root.
+	// Lower ports are reserved for root.
 	minAPIPort = 1024
 	maxAPIPort = 65535
 )
 
-// config is what the installer takes from an install-config.yaml.
+// config is the part of an install-config.yaml that the installer uses.
 type config struct {
 	name                string
 	baseDomain          string
 	workers             int
 	certificateDuration time.Duration
-	apiPort             int // 0: one that is free
+	apiPort             int // 0: choose a free port
 }
 
-// parseInstallConfig reads an install-config. Sections that the local platform has no use for
-// (networking, pull secret, compute …) are ignored. The error is fault.Denied and
-// names the path, the value and the remedy.
+// parseInstallConfig parses an install-config. It ignores sections that the local platform does not
+// use (networking, pull secret, compute …). The error is fault.Denied and names the path, the value
+// and the remedy.
 func parseInstallConfig(raw []byte) (config, error) {
 	var document map[string]any
 	if err := yaml.Unmarshal(raw, &document); err != nil {
@@ -59,7 +59,7 @@ func parseInstallConfig(raw []byte) (config, error) {
 	return c, nil
 }
 
-// parser collects what is wrong.
+// parser collects problems.
 type parser struct {
 	errs field.ErrorList
 }
@@ -93,11 +93,11 @@ func (p *parser) parseText(path *field.Path, value any, what string, check func(
 	return text
 }
 
-// localPlatformFields are those of platform.local.
+// localPlatformFields are the fields of platform.local.
 const localPlatformFields = "apiPort, certificateDuration and workers"
 
-// parsePlatform reads platform.local. Where the section is absent, or is that of
-// another platform, the defaults stay.
+// parsePlatform parses platform.local. If the section is absent, or is that of another platform,
+// the defaults stay.
 func (p *parser) parsePlatform(document map[string]any, c *config) {
 	platform, _ := document["platform"].(map[string]any)
 	if platform["local"] == nil {
@@ -140,7 +140,7 @@ func (p *parser) parseAPIPort(path *field.Path, value any) int {
 	return n
 }
 
-// parseWholeNumber returns a whole number within bounds; else 0 and false.
+// parseWholeNumber returns an integer within bounds; otherwise 0 and false.
 func parseWholeNumber(value any, least, most float64) (int, bool) {
 	n, ok := value.(float64)
 	if !ok || n != math.Trunc(n) || n < least || n > most {

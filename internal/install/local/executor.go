@@ -17,40 +17,40 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// excerptLines is how many lines of a failed installation's log its result has.
+// excerptLines is the number of lines of a failed installation's log in its result.
 const excerptLines = 50
 
-// Executor makes and destroys local clusters in the background.
+// Executor creates and destroys local clusters in the background.
 type Executor struct {
 	installer   *Installer
 	dir         string
 	onChange    func(types.NamespacedName)
-	workContext context.Context // that of New: the work is nobody's call
-	slots       chan struct{}   // a place each for installations that may run at once
+	workContext context.Context // New's context: the work outlives each call
+	slots       chan struct{}   // limits how many installations run at once
 	jobs        sync.WaitGroup
 
 	mu       sync.Mutex
 	installs map[string]*job // by infraID, until they are destroyed
-	destroys map[string]*job // by infraID, until their end has been told
+	destroys map[string]*job // by infraID, until their end has been reported
 }
 
 var _ install.Executor = (*Executor)(nil)
 
-// Options say how an Executor works. The zero value is good for a laptop.
+// Options configures an Executor. The zero value suits a laptop.
 type Options struct {
-	// Timeout of an installation, from when it begins to run. 0: DefaultTimeout.
+	// Timeout of an installation, from when it starts to run. 0: DefaultTimeout.
 	Timeout time.Duration
-	// Concurrency is how many installations run at once; the others wait. A
-	// cluster takes two seconds of a processor to boot. 0: 2.
+	// Concurrency is the number of installations that run at once; the others wait. A cluster takes
+	// two seconds of processor time to boot. 0: 2.
 	Concurrency int
-	// OnChange is called when something has come to an end that the
-	// ClusterDeployment's controller waits for. It must not block.
+	// OnChange is called when work has ended that the ClusterDeployment's controller waits for. It
+	// must not block.
 	OnChange func(types.NamespacedName)
 }
 
-// New returns an executor that keeps its installations' folders in dir, as
-// dir/<infraID>, and their machines in store. It works until ctx ends; what it
-// was doing then is continued by the next one when it is asked for again.
+// New returns an executor that keeps its installations' folders in dir, as dir/<infraID>, and their
+// machines in store. It works until ctx ends. The next executor continues interrupted work when it
+// is asked for again.
 func New(ctx context.Context, store *machines.Store, dir string, o Options) *Executor {
 	if o.Concurrency == 0 {
 		o.Concurrency = 2
@@ -71,8 +71,8 @@ func New(ctx context.Context, store *machines.Store, dir string, o Options) *Exe
 	return e
 }
 
-// recordOwners records the owner of machines that were made before owners were. What
-// cannot be read is left as it is: the installation says so when it is asked for.
+// recordOwners records the owner of machines that were created before owners were recorded. It
+// skips folders that cannot be read: the installation reports the error when it is requested.
 func (e *Executor) recordOwners() {
 	clusters, err := e.installer.store.ListClusters()
 	if err != nil {
@@ -84,13 +84,13 @@ func (e *Executor) recordOwners() {
 			continue
 		}
 		if md, err := f.readMetadata(); err == nil && md.ownerName() != "" {
-			_ = e.installer.store.SetOwner(infraID, md.clusterDeployment()) // tried again at the next start
+			_ = e.installer.store.SetOwner(infraID, md.clusterDeployment()) // retried at the next start
 		}
 	}
 }
 
-// confirmOwner returns a fault.Denied if what infraID marks was made for another
-// ClusterDeployment than cluster.
+// confirmOwner returns fault.Denied if what infraID marks was created for another ClusterDeployment
+// than cluster.
 func (e *Executor) confirmOwner(f folder, infraID string, cluster types.NamespacedName) error {
 	if err := e.installer.store.ConfirmOwner(infraID, cluster); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (e *Executor) confirmOwner(f folder, infraID string, cluster types.Namespac
 	return nil
 }
 
-// Wait waits, after the end of New's context, until nothing is done any more.
-// The store must run until then.
+// Wait waits, after New's context has ended, until all work has ended. The store must run until
+// then.
 func (e *Executor) Wait() { e.jobs.Wait() }
 
 // Prepare validates the install-config and names the cluster.
@@ -127,9 +127,8 @@ func (e *Executor) Prepare(_ context.Context, req install.Request) (install.Meta
 	return install.Metadata{ClusterID: md.ClusterID, InfraID: md.InfraID, Raw: raw}, nil
 }
 
-// Install begins or continues the attempt with that infraID, or tells how far it
-// is. The error is fault.Capacity, and nothing has been made, while this computer
-// has no room for the cluster.
+// Install starts or continues the attempt with that infraID, or returns its progress. The error is
+// fault.Capacity, and nothing has been created, while this computer has no room for the cluster.
 func (e *Executor) Install(_ context.Context, req install.Request, md install.Metadata) (install.Result, error) {
 	f, err := e.installFolder(md.InfraID)
 	if err != nil {
@@ -154,14 +153,14 @@ func (e *Executor) Install(_ context.Context, req install.Request, md install.Me
 		return install.Result{Phase: install.Running}, nil
 	}
 	if fault.KindOf(j.err) == fault.Capacity {
-		delete(e.installs, md.InfraID) // the attempt has not been made
+		delete(e.installs, md.InfraID) // the attempt has not been created
 		return install.Result{}, j.err
 	}
 	return failureResult(f, j.err)
 }
 
-// startInstall starts an installation. Room is kept for it from now on, or the next ones
-// would be promised the same. e.mu is held.
+// startInstall starts an installation. It reserves capacity from now on; otherwise later
+// installations would be promised the same capacity. The caller holds e.mu.
 func (e *Executor) startInstall(f folder, req install.Request, md install.Metadata) error {
 	c, err := parseInstallConfig(req.Config)
 	if err != nil {
@@ -199,17 +198,17 @@ func (e *Executor) startInstall(f folder, req install.Request, md install.Metada
 	return nil
 }
 
-// failureResult is the result of an installation that has failed.
+// failureResult returns the result of a failed installation.
 func failureResult(f folder, why error) (install.Result, error) {
 	log, err := scrub.ReadTail(f.logPath(), excerptLines)
 	if errors.Is(err, fs.ErrNotExist) {
-		log, err = why.Error(), nil // it did not come so far
+		log, err = why.Error(), nil // it failed before it wrote a log
 	}
 	return install.Result{Phase: install.Failed, Reason: failureReason(why), Log: scrub.Text(log, f.readLogSecrets()...)}, err
 }
 
-// Destroy ends the installation with md's infraID, removes the cluster's machines
-// and the installation's folder, or tells how far that is.
+// Destroy stops the installation with md's infraID, and removes the cluster's machines and the
+// installation's folder. It returns the progress.
 func (e *Executor) Destroy(_ context.Context, place install.Place, md install.Metadata) (install.Result, error) {
 	f, err := e.installFolder(md.InfraID)
 	if err != nil {
@@ -242,8 +241,8 @@ func (e *Executor) Destroy(_ context.Context, place install.Place, md install.Me
 	return install.Result{Phase: install.Running}, nil
 }
 
-// destroyResult tells how far a destruction is. Once its end has been told, the next
-// call begins another one if something is left. e.mu is held.
+// destroyResult returns the progress of a destruction. After the end has been reported, the next
+// call starts another destruction if something is left. The caller holds e.mu.
 func (e *Executor) destroyResult(infraID string, j *job) install.Result {
 	if !j.isDone() || e.workContext.Err() != nil {
 		return install.Result{Phase: install.Running}
@@ -255,14 +254,14 @@ func (e *Executor) destroyResult(infraID string, j *job) install.Result {
 	return install.Result{Phase: install.Succeeded}
 }
 
-// hasRemainingParts reports whether anything is left of the cluster. e.mu is held.
+// hasRemainingParts reports whether anything is left of the cluster. The caller holds e.mu.
 func (e *Executor) hasRemainingParts(f folder, infraID string) (bool, error) {
 	ms, err := e.installer.store.ObserveCluster(infraID)
 	return e.installs[infraID] != nil || len(ms) > 0 || f.existsOnDisk(), err
 }
 
-// installFolder returns the folder of the installation with that infraID. One that is
-// not a name would lead out of e.dir.
+// installFolder returns the folder of the installation with that infraID. It rejects an infraID
+// that is not a plain name, because it could point outside e.dir.
 func (e *Executor) installFolder(infraID string) (folder, error) {
 	if !filepath.IsLocal(infraID) || infraID != filepath.Base(infraID) || infraID == "." {
 		return "", fault.NewDenied("infraID %q is not a name", infraID)

@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// folder is the working folder of one installation, as openshift-install's. All
-// files are for their owner only.
+// folder is the working folder of one installation, in the layout of openshift-install's. All files
+// are accessible only to their owner.
 type folder string
 
 func (f folder) configPath() string     { return filepath.Join(string(f), "install-config.yaml") }
@@ -26,7 +26,7 @@ func (f folder) tokenPath() string { return filepath.Join(string(f), "auth", "bo
 func (f folder) logPath() string        { return filepath.Join(string(f), ".openshift_install.log") }
 func (f folder) completionPath() string { return filepath.Join(string(f), "complete.json") }
 
-// completion is complete.json. It is written last: where it is, all is.
+// completion is complete.json. It is written last: if it exists, everything else does.
 type completion struct {
 	APIURL  string `json:"apiURL"`
 	Version string `json:"version"`
@@ -40,8 +40,8 @@ func (f folder) readConfig() (config, error) {
 	return parseInstallConfig(raw)
 }
 
-// readMetadata returns what the installation is called. The error is
-// fs.ErrNotExist if it has no name yet.
+// readMetadata returns the metadata of the installation. The error is fs.ErrNotExist if it has no
+// name yet.
 func (f folder) readMetadata() (metadata, error) {
 	raw, err := os.ReadFile(f.metadataPath())
 	if err != nil {
@@ -50,8 +50,8 @@ func (f folder) readMetadata() (metadata, error) {
 	return parseMetadata(raw)
 }
 
-// ensureMetadata returns what the installation is called, and names it if it has no name.
-// The name is on disk before anything bears it.
+// ensureMetadata returns the metadata of the installation, and names the installation if it has no
+// name. The name is on disk before anything uses it.
 func (f folder) ensureMetadata(c config) (metadata, error) {
 	md, err := f.readMetadata()
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +73,7 @@ func (f folder) writeCompletion(c completion) error {
 	return pki.WriteFile(f.completionPath(), raw)
 }
 
-// readResult returns what a finished installation came to; false if it is not finished.
+// readResult returns the result of a finished installation; false if it is not finished.
 func (f folder) readResult() (install.Result, bool, error) {
 	raw, err := os.ReadFile(f.completionPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,11 +99,11 @@ func (f folder) readResult() (install.Result, bool, error) {
 	}, true, nil
 }
 
-// readLogSecrets returns what must not be seen in an excerpt of the log.
+// readLogSecrets returns the secrets that must not appear in an excerpt of the log.
 func (f folder) readLogSecrets() []string {
 	var secrets []string
 	for _, path := range []string{f.passwordPath(), f.tokenPath()} {
-		if raw, err := os.ReadFile(path); err == nil { // what was never made cannot have been printed
+		if raw, err := os.ReadFile(path); err == nil { // a secret that was never created cannot have been printed
 			secrets = append(secrets, string(raw))
 		}
 	}

@@ -1,14 +1,14 @@
 // Package local installs clusters of local machines.
 //
-// Installer has the contract of openshift-install, as functions on a folder:
-// CreateCluster makes of an install-config.yaml a cluster, a metadata.json that
-// names it, and auth/; DestroyCluster undoes that from metadata.json alone.
-// Executor does the same for the controllers: in the background, a few at a time.
+// Installer has the contract of openshift-install, as functions on a folder: CreateCluster turns an
+// install-config.yaml into a cluster, a metadata.json that names it, and auth/; DestroyCluster
+// undoes that from metadata.json alone. Executor does the same for the controllers: in the
+// background, a few at a time.
 //
-// An installation can be killed anywhere. Its name is on disk before the first
-// machine is made, machines and secrets that are there are used, and a file that
-// is written last says that all is done. Begun again in the same folder it goes
-// on; it never makes a second set of machines.
+// An installation can be killed at any point. Its name is on disk before the first machine is
+// created, existing machines and secrets are reused, and a file that is written last records that
+// everything is done. Restarted in the same folder, it continues; it never creates a second set of
+// machines.
 package local
 
 import (
@@ -37,8 +37,8 @@ type Installer struct {
 	timeout time.Duration
 }
 
-// NewInstaller returns an installer that gives an installation so much time; 0
-// stands for DefaultTimeout.
+// NewInstaller returns an installer with a time limit for each installation; 0 selects
+// DefaultTimeout.
 func NewInstaller(store *machines.Store, timeout time.Duration) *Installer {
 	if timeout == 0 {
 		timeout = DefaultTimeout
@@ -46,13 +46,12 @@ func NewInstaller(store *machines.Store, timeout time.Duration) *Installer {
 	return &Installer{store: store, timeout: timeout}
 }
 
-// CreateCluster makes the cluster that dir/install-config.yaml describes and
-// returns when it can be used: its API is ready, so are all nodes, and pods can
-// be created. If it was interrupted it can be called again; if it had finished,
-// it does nothing.
+// CreateCluster creates the cluster that dir/install-config.yaml describes and returns when it is
+// usable: its API and all nodes are ready, and pods can be created. After an interruption it can be
+// called again; after it has finished, it does nothing.
 //
-// The error is fault.Denied if the install-config is invalid, fault.Capacity
-// while there is no room. The log is dir/.openshift_install.log.
+// The error is fault.Denied if the install-config is invalid, fault.Capacity while there is no
+// room. The log is dir/.openshift_install.log.
 func (i *Installer) CreateCluster(ctx context.Context, dir string) error {
 	f := folder(dir)
 	if _, done, err := f.readResult(); done || err != nil {
@@ -86,8 +85,8 @@ func (i *Installer) CreateCluster(ctx context.Context, dir string) error {
 	return errors.Join(err, out.Close())
 }
 
-// reserveCapacity keeps room, unless the machines have been made already: then they may
-// use it.
+// reserveCapacity reserves capacity, unless the machines have been created already and therefore
+// may use it.
 func (i *Installer) reserveCapacity(c config, md metadata) error {
 	ms, err := i.store.ListMachines(md.InfraID)
 	if err != nil || len(ms) > 0 {
@@ -114,7 +113,7 @@ func (i *Installer) installCluster(ctx context.Context, f folder, ms []machine.C
 	if err != nil {
 		return err
 	}
-	// From now on the cluster does not let strangers in.
+	// From now on the cluster does not admit unknown machines.
 	if err := pki.WriteFile(machine.InstalledPath(i.store.MachineDir(ms[0].InfraID, ms[0].Name)), nil); err != nil {
 		return err
 	}
@@ -126,11 +125,11 @@ func (i *Installer) installCluster(ctx context.Context, f folder, ms []machine.C
 	return f.writeCompletion(completion{APIURL: apiServerURL(ms[0]), Version: version})
 }
 
-// quotedLogLines is how many lines of the control plane's log an installation's log gets
-// when it has failed.
+// quotedLogLines is the number of lines of the control plane's log that are copied to a failed
+// installation's log.
 const quotedLogLines = 20
 
-// appendMachineLog copies the end of the control plane's log: it often has the reason.
+// appendMachineLog copies the end of the control plane's log, which often contains the reason.
 func (i *Installer) appendMachineLog(out io.Writer, leader machine.Config) {
 	tail, err := scrub.ReadTail(machine.LogPath(i.store.MachineDir(leader.InfraID, leader.Name)), quotedLogLines)
 	if err != nil {
@@ -139,9 +138,8 @@ func (i *Installer) appendMachineLog(out io.Writer, leader machine.Config) {
 	_, _ = fmt.Fprintf(out, "--- end of the log of %s\n%s---\n", leader.Name, tail) // the error that follows matters more
 }
 
-// DestroyCluster destroys the cluster that dir/metadata.json names, and removes
-// dir. That there is no cluster, or no folder, is success. It can be called
-// again if it was interrupted.
+// DestroyCluster destroys the cluster that dir/metadata.json names, and removes dir. A missing
+// cluster or folder is success. After an interruption it can be called again.
 func (i *Installer) DestroyCluster(ctx context.Context, dir string) error {
 	md, err := folder(dir).readMetadata()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -168,7 +166,7 @@ func (i *Installer) removeInstallFolder(dir string) error {
 	return nil
 }
 
-// failureReason is one word for why an installation failed.
+// failureReason returns the reason, one word, why an installation failed.
 func failureReason(err error) string {
 	taken := (*machines.PortError)(nil)
 	switch {

@@ -11,7 +11,7 @@ import (
 type job struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	err    error // to be read after done
+	err    error // valid once done is closed
 }
 
 func (j *job) isDone() bool {
@@ -23,7 +23,7 @@ func (j *job) isDone() bool {
 	}
 }
 
-// startJob does some work for a cluster.
+// startJob starts background work for a cluster.
 func (e *Executor) startJob(cluster types.NamespacedName, do func(context.Context) error) *job {
 	ctx, cancel := context.WithCancel(e.workContext)
 	j := &job{cancel: cancel, done: make(chan struct{})}

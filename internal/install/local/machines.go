@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// machineConfigs returns the machines of a cluster, the control plane first. They have the
-// port that the install-config asks for, or none yet.
+// machineConfigs returns the machines of a cluster, the control plane first. Their port is the one
+// in the install-config, or not chosen yet.
 func machineConfigs(c config, md metadata) []machine.Config {
 	base := machine.Config{
 		InfraID:             md.InfraID,
@@ -38,7 +38,7 @@ func machineConfigs(c config, md metadata) []machine.Config {
 	return ms
 }
 
-// createMachines makes the machines and returns them as they are in the store.
+// createMachines creates the machines and returns them as stored.
 func (i *Installer) createMachines(ms []machine.Config) ([]machine.Config, error) {
 	ms = slices.Clone(ms)
 	for n, m := range ms {
@@ -54,12 +54,11 @@ func (i *Installer) createMachines(ms []machine.Config) ([]machine.Config, error
 	return ms, nil
 }
 
-// adminCertificateDuration is how long the administrator's kubeconfig is good.
+// adminCertificateDuration is how long the administrator's kubeconfig is valid.
 const adminCertificateDuration = 10 * 365 * 24 * time.Hour
 
-// writeMachineFiles writes what the machines need before their first boot, and the
-// administrator's credentials. Keys and secrets that are there are kept: the
-// machines may have been started already.
+// writeMachineFiles writes what the machines need before their first boot, and the administrator's
+// credentials. It keeps existing keys and secrets: the machines may have been started already.
 func (i *Installer) writeMachineFiles(f folder, ms []machine.Config) error {
 	leader := ms[0]
 	keys := machine.PKIPath(i.store.MachineDir(leader.InfraID, leader.Name))
@@ -85,7 +84,7 @@ func (i *Installer) writeMachineFiles(f folder, ms []machine.Config) error {
 	if _, err := readOrCreateSecret(f.passwordPath(), newPassword); err != nil {
 		return err
 	}
-	// As openshift-install's: it must work when RBAC does not.
+	// As with openshift-install, this identity must work when RBAC does not.
 	admin, err := ca.IssueClientCert(now, adminCertificateDuration, "system:admin", "system:masters")
 	if err != nil {
 		return err
@@ -97,7 +96,7 @@ func (i *Installer) writeMachineFiles(f folder, ms []machine.Config) error {
 	return pki.WriteFile(f.kubeconfigPath(), raw)
 }
 
-// writeBootstrapKubeconfigs tells the workers how to join.
+// writeBootstrapKubeconfigs writes the kubeconfigs with which the workers join.
 func (i *Installer) writeBootstrapKubeconfigs(cluster pki.Cluster, token string, workers []machine.Config) error {
 	raw, err := pki.BootstrapKubeconfig(cluster, token)
 	if err != nil {
@@ -111,7 +110,7 @@ func (i *Installer) writeBootstrapKubeconfigs(cluster pki.Cluster, token string,
 	return nil
 }
 
-// apiServerURL is where the control plane serves the API.
+// apiServerURL returns the URL at which the control plane serves the API.
 func apiServerURL(leader machine.Config) string {
 	return fmt.Sprintf("https://127.0.0.1:%d", leader.APIPort)
 }

@@ -14,7 +14,7 @@ import (
 	"hotspare.io/hotspare/internal/install"
 )
 
-// metadata is metadata.json: all that is needed to destroy the cluster.
+// metadata is metadata.json: everything that is needed to destroy the cluster.
 type metadata struct {
 	ClusterName string        `json:"clusterName"`
 	ClusterID   string        `json:"clusterID"`
@@ -24,14 +24,14 @@ type metadata struct {
 
 // localMetadata is the platform's section.
 type localMetadata struct {
-	// Namespace and Name are those of the ClusterDeployment, if there is one.
+	// Namespace and Name identify the ClusterDeployment, if there is one.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// OpenShiftVersion is the release that the cluster passes for; empty for Kubernetes.
+	// OpenShiftVersion is the release that the cluster reports; empty for Kubernetes.
 	OpenShiftVersion string `json:"openShiftVersion,omitempty"`
 }
 
-// newMetadata names a cluster.
+// newMetadata returns metadata with a new name for a cluster.
 func newMetadata(c config) metadata {
 	return metadata{ClusterName: c.name, ClusterID: uuid.NewString(), InfraID: newInfraID(c.name)}
 }
@@ -56,12 +56,12 @@ func (md metadata) encodeJSON() ([]byte, error) {
 	return raw, nil
 }
 
-// clusterDeployment is the ClusterDeployment, or empty.
+// clusterDeployment returns the ClusterDeployment, or an empty name.
 func (md metadata) clusterDeployment() types.NamespacedName {
 	return types.NamespacedName{Namespace: md.Local.Namespace, Name: md.Local.Name}
 }
 
-// ownerName is the ClusterDeployment as namespace/name, or empty.
+// ownerName returns the ClusterDeployment as namespace/name, or "".
 func (md metadata) ownerName() string {
 	if md.Local.Namespace == "" || md.Local.Name == "" {
 		return ""
@@ -69,8 +69,8 @@ func (md metadata) ownerName() string {
 	return md.clusterDeployment().String()
 }
 
-// An infraID is as openshift-install makes it (pkg/asset/installconfig/clusterid.go):
-// 27 characters at most, five of them random.
+// An infraID has the format of openshift-install (pkg/asset/installconfig/clusterid.go): at most 27
+// characters, five of them random.
 const (
 	maxInfraID = 27
 	randomLen  = 5
@@ -82,13 +82,13 @@ func newInfraID(clusterName string) string {
 }
 
 var (
-	// openShiftVersionPattern is what its versions look like. Kubernetes counts 1.x.
+	// openShiftVersionPattern matches OpenShift's versions. Kubernetes uses 1.x.
 	openShiftVersionPattern = regexp.MustCompile(`^[4-9]\.\d+\.\d+(?:[-+].+)?$`)
-	// architecturePattern ends the tags of OpenShift's release images.
+	// architecturePattern matches the end of the tags of OpenShift's release images.
 	architecturePattern = regexp.MustCompile(`-(?:x86_64|aarch64|arm64|ppc64le|s390x|multi)(?:-.*)?$`)
 )
 
-// openShiftVersion returns the version of the release if that is OpenShift's, or "".
+// openShiftVersion returns the version of the release if it is an OpenShift release, or "".
 func openShiftVersion(req install.Request) string {
 	version := req.Version
 	if version == "" {

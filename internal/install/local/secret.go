@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// passwordLetters are those of openshift-install's passwords: none that look alike.
+// passwordLetters are the letters of openshift-install's passwords, without look-alikes.
 const passwordLetters = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 // newPassword returns a password for kubeadmin: XXXXX-XXXXX-XXXXX-XXXXX.
@@ -32,8 +32,8 @@ func newPassword() (string, error) {
 	return strings.Join(groups, "-"), nil
 }
 
-// readOrCreateSecret returns the secret that is stored at path. If there is none, it makes one
-// and stores it: an interrupted installation goes on with the same secrets.
+// readOrCreateSecret returns the secret that is stored at path. If there is none, it generates one
+// and stores it: an interrupted installation continues with the same secrets.
 func readOrCreateSecret(path string, generate func() (string, error)) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil {

@@ -16,8 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// Workers adds workers to the clusters of a store, which must be running, and removes
-// them.
+// Workers adds workers to the clusters of a store, which must be running, and removes them.
 type Workers struct {
 	Store *machines.Store
 }
@@ -45,7 +44,7 @@ func (w Workers) List(t install.Target) ([]install.Worker, error) {
 		}
 		info, err := os.Stat(machine.ConfigPath(w.Store.MachineDir(infraID, c.Name)))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed just now
+			continue // removed in the meantime
 		}
 		if err != nil {
 			return nil, fmt.Errorf("looking at machine %s: %w", c.Name, err)
@@ -59,7 +58,7 @@ func (w Workers) List(t install.Target) ([]install.Worker, error) {
 	return out, nil
 }
 
-// Add makes a worker and has it join.
+// Add creates a worker, which then joins.
 func (w Workers) Add(t install.Target, worker install.Worker) error {
 	if err := w.Store.ConfirmOwner(t.InfraID, t.Cluster); err != nil {
 		return err
@@ -67,7 +66,7 @@ func (w Workers) Add(t install.Target, worker install.Worker) error {
 	return w.Store.AddWorker(machine.Config{InfraID: t.InfraID, Name: worker.Name, Taints: worker.Taints}, w.writeJoinFiles)
 }
 
-// Remove stops a worker and destroys it.
+// Remove stops and destroys a worker.
 func (w Workers) Remove(ctx context.Context, t install.Target, name string) error {
 	if err := w.Store.ConfirmOwner(t.InfraID, t.Cluster); err != nil {
 		return err
@@ -75,9 +74,9 @@ func (w Workers) Remove(ctx context.Context, t install.Target, name string) erro
 	return w.Store.RemoveWorker(ctx, t.InfraID, name)
 }
 
-// writeJoinFiles writes what a worker needs to join a cluster that is installed. Such a cluster
-// lets no strangers in: who makes the machine vouches for it with a first certificate,
-// signed by the cluster's CA. Afterwards it is a node like any other.
+// writeJoinFiles writes what a worker needs to join an installed cluster. Such a cluster does not
+// admit unknown machines, so the creator of the machine gives it an initial certificate, signed by
+// the cluster's CA. Afterwards it is a node like any other.
 func (w Workers) writeJoinFiles(c, leader machine.Config, dir string) error {
 	keys := machine.PKIPath(w.Store.MachineDir(leader.InfraID, leader.Name))
 	ca, err := pki.LoadCA(keys, pki.ClusterCA)

@@ -1,8 +1,8 @@
-// Package scrub takes the secrets out of installers' logs.
+// Package scrub removes secrets from installers' logs.
 //
-// An excerpt of a log becomes part of an object that many may read. What an
-// installer prints is not ours to choose, so everything that looks like a secret
-// goes, and some that only looks like one.
+// An excerpt of a log becomes part of an object that many users may read. hotspare does not control
+// what an installer prints, so the package removes everything that looks like a secret, even if
+// some of it is not one.
 package scrub
 
 import (
@@ -14,30 +14,30 @@ import (
 	"strings"
 )
 
-// Redacted stands where a secret was.
+// Redacted replaces a secret.
 const Redacted = "REDACTED"
 
-// shapes are what secrets look like. Where there are groups, the first stays.
+// shapes are patterns of secrets. If a pattern has groups, the first one is kept.
 var shapes = []*regexp.Regexp{
-	// PEM blocks of keys, also those cut off at either end of an excerpt.
+	// PEM blocks of keys, also if cut off at either end of an excerpt.
 	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`),
-	// name: value, name=value, "name":"value", with a name that tells.
+	// name: value, name=value, "name":"value", where the name suggests a secret.
 	regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:password|passwd|secret|token|credential|pull-?secret|access_?key|"auth|key-data)[a-z0-9_.-]*\\?"?\s*[:=]\s*)` +
 		`(?:\\?"(?:[^"\\]|\\[^"])*\\?"|[^\s,;}]+)`),
 	regexp.MustCompile(`(?i)((?:bearer|basic)\s+)[a-z0-9+/=._~-]{8,}`),
-	// The password of a URL's user.
+	// The password in a URL.
 	regexp.MustCompile(`(://[^/\s:@]+:)[^/\s@]+`),
-	// The passwords of kubeadmin, tokens of service accounts, access keys of AWS.
+	// Passwords of kubeadmin, tokens of service accounts, access keys of AWS.
 	regexp.MustCompile(`\b[A-Za-z0-9]{5}-[A-Za-z0-9]{5}-[A-Za-z0-9]{5}-[A-Za-z0-9]{5}\b`),
 	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?`),
 	regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`),
 }
 
-// minSecret is how long a known secret must be to be looked for: a shorter one
-// would tear holes into words.
+// minSecret is the minimum length of a known secret to search for: a shorter one would also match
+// parts of ordinary words.
 const minSecret = 6
 
-// Text returns text without what looks like a secret, and without the known ones.
+// Text returns text without the parts that look like secrets, and without the known secrets.
 func Text(text string, known ...string) string {
 	for _, secret := range known {
 		if len(secret) >= minSecret {
@@ -54,10 +54,10 @@ func Text(text string, known ...string) string {
 	return text
 }
 
-// maxTail bounds what is read of a log for its last lines.
+// maxTail bounds how many bytes of a log are read for its last lines.
 const maxTail = 64 << 10
 
-// ReadTail returns the last lines of the file at path, as they are: see Text.
+// ReadTail returns the last lines of the file at path, unscrubbed: see Text.
 func ReadTail(path string, lines int) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
