@@ -12,10 +12,10 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// certainlyConforms reports whether a value certainly conforms to a schema, rules apart. It is for
-// speed only: the API server's own validation of a value makes validators of each of its
-// fields, and takes ten times as long. What is faulty, or constrained by something that is
-// not considered here, does not certainly conform, and is left to that validation.
+// certainlyConforms reports whether a value certainly conforms to a schema, apart from its rules.
+// It is an optimization only: the API server's own validation builds validators for each field of a
+// value and takes ten times as long. Values that are invalid, or constrained by something that this
+// function does not consider, return false and are left to that validation.
 func certainlyConforms(value any, s *schema.Structural) bool {
 	if s.XIntOrString || s.XEmbeddedResource || !valueConformsToBounds(value, s.ValueValidation) {
 		return false
@@ -51,7 +51,7 @@ func objectConforms(object map[string]any, s *schema.Structural) bool {
 	return true
 }
 
-// valueConformsToBounds reports whether a value certainly keeps the bounds of its schema.
+// valueConformsToBounds reports whether a value is certainly within the bounds of its schema.
 func valueConformsToBounds(value any, b *schema.ValueValidation) bool {
 	if b == nil {
 		return true
@@ -74,7 +74,7 @@ func valueConformsToBounds(value any, b *schema.ValueValidation) bool {
 	return false
 }
 
-// hasRareBounds reports whether a schema has bounds that only the API server's validator judges.
+// hasRareBounds reports whether a schema has bounds that only the API server's validator checks.
 func hasRareBounds(b *schema.ValueValidation) bool {
 	ofNumbers := b.ExclusiveMaximum || b.ExclusiveMinimum || b.MultipleOf != nil
 	ofObjects := b.UniqueItems || b.MaxProperties != nil || b.MinProperties != nil
@@ -82,7 +82,7 @@ func hasRareBounds(b *schema.ValueValidation) bool {
 	return ofNumbers || ofObjects || combined
 }
 
-// numberConformsToRange reports whether a number certainly keeps the bounds of its schema.
+// numberConformsToRange reports whether a number is certainly within the bounds of its schema.
 func numberConformsToRange(v int64, b *schema.ValueValidation) bool {
 	if b.Minimum != nil && float64(v) < *b.Minimum || b.Maximum != nil && float64(v) > *b.Maximum {
 		return false
@@ -100,7 +100,7 @@ func isInBounds(n int64, least, most *int64) bool {
 	return (least == nil || n >= *least) && (most == nil || n <= *most)
 }
 
-var compiledPatterns sync.Map // of the schemas: string to *regexp.Regexp
+var compiledPatterns sync.Map // patterns of the schemas: string to *regexp.Regexp
 
 func matchesPattern(text, pattern string) bool {
 	if pattern == "" {
@@ -122,7 +122,7 @@ func matchesFormat(text, format string) bool {
 	case "":
 		return true
 	case "date-time":
-		_, err := time.Parse("2006-01-02T15:04:05Z", text) // as the API writes it, and nobody else
+		_, err := time.Parse("2006-01-02T15:04:05Z", text) // only the format that the API itself writes
 		return err == nil && len(text) == len("2006-01-02T15:04:05Z")
 	}
 	return false

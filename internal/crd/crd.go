@@ -1,10 +1,9 @@
-// Package crd does with a manifest what the API server does before it stores one:
-// it takes away fields that the API does not have, fills in defaults, and
-// validates. It does so with the API server's own code and with the CRDs of
-// package config, so that it finds the same faults, and says so in the same words.
+// Package crd processes a manifest as the API server does before it stores it: it drops unknown
+// fields, sets defaults, and validates. It uses the API server's own code and the CRDs of package
+// config, so that it finds the same errors with the same messages.
 //
-// Rules that compare an object with the one before it are not applied. Of admission
-// policies those are that stand in for a schema: what they refuse is said here, too.
+// Rules that compare an object with its previous version are not applied. The package applies only
+// those admission policies that stand in for a schema: it reports what they deny, too.
 package crd
 
 import (
@@ -36,10 +35,10 @@ import (
 // ErrUnknownKind is the error for a kind that is not ours.
 var ErrUnknownKind = errors.New("no such kind")
 
-// groups are those of our kinds. No two have a kind of the same name.
+// groups are the API groups of our kinds. Kind names are unique across them.
 var groups = []string{"hive.openshift.io", "hotspare.io"}
 
-// Schema is what a kind's objects must be like.
+// Schema is the schema of a kind.
 type Schema struct {
 	namespaced     bool
 	shape          *schema.Structural
@@ -48,13 +47,14 @@ type Schema struct {
 	policy         func(object, spec map[string]any) field.ErrorList
 }
 
-// policies find what an admission policy refuses because the schema cannot.
+// policies maps a kind to a function that finds what its admission policies deny because the schema
+// cannot express it.
 var policies = map[string]func(object, spec map[string]any) field.ErrorList{
 	"ClusterPool":                    findPoolViolations,
 	"ClusterDeploymentCustomization": func(_, spec map[string]any) field.ErrorList { return validatePatchValues(spec) },
 }
 
-// LoadSchema reads the schema of one of our kinds: "ClusterPool".
+// LoadSchema returns the schema of one of our kinds, such as "ClusterPool".
 func LoadSchema(kind string) (*Schema, error) {
 	var raw []byte
 	err := fs.ErrNotExist
@@ -92,7 +92,7 @@ func compileSchema(crd *apiextensionsv1.CustomResourceDefinition) (*Schema, erro
 	if s.shape, err = schema.NewStructural(internal.OpenAPIV3Schema); err != nil {
 		return nil, err
 	}
-	s.shape = s.shape.DeepCopy() // it shares defaults with what it was made from
+	s.shape = s.shape.DeepCopy() // it shares defaults with the structure that it was built from
 	if err := defaulting.PruneDefaults(s.shape); err != nil {
 		return nil, err
 	}
@@ -103,16 +103,16 @@ func compileSchema(crd *apiextensionsv1.CustomResourceDefinition) (*Schema, erro
 	return s, nil
 }
 
-// Findings is what there is to say of an object.
+// Findings are the findings about an object.
 type Findings struct {
-	// Unknown are the paths of fields that the API does not have; sorted.
+	// Unknown lists the paths of unknown fields, sorted.
 	Unknown []string
-	// Faults are why the API server would refuse the object.
+	// Faults are the reasons why the API server would reject the object.
 	Faults field.ErrorList
 }
 
-// Admit takes unknown fields away from the object, fills in defaults, and tells
-// what it found. An error is about metadata that cannot be read at all.
+// Admit drops unknown fields from the object, sets defaults, and returns what it found. An error
+// means that the metadata cannot be read at all.
 func (s *Schema) Admit(ctx context.Context, object map[string]any) (Findings, error) {
 	var v Findings
 	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
@@ -138,8 +138,8 @@ func (s *Schema) Admit(ctx context.Context, object map[string]any) (Findings, er
 	return v, nil
 }
 
-// policyOnlyFaults returns the faults that a policy finds of fields of which the schema finds none: the
-// API server asks no policy before the schema is satisfied.
+// policyOnlyFaults returns the faults that a policy finds in fields without schema faults: the API
+// server evaluates policies only after the schema is satisfied.
 func policyOnlyFaults(schema, policy field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(policy, func(p *field.Error) bool {
 		return slices.ContainsFunc(schema, func(s *field.Error) bool { return s.Field == p.Field })
@@ -160,7 +160,7 @@ func (s *Schema) validateObject(ctx context.Context, object map[string]any) fiel
 	return append(faults, broken...)
 }
 
-// preventsRules reports whether the object is of another shape than the rules expect.
+// preventsRules reports whether the object has another structure than the rules expect.
 func preventsRules(faults field.ErrorList) bool {
 	for _, f := range faults {
 		switch f.Type {

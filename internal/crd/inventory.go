@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What the policies of config/admission/inventory.yaml refuse, in the same words and,
-// as far as they go, in the same order: the API server tells the first fault only.
+// This file repeats what the policies of config/admission/inventory.yaml deny, with the same
+// messages and, as far as possible, in the same order: the API server reports only the first fault.
 
 const customizationsKey = "ClusterDeploymentCustomizations"
 
-// validateInventory finds what is wrong with the inventory of a pool's spec, in either form.
+// validateInventory validates the inventory of a pool's spec, in either form.
 func validateInventory(spec map[string]any) field.ErrorList {
 	at := field.NewPath("spec", "inventory")
 	given := spec["inventory"]
@@ -90,10 +90,11 @@ func checkEntryNameType(at *field.Path, entry any) field.ErrorList {
 
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// maxComparisons bounds how many names of how many characters an API server compares with each other.
+// maxComparisons bounds the comparisons that an API server makes between names: the number of names
+// times their length.
 const maxComparisons = 4_000_000
 
-// checkEntryNames judges the names that are there.
+// checkEntryNames checks the names that are set.
 func checkEntryNames(at *field.Path, entries []any) field.ErrorList {
 	var out field.ErrorList
 	seen := map[string]int{}
@@ -125,12 +126,12 @@ func checkEntryNames(at *field.Path, entries []any) field.ErrorList {
 	return out
 }
 
-// listUnknownKeys are the keys of a mapping other than these; sorted.
+// listUnknownKeys returns the keys of a mapping that are not known, sorted.
 func listUnknownKeys(m map[string]any, known ...string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(m)), func(k string) bool { return slices.Contains(known, k) })
 }
 
-// formatFieldValue is a value of one line.
+// formatFieldValue formats a value on one line.
 func formatFieldValue(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -10,17 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What a key and a value of a label, and a key of an annotation, look like.
+// Patterns of label keys, label values and annotation keys.
 var (
 	labelKey      = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 	labelValue    = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 	annotationKey = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?([.][A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 )
 
-// longestKey is a DNS name, a slash and a name.
+// longestKey is the maximum length of a key: a DNS name, a slash and a name.
 const longestKey = 253 + 1 + 63
 
-// findPoolViolations finds what the admission policies refuse of a pool.
+// findPoolViolations returns what the admission policies deny about a pool.
 func findPoolViolations(object, spec map[string]any) field.ErrorList {
 	out := validateInventory(spec)
 	name, _, _ := unstructured.NestedString(object, "metadata", "name")
@@ -31,9 +31,9 @@ func findPoolViolations(object, spec map[string]any) field.ErrorList {
 	return append(out, validateClusterLabels(filterStringValues(spec["labels"]), filterStringValues(spec["annotations"]))...)
 }
 
-// validateClusterLabels finds the first key and the first value among a pool's spec.labels and
-// spec.annotations that none of its clusters can have. The policy
-// clusterpool-labels.hotspare.io says the same.
+// validateClusterLabels returns the first key and the first value in a pool's spec.labels and
+// spec.annotations that its clusters cannot have. It applies the same checks as the policy
+// clusterpool-labels.hotspare.io.
 func validateClusterLabels(labels, annotations map[string]string) field.ErrorList {
 	var out field.ErrorList
 	at := field.NewPath("spec", "labels")
@@ -60,7 +60,7 @@ func firstInvalidKey(m map[string]string, bad func(key, value string) bool) (key
 	return "", false
 }
 
-// filterStringValues are the texts of a mapping; the schema refuses others.
+// filterStringValues returns the string values of a mapping; the schema rejects others.
 func filterStringValues(v any) map[string]string {
 	m, _ := v.(map[string]any)
 	out := map[string]string{}

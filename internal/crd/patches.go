@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validatePatchValues finds the patches of a customization's spec whose value is missing, or is no
-// JSON at a glance. It quotes none: a value may be a password.
+// validatePatchValues returns the patches of a customization's spec whose value is missing or is
+// evidently not JSON. It quotes no value: a value may be a password.
 func validatePatchValues(spec map[string]any) field.ErrorList {
 	at := field.NewPath("spec")
 	lists := []patchList{
@@ -51,7 +51,7 @@ func checkValuePresent(at *field.Path, p map[string]any) field.ErrorList {
 
 var jsonScalarPattern = regexp.MustCompile(`^(true|false|null|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]+)?)$`)
 
-// checkValueJSON looks at the ends of what is long: so much a policy can see.
+// checkValueJSON checks only the two ends of a long value: an admission policy cannot check more.
 func checkValueJSON(at *field.Path, p map[string]any) field.ErrorList {
 	text, _ := p["valueJSON"].(string)
 	if text == "" {

@@ -1,4 +1,4 @@
-// Package infraid tells which clusters' machines the hub knows.
+// Package infraid lists the infraIDs of clusters that the hub references.
 package infraid
 
 import (
@@ -10,8 +10,9 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// ListReferenced returns the infraIDs that the hub's objects name, with the object that does: a
-// cluster, an attempt to install one, or the destruction of one, as namespace/name.
+// ListReferenced returns the infraIDs that the hub's objects reference. Each infraID maps to the
+// referencing object as namespace/name: a cluster, an attempt to install one, or the destruction of
+// one.
 func ListReferenced(ctx context.Context, hub client.Reader) (map[string]string, error) {
 	known := map[string]string{}
 	note := func(infraID string, o client.Object) {

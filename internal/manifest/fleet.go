@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/crd"
 )
 
-// Fleet is what documents about a fleet are about.
+// Fleet contains the objects of documents about a fleet.
 type Fleet struct {
 	Regions   map[types.NamespacedName]*v1alpha1.FleetRegion
 	Types     map[types.NamespacedName]*v1alpha1.InstanceType
@@ -33,7 +33,7 @@ var fleetKinds = map[string]kind{
 	"ClusterPool":     {version: hivev1.GroupVersion.String(), namespaced: true},
 }
 
-// LoadFleet is Load for the kinds of a fleet.
+// LoadFleet does what Load does, for the kinds of a fleet.
 func LoadFleet(ctx context.Context, docs []Document, d Defaults) (*Fleet, error) {
 	l := &loader{Defaults: d, kinds: fleetKinds, schemas: map[string]*crd.Schema{}, positions: map[string]int{}, skipped: map[string]int{}}
 	var errs []error
@@ -83,7 +83,7 @@ func (l *loader) addObjectToFleet(ctx context.Context, f *Fleet, o object) error
 	}
 	switch {
 	case err != nil && len(v.Faults) > 0:
-		return v.Faults.ToAggregate() // they say better what cannot be decoded
+		return v.Faults.ToAggregate() // they explain better what cannot be decoded
 	case err != nil:
 		return err
 	}

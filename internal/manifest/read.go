@@ -1,9 +1,9 @@
-// Package manifest reads manifests: files, folders and standard input, of YAML or
-// JSON, into the objects that pools are about.
+// Package manifest reads manifests in YAML or JSON from files, folders and standard input, and
+// decodes the objects that pools depend on.
 //
-// Nothing is dropped without a word. What cannot be read is an error that names
-// the file, the document, the object and the field; what the API server would
-// refuse is a warning; what was left out is a note.
+// Nothing is dropped silently. If an object cannot be read, the package returns an error that names
+// the file, the document, the object and the field; it returns a warning for what the API server
+// would reject, and a note for what it skipped.
 package manifest
 
 import (
@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Document is one object as it stands in a file.
+// Document is one object as it is written in a file.
 type Document struct {
-	// Place is where it stands: "pools.yaml, document 2, item 3".
+	// Place is the position of the object: "pools.yaml, document 2, item 3".
 	Place string
 	// raw is the object as JSON: a map of it takes ten times the memory, and there may be many.
 	raw []byte
@@ -46,17 +46,17 @@ func (d Document) DecodeObject() (map[string]any, error) {
 	return object, nil
 }
 
-// Reader finds documents.
+// Reader reads documents.
 type Reader struct {
-	// Stdin is what the name - stands for.
+	// Stdin is read for the name "-".
 	Stdin io.Reader
-	// Recursive looks into the folders of folders.
+	// Recursive also reads the subfolders of folders.
 	Recursive bool
 }
 
-// Read reads files, and all *.yaml, *.yml and *.json of folders, in the order
-// given, those of a folder by name. The items of a List are documents of their own,
-// empty documents are none. The error tells of everything that cannot be read.
+// Read reads files, and all *.yaml, *.yml and *.json files of folders, in the given order; the
+// files of a folder in the order of their names. The items of a List are separate documents; empty
+// documents are skipped. The error reports everything that cannot be read.
 func (r Reader) Read(names []string) ([]Document, error) {
 	var out []Document
 	var errs []error
@@ -80,10 +80,11 @@ func (r Reader) Read(names []string) ([]Document, error) {
 
 const stdin = "-"
 
-// extensions are those of manifests in a folder; a file that is named is read whatever it is called.
+// extensions are the extensions of manifests in a folder; a file that is named explicitly is read
+// whatever its extension.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// listManifestFiles are the files that a name stands for.
+// listManifestFiles returns the files that a name stands for.
 func (r Reader) listManifestFiles(name string) ([]string, error) {
 	if name == stdin {
 		return []string{stdin}, nil
@@ -116,7 +117,7 @@ func (r Reader) listManifestFiles(name string) ([]string, error) {
 	return out, nil
 }
 
-// trimErrorPath is an error without the path, which is said already.
+// trimErrorPath returns an error without the path, which the caller's message already contains.
 func trimErrorPath(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -164,14 +165,14 @@ func (r Reader) readAllBytes(name string) ([]byte, error) {
 // part is the text of one document.
 type part struct {
 	text string
-	// linesBefore is how many lines of the file come before it.
+	// linesBefore is the number of lines of the file before the part.
 	linesBefore int
 	json        bool
 }
 
-// splitDocuments divides a file: JSON values that follow each other, or YAML documents. The
-// decoder of YAML reads the first of several documents and says nothing of the
-// others, so a comment behind --- must not hide where one begins.
+// splitDocuments splits a file into JSON values that follow each other, or YAML documents. The YAML
+// decoder reads only the first of several documents and silently ignores the others, so a comment
+// after --- must not hide the start of a document.
 func splitDocuments(text string) []part {
 	if parts := splitJSON(text); parts != nil {
 		return parts
@@ -191,8 +192,8 @@ func splitDocuments(text string) []part {
 	return parts
 }
 
-// cutDocumentMarker reports whether a line ends one document and begins the next, and what
-// of the line belongs to the next.
+// cutDocumentMarker reports whether a line ends one document and begins the next, and returns the
+// part of the line that belongs to the next.
 func cutDocumentMarker(line string) (rest string, marked bool) {
 	if strings.TrimRight(line, " \t\r\n") == "..." {
 		return "\n", true
@@ -204,7 +205,7 @@ func cutDocumentMarker(line string) (rest string, marked bool) {
 	return line, false
 }
 
-// splitJSON returns nil if the text is not JSON from one end to the other.
+// splitJSON returns nil if the text is not JSON throughout.
 func splitJSON(text string) []part {
 	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
 		return nil
@@ -216,14 +217,14 @@ func splitJSON(text string) []part {
 		case errors.Is(err, io.EOF):
 			return parts
 		case err != nil:
-			return nil // as YAML it is either right, or refused with the number of a line
+			return nil // as YAML it is either valid, or rejected with a line number
 		}
 		parts = append(parts, part{text: string(raw), json: true})
 	}
 }
 
-// decodeValue decodes a part; nil when there is nothing in it. A key that is written
-// twice is an error: one of the two would be lost.
+// decodeValue decodes a part; it returns nil for an empty part. A duplicate key is an error,
+// because one of the two values would be lost.
 func (p part) decodeValue() (any, error) {
 	if !p.json {
 		if list := p.decodeBlockList(); list != nil {
@@ -233,9 +234,10 @@ func (p part) decodeValue() (any, error) {
 	return p.decodeWholePart()
 }
 
-// decodeBlockList decodes a List whose items are written as a block, one item after the other: the
-// decoder of YAML takes 20 times the memory of a text while it reads it. Its items are JSON.
-// It returns nil for any other part, and for one with an item that cannot be read by itself.
+// decodeBlockList decodes a List whose items are written in block style, one item at a time: while
+// the YAML decoder reads a text, it takes 20 times the memory of that text. The returned items are
+// JSON. It returns nil for any other part, and for a part with an item that cannot be decoded on
+// its own.
 func (p part) decodeBlockList() map[string]any {
 	around, items := splitItems(p.text)
 	if len(items) == 0 {
@@ -259,8 +261,8 @@ func (p part) decodeBlockList() map[string]any {
 	return object
 }
 
-// splitItems divides the text of a YAML document with a line "items:" into its items, which
-// begin with a dash at the same indentation, and what is around them.
+// splitItems splits the text of a YAML document with a line "items:" into its items, which begin
+// with a dash at the same indentation, and the text around them.
 func splitItems(text string) (around string, items []string) {
 	head, rest, found := strings.Cut("\n"+text, "\nitems:\n")
 	if !found {
@@ -290,7 +292,7 @@ func splitItems(text string) (around string, items []string) {
 	return head + "\nitems:\n", append(items, rest[start:end])
 }
 
-// decodeWholePart decodes a part at once.
+// decodeWholePart decodes a part in one step.
 func (p part) decodeWholePart() (any, error) {
 	raw := []byte(p.text)
 	if !p.json {
@@ -306,8 +308,9 @@ func (p part) decodeWholePart() (any, error) {
 	return v, nil
 }
 
-// convertToJSON converts YAML. If that fails it is done again with the lines before the part, so
-// that the error tells the line of the file: to read them each time takes longer than all else.
+// convertToJSON converts YAML. If that fails, it converts again with the lines before the part, so
+// that the error contains the line number in the file: including them every time would take longer
+// than everything else.
 func (p part) convertToJSON() ([]byte, error) {
 	if raw, err := yaml.YAMLToJSONStrict([]byte(p.text)); err == nil {
 		return raw, nil
@@ -315,13 +318,13 @@ func (p part) convertToJSON() ([]byte, error) {
 	text := []byte(strings.Repeat("\n", p.linesBefore) + p.text)
 	raw, err := yaml.YAMLToJSONStrict(text)
 	if err != nil && strings.Contains(p.text, "<<:") {
-		// The strict decoder takes a key beside a merge for one that is written twice.
+		// The strict decoder mistakes a key that a merge also sets for a duplicate key.
 		return yaml.YAMLToJSON(text)
 	}
 	return raw, err
 }
 
-// extractDocuments are the objects that a value holds: itself, or its items.
+// extractDocuments returns the objects in a value: the value itself, or its items.
 func extractDocuments(place string, value any) ([]Document, error) {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -366,7 +369,8 @@ func extractDocuments(place string, value any) ([]Document, error) {
 	return out, errors.Join(errs...)
 }
 
-// isTypedObject reports whether the JSON of an item is an object that says what it is, and no list.
+// isTypedObject reports whether the JSON of an item is an object with apiVersion and kind, and not
+// a list.
 func isTypedObject(raw json.RawMessage) bool {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -387,7 +391,7 @@ func missingFields(kind, version string) string {
 	}
 }
 
-// inheritKind gives an item of a typed list its kind: the API leaves it out there.
+// inheritKind sets the kind of an item of a typed list, because the API omits it there.
 func inheritKind(item any, kind, version string) any {
 	object, ok := item.(map[string]any)
 	if !ok || kind == "" || object["kind"] != nil {

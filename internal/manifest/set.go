@@ -20,8 +20,8 @@ import (
 	"hotspare.io/hotspare/internal/crd"
 )
 
-// Set is what documents are about. Objects with the same name are the same: there
-// are no two of them.
+// Set contains the objects of documents. Each object occurs once: objects of a kind with the same
+// name are the same object.
 type Set struct {
 	Pools          map[types.NamespacedName]*hivev1.ClusterPool
 	Clusters       map[types.NamespacedName]*hivev1.ClusterDeployment
@@ -29,25 +29,25 @@ type Set struct {
 	ImageSets      map[types.NamespacedName]*hivev1.ClusterImageSet
 	Customizations map[types.NamespacedName]*hivev1.ClusterDeploymentCustomization
 	Secrets        map[types.NamespacedName]*corev1.Secret
-	// Warnings are faults of objects that were taken all the same, in the order of the documents.
+	// Warnings are the faults of objects that were accepted nevertheless, in the order of the
+	// documents.
 	Warnings []Warning
-	// Notes are what was not taken as it stands, in words.
+	// Notes say, as text, what was skipped or changed.
 	Notes []string
 }
 
-// Warning is one fault of one object: something that the API server would refuse,
-// or would not keep.
+// Warning is one fault of one object: something that the API server would reject or drop.
 type Warning struct {
-	// Place is where the object stands.
+	// Place is the position of the object.
 	Place string `json:"place"`
 	// Object is its kind and name: "ClusterPool default/dev".
 	Object string `json:"object"`
-	// Field is what is wrong; empty when it is several, or the object itself.
+	// Field is the faulty field; empty if there are several, or if the object itself is at fault.
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
 }
 
-// String reads as a sentence.
+// String returns the warning as a sentence.
 func (w Warning) String() string {
 	words := w.Place + ": " + w.Object + ": "
 	if w.Field != "" {
@@ -56,19 +56,19 @@ func (w Warning) String() string {
 	return words + w.Message
 }
 
-// Defaults are for what documents leave open.
+// Defaults are the values for what documents leave out.
 type Defaults struct {
-	// Namespace is that of objects that name none.
+	// Namespace is the namespace of objects that name none.
 	Namespace string
-	// Created is the age of objects that have none.
+	// Created is the creation time of objects that have none.
 	Created time.Time
 }
 
-// Load makes a Set of documents: defaults are filled in as the API server does,
-// which says as warnings what it would refuse. A document about an object that came
-// before replaces it, and keeps what only the API server writes: status, age, and
-// that it is being deleted. Other kinds are left out with a note. The error tells
-// of every object that cannot be decoded.
+// Load builds a Set from documents. It sets defaults as the API server does, and returns as
+// warnings what the API server would reject. A later document about the same object replaces the
+// earlier one, and keeps what only the API server writes: status, creation time, and the deletion
+// timestamp. Other kinds are skipped with a note. The error reports every object that cannot be
+// decoded.
 func Load(ctx context.Context, docs []Document, d Defaults) (*Set, error) {
 	l := &loader{Defaults: d, kinds: poolKinds, schemas: map[string]*crd.Schema{}, positions: map[string]int{}, skipped: map[string]int{}}
 	var errs []error
@@ -95,7 +95,7 @@ func Load(ctx context.Context, docs []Document, d Defaults) (*Set, error) {
 	return s, errors.Join(errs...)
 }
 
-// object is a document of a kind that we know, and its name.
+// object is a document of a known kind, and its name.
 type object struct {
 	Document
 	kind string
@@ -111,17 +111,18 @@ func (o object) String() string {
 
 type loader struct {
 	Defaults
-	// kinds are those that are taken.
+	// kinds are the accepted kinds.
 	kinds   map[string]kind
 	schemas map[string]*crd.Schema
 	objects []object
-	// positions is where an object is in the list, strange how many there are of another kind.
+	// positions maps an object to its index in the list; strange counts the objects of each other
+	// kind.
 	positions map[string]int
 	skipped   map[string]int
 	replaced  []string
 }
 
-// kind is where objects of a kind are.
+// kind describes how objects of a kind are scoped and stored.
 type kind struct {
 	version    string
 	namespaced bool
@@ -137,7 +138,7 @@ var poolKinds = map[string]kind{
 	"Secret":                         {"v1", true},
 }
 
-// addDocument puts a document among the objects, or counts it as a stranger.
+// addDocument adds a document to the objects, or counts it if its kind is not accepted.
 func (l *loader) addDocument(doc Document) error {
 	content, err := doc.DecodeObject()
 	if err != nil {
@@ -176,8 +177,8 @@ func (l *loader) addDocument(doc Document) error {
 	return nil
 }
 
-// resolveObjectKey finds out what the object is called. One that should be in a namespace and
-// names none is put into the default one.
+// resolveObjectKey sets the object's namespace and name. A namespaced object without a namespace
+// gets the default one.
 func (o *object) resolveObjectKey(content map[string]any, namespace string, namespaced bool) error {
 	meta, _ := content["metadata"].(map[string]any)
 	var ok bool
@@ -196,7 +197,7 @@ func (o *object) resolveObjectKey(content map[string]any, namespace string, name
 	return nil
 }
 
-// describeNonText says what stands where a name should; YAML takes n, 7 and on for other things.
+// describeNonText describes a value in place of a name; YAML reads n, 7 and on as other types.
 func describeNonText(v any) string {
 	if v == nil || v == "" {
 		return "empty, want a text"
@@ -204,7 +205,7 @@ func describeNonText(v any) string {
 	return describeShape(v) + ", want a text: put it in quotes"
 }
 
-// copyServerFields takes over from an older document what only the API server writes.
+// copyServerFields copies from an older document what only the API server writes.
 func copyServerFields(object, old map[string]any) {
 	if _, has := object["status"]; !has && old["status"] != nil {
 		object["status"] = old["status"]
@@ -218,7 +219,8 @@ func copyServerFields(object, old map[string]any) {
 	}
 }
 
-// formatSkippedKinds are the kinds that were left out: "2 ConfigMap (v1), 1 Template (template.openshift.io/v1)".
+// formatSkippedKinds lists the kinds that were skipped: "2 ConfigMap (v1), 1 Template
+// (template.openshift.io/v1)".
 func (l *loader) formatSkippedKinds() string {
 	var words []string
 	for _, kind := range slices.Sorted(maps.Keys(l.skipped)) {
@@ -254,7 +256,7 @@ func (l *loader) addObjectToSet(ctx context.Context, s *Set, o object) error {
 	}
 	switch {
 	case err != nil && len(v.Faults) > 0:
-		return v.Faults.ToAggregate() // they say better what cannot be decoded
+		return v.Faults.ToAggregate() // they explain better what cannot be decoded
 	case err != nil:
 		return err
 	}
@@ -284,7 +286,7 @@ func (o object) listWarnings(v crd.Findings) []Warning {
 	return out
 }
 
-// addDecodedObject adds what decode makes of an object.
+// addDecodedObject decodes an object and adds it.
 func addDecodedObject[T any, P interface {
 	*T
 	metav1.Object
@@ -301,7 +303,7 @@ func addDecodedObject[T any, P interface {
 	return nil
 }
 
-// decodeStrict is strict: what could not be read whole is an error here.
+// decodeStrict decodes strictly: anything that cannot be decoded completely is an error.
 func decodeStrict[T any](from map[string]any) (*T, error) {
 	raw, err := json.Marshal(from)
 	if err != nil {
@@ -317,8 +319,7 @@ func decodeStrict[T any](from map[string]any) (*T, error) {
 	return out, nil
 }
 
-// decodeSecret moves stringData to data, as the API server does. Its errors quote
-// nothing of what is in it.
+// decodeSecret moves stringData to data, as the API server does. Its errors quote none of the data.
 func decodeSecret(from map[string]any) (*corev1.Secret, error) {
 	data, _ := from["data"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(data)) {

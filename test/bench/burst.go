@@ -18,11 +18,11 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// writers is how many users, or writes of the bare loop, are at it at a time.
+// writers is the number of users, or of writes of the bare loop, that run concurrently.
 const writers = 16
 
-// measureBurst measures many claims at once on a pool of fake clusters, against a bare
-// loop of the three writes that serving a claim takes, on the same API server.
+// measureBurst measures many simultaneous claims on a pool of fake clusters, and compares them with
+// a bare loop of the three writes that serving a claim takes, on the same API server.
 func (b *bench) measureBurst(ctx context.Context, clusters, claims int) ([]row, error) {
 	filled, err := b.measureCost(ctx, func() error { return b.ensureFakePool(ctx, "fake", clusters) })
 	if err != nil {
@@ -70,7 +70,7 @@ func (b *bench) measureBurst(ctx context.Context, clusters, claims int) ([]row, 
 	}, nil
 }
 
-// cost is what something took.
+// cost is what a measured operation took.
 type cost struct {
 	took   time.Duration
 	worked time.Duration // processor time of the hub
@@ -103,7 +103,7 @@ func (b *bench) measureCost(ctx context.Context, do func() error) (cost, error) 
 	return cost{took, busy - idle, after.countSince(before)}, err
 }
 
-// runConcurrently does n things, so many at a time.
+// runConcurrently calls do n times, at most atATime calls at a time.
 func runConcurrently(n, atATime int, do func(i int) error) error {
 	next := make(chan int)
 	errs := make([]error, n)
@@ -123,8 +123,8 @@ func runConcurrently(n, atATime int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// createAndTimeClaims creates claims and returns how long each took from before its creation
-// to ClusterRunning, as a watch shows it. With a pace, one is created at each tick.
+// createAndTimeClaims creates claims and returns for each the time from before its creation until a
+// watch shows ClusterRunning. With a pace, it creates one claim per tick.
 func (b *bench) createAndTimeClaims(ctx context.Context, pool string, names []string, atATime int, pace <-chan time.Time) (map[string]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
@@ -168,8 +168,8 @@ func (b *bench) createAndTimeClaims(ctx context.Context, pool string, names []st
 	return took, <-created
 }
 
-// watchClaimRetrying goes on where it was when the API server ends it, as it does with
-// whoever is slow to read.
+// watchClaimRetrying returns a watch that resumes where it was when the API server ends it, as it
+// does with slow readers.
 func (b *bench) watchClaimRetrying(ctx context.Context) (*watchtools.RetryWatcher, error) {
 	var now hivev1.ClusterClaimList
 	if err := b.hub.List(ctx, &now, client.InNamespace(namespace), client.Limit(1)); err != nil {
@@ -182,7 +182,7 @@ func (b *bench) watchClaimRetrying(ctx context.Context) (*watchtools.RetryWatche
 	})
 }
 
-// pair is what one turn of the bare loop writes. No controller looks at it.
+// pair is what one iteration of the bare loop writes. No controller reconciles it.
 type pair struct {
 	cluster *hivev1.ClusterDeployment
 	claim   *hivev1.ClusterClaim
@@ -199,7 +199,7 @@ func (b *bench) createClaimPairs(ctx context.Context, n int) ([]pair, error) {
 	return out, b.waitForPairStatus(ctx, out)
 }
 
-// writeClaimPairs does for each pair what serving a claim takes: a write of the cluster, of
+// writeClaimPairs makes, for each pair, the writes that serving a claim takes: of the cluster, of
 // the claim, and of the claim's status.
 func (b *bench) writeClaimPairs(ctx context.Context, pairs []pair) error {
 	patch := func(format string, args ...any) client.Patch {
@@ -217,8 +217,8 @@ func (b *bench) writeClaimPairs(ctx context.Context, pairs []pair) error {
 	})
 }
 
-// waitForPairStatus waits until the controllers have said all they have to say about
-// claims on a pool that does not exist.
+// waitForPairStatus waits until the controllers have written all status of claims on a pool that
+// does not exist.
 func (b *bench) waitForPairStatus(ctx context.Context, pairs []pair) error {
 	return pollUntil(ctx, func(ctx context.Context) (bool, error) {
 		for _, p := range pairs {

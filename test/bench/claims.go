@@ -11,7 +11,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// quantileOf is of sorted durations.
+// quantileOf returns a quantile of sorted durations.
 func quantileOf(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
@@ -25,13 +25,13 @@ func sortedDurations(m map[string]time.Duration) []time.Duration {
 	return out
 }
 
-// claimsPerSecond is how many claims a second the steady load has, span how long it lasts.
+// claimsPerSecond is the rate of the steady load, span its duration.
 const (
 	claimsPerSecond = 50
 	steadyDuration  = 8 * time.Second
 )
 
-// measureSteadyLoad measures the waits of claims that come one after the other, fast.
+// measureSteadyLoad measures how long claims wait that arrive in quick succession.
 func (b *bench) measureSteadyLoad(ctx context.Context, clusters int) ([]row, error) {
 	if err := b.ensureFakePool(ctx, "fake", clusters); err != nil {
 		return nil, err
@@ -56,14 +56,14 @@ func (b *bench) measureSteadyLoad(ctx context.Context, clusters int) ([]row, err
 	}}, nil
 }
 
-// measurePoolSizes measures single claims on pools of several sizes: the wait should not
-// depend on it.
+// measurePoolSizes measures single claims on pools of several sizes: the wait should not depend on
+// the size.
 func (b *bench) measurePoolSizes(ctx context.Context) ([]row, error) {
 	var rows []row
 	for _, n := range []int{50, 200, 1000} {
 		pool := fmt.Sprintf("fake-%d", n)
 		if n == 1000 {
-			pool = "fake" // the burst's, if there was one
+			pool = "fake" // the pool of the burst, if it was measured
 		}
 		if err := b.ensureFakePool(ctx, pool, n); err != nil {
 			return nil, err
@@ -77,7 +77,7 @@ func (b *bench) measurePoolSizes(ctx context.Context) ([]row, error) {
 	return b.measureIdleRequests(ctx, rows)
 }
 
-// measureSingleClaims measures claims that come one at a time, and what each costs the API.
+// measureSingleClaims measures claims that arrive one at a time, and what each costs the API.
 func (b *bench) measureSingleClaims(ctx context.Context, pool string, size int) ([]row, error) {
 	const n = 15
 	waits := map[string]time.Duration{}
@@ -118,8 +118,8 @@ func (b *bench) measureSingleClaims(ctx context.Context, pool string, size int) 
 	}, nil
 }
 
-// waitForNoWrites waits until nothing has been written for five seconds: events, which have a
-// limit of their own, follow a while after what they tell.
+// waitForNoWrites waits until nothing has been written for five seconds: events are rate-limited
+// separately and arrive some time after what they report.
 func (b *bench) waitForNoWrites(ctx context.Context) error {
 	before, err := b.readRequests(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func (b *bench) waitForNoWrites(ctx context.Context) error {
 	}
 }
 
-// measureIdleRequests counts what an idle system asks of the API in a minute.
+// measureIdleRequests counts the API requests of an idle system in a minute.
 func (b *bench) measureIdleRequests(ctx context.Context, rows []row) ([]row, error) {
 	if err := b.waitForNoWrites(ctx); err != nil {
 		return nil, err
@@ -163,7 +163,8 @@ func (b *bench) measureIdleRequests(ctx context.Context, rows []row) ([]row, err
 		row{"… all requests but watches", idle.formatRequestsPer(1), ""}), nil
 }
 
-// ensureFakePool makes a pool of so many running fake clusters, if there is none, and waits until it is full.
+// ensureFakePool creates a pool of n running fake clusters, if there is none, and waits until it is
+// full.
 func (b *bench) ensureFakePool(ctx context.Context, name string, n int) error {
 	var p hivev1.ClusterPool
 	err := b.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p)
@@ -178,8 +179,8 @@ func (b *bench) ensureFakePool(ctx context.Context, name string, n int) error {
 	return b.waitForFullPool(ctx, name, n)
 }
 
-// waitForFullPool waits until a pool is full, and a moment longer: what follows is not to
-// be measured with what comes next.
+// waitForFullPool waits until a pool is full, and a moment longer, so that trailing work does not
+// affect the next measurement.
 func (b *bench) waitForFullPool(ctx context.Context, pool string, n int) error {
 	if err := b.waitForReady(ctx, pool, int32(n)); err != nil {
 		return err

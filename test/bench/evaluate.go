@@ -20,9 +20,9 @@ const (
 	instanceTypes = 10
 )
 
-// measureDecide measures how long it takes to decide about a region, without a hub and on one
-// core: about a large one, and, of regions of several sizes, what it costs that one
-// instance arrives. That is a pass without its reads and writes.
+// measureDecide measures how long decisions about a region take, without a hub and on one core: for
+// a large region, and, for regions of several sizes, the cost of one arriving instance. That is a
+// reconcile pass without its reads and writes.
 func (b *bench) measureDecide(context.Context) ([]row, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const large = 10_000
@@ -51,8 +51,8 @@ func (b *bench) measureDecide(context.Context) ([]row, error) {
 	return rows, nil
 }
 
-// measureArrival measures what is done between reading a region and writing it when an instance
-// arrives that there is room for.
+// measureArrival measures the work between reading a region and writing it when an instance arrives
+// for which there is room.
 func measureArrival(o facts.Objects, now time.Time) ([]time.Duration, error) {
 	o.Instances = append(o.Instances, newArrivingInstance(0, now))
 	var err error
@@ -67,7 +67,7 @@ func measureArrival(o facts.Objects, now time.Time) ([]time.Duration, error) {
 	return took, err
 }
 
-// measureRuns does something several times, and returns how long it took, sorted.
+// measureRuns calls do several times and returns how long each call took, sorted.
 func measureRuns(do func()) []time.Duration {
 	took := make([]time.Duration, evaluations)
 	for n := range took {
@@ -83,8 +83,8 @@ func formatMicros(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000)
 }
 
-// newFleetRegion is a region of so many data planes: one in five is empty, the others are in use,
-// one in a hundred is on its way.
+// newFleetRegion returns a region with that number of data planes: one in five is empty, the others
+// are in use, and one in a hundred is being created.
 func newFleetRegion(planes int) facts.Objects {
 	at := metav1.NewTime(time.Now().Add(-time.Hour))
 	o := facts.Objects{Region: &v1alpha1.FleetRegion{}, Types: map[string]*v1alpha1.InstanceType{}, PoolsAssumed: true}
@@ -122,7 +122,7 @@ func newFleetRegion(planes int) facts.Objects {
 	return o
 }
 
-// newArrivingInstance is an instance that has no data plane yet.
+// newArrivingInstance returns an instance that has no data plane yet.
 func newArrivingInstance(n int, at time.Time) *v1alpha1.ServiceInstance {
 	i := &v1alpha1.ServiceInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("i-%d", n), CreationTimestamp: metav1.NewTime(at)}}
 	i.Spec.Provider, i.Spec.Region, i.Spec.Type, i.Spec.Size = "aws", "us-east-1", fmt.Sprintf("t%d", n%instanceTypes), "x1"

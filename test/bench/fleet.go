@@ -16,8 +16,8 @@ const (
 	poolSize   = 100
 )
 
-// measureFleet measures many pools: what ten thousand clusters take in memory, how long
-// a restart takes until all is looked at, and what it asks when idle.
+// measureFleet measures many pools: the memory that ten thousand clusters take, how long a restart
+// takes until everything is reconciled, and the requests when idle.
 func (b *bench) measureFleet(ctx context.Context) ([]row, error) {
 	began := time.Now()
 	for i := range fleetPools {
@@ -59,7 +59,7 @@ func (b *bench) measureFleet(ctx context.Context) ([]row, error) {
 	}), nil
 }
 
-// waitForSettled waits until all pools say that they are.
+// waitForSettled waits until all pools report that they are settled.
 func (b *bench) waitForSettled(ctx context.Context) error {
 	return pollUntil(ctx, func(ctx context.Context) (bool, error) {
 		var list hivev1.ClusterPoolList

@@ -28,14 +28,14 @@ const (
 	waitTimeout = 30 * time.Minute
 )
 
-// bench is one hub that is measured.
+// bench is the hub that is measured.
 type bench struct {
 	binary, dir string
 	hub         client.WithWatch
 	rest        rest.Interface
 }
 
-// runHotspare runs the program.
+// runHotspare runs the hotspare binary.
 func (b *bench) runHotspare(ctx context.Context, args ...string) error {
 	out, err := exec.CommandContext(ctx, b.binary, append(args, "--data-dir", b.dir)...).CombinedOutput()
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *bench) stopHub(ctx context.Context) error {
 	return b.runHotspare(ctx, "down")
 }
 
-// connectToHub reaches the hub.
+// connectToHub creates the clients for the hub.
 func (b *bench) connectToHub(kubeconfig []byte) (err error) {
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -76,12 +76,12 @@ func newBenchClient(cfg *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(cfg, client.Options{Scheme: s})
 }
 
-// pollUntil polls every 20 ms: fine enough for what is measured here.
+// pollUntil polls every 20 ms, which is precise enough for these measurements.
 func pollUntil(ctx context.Context, done func(context.Context) (bool, error)) error {
 	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, waitTimeout, true, done)
 }
 
-// measureStart measures the way from nothing to a hub that can be used.
+// measureStart measures the time from nothing to a usable hub.
 func (b *bench) measureStart(ctx context.Context) ([]row, error) {
 	began := time.Now()
 	if err := b.runHotspare(ctx, "up", "--detach"); err != nil {
@@ -98,7 +98,7 @@ func (b *bench) measureStart(ctx context.Context) ([]row, error) {
 	return []row{{"hotspare up, from nothing to ready", formatSeconds(up), ""}}, nil
 }
 
-// measureLocalPool measures the way to a pool with one running local cluster.
+// measureLocalPool measures the time until a pool has one running local cluster.
 func (b *bench) measureLocalPool(ctx context.Context) ([]row, error) {
 	began := time.Now()
 	if err := b.runHotspare(ctx, "pool", "create", "local", "--size", "1", "--running", "1", "-n", namespace); err != nil {
@@ -143,7 +143,8 @@ func (b *bench) measureLocalClaim(ctx context.Context) ([]row, error) {
 	}, nil
 }
 
-// countNodes lists the nodes of a claim's cluster with the kubeconfig that its user finds.
+// countNodes returns the number of nodes of a claim's cluster, with the kubeconfig that the claim's
+// user gets.
 func (b *bench) countNodes(ctx context.Context, claim string) (int, error) {
 	cd, err := b.getClaimedCluster(ctx, claim)
 	if err != nil {
@@ -177,7 +178,7 @@ func (b *bench) getClaimedCluster(ctx context.Context, claim string) (*hivev1.Cl
 
 // measureHibernation measures a hibernation and a resume of the claimed cluster.
 func (b *bench) measureHibernation(ctx context.Context) ([]row, error) {
-	if err := b.waitForReady(ctx, "local", 1); err != nil { // the replacement is made: the machine is quiet
+	if err := b.waitForReady(ctx, "local", 1); err != nil { // the replacement has been created: the machine is idle
 		return nil, err
 	}
 	asleep, err := b.switchPower(ctx, hivev1.PowerHibernating)

@@ -1,5 +1,5 @@
-// Command bench measures how fast hotspare is and how much memory it takes, on
-// this machine, and prints a table. It drives the built binary as a user would.
+// Command bench measures how fast hotspare is and how much memory it takes on this machine, and
+// prints a table. It runs the built binary as a user would.
 package main
 
 import (

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// idleTime is when a hub that does nothing has given back the memory it does not use.
+// idleTime is the time after which an idle hub has returned unused memory.
 const idleTime = 2 * time.Minute
 
-// measureMemory reads what an idle hub and the machines of a running local cluster take.
-// Programs share their text: PSS counts a shared page once among its users.
+// measureMemory reads the memory that an idle hub and the machines of a running local cluster take.
+// Programs share their text segment: PSS counts a shared page once, divided among its users.
 func (b *bench) measureMemory(ctx context.Context) ([]row, error) {
 	select {
 	case <-ctx.Done():
@@ -42,7 +42,7 @@ func (b *bench) measureMemory(ctx context.Context) ([]row, error) {
 		}
 		one, err := readMemoryUsage(strings.TrimSpace(string(raw)))
 		if err != nil {
-			continue // it is off
+			continue // it is turned off
 		}
 		machine := filepath.Dir(lock)
 		cluster := filepath.Base(filepath.Dir(machine))
@@ -59,14 +59,14 @@ func (b *bench) measureMemory(ctx context.Context) ([]row, error) {
 	return rows, nil
 }
 
-// readHubPID is the hub's.
+// readHubPID returns the process ID of the hub.
 func (b *bench) readHubPID() (string, error) {
 	raw, err := os.ReadFile(filepath.Join(b.dir, "lock"))
 	return strings.TrimSpace(string(raw)), err
 }
 
-// readProcessorTime is how much processor time the hub has taken since it was started. Other
-// programs on the machine do not change what a claim costs in it.
+// readProcessorTime returns the processor time that the hub has used since it started. Other
+// programs on the machine do not affect how much of it a claim costs.
 func (b *bench) readProcessorTime() (time.Duration, error) {
 	pid, err := b.readHubPID()
 	if err != nil {
@@ -76,8 +76,8 @@ func (b *bench) readProcessorTime() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Fields are counted from behind the program's name, which may have blanks:
-	// utime and stime are the 14th and 15th of proc_pid_stat(5).
+	// Fields are counted from the end of the program's name, which may contain blanks: utime and stime
+	// are the 14th and 15th of proc_pid_stat(5).
 	f := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
 	user, err := strconv.Atoi(f[11])
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *bench) readProcessorTime() (time.Duration, error) {
 	return time.Duration(user+system) * tick, err
 }
 
-// tick is the unit of proc_pid_stat(5), as every Linux of Go's has it.
+// tick is the unit of proc_pid_stat(5), the same on every Linux that Go supports.
 const tick = 10 * time.Millisecond
 
 // memorySize is in kB.

@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// requestCounts counts what the API server has been asked, by verb and resource.
+// requestCounts counts API requests by verb and resource.
 type requestCounts map[string]int
 
-// readRequests reads the API server's own count. Watches are counted when they end,
-// so they are left out.
+// readRequests reads the API server's own request counts. Watches are counted when they end, so
+// they are left out.
 func (b *bench) readRequests(ctx context.Context) (requestCounts, error) {
 	raw, err := b.rest.Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (b *bench) readRequests(ctx context.Context) (requestCounts, error) {
 	return out, nil
 }
 
-// countSince is what came after before.
+// countSince returns the requests since the counts in before.
 func (r requestCounts) countSince(before requestCounts) requestCounts {
 	out := requestCounts{}
 	for what, n := range r {
@@ -55,8 +55,8 @@ func (r requestCounts) countSince(before requestCounts) requestCounts {
 	return out
 }
 
-// countWrites are the number of requests that change something. The API server's own
-// lease, by which it says that it lives, is left out.
+// countWrites returns the number of requests that change something. It omits the API server's own
+// lease, with which the API server reports that it is alive.
 func (r requestCounts) countWrites() int {
 	n := 0
 	for what, m := range r {
@@ -67,7 +67,7 @@ func (r requestCounts) countWrites() int {
 	return n
 }
 
-// formatRequestsPer tells the requests of one of n things, the most frequent first.
+// formatRequestsPer formats the number of requests per item for n items, the most frequent first.
 func (r requestCounts) formatRequestsPer(n int) string {
 	names := slices.SortedFunc(maps.Keys(r), func(a, b string) int {
 		if r[a] != r[b] {

@@ -1,5 +1,5 @@
-// Package pages reads the Markdown pages of this repository, for tests of what they say
-// and of the commands in them.
+// Package pages reads the Markdown pages of this repository, for tests of their statements and of
+// the commands in them.
 package pages
 
 import (
@@ -19,24 +19,24 @@ type Page struct {
 	Blocks []Block
 }
 
-// Line is one of a page, counted from 1.
+// Line is a line of a page, counted from 1.
 type Line struct {
 	Number int
 	Text   string
 }
 
-// Block is what stands between fences, with the opening fence as an empty first line.
+// Block is a fenced code block, with the opening fence as an empty first line.
 type Block struct {
 	Page, Language string
-	// Heading is the one that it stands under.
+	// Heading is the heading above the block.
 	Heading string
 	Lines   []Line
 }
 
-// PositionOf tells people where a line is.
+// PositionOf returns the position of a line, for people.
 func (b Block) PositionOf(l Line) string { return fmt.Sprintf("%s:%d", b.Page, l.Number) }
 
-// ReadAll reads the pages of the module in a folder: those in it, and those below docs.
+// ReadAll reads the module's pages in the folder top: those in it, and those below docs.
 func ReadAll(top string) ([]Page, error) {
 	names, err := filepath.Glob(filepath.Join(top, "*.md"))
 	if err != nil {
@@ -65,7 +65,7 @@ func ReadAll(top string) ([]Page, error) {
 	return out, nil
 }
 
-// Read reads one page of the module in a folder.
+// Read reads one page of the module in the folder top.
 func Read(top, name string) (Page, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -104,10 +104,10 @@ func Read(top, name string) (Page, error) {
 	return p, scan.Err()
 }
 
-// ListCommands are what a block tells people to type.
+// ListCommands returns the commands that a block asks the reader to type.
 func (b Block) ListCommands() []Line {
 	var out []Line
-	open := false // the command goes on in the next line
+	open := false // the command continues on the next line
 	for _, l := range b.Lines {
 		text, typed := l.Text, b.Language == "sh"
 		if b.Language == "console" {

@@ -1,8 +1,8 @@
-// Package sims runs programs that are not ours beside a test: simulators of clouds
-// that Debian has, and foreign clients. packages.txt lists them, test/install installs them.
+// Package sims runs third-party programs alongside a test: cloud simulators from Debian, and
+// foreign clients. packages.txt lists them, test/install installs them.
 //
-// No test can wait for one for ever: each wait has a deadline, and a test that has
-// waited in vain tells for what, and the end of what the program has said.
+// No test waits for one of them forever: each wait has a deadline, and a test that times out
+// reports what it waited for and the end of the program's output.
 package sims
 
 import (
@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// clientTimeout is how long a foreign client may take: awscli alone needs a second on a
-	// computer with nothing else to do.
+	// clientTimeout is how long a foreign client may take: awscli alone needs a second on an idle
+	// computer.
 	clientTimeout = 90 * time.Second
-	// tailLength is how much of the end of each log is told.
+	// tailLength is how much of the end of each log is reported.
 	tailLength = 4000
 )
 
-// Program is a process that reads commands, a line each, and answers in lines. It
-// ends when its input does.
+// Program is a process that reads commands, one per line, and answers in lines. It ends when its
+// input is closed.
 type Program struct {
-	// Lines are those that it prints; closed with its output. Whoever reads them here
-	// needs a deadline of their own.
+	// Lines receives the lines that the program prints; it is closed with the program's output. Direct
+	// readers need their own deadline.
 	Lines chan string
 
 	name  string
@@ -42,20 +42,20 @@ type Program struct {
 	in    io.WriteCloser
 	group int
 	ended chan struct{}
-	err   error // how it ended, once it has
-	// stopTimeout is how long it may take to end when its input has.
+	err   error // how it ended, once it has ended
+	// stopTimeout is how long the program may take to end after its input is closed.
 	stopTimeout time.Duration
 
 	mu     sync.Mutex
-	stderr bytes.Buffer // on its standard error
+	stderr bytes.Buffer // its standard error
 }
 
 //go:embed *.py
 var scripts embed.FS
 
-// StartScript starts one of the scripts here for a test, with Debian's own Python, whose
-// packages it needs, and ends it with the test. logs is a folder in which it leaves
-// logs, or "".
+// StartScript starts one of the scripts in this package for a test, with Debian's own Python, whose
+// packages the script needs, and stops it with the test. logs is a folder for the script's logs, or
+// "".
 func StartScript(tb testing.TB, logs, script string, args ...string) *Program {
 	tb.Helper()
 	source, err := scripts.ReadFile(script)
@@ -76,7 +76,7 @@ func startProgram(tb testing.TB, logs, name string, cmd *exec.Cmd) *Program {
 	p := &Program{Lines: make(chan string, 1000), name: name, logs: logs, ended: make(chan struct{}), stopTimeout: 20 * time.Second}
 	cmd.Stderr = p
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = time.Second // a child that has its standard error must not hold us up
+	cmd.WaitDelay = time.Second // a child that inherited its standard error must not block the test
 	var err error
 	if p.in, err = cmd.StdinPipe(); err != nil {
 		tb.Fatal(err)
@@ -94,7 +94,7 @@ func startProgram(tb testing.TB, logs, name string, cmd *exec.Cmd) *Program {
 	return p
 }
 
-// readOutput takes what the program prints until it has ended.
+// readOutput reads the program's output until it ends.
 func (p *Program) readOutput(cmd *exec.Cmd, out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
@@ -106,21 +106,21 @@ func (p *Program) readOutput(cmd *exec.Cmd, out io.Reader) {
 	close(p.ended)
 }
 
-// Write takes what the program says on its standard error.
+// Write records the program's standard error.
 func (p *Program) Write(part []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stderr.Write(part)
 }
 
-// ReadStderr are what the program has said on its standard error.
+// ReadStderr returns what the program has written to its standard error.
 func (p *Program) ReadStderr() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stderr.String()
 }
 
-// SendCommand gives the program a command.
+// SendCommand sends the program a command.
 func (p *Program) SendCommand(tb testing.TB, line string) {
 	tb.Helper()
 	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
@@ -128,15 +128,15 @@ func (p *Program) SendCommand(tb testing.TB, line string) {
 	}
 }
 
-// WaitForLine is the next line of the program. The test ends if there is none in time, and
-// tells what was waited for.
+// WaitForLine returns the next line of the program. If there is none in time, it fails the test and
+// reports what it waited for.
 func (p *Program) WaitForLine(tb testing.TB, within time.Duration, what string) string {
 	tb.Helper()
 	select {
 	case line, more := <-p.Lines:
 		if !more {
 			select {
-			case <-p.ended: // now it has said all
+			case <-p.ended: // now its output is complete
 			case <-time.After(p.stopTimeout):
 			}
 			tb.Fatalf("%s has ended, and it was waited until %s\n%s", p.name, what, p.OutputTail())
@@ -148,7 +148,7 @@ func (p *Program) WaitForLine(tb testing.TB, within time.Duration, what string) 
 	return ""
 }
 
-// OutputTail is the end of all that the program has said, and of its logs.
+// OutputTail returns the end of the program's output and of its logs.
 func (p *Program) OutputTail() string {
 	var b strings.Builder
 	tell := func(name, text string) {
@@ -163,7 +163,7 @@ func (p *Program) OutputTail() string {
 	if p.logs == "" {
 		return b.String()
 	}
-	files, _ := filepath.Glob(filepath.Join(p.logs, "*.log")) // the pattern is a good one
+	files, _ := filepath.Glob(filepath.Join(p.logs, "*.log")) // the pattern is valid
 	for _, file := range files {
 		if raw, err := os.ReadFile(file); err == nil {
 			tell(filepath.Base(file), string(raw))
@@ -172,27 +172,27 @@ func (p *Program) OutputTail() string {
 	return b.String()
 }
 
-// stopAndCheck ends the program, and if it does not listen, all of its group.
+// stopAndCheck stops the program, and if it does not end, kills its process group.
 func (p *Program) stopAndCheck(tb testing.TB) {
 	tb.Helper()
 	_ = p.in.Close() // it may have ended
 	lines, late := p.Lines, time.After(p.stopTimeout)
 	for {
 		select {
-		case _, more := <-lines: // nobody else reads them any more
+		case _, more := <-lines: // nothing else reads them any more
 			if more {
 				continue
 			}
 			lines = nil
 		case <-late:
-			_ = syscall.Kill(-p.group, syscall.SIGKILL) // it may end just now
+			_ = syscall.Kill(-p.group, syscall.SIGKILL) // it may have just ended
 			tb.Errorf("%s did not end when its input did, and was killed after %s\n%s", p.name, p.stopTimeout, p.OutputTail())
 			late = nil
 		case <-p.ended:
 			if p.err != nil {
 				tb.Errorf("%s ended with %v", p.name, p.err)
 			}
-			_ = syscall.Kill(-p.group, syscall.SIGKILL) // a child that it has left behind
+			_ = syscall.Kill(-p.group, syscall.SIGKILL) // a child that it has left running
 			if tb.Failed() {
 				tb.Log(p.OutputTail())
 			}
@@ -201,10 +201,10 @@ func (p *Program) stopAndCheck(tb testing.TB) {
 	}
 }
 
-// RunClient runs a foreign client to its end, and returns what it says, and whether it was
-// content. One that is not installed fails the test.
+// RunClient runs a foreign client to its end, and returns its output, and whether it succeeded. A
+// client that is not installed fails the test.
 //
-// env is its environment, nil for that of the test.
+// env is its environment; nil uses the environment of the test.
 func RunClient(tb testing.TB, env []string, program string, args ...string) (said string, content bool) {
 	tb.Helper()
 	path, err := exec.LookPath(program)

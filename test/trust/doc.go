@@ -1,3 +1,3 @@
-// Package trust keeps docs/operate/trust.md true: the list of the fields that hotspare acts
-// on with more rights than those who may write them have.
+// Package trust keeps docs/operate/trust.md correct: it lists the fields on which hotspare acts
+// with more permissions than the users who may write them have.
 package trust

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// actingPackages are the packages that act with the rights of the manager, of an installer's Job or
-// of an account in a cloud. The CLI and the console act with those of their user.
+// actingPackages are the packages that act with the permissions of the manager, of an installer's
+// Job or of a cloud account. The CLI and the console act with those of their user.
 var actingPackages = []string{
 	"./internal/controller/...", "./internal/install/...", "./internal/cloud/...", "./internal/access/...",
 	"./internal/grant/...", "./internal/ownership/...", "./internal/pool/facts/...", "./internal/provision/...",
@@ -24,13 +24,14 @@ var actingPackages = []string{
 
 const apiPackage = "hotspare.io/hotspare/api/"
 
-// ListReads returns what the acting packages read of the API's objects, sorted and each once:
-// fields as Type.Field, and labels, annotations and finalizers by the name of their constant.
+// ListReads returns what the acting packages read of the API's objects, sorted and without
+// duplicates: fields as Type.Field, and labels, annotations and finalizers by the name of their
+// constant.
 func ListReads(root string) ([]string, error) {
 	cfg := &packages.Config{
 		Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedExportFile,
 		Dir:  root,
-		// As make build does, so that what is built already need not be built again.
+		// The same setting as in make build, so that the build cache can be reused.
 		Env: append(os.Environ(), "CGO_ENABLED=0"),
 	}
 	loaded, err := packages.Load(cfg, actingPackages...)
@@ -55,8 +56,8 @@ func ListReads(root string) ([]string, error) {
 	return out, errors.Join(faults...)
 }
 
-// collectReads adds what a file reads to found. What stands on the left of an assignment is
-// written, not read.
+// collectReads adds to found what a file reads. The left side of an assignment is a write, not a
+// read.
 func collectReads(file *ast.File, info *types.Info, found map[string]bool) {
 	written := map[ast.Expr]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// A row says of some fields who may write them with fewer rights than hotspare acts with,
-// and why hotspare may act on them all the same.
+// row says which users with fewer permissions than hotspare may write some fields, and why hotspare
+// may act on these fields nevertheless.
 type row struct {
-	// reads are patterns, as path.Match has them, of what Reads returns.
+	// reads are patterns, in the syntax of path.Match, for the results of ListReads.
 	reads []string
-	// what names the fields to people, who those that may write them.
+	// what describes the fields to readers, who describes the users who may write them.
 	what, who, why string
 }
 
-// section is the rows of one kind of object.
+// section contains the rows for one kind of object.
 type section struct {
 	title string
 	rows  []row
@@ -28,7 +28,7 @@ const (
 	nobody  = "nobody"
 )
 
-// table is docs/operate/trust.md. The first row that matches counts.
+// table is the content of docs/operate/trust.md. The first matching row counts.
 var table = []section{
 	{"ClusterDeployment", []row{
 		{
@@ -195,7 +195,7 @@ var table = []section{
 	}},
 }
 
-// findMatchingRow returns the row for a name that Reads returns, or nil.
+// findMatchingRow returns the row for a name that ListReads returns, or nil.
 func findMatchingRow(name string) *row {
 	for i := range table {
 		for j := range table[i].rows {
@@ -213,7 +213,7 @@ func matchesPattern(pattern, name string) bool {
 	return err == nil && ok
 }
 
-// renderTable writes the table in Markdown.
+// renderTable renders the table as Markdown.
 func renderTable() string {
 	var b strings.Builder
 	for _, s := range table {

@@ -1,11 +1,11 @@
 // Command hivefields completes the generated CRDs with the fields of Hive that the Go
-// types of hotspare keep as they are written, such as the sections of spec.platform:
+// types of hotspare preserve as written, such as the sections of spec.platform:
 //
 //	go run ./tools/hivefields tools/hivefields/fields.txt config/crd
 //
-// Each line of the file is a field: its resource, its path, its type, and what kubectl
-// explain prints about it. The test module test/hivetypes keeps the list equal to Hive's
-// public API types.
+// Each line of the file describes a field: its resource, its path, its type, and the
+// text that kubectl explain prints about it. The test module test/hivetypes keeps the
+// list equal to Hive's public API types.
 package main
 
 import (
@@ -56,7 +56,7 @@ type field struct {
 	path, typ, description string
 }
 
-// samePlatform are the resources whose spec.platform is that of another.
+// samePlatform maps a resource to the resource whose spec.platform it shares.
 var samePlatform = map[string]string{"clusterpools": "clusterdeployments"}
 
 // readFields reads the list, by resource.
@@ -118,8 +118,7 @@ func completeCRD(name string, fields []field) error {
 	return os.WriteFile(name, append([]byte("---\n"), raw...), 0o644)
 }
 
-// addField adds a field. The objects above it become typed: what they do not name is no
-// longer kept.
+// addField adds a field. The objects above it become typed: they no longer preserve unknown fields.
 func addField(node map[string]any, f field) error {
 	for _, steps := range strings.Split(f.path, ".") {
 		part := strings.TrimRight(steps, "[]{}")
@@ -158,7 +157,7 @@ func addField(node map[string]any, f field) error {
 	return nil
 }
 
-// setNodeType gives a node its type, and refuses to change one.
+// setNodeType sets the type of a node, and returns an error if it has another type.
 func setNodeType(node map[string]any, typ string) error {
 	if was, ok := node["type"]; ok && was != typ {
 		return fmt.Errorf("it is below a %v", was)
@@ -176,7 +175,7 @@ func ensureChild(node map[string]any, name string) map[string]any {
 	return c
 }
 
-// timePattern is what Go reads as a time. The format date-time takes more.
+// timePattern matches the times that Go can parse. The format date-time accepts more.
 const timePattern = `^.{10}T.{8}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 
 // boundTimes adds the pattern to times of imported types, which only have the format.
@@ -196,10 +195,10 @@ func boundTimes(node any) {
 	}
 }
 
-// allowMapping lets spec.inventory of a ClusterPool be a list or the enhancement's mapping
-// of one: neither it nor its items have a type then, which the API server permits only
-// beside x-kubernetes-preserve-unknown-fields. kubectl explain shows the fields of both
-// forms; admission policies refuse what the schema cannot.
+// allowMapping allows spec.inventory of a ClusterPool to be a list or the enhancement's mapping of
+// one. Neither it nor its items then have a type, which the API server permits only together with
+// x-kubernetes-preserve-unknown-fields. kubectl explain shows the fields of both forms; admission
+// policies deny what the schema cannot reject.
 func allowMapping(root map[string]any) {
 	spec := ensureChild(ensureChild(root, "properties"), "spec")
 	list, ok := ensureChild(spec, "properties")["inventory"].(map[string]any)
@@ -217,7 +216,7 @@ func allowMapping(root map[string]any) {
 	}}
 }
 
-// requiredRegions are the platforms of which Hive requires a region, with an example.
+// requiredRegions are the platforms for which Hive requires a region, with an example.
 var requiredRegions = []struct{ platform, name, example string }{
 	{"aws", "AWS", "us-east-1"},
 	{"azure", "Azure", "eastus"},
@@ -225,14 +224,14 @@ var requiredRegions = []struct{ platform, name, example string }{
 	{"ibmcloud", "IBM Cloud", "us-south"},
 }
 
-// requireRegion refuses a platform of the CRD's spec without a region. An object that was
-// stored without one stays writable. So does the cluster of a pool that was: the pool copies
+// requireRegion adds a rule that rejects a platform in the CRD's spec without a region. A stored
+// object without one stays writable, and so does a cluster of such a pool, because the pool copies
 // its platform.
 func requireRegion(root map[string]any) {
 	spec := ensureChild(ensureChild(root, "properties"), "spec")
 	platform, ok := ensureChild(spec, "properties")["platform"].(map[string]any)
 	if !ok || platform["x-kubernetes-validations"] == nil {
-		return // a platform without the rule that it names exactly one
+		return // a platform without the rule that requires exactly one
 	}
 	rules, _ := spec["x-kubernetes-validations"].([]any)
 	for _, r := range requiredRegions {
@@ -252,7 +251,7 @@ func requireRegion(root map[string]any) {
 	spec["x-kubernetes-validations"] = rules
 }
 
-// types are the types of the list.
+// types maps the type names of the list to schemas.
 var types = map[string]map[string]any{
 	"any":         {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 	"object":      {"type": "object"},

@@ -1,5 +1,5 @@
-// Command sbom prints what a Go program is made of, as a CycloneDX bill of materials:
-// the modules that the linker has recorded in it, with their checksums.
+// Command sbom prints the components of a Go program as a CycloneDX bill of materials: the modules
+// that the linker has recorded in it, with their checksums.
 package main
 
 import (
@@ -36,7 +36,7 @@ func run(out io.Writer, program, version string) error {
 	return enc.Encode(newBill(filepath.Base(program), version, info))
 }
 
-// bill is what CycloneDX 1.5 calls a BOM, as far as it is used here.
+// bill is a CycloneDX 1.5 BOM, with only the fields that are used here.
 type bill struct {
 	Format      string      `json:"bomFormat"`
 	SpecVersion string      `json:"specVersion"`
@@ -69,8 +69,8 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// newBill lists the modules of a program in their order, and the toolchain, whose
-// standard library is in it.
+// newBill lists the modules of a program in order, and the toolchain, because the program contains
+// its standard library.
 func newBill(name, version string, info *debug.BuildInfo) bill {
 	b := bill{Format: "CycloneDX", SpecVersion: "1.5", Version: 1}
 	b.Metadata.Component = component{
@@ -90,7 +90,7 @@ func newBill(name, version string, info *debug.BuildInfo) bill {
 	return b
 }
 
-// newComponent is a module, or what takes its place.
+// newComponent returns the component for a module, or for its replacement.
 func newComponent(m *debug.Module) component {
 	was := m
 	if m.Replace != nil {
@@ -101,7 +101,7 @@ func newComponent(m *debug.Module) component {
 		c.Properties = []property{{"go:replaces", was.Path}}
 	}
 	if sum, ok := strings.CutPrefix(m.Sum, "h1:"); ok {
-		// It is SHA-256 of the module's list of files and their hashes.
+		// The checksum is the SHA-256 of the module's list of files and their hashes.
 		if raw, err := base64.StdEncoding.DecodeString(sum); err == nil {
 			c.Hashes = []hash{{"SHA-256", hex.EncodeToString(raw)}}
 		}

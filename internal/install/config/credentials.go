@@ -76,8 +76,8 @@ func (p Params) defaultAccount() account {
 	}
 }
 
-// fillMissingLogin sets user and password only together: a user's password never belongs to another
-// user.
+// fillMissingLogin sets user and password where the password is missing, unless another user is set:
+// a user must never get another user's password.
 func (a account) fillMissingLogin(into map[string]any, user string) {
 	if a.Username == "" || a.Password == "" || !isEmptyValue(into["password"]) {
 		return
