@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/config"
 )
 
-// A rule that does not compile, or that the API server thinks may take too long, keeps
-// the whole kind out. Of takes both.
+// The API server rejects the whole kind if a rule does not compile, or if it estimates the rule to
+// be too expensive. LoadSchema accepts both.
 func TestTheAPIServerTakesEveryKind(t *testing.T) {
 	names, err := fs.Glob(config.Manifests, "crd/*.yaml")
 	if err != nil || len(names) == 0 {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// Only hotspare writes spec.namespace of a claim. A name alone is not enough: identity
-// providers know users of any name, and whoever has a namespace makes ServiceAccounts.
-// Rights alone are not enough: administrators copy manifests.
+// Only hotspare writes spec.namespace of a claim. Checking the name alone is not enough: identity
+// providers have users with any name, and owners of a namespace create ServiceAccounts. Checking
+// permissions alone is not enough: administrators copy manifests.
 func TestWhoMayAssignClusters(t *testing.T) {
 	conditions := policyNamed(t, "clusterclaim-namespace.hotspare.io").Spec.MatchConditions
 	if len(conditions) != 1 {

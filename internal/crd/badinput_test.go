@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata anew")
 
-// What the least object of each kind has.
+// least contains the required fields of each kind.
 var least = map[string]string{
 	"ClusterPool":  `{"size":1,"platform":{"local":{}},"baseDomain":"example.com","imageSetRef":{"name":"v1"}}`,
 	"ClusterClaim": `{"clusterPoolName":"dev"}`,
@@ -32,7 +32,7 @@ var least = map[string]string{
 	"ClusterDeploymentCustomization": `{}`,
 }
 
-// contradictions are values that are right, but not together.
+// contradictions are values that are valid, but not together.
 var contradictions = map[string][]string{
 	"ClusterPool": {
 		`{"size":3,"maxSize":1}`, `{"size":1,"runningCount":2}`, `{"size":1,"maxConcurrent":0}`, `{"size":0,"runningCount":0,"maxSize":0}`,
@@ -44,9 +44,9 @@ var contradictions = map[string][]string{
 	"ClusterClaim": {`{"namespace":"chosen"}`, `{"subjects":[{"kind":"User","name":"a"},{"kind":"User","name":"a"}]}`},
 }
 
-// The table is testdata/badinput-*.txt: each field of the Go types with each value
-// that its type calls for, and what comes of it. So a new field has no row until
-// somebody has read its lines and written them there with -update.
+// The table is testdata/badinput-*.txt: each field of the Go types with each test value for its
+// type, and the outcome. A new field has no row until somebody has reviewed its lines and written
+// them with -update.
 func TestEachFieldWithBadInput(t *testing.T) {
 	for kind, typ := range map[string]reflect.Type{
 		"ClusterPool": reflect.TypeFor[hivev1.ClusterPoolSpec](), "ClusterClaim": reflect.TypeFor[hivev1.ClusterClaimSpec](),
@@ -106,7 +106,7 @@ func fieldsOf(t reflect.Type, at []string) []specField {
 
 const missing = "missing"
 
-// valuesFor are the values, in JSON, that a field of this type is tried with.
+// valuesFor returns the values, in JSON, with which a field of this type is tested.
 func valuesFor(t reflect.Type) []string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -133,7 +133,7 @@ func valuesFor(t reflect.Type) []string {
 
 func quoted(s string, times int) string { return `"` + strings.Repeat(s, times) + `"` }
 
-// short is a value of a line that is not too long.
+// short shortens a value to a line of limited length.
 func short(v string) string {
 	if len(v) > 40 {
 		return fmt.Sprintf("%.20s… (%d)", v, len(v))
@@ -141,7 +141,7 @@ func short(v string) string {
 	return v
 }
 
-// judge says what comes of an object.
+// judge determines the outcome for an object.
 type judge struct {
 	t        *testing.T
 	kind     string
@@ -171,7 +171,7 @@ func (j judge) with(path []string, value string) string {
 		}
 		at[name] = next
 		if isList {
-			next["name"] = "a" // which an item must have
+			next["name"] = "a" // required in an item
 			at[name] = []any{next}
 		}
 		at = next
@@ -225,7 +225,7 @@ func (j judge) of(spec map[string]any) string {
 	return strings.Join(said, "; ")
 }
 
-// outcome is what a pool would do next. What was accepted can be read.
+// outcome returns what a pool would do next. Accepted values can be decoded.
 func (j judge) outcome(object map[string]any) string {
 	raw, err := json.Marshal(object)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// What is not validated because it certainly conforms has no fault that validation finds.
+// Values that are not validated because they certainly conform have no fault that validation would
+// find.
 func TestWhatConformsIsValid(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	all := 0
@@ -42,7 +43,7 @@ func TestWhatConformsIsValid(t *testing.T) {
 	}
 }
 
-// Each bound that is not kept, and each that is not considered, is left to validation.
+// Values that violate a bound, or have a bound that is not considered, are left to validation.
 func TestWhatDoesNotCertainlyConform(t *testing.T) {
 	one := ptr.To(int64(1))
 	text := func(b schema.ValueValidation) *schema.Structural {

@@ -54,7 +54,7 @@ func TestAdmitDoesWhatTheAPIServerDoes(t *testing.T) {
 	}
 }
 
-// The API server drops the namespace of an object of a kind that is in none.
+// The API server drops the namespace of an object of a cluster-scoped kind.
 func TestTheNamespaceOfAnImageSetIsDropped(t *testing.T) {
 	s, err := crd.LoadSchema("ClusterImageSet")
 	if err != nil {

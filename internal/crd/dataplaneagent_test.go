@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/crd"
 )
 
-// What the schema of DataPlaneAgent says of bad values. Rules that compare with the
-// object before are tried on a hub, in test/e2e.
+// Tests the schema of DataPlaneAgent with bad values. Rules that compare with the previous object
+// are tested on a hub, in test/e2e.
 func TestDataPlaneAgentsWithBadInput(t *testing.T) {
 	s, err := crd.LoadSchema("DataPlaneAgent")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"hotspare.io/hotspare/config"
 )
 
-// TestExplainShowsTheFieldsOfAnInventory prints what kubectl explain does.
+// TestExplainShowsTheFieldsOfAnInventory compares the output of kubectl explain.
 func TestExplainShowsTheFieldsOfAnInventory(t *testing.T) {
 	document := published(t, "crd/hive.openshift.io_clusterpools.yaml")
 	for path, want := range map[string][]string{

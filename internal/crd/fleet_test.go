@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/crd"
 )
 
-// readers read each kind of the fleet, and say what could not be read.
+// readers decode each kind of the fleet, and return what could not be decoded.
 var readers = map[string]func([]byte) error{
 	"InstanceType":    whole[v1alpha1.InstanceType],
 	"FleetRegion":     whole[v1alpha1.FleetRegion],
@@ -28,7 +28,7 @@ func whole[T any](raw []byte) error {
 	return any(&o).(interface{ Whole() error }).Whole()
 }
 
-// What the schemas of the fleet say of bad values, and that whatever they let pass can be read.
+// Tests the schemas of the fleet with bad values, and that whatever they accept can be decoded.
 func TestFleetWithBadInput(t *testing.T) {
 	const (
 		size   = `"sizes":[{"name":"x1","units":1}]`
@@ -135,7 +135,7 @@ func TestFleetWithBadInput(t *testing.T) {
 	}
 }
 
-// What the schema fills in is what the page says.
+// The defaults of the schema are those in the documentation.
 func TestFleetDefaults(t *testing.T) {
 	s, err := crd.LoadSchema("FleetRegion")
 	if err != nil {
@@ -167,7 +167,7 @@ func TestFleetDefaults(t *testing.T) {
 	}
 }
 
-// cold is a FleetRegion that installs its clusters, with these fields in the template.
+// cold returns a FleetRegion that installs its clusters, with these fields in the template.
 func cold(fields string) string {
 	return `{"provider":"aws","region":"a","clusterSource":{"deployment":{"template":{"baseDomain":"example.com",` + fields + `}}}}`
 }

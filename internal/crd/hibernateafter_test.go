@@ -73,7 +73,7 @@ func TestAClusterIsWarnedOfItsHibernateAfterWhenThatChanges(t *testing.T) {
 	}
 }
 
-// limitsOf is what the policies on limits say of an object.
+// limitsOf returns what the policies on limits report for an object.
 func limitsOf(t *testing.T, kind string, object, old map[string]any) string {
 	t.Helper()
 	name := map[string]string{"ClusterPool": "clusterpool-limits.hotspare.io", "ClusterDeployment": "clusterdeployment-limits.hotspare.io"}[kind]

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// wrong says what is wrong with a spec, first here and then by policy, which tells
-// the first fault only.
+// wrong returns what is wrong with a spec, first according to this package and then according to
+// the policy, which reports only the first fault.
 func wrong(t *testing.T, kind string, spec map[string]any) (here, byPolicy string) {
 	t.Helper()
 	return wrongNamed(t, kind, "dev", spec)
@@ -141,7 +141,7 @@ func TestWhatIsWrongWithPatches(t *testing.T) {
 	}
 }
 
-// What is said of a manifest and what the API server says are two programs.
+// The checks of manifests and those of the API server are separate programs, and must agree.
 func TestManifestsAndPoliciesAreJudgedAlike(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	g := generator{rand.New(rand.NewPCG(*seed, 1)), 4}

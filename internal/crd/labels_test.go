@@ -36,7 +36,7 @@ func TestWhatNoClusterOfAPoolCanHave(t *testing.T) {
 	}
 }
 
-// A finalizer of a pool that was stored with such a label can go.
+// A finalizer of a pool that was stored with such a label can be removed.
 func TestStoredLabelsStayWritable(t *testing.T) {
 	stored := map[string]any{"metadata": map[string]any{"name": "dev"}, "spec": map[string]any{"labels": map[string]any{"a b": "c"}}}
 	for _, p := range policiesOf(t, "ClusterPool") {

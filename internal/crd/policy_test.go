@@ -26,13 +26,14 @@ import (
 
 const denied = "refused: "
 
-// policy is an admission policy and what is done to what breaks it.
+// policy is an admission policy and the action on violations.
 type policy struct {
 	admissionv1.ValidatingAdmissionPolicy
 	action string
 }
 
-// policiesOf are those that concern a kind's creation in a namespace without labels of its own.
+// policiesOf returns the policies that apply to creating a kind in a namespace without labels of
+// its own.
 func policiesOf(t *testing.T, kind string) []policy {
 	t.Helper()
 	if read[kind] == nil {
@@ -84,7 +85,7 @@ func readPolicies(t *testing.T, kind string) []policy {
 	return out
 }
 
-// anywhere is whether the policy holds in a namespace without labels of its own, too.
+// anywhere reports whether the policy also applies in a namespace without labels of its own.
 func (p policy) anywhere(t *testing.T) bool {
 	t.Helper()
 	if p.Spec.MatchConstraints.NamespaceSelector == nil {
@@ -97,8 +98,8 @@ func (p policy) anywhere(t *testing.T) bool {
 	return selector.Matches(labels.Set{corev1.LabelMetadataName: "somewhere"}) // which every namespace has
 }
 
-// judge says what of the policy the object breaks when it takes the place of an old
-// one; old is nil when it is created.
+// judge returns which rules of the policy the object violates when it replaces an old one; old is
+// nil on create.
 func (p policy) judge(t *testing.T, object, old map[string]any) []string {
 	t.Helper()
 	variables := map[string]any{}

@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/crd"
 )
 
-// What the schema of PowerSchedule says of bad values, and that whatever it lets pass
-// can be read: a stored object that cannot would hide all others from the controller.
+// Tests the schema of PowerSchedule with bad values, and that whatever it accepts can be decoded: a
+// stored object that cannot be decoded would hide all others from the controller.
 func TestPowerSchedulesWithBadInput(t *testing.T) {
 	s, err := crd.LoadSchema("PowerSchedule")
 	if err != nil {

@@ -28,8 +28,8 @@ var (
 	objects = flag.Int("objects", 400, "random objects of each kind")
 )
 
-// What is accepted and cannot be read would be stored, and be in the way of its
-// readers. What this leaves out is left to hivev1.Reading.
+// A value that is accepted but cannot be decoded would be stored, and block its readers. Exceptions
+// are left to hivev1.Reading.
 func TestWhatTheSchemaAcceptsTheTypesCanRead(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	decoder := serializer.NewCodecFactory(known(t)).UniversalDeserializer()
@@ -69,7 +69,7 @@ func TestWhatTheSchemaAcceptsTheTypesCanRead(t *testing.T) {
 	}
 }
 
-// kinds are all that there is a CRD of and that are read as far as they can be.
+// kinds returns all kinds that have a CRD and are decoded leniently.
 func kinds(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -105,7 +105,7 @@ func versionOf(t *testing.T, kind string) string {
 	return v1alpha1.GroupVersion.String()
 }
 
-// generator makes values that a schema may accept; one in odd of them is wild.
+// generator generates values that a schema may accept; one in odd of them is wild.
 type generator struct {
 	*rand.Rand
 	odd int
@@ -125,7 +125,7 @@ func (g generator) object(t *testing.T, k *Schema) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As if it came from a client: numbers are as the API server reads them.
+	// As if it came from a client: with numbers as the API server decodes them.
 	var read map[string]any
 	if err := utiljson.Unmarshal(raw, &read); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func (g generator) members(s *schema.Structural, key string) any {
 		}
 	}
 	names := slices.Sorted(maps.Keys(s.Properties))
-	only := g.IntN(len(names) + 1) // of platforms one is named
+	only := g.IntN(len(names) + 1) // one platform is named
 	for i, name := range names {
 		p := s.Properties[name]
 		if (key == "platform" && i == only) || (key != "platform" && (required(s, name) || g.one(2))) {
@@ -203,7 +203,7 @@ func required(s *schema.Structural, name string) bool {
 	return s.ValueValidation != nil && slices.Contains(s.ValueValidation.Required, name)
 }
 
-// length is a number of items for a list, rarely below the list's minimum.
+// length returns a number of items for a list, rarely below the list's minimum.
 func (g generator) length(s *schema.Structural) int {
 	n := g.IntN(3)
 	if s.ValueValidation != nil && s.ValueValidation.MinItems != nil && !g.one(g.odd) {
@@ -212,7 +212,8 @@ func (g generator) length(s *schema.Structural) int {
 	return n
 }
 
-// quantity is the text of a field that takes a number or a text, usually of a resource.Quantity.
+// quantity returns the text of a field that accepts a number or a text, usually a
+// resource.Quantity.
 func (g generator) quantity() string {
 	if !g.one(g.odd) {
 		return "3"
@@ -220,13 +221,13 @@ func (g generator) quantity() string {
 	return g.word()
 }
 
-// wild is a value of any type.
+// wild returns a value of any type.
 func (g generator) wild() any {
 	return pick[any](g, nil, true, g.number(), 2.5, g.word(), g.moment(), []any{}, []any{g.word(), 1}, map[string]any{},
 		map[string]any{g.word(): g.word()}, map[string]any{"name": 7})
 }
 
-// number is a number as a client may write it.
+// number returns a number as a client may write it.
 func (g generator) number() any {
 	if !g.one(g.odd) {
 		return json.Number("3")
@@ -235,7 +236,7 @@ func (g generator) number() any {
 		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "1.0", "1e3", "1e10", "1e19", "1e21", "-0", "-0.0"))
 }
 
-// word is a string. The usual one is a duration, a name, and all else that a string may have to be.
+// word returns a string: usually a duration, a name, or another format that a string may require.
 func (g generator) word() string {
 	if !g.one(g.odd) {
 		return "8h"
@@ -244,7 +245,7 @@ func (g generator) word() string {
 		"2020-01-01T00:00:00Z", "\u00e9\u00b5s", strings.Repeat("x", 300))
 }
 
-// moment is a time as a client may write it.
+// moment returns a time as a client may write it.
 func (g generator) moment() string {
 	if !g.one(g.odd) {
 		return "2020-01-01T00:00:00Z"

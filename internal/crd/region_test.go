@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestAPlatformNeedsItsRegion changes a stored object, or makes a new one.
+// TestAPlatformNeedsItsRegion changes a stored object, or creates a new one.
 func TestAPlatformNeedsItsRegion(t *testing.T) {
 	const (
 		missing = "spec.platform.aws.region: Required value: write the AWS region of the cluster, such as us-east-1"

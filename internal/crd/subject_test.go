@@ -33,7 +33,7 @@ func readPolicy(t *testing.T, file, name string) policy {
 	return policy{}
 }
 
-// specKeys are the fields of a ClusterDeployment's spec, as JSON has them.
+// specKeys returns the fields of a ClusterDeployment's spec, by their JSON names.
 func specKeys() []string {
 	var out []string
 	for f := range reflect.TypeFor[hivev1.ClusterDeploymentSpec]().Fields() {
@@ -43,7 +43,7 @@ func specKeys() []string {
 	return out
 }
 
-// The list is of what subjects may change, so that a field which is added later is refused.
+// The list contains what subjects may change, so that fields that are added later are denied.
 func TestASubjectChangesOnlyTheListedFieldsOfTheCluster(t *testing.T) {
 	p := readPolicy(t, "access.yaml", "clusterdeployment-fields.hotspare.io")
 	allowed := []string{"powerState", "hibernateAfter", "powerstateTransitionToRunningTimeout", "powerstateTransitionToHibernatingTimeout"}

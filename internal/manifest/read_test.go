@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/manifest"
 )
 
-// folder makes a folder with these files and works in it.
+// folder creates a folder with these files and changes to it.
 func folder(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -26,13 +26,13 @@ func folder(t *testing.T, files map[string]string) {
 	}
 }
 
-// places are where documents stand and what their "name" is, a line each.
+// places returns the places of documents and their "name", one per line.
 func places(docs []manifest.Document) string {
 	var lines []string
 	for _, d := range docs {
 		object, err := d.DecodeObject()
 		if err != nil {
-			panic(err) // Read has made it
+			panic(err) // Read has written it
 		}
 		name, _ := object["name"].(string)
 		kind, _ := object["kind"].(string)
@@ -137,7 +137,7 @@ func TestFilesThatAreNotThere(t *testing.T) {
 	}
 }
 
-// The items of a List are read one by one where that is the same as all at once.
+// The items of a List are decoded one by one where the result is the same as decoding all at once.
 func TestTheItemsOfAList(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"as kubectl writes them": {

@@ -115,14 +115,14 @@ type loader struct {
 	kinds   map[string]kind
 	schemas map[string]*crd.Schema
 	objects []object
-	// positions maps an object to its index in the list; strange counts the objects of each other
+	// positions maps an object to its index in the list; skipped counts the objects of each other
 	// kind.
 	positions map[string]int
 	skipped   map[string]int
 	replaced  []string
 }
 
-// kind describes how objects of a kind are scoped and stored.
+// kind is the version and the scope of a kind.
 type kind struct {
 	version    string
 	namespaced bool

@@ -36,7 +36,7 @@ func must(t *testing.T, text string) *manifest.Set {
 	return s
 }
 
-// pool is a ClusterPool that the API server would take, changed by old and new text.
+// pool returns a ClusterPool that the API server accepts, changed by pairs of old and new text.
 func pool(changes ...string) string {
 	return strings.NewReplacer(changes...).Replace(`
 apiVersion: hive.openshift.io/v1

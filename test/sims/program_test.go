@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// listener is a test that may fail, and of which this one hears what it says.
+// listener is a test that may fail, and records its output.
 type listener struct {
 	testing.TB
 	said  strings.Builder
@@ -82,8 +82,8 @@ func TestWhoWaitsInVainIsToldForWhat(t *testing.T) {
 	}
 }
 
-// One that does not end by itself is killed with its children: while one of these
-// lives, it has its output, and that has no end.
+// A program that does not end on its own is killed with its children: a living child keeps its
+// output open, so that reading it would never end.
 func TestWhatDoesNotEndIsKilled(t *testing.T) {
 	l := &listener{TB: t}
 	var p *Program

@@ -15,7 +15,7 @@ const (
 	begin = "<!-- The tables are written by make generate. -->\n"
 )
 
-// A field that hotspare begins to act on needs a row: who may write it, and why that is safe.
+// Each field that hotspare begins to act on needs a row: who may write it, and why that is safe.
 func TestEveryFieldThatIsActedOnHasARow(t *testing.T) {
 	reads, err := ListReads("../..")
 	if err != nil {

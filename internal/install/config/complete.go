@@ -147,7 +147,8 @@ var requiredKeys = map[string][]struct{ path, remedy string }{
 	"baremetal": {{"hosts", ""}},
 }
 
-// flatKeys and zoned are the keys of the two forms of a vSphere section.
+// A vSphere section has one of two forms: flatKeys are the keys of the flat form, the other lists
+// those of the form with failure domains.
 var (
 	flatKeys = []string{"vCenter", "username", "password", "datacenter", "defaultDatastore"}
 

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata anew")
 
-// read returns a document from testdata; from a Secret, its install-config.
+// read returns a document from testdata; from a Secret it returns the install-config.
 func read(tb testing.TB, name string) []byte {
 	tb.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", name))

@@ -93,7 +93,7 @@ func TestPatchesOfManifestsAreRecordedAndReadBack(t *testing.T) {
 	if none, err := EncodeManifestPatches(ListManifestPatches(nil, with("b"))); err != nil || none != nil {
 		t.Errorf("no patches are %q, %v", none, err)
 	}
-	// A null is no value: see Patch.
+	// A null counts as no value: see ApplyPatches.
 	_, err = DecodeManifestPatches(raw)
 	if fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "customization c: installerManifestPatches[0].patches[0]: value: is missing") {
 		t.Errorf("got %v", err)

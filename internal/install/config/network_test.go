@@ -43,7 +43,8 @@ func TestValidateAddresses(t *testing.T) {
 		"one for both, and rightly": {`{openstack: {apiVIPs: [10.9.0.2], ingressVIPs: [10.9.0.2], loadBalancer: {type: UserManaged}}}`, ""},
 		"two of a family":           {`{vsphere: {apiVIPs: [10.0.0.2, 10.0.0.4], ingressVIPs: [10.0.0.3]}}`, "platform.vsphere.apiVIPs: has 2 addresses: use one, or one of IPv4 and one of IPv6"},
 		"outside":                   {`{baremetal: {apiVIPs: [10.0.0.2], ingressVIPs: [10.1.0.3]}}`, "platform.baremetal.ingressVIPs[0]: 10.1.0.3 is in none of networking.machineNetwork, 10.0.0.0/16: use an address of the machines' network, or correct the network"},
-		// openshift-install does not mind there: machines can be in other networks than the one it is told of.
+		// openshift-install accepts this on vSphere: machines can be in networks other than the one in
+		// the install-config.
 		"outside, on vSphere": {`{vsphere: {apiVIPs: [10.1.0.2], ingressVIPs: [10.1.0.3]}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

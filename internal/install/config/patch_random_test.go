@@ -15,7 +15,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Parts that random patches are made of: half of them fit a document somewhere.
+// Parts of random patches: half of them match a document somewhere.
 var (
 	verbs  = []string{"add", "add", "remove", "replace", "replace", "move", "copy", "test", "merge"}
 	values = []string{"", "null", "{}", "[]", "[null]", "1", "1.0", "-1", "1e400", `"a"`, `"x.y"`, `"*&"`, `{"<<":{"a":1}}`, `{"a":{"b":[1,null]}}`, "{"}
@@ -88,8 +88,8 @@ func op(verb, path, value string) hivev1.PatchEntity {
 	return hivev1.PatchEntity{Op: verb, Path: path, Value: &runtime.RawExtension{Raw: []byte(value)}}
 }
 
-// checkPatches checks what holds of all documents and patches, and returns
-// whether they apply.
+// checkPatches checks the properties of all documents and patches, and returns whether the patches
+// apply.
 func checkPatches(t *testing.T, raw []byte, ps []hivev1.PatchEntity) bool {
 	t.Helper()
 	before := string(raw)
@@ -116,7 +116,7 @@ func checkPatches(t *testing.T, raw []byte, ps []hivev1.PatchEntity) bool {
 	return true
 }
 
-// other is the path with its leading slash if it has none, and without if it has.
+// other returns the path with its leading slash if it has none, and without if it has one.
 func other(path string) string {
 	if bare, ok := strings.CutPrefix(path, "/"); ok && !strings.HasPrefix(bare, "/") {
 		return bare
@@ -144,7 +144,7 @@ func checkResult(t *testing.T, raw, got []byte, ps []hivev1.PatchEntity) {
 	}
 }
 
-// lastName is the name that the last patch sets, if it sets one.
+// lastName returns the name that the last patch sets, if it sets one.
 func lastName(ps []hivev1.PatchEntity) (string, bool) {
 	if len(ps) == 0 {
 		return "", false
@@ -158,7 +158,7 @@ func lastName(ps []hivev1.PatchEntity) (string, bool) {
 	return name, err == nil && ok
 }
 
-// byLibrary applies all patches but the tests at once, with the library alone.
+// byLibrary applies all patches except tests at once, with the library alone.
 func byLibrary(t *testing.T, raw []byte, ps []hivev1.PatchEntity) ([]byte, bool) {
 	t.Helper()
 	doc, err := yaml.YAMLToJSON(raw)

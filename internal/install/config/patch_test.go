@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// patches reads patches as a customization has them.
+// patches parses patches in the form of a customization.
 func patches(t *testing.T, text string) []hivev1.PatchEntity {
 	t.Helper()
 	var out []hivev1.PatchEntity
@@ -175,8 +175,7 @@ func TestTheOrderOfPatchesMatters(t *testing.T) {
 	}
 }
 
-// An error must not tell a secret, however a patch moves it to a place whose
-// value is quoted.
+// An error must not reveal a secret, even if a patch moves it to a place whose value is quoted.
 func TestPatchErrorsTellNoSecrets(t *testing.T) {
 	raw := read(t, "vsphere.yaml")
 	secrets := []string{"c2VjcmV0OnRva2Vu", "Vc3nter", "N3w-s3cret"}
@@ -236,7 +235,7 @@ func TestIdentityDenies(t *testing.T) {
 	}
 }
 
-// Read from the API a null is a nil pointer; put together in Go it can be any of these.
+// Read from the API, a null is a nil pointer; constructed in Go it can be any of these.
 func TestANullIsNoValueHoweverItCame(t *testing.T) {
 	for _, value := range []*runtime.RawExtension{nil, {}, {Raw: []byte("null")}, {Raw: []byte(" null ")}} {
 		_, err := ApplyPatches([]byte(small), []hivev1.PatchEntity{{Op: "add", Path: "z", Value: value}})

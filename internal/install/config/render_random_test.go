@@ -15,7 +15,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// randomValue is one that a field of a platform can have, of any kind.
+// randomValue returns a random value of any kind for a field of a platform.
 func randomValue(r *rand.Rand, deep int) any {
 	kinds := 7
 	if deep == 0 {
@@ -44,7 +44,7 @@ var words = []string{
 
 var platforms = []string{"aws", "azure", "gcp", "vsphere", "openstack", "baremetal", "agentBareMetal", "ibmcloud", "nutanix", "none"}
 
-// randomPlatform has the fields that are taken over, and some that are not.
+// randomPlatform returns a platform with fields that are copied, and some that are not.
 func randomPlatform(t *testing.T, r *rand.Rand, value func() any) hivev1.Platform {
 	t.Helper()
 	name := pick(r, platforms)
@@ -76,8 +76,8 @@ func randomParams(t *testing.T, r *rand.Rand, platform hivev1.Platform) Params {
 	}
 }
 
-// Whatever a ClusterDeployment says of its platform, rendering comes to an end, and to
-// the same one again; what is wrong is said, and nothing that is secret.
+// Whatever a ClusterDeployment sets in its platform, rendering terminates, and rendering again
+// gives the same result; errors are reported without secrets.
 func TestRandomPlatformsAreRendered(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -107,7 +107,7 @@ func TestRandomPlatformsAreRendered(t *testing.T) {
 	}
 }
 
-// What is generated from fields of the right kinds is valid: at most something is missed.
+// A document generated from fields of the right kinds is valid: at most a value is missing.
 func TestWhatIsGeneratedIsValid(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -138,7 +138,7 @@ func TestWhatIsGeneratedIsValid(t *testing.T) {
 	}
 }
 
-// soundPlatform has fields of the right kinds, some of them left out.
+// soundPlatform returns a platform with fields of the right kinds, some of them left out.
 func soundPlatform(t *testing.T, r *rand.Rand) hivev1.Platform {
 	t.Helper()
 	pool := []string{
@@ -176,7 +176,7 @@ func soundPlatform(t *testing.T, r *rand.Rand) hivev1.Platform {
 	return p
 }
 
-// Secrets at random places, of any letters, and quoted in any way that is usual.
+// Secrets at random places, of any letters, and quoted in all usual ways.
 func TestRedactFindsEverySecret(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -201,8 +201,8 @@ func TestRedactFindsEverySecret(t *testing.T) {
 	}
 }
 
-// FuzzComplete: no document makes the checks fail otherwise than by saying so, and
-// what is rendered is rendered to the same again.
+// FuzzComplete checks that the checks return an error for any bad document, and that rendering the
+// rendered document again gives the same result.
 func FuzzComplete(f *testing.F) {
 	for _, file := range append(files(f, "samples"), files(f, "written")...) {
 		f.Add(read(f, file))
@@ -224,6 +224,6 @@ func FuzzComplete(f *testing.F) {
 		if err != nil || string(once) != string(twice) {
 			t.Fatalf("%v: %s\n, then %s", err, once, twice)
 		}
-		_ = Redact(string(once), once) // it comes to an end
+		_ = Redact(string(once), once) // it terminates
 	})
 }

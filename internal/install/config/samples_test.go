@@ -14,7 +14,7 @@ import (
 
 const pull = `{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIyLWF1dGg="}}}`
 
-// files are the documents in a folder of testdata.
+// files returns the documents in a folder of testdata.
 func files(tb testing.TB, folder string) []string {
 	tb.Helper()
 	found, err := filepath.Glob(filepath.Join("testdata", folder, "*.yaml"))
@@ -27,7 +27,7 @@ func files(tb testing.TB, folder string) []string {
 	return found
 }
 
-// clusterOf is the platform that a document says; on AWS, if it says none.
+// clusterOf returns the platform that a document names; AWS if it names none.
 func clusterOf(t *testing.T, raw []byte) hivev1.Platform {
 	t.Helper()
 	doc := tree(t, raw)
@@ -53,7 +53,7 @@ func clusterOf(t *testing.T, raw []byte) hivev1.Platform {
 	return p
 }
 
-// refusals are the samples that are no install-config that could be installed.
+// refusals are the samples that cannot be installed.
 var refusals = map[string]string{
 	"samples/assisted-install-customization.yaml": `platform: is a text, want a mapping with one key, such as aws or local; ` +
 		`apiVersion: "extensions.hive.openshift.io/v1beta1" is not that of an install-config: set it to v1`,
@@ -91,7 +91,8 @@ func TestDocumentsFromTheFieldAreTakenAsTheyAre(t *testing.T) {
 	}
 }
 
-// A customization's patches are tried on what a pool stores, before there is a pull secret.
+// A customization's patches are tested on the document that a pool stores, before there is a pull
+// secret.
 func TestDocumentsFromTheFieldCanBePatched(t *testing.T) {
 	for _, file := range append(files(t, "samples"), files(t, "written")...) {
 		if strings.HasPrefix(refusals[file], "platform") {
@@ -107,7 +108,7 @@ func TestDocumentsFromTheFieldCanBePatched(t *testing.T) {
 	}
 }
 
-// The samples hold no secrets; those of our own are all called hunter2 and something.
+// The samples contain no real secrets; our own all contain hunter2.
 func TestRedactLeavesNoSecretOfTheDocuments(t *testing.T) {
 	for _, file := range files(t, "written") {
 		raw, err := FillFromSecrets(read(t, file), Params{PullSecret: pull})
@@ -173,7 +174,8 @@ func TestGenerated(t *testing.T) {
 
 var accounts = map[string]string{"username": "admin@vsphere.local", "password": "hunter2"}
 
-// generated are what ClusterDeployments say, with what is missed of each.
+// generated contains ClusterDeployments' platforms, each with what is missing from its
+// install-config.
 var generated = map[string]struct {
 	platform    string
 	credentials map[string]string

@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// spec is that of a cluster that a pool makes.
+// spec returns the spec of a cluster that a pool creates.
 func spec(t *testing.T) hivev1.ClusterDeploymentSpec {
 	t.Helper()
 	var s hivev1.ClusterDeploymentSpec

@@ -19,8 +19,8 @@ import (
 	"hotspare.io/hotspare/internal/install/job/standin"
 )
 
-// withEndpoints has the installers of the lab call two servers: one whose certificate the
-// "image" has, and one that only additional certificate authorities can vouch for.
+// withEndpoints makes the installers of the lab call two servers: the certificate of one is in the
+// "image", the certificate of the other is signed by an additional certificate authority.
 func (l *lab) withEndpoints() (private *httptest.Server) {
 	l.t.Helper()
 	private, public := httptest.NewTLSServer(http.NotFoundHandler()), cabundletest.NewServer(l.t, http.NotFoundHandler())

@@ -208,7 +208,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What the console of ACM, cluster-curator and people select and get by.
+// What the console of ACM, cluster-curator and people use to select and get Jobs.
 func TestClientsOfHiveFindTheJobs(t *testing.T) {
 	e := New(nil, Options{})
 	place := placeOn(hivev1.Platform{})

@@ -16,7 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// aCertificate is one in PEM.
+// aCertificate returns a certificate in PEM.
 func aCertificate(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)

@@ -17,8 +17,8 @@ import (
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
-// TestFaultsOfAnInstall is the table of docs/install.md: what goes wrong, and what
-// becomes of the attempts. Each cluster is deleted at the end; nothing may be left.
+// TestFaultsOfAnInstall tests the table of docs/install.md: the faults, and the effect of each on
+// the attempts. Each cluster is deleted at the end; nothing may be left.
 func TestFaultsOfAnInstall(t *testing.T) {
 	t.Parallel()
 	at := func(place string, then func(*lab)) func(*lab) {
@@ -83,8 +83,8 @@ func TestFaultsOfAnInstall(t *testing.T) {
 	}
 }
 
-// evict deletes the pod of an installer, and waits until that has ended: one that is
-// quick could finish before it hears.
+// evict deletes the pod of an installer, and waits until the pod has ended: a quick installer could
+// finish before it is signaled.
 func (l *lab) evict() {
 	l.t.Helper()
 	l.delete(l.podOf("create"))
@@ -107,12 +107,12 @@ func (l *lab) twin() {
 	must(l.t, l.hub.Create(l.t.Context(), second))
 	one := l.pod("create")
 	l.until("the second pod runs", func() bool { return l.pod("create") != one })
-	// Longer than a pod may be silent.
+	// Longer than the heartbeat timeout of a pod.
 	end := time.Now().Add(time.Second)
 	l.until("the second pod has waited", func() bool { return time.Now().After(end) })
 }
 
-// TestFaultsOfADestruction is the other half of the table.
+// TestFaultsOfADestruction tests the other half of the table.
 func TestFaultsOfADestruction(t *testing.T) {
 	t.Parallel()
 	for name, happens := range map[string]func(*testing.T, *lab){
@@ -340,7 +340,7 @@ func TestTheInstallerIsLookedUpInTheRelease(t *testing.T) {
 		t.Errorf("the Job runs in %s", image)
 	}
 
-	// Whoever may write the status does not choose what runs with the credentials.
+	// Users who may write the status must not choose what runs with the credentials.
 	cd := l.cd()
 	cd.Status.InstallerImage = ptr.To("evil.example/installer")
 	must(t, l.hub.Status().Update(t.Context(), cd))

@@ -52,17 +52,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// key is the one cluster of a lab.
+// key is the name of a lab's only cluster.
 var key = types.NamespacedName{Namespace: "ns", Name: "c1"}
 
-// planted are secrets that are used and printed, and must be told nowhere.
+// planted are secrets that are used and printed, and must not appear anywhere.
 var planted = []string{
 	"planted-key-id", "planted-aws-secret", "planted-pull-secret", "planted-in-the-config", "planted-token", "planted-hub-token", "plant-ed0pw", standin.PlantedKey,
 }
 
-// lab is a hub in memory with the provision controller and the executor, a runner that
-// plays Job controller and kubelet, a garbage collector, and a cloud in a folder. The
-// pods run in this process; their installers are processes.
+// lab is an in-memory hub with the provision controller and the executor, a runner in the role of
+// Job controller and kubelet, a garbage collector, and a cloud in a folder. The pods run in this
+// process; their installers are processes.
 type lab struct {
 	t        *testing.T
 	hub      client.WithWatch
@@ -81,15 +81,15 @@ type lab struct {
 
 	mu    sync.Mutex
 	lives []*life
-	// dies says at which call of the API a pod of a verb dies next.
+	// dies maps a verb to the API call at which its next pod dies.
 	dies map[string]death
 	// nodeless: nothing runs pods.
 	nodeless bool
-	// ending: the namespace takes no new objects.
+	// ending: the namespace accepts no new objects.
 	ending bool
 }
 
-// death is that of a pod: after it has read, or when it has written, for the first time.
+// death says when a pod dies: after its first read, or after its first write.
 type death string
 
 const (
@@ -188,8 +188,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// funcs make the hub in memory do what a hub does: give UIDs, let pods end before they
-// go, and collect what has lost its owner.
+// funcs make the in-memory hub behave like a hub: it sets UIDs, lets pods end before they are
+// deleted, and deletes objects whose owner is deleted.
 func (l *lab) funcs() interceptor.Funcs {
 	const kubelet = "lab/kubelet"
 	return interceptor.Funcs{
@@ -285,7 +285,7 @@ func items(list client.ObjectList) []client.Object {
 	return out
 }
 
-// restart gives the hub a fresh manager, which knows nothing.
+// restart gives the hub a new manager without any state in memory.
 func (l *lab) restart() {
 	l.options.Clock = l.clock
 	if l.limits > 0 {
@@ -298,7 +298,7 @@ func (l *lab) restart() {
 	}
 }
 
-// reboot gives the pods a fresh node.
+// reboot gives the pods a new node.
 func (l *lab) reboot() {
 	l.runner = &runner.Runner{Hub: l.hub, Dir: l.pods, Launch: l.launch, Clock: l.clock}
 }
@@ -325,7 +325,7 @@ func (p *life) end(err error) {
 	})
 }
 
-// kill ends a pod as a power cut does: it writes no more, and its installer is gone.
+// kill ends a pod as a power failure does: it writes nothing more, and its installer is killed.
 func (p *life) kill() {
 	p.api.die()
 	if raw, err := os.ReadFile(filepath.Join(p.dir, "work", pod.PIDFile)); err == nil {
@@ -337,7 +337,7 @@ func (p *life) kill() {
 	p.cancel()
 }
 
-// mortal is the API of a pod that may die: from then on no call returns.
+// mortal is the API of a pod that may die: after that no call returns.
 type mortal struct {
 	state.API
 	life *life
@@ -425,7 +425,7 @@ func (l *lab) launch(_ context.Context, p runner.Pod) (runner.Process, error) {
 
 func (l *lab) cloudFile(name string) string { return filepath.Join(string(l.cloud), name) }
 
-// pod is the running pod of a verb.
+// pod returns the running pod of a verb.
 func (l *lab) pod(verb string) *life {
 	l.t.Helper()
 	l.mu.Lock()
@@ -439,7 +439,7 @@ func (l *lab) pod(verb string) *life {
 	return nil
 }
 
-// step lets everybody do something: the node and the controller.
+// step runs the node and the controller once.
 func (l *lab) step() {
 	l.t.Helper()
 	if !l.nodeless {
@@ -453,7 +453,7 @@ func (l *lab) step() {
 	l.clock.Step(2 * time.Second)
 }
 
-// until drives until something is so.
+// until runs steps until a condition is true.
 func (l *lab) until(what string, so func() bool) {
 	l.t.Helper()
 	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
@@ -486,7 +486,7 @@ func (l *lab) gone() bool { return l.cd() == nil }
 
 func (l *lab) hangs(place string) func() bool { return func() bool { return l.cloud.IsHungAt(place) } }
 
-// says is a condition of the cluster in one line.
+// says returns a condition of the cluster in one line.
 func (l *lab) says(typ string) string {
 	cd := l.cd()
 	if cd == nil {
@@ -503,7 +503,7 @@ func (l *lab) tells(typ, text string) func() bool {
 	return func() bool { return strings.Contains(l.says(typ), text) }
 }
 
-// attempts are the reasons why attempts failed, in their order, and Complete.
+// attempts returns the reasons why attempts failed, in order, and Complete.
 func (l *lab) attempts() string {
 	var list hivev1.ClusterProvisionList
 	must(l.t, l.hub.List(l.t.Context(), &list))
@@ -524,7 +524,7 @@ func (l *lab) delete(o client.Object) {
 	must(l.t, l.hub.Delete(l.t.Context(), o))
 }
 
-// stateSecret is the one of an attempt or a destruction.
+// stateSecret returns the state Secret of an attempt or a destruction.
 func (l *lab) stateSecret(typ string) *corev1.Secret {
 	l.t.Helper()
 	var list corev1.SecretList
@@ -558,7 +558,7 @@ func (l *lab) podOf(verb string) *corev1.Pod {
 	return nil
 }
 
-// remove deletes the cluster and drives until nothing of it is left.
+// remove deletes the cluster and runs steps until nothing of it is left.
 func (l *lab) remove() {
 	l.t.Helper()
 	l.delete(l.cd())
@@ -568,7 +568,7 @@ func (l *lab) remove() {
 	}
 }
 
-// check holds what must hold in each test, whatever happened in it.
+// check checks what must be true after each test, whatever happened in it.
 func (l *lab) check() {
 	l.mu.Lock()
 	for _, one := range l.lives {

@@ -15,7 +15,7 @@ import (
 func TestACustomizationPatchesTheManifests(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	l.options.Retry = 24 * time.Hour // what is corrected is tried at once
+	l.options.Retry = 24 * time.Hour // a corrected config is tried immediately
 	l.restart()
 	cd := l.cd()
 	cd.Spec.Provisioning.CustomizationRef = &corev1.LocalObjectReference{Name: "mine"}

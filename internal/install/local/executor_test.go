@@ -18,7 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/install"
 )
 
-// office is an executor, and what it has told.
+// office is an executor with the notifications that it has sent.
 type office struct {
 	*Executor
 	told chan types.NamespacedName
@@ -51,8 +51,8 @@ func (o office) prepare(t *testing.T, req install.Request) install.Metadata {
 	return md
 }
 
-// settle does what the controller does: it calls, and calls again when told, until
-// the phase is another than Running.
+// settle does what the controller does: it calls, and calls again after each notification, until
+// the phase is no longer Running.
 func (o office) settle(t *testing.T, call func() (install.Result, error)) install.Result {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -77,7 +77,7 @@ func (o office) install(t *testing.T, req install.Request, md install.Metadata) 
 	return o.settle(t, func() (install.Result, error) { return o.Install(t.Context(), req, md) })
 }
 
-// destroy has the cluster destroyed for the ClusterDeployment that its metadata names.
+// destroy destroys the cluster for the ClusterDeployment that its metadata names.
 func (o office) destroy(t *testing.T, md install.Metadata) install.Result {
 	t.Helper()
 	return o.settle(t, func() (install.Result, error) { return o.Destroy(t.Context(), placeOf(md), md) })
@@ -91,8 +91,8 @@ func placeOf(md install.Metadata) install.Place {
 	return place
 }
 
-// The infraID of a cluster is no secret: only its own ClusterDeployment gets its
-// kubeconfig, and has it destroyed.
+// The infraID of a cluster is not secret: only its own ClusterDeployment gets its kubeconfig, and
+// can destroy it.
 func TestAClusterIsItsOwnClusterDeployments(t *testing.T) {
 	l := newLab(t)
 	o := l.office(t, Options{})
@@ -193,7 +193,7 @@ func TestExecutorDeniesBadConfigs(t *testing.T) {
 	}
 }
 
-// stuck begins an installation that does not come to an end.
+// stuck starts an installation that does not end.
 func (o office) stuck(t *testing.T, l *lab, name string) (install.Request, install.Metadata) {
 	t.Helper()
 	req := request(name, twoWorkers)

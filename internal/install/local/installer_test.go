@@ -22,7 +22,7 @@ import (
 
 const twoWorkers = valid + "platform: {local: {workers: 2, certificateDuration: 1h}}\n"
 
-// lab is a store that runs and a folder for installations.
+// lab is a running store and a folder for installations.
 type lab struct {
 	store    *machines.Store
 	dir      string
@@ -36,7 +36,7 @@ func newLab(t *testing.T) *lab {
 	return reopen(t, t.TempDir())
 }
 
-// reopen starts what hotspare up would start on dir.
+// reopen starts what hotspare up starts on dir.
 func reopen(t *testing.T, dir string) *lab {
 	t.Helper()
 	l := &lab{dir: filepath.Join(dir, "installs"), room: machines.Unlimited}
@@ -67,7 +67,7 @@ func reopen(t *testing.T, dir string) *lab {
 	return l
 }
 
-// folder makes an installation's folder with an install-config.
+// folder creates an installation's folder with an install-config.
 func (l *lab) folder(t *testing.T, installConfig string) folder {
 	t.Helper()
 	f := folder(filepath.Join(l.dir, "one"))
@@ -137,7 +137,7 @@ func TestCreateAndDestroyCluster(t *testing.T) {
 	}
 }
 
-// onlyOwnersRead fails if anybody else can read something below dir.
+// onlyOwnersRead fails the test if other users can read a file below dir.
 func onlyOwnersRead(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -155,8 +155,7 @@ func onlyOwnersRead(t *testing.T, dir string) {
 	}
 }
 
-// However far an installation came before it was killed, it goes on with the same
-// machines and keys.
+// Wherever an installation was killed, it continues with the same machines and keys.
 func TestInterruptedInstallation(t *testing.T) {
 	steps := []struct {
 		name string
@@ -221,7 +220,7 @@ func TestInterruptedInstallation(t *testing.T) {
 	}
 }
 
-// prepared begins an installation up to its machines, and gives one of them a fault.
+// prepared runs an installation up to its machines, and injects a fault into one of them.
 func (l *lab) prepared(t *testing.T, i *Installer, f folder, bad int, with standin.Injection) metadata {
 	t.Helper()
 	c, err := f.readConfig()

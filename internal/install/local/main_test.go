@@ -29,11 +29,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// unready is the fault of a worker that runs and never becomes a node.
+// unready is the fault of a worker that runs but never becomes a node.
 const unready standin.Injection = "unready"
 
-// work is what a stand-in machine does: that of a control plane serves as much of
-// the Kubernetes API as the installer asks for.
+// work is what a stand-in machine runs: that of a control plane serves the part of the Kubernetes
+// API that the installer uses.
 func work(ctx context.Context, dir string) error {
 	config, err := machine.LoadConfig(dir)
 	if err != nil || config.Role != machine.ControlPlane {
@@ -88,7 +88,7 @@ func api(dir string, config machine.Config) http.Handler {
 	return mux
 }
 
-// nodes are the machines of the cluster that know how to join and run.
+// nodes returns the machines of the cluster that run and can join.
 func nodes(dir string, config machine.Config) corev1.NodeList {
 	list := corev1.NodeList{Items: []corev1.Node{node(config.Name)}}
 	tokens, _ := os.ReadFile(pki.TokenFilePath(machine.PKIPath(dir))) // none: nobody can join

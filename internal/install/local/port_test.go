@@ -10,12 +10,12 @@ import (
 	"hotspare.io/hotspare/internal/install"
 )
 
-// asking is an install-config that asks for a port.
+// asking returns an install-config that requests a port.
 func asking(name string, port int) string {
 	return fmt.Sprintf("metadata: {name: %s}\nbaseDomain: example.com\nplatform: {local: {apiPort: %d}}\n", name, port)
 }
 
-// squat listens on a loopback port from below those of outgoing connections.
+// squat listens on a loopback port below the range of outgoing connections.
 func squat(t *testing.T) (net.Listener, int) {
 	t.Helper()
 	for port := 10000 + os.Getpid()%5000; port < 20000; port++ {

@@ -15,8 +15,8 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// A worker that comes later has what a worker of the installer has, and a certificate by
-// which the cluster knows it at once.
+// A worker that is added later has everything that a worker of the installer has, and a certificate
+// that the cluster accepts immediately.
 func TestEquip(t *testing.T) {
 	store, err := machines.Open(filepath.Join(t.TempDir(), "machines"), []string{"none"})
 	if err != nil {

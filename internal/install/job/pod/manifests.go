@@ -68,8 +68,8 @@ func (p *installerRun) listManifests(glob string) ([]string, error) {
 	}), nil
 }
 
-// hidePatchSecrets removes from the log the values of patches whose path or key is named like a
-// secret.
+// hidePatchSecrets registers patch values as secrets to keep out of the log, if a key in them, or the
+// last part of the patch's path, is named like a secret.
 func (p *installerRun) hidePatchSecrets(patches []hivev1.PatchEntity) {
 	for _, patch := range patches {
 		value := json.RawMessage(patch.ValueJSON)
@@ -78,7 +78,7 @@ func (p *installerRun) hidePatchSecrets(patches []hivev1.PatchEntity) {
 		}
 		raw, err := json.Marshal(map[string]json.RawMessage{patch.Path[strings.LastIndex(patch.Path, "/")+1:]: value})
 		if err != nil {
-			continue // it is no JSON, and nothing is made of it
+			continue // it is not JSON, so it is not applied
 		}
 		for _, secret := range findFileSecrets("", raw) {
 			p.log.addKnownSecret(secret)

@@ -11,7 +11,7 @@ import (
 	"hotspare.io/hotspare/internal/install/job/state"
 )
 
-// patched are patches of one customization, as the state has them.
+// patched returns the patches of one customization, as encoded in the state.
 func patched(glob, path, value string) []byte {
 	return fmt.Appendf(nil, `[{"customization":"a","patches":[{"manifestSelector":{"glob":%q},"patches":[{"op":"add","path":%q,"value":%s}]}]}]`, glob, path, value)
 }

@@ -46,7 +46,7 @@ var planted = []string{
 	"planted-in-the-config", "planted-pull-secret", "planted-aws-secret", "planted-token", "plant-ed0pw", standin.PlantedKey,
 }
 
-// bench is an API server, a cloud, and pods that work with them in this process.
+// bench is an API server, a cloud, and pods that use them in this process.
 type bench struct {
 	t     *testing.T
 	api   client.Client
@@ -96,7 +96,7 @@ func secret(name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name}, Data: data}
 }
 
-// check holds what must hold after each test.
+// check checks what must be true after each test.
 func (b *bench) check() {
 	if v := b.cloud.ReadViolations(); v != "" {
 		b.t.Errorf("the cloud complains:\n%s", v)
@@ -206,8 +206,8 @@ func (l *life) wait() error {
 	}
 }
 
-// kill ends a pod as the loss of its node does: nothing more is written, and the
-// installer is gone.
+// kill ends a pod as the loss of its node does: nothing more is written, and the installer is
+// killed.
 func (l *life) kill() {
 	l.b.t.Helper()
 	l.dead.mu.Lock()
@@ -221,7 +221,7 @@ func (l *life) kill() {
 		_ = syscall.Kill(-pid, syscall.SIGKILL) // it may have ended
 	}
 	l.stop()
-	_ = l.wait() // a dead pod's error is nobody's
+	_ = l.wait() // the error of a dead pod does not matter
 }
 
 func (b *bench) until(what string, done func() bool) {
@@ -464,7 +464,8 @@ func TestAPreparedFolderThatIsDamagedFailsTheAttempt(t *testing.T) {
 	want(t, []string(nil), b.cloud.ListClusters())
 }
 
-// Both have seen the attempt prepared; the second one's write is of what it read again.
+// Both processes have read the attempt as Prepared; the second one retries its write with what it
+// read again.
 func TestOnlyOneProcessCanClaim(t *testing.T) {
 	b := newBench(t)
 	b.prepare()

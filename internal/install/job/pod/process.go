@@ -52,7 +52,8 @@ func signalGroup(group int, sig syscall.Signal) error {
 	return fmt.Errorf("signalling the installer: %w", err)
 }
 
-// installerProcessEnv returns the installer's environment, with paths that it may write to.
+// installerProcessEnv returns the installer's environment, with writable folders as HOME, TMPDIR and
+// XDG_CACHE_HOME.
 func (p *installerRun) installerProcessEnv() []string {
 	return append(append([]string{}, p.Env...), "HOME="+p.homeDir(), "TMPDIR="+p.tempDir(), "XDG_CACHE_HOME="+filepath.Join(p.homeDir(), ".cache"))
 }

@@ -95,8 +95,8 @@ func TestVariablesOfAPod(t *testing.T) {
 	}
 }
 
-// A hotspare that was killed has left a pod, which may still be ending, and an
-// installer that may never.
+// A hotspare that was killed has left a pod that may still be ending, and an installer that may
+// never end.
 func TestWhatAnEarlierHotspareHasLeft(t *testing.T) {
 	dir := t.TempDir()
 	work := filepath.Join(dir, workName)
