@@ -2,18 +2,19 @@ package pool
 
 import "time"
 
-// Cause is why a step is in a plan, in one word of a closed list: programs compare causes,
-// people read Step.Reason.
+// A Cause is the reason for a step, from a closed list: programs compare causes, people read
+// Step.Reason.
 type Cause string
 
-// Causes of steps that bind, start, stop and create clusters, and of deletions after which
-// no cluster is created in place of the deleted one.
+// Causes of steps that bind, start, stop and create clusters, and of deletions that are not
+// followed by the creation of a replacement.
 const (
 	// ClaimWaiting: a claim waits for a cluster.
 	ClaimWaiting Cause = "claim_waiting"
-	// BindingIncomplete: the first of the two writes of a binding was made, the second was not.
+	// BindingIncomplete: the first of the two writes of a binding was done, the second was not.
 	BindingIncomplete Cause = "binding_incomplete"
-	// BelowRunningCount: fewer clusters are to run without a claim than spec.runningCount.
+	// BelowRunningCount: fewer clusters than spec.runningCount run, or are starting, without a
+	// claim.
 	BelowRunningCount Cause = "below_running_count"
 	// AboveRunningCount: spec.runningCount clusters run, or are about to, without this one.
 	AboveRunningCount Cause = "above_running_count"
@@ -23,40 +24,40 @@ const (
 	AboveSize Cause = "above_size"
 	// MarkedForRemoval: the cluster has the annotation that removes it from its pool.
 	MarkedForRemoval Cause = "marked_for_removal"
-	// ClaimReleased: the claim that the cluster was given to is being deleted, or was.
+	// ClaimReleased: the claim that the cluster was bound to is being deleted, or was deleted.
 	ClaimReleased Cause = "claim_released"
-	// ClaimMissing: the claim that the cluster was given to has not existed for ten minutes.
+	// ClaimMissing: the claim that the cluster was bound to has not existed for ten minutes.
 	ClaimMissing Cause = "claim_missing"
-	// ClaimServed: the claim that the cluster was given to has another cluster.
+	// ClaimServed: the claim that the cluster was bound to has another cluster.
 	ClaimServed Cause = "claim_served"
 	// PoolDeleted: the pool is being deleted.
 	PoolDeleted Cause = "pool_deleted"
 )
 
-// Causes of deletions after which another cluster is created: why a member is broken, and
-// that it is stale.
+// Causes of deletions that are followed by the creation of a replacement: the reasons why a member
+// is broken, and Stale.
 const (
-	// InstallFailed: its install has been given up.
+	// InstallFailed: its install has failed permanently.
 	InstallFailed Cause = "install_failed"
-	// PowerFailed: starting or stopping it failed until its time was up, or its
-	// machines failed when it was to run.
+	// PowerFailed: starting or stopping it failed until the deadline, or its machines failed while
+	// it should start.
 	PowerFailed Cause = "power_failed"
-	// ResumeTimedOut: it has taken longer to run than a resume may.
+	// ResumeTimedOut: its resume has taken longer than the resume timeout.
 	ResumeTimedOut Cause = "resume_timed_out"
-	// Unreachable: it cannot be reached for longer than a resume may take.
+	// Unreachable: it has been unreachable for longer than the resume timeout.
 	Unreachable Cause = "unreachable"
-	// Unready: it had come up, and has not been ready for longer than a resume may take.
+	// Unready: it had come up, and has not been ready for longer than the resume timeout.
 	Unready Cause = "unready"
 	// Displaced: another cluster has its customization.
 	Displaced Cause = "displaced"
-	// Withdrawn: its customization was taken off the inventory, or is being deleted.
+	// Withdrawn: its customization was removed from the inventory, or is being deleted.
 	Withdrawn Cause = "withdrawn"
-	// Stale: it was made from another version of the pool or of its customization, or
-	// does not say from which.
+	// Stale: it was made from another version of the pool or of its customization, or does not
+	// record the version.
 	Stale Cause = "stale"
 )
 
-// IsDefect reports whether a cluster is deleted for c because it is broken.
+// IsDefect reports whether c is a reason to delete a cluster because it is broken.
 func (c Cause) IsDefect() bool {
 	switch c {
 	case InstallFailed, PowerFailed, ResumeTimedOut, Unreachable, Unready, Displaced, Withdrawn:
@@ -66,11 +67,12 @@ func (c Cause) IsDefect() bool {
 	}
 }
 
-// machineFailureTimeout is how long machines may fail in a resume before they are given up: a
-// second try or two, no more.
+// machineFailureTimeout is how long machines may fail during a resume before the cluster counts as
+// broken: enough for one or two retries.
 const machineFailureTimeout = 30 * time.Second
 
-// DefectCause is why m is broken; "" when it is not (enhancement: replace broken clusters).
+// DefectCause returns the reason why m is broken; "" if it is not (enhancement: replace broken
+// clusters).
 func (m Member) DefectCause(s Settings, now time.Time) Cause {
 	switch {
 	case m.Displaced != "":
@@ -94,8 +96,8 @@ func (m Member) DefectCause(s Settings, now time.Time) Cause {
 	}
 }
 
-// GiveUpTime is when m will be broken by the clock alone if nothing changes; zero when it
-// will not, or is already.
+// GiveUpTime returns when m will count as broken by the clock alone if nothing changes; zero if it
+// will not, or if it already is broken.
 func (m Member) GiveUpTime(s Settings, now time.Time) time.Time {
 	var at time.Time
 	if m.DefectCause(s, now) != "" {
@@ -117,7 +119,7 @@ func (m Member) GiveUpTime(s Settings, now time.Time) time.Time {
 	return at
 }
 
-// replaceMember plans the deletion of a member in whose place another will be made.
+// replaceMember plans the deletion of a member that a new one replaces.
 func (d *draft) replaceMember(m *Member, why Cause, reason string) {
 	d.deleteIfBudgetAllows(m, why, "%s", reason)
 }

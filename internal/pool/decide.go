@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Decide makes the plan. The order of its parts matters: a cluster is retired
-// before anything is counted, claims are served before power is set, so that
-// only claims that still wait ask for more, and clusters are added before any
-// is replaced.
+// Decide returns the plan for a snapshot. The order of its parts matters: it retires clusters
+// before it counts anything, serves claims before it sets power, so that only claims that still
+// wait ask for more, and creates clusters before it replaces any.
 func Decide(s Snapshot) Plan {
 	d := newDraft(s)
 	d.retireClusters()
@@ -28,38 +27,40 @@ func Decide(s Snapshot) Plan {
 	return d.finishPlan()
 }
 
-// draft is a plan in the making: the snapshot sorted into buckets, and what is
-// left of the limits. Members are sorted and passed on by reference: there may be
-// thousands, and a pool in demand is looked at fifty times a second.
+// A draft is a plan under construction: the snapshot sorted into buckets, and what remains of the
+// limits. It sorts and passes members by reference: a pool may have thousands of members, and a
+// pool in demand is reconciled fifty times a second.
 type draft struct {
 	Snapshot
 	steps []Step
-	// all are the members, oldest first; each is in one of the buckets.
+	// all has every member, oldest first; each is in one of the buckets.
 	all     []*Member
 	buckets map[Phase][]*Member
 	waiting []Claim
 	claims  map[string]Claim
-	// unawareOfClaim are the claimed members that do not know of their claim.
+	// unawareOfClaim has the claimed members that do not record their claim yet.
 	unawareOfClaim map[string]bool
-	// deferredDeletions are the members that would be deleted, were there room for it.
+	// deferredDeletions names the members whose deletion waits until the limits allow it.
 	deferredDeletions []string
-	// plannedDeletions are the members that this plan deletes, promised those that waiting claims will get.
+	// plannedDeletions names the members that this plan deletes, reservedForClaims the members that
+	// waiting claims will get.
 	plannedDeletions, reservedForClaims map[string]bool
-	// orphans are the claimed members whose claim does not exist, and that are kept for now.
+	// orphans has the claimed members whose claim does not exist, and which this plan keeps.
 	orphans []*Member
-	// room is how many more clusters may exist, budget how many more may be
-	// installed or destroyed at a time; both may be below zero.
+	// room is the number of clusters that may still be added, budget the number that may still be
+	// installed or destroyed at a time; both may be negative.
 	room, budget int
-	// deletions is how many more clusters may be destroyed at a time because a user asked for it.
+	// deletions is the number of clusters that may still be destroyed at a time at a user's
+	// request.
 	deletions int
-	// underWay is how many clusters are being installed or destroyed, or are about to be.
+	// underWay is the number of clusters that are being installed or destroyed, or are about to be.
 	underWay int
-	// roomLimit is what limits room, full says it in words.
+	// roomLimit is the limit that determines room, and roomReason describes it as text.
 	roomLimit  Limit
 	roomReason string
 }
 
-// unlimited is more than any pool has.
+// unlimited stands for "no limit": it is larger than any pool.
 const unlimited = 1 << 30
 
 func newDraft(s Snapshot) *draft {
@@ -99,9 +100,9 @@ func newDraft(s Snapshot) *draft {
 	return d
 }
 
-// claimsByCluster maps clusters to the claims that name them, to the oldest if several do. A
-// cluster may not know of its claim: after a restore of a backup, or because a cache
-// shows the second of the two writes before the first. It is that claim's all the same.
+// claimsByCluster maps each cluster to the claim that names it; if several do, to the oldest. A
+// cluster may not record its claim, after a restore of a backup or because a cache shows the second
+// of the two writes before the first. It belongs to that claim all the same.
 func (d *draft) claimsByCluster() map[string]string {
 	out := make(map[string]string, len(d.Claims))
 	for _, c := range d.Claims {
@@ -122,7 +123,8 @@ func limitOrUnlimited(n *int) int {
 	return *n
 }
 
-// remainingRoom is how many clusters may be added, and what stands in the way of more.
+// remainingRoom returns the number of clusters that may be added, the limit that determines it, and
+// that limit as text.
 func (d *draft) remainingRoom() (room int, by Limit, full string) {
 	exist := len(d.Members) + len(d.Pending)
 	room, by = limitOrUnlimited(d.Settings.MaxSize)-exist, ByMaxSize
@@ -140,8 +142,9 @@ func (d *draft) addStep(v Verb, cluster string, cause Cause, reason string, args
 	d.steps = append(d.steps, Step{Verb: v, Cluster: cluster, Cause: cause, Reason: fmt.Sprintf(reason, args...)})
 }
 
-// deleteIfBudgetAllows plans the deletion of m that the pool itself chooses, within what may be under
-// way at a time. An install that is deleted gives back what its deletion takes.
+// deleteIfBudgetAllows plans a deletion that the pool itself chooses, within the limit on
+// concurrent work. It returns false if the deletion is not planned. Deleting a cluster that is
+// being installed needs no budget: it frees what its deletion takes.
 func (d *draft) deleteIfBudgetAllows(m *Member, cause Cause, reason string, args ...any) bool {
 	if m.Unreadable != "" {
 		return false
@@ -154,8 +157,8 @@ func (d *draft) deleteIfBudgetAllows(m *Member, cause Cause, reason string, args
 	return true
 }
 
-// deleteOnRequest plans the deletion of m that a user asked for. It waits for no install, only
-// for other deletions: maxConcurrent clusters are destroyed at a time.
+// deleteOnRequest plans a deletion that a user asked for. The deletion does not wait for installs,
+// only for other deletions: at most maxConcurrent clusters are destroyed at a time.
 func (d *draft) deleteOnRequest(m *Member, cause Cause, reason string, args ...any) {
 	if m.Unreadable != "" {
 		return
@@ -167,7 +170,7 @@ func (d *draft) deleteOnRequest(m *Member, cause Cause, reason string, args ...a
 	d.addDeletion(m, cause, reason, args...)
 }
 
-// isFrozen reports whether nothing may be installed or destroyed.
+// isFrozen reports whether the pool may neither install nor destroy clusters.
 func (d *draft) isFrozen() bool { return limitOrUnlimited(d.Settings.MaxConcurrent) <= 0 }
 
 func (d *draft) addDeletion(m *Member, cause Cause, reason string, args ...any) {
@@ -179,8 +182,8 @@ func (d *draft) addDeletion(m *Member, cause Cause, reason string, args ...any) 
 	d.addStep(Delete, m.Name, cause, reason, args...)
 }
 
-// retireClusters destroys clusters that are marked for removal, and claimed ones whose claim is
-// being deleted, was given another cluster, or does not exist.
+// retireClusters deletes clusters that are marked for removal, and claimed clusters whose claim is
+// being deleted, has another cluster, or does not exist.
 func (d *draft) retireClusters() {
 	for _, m := range d.buckets[Removed] {
 		d.deleteOnRequest(m, MarkedForRemoval, "it is marked for removal")
@@ -202,18 +205,18 @@ func (d *draft) retireClusters() {
 	}
 }
 
-// deleteUnclaimed destroys every unclaimed cluster of a pool that is being deleted, all at
-// once, as Hive does: maxConcurrent paces a pool's work, and this is the end of it.
+// deleteUnclaimed deletes every unclaimed cluster of a pool that is being deleted, all at once, as
+// Hive does: maxConcurrent paces the work of a pool that stays.
 func (d *draft) deleteUnclaimed() {
 	for _, m := range d.unclaimedMembers(Installing, Standby, Assignable, Broken) {
 		d.deleteOnRequest(m, PoolDeleted, "the pool is being deleted")
 	}
 }
 
-// completeBindings completes what was given where one of the two writes is missing: it
-// tells claims of their clusters, or clusters of their claims. Were two given to
-// a claim that knows of none, the oldest counts. A pool that is being deleted does
-// so too: nobody else would, and it cannot go before the claim does.
+// completeBindings completes bindings of which one of the two writes is missing: it writes the
+// cluster into the claim, or the claim into the cluster. If two clusters name a claim that names
+// none, the claim gets the oldest. A pool that is being deleted completes bindings too: nothing
+// else would, and the pool cannot be deleted before the claim is.
 func (d *draft) completeBindings() {
 	told := map[string]bool{}
 	for _, m := range d.buckets[Claimed] {
@@ -227,7 +230,7 @@ func (d *draft) completeBindings() {
 	}
 }
 
-// bindWaitingClaims gives the oldest running clusters to the oldest waiting claims.
+// bindWaitingClaims binds the oldest running clusters to the oldest waiting claims.
 func (d *draft) bindWaitingClaims() {
 	n := min(len(d.waiting), len(d.buckets[Assignable]))
 	for i := range n {
@@ -243,13 +246,13 @@ func (d *draft) addBinding(c Claim, m *Member, cause Cause, reason string) {
 	d.steps = append(d.steps, Step{Verb: Bind, Cluster: m.Name, Claim: c.Name, Cause: cause, Reason: reason})
 }
 
-// setPowerStates keeps a cluster running for each waiting claim, and of the others the oldest, as
-// many as runningCount says, and lets the rest sleep.
+// setPowerStates starts one cluster for each waiting claim and keeps the oldest runningCount of the
+// others running. It hibernates the rest.
 func (d *draft) setPowerStates() {
 	list := d.unclaimedMembers(Installing, Standby, Assignable)
 	d.reserveForClaims(list)
 	spares := d.chooseSpares(list)
-	// late is how many of the places of spares are held by clusters that do not run yet.
+	// late is the number of spares that do not run yet.
 	late := min(d.Settings.RunningCount, d.Settings.Size)
 	for _, m := range list {
 		if m.Running && spares[m.Name] {
@@ -263,19 +266,19 @@ func (d *draft) setPowerStates() {
 		case spares[m.Name]:
 			d.setPower(m, Running, BelowRunningCount, "runningCount")
 		case m.isComingUp():
-			// Put to sleep, it would never be known to hang, and the next claim would find out again.
+			// If it hibernated now, its hang would never be detected, and the next claim would run
+			// into it.
 		case late > 0 && m.Running && m.Wanted == Running:
-			late-- // it stands in until the one that holds the place runs
+			late-- // it stands in until the chosen spare runs
 		default:
 			d.setPower(m, Hibernating, AboveRunningCount, "%d of the pool's clusters are to run, and older ones do", d.Settings.RunningCount)
 		}
 	}
 }
 
-// reserveForClaims chooses the clusters that waiting claims will get: those that are coming up
-// keep their places, then come those that sleep, then installs, each oldest first
-// (enhancement: replace broken clusters). One that struggles is chosen only when there is
-// nothing else.
+// reserveForClaims chooses the clusters that waiting claims will get: first clusters that are
+// resuming, then hibernating ones, then installs, each oldest first (enhancement: replace broken
+// clusters). It chooses a struggling cluster only if there is no other.
 func (d *draft) reserveForClaims(list []*Member) {
 	left := len(d.waiting)
 	if left == 0 {
@@ -298,8 +301,8 @@ func (d *draft) reserveForClaims(list []*Member) {
 }
 
 // chooseSpares chooses the clusters that run without a claim: the oldest, whether they are
-// installed or not (enhancement: running clusters). One that struggles uses up no place:
-// the next one is woken beside it.
+// installed or not (enhancement: running clusters). A struggling cluster takes up no place: the
+// next cluster is started in addition to it.
 func (d *draft) chooseSpares(list []*Member) map[string]bool {
 	out := map[string]bool{}
 	places := min(d.Settings.RunningCount, d.Settings.Size)
@@ -329,17 +332,17 @@ func (d *draft) setPower(m *Member, want Power, cause Cause, reason string, args
 	d.addStep(verb, m.Name, cause, reason, args...)
 }
 
-// wantedCount is how many unclaimed clusters there should be.
+// wantedCount returns the number of unclaimed clusters that the pool should have.
 func (d *draft) wantedCount() int { return d.Settings.Size + len(d.waiting) }
 
-// existingCount is how many unclaimed clusters there are or are about to be, broken ones
-// not counted. Unreadable ones are not replaced, but claims do not wait for them.
+// existingCount returns the number of unclaimed clusters that exist or are about to, without broken
+// ones. Unreadable clusters are not replaced, but claims do not wait for them.
 func (d *draft) existingCount() int {
 	return len(d.buckets[Installing]) + len(d.buckets[Standby]) + len(d.buckets[Assignable]) +
 		min(len(d.buckets[Unreadable]), d.Settings.Size) + len(d.Pending)
 }
 
-// createMissing creates clusters until there are enough, within the limits.
+// createMissing plans the creation of the clusters that the pool lacks, within the limits.
 func (d *draft) createMissing() {
 	short := d.wantedCount() - d.existingCount()
 	if short <= 0 || d.Settings.Blocked != "" {
@@ -359,8 +362,8 @@ func (d *draft) createMissing() {
 	d.budget -= n
 }
 
-// maxCreationsPerPlan is how many creations a plan has at most: any size may be asked for, and
-// the plan must fit into memory. The next plan goes on.
+// maxCreationsPerPlan is the maximum number of creations in a plan: spec.size has no upper bound,
+// and the plan must fit into memory. The next plan continues.
 const maxCreationsPerPlan = 10_000
 
 func (d *draft) creationReason() (cause Cause, reason string) {
@@ -376,7 +379,7 @@ func (d *draft) replaceBroken() {
 	}
 }
 
-// deleteSurplus destroys what is too many, cheapest to lose first.
+// deleteSurplus deletes clusters beyond the wanted number, in the order of cheapestFirst.
 func (d *draft) deleteSurplus() {
 	surplus := d.existingCount() - d.wantedCount()
 	for _, p := range []Phase{Installing, Standby, Assignable} {
@@ -389,12 +392,12 @@ func (d *draft) deleteSurplus() {
 	}
 }
 
-// cheapestFirst orders members by what is lost with them: first those that struggle, last
-// those that a waiting claim will get; else newest first.
+// cheapestFirst orders members by what their deletion costs: struggling members first, members
+// reserved for waiting claims last, and newest first among equals.
 func (d *draft) cheapestFirst(members []*Member) []*Member {
 	rank := func(m *Member) int {
 		switch {
-		case m.isStruggling(d.Settings, d.Now) && m.Paused == "": // somebody may be looking at one that is paused
+		case m.isStruggling(d.Settings, d.Now) && m.Paused == "": // somebody may be investigating a paused cluster
 			return 0
 		case !d.reservedForClaims[m.Name]:
 			return 1
@@ -408,8 +411,8 @@ func (d *draft) cheapestFirst(members []*Member) []*Member {
 	return out
 }
 
-// replaceStale destroys what is stale: installs first, then, in a settled pool on which no
-// claim waits, one installed cluster at a time.
+// replaceStale deletes stale clusters: first installs, then, in a settled pool on which no claim
+// waits, one installed cluster at a time.
 func (d *draft) replaceStale() {
 	if d.Settings.Blocked != "" {
 		return
@@ -429,11 +432,11 @@ func (d *draft) replaceStale() {
 	}
 }
 
-// replaceStaleInstalls destroys stale installs, and those that do not get on and would be made from
-// other Secrets by now, each at once: none is a spare yet, and waiting for its end would
-// only delay its successor (Hive B32). One that a waiting claim will
-// get is kept while it makes progress. One that cannot begin, or whose last attempt
-// failed, serves nobody: what was wrong with the pool may be what was mended since.
+// replaceStaleInstalls deletes stale installs, and installs without progress that would use other
+// Secrets by now. It deletes each at once: none is a spare yet, and waiting for its end would only
+// delay its successor (Hive B32). It keeps an install that is reserved for a waiting claim while
+// that install makes progress. An install that cannot begin, or whose last attempt failed, serves
+// nobody: a user may have fixed its cause in the pool since.
 func (d *draft) replaceStaleInstalls() {
 	for _, m := range slices.Backward(d.buckets[Installing]) {
 		switch {
@@ -446,10 +449,10 @@ func (d *draft) replaceStaleInstalls() {
 	}
 }
 
-// hasEnoughClusters reports whether there are as many clusters as there should be, or as many
-// spares as there ever will be: as the inventory has customizations for, or as maxSize
-// allows where that is below the size. Such a pool would keep what is stale for ever. One
-// that is short for the clusters which claims have waits until they are released.
+// hasEnoughClusters reports whether the pool has the wanted number of clusters, or as many spares
+// as it can ever have: limited by the inventory's customizations, or by a maxSize below the size.
+// Without the second case, such a pool would keep stale clusters forever. A pool that is short
+// because claims have its clusters waits until they are released.
 func (d *draft) hasEnoughClusters() bool {
 	missing := d.wantedCount() - d.existingCount()
 	if missing <= 0 {
@@ -459,7 +462,7 @@ func (d *draft) hasEnoughClusters() bool {
 	return ever && d.room <= 0 && d.countPlanned(Create) == 0
 }
 
-// unclaimedMembers returns the members of these buckets, oldest first.
+// unclaimedMembers returns the members of the given phases, oldest first.
 func (d *draft) unclaimedMembers(phases ...Phase) []*Member {
 	var out []*Member
 	parts := 0
@@ -475,11 +478,12 @@ func (d *draft) unclaimedMembers(phases ...Phase) []*Member {
 	return out
 }
 
-// sourcesRecheck is how often the objects that clusters are made from are looked at while an
-// install does not get on: Secrets are not watched.
+// sourcesRecheck is how often the pool reads the objects that clusters are made from while an
+// install makes no progress: Secrets are not watched.
 const sourcesRecheck = 30 * time.Second
 
-// nextDeadline is when the first member becomes overdue or broken by the clock alone.
+// nextDeadline returns the time until the first member becomes overdue or broken by the clock
+// alone; 0 if none will.
 func (d *draft) nextDeadline() time.Duration {
 	var soonest time.Duration
 	for _, m := range d.unclaimedMembers(Standby, Assignable) {
@@ -521,7 +525,7 @@ func (m Member) timeoutDeadlines(s Settings) []time.Time {
 	return out
 }
 
-// verbOrder has the order of the steps in a plan.
+// verbOrder is the order of the steps in a plan.
 var verbOrder = map[Verb]int{Bind: 0, Start: 1, Sleep: 2, SetPosition: 3, Create: 4, Delete: 5}
 
 func (d *draft) finishPlan() Plan {

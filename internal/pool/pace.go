@@ -3,27 +3,27 @@ package pool
 import "time"
 
 const (
-	// batchSize is the most clusters that a pass creates, and the most that it deletes: a claim
+	// batchSize is the maximum number of clusters that a pass creates, and that it deletes: a claim
 	// that arrives meanwhile waits for the end of the pass.
 	batchSize = 16
-	// nextBatchDelay is when the pass after a full batch of new clusters begins.
+	// nextBatchDelay is the delay before the pass that follows a full batch of new clusters.
 	nextBatchDelay = time.Millisecond
-	// nextStepDelay is when a pass begins that takes the steps which this plan leaves for later.
+	// nextStepDelay is the delay before the pass that executes the postponed steps of this plan.
 	nextStepDelay = 100 * time.Millisecond
-	// demandPeriod is how long a pool counts as in demand after it served a claim. The API
-	// keeps that time in seconds: less than one second would be none.
+	// demandPeriod is how long a pool counts as in demand after it served a claim. The API stores
+	// that time in seconds, so a shorter period than one second would have no effect.
 	demandPeriod = 2 * time.Second
-	// backlogLimit is how many clusters of a pool may wait for the controllers that install
-	// them. Those take the clusters of all pools in one queue: with more, a pool of any size
-	// would delay the others.
+	// backlogLimit is the number of a pool's clusters that may wait for the controllers that
+	// install them. Those controllers have one queue for all pools: with more, one large pool would
+	// delay the others.
 	backlogLimit = 32
-	// backlogPeriod is how long a new cluster counts as waiting in that queue: one that is
-	// not taken by then does not wait in a queue.
+	// backlogPeriod is how long a new cluster counts as waiting in that queue: a cluster that is
+	// not picked up by then does not wait in a queue.
 	backlogPeriod = time.Minute
 )
 
-// postponeSteps marks the creations and deletions that a later pass takes, and returns when that pass
-// begins; 0 if there is nothing left for it. r is the report of the same plan.
+// postponeSteps marks the creations and deletions that this pass leaves for a later one, and
+// returns the delay before that pass; 0 if it postpones nothing. r is the report of the same plan.
 func (d *draft) postponeSteps(r Report) time.Duration {
 	var next time.Duration
 	most, delay := d.creationLimit(r)
@@ -47,11 +47,11 @@ func (d *draft) postponeSteps(r Report) time.Duration {
 	return next
 }
 
-// creationLimit returns how many clusters this pass creates at most, and when the next pass
-// begins if the plan has more. The API server has several times as much work with a new
-// cluster as with a claim that is served. So while claims are being served, and half of the
-// pool is there for the next ones, clusters are created one at a time, with a pause between
-// them, and by no pass that serves a claim.
+// creationLimit returns the maximum number of clusters that this pass creates, and the delay before
+// the next pass if the plan has more. A new cluster costs the API server several times as much work
+// as a served claim. So while the pool serves claims, and half of its size is assignable for the
+// next ones, it creates clusters one at a time with a pause between them, and never in a pass that
+// serves a claim.
 func (d *draft) creationLimit(r Report) (most int, next time.Duration) {
 	enough := r.Waiting == 0 && 2*r.Count[Assignable] >= d.Settings.Size
 	switch {
@@ -69,9 +69,9 @@ func (d *draft) creationLimit(r Report) (most int, next time.Duration) {
 	return batchSize, nextBatchDelay
 }
 
-// backlogLeft returns how many more clusters may be created before the controllers that
-// install clusters take those that exist; of a pool of fake clusters, before these are
-// installed, since only the controllers' queue takes time.
+// backlogLeft returns the number of clusters that may still be created before the controllers that
+// install clusters pick up the existing ones. Fake clusters count until they are installed, since
+// only the controllers' queue delays them.
 func (d *draft) backlogLeft() int {
 	left := backlogLimit - len(d.Pending)
 	for i := range d.Members {
@@ -84,7 +84,7 @@ func (d *draft) backlogLeft() int {
 	return max(0, left)
 }
 
-// isInDemand reports whether the pool served a claim a moment ago.
+// isInDemand reports whether the pool served a claim within demandPeriod.
 func (d *draft) isInDemand() bool {
 	for i := range d.Members {
 		m := &d.Members[i]
@@ -95,7 +95,7 @@ func (d *draft) isInDemand() bool {
 	return false
 }
 
-// grewRecently reports whether a cluster was created a moment ago.
+// grewRecently reports whether a cluster was created within demandPeriod.
 func (d *draft) grewRecently() bool {
 	for i := range d.Members {
 		if d.Now.Sub(d.Members[i].Created) < demandPeriod {
@@ -105,7 +105,7 @@ func (d *draft) grewRecently() bool {
 	return false
 }
 
-// soonerDelay returns the shorter of two delays, of which 0 stands for never.
+// soonerDelay returns the shorter of two delays; 0 means never.
 func soonerDelay(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

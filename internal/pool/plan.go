@@ -7,46 +7,47 @@ import (
 	"time"
 )
 
-// Verb is what a step does.
+// A Verb is what a step does.
 type Verb string
 
-// The verbs, in the order in which a plan has them.
+// The verbs, in the order of the steps in a plan.
 const (
-	// Bind gives a running cluster to a claim, or finishes giving it.
+	// Bind binds a running cluster to a claim, or completes a binding.
 	Bind Verb = "bind"
-	// Start and Sleep tell a cluster what to be.
+	// Start and Sleep set the power state of a cluster.
 	Start Verb = "start"
 	Sleep Verb = "hibernate"
-	// SetPosition writes into a waiting claim its position and when a cluster is likely to run.
+	// SetPosition writes a waiting claim's position, and when a cluster for it is likely to run,
+	// into its status.
 	SetPosition Verb = "set position"
-	// Create makes a new cluster.
+	// Create creates a cluster.
 	Create Verb = "create"
-	// Delete destroys a cluster.
+	// Delete deletes a cluster.
 	Delete Verb = "delete"
 )
 
-// Step is one thing to do. Steps are independent: each may fail or be repeated
-// without harm to the others.
+// A Step is one action. Steps are independent: each may fail or be repeated without harm to the
+// others.
 type Step struct {
 	Verb Verb `json:"verb"`
-	// Cluster is empty for a Create: its name is chosen when it is recorded.
+	// Cluster is empty for a Create: its name is chosen when it is recorded in the pool's status.
 	Cluster string `json:"cluster,omitempty"`
-	// Claim is set for a Bind and a SetPosition.
+	// Claim is set for Bind and SetPosition.
 	Claim string `json:"claim,omitempty"`
-	// Position and Ready are set for a SetPosition, as in Wait.
+	// Position and Ready are set for SetPosition, as in Wait.
 	Position int       `json:"position,omitempty"`
 	Ready    time.Time `json:"ready,omitzero"`
-	// Customization is set for a Create in a pool with an inventory.
+	// Customization is set for Create in a pool with an inventory.
 	Customization string `json:"customization,omitempty"`
-	// Reason is why, in words.
+	// Reason explains the step to people.
 	Reason string `json:"reason"`
-	// Later is set for a creation or deletion that this pass leaves for a later one.
+	// Later is set for a creation or deletion that this pass postpones.
 	Later bool `json:"later,omitempty"`
-	// Cause is why, for programs.
+	// Cause explains the step to programs.
 	Cause Cause `json:"cause"`
 }
 
-// String reads as a sentence: "bind x to b: oldest claim, oldest running cluster".
+// String returns the step as text, such as "bind x to b: oldest claim, oldest running cluster".
 func (s Step) String() string {
 	switch s.Verb {
 	case Bind:
@@ -63,15 +64,16 @@ func (s Step) String() string {
 	}
 }
 
-// Plan is what to do next, and what to tell of it.
+// A Plan is what to do next, and what to report.
 type Plan struct {
 	Steps  []Step
 	Report Report
-	// Next is when to look again though nothing changed; 0 when only a change matters.
+	// Next is the time until the pool must be reconciled again even if nothing changes; 0 if only a
+	// change matters.
 	Next time.Duration
 }
 
-// StepsOf returns the steps with that verb, in order.
+// StepsOf returns the steps with verb v, in order.
 func (p Plan) StepsOf(v Verb) []Step {
 	var out []Step
 	for _, s := range p.Steps {
@@ -82,12 +84,12 @@ func (p Plan) StepsOf(v Verb) []Step {
 	return out
 }
 
-// DueStepsOf returns the steps with that verb that are taken now, in order.
+// DueStepsOf returns the steps with verb v that are not postponed, in order.
 func (p Plan) DueStepsOf(v Verb) []Step {
 	return slices.DeleteFunc(p.StepsOf(v), func(s Step) bool { return s.Later })
 }
 
-// CountSteps is the number of steps of a kind.
+// CountSteps returns the number of steps with verb v.
 func (p Plan) CountSteps(v Verb) int {
 	n := 0
 	for i := range p.Steps {
@@ -98,7 +100,7 @@ func (p Plan) CountSteps(v Verb) int {
 	return n
 }
 
-// String has one line a step.
+// String returns one line per step.
 func (p Plan) String() string {
 	lines := make([]string, len(p.Steps))
 	for i, s := range p.Steps {
@@ -107,67 +109,70 @@ func (p Plan) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Report is what the pool's status tells. It foresees the plan's bindings, and
-// nothing else of the plan.
+// A Report is the content of the pool's status. It already counts the plan's bindings as done, and
+// no other steps of the plan.
 type Report struct {
-	// Count has the number of members in each phase.
+	// Count is the number of members in each phase.
 	Count map[Phase]int
 	// Waiting is the number of claims that still wait.
 	Waiting int
-	// Queue has the claims that wait, in their order.
+	// Queue lists the waiting claims, in order.
 	Queue []Wait
-	// Full is set when there is no room for another cluster, By what limits it, and NoRoom says it in words.
+	// Full is set if there is no room for another cluster; By is the limit, and NoRoom describes it
+	// as text.
 	Full   bool
 	By     Limit
 	NoRoom string
-	// Short is how many clusters are wanted that this plan does not create, and Hindrance
-	// says why, in words. A pool that is being deleted wants none.
+	// Short is the number of wanted clusters that this plan does not create, and Hindrance explains
+	// why. A pool that is being deleted wants none.
 	Short     int
 	Hindrance string
-	// Stale and Unversioned name unclaimed members that differ from the pool, or do not say; sorted.
+	// Stale names unclaimed members that differ from the pool, Unversioned those that record no
+	// version; both are sorted.
 	Stale, Unversioned []string
-	// Orphans are the claimed members whose claim does not exist, by name, and that claim.
+	// Orphans maps the claimed members whose claim does not exist to that claim.
 	Orphans map[string]string
-	// Left names the members that keep a deleted pool from going; sorted. Empty while the pool is not being deleted.
+	// Left names the members that block the deletion of the pool, sorted. It is empty while the
+	// pool is not being deleted.
 	Left []string
-	// Progress is whether the pool gets on, and Blocked, for a pool that does not, what it
-	// waits for, in words.
+	// Progress is whether the pool makes progress. Blocked describes what a pool without progress
+	// waits for.
 	Progress Progress
 	Blocked  string
-	// Refused names the members that are to be deleted when maxConcurrent allows it; sorted.
-	// Busy says, then and when Hindrance is maxConcurrent, what takes it up.
+	// Refused names the members that are deleted as soon as maxConcurrent allows it, sorted. If
+	// there are any, or if Hindrance is maxConcurrent, Busy describes what uses maxConcurrent up.
 	Refused []string
 	Busy    string
-	// Failing has the deletions that do not get on, with the reason, by name.
+	// Failing maps the members whose deletion makes no progress to the reason.
 	Failing map[string]string
-	// InDemand is set when the pool served a claim a moment ago.
+	// InDemand is set if the pool served a claim recently.
 	InDemand bool
-	// Words is the plan for people: one sentence, stable from pass to pass.
+	// Words is the plan as one sentence for people, stable from pass to pass.
 	Words string
 }
 
-// UnclaimedCount is the number of unclaimed members, broken ones too, as status.size has it.
+// UnclaimedCount returns the number of unclaimed members, including broken ones, as in status.size.
 func (r Report) UnclaimedCount() int {
 	return r.Count[Installing] + r.Count[Standby] + r.Count[Assignable] + r.Count[Broken] + r.Count[Unreadable]
 }
 
-// Progress is whether a pool gets on.
+// Progress is whether a pool makes progress.
 type Progress string
 
-// A pool is in exactly one of these.
+// The values of Progress. A pool is in exactly one of them.
 const (
-	// Settled: it has what it is asked for, and nothing is under way.
+	// Settled means that the pool has the clusters it should have, and nothing is in progress.
 	Settled Progress = "settled"
-	// Advancing: something is under way that will end by itself.
+	// Advancing means that something is in progress that ends automatically.
 	Advancing Progress = "advancing"
-	// Held: something is to be done, and nothing is done until somebody else acts.
+	// Held means that something remains to be done, and that it waits for somebody else to act.
 	Held Progress = "held"
 )
 
-// Limit is what limits a pool's clusters.
+// A Limit is what limits the number of a pool's clusters.
 type Limit string
 
-// What can leave no room for another cluster.
+// The limits that can leave no room for another cluster.
 const (
 	ByMaxSize   Limit = "maxSize"
 	ByPlatform  Limit = "platform"

@@ -1,9 +1,8 @@
 // Package pool decides what a ClusterPool does next.
 //
-// Decide is one pure function from a Snapshot to a Plan: it reads no cluster,
-// no clock, no random source, and gives the same plan whatever the order of
-// the lists. The controller gathers the snapshot and carries out the plan;
-// hotspare pool plan does the first half offline.
+// Decide is one pure function from a Snapshot to a Plan: it reads no cluster, no clock and no
+// random source, and returns the same plan whatever the order of the lists. The controller builds
+// the snapshot and executes the plan; hotspare pool plan builds a snapshot and its plan offline.
 package pool
 
 import (
@@ -12,138 +11,150 @@ import (
 	"time"
 )
 
-// Snapshot is everything that a pool's next steps depend on.
+// A Snapshot is everything that a pool's next steps depend on.
 type Snapshot struct {
 	Settings Settings
-	// Members are all clusters of the pool that exist, claimed and dying ones too.
+	// Members are all existing clusters of the pool, including claimed ones and those being
+	// deleted.
 	Members []Member
-	// Pending are names of clusters that were recorded for creation and are not among Members.
+	// Pending are names that are recorded for new clusters and are not among Members.
 	Pending []string
-	// Claims are all claims on the pool that exist, served and dying ones too.
+	// Claims are all existing claims on the pool, including served ones and those being deleted.
 	Claims []Claim
-	// PositionsSetAt is when the positions of waiting claims were last set; zero if they were
-	// not, or nobody knows.
+	// PositionsSetAt is when the positions of waiting claims were last set; zero if they were not,
+	// or if that is unknown.
 	PositionsSetAt time.Time
 	Now            time.Time
 }
 
-// Settings are the pool's wishes and limits.
+// Settings are the pool's desired values and limits.
 type Settings struct {
 	Size         int
 	RunningCount int
-	// MaxSize limits members, MaxConcurrent those being installed or destroyed; nil is no limit.
+	// MaxSize limits the number of members, MaxConcurrent the number being installed or destroyed;
+	// nil means no limit.
 	MaxSize       *int
 	MaxConcurrent *int
-	// Room is how many more clusters the platform says fit; nil is no limit. NoRoom says why, in words.
+	// Room is the number of clusters that still fit on the platform; nil means no limit. NoRoom
+	// explains it as text.
 	Room   *int
 	NoRoom string
-	// Inventory is set when each cluster takes a customization. Free are those that can be
-	// taken, in this order; those of Pending are not among them.
+	// Inventory is set if each cluster takes a customization. Free are the customizations that
+	// clusters can take, in this order, without those of Pending.
 	Inventory bool
 	Free      []string
-	// Version is the pool's version; a member of another is stale.
+	// Version is the pool's version; a member with another version is stale.
 	Version string
-	// Sources identifies the versions of the objects that new clusters are made from beside
-	// the pool itself; empty when nobody knows.
+	// Sources identifies the versions of the objects, other than the pool itself, that new clusters
+	// are made from; empty if unknown.
 	Sources string
-	// Blocked says why no cluster may be created now, in words; empty when it may.
+	// Blocked explains why no cluster may be created now; empty if one may.
 	Blocked string
 	// Deleting is set while the pool is being deleted.
 	Deleting bool
-	// Fake is set when the clusters exist as objects only.
+	// Fake is set if the clusters exist only as API objects.
 	Fake bool
-	// ResumeTimeout is how long a resume may take before the cluster is broken; 0 is for ever.
+	// ResumeTimeout is the time that a resume may take before the cluster counts as broken; 0 means
+	// no limit.
 	ResumeTimeout time.Duration
 }
 
-// Member is one cluster of the pool, as observed.
+// A Member is one observed cluster of the pool.
 type Member struct {
 	Name    string
 	Created time.Time
-	// Version is the pool version that it was made from; empty when it does not say.
+	// Version is the version of the pool that it was made from; empty if it records none.
 	Version string
-	// Sources is what Settings.Sources was when it was made; empty when it does not say.
+	// Sources is the value of Settings.Sources when it was made; empty if it records none.
 	Sources string
-	// Claim names the claim that it is given to; a cluster is given once.
+	// Claim names the claim that it is bound to; a cluster is bound only once.
 	Claim string
-	// ClaimedAt is when it was given to that claim, to the second; zero when unknown.
+	// ClaimedAt is when it was bound to that claim, in whole seconds; zero if unknown.
 	ClaimedAt time.Time
-	// ClaimMissingSince is since when that claim has not existed, as far as this process has
-	// seen; zero while it exists.
+	// ClaimMissingSince is when this process first saw that the claim does not exist; zero while
+	// the claim exists.
 	ClaimMissingSince time.Time
-	// ClaimUnaware is set when that claim was deleted before it was told of the cluster, so
-	// that nobody can be using the cluster.
+	// ClaimUnaware is set if that claim was deleted before the cluster was written into it, so that
+	// nobody can be using the cluster.
 	ClaimUnaware bool
-	// Deleting is set while it is being destroyed; Marked when it has been marked for removal.
+	// Deleting is set while it is being destroyed, Marked if it is marked for removal.
 	Deleting, Marked bool
-	// Installed is set when the install is done; GaveUp when it will never be; Failing while its last attempt failed.
+	// Installed is set when the install is done, GaveUp if the install has failed permanently,
+	// Failing while its last attempt is a failed one.
 	Installed, GaveUp, Failing bool
-	// Begun is set once it is known whether its install can begin: somebody has taken it up.
+	// Begun is set once a controller has picked up the install, so that it is known whether the
+	// install can begin.
 	Begun bool
-	// RequirementsUnmet says what its install misses, so that it cannot begin; empty when nothing.
+	// RequirementsUnmet describes what the install lacks, so that it cannot begin; empty if
+	// nothing.
 	RequirementsUnmet string
-	// Paused is the annotation by which a user has paused it, so that nobody starts or stops
-	// it, or works on it at all; empty when nobody has.
+	// Paused is the annotation by which a user has paused it, so that hotspare does not start or
+	// stop it, or does not work on it at all; empty if it is not paused.
 	Paused string
-	// DeletionError says why its deletion does not get on; empty when it does.
+	// DeletionError explains why its deletion makes no progress; empty if it does.
 	DeletionError string
-	// Wanted is the power state it is told to have.
+	// Wanted is the power state in its spec.
 	Wanted Power
-	// Running is set while it can be used.
+	// Running is set while it is usable.
 	Running bool
-	// PowerFailed is set while starting or stopping it fails, PowerTimedOut when that took longer than it may.
+	// PowerFailed is set while starting or stopping it fails, PowerTimedOut if that took longer
+	// than allowed.
 	PowerFailed, PowerTimedOut bool
-	// MachinesFailed is set when its machines themselves failed in the resume that goes on.
+	// MachinesFailed is set if its machines themselves failed during the current resume.
 	MachinesFailed bool
-	// ResumingSince is when its current resume began; zero when it does not resume.
+	// ResumingSince is when its current resume began; zero if it is not resuming.
 	ResumingSince time.Time
-	// InstallTook and ResumeTook are how long its install and its last resume took; 0 when unknown.
+	// InstallTook and ResumeTook are the durations of its install and of its last resume; 0 if
+	// unknown.
 	InstallTook, ResumeTook time.Duration
-	// UnreachableSince is since when it cannot be reached although it should run; zero when it can.
+	// UnreachableSince is when it became unreachable although it should run; zero if it is
+	// reachable.
 	UnreachableSince time.Time
-	// UnreadySince is since when it is not ready although it had come up and should run; zero when it is.
+	// UnreadySince is when it became unready after it had come up and while it should run; zero if
+	// it is ready.
 	UnreadySince time.Time
-	// Outdated says why its customization makes it stale; empty when it does not.
+	// Outdated explains why its customization makes it stale; empty if it does not.
 	Outdated string
-	// Withdrawn says why its customization is no longer the pool's to use: it was taken off
-	// the inventory, or is being deleted. Empty when it is.
+	// Withdrawn explains why the pool may no longer use its customization: it was removed from the
+	// inventory, or is being deleted. Empty if the pool may.
 	Withdrawn string
-	// Displaced says which other cluster has its customization; empty when none has.
+	// Displaced names the other cluster that has its customization; empty if none has.
 	Displaced string
-	// Unreadable says what of it could not be read; empty when all could. Then what
-	// else is said here may not be the whole truth, and it is left alone.
+	// Unreadable describes the field that could not be read; empty if all could. If it is set, the
+	// other fields may be incomplete, and the pool leaves the member alone.
 	Unreadable string
 }
 
-// Power is what a member is told to be.
+// Power is the desired power state of a member.
 type Power string
 
-// Unset is a member that was never told.
+// The power states. Unset means that spec.powerState was never set.
 const (
 	Unset       Power = ""
 	Running     Power = "Running"
 	Hibernating Power = "Hibernating"
 )
 
-// Claim is one claim on the pool.
+// A Claim is one claim on the pool.
 type Claim struct {
 	Name    string
 	Created time.Time
-	// Cluster names the cluster it has been told of; empty while it waits.
+	// Cluster names the cluster in its spec; empty while it waits.
 	Cluster  string
 	Deleting bool
-	// Position and Ready are what its status says of its place and of when a cluster is likely
-	// to run; zero when it says nothing.
+	// Position and Ready are the position and the expected time of a running cluster in its status;
+	// zero if it has none.
 	Position int
 	Ready    time.Time
-	// Unreadable is set when not all of it could be read. It keeps what it has, and gets nothing.
+	// Unreadable is set if some of it could not be read. The claim keeps its cluster, and gets
+	// none.
 	Unreadable bool
 }
 
-// Phase is the one bucket that a member is in.
+// A Phase is the one bucket that a member is in.
 type Phase string
 
-// Every member is in exactly one of these. Stale is a mark beside it.
+// The phases. Every member is in exactly one; Stale is independent of the phase.
 const (
 	Deleting   Phase = "deleting"
 	Removed    Phase = "marked"
@@ -152,11 +163,12 @@ const (
 	Installing Phase = "installing"
 	Standby    Phase = "standby"
 	Assignable Phase = "assignable"
-	// Unreadable ones are unclaimed as far as is known; they count as spares, so that none is made in their place.
+	// Unreadable members are unclaimed as far as is known; they count as spares, so that the pool
+	// does not create others in their place.
 	Unreadable Phase = "unreadable"
 )
 
-// Phase is the bucket that m is in at the given time.
+// Phase returns the bucket that m is in at the given time.
 func (m Member) Phase(s Settings, now time.Time) Phase {
 	switch {
 	case m.Deleting:
@@ -180,13 +192,13 @@ func (m Member) Phase(s Settings, now time.Time) Phase {
 
 func (m Member) isBroken(s Settings, now time.Time) bool { return m.DefectCause(s, now) != "" }
 
-// defaultSlowResume is how long a resume may take before the next stand-by is woken
-// beside it, when the pool has no resume timeout. Resumes take three to five
-// minutes where Hive's users measured them.
+// defaultSlowResume is the time that a resume may take before the next standby is started in
+// addition, if the pool has no resume timeout. Hive's users measured resumes of three to five
+// minutes.
 const defaultSlowResume = 10 * time.Minute
 
-// isStruggling reports whether m should not be counted on to run soon: it then uses
-// up no slot, and the next one is woken beside it.
+// isStruggling reports whether m is unlikely to run soon. A struggling member takes up no slot: the
+// next member is started in addition to it.
 func (m Member) isStruggling(s Settings, now time.Time) bool {
 	if !m.Installed {
 		return !m.isProgressing()
@@ -196,17 +208,18 @@ func (m Member) isStruggling(s Settings, now time.Time) bool {
 		hasElapsed(m.ResumingSince, patience, now) || hasElapsed(m.UnreachableSince, patience, now) || hasElapsed(m.UnreadySince, patience, now)
 }
 
-// isBeingInstalled reports whether an install of m is under way, or may begin at any time.
+// isBeingInstalled reports whether an install of m is in progress, or may begin at any time.
 func (m Member) isBeingInstalled() bool {
 	return !m.Installed && !m.GaveUp && !m.Deleting && m.Unreadable == ""
 }
 
-// isProgressing reports whether m's install gets on, as far as is known.
+// isProgressing reports whether the install of m makes progress, as far as is known.
 func (m Member) isProgressing() bool {
 	return m.RequirementsUnmet == "" && !m.Failing && m.Paused == ""
 }
 
-// isComingUp reports whether m was told to run, has begun to, and neither runs nor has been given up.
+// isComingUp reports whether m should run, has begun to start, and neither runs nor counts as
+// broken.
 func (m Member) isComingUp() bool {
 	return m.Installed && !m.Running && m.Wanted == Running &&
 		(m.PowerFailed || m.MachinesFailed || !m.ResumingSince.IsZero() || !m.UnreachableSince.IsZero() || !m.UnreadySince.IsZero())
@@ -223,22 +236,22 @@ func (m Member) isStale(s Settings) bool {
 	return m.Version != s.Version || m.Outdated != "" || m.Withdrawn != ""
 }
 
-// couldSucceedNow reports whether m's install, which does not get on, would be made from other
-// objects by now: somebody may have mended the Secret that it fails for.
+// couldSucceedNow reports whether the install of m makes no progress and a new one would use other
+// objects: a user may have fixed the Secret that it fails for.
 func (m Member) couldSucceedNow(s Settings) bool {
 	return m.isBeingInstalled() && !m.isProgressing() && m.Paused == "" && m.Sources != "" && s.Sources != "" && m.Sources != s.Sources
 }
 
-// missingClaimDelay is how long a cluster whose claim does not exist is kept. A claim that is
-// released waits for its cluster to go, so this one's was lost: its finalizer was removed by
-// hand, or a backup of the cluster was restored without it. Somebody may be using the cluster.
+// missingClaimDelay is how long the pool keeps a cluster whose claim does not exist. A claim that
+// is released waits until its cluster is deleted, so this claim was lost: its finalizer was removed
+// by hand, or a backup of the cluster was restored without it. Somebody may be using the cluster.
 const missingClaimDelay = 10 * time.Minute
 
 func hasElapsed(since time.Time, span time.Duration, now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(span))
 }
 
-// sortByAge refers to all of list, oldest first.
+// sortByAge returns pointers to all elements of list, oldest first.
 func sortByAge(list []Member) []*Member {
 	out := make([]*Member, len(list))
 	for i := range list {
@@ -248,7 +261,7 @@ func sortByAge(list []Member) []*Member {
 	return out
 }
 
-// oldestFirst orders members by age; the name settles ties.
+// oldestFirst compares members by age, then by name.
 func oldestFirst(a, b *Member) int {
 	if c := a.Created.Compare(b.Created); c != 0 {
 		return c
