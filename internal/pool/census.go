@@ -2,28 +2,28 @@ package pool
 
 import "time"
 
-// Census counts a pool's members and claims as they are, whatever is planned.
+// A Census counts a pool's members and claims as they are, regardless of the plan.
 type Census struct {
-	// Members has the number of members in each phase; together they are all members.
+	// Members is the number of members in each phase; the sum is the number of all members.
 	Members map[Phase]int
-	// Given is how many members name a claim, marked and dying ones too.
+	// Given is the number of members that name a claim, including those marked or being deleted.
 	Given int
-	// Stale is how many unclaimed members, dying and marked ones left out, differ
-	// from the pool or do not say what they were made from.
+	// Stale is the number of unclaimed members, without those marked or being deleted, that differ
+	// from the pool or do not record what they were made from.
 	Stale int
-	// A claim waits, is served, or is leaving: being deleted.
+	// Waiting, Served and Leaving count the claims: a claim waits, is served, or is being deleted.
 	Waiting, Served, Leaving int
-	// LongestWait is how long the oldest of the waiting claims has waited; 0 when none does.
+	// LongestWait is how long the oldest waiting claim has waited; 0 if none waits.
 	LongestWait time.Duration
 }
 
-// ClaimableCount is how many members may yet be given away. Unlike status.size, and
-// like Hive's metric, it leaves broken ones out.
+// ClaimableCount returns the number of members that a claim may still get. Unlike status.size, and
+// like Hive's metric, it excludes broken members.
 func (c Census) ClaimableCount() int {
 	return c.Members[Installing] + c.Members[Standby] + c.Members[Assignable]
 }
 
-// CountMembersAndClaims counts by the same rules that Decide plans by.
+// CountMembersAndClaims counts by the same rules as Decide.
 func (s Snapshot) CountMembersAndClaims() Census {
 	d := newDraft(s)
 	c := Census{Members: make(map[Phase]int, len(d.buckets)), Waiting: len(d.waiting)}
@@ -50,8 +50,8 @@ func (s Snapshot) CountMembersAndClaims() Census {
 	return c
 }
 
-// ResolvedMembers are the members as Decide has them: one that a claim names has that claim, although
-// it does not know of it yet.
+// ResolvedMembers returns the members as Decide sees them: a member that a claim names has that
+// claim, even if it does not record the claim yet.
 func (s Snapshot) ResolvedMembers() []Member {
 	d := newDraft(s)
 	out := make([]Member, len(d.all))
@@ -61,7 +61,7 @@ func (s Snapshot) ResolvedMembers() []Member {
 	return out
 }
 
-// MemberPhases is the phase of each member, by name, as Decide has it.
+// MemberPhases returns the phase of each member, by name, as Decide sees it.
 func (s Snapshot) MemberPhases() map[string]Phase {
 	out := make(map[string]Phase, len(s.Members))
 	for _, m := range s.ResolvedMembers() {
@@ -70,11 +70,10 @@ func (s Snapshot) MemberPhases() map[string]Phase {
 	return out
 }
 
-// PowerCondition is what power an installed member has, in one word of a closed list.
+// A PowerCondition is the power of an installed member, from a closed list.
 type PowerCondition string
 
-// What members' power may be: usable, on the way there, told to hibernate, or failing
-// to do either.
+// The power conditions: usable, starting, hibernating by spec, or failing to start or stop.
 const (
 	PowerUp       PowerCondition = "running"
 	PowerStarting PowerCondition = "starting"
@@ -82,8 +81,9 @@ const (
 	PowerFailing  PowerCondition = "failing"
 )
 
-// CountInstalledByPower counts the installed members by their power, claimed ones too. Dying members
-// are left out, for nobody starts or stops them any more, and unreadable ones.
+// CountInstalledByPower counts the installed members by their power, including claimed ones. It
+// excludes members that are being deleted, since nothing starts or stops them any more, and
+// unreadable ones.
 func (s Snapshot) CountInstalledByPower() map[PowerCondition]int {
 	out := map[PowerCondition]int{}
 	for _, m := range s.Members {

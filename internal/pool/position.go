@@ -6,19 +6,20 @@ import (
 )
 
 const (
-	// positionDelay is the age from which the position of a waiting claim is set: most claims
-	// are served before, and a status that nobody reads would only cost time.
+	// positionDelay is the age from which the position of a waiting claim is set: most claims are
+	// served earlier, and writing a status that nobody reads only costs time.
 	positionDelay = 5 * time.Second
-	// positionPeriod is how often the positions of a pool's claims are set at most, and
-	// positionRate how many of them a second: all claims move up when one is served.
+	// positionPeriod is the minimum time between two updates of the positions of a pool's claims.
+	// positionRate is the number of positions set per second: all claims move up when one is
+	// served.
 	positionPeriod = 10 * time.Second
 	positionRate   = 10
-	// estimateTolerance is by how much an estimate may move without being set again.
+	// estimateTolerance is how far an estimate may move before it is set again.
 	estimateTolerance = 10 * time.Second
 )
 
-// planPositions plans to set the positions of the claims that wait, where these have changed, and
-// returns when to look again; 0 if nothing is left for later.
+// planPositions plans to set the changed positions of waiting claims, and returns the time until
+// the pool must be reconciled again; 0 if nothing is postponed.
 func (d *draft) planPositions(queue []Wait) time.Duration {
 	var next time.Duration
 	var changed []Wait

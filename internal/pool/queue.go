@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// Wait is what a claim that waits may expect.
+// A Wait is what a waiting claim can expect.
 type Wait struct {
 	Claim string `json:"claim"`
-	// Position is its place in the line; the first has 1.
+	// Position is its place in the queue; the first has 1.
 	Position int `json:"position"`
-	// Ready is when a cluster for it is likely to run; zero when nothing that is
-	// under way leads to one, or nobody knows how long that takes. It may lie in
-	// the past: then it is overdue.
+	// Ready is when a cluster for it is likely to run; zero if nothing in progress leads to one, or
+	// if its duration is unknown. A time in the past means that the cluster is overdue.
 	Ready time.Time `json:"ready,omitzero"`
 }
 
-// estimateQueue tells the waiting claims their places. The first gets the cluster that
-// is likely to run first, and so on: those that resume, those that are being
-// installed, and those that this plan starts or creates. How long each takes is
-// the median of what the pool's other members took.
+// estimateQueue returns the positions of the waiting claims. The first claim gets the cluster that
+// is likely to run first, and so on: clusters that resume, that are being installed, or that this
+// plan starts or creates. Each is estimated to take the median of what the pool's other members
+// took.
 func (d *draft) estimateQueue() []Wait {
 	if len(d.waiting) == 0 || d.Settings.Deleting {
-		return nil // a pool that is being deleted serves nobody: who waits is told so, and no place
+		return nil // a pool that is being deleted serves no claims: their condition says so, and they get no position
 	}
 	coming := d.expectedReadyTimes()
 	out := make([]Wait, len(d.waiting))
@@ -35,7 +34,7 @@ func (d *draft) estimateQueue() []Wait {
 	return out
 }
 
-// expectedReadyTimes are the times at which clusters are likely to run, soonest first.
+// expectedReadyTimes returns the times at which clusters are likely to run, soonest first.
 func (d *draft) expectedReadyTimes() []time.Time {
 	install, resume := d.medianDuration(func(m Member) time.Duration { return m.InstallTook }), d.medianDuration(func(m Member) time.Duration { return m.ResumeTook })
 	started := map[string]bool{}
@@ -44,7 +43,7 @@ func (d *draft) expectedReadyTimes() []time.Time {
 	}
 	var out []time.Time
 	add := func(since time.Time, takes time.Duration) {
-		// What takes more than twice as long as usual may take for ever.
+		// A cluster that takes more than twice the usual time may never run.
 		if takes > 0 && d.Now.Before(since.Add(2*takes)) {
 			out = append(out, since.Add(takes))
 		}
@@ -72,7 +71,7 @@ func (d *draft) expectedReadyTimes() []time.Time {
 	return out
 }
 
-// medianDuration is the median of what the members took that say so; 0 if none does.
+// medianDuration returns the median over the members with a known duration; 0 if there are none.
 func (d *draft) medianDuration(took func(Member) time.Duration) time.Duration {
 	var all []time.Duration
 	for _, m := range d.Members {

@@ -23,7 +23,7 @@ func (d *draft) buildReport() Report {
 	slices.Sort(r.Stale)
 	slices.Sort(r.Unversioned)
 	slices.Sort(r.Left)
-	// An inventory that is used up is no news to a pool that wants no more of it.
+	// A used-up inventory does not matter to a pool that needs no more of it.
 	r.Full = d.room <= 0 && (d.roomLimit != ByInventory || d.missingCount() > 0)
 	if r.Full {
 		r.NoRoom, r.By = d.roomReason, d.roomLimit
@@ -47,7 +47,7 @@ func (d *draft) buildReport() Report {
 	return r
 }
 
-// failingDeletions are the deletions that do not get on, with the reason.
+// failingDeletions maps the members whose deletion makes no progress to the reason.
 func (d *draft) failingDeletions() map[string]string {
 	var out map[string]string
 	for _, m := range d.buckets[Deleting] {
@@ -62,7 +62,7 @@ func (d *draft) failingDeletions() map[string]string {
 	return out
 }
 
-// describeConcurrency names what takes up maxConcurrent; "" when it is not used up.
+// describeConcurrency describes what uses maxConcurrent up; "" if it is not used up.
 func (d *draft) describeConcurrency() string {
 	if d.isFrozen() || limitOrUnlimited(d.Settings.MaxConcurrent)-d.underWay > 0 {
 		return ""
@@ -87,7 +87,7 @@ func (d *draft) describeConcurrency() string {
 	return strings.Join(parts, "; ")
 }
 
-// listFirst is the first three of names, and how many more there are.
+// listFirst returns the first three names, and how many more there are, as text.
 func listFirst(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -96,8 +96,8 @@ func listFirst(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// computeProgress is whether anything is under way that ends by itself, and, if nothing is,
-// whether the pool is as it is asked to be.
+// computeProgress returns Advancing if anything is in progress that ends automatically, otherwise
+// whether the pool is Settled or Held.
 func (d *draft) computeProgress(r Report) Progress {
 	underWay := d.countPlanned(Create) + d.countPlanned(Delete) + d.hibernatingCount() + d.resumingCount() - len(d.hangingResumes()) + len(d.buckets[Deleting]) - len(r.Failing)
 	if d.Settings.Blocked == "" && !d.Settings.Deleting {
@@ -120,7 +120,7 @@ func (d *draft) computeProgress(r Report) Progress {
 	}
 }
 
-// listObstacles are what the pool waits for, and who can end it.
+// listObstacles describes what the pool waits for, and what removes each obstacle.
 func (d *draft) listObstacles(r Report) []string {
 	var out []string
 	if held := d.claimedClusters(); len(held) > 0 {
@@ -142,7 +142,7 @@ func (d *draft) listObstacles(r Report) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Failing)) {
 		out = append(out, fmt.Sprintf("the deletion of %s does not get on: %s", name, strings.TrimRight(r.Failing[name], ".")))
-		break // one is told, the others are in DeletionPossible and in the clusters' own conditions
+		break // one is reported here; the others are in DeletionPossible and in the clusters' own conditions
 	}
 	if hanging := d.hangingResumes(); len(hanging) > 0 {
 		out = append(out, fmt.Sprintf("%s does not come up: delete it, or set spec.powerstateTransitionToRunningTimeout to have such clusters replaced", listFirst(hanging)))
@@ -153,7 +153,7 @@ func (d *draft) listObstacles(r Report) []string {
 	return append(out, d.unreadableObstacles()...)
 }
 
-// pausedObstacles says which clusters users have paused, and how to end that.
+// pausedObstacles names the clusters that users have paused, and how to resume them.
 func (d *draft) pausedObstacles() []string {
 	var out []string
 	for _, annotation := range []string{hivev1.AnnotationReconcilePause, hivev1.AnnotationPowerPause} {
@@ -164,7 +164,7 @@ func (d *draft) pausedObstacles() []string {
 	return out
 }
 
-// claimedClusters names the clusters that keep a pool from going, since claims have them.
+// claimedClusters names the clusters that block the deletion of the pool because claims have them.
 func (d *draft) claimedClusters() []string {
 	var out []string
 	if !d.Settings.Deleting {
@@ -178,7 +178,8 @@ func (d *draft) claimedClusters() []string {
 	return out
 }
 
-// hangingResumes names the members that have tried to come up for long, and will try for ever.
+// hangingResumes names the members that have tried to resume for a long time, and that no timeout
+// stops.
 func (d *draft) hangingResumes() []string {
 	var out []string
 	for _, m := range d.buckets[Standby] {
@@ -189,7 +190,7 @@ func (d *draft) hangingResumes() []string {
 	return out
 }
 
-// pausedMembers names the members that would be installed or resumed, were they not paused by
+// pausedMembers names the members that would be installed or resumed if they were not paused by
 // that annotation.
 func (d *draft) pausedMembers(annotation string) []string {
 	var out []string
@@ -201,7 +202,7 @@ func (d *draft) pausedMembers(annotation string) []string {
 	return out
 }
 
-// unmetRequirements tells of the installs that cannot begin.
+// unmetRequirements describes the installs that cannot begin.
 func (d *draft) unmetRequirements() []string {
 	var stuck []*Member
 	for _, m := range d.buckets[Installing] {
@@ -229,7 +230,7 @@ func (r *Report) recordStaleness(m *Member, p Phase, s Settings) {
 	}
 }
 
-// summarizePlan tells what the pool is about, what it does about it, and what hinders it.
+// summarizePlan returns one sentence: the activity of the pool, and what hinders it.
 func (d *draft) summarizePlan(r Report) string {
 	parts := []string{d.describeActivity(r)}
 	if n := len(d.waiting); n > 0 {
@@ -241,7 +242,7 @@ func (d *draft) summarizePlan(r Report) string {
 	return strings.Join(append(parts, d.listObstacles(r)...), "; ")
 }
 
-// unreadableObstacles tells of the first member that could not be read, and how many more there are.
+// unreadableObstacles describes the first unreadable member, and how many more there are.
 func (d *draft) unreadableObstacles() []string {
 	var first *Member
 	more := -1
@@ -264,8 +265,8 @@ func (d *draft) unreadableObstacles() []string {
 	return []string{words}
 }
 
-// missingCount is how many clusters are wanted beyond those that there are and that are
-// about to be created.
+// missingCount returns the number of wanted clusters beyond those that exist or are about to be
+// created.
 func (d *draft) missingCount() int {
 	return d.wantedCount() - d.existingCount() - d.countPlanned(Create)
 }
@@ -283,7 +284,7 @@ func (d *draft) shortageReason() string {
 	}
 }
 
-// concurrencyReason says what maxConcurrent is, and what takes it up.
+// concurrencyReason describes the value of maxConcurrent, and what uses it up.
 func (d *draft) concurrencyReason() string {
 	if d.isFrozen() {
 		return "maxConcurrent is 0: raise it"
@@ -323,10 +324,10 @@ func (d *draft) describeActivity(r Report) string {
 	}
 }
 
-// hibernatingCount is how many installed members this plan puts to sleep.
+// hibernatingCount returns the number of installed members that this plan hibernates.
 func (d *draft) hibernatingCount() int { return d.countPlannedForInstalled(Sleep) }
 
-// resumingCount is how many installed members come up, or are told to by this plan.
+// resumingCount returns the number of installed members that resume, or that this plan starts.
 func (d *draft) resumingCount() int {
 	n := d.countPlannedForInstalled(Start)
 	for _, m := range d.buckets[Standby] {

@@ -10,17 +10,17 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// inventoryMark is appended before the hash when the pool has an inventory:
-// adding or removing one makes clusters stale, editing it does not (enhancement: inventory).
+// inventoryMark is appended before hashing if the pool has an inventory: adding or removing the
+// inventory makes clusters stale, editing it does not (enhancement: inventory).
 const inventoryMark = "hasInventory"
 
-// Version is the pool's version: 16 hexadecimal digits over the parts of the
-// spec that shape a cluster: platform, baseDomain, imageSetRef,
-// installConfigSecretTemplateRef and customizationRef.
+// Version returns the pool's version: 16 hexadecimal digits, a hash of the fields of the spec that
+// shape a cluster: platform, baseDomain, imageSetRef, installConfigSecretTemplateRef and
+// customizationRef.
 //
-// It is computed over canonical JSON of the values that are set, so that a new
-// field of the API, or another order of keys, changes no pool's version (in Hive
-// an upgrade could replace every unclaimed cluster). Golden values are in the tests.
+// It hashes canonical JSON of the values that are set, so that a new field in the API, or another
+// order of keys, does not change any pool's version (in Hive an upgrade could replace every
+// unclaimed cluster). The tests have golden values.
 func Version(spec hivev1.ClusterPoolSpec) (string, error) {
 	shape := map[string]any{
 		"platform":                       spec.Platform,
@@ -40,7 +40,7 @@ func Version(spec hivev1.ClusterPoolSpec) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// canonicalJSON is JSON with sorted keys and without nulls and empty values.
+// canonicalJSON returns JSON with sorted keys and without nulls and empty values.
 func canonicalJSON(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -55,8 +55,8 @@ func canonicalJSON(v any) ([]byte, error) {
 	return json.Marshal(pruneEmptyValues(tree, 0))
 }
 
-// platformDepth is where the name of a platform stands: {"platform": {"aws": {}}}
-// says something even if its settings are empty.
+// platformDepth is the depth of a platform's name: {"platform": {"aws": {}}} is meaningful even if
+// the platform's settings are empty.
 const platformDepth = 2
 
 func pruneEmptyValues(v any, depth int) any {

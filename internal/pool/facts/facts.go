@@ -1,10 +1,9 @@
-// Package facts translates between the objects of the API and what package pool
-// decides on: a pool, its clusters and its claims become a pool.Snapshot, and a
-// pool.Report becomes the pool's status.
+// Package facts translates between API objects and the types that package pool decides on: it turns
+// a pool, its clusters and its claims into a pool.Snapshot, and a pool.Report into the pool's
+// status.
 //
-// It is pure, as a decider is. The controller reads and writes the objects;
-// hotspare pool plan takes them from files. What both say of the same objects is
-// the same, word for word, since both say it with this package.
+// It is pure, like a decider. The controller reads and writes the objects; hotspare pool plan reads
+// them from files. Both use this package, so they report the same text for the same objects.
 package facts
 
 import (
@@ -22,32 +21,32 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// Objects are a pool and what belongs to it, as read. Nothing here changes them.
+// Objects are a pool and the objects that belong to it, as read. This package does not change them.
 type Objects struct {
 	Pool *hivev1.ClusterPool
-	// Clusters and Claims are all that belong to the pool, by name.
+	// Clusters and Claims are all clusters and claims of the pool, by name.
 	Clusters map[string]*hivev1.ClusterDeployment
 	Claims   map[string]*hivev1.ClusterClaim
-	// Missing is what the pool needs and lacks, each in words; see Missing.
+	// Missing describes what the pool needs and lacks, one text each; see MissingDependencies.
 	Missing []string
-	// Sources is the version of what the pool refers to; see SourceVersion.
+	// Sources is the version of the objects that the pool refers to; see SourceVersion.
 	Sources string
-	// Customizations are those that exist of the ones that the pool has to do with, by
-	// name; Faults says of some why they cannot be applied to its clusters.
+	// Customizations are the existing ones among CustomizationNames, by name. Faults explains, for
+	// some of them, why they cannot be applied to the pool's clusters.
 	Customizations map[string]*hivev1.ClusterDeploymentCustomization
 	Faults         map[string]string
-	// Assumed are those of them that were not read: they are taken to be as they were
-	// when the pool's status was written.
+	// Assumed names the customizations that were not read: they are assumed to be as they were when
+	// the pool's status was written.
 	Assumed map[string]bool
-	// Read reads a cluster as Of does, with less work; nil: Of does it.
+	// Read does the same as ReadMember, with less work; if it is nil, ReadMember is used.
 	Read func(cd *hivev1.ClusterDeployment, now time.Time) pool.Member
-	// Room is where the members are put, if there is room for them. What it held is lost.
+	// Room is a buffer for the members, used if it is large enough. Its content is overwritten.
 	Room []pool.Member
 }
 
-// PoolSnapshot is what the pool's next steps depend on; its lists are in no order. The
-// platform's room is not in the objects: who knows it adds it to the settings. The books
-// are those of Books.
+// PoolSnapshot returns everything that the pool's next steps depend on; its lists are unordered.
+// The objects do not contain the platform's room: a caller that knows it adds it to the settings.
+// books is the result of DecideInventory.
 func (o Objects) PoolSnapshot(books inventory.Plan, now time.Time) (pool.Snapshot, error) {
 	set, err := ReadSettings(o.Pool, o.Missing)
 	if err != nil {
@@ -86,7 +85,7 @@ func readClaim(c *hivev1.ClusterClaim) pool.Claim {
 	return out
 }
 
-// pendingNames are the recorded names under which there is no cluster yet.
+// pendingNames returns the recorded names for which no cluster exists yet.
 func (o Objects) pendingNames() []string {
 	var out []string
 	for _, name := range o.Pool.Status.Pending {
@@ -97,8 +96,8 @@ func (o Objects) pendingNames() []string {
 	return out
 }
 
-// ReadSettings reads a pool's spec. missing are the dependencies that do not exist;
-// fake clusters are made without them.
+// ReadSettings reads a pool's spec. missing describes the dependencies that the pool lacks; fake
+// clusters are created without them.
 func ReadSettings(p *hivev1.ClusterPool, missing []string) (pool.Settings, error) {
 	version, err := pool.Version(p.Spec)
 	if err != nil {
@@ -130,7 +129,7 @@ func intPointer(n *int32) *int {
 	return &i
 }
 
-// ResumeTimeout is the enhancement's field or, failing that, Hive's; nil is for ever.
+// ResumeTimeout returns the enhancement's field or, if that is not set, Hive's; nil means no limit.
 func ResumeTimeout(p *hivev1.ClusterPool) *hivev1.Duration {
 	switch hc := p.Spec.HibernationConfig; {
 	case p.Spec.PowerstateTransitionToRunningTimeout != nil:
@@ -141,18 +140,18 @@ func ResumeTimeout(p *hivev1.ClusterPool) *hivev1.Duration {
 	return nil
 }
 
-// IsFake reports whether the pool's clusters exist on paper only.
+// IsFake reports whether the pool's clusters exist only as API objects.
 func IsFake(p *hivev1.ClusterPool) bool {
 	return hivev1.IsTrue(p.Spec.Annotations, hivev1.AnnotationFake)
 }
 
-// IsMarkedForRemoval reports whether somebody has marked the cluster for removal.
+// IsMarkedForRemoval reports whether a user has marked the cluster for removal.
 func IsMarkedForRemoval(cd *hivev1.ClusterDeployment) bool {
 	return hivev1.IsTrue(cd.Annotations, hivev1.AnnotationRemove) || hivev1.IsTrue(cd.Annotations, hivev1.AnnotationRemoveLegacy)
 }
 
-// ReadMember reads what a plan depends on from a cluster. Two results can be compared to
-// see whether a change of the cluster matters.
+// ReadMember reads everything that a plan depends on from a cluster. Compare two results to find
+// out whether a change of the cluster matters.
 func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 	m := pool.Member{
 		Name:      cd.Name,
@@ -187,14 +186,14 @@ func ReadMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 	return m
 }
 
-// hasInstallBegun reports whether the controllers that install a cluster have taken it up.
+// hasInstallBegun reports whether a controller has picked up the install of the cluster.
 func hasInstallBegun(cd *hivev1.ClusterDeployment) bool {
 	c := condition.Find(cd.Status.Conditions, hivev1.ClusterRequirementsMet)
 	return cd.Spec.Installed || c != nil && c.Status != corev1.ConditionUnknown
 }
 
-// requirementsUnmet says what the install of a cluster misses, so that it cannot begin;
-// "" when it misses nothing that is known.
+// requirementsUnmet describes what the install of a cluster lacks, so that it cannot begin; "" if
+// nothing is known to be missing.
 func requirementsUnmet(cd *hivev1.ClusterDeployment) string {
 	if cd.Spec.Installed {
 		return ""
@@ -206,8 +205,8 @@ func requirementsUnmet(cd *hivev1.ClusterDeployment) string {
 	return cmp.Or(c.Message, c.Reason, hivev1.ClusterRequirementsMet+" is False")
 }
 
-// deletionError says why a cluster that is being deleted is not destroyed; "" when nothing
-// that is known keeps it.
+// deletionError explains why a cluster that is being deleted is not destroyed; "" if nothing is
+// known to block the deletion.
 func deletionError(cd *hivev1.ClusterDeployment) string {
 	if cd.DeletionTimestamp == nil {
 		return ""
@@ -225,8 +224,8 @@ func deletionError(cd *hivev1.ClusterDeployment) string {
 	return cmp.Or(c.Message, c.Reason)
 }
 
-// pauseAnnotation is the annotation that keeps hotspare from starting or stopping a cluster, or
-// from working on it at all; "" when none does.
+// pauseAnnotation returns the annotation that keeps hotspare from starting or stopping a cluster,
+// or from working on it at all; "" if there is none.
 func pauseAnnotation(cd *hivev1.ClusterDeployment) string {
 	switch {
 	case hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause):
@@ -237,8 +236,8 @@ func pauseAnnotation(cd *hivev1.ClusterDeployment) string {
 	return ""
 }
 
-// foreignFinalizers says which finalizers keep a deleted cluster after hotspare has removed
-// its own; "" while one of its own is left.
+// foreignFinalizers explains which finalizers remain on a deleted cluster after hotspare has
+// removed its own; "" while one of hotspare's own remains.
 func foreignFinalizers(cd *hivev1.ClusterDeployment) string {
 	own := func(f string) bool { return f == hivev1.FinalizerDeprovision || f == hivev1.FinalizerLease }
 	if len(cd.Finalizers) == 0 || slices.ContainsFunc(cd.Finalizers, own) {
@@ -247,14 +246,14 @@ func foreignFinalizers(cd *hivev1.ClusterDeployment) string {
 	return fmt.Sprintf("finalizers that hotspare does not remove are left on the ClusterDeployment: %s: whoever added them removes them", strings.Join(cd.Finalizers, ", "))
 }
 
-// IsIndependentOfTime reports whether Of says the same of the cluster at any time.
+// IsIndependentOfTime reports whether ReadMember returns the same for the cluster at any time.
 func IsIndependentOfTime(cd *hivev1.ClusterDeployment) bool {
 	t := cd.Status.PowerTransition
 	return t == nil || t.FinishedAt != nil || t.Deadline == nil
 }
 
-// atLeastASecond is a duration between two times that the API keeps in seconds:
-// what takes less is known to have taken no longer than one.
+// atLeastASecond rounds a duration between two API times, which have whole seconds, up to one
+// second: a shorter duration is only known to be no longer than that.
 func atLeastASecond(d time.Duration) time.Duration { return max(time.Second, d) }
 
 func readPowerState(m *pool.Member, cd *hivev1.ClusterDeployment, now time.Time) {
@@ -271,9 +270,9 @@ func readPowerState(m *pool.Member, cd *hivev1.ClusterDeployment, now time.Time)
 	}
 }
 
-// unreachableSince is since when a cluster that should run cannot be reached; zero
-// when it can. One that slept could not be either, with the same status of its
-// condition: that does not count against its resume.
+// unreachableSince returns since when a cluster that should run is unreachable; zero if it is
+// reachable. A hibernating cluster is unreachable too, with the same condition status: that time
+// does not count against its resume.
 func unreachableSince(cd *hivev1.ClusterDeployment) time.Time {
 	c := condition.Find(cd.Status.Conditions, hivev1.ClusterUnreachable)
 	if c == nil || c.Status != corev1.ConditionTrue || c.Reason == hivev1.ReasonHibernating {
@@ -286,8 +285,8 @@ func unreachableSince(cd *hivev1.ClusterDeployment) time.Time {
 	return since
 }
 
-// unreadySince is since when a cluster that had come up is not ready any more; zero
-// when it is, or has not come up.
+// unreadySince returns since when a cluster that had come up is not ready; zero if it is ready, or
+// has not come up.
 func unreadySince(cd *hivev1.ClusterDeployment) time.Time {
 	t := cd.Status.PowerTransition
 	c := condition.Find(cd.Status.Conditions, hivev1.ClusterReady)

@@ -15,8 +15,8 @@ import (
 	"hotspare.io/hotspare/internal/inventory/lease"
 )
 
-// CustomizationNames are the customizations that the pool has to do with: those that it
-// lists, has recorded, or has clusters of; sorted.
+// CustomizationNames returns, sorted, the customizations that the pool lists, has recorded, or has
+// clusters of.
 func (o Objects) CustomizationNames() []string {
 	out := o.Pool.Spec.Inventory.Names()
 	for name := range o.Pool.Status.Inventory {
@@ -31,8 +31,8 @@ func (o Objects) CustomizationNames() []string {
 	return slices.Compact(out)
 }
 
-// DecideInventory are what the customizations of the pool's inventory are to it. Of a pool that
-// has none, and never had, they are empty.
+// DecideInventory returns the state of the pool's inventory. The result is empty for a pool that
+// has no inventory and never had one.
 func (o Objects) DecideInventory() (inventory.Plan, error) {
 	s := inventory.Snapshot{
 		Listed: o.Pool.Spec.Inventory.Names(), Recorded: map[string]inventory.Entry{},
@@ -52,7 +52,7 @@ func (o Objects) DecideInventory() (inventory.Plan, error) {
 		}
 	}
 	if len(s.Listed) == 0 {
-		s.Pending = nil // they need none
+		s.Pending = nil // without an inventory, they need none
 		if len(s.Clusters) == 0 {
 			return inventory.Plan{}, nil
 		}
@@ -73,8 +73,8 @@ func (o Objects) DecideInventory() (inventory.Plan, error) {
 	return inventory.Decide(s), nil
 }
 
-// AssumeCustomizations takes the customizations of the pool's inventory to be as they were when its
-// status was written, for who does not read them.
+// AssumeCustomizations assumes that the customizations of the pool's inventory are as they were
+// when its status was written. It is for callers that do not read the customizations.
 func (o *Objects) AssumeCustomizations() {
 	o.Customizations, o.Assumed = map[string]*hivev1.ClusterDeploymentCustomization{}, map[string]bool{}
 	for name := range o.Pool.Status.Inventory {
@@ -82,7 +82,7 @@ func (o *Objects) AssumeCustomizations() {
 	}
 }
 
-// AssumedCustomization is a customization as the status of a pool tells of it.
+// AssumedCustomization returns a customization as the status of a pool describes it.
 func AssumedCustomization(p *hivev1.ClusterPool, name string) *hivev1.ClusterDeploymentCustomization {
 	c := &hivev1.ClusterDeploymentCustomization{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
 	e := p.Status.Inventory[name]
@@ -90,13 +90,13 @@ func AssumedCustomization(p *hivev1.ClusterPool, name string) *hivev1.ClusterDep
 		c.Status.ClusterDeploymentRef = &corev1.ObjectReference{Namespace: by.Namespace, Name: by.Name}
 	}
 	if e.Status == hivev1.InventoryToBeDeleted && slices.Contains(p.Spec.Inventory.Names(), name) {
-		c.DeletionTimestamp = &metav1.Time{} // what is listed and to be deleted is being deleted itself
+		c.DeletionTimestamp = &metav1.Time{} // a listed entry is to be deleted only if the customization itself is being deleted
 	}
 	return c
 }
 
-// installFailure is what a cluster says of its last attempt to install it; "" when that did not
-// fail. It is read when the cluster is gone, and the log that it names is gone, too.
+// installFailure returns the error of a cluster's last install attempt; "" if it did not fail.
+// Users read it after the cluster and the log that it names are deleted.
 func installFailure(cd *hivev1.ClusterDeployment) string {
 	c := condition.Find(cd.Status.Conditions, hivev1.ClusterProvisionFailed)
 	if c == nil || c.Status != corev1.ConditionTrue {
@@ -108,11 +108,12 @@ func installFailure(cd *hivev1.ClusterDeployment) string {
 	return strings.TrimRight(c.Message, ".")
 }
 
-// attemptFailedPattern is how internal/provision tells of a failure. Hive has other words.
+// attemptFailedPattern matches the message in which internal/provision reports a failed attempt.
+// Hive's message is different.
 var attemptFailedPattern = regexp.MustCompile(`(?s)^Attempt \d+ failed: (.*); ClusterProvision \S+ has the log\.$`)
 
-// CustomizationOf names the customization of its pool's inventory that a cluster was
-// made with; "" when it was made with none.
+// CustomizationOf returns the name of the customization of its pool's inventory that a cluster was
+// made with; "" if there is none.
 func CustomizationOf(cd *hivev1.ClusterDeployment) string {
 	if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.CustomizationRef != nil {
 		return ref.CustomizationRef.Name
@@ -127,8 +128,8 @@ func (o Objects) customizationError(c *hivev1.ClusterDeploymentCustomization) st
 	return o.Faults[c.Name]
 }
 
-// CustomizationError says why a customization cannot be applied to a pool's clusters; "" when it
-// can. It is tried on what the template makes of the pool's own name.
+// CustomizationError explains why a customization cannot be applied to a pool's clusters; "" if it
+// can. It tries the customization on the template, rendered with the pool's own name.
 func CustomizationError(template []byte, p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) string {
 	_, _, err := RenderCustomizedCluster(template, p, p.Name, c)
 	if err != nil {
@@ -138,8 +139,8 @@ func CustomizationError(template []byte, p *hivev1.ClusterPool, c *hivev1.Cluste
 }
 
 // RenderCustomizedCluster renders the install-config of a pool's cluster with a customization, and
-// applies it to the cluster's Spec, whose names are those of the install-config then.
-// Its errors quote nothing of the template.
+// returns it with the cluster's spec, in which the names are then those of the install-config. Its
+// errors do not quote the template.
 func RenderCustomizedCluster(template []byte, p *hivev1.ClusterPool, cluster string, c *hivev1.ClusterDeploymentCustomization) ([]byte, hivev1.ClusterDeploymentSpec, error) {
 	spec := NewClusterSpec(p, cluster)
 	raw, err := RenderInstallConfig(template, p, cluster)
@@ -155,7 +156,7 @@ func RenderCustomizedCluster(template []byte, p *hivev1.ClusterPool, cluster str
 	if spec, err = config.PatchSpec(spec, c.Spec.ClusterDeploymentSpecPatches); err != nil {
 		return nil, spec, err
 	}
-	// Whether they apply only the installer's manifests tell.
+	// Only the installer's manifests show whether these patches apply.
 	return raw, spec, config.ValidateManifestPatches(c.Spec.InstallerManifestPatches)
 }
 
@@ -167,7 +168,7 @@ func readEntry(e hivev1.InventoryEntryStatus) inventory.Entry {
 	return out
 }
 
-// inventoryStatus are the books as the pool's status has them.
+// inventoryStatus converts the entries of an inventory plan to the form of the pool's status.
 func inventoryStatus(books inventory.Plan) map[string]hivev1.InventoryEntryStatus {
 	if len(books.Entries) == 0 {
 		return nil

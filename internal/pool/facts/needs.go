@@ -13,29 +13,30 @@ import (
 	"hotspare.io/hotspare/internal/install/config"
 )
 
-// Kind is the kind of something that a pool refers to.
+// A Kind is the kind of an object that a pool refers to.
 type Kind string
 
-// An ImageSet belongs to no namespace, the others are in the pool's.
+// The kinds. An ImageSet is cluster-scoped, the others are in the pool's namespace.
 const (
 	ImageSet      Kind = "ClusterImageSet"
 	Secret        Kind = "Secret"
 	Customization Kind = "ClusterDeploymentCustomization"
 )
 
-// Dependency is one thing that a pool refers to, and without which it makes no clusters.
+// A Dependency is one object that a pool refers to, and without which it creates no clusters.
 type Dependency struct {
 	Kind Kind
 	Name string
-	// Role is what the pool needs it for, in words.
+	// Role is what the pool needs the object for, as text.
 	Role string
-	// field is where the pool refers to it, key what a Secret must have; "" when any will do.
+	// field is the pool's field that refers to the object; key is the key that a Secret must have,
+	// "" if any Secret is valid.
 	field, key string
-	// check says what is wrong with what stands at the key; nil when anything will do.
+	// check validates the value of key; nil if any value is valid.
 	check func(value []byte) error
 }
 
-// ListDependencies are the things that a pool refers to.
+// ListDependencies returns the objects that a pool refers to.
 func ListDependencies(p *hivev1.ClusterPool) []Dependency {
 	out := []Dependency{{Kind: ImageSet, Role: "cluster image set", field: "spec.imageSetRef", Name: p.Spec.ImageSetRef.Name}}
 	secret := func(n Dependency, ref *corev1.LocalObjectReference) {
@@ -58,14 +59,15 @@ func ListDependencies(p *hivev1.ClusterPool) []Dependency {
 	return out
 }
 
-// RenderInstallConfig makes the install-config of a pool's cluster. Its errors quote nothing of the template.
+// RenderInstallConfig renders the install-config of a pool's cluster. Its errors do not quote the
+// template.
 func RenderInstallConfig(template []byte, p *hivev1.ClusterPool, cluster string) ([]byte, error) {
 	return config.Render(template, config.Params{
 		ClusterName: cluster, BaseDomain: p.Spec.BaseDomain, Platform: p.Spec.Platform,
 	})
 }
 
-// NewClusterSpec is what a pool's new cluster of that name is to be.
+// NewClusterSpec returns the spec of a pool's new cluster with that name.
 func NewClusterSpec(p *hivev1.ClusterPool, cluster string) hivev1.ClusterDeploymentSpec {
 	spec := p.Spec.DeepCopy()
 	return hivev1.ClusterDeploymentSpec{
@@ -86,15 +88,15 @@ func NewClusterSpec(p *hivev1.ClusterPool, cluster string) hivev1.ClusterDeploym
 	}
 }
 
-// InstallConfigName names the Secret with the install-config of a pool's cluster.
+// InstallConfigName returns the name of the Secret with the install-config of a pool's cluster.
 func InstallConfigName(cluster string) string { return cluster + "-install-config" }
 
-// NotFoundMessage says that it does not exist.
+// NotFoundMessage says that the object does not exist, and what to do.
 func (n Dependency) NotFoundMessage() string {
 	return fmt.Sprintf("%s: %s %q does not exist: create it, or change %s", n.Role, n.Kind, n.Name, n.field)
 }
 
-// InvalidMessage says what is wrong with the Secret that was found; "" when nothing is.
+// InvalidMessage describes what is wrong with the Secret that was found; "" if nothing is.
 func (n Dependency) InvalidMessage(found *corev1.Secret) string {
 	if n.key != "" && len(found.Data[n.key]) == 0 {
 		return fmt.Sprintf("%s: Secret %q has no key %q: add it, or change %s", n.Role, n.Name, n.key, n.field)
@@ -108,7 +110,7 @@ func (n Dependency) InvalidMessage(found *corev1.Secret) string {
 	return ""
 }
 
-// UnreadableMessage says what of it cannot be read; "" when why is.
+// UnreadableMessage says that the object cannot be read because of why; "" if why is.
 func (n Dependency) UnreadableMessage(why string) string {
 	if why == "" {
 		return ""
@@ -116,9 +118,9 @@ func (n Dependency) UnreadableMessage(why string) string {
 	return fmt.Sprintf("%s: %s %q cannot be read: %s: correct it, or change %s", n.Role, n.Kind, n.Name, why, n.field)
 }
 
-// MissingDependencies is what the pool needs and lacks, each in words. installers are the
-// platforms that clusters can be made on, none when nobody knows; look finds out
-// about one need and answers with its Absent, Unfit or Unread, or "". A pool that is being
+// MissingDependencies describes what the pool needs and lacks, one text each. installers are the
+// platforms that clusters can be created on, empty if unknown. look checks one dependency and
+// returns its NotFoundMessage, InvalidMessage or UnreadableMessage, or "". A pool that is being
 // deleted needs nothing.
 func MissingDependencies(p *hivev1.ClusterPool, installers []string, look func(Dependency) (string, error)) ([]string, error) {
 	if p.DeletionTimestamp != nil {
@@ -142,9 +144,9 @@ func MissingDependencies(p *hivev1.ClusterPool, installers []string, look func(D
 	return out, nil
 }
 
-// SourceVersion identifies the versions of what a pool's clusters are made from: for each of
-// its needs, in their order, the UID and the version of the object. It tells nothing of what
-// the objects contain. "" when there are none.
+// SourceVersion returns an identifier for the versions of the objects that a pool's clusters are
+// made from: for each dependency, in order, the UID and the version of the object. It reveals
+// nothing of the objects' content. It is "" if there are none.
 func SourceVersion(versions []string) string {
 	if len(versions) == 0 {
 		return ""
@@ -153,8 +155,8 @@ func SourceVersion(versions []string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// missingInstallerMessage says that clusters of the pool's platform cannot be made; "" when
-// they can, or need not be.
+// missingInstallerMessage says that clusters of the pool's platform cannot be created; "" if they
+// can, or if the pool is fake.
 func missingInstallerMessage(p *hivev1.ClusterPool, installers []string) string {
 	platform := p.Spec.Platform.Name()
 	if IsFake(p) || len(installers) == 0 || slices.Contains(installers, platform) {
@@ -164,8 +166,8 @@ func missingInstallerMessage(p *hivev1.ClusterPool, installers []string) string 
 		platform, strings.Join(installers, ", "), hivev1.AnnotationFake)
 }
 
-// invalidNameMessage says that clusters cannot be named after the pool; "" when they can. A name
-// that is only too long is cut.
+// invalidNameMessage says that clusters cannot be named after the pool; "" if they can. A name that
+// is only too long is cut.
 func invalidNameMessage(p *hivev1.ClusterPool) string {
 	platform := p.Spec.Platform.Name()
 	if IsFake(p) || !config.RequiresLeadingLetter(platform) || p.Name != "" && p.Name[0] >= 'a' && p.Name[0] <= 'z' {
@@ -175,7 +177,7 @@ func invalidNameMessage(p *hivev1.ClusterPool) string {
 		"make the pool anew with such a name", p.Name, platform)
 }
 
-// joinMessages joins problems as Hive does: one as it is, several in brackets.
+// joinMessages joins messages as Hive does: one as it is, several in brackets.
 func joinMessages(problems []string) string {
 	if len(problems) == 1 {
 		return problems[0]

@@ -16,9 +16,8 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// PoolStatus is the pool's status as a report makes it of the one before: counts,
-// the plan in words, conditions, and the names under which clusters are about to
-// be created.
+// PoolStatus returns the pool's status for a report, based on the current status: counts, the plan
+// as text, conditions, and the names of clusters that are about to be created.
 func (o Objects) PoolStatus(rep pool.Report, books inventory.Plan, pending []string, now time.Time) hivev1.ClusterPoolStatus {
 	st := *o.Pool.Status.DeepCopy()
 	st.Size = int32(rep.UnclaimedCount())
@@ -67,8 +66,8 @@ func setDependenciesCondition(set conditionSetter, missing []string) {
 	set(hivev1.PoolMissingDependencies, corev1.ConditionFalse, hivev1.ReasonVerified, "Dependencies verified")
 }
 
-// setClaimsMissingCondition says which clusters are deleted soon because their claim does not exist. A
-// pool that never had one has no such condition.
+// setClaimsMissingCondition names the clusters that are deleted soon because their claim does not
+// exist. A pool that never had such a cluster gets no such condition.
 func (o Objects) setClaimsMissingCondition(set conditionSetter, known bool, rep pool.Report) {
 	if len(rep.Orphans) == 0 {
 		if known {
@@ -115,8 +114,8 @@ func setCurrencyCondition(set conditionSetter, rep pool.Report) {
 	}
 }
 
-// setProgressingCondition says whether the pool gets on. While it does, the message has no numbers: they
-// would change with each cluster, and status.plan has them.
+// setProgressingCondition sets Progressing. While the pool makes progress, the message has no
+// numbers: they would change with each cluster, and status.plan has them.
 func setProgressingCondition(set conditionSetter, rep pool.Report) {
 	switch rep.Progress {
 	case pool.Settled:

@@ -11,8 +11,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// invalidFieldMessages are the values of a pool with which no cluster can be made. The API refuses them;
-// these were stored by a version that did not, or under somebody else's schema.
+// invalidFieldMessages describes the values of a pool with which no cluster can be created. The API
+// refuses such values; stored ones come from a version that did not, or from another schema.
 func invalidFieldMessages(p *hivev1.ClusterPool) []string {
 	var out []string
 	if strings.Contains(p.Name, ".") {

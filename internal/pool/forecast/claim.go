@@ -14,8 +14,8 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// unservedClaims are the claims that have no cluster that can be used: first those that wait, in
-// their order, then the others by name.
+// unservedClaims returns the claims that have no usable cluster: first the waiting ones in queue
+// order, then the others by name.
 func (f Preview) unservedClaims() []*hivev1.ClusterClaim {
 	var out []*hivev1.ClusterClaim
 	told := map[string]bool{}
@@ -30,7 +30,7 @@ func (f Preview) unservedClaims() []*hivev1.ClusterClaim {
 	return out
 }
 
-// ExplainClaim tells what a claim waits for, and until when.
+// ExplainClaim explains what a claim waits for, and until when.
 func (f Preview) ExplainClaim(c *hivev1.ClusterClaim, next advice.Speller) Claim {
 	v := Claim{Name: c.Name, State: standing.Claim(c), Created: c.CreationTimestamp.Time, Cluster: c.Spec.Namespace}
 	for _, w := range f.Plan.Report.Queue {
@@ -46,7 +46,7 @@ func (f Preview) ExplainClaim(c *hivev1.ClusterClaim, next advice.Speller) Claim
 	return v
 }
 
-// describeWait says what a claim waits for.
+// describeWait describes what a claim waits for.
 func (f Preview) describeWait(c *hivev1.ClusterClaim, v Claim) string {
 	switch {
 	case c.Unreadable != "":
@@ -70,7 +70,7 @@ func (f Preview) describeWait(c *hivev1.ClusterClaim, v Claim) string {
 	return "it has cluster " + v.Cluster
 }
 
-// clusterBoundTo is the cluster that the plan gives to a claim; "" if it gives none.
+// clusterBoundTo returns the cluster that the plan binds to a claim; "" if it binds none.
 func (f Preview) clusterBoundTo(claim string) string {
 	for _, s := range f.Plan.StepsOf(pool.Bind) {
 		if s.Claim == claim {
@@ -80,7 +80,7 @@ func (f Preview) clusterBoundTo(claim string) string {
 	return ""
 }
 
-// describeQueuePosition says what the claim at that place in the line waits for.
+// describeQueuePosition describes what the claim at that position in the queue waits for.
 func (f Preview) describeQueuePosition(position int) string {
 	coming := f.upcomingClusters()
 	words := "no free cluster runs; "
@@ -113,7 +113,7 @@ func (f Preview) blockedInstalls() []string {
 	return out
 }
 
-// upcomingClusters are the clusters that will run without anybody doing anything, soonest first.
+// upcomingClusters names the clusters that will run without any user action, soonest first.
 func (f Preview) upcomingClusters() []string {
 	var resuming, installing []string
 	for _, c := range f.PlannedClusters() {

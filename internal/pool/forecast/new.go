@@ -8,10 +8,10 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// New is what a hub has of a pool, about which nothing is decided yet: its claims, its
-// clusters, and the customizations of its namespace. What only the controller can see is
-// taken from what it last wrote into the pool's status: whether what the pool refers to is
-// there and right, and whether the platform has room.
+// New returns a Preview of a pool's objects on a hub, before Decide: its claims, its clusters, and
+// the customizations of its namespace. It takes the facts that only the controller can see from the
+// pool's last written status: whether the pool's dependencies exist and are valid, and whether the
+// platform has room.
 func New(p *hivev1.ClusterPool, claims []hivev1.ClusterClaim, clusters []hivev1.ClusterDeployment, customizations []hivev1.ClusterDeploymentCustomization) Preview {
 	f := Preview{Objects: facts.Objects{
 		Pool: p, Clusters: map[string]*hivev1.ClusterDeployment{}, Claims: map[string]*hivev1.ClusterClaim{},

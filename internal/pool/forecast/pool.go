@@ -1,6 +1,6 @@
-// Package forecast tells why a pool does what it does: what is decided about it, what each
-// of its clusters and claims is to it and what becomes of them, and what a person can do.
-// It decides anew, with the decider that the controller runs. It is pure.
+// Package forecast explains why a pool does what it does: what the controller decides about it, the
+// state and the next change of each of its clusters and claims, and what a user can do. It runs the
+// same decider as the controller. It is pure.
 package forecast
 
 import (
@@ -18,21 +18,21 @@ import (
 	"hotspare.io/hotspare/internal/prose"
 )
 
-// Preview is what the controller would do with a pool, and would report of it.
+// A Preview is what the controller would do with a pool, and would report about it.
 type Preview struct {
 	facts.Objects
-	// Full says why the platform has no room for another cluster; "" when it has some, or
-	// nobody knows. Decide reads it; it writes what follows.
+	// Full explains why the platform has no room for another cluster; "" if it has room, or if that
+	// is unknown. Decide reads Full and sets the fields below.
 	Full  string
 	Facts pool.Snapshot
 	Plan  pool.Plan
 	// members are the members of Facts, with the claims that name them.
 	members []pool.Member
-	// Told is the status that goes with the plan.
+	// The status that belongs to the plan.
 	Told hivev1.ClusterPoolStatus
 }
 
-// Decide makes the plan of what there is, and the status that goes with it.
+// Decide computes the plan for the objects, and the status that belongs to it.
 func (f *Preview) Decide(now time.Time) error {
 	books, err := f.DecideInventory()
 	if err != nil {
@@ -49,22 +49,22 @@ func (f *Preview) Decide(now time.Time) error {
 	return nil
 }
 
-// phases are in the order in which people want to know of them.
+// phases lists the phases by their importance to users.
 var phases = []pool.Phase{
 	pool.Assignable, pool.Standby, pool.Installing, pool.Broken, pool.Unreadable, pool.Claimed, pool.Removed, pool.Deleting,
 }
 
-// Counts that are no phase's.
+// Counts that do not belong to a phase.
 const (
 	countPending = "pending"
 	countWaiting = "waiting"
 )
 
-// Census counts what there is before any step: clusters by phase, names that are
-// recorded for clusters to come, and claims that wait.
+// A Census counts what exists before any step: clusters by phase, names recorded for clusters to be
+// created, and waiting claims.
 type Census map[string]int
 
-// CountMembersAndClaims counts what there is of the pool.
+// CountMembersAndClaims counts the pool's clusters, recorded names and waiting claims.
 func (f Preview) CountMembersAndClaims() Census {
 	out := Census{countPending: len(f.Facts.Pending), countWaiting: f.Plan.Report.Waiting}
 	for _, p := range phases {
@@ -77,13 +77,13 @@ func (f Preview) CountMembersAndClaims() Census {
 	}
 	for _, st := range f.Plan.StepsOf(pool.Bind) {
 		if !given[st.Claim] {
-			out[countWaiting]++ // the report foresees bindings
+			out[countWaiting]++ // the report counts planned bindings as done
 		}
 	}
 	return out
 }
 
-// InWords is "2 standby, 1 claimed, 1 claim waiting".
+// InWords returns the counts as text, such as "2 standby, 1 claimed, 1 claim waiting".
 func (c Census) InWords() string {
 	var parts []string
 	for _, p := range phases {
@@ -103,8 +103,8 @@ func (c Census) InWords() string {
 	return strings.Join(parts, ", ")
 }
 
-// SummarizePlan is the plan in a sentence, as the pool's status will have it, without
-// what the conditions below it say.
+// SummarizePlan returns the plan as one sentence, as in the pool's status, without what the
+// conditions printed below it say.
 func (f Preview) SummarizePlan() string {
 	words := f.Told.Plan
 	if blocked := f.Facts.Settings.Blocked; blocked != "" {
@@ -116,8 +116,8 @@ func (f Preview) SummarizePlan() string {
 	return words
 }
 
-// UnhealthyConditions are the conditions that are not as people like them. Progressing is not among
-// them: it says what the plan says.
+// UnhealthyConditions returns the conditions that do not have their healthy status. It leaves out
+// Progressing, which repeats the plan.
 func (f Preview) UnhealthyConditions() []hivev1.Condition {
 	return slices.DeleteFunc(slices.Clone(f.Told.Conditions), func(c hivev1.Condition) bool {
 		good := corev1.ConditionTrue
@@ -128,7 +128,7 @@ func (f Preview) UnhealthyConditions() []hivev1.Condition {
 	})
 }
 
-// PlannedCluster is a cluster as the plan has it.
+// A PlannedCluster is a cluster as the plan sees it.
 type PlannedCluster struct {
 	Name        string     `json:"name"`
 	Phase       pool.Phase `json:"phase"`
@@ -138,8 +138,8 @@ type PlannedCluster struct {
 	TargetPower pool.Power `json:"targetPower"`
 }
 
-// PlannedClusters are the pool's clusters by name: what each is, is told to be, and will
-// be told to be.
+// PlannedClusters returns the pool's clusters by name: the phase, the current spec.powerState and
+// the planned one of each.
 func (f Preview) PlannedClusters() []PlannedCluster {
 	target := map[string]pool.Power{}
 	for _, st := range f.Plan.Steps {

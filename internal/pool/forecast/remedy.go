@@ -16,12 +16,12 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// editPoolRemedy is a remedy that is a change of the pool by hand.
+// editPoolRemedy returns a remedy that consists of editing the pool.
 func (f Preview) editPoolRemedy(text string, next advice.Speller) *advice.Remedy {
 	return advice.Do(text, next(f.Pool.Namespace, "kubectl edit clusterpool %s", f.Pool.Name))
 }
 
-// poolRemedies are what can be done about the pool itself.
+// poolRemedies returns the remedies for the pool itself.
 func (f Preview) poolRemedies(next advice.Speller) []advice.Remedy {
 	namespace, name, set := f.Pool.Namespace, f.Pool.Name, f.Facts.Settings
 	if set.Deleting {
@@ -45,7 +45,7 @@ func (f Preview) poolRemedies(next advice.Speller) []advice.Remedy {
 	return append(out, f.shortageRemedies(next)...)
 }
 
-// deletionRemedies is what can be done for clusters that are to be deleted and are not.
+// deletionRemedies returns the remedies for clusters whose deletion is postponed.
 func (f Preview) deletionRemedies(next advice.Speller) []advice.Remedy {
 	switch n := f.Facts.Settings.MaxConcurrent; {
 	case len(f.Plan.Report.Refused) == 0:
@@ -53,14 +53,14 @@ func (f Preview) deletionRemedies(next advice.Speller) []advice.Remedy {
 	case n != nil && *n == 0:
 		return []advice.Remedy{*f.editPoolRemedy("maxConcurrent is 0, so no cluster is made or destroyed: raise it.", next)}
 	case len(f.Plan.Report.Failing) > 0:
-		return nil // those have remedies of their own
+		return nil // those have their own remedies
 	default:
 		return []advice.Remedy{*advice.Patience("More are destroyed as those that are under way are done: " + f.deletionLimit() + ".")}
 	}
 }
 
-// shortageRemedies is what can be done for a pool that has fewer clusters than it should, and
-// does not make them.
+// shortageRemedies returns the remedies for a pool that has fewer clusters than it should, and does
+// not create them.
 func (f Preview) shortageRemedies(next advice.Speller) []advice.Remedy {
 	namespace, name, rep := f.Pool.Namespace, f.Pool.Name, f.Plan.Report
 	switch {
@@ -80,7 +80,8 @@ func (f Preview) shortageRemedies(next advice.Speller) []advice.Remedy {
 	}
 }
 
-// poolDeletionRemedies are for a pool that is being deleted, and waits for its claims.
+// poolDeletionRemedies returns the remedies for a pool that is being deleted and waits for its
+// claims.
 func (f Preview) poolDeletionRemedies(next advice.Speller) []advice.Remedy {
 	var holders []string
 	for _, name := range slices.Sorted(maps.Keys(f.Claims)) {
@@ -94,7 +95,7 @@ func (f Preview) poolDeletionRemedies(next advice.Speller) []advice.Remedy {
 	return []advice.Remedy{*advice.Do("It goes when its claims are released.", next(f.Pool.Namespace, "claim release %s", strings.Join(holders, " ")))}
 }
 
-// clusterRemedy is what can be done about a cluster that is not as it should be.
+// clusterRemedy returns the remedy for an unhealthy cluster.
 func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next advice.Speller) *advice.Remedy {
 	namespace := standing.Home(cd)
 	switch {
@@ -115,7 +116,7 @@ func clusterRemedy(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment, next 
 	}
 }
 
-// claimRemedy is what can be done for a claim.
+// claimRemedy returns the remedy for a claim.
 func (f Preview) claimRemedy(c *hivev1.ClusterClaim, v Claim, next advice.Speller) *advice.Remedy {
 	switch {
 	case c.Unreadable != "":
@@ -127,7 +128,7 @@ func (f Preview) claimRemedy(c *hivev1.ClusterClaim, v Claim, next advice.Spelle
 	case v.State == standing.Waiting && f.Pool.DeletionTimestamp != nil:
 		return advice.Do("Release it, and claim from another pool.", next(c.Namespace, "claim release %s", c.Name))
 	case v.State == standing.Waiting && v.Position > len(f.upcomingClusters()) && (f.Plan.Report.Short > 0 || len(f.blockedInstalls()) > 0):
-		return nil // what is to be done is to be done about the pool
+		return nil // the pool needs the remedy
 	case v.State == standing.Waiting, v.State == standing.Resuming, v.State == standing.Assigned:
 		return advice.Patience("It is served by itself.")
 	default:

@@ -18,7 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// View tells why a pool does what it does. It is what explain pool -o json prints:
+// A View explains why a pool does what it does. hotspare explain pool -o json prints it:
 // docs/cli.md describes it, and fields are only ever added.
 type View struct {
 	Now       time.Time          `json:"now"`
@@ -34,7 +34,7 @@ type View struct {
 	ToDo      []Action           `json:"toDo"`
 }
 
-// Cluster tells what a cluster of a pool is to it, and what becomes of it.
+// A Cluster explains the state and the next change of one of the pool's clusters.
 type Cluster struct {
 	PlannedCluster
 	Created time.Time `json:"created"`
@@ -44,26 +44,26 @@ type Cluster struct {
 	ToDo    *advice.Remedy `json:"toDo,omitempty"`
 }
 
-// Claim tells of a claim that has no cluster that can be used.
+// A Claim explains a claim that has no usable cluster.
 type Claim struct {
 	Name    string    `json:"name"`
 	State   string    `json:"state"`
 	Created time.Time `json:"created"`
 	Cluster string    `json:"cluster,omitempty"`
-	// Position is its place among those that wait, Ready when a cluster for it is expected.
+	// Position is its place in the queue, Ready when a cluster for it is expected.
 	Position int            `json:"position,omitempty"`
 	Ready    *time.Time     `json:"ready,omitempty"`
 	Message  string         `json:"message"`
 	ToDo     *advice.Remedy `json:"toDo,omitempty"`
 }
 
-// Action is what there is to do, and about what.
+// An Action is a remedy and the object that it is for.
 type Action struct {
 	Of string `json:"of"`
 	advice.Remedy
 }
 
-// BuildView tells of a pool and of what is decided about it.
+// BuildView returns the view of a pool and of what was decided about it.
 func (f Preview) BuildView(now time.Time, next advice.Speller) View {
 	v := View{
 		Now: now, Namespace: f.Pool.Namespace, Name: f.Pool.Name,
@@ -108,7 +108,7 @@ func (f Preview) findMember(name string) pool.Member {
 	return f.members[i]
 }
 
-// stepForCluster is what the plan does with a cluster; nothing when it leaves it alone.
+// stepForCluster returns the plan's step for a cluster; the zero Step if there is none.
 func (f Preview) stepForCluster(cluster string) pool.Step {
 	i := slices.IndexFunc(f.Plan.Steps, func(s pool.Step) bool { return s.Cluster == cluster })
 	if i < 0 {
@@ -117,7 +117,7 @@ func (f Preview) stepForCluster(cluster string) pool.Step {
 	return f.Plan.Steps[i]
 }
 
-// ExplainCluster tells what a cluster is to the pool, and what becomes of it.
+// ExplainCluster explains the state of a cluster in the pool, and its next change.
 func (f Preview) ExplainCluster(c PlannedCluster, next advice.Speller) Cluster {
 	m, cd := f.findMember(c.Name), f.Clusters[c.Name]
 	v := Cluster{PlannedCluster: c, Created: m.Created}
@@ -133,7 +133,7 @@ func (f Preview) ExplainCluster(c PlannedCluster, next advice.Speller) Cluster {
 	return v
 }
 
-// describeState says what a cluster is to its pool.
+// describeState describes the state of a cluster in its pool.
 func (f Preview) describeState(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
 	switch v.Phase {
 	case pool.Deleting:
@@ -157,7 +157,7 @@ func (f Preview) describeState(v Cluster, m pool.Member, cd *hivev1.ClusterDeplo
 	return f.describeStandby(v, m, cd)
 }
 
-// describeStandby says what a stand-by does.
+// describeStandby describes what a standby cluster does.
 func (f Preview) describeStandby(v Cluster, m pool.Member, cd *hivev1.ClusterDeployment) string {
 	switch failing := conditionMessage(cd, hivev1.ClusterHibernating, corev1.ConditionFalse); {
 	case m.PowerFailed && m.Wanted == pool.Running:
@@ -177,7 +177,7 @@ func (f Preview) describeStandby(v Cluster, m pool.Member, cd *hivev1.ClusterDep
 	}
 }
 
-// giveUpNote says when a cluster that does not come up is given up.
+// giveUpNote says when a cluster that does not come up will count as broken.
 func (f Preview) giveUpNote(m pool.Member) string {
 	at := m.GiveUpTime(f.Facts.Settings, f.Facts.Now)
 	if at.IsZero() {
@@ -199,7 +199,7 @@ func (f Preview) describeClaimed(m pool.Member, cd *hivev1.ClusterDeployment) st
 	return words
 }
 
-// describeBroken says what is wrong with a cluster that is given up.
+// describeBroken describes what is wrong with a broken cluster.
 func (f Preview) describeBroken(cause pool.Cause, m pool.Member, cd *hivev1.ClusterDeployment) string {
 	limit := f.Facts.Settings.ResumeTimeout
 	switch cause {
@@ -233,7 +233,7 @@ func (f Preview) describeInstalling(m pool.Member, cd *hivev1.ClusterDeployment)
 	return "it is being installed"
 }
 
-// describeNextChange says what becomes of a cluster with this plan, or when its turn comes.
+// describeNextChange describes what happens to a cluster in this plan, or later.
 func (f Preview) describeNextChange(v Cluster, m pool.Member) string {
 	step := f.stepForCluster(v.Name)
 	switch {
@@ -258,7 +258,7 @@ func (f Preview) describeNextChange(v Cluster, m pool.Member) string {
 	}
 }
 
-// describeStaleReplacement says when a cluster that differs from the pool is replaced.
+// describeStaleReplacement says when a stale cluster is replaced.
 func (f Preview) describeStaleReplacement(v Cluster, m pool.Member) string {
 	switch {
 	case v.Phase == pool.Installing && f.Facts.Settings.Blocked == "":
@@ -269,7 +269,8 @@ func (f Preview) describeStaleReplacement(v Cluster, m pool.Member) string {
 	return ""
 }
 
-// describePowerChange says what a cluster is told, which one that is being installed does later.
+// describePowerChange describes a planned power change; a cluster that is being installed carries
+// it out later.
 func (f Preview) describePowerChange(what string, v Cluster) string {
 	if v.Phase == pool.Installing {
 		return what + " when it is installed"
@@ -277,7 +278,8 @@ func (f Preview) describePowerChange(what string, v Cluster) string {
 	return what + " now"
 }
 
-// startReason says why a cluster is to run; the pool's reason for a spare is a field's name.
+// startReason explains why a cluster is started; the step's own reason for a spare is only the name
+// of a field.
 func (f Preview) startReason(step pool.Step) string {
 	if step.Cause == pool.BelowRunningCount {
 		return fmt.Sprintf(": the pool keeps %d running", min(f.Facts.Settings.RunningCount, f.Facts.Settings.Size))
@@ -285,7 +287,7 @@ func (f Preview) startReason(step pool.Step) string {
 	return ": " + step.Reason
 }
 
-// deletionLimit says what a deletion waits for.
+// deletionLimit describes what a deletion waits for.
 func (f Preview) deletionLimit() string {
 	n := f.Facts.Settings.MaxConcurrent
 	switch {
@@ -298,7 +300,7 @@ func (f Preview) deletionLimit() string {
 	}
 }
 
-// reasonSuffix puts words behind others, if there are any.
+// reasonSuffix returns words as a suffix after a colon; "" if words is empty.
 func reasonSuffix(words string) string {
 	if words == "" {
 		return ""
@@ -306,7 +308,7 @@ func reasonSuffix(words string) string {
 	return ": " + strings.TrimRight(words, ".")
 }
 
-// conditionMessage is what a condition says while it has that status; else "".
+// conditionMessage returns the message of a condition while it has that status; otherwise "".
 func conditionMessage(cd *hivev1.ClusterDeployment, typ string, status corev1.ConditionStatus) string {
 	c := condition.Find(cd.Status.Conditions, typ)
 	if c == nil || c.Status != status {
