@@ -1,10 +1,10 @@
-// Package inventory decides what the customizations of an inventory are to a pool:
-// which can be taken for a new cluster, which are used by one, which are broken, and
-// which of the pool's clusters have to be replaced because of theirs.
+// Package inventory decides the state of each customization of an inventory for a pool: which
+// customizations a new cluster can take, which a cluster uses, which are broken, and which of the
+// pool's clusters must be replaced because of their customization.
 //
-// It is pure: a snapshot in, the books out. It is the enhancement's status.inventory
-// (seed 001), with two additions: who failed last, so that a failure is counted
-// once however often it is seen, and why an entry is as it is, in words.
+// It is pure: Decide turns a Snapshot into a Plan. The plan is the enhancement's status.inventory
+// (seed 001), with two additions: the cluster that failed last, so that each failure is counted
+// once however often it is observed, and a message that explains the state of an entry.
 package inventory
 
 import (
@@ -15,82 +15,84 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Attempts is how many clusters may fail to install with a customization, one after
-// the other, before it counts as broken by the cloud. The enhancement leaves the number open.
+// Attempts is how many clusters in a row may fail to install with a customization before it counts
+// as broken by the cloud. The enhancement leaves the number open.
 const Attempts = 3
 
-// Snapshot is what the books are made from.
+// A Snapshot is everything that a plan depends on.
 type Snapshot struct {
-	// Listed are the names in the pool's spec, in their order.
+	// Listed are the names in the pool's spec, in order.
 	Listed []string
-	// Recorded are the books that were kept last, by name.
+	// Recorded are the entries of the last plan, by name.
 	Recorded map[string]Entry
-	// Customizations are those that exist of the listed, recorded and used ones, by name.
+	// Customizations are the existing ones among the listed, recorded and used customizations, by
+	// name.
 	Customizations map[string]Customization
-	// Clusters are the pool's clusters, those being deleted too.
+	// Clusters are the pool's clusters, including those being deleted.
 	Clusters []Cluster
-	// Pending are the names recorded for clusters that are not there yet.
+	// Pending are the names recorded for clusters that do not exist yet.
 	Pending []string
 }
 
-// Customization is one that exists.
+// A Customization is an existing customization.
 type Customization struct {
-	// Version is its Version.
+	// Version is the result of CustomizationVersion.
 	Version string
-	// Holder is the cluster that has its lease; empty when it is free.
+	// Holder is the cluster that has its lease; empty if it is free.
 	Holder string
 	// Deleting is set while it is being deleted.
 	Deleting bool
-	// Fault says why it cannot be applied to this pool's clusters; empty when it can.
+	// Fault explains why it cannot be applied to this pool's clusters; empty if it can.
 	Fault string
 }
 
-// Cluster is one of the pool's.
+// A Cluster is one of the pool's clusters.
 type Cluster struct {
 	Name string
-	// Customization is the one that it was made with, Version that one's version then.
+	// Customization is the customization that it was made with, Version that customization's
+	// version at that time.
 	Customization, Version string
-	// Claimed is set when it is given to a claim, Installed when its install is done,
-	// Failed when it will never be.
+	// Claimed is set if it is bound to a claim, Installed if its install is done, Failed if its
+	// install has failed permanently.
 	Claimed, Installed, Failed bool
-	// Failure says why it failed, in words.
+	// Failure explains why it failed.
 	Failure string
 }
 
-// Entry is what the books say of one customization.
+// An Entry is the state of one customization in the inventory.
 type Entry struct {
 	Version  string
 	Status   hivev1.InventoryStatus
 	Attempts int
-	// Cluster is the pool's cluster, or recorded name, that uses it; empty when none does.
+	// Cluster is the pool's cluster, or recorded name, that uses it; empty if none does.
 	Cluster string
-	// Failed is the cluster whose failure was counted last, Failure what it was, in words.
+	// Failed is the cluster whose failure was counted last, Failure the error of that failure.
 	Failed, Failure string
-	// Message says what is wrong; empty when nothing is.
+	// Message explains what is wrong; empty if nothing is.
 	Message string
 }
 
-// Plan are what there is to know.
+// A Plan is the state of the inventory, and what follows from it for the pool's clusters.
 type Plan struct {
-	// Entries has every customization that is listed, or used by the pool.
+	// Entries has every customization that is listed, or that the pool uses.
 	Entries map[string]Entry
-	// Free can be taken for a new cluster, the best first.
+	// Free lists the customizations that a new cluster can take, best first.
 	Free []string
-	// Outdated has the unclaimed clusters that are to be replaced, in time, and why.
+	// Outdated maps the unclaimed clusters that must eventually be replaced to the reason.
 	Outdated map[string]string
-	// Withdrawn has the unclaimed clusters whose customization is no longer the pool's to
-	// use, and why: to be deleted at once (enhancement: removing an entry).
+	// Withdrawn maps the unclaimed clusters whose customization the pool may no longer use to the
+	// reason. They must be deleted at once (enhancement: removing an entry).
 	Withdrawn map[string]string
-	// Displaced has the unclaimed clusters whose customization another cluster holds:
-	// to be replaced at once. Whoever acts on it makes sure of it first.
+	// Displaced maps the unclaimed clusters whose customization another cluster has to the reason.
+	// They must be replaced at once; the caller must confirm it first.
 	Displaced map[string]string
-	// Homeless are the pending names that no customization is left for.
+	// Homeless are the pending names for which no customization is left.
 	Homeless []string
-	// Homes are the customizations of the other pending names.
+	// Homes maps the other pending names to their customizations.
 	Homes map[string]string
 }
 
-// Decide makes the books.
+// Decide returns the plan for a snapshot.
 func Decide(s Snapshot) Plan {
 	k := planner{Snapshot: s, users: s.clustersByCustomization(), listed: map[string]bool{}, plan: Plan{
 		Entries: map[string]Entry{}, Outdated: map[string]string{}, Withdrawn: map[string]string{}, Displaced: map[string]string{}, Homes: map[string]string{},
@@ -111,9 +113,9 @@ func Decide(s Snapshot) Plan {
 type planner struct {
 	Snapshot
 	listed map[string]bool
-	// users are the pool's clusters by their customization; the holder first.
+	// users maps each customization to the pool's clusters that use it, the lease holder first.
 	users map[string][]Cluster
-	// pending are the pending names by the customization that is theirs.
+	// pending maps customizations to the pending names that they are reserved for.
 	pending map[string]string
 	plan    Plan
 }
@@ -134,7 +136,7 @@ func (s Snapshot) clustersByCustomization() map[string][]Cluster {
 	return out
 }
 
-// trueFirst puts what is so before what is not.
+// trueFirst is a sort key that orders true before false.
 func trueFirst(is bool) int {
 	if is {
 		return 0
@@ -142,9 +144,10 @@ func trueFirst(is bool) int {
 	return 1
 }
 
-// retainRecorded leaves each pending name the customization that is recorded for it, if it can
-// still be made with that. Also one that is no longer listed: another process may be
-// making the cluster right now. Were two recorded for it, the one that it holds counts.
+// retainRecorded keeps the customization that is recorded for each pending name, if a cluster can
+// still be made with it. It keeps one that is no longer listed too: another process may be creating
+// the cluster right now. If two are recorded for a name, it keeps the one whose lease that name
+// has.
 func (k *planner) retainRecorded() {
 	k.pending = map[string]string{}
 	holds := func(name string) bool { return k.Customizations[name].Holder == k.Recorded[name].Cluster }
@@ -163,7 +166,8 @@ func (k *planner) retainRecorded() {
 	}
 }
 
-// customizationNames are all customizations that the books have to do with: listed, or used.
+// customizationNames returns the customizations that the plan has entries for: those that are
+// listed or used.
 func (k *planner) customizationNames() []string {
 	out := slices.Clone(k.Listed)
 	for name := range k.users {
@@ -176,7 +180,7 @@ func (k *planner) customizationNames() []string {
 	return slices.Compact(out)
 }
 
-// addEntry makes the entry of one customization.
+// addEntry adds the entry of one customization.
 func (k *planner) addEntry(name string) {
 	c, exists := k.Customizations[name]
 	e, known := k.Recorded[name]
@@ -204,7 +208,7 @@ func (k *planner) addEntry(name string) {
 	k.plan.Entries[name] = e
 }
 
-// countOutcome counts a success, or a failure that has not been counted.
+// countOutcome counts a success, or a failure that has not been counted yet.
 func (e *Entry) countOutcome(user Cluster) {
 	switch {
 	case user.Installed:
@@ -235,7 +239,7 @@ func (k *planner) entryStatus(name string, e Entry, user Cluster, used bool) (hi
 	return c.unusedStatus(e)
 }
 
-// unusedStatus is what one is that no cluster of the pool uses.
+// unusedStatus returns the status of a customization that no cluster of the pool uses.
 func (c Customization) unusedStatus(e Entry) (hivev1.InventoryStatus, string) {
 	switch {
 	case c.Holder != "" && c.Deleting:
@@ -254,7 +258,7 @@ func (c Customization) unusedStatus(e Entry) (hivev1.InventoryStatus, string) {
 	return hivev1.InventoryAvailable, ""
 }
 
-// failureMessage tells of the one that was counted last.
+// failureMessage describes the failure that was counted last.
 func (e Entry) failureMessage() string {
 	if e.Failure == "" {
 		return "cluster " + e.Failed + " failed to install"
@@ -266,8 +270,9 @@ func (e Entry) exhaustedMessage() string {
 	return e.failureMessage() + "; it was the last attempt: change the customization, or take it off the list and put it back, to try again"
 }
 
-// listFree sorts what can be taken: what has failed least first, so that a customization
-// that keeps failing starves none that works; then in the order of the list.
+// listFree lists the customizations that can be taken: those with the fewest failures first, so
+// that a customization that keeps failing does not starve one that works; then in the order of the
+// list.
 func (k *planner) listFree() {
 	for _, name := range k.Listed {
 		if k.plan.Entries[name].Status == hivev1.InventoryAvailable && !slices.Contains(k.plan.Free, name) {
@@ -279,7 +284,7 @@ func (k *planner) listFree() {
 	})
 }
 
-// assignFree gives the pending names without a customization one that is free.
+// assignFree assigns a free customization to each pending name that has none.
 func (k *planner) assignFree() {
 	for _, name := range k.Pending {
 		if k.plan.Homes[name] != "" {
@@ -293,8 +298,8 @@ func (k *planner) assignFree() {
 	}
 }
 
-// ReserveFor enters that the best free customization is for the cluster of that name,
-// which is about to be made, and returns it.
+// ReserveFor reserves the best free customization for the cluster of that name, which is about to
+// be created, and returns it. Free must not be empty.
 func (b *Plan) ReserveFor(cluster string) string {
 	name := b.Free[0]
 	b.Free = b.Free[1:]
@@ -304,7 +309,7 @@ func (b *Plan) ReserveFor(cluster string) string {
 	return name
 }
 
-// findReplacements finds the unclaimed clusters that are to be replaced.
+// findReplacements finds the unclaimed clusters that must be replaced.
 func (k *planner) findReplacements() {
 	for name, users := range k.users {
 		c, exists := k.Customizations[name]
@@ -313,7 +318,7 @@ func (k *planner) findReplacements() {
 			case u.Claimed:
 			case exists && c.Holder != "" && c.Holder != u.Name:
 				k.plan.Displaced[u.Name] = "cluster " + c.Holder + " has its customization " + name
-			case len(k.Listed) == 0: // without any inventory all are stale, and replaced one by one
+			case len(k.Listed) == 0: // without an inventory all are stale, and are replaced one by one
 				k.plan.Outdated[u.Name] = "the pool has no inventory any more, and it was made with customization " + name
 			case !k.listed[name]:
 				k.plan.Withdrawn[u.Name] = "its customization " + name + " is no longer in the inventory"

@@ -9,9 +9,9 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// ValidCondition is what the pool's condition InventoryValid says of the listed
-// customizations: its reason, and why in words. When all can be used, those are about the
-// ones whose last cluster failed to install; empty without any.
+// ValidCondition returns the reason and the message of the pool's condition InventoryValid for the
+// listed customizations. If all of them can be used, reason and message are about those whose last
+// cluster failed to install; they are empty if there are none.
 func (b Plan) ValidCondition(listed []string, size int) (reason, message string) {
 	names := slices.Compact(slices.Sorted(slices.Values(listed)))
 	usable := 0

@@ -9,10 +9,10 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// CustomizationVersion is the version of a customization: 16 hexadecimal digits over its patches.
-// It changes when they do, and not when the object is written for another reason or
-// restored from a backup, as its resourceVersion and its uid would. It is computed
-// over the lists that are set, so that a new one in the API changes no version.
+// CustomizationVersion returns the version of a customization: 16 hexadecimal digits, a hash of its
+// patches. It changes only if the patches change, not if the object is otherwise written or
+// restored from a backup, as its resourceVersion and its UID would. It hashes only the lists that
+// are set, so that a new list in the API does not change any version.
 func CustomizationVersion(spec hivev1.ClusterDeploymentCustomizationSpec) (string, error) {
 	shape := map[string]any{}
 	add := func(key string, list any, n int) {

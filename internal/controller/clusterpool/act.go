@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// parallelWrites is how many writes of a pass are under way at a time.
+	// parallelWrites is the number of concurrent writes of a pass.
 	parallelWrites = 16
 )
 
-// applyPlan carries out the plan: claims first, then power, then the status with the
-// names of new clusters, then what they are names of, then deletions. It returns
-// when to look again.
+// applyPlan executes the plan: first bindings, then power states, then the status with the names of
+// new clusters, then the creation of those clusters, and deletions. It returns the delay before the
+// next pass; 0 if only a change matters.
 func (r *Reconciler) applyPlan(ctx context.Context, s *observation, p pool.Plan) (time.Duration, error) {
 	held, err := r.reconcileFinalizer(ctx, s)
 	if err != nil || held {
@@ -48,7 +48,7 @@ func (r *Reconciler) applyPlan(ctx context.Context, s *observation, p pool.Plan)
 		errs = append(errs, err)
 	}
 	if len(s.droppedNames) > 0 {
-		next = soonerDelay(next, time.Millisecond) // what the plan counted as pending is not: nothing else tells
+		next = soonerDelay(next, time.Millisecond) // the plan counted the dropped names as pending, and no event triggers the next pass
 	}
 	names, err := r.chooseNames(ctx, s, len(p.DueStepsOf(pool.Create)))
 	if err != nil {
@@ -71,7 +71,8 @@ func (r *Reconciler) applyPlan(ctx context.Context, s *observation, p pool.Plan)
 	return next, errors.Join(errs...)
 }
 
-// chooseNames chooses names for n new clusters, if it is certain which ones there are.
+// chooseNames chooses names for n new clusters, after confirming that all existing clusters are
+// known.
 func (r *Reconciler) chooseNames(ctx context.Context, s *observation, n int) ([]string, error) {
 	if n == 0 {
 		return nil, nil
@@ -88,7 +89,7 @@ func (r *Reconciler) chooseNames(ctx context.Context, s *observation, n int) ([]
 	return names, nil
 }
 
-// forEachParallel does every step, several at a time, and joins their errors.
+// forEachParallel runs do for every step, several at a time, and joins their errors.
 func forEachParallel[T any](steps []T, do func(T) error) error {
 	errs := make([]error, len(steps))
 	slots := make(chan struct{}, parallelWrites)
@@ -104,8 +105,8 @@ func forEachParallel[T any](steps []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// reconcileFinalizer puts the finalizer on a pool before anything is made for it, and takes it
-// away when a deleted pool has nothing left. It reports whether the pass ends here.
+// reconcileFinalizer adds the finalizer to a pool before anything is created for it, and removes it
+// when nothing is left of a deleted pool. It reports whether the pass ends here.
 func (r *Reconciler) reconcileFinalizer(ctx context.Context, s *observation) (bool, error) {
 	before := s.pool.DeepCopy()
 	going := s.pool.DeletionTimestamp != nil
@@ -132,8 +133,8 @@ func (r *Reconciler) reconcileFinalizer(ctx context.Context, s *observation) (bo
 	return going && wrote, nil
 }
 
-// pendingClusterExists drops recorded names of a dying pool under which nothing was
-// made. It reports whether one is left.
+// pendingClusterExists drops recorded names of a deleted pool under which nothing was created. It
+// reports whether one is left.
 func (r *Reconciler) pendingClusterExists(ctx context.Context, s *observation) (bool, error) {
 	for _, name := range s.pool.Status.Pending {
 		var cd hivev1.ClusterDeployment
@@ -148,8 +149,8 @@ func (r *Reconciler) pendingClusterExists(ctx context.Context, s *observation) (
 	return false, nil
 }
 
-// bindCluster gives a cluster to a claim in two writes: the cluster's, which only one
-// claim can win, then the claim's.
+// bindCluster binds a cluster to a claim in two writes: first to the cluster, a race that only one
+// claim can win, then to the claim.
 func (r *Reconciler) bindCluster(ctx context.Context, s *observation, st pool.Step) error {
 	cd, claim := s.clusters[st.Cluster].DeepCopy(), s.claims[st.Claim].DeepCopy()
 	if cd.Spec.ClusterPoolRef.ClaimName == "" {
@@ -186,9 +187,9 @@ func (r *Reconciler) bindCluster(ctx context.Context, s *observation, st pool.St
 // powerEventReasons are the reasons of the events on power.
 var powerEventReasons = map[pool.Verb]string{pool.Start: "Resuming", pool.Sleep: "Hibernating"}
 
-// confirmAssigned makes sure, past all caches, that a cluster which was given away before
-// is there: the cache may still show one that went with an older claim of the same
-// name. Nothing else would refuse to tell the claim of it: only the claim is written.
+// confirmAssigned confirms with the API server that a cluster that was bound earlier still exists:
+// the cache may still show one that was deleted with an older claim of the same name. No conflict
+// would prevent writing it into the claim: only the claim is written.
 func (r *Reconciler) confirmAssigned(ctx context.Context, seen *hivev1.ClusterDeployment) error {
 	var cd hivev1.ClusterDeployment
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(seen), &cd); client.IgnoreNotFound(err) != nil {
@@ -200,7 +201,7 @@ func (r *Reconciler) confirmAssigned(ctx context.Context, seen *hivev1.ClusterDe
 	return nil
 }
 
-// setPowerState tells a cluster what to be.
+// setPowerState sets the desired power state of a cluster.
 func (r *Reconciler) setPowerState(ctx context.Context, s *observation, st pool.Step) error {
 	cd := s.clusters[st.Cluster].DeepCopy()
 	before := cd.DeepCopy()
@@ -213,7 +214,7 @@ func (r *Reconciler) setPowerState(ctx context.Context, s *observation, st pool.
 		return fmt.Errorf("telling cluster %s to be %s: %w", cd.Name, cd.Spec.PowerState, err)
 	}
 	r.Metrics.RecordPoolStep(s.poolKey(), st)
-	if before.Spec.PowerState != "" { // what a new cluster is told first is a part of making it
+	if before.Spec.PowerState != "" { // the first power state of a new cluster is part of creating it
 		r.recordEvent(s.pool, cd, powerEventReasons[st.Verb], "SetPower", "cluster %s: %s", cd.Name, st.Reason)
 	}
 	return nil
@@ -227,7 +228,7 @@ func (r *Reconciler) patchCluster(ctx context.Context, before, cd *hivev1.Cluste
 	return err
 }
 
-// deleteCluster deletes a cluster in the version that the plan saw.
+// deleteCluster deletes the version of a cluster that the plan was made for.
 func (r *Reconciler) deleteCluster(ctx context.Context, s *observation, st pool.Step) error {
 	cd := s.clusters[st.Cluster]
 	if err := r.confirmUnused(ctx, s, cd); err != nil {
@@ -244,8 +245,8 @@ func (r *Reconciler) deleteCluster(ctx context.Context, s *observation, st pool.
 	return nil
 }
 
-// confirmUnused makes sure, past all caches, that a claimed cluster's claim has no use
-// for it: a claim that the cache does not show may be too new for the cache.
+// confirmUnused confirms with the API server that a claimed cluster's claim no longer needs it: a
+// claim that the cache does not show may be too new for the cache.
 func (r *Reconciler) confirmUnused(ctx context.Context, s *observation, cd *hivev1.ClusterDeployment) error {
 	if s.inventoryPlan.Displaced[cd.Name] != "" && !facts.IsMarkedForRemoval(cd) {
 		return r.confirmDisplaced(ctx, s, cd)
@@ -268,7 +269,7 @@ func (r *Reconciler) confirmUnused(ctx context.Context, s *observation, cd *hive
 	return fault.New(fault.Conflict, fmt.Errorf("claim %s still has cluster %s", claim.Name, cd.Name))
 }
 
-// createClusters makes what is recorded. What exists already is left as it is.
+// createClusters creates the recorded clusters. It does not change objects that exist already.
 func (r *Reconciler) createClusters(ctx context.Context, s *observation, names []string) error {
 	if len(names) == 0 || s.snapshot.Settings.Blocked != "" || s.pool.DeletionTimestamp != nil {
 		return nil
@@ -290,7 +291,7 @@ func (r *Reconciler) createCluster(ctx context.Context, s *observation, from clu
 	var c *hivev1.ClusterDeploymentCustomization
 	if len(s.pool.Spec.Inventory) > 0 {
 		if s.inventoryPlan.Homes[name] == "" {
-			return nil // there is none for it now
+			return nil // no customization is available now
 		}
 		var err error
 		if c, err = r.acquireLease(ctx, s, name); err != nil {
@@ -321,8 +322,8 @@ func (r *Reconciler) createCluster(ctx context.Context, s *observation, from clu
 	return nil
 }
 
-// confirmExisting returns an error unless the object that exists in place of o was made for
-// the cluster, and as it would be made now.
+// confirmExisting returns an error unless the object that exists in place of o was created for the
+// cluster, and has the content that it would be created with now.
 func (r *Reconciler) confirmExisting(ctx context.Context, s *observation, o client.Object, ref hivev1.ClusterPoolReference) error {
 	switch o := o.(type) {
 	case *corev1.Namespace:
@@ -334,7 +335,8 @@ func (r *Reconciler) confirmExisting(ctx context.Context, s *observation, o clie
 }
 
 // confirmNamespace returns an error unless the namespace that exists under the name of a new
-// cluster was made for it. Otherwise the Secrets of the pool would be copied to somebody.
+// cluster was created for it. Otherwise the pool's Secrets would be copied into somebody else's
+// namespace.
 func (r *Reconciler) confirmNamespace(ctx context.Context, s *observation, name string, ref hivev1.ClusterPoolReference) error {
 	var ns corev1.Namespace
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &ns); err != nil {

@@ -20,10 +20,10 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// maxLabelLength is what fits in a label, which a cluster's name is.
+// maxLabelLength is the maximum length of a label value; a cluster's name is used as one.
 const maxLabelLength = 63
 
-// maxNameLength is how long names of a pool's clusters may be.
+// maxNameLength returns the maximum length of the names of a pool's clusters.
 func maxNameLength(p *hivev1.ClusterPool) int {
 	if facts.IsFake(p) || p.Spec.Platform.Local != nil {
 		return maxLabelLength
@@ -31,7 +31,7 @@ func maxNameLength(p *hivev1.ClusterPool) int {
 	return config.MaxCloudName
 }
 
-// generateNames chooses names for n new clusters.
+// generateNames returns random names for n new clusters.
 func (s *observation) generateNames(n int, suffix func() string) []string {
 	var out []string
 	for len(out) < n {
@@ -43,7 +43,7 @@ func (s *observation) generateNames(n int, suffix func() string) []string {
 	return out
 }
 
-// clusterName is <pool>-<suffix>; a long pool name is cut and a hash of it put in between.
+// clusterName returns <pool>-<suffix>; it cuts a long pool name and inserts a hash of it.
 func clusterName(poolName, suffix string, most int) string {
 	if len(poolName)+1+len(suffix) <= most {
 		return poolName + "-" + suffix
@@ -53,7 +53,7 @@ func clusterName(poolName, suffix string, most int) string {
 	return poolName[:most-len(tail)] + tail
 }
 
-// clusterBuilder is what every new cluster of a pass is built from.
+// A clusterBuilder has everything that the new clusters of a pass are built from.
 type clusterBuilder struct {
 	pool    *hivev1.ClusterPool
 	version string
@@ -61,13 +61,13 @@ type clusterBuilder struct {
 	sources  string
 	template []byte
 	secrets  []*corev1.Secret // copied under their own names
-	// poolCustomization is the customization of all clusters of the pool, of which only the patches
-	// of manifests count; nil without.
+	// poolCustomization is the customization of all clusters of the pool, of which only the
+	// manifest patches count; nil if there is none.
 	poolCustomization *hivev1.ClusterDeploymentCustomization
 }
 
-// newClusterBuilder reads the Secrets that a pool refers to. One that is missing counts
-// only for clusters that are not fake: those have been stopped before.
+// newClusterBuilder reads the Secrets that a pool refers to. A missing Secret matters only to
+// clusters that are not fake, and the creation of those has been blocked before.
 func (r *Reconciler) newClusterBuilder(ctx context.Context, s *observation) (clusterBuilder, error) {
 	m := clusterBuilder{pool: s.pool, version: s.snapshot.Settings.Version, sources: s.sources}
 	read := func(ref *corev1.LocalObjectReference) (*corev1.Secret, error) {
@@ -101,8 +101,8 @@ func (r *Reconciler) newClusterBuilder(ctx context.Context, s *observation) (clu
 	return m, nil
 }
 
-// getPoolCustomization reads the customization that is for all clusters of a pool; nil without. One
-// that is missing is told of before, and keeps all but fake clusters from being made.
+// getPoolCustomization returns the customization for all clusters of a pool; nil if there is none.
+// A missing customization is reported earlier, and blocks the creation of all but fake clusters.
 func (r *Reconciler) getPoolCustomization(ctx context.Context, p *hivev1.ClusterPool) (*hivev1.ClusterDeploymentCustomization, error) {
 	ref := p.Spec.CustomizationRef
 	if ref == nil || ref.Name == "" || facts.IsFake(p) {
@@ -118,8 +118,8 @@ func (r *Reconciler) getPoolCustomization(ctx context.Context, p *hivev1.Cluster
 	return &c, nil
 }
 
-// getInstallConfigTemplate reads the pool's install-config template: nil where it has none, or it does
-// not exist, which found tells.
+// getInstallConfigTemplate returns the pool's install-config template; nil if the pool has none or
+// the template does not exist. found is false in the latter case.
 func (r *Reconciler) getInstallConfigTemplate(ctx context.Context, p *hivev1.ClusterPool) (template []byte, found bool, err error) {
 	ref := p.Spec.InstallConfigSecretTemplateRef
 	if ref == nil || ref.Name == "" {
@@ -135,10 +135,10 @@ func (r *Reconciler) getInstallConfigTemplate(ctx context.Context, p *hivev1.Clu
 	return secret.Data[hivev1.SecretKeyInstallConfig], true, nil
 }
 
-// buildObjects makes the objects of one cluster: its namespace and Secrets, and the
+// buildObjects returns the objects of one cluster: its namespace and Secrets, and the
 // ClusterDeployment, which comes last.
 //
-// With a customization, which must be held for it, they are as that says.
+// If c is not nil, the cluster must have the lease of c, and the objects include its patches.
 func (m clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCustomization) ([]client.Object, *hivev1.ClusterDeployment, error) {
 	cd := m.newClusterDeployment(name)
 	made, err := m.renderInstallConfig(cd, c)
@@ -167,8 +167,8 @@ func (m clusterBuilder) buildObjects(name string, c *hivev1.ClusterDeploymentCus
 	return objects, cd, nil
 }
 
-// rendered is what an installer is given: the install-config and, encoded, the patches
-// for its manifests, as they are now: what is edited later is for later clusters.
+// rendered is the input of an installer: the install-config and the encoded manifest patches. Later
+// edits of the patches affect only later clusters.
 type rendered struct{ config, patches []byte }
 
 func (m clusterBuilder) renderInstallConfig(cd *hivev1.ClusterDeployment, c *hivev1.ClusterDeploymentCustomization) (rendered, error) {
@@ -192,15 +192,15 @@ func (m clusterBuilder) renderInstallConfig(cd *hivev1.ClusterDeployment, c *hiv
 	cd.Spec.ClusterPoolRef.CustomizationRef = &corev1.LocalObjectReference{Name: c.Name}
 	cd.Annotations[hivev1.AnnotationCustomizationVersion] = version
 	cd.Finalizers = append(cd.Finalizers, hivev1.FinalizerLease)
-	// What is called after its content is never that of an earlier attempt, with another
-	// customization or before this one was edited: Secrets that exist are left as they are.
+	// The name contains a hash of the content, so that it is never the Secret of an earlier attempt
+	// with another customization or an older version of this one: existing Secrets are not changed.
 	sum := sha256.Sum256(slices.Concat(raw, patches))
 	cd.Spec.Provisioning.InstallConfigSecretRef.Name += "-" + hex.EncodeToString(sum[:])[:8]
 	return rendered{raw, patches}, nil
 }
 
-// withPoolLabels are those given, and the two that the pool's clusters are found by: these
-// are not the user's to set.
+// withPoolLabels returns the given labels and the two that identify the pool's clusters, which
+// users cannot override.
 func (m clusterBuilder) withPoolLabels(with map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, with)

@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/fresh"
 )
 
-// sharedIndexes are the cache's own objects by their pool.
+// sharedIndexes index the cache's own objects by their pool.
 type sharedIndexes struct {
 	clusters *fresh.SharedIndex[*hivev1.ClusterDeployment]
 	claims   *fresh.SharedIndex[*hivev1.ClusterClaim]
@@ -32,7 +32,7 @@ func newSharedIndexes(ctx context.Context, c cache.Informers) (*sharedIndexes, e
 	return &sharedIndexes{clusters, claims}, nil
 }
 
-// poolIndexKeys is the pool that a cluster belongs to, as an index has it.
+// poolIndexKeys returns the pool of a cluster as an index key; none if it has no pool.
 func poolIndexKeys(cd *hivev1.ClusterDeployment) []string {
 	if p := poolKeyOf(cd); p.Name != "" {
 		return []string{p.String()}
@@ -40,7 +40,7 @@ func poolIndexKeys(cd *hivev1.ClusterDeployment) []string {
 	return nil
 }
 
-// listCachedClusters are the clusters of a pool in the cache, by name, not to be changed.
+// listCachedClusters returns the clusters of a pool in the cache, by name. Do not change them.
 func (r *Reconciler) listCachedClusters(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterDeployment, error) {
 	if r.shared != nil {
 		return mapByName(r.shared.clusters.ListByKey(key.String()))
@@ -50,7 +50,7 @@ func (r *Reconciler) listCachedClusters(ctx context.Context, key types.Namespace
 	return mapByName(len(list.Items), pointersTo(list.Items), err)
 }
 
-// listCachedClaims are the claims on a pool in the cache, by name, not to be changed.
+// listCachedClaims returns the claims on a pool in the cache, by name. Do not change them.
 func (r *Reconciler) listCachedClaims(ctx context.Context, key types.NamespacedName) (map[string]*hivev1.ClusterClaim, error) {
 	if r.shared != nil {
 		return mapByName(r.shared.claims.ListByKey(key.String()))

@@ -15,10 +15,10 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// ListSnapshots reads every pool as its passes do, but for what costs a request: what
-// a pool refers to, and the room that its platform has. It is for counting, not
-// for deciding. c reads from caches that Index has been called on. With an error
-// come those pools that could be read.
+// ListSnapshots reads every pool as a pass does, except what costs a request: the pool's
+// dependencies, and the room of its platform. Use it for counting, not for deciding. c reads from
+// caches that Index has been called on. If it returns an error, it also returns the pools that
+// could be read.
 func ListSnapshots(ctx context.Context, c client.Reader, now time.Time) (map[types.NamespacedName]pool.Snapshot, error) {
 	var pools hivev1.ClusterPoolList
 	if err := c.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
@@ -69,8 +69,8 @@ func readSnapshot(ctx context.Context, c client.Reader, p *hivev1.ClusterPool, n
 	return o.PoolSnapshot(books, now)
 }
 
-// CountInventories counts the entries of the inventory of every pool that has one, as the
-// pool's status tells of them.
+// CountInventories counts the entries of the inventory of every pool that has one, from the pool's
+// status.
 func CountInventories(ctx context.Context, c client.Reader) (map[types.NamespacedName]metrics.Inventory, error) {
 	var pools hivev1.ClusterPoolList
 	if err := c.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {

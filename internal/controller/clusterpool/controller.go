@@ -1,10 +1,10 @@
-// Package clusterpool keeps ClusterPools: it gives running clusters to claims,
-// sets the power of unclaimed ones, and makes and replaces clusters.
+// Package clusterpool reconciles ClusterPools: it binds running clusters to claims, sets the power
+// state of unclaimed clusters, and creates and replaces clusters.
 //
-// A pass is observe, pool.Decide, act. What is observed comes from caches, so it
-// may be behind; every write carries the version it was decided on, and names of
-// new clusters are recorded in the pool's status before anything is made under
-// them. A pass that was cut off anywhere is completed by the next.
+// A pass is observe, pool.Decide, act. It observes caches, which may be behind; so every write
+// carries the resource version that it was decided on, and a pass records the names of new clusters
+// in the pool's status before it creates anything under them. The next pass completes a pass that
+// was interrupted anywhere.
 package clusterpool
 
 import (
@@ -39,11 +39,11 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Room tells how many more clusters like p's fit on their platform, and in words
-// why not more. A nil number is no limit.
+// Room returns the number of clusters like p's that still fit on their platform, and explains the
+// limit as text. A nil number means no limit.
 type Room func(p hivev1.Platform) (more *int, why string)
 
-// Reconciler keeps one pool at a time.
+// A Reconciler reconciles ClusterPools.
 type Reconciler struct {
 	// Client reads from caches that Index has been called on.
 	Client client.Client
@@ -51,29 +51,31 @@ type Reconciler struct {
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
-	// Installers are the platforms that clusters can be made on, sorted; empty when nobody knows.
+	// Installers are the platforms that clusters can be installed on, sorted; empty if unknown.
 	Installers []string
-	// Room has an entry for each platform that knows its limits, by its key in spec.platform.
+	// Room maps the key of a platform in spec.platform to its limits; platforms without known
+	// limits are absent.
 	Room map[string]Room
-	// Suffix makes the random part of a cluster's name.
+	// Suffix returns the random part of a cluster's name.
 	Suffix func() string
-	// Metrics count the steps; nil counts nothing.
+	// Metrics counts the steps; nil counts nothing.
 	Metrics *metrics.Metrics
-	// Workers is how many pools are kept at a time. 0: 4.
+	// Workers is the number of pools that are reconciled concurrently; 0 means 4.
 	Workers int
 
-	// shared reads what Client would read of a pool, without copies; nil until there is a manager.
+	// shared reads the same objects of a pool as Client, without copies; nil until there is a
+	// manager.
 	shared *sharedIndexes
 
 	clusters fresh.Writes[*hivev1.ClusterDeployment]
 	claims   fresh.Writes[*hivev1.ClusterClaim]
 	pools    fresh.Writes[*hivev1.ClusterPool]
-	// customizations are the leases that were taken.
+	// customizations are the customizations whose leases this process acquired.
 	customizations fresh.Writes[*hivev1.ClusterDeploymentCustomization]
 	poolCaches     poolCaches
 }
 
-// Reconcile does one pass over the pool.
+// Reconcile runs one pass over the pool.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.observePool(ctx, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
@@ -92,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return fault.Requeue(next, err)
 }
 
-// Names of the indexes that the passes read by.
+// Names of the indexes that the passes use.
 const (
 	byPool  = "pool"
 	byClaim = "spec.clusterPoolName"
@@ -136,9 +138,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Complete(r.Metrics.WrapReconciler("clusterpool", r))
 }
 
-// recordEvent tells users of a step that was taken. Events about one object are
-// counted as one when their reasons are the same and so is the cluster: with the
-// cluster left out, only the first would be told.
+// recordEvent records an event about a step that was taken. Events about one object are aggregated
+// if their reasons and their clusters are the same: without the cluster, only the first would be
+// shown.
 func (r *Reconciler) recordEvent(about client.Object, cluster *hivev1.ClusterDeployment, reason, action, note string, args ...any) {
 	r.Events.Eventf(about, cluster, corev1.EventTypeNormal, reason, action, note, args...)
 }

@@ -14,13 +14,13 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// dependenciesTTL is how long it is believed that a pool's Secrets are there, or are
-// not. They are read from the API server, since caching every Secret of a hub
-// would cost more memory than everything else.
+// dependenciesTTL is how long the result of a check of a pool's Secrets is used. Secrets are read
+// from the API server, since caching every Secret of a hub would use more memory than everything
+// else.
 const dependenciesTTL = 5 * time.Second
 
-// findDependencies finds out what the pool needs and lacks, each in words, and the version
-// of what it does not lack.
+// findDependencies returns descriptions of what the pool needs and lacks, and the version of the
+// dependencies that exist.
 func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (dependencies, error) {
 	p, now := s.pool, r.Clock.Now()
 	if p.DeletionTimestamp != nil {
@@ -46,8 +46,8 @@ func (r *Reconciler) findDependencies(ctx context.Context, s *observation) (depe
 	return found, nil
 }
 
-// checkDependency looks for what is needed, and says in words what is wrong with it; "" when nothing
-// is. version changes when its content does.
+// checkDependency reads a dependency, and describes what is wrong with it; "" if nothing is.
+// version changes when its content does.
 func (r *Reconciler) checkDependency(ctx context.Context, namespace string, n facts.Dependency) (words, version string, err error) {
 	var secret corev1.Secret
 	var set hivev1.ClusterImageSet
@@ -69,6 +69,6 @@ func (r *Reconciler) checkDependency(ctx context.Context, namespace string, n fa
 	case n.Kind == facts.Secret:
 		return n.InvalidMessage(&secret), fmt.Sprintf("%s/%s", secret.UID, secret.ResourceVersion), nil
 	}
-	// The status of a customization changes, too.
+	// A customization's status changes too, so the version uses its generation.
 	return n.UnreadableMessage(cmp.Or(set.Unreadable, customization.Unreadable)), fmt.Sprintf("%s/%d", customization.UID, customization.Generation), nil
 }

@@ -12,8 +12,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// entryEventReasons are the statuses of inventory entries that a person has to correct, with the
-// reason of their events.
+// entryEventReasons maps the statuses of inventory entries that a user must fix to the reasons of
+// their events.
 var entryEventReasons = map[hivev1.InventoryStatus]string{
 	hivev1.InventoryMissing:               "CustomizationMissing",
 	hivev1.InventoryBrokenByConfiguration: "CustomizationBroken",
@@ -33,7 +33,7 @@ func (r *Reconciler) recordEntryEvents(ctx context.Context, before, after *hivev
 			why = "it does not exist"
 		}
 		ctrl.LoggerFrom(ctx).Error(nil, "customization of the inventory cannot be used", "customization", name, "status", e.Status, "why", why)
-		// Events of two customizations would count as the same one twice without the customization.
+		// Without the customization, events about two customizations would be aggregated into one.
 		related := &hivev1.ClusterDeploymentCustomization{ObjectMeta: metav1.ObjectMeta{Namespace: after.Namespace, Name: name}}
 		r.Events.Eventf(after, related, corev1.EventTypeWarning, reason, "ReadInventory", "ClusterDeploymentCustomization %s cannot be used: %s", name, why)
 	}

@@ -10,14 +10,14 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// reservedAnnotationPrefix begins the annotations that say how a cluster was made, or how to treat it:
-// they stay as they are when the pool is edited.
+// reservedAnnotationPrefix is the prefix of the annotations that record how a cluster was made, or
+// control how hotspare treats it: edits of the pool do not change them.
 const reservedAnnotationPrefix = "hive.openshift.io/"
 
-// syncTemplate brings an unclaimed cluster up to what its pool says by now, as far as it
-// can still follow: edits that make no cluster stale are not without effect (Hive
-// B22). It is for a cluster that is written anyway, and so costs no call. What an
-// API server would refuse is left out: it must not keep the cluster from its claim.
+// syncTemplate updates an unclaimed cluster to the pool's current spec, as far as an existing
+// cluster can still follow, so that edits that make no cluster stale take effect (Hive B22). It is
+// for a cluster that is written anyway, and so costs no request. It leaves out values that the API
+// server would refuse: they must not keep the cluster from its claim.
 func syncTemplate(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
 	spec := p.Spec.DeepCopy()
 	for k, v := range spec.Labels {
@@ -36,7 +36,7 @@ func syncTemplate(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) {
 	setValidDuration(&cd.Spec.PowerstateTransitionToHibernatingTimeout, spec.PowerstateTransitionToHibernatingTimeout)
 }
 
-// setValidDuration sets a duration to another that can be read.
+// setValidDuration sets *to to from if from can be parsed.
 func setValidDuration(to **hivev1.Duration, from *hivev1.Duration) {
 	if from != nil {
 		if _, err := from.Parse(); err != nil {

@@ -16,10 +16,10 @@ import (
 )
 
 // dropInterruptedPending drops the recorded names of clusters whose creation was interrupted, if
-// the Secrets that exist under the name are not the ones that would be created now: the
-// pool, or a Secret that it refers to, was edited in between. A ClusterDeployment beside
-// them would be installed from the old ones and count as current. The controller of
-// namespaces deletes what is left.
+// the Secrets that exist under the name are not the ones that would be created now: the pool, or a
+// Secret that it refers to, was edited in between. A ClusterDeployment created next to them would
+// be installed from the old Secrets and count as current. The hotspare namespace controller deletes
+// the remaining objects.
 func (r *Reconciler) dropInterruptedPending(ctx context.Context, s *observation) error {
 	names := s.withoutDropped(s.snapshot.Pending)
 	if len(names) == 0 || s.snapshot.Settings.Blocked != "" || s.pool.DeletionTimestamp != nil {
@@ -55,8 +55,8 @@ func (r *Reconciler) dropInterruptedPending(ctx context.Context, s *observation)
 	return nil
 }
 
-// fixedNameSecrets returns the Secrets that a new cluster is created with, as far as their names do
-// not depend on their content.
+// fixedNameSecrets returns the Secrets that a new cluster is created with, without those whose
+// names depend on their content.
 func (m clusterBuilder) fixedNameSecrets(name string) ([]*corev1.Secret, error) {
 	from := m
 	if len(m.pool.Spec.Inventory) > 0 {
@@ -99,8 +99,8 @@ func (r *Reconciler) isSecretOutdated(ctx context.Context, want *corev1.Secret) 
 	return !equality.Semantic.DeepEqual(have.Data, want.Data), nil
 }
 
-// confirmSecret returns a Conflict if the Secret that exists in place of want has other data:
-// the next pass drops the name of its cluster.
+// confirmSecret returns a Conflict if the Secret that exists in place of want has other data: the
+// next pass then drops the name of its cluster.
 func (r *Reconciler) confirmSecret(ctx context.Context, want *corev1.Secret) error {
 	outdated, err := r.isSecretOutdated(ctx, want)
 	if err == nil && outdated {

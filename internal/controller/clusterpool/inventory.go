@@ -26,7 +26,8 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// observeCustomizations reads the customizations that a pool has to do with.
+// observeCustomizations reads the customizations that a pool lists, has recorded, or has clusters
+// of.
 func (r *Reconciler) observeCustomizations(ctx context.Context, s *observation) error {
 	var err error
 	if s.customizations, err = getCustomizations(ctx, r.Client, s.poolObjects()); err != nil {
@@ -38,8 +39,8 @@ func (r *Reconciler) observeCustomizations(ctx context.Context, s *observation) 
 	return nil
 }
 
-// getCustomizations reads those customizations that exist of the ones that a pool lists,
-// has recorded, or has clusters of, by name.
+// getCustomizations returns, by name, the existing ones among the customizations that a pool lists,
+// has recorded, or has clusters of.
 func getCustomizations(ctx context.Context, c client.Reader, o facts.Objects) (map[string]*hivev1.ClusterDeploymentCustomization, error) {
 	out := map[string]*hivev1.ClusterDeploymentCustomization{}
 	for _, name := range o.CustomizationNames() {
@@ -56,9 +57,9 @@ func getCustomizations(ctx context.Context, c client.Reader, o facts.Objects) (m
 	return out, nil
 }
 
-// reportInvalidCustomizations tells on customizations that nobody uses why they do not apply to this pool.
-// It is done before any name is given another customization: a process that has not
-// seen this one's fault, and is about to take it, then finds it changed.
+// reportInvalidCustomizations sets ApplySucceeded=False on unused customizations that do not apply
+// to this pool, with the reason. It must run before a name gets another customization: a process
+// that has not seen this customization's error, and is about to acquire it, then gets a conflict.
 func (r *Reconciler) reportInvalidCustomizations(ctx context.Context, s *observation) error {
 	for _, name := range slices.Sorted(maps.Keys(s.inventoryPlan.Entries)) {
 		c, e := s.customizations[name], s.inventoryPlan.Entries[name]
@@ -69,7 +70,7 @@ func (r *Reconciler) reportInvalidCustomizations(ctx context.Context, s *observa
 		if lease.IsReportedInvalid(c) && !s.isReservedForPending(name) {
 			told := lease.FindCondition(c, hivev1.CustomizationApplySucceeded).Message
 			if told != by+e.Message && told != by+s.pool.Status.Inventory[name].Message {
-				continue // another pool has told of it; two that told it each in its words would never end
+				continue // another pool has reported it; two pools with different messages would overwrite each other forever
 			}
 		}
 		before := c.DeepCopy()
@@ -87,8 +88,8 @@ func (r *Reconciler) reportInvalidCustomizations(ctx context.Context, s *observa
 	return nil
 }
 
-// isReservedForPending reports whether a customization is recorded for a cluster that is recorded,
-// too. It may have been taken off the list since.
+// isReservedForPending reports whether a customization is recorded for a cluster name that is
+// itself recorded. It may have been removed from the inventory since.
 func (s *observation) isReservedForPending(name string) bool {
 	ref := s.pool.Status.Inventory[name].ClusterDeployment
 	return ref != nil && slices.Contains(s.pool.Status.Pending, ref.Name)
@@ -99,9 +100,9 @@ func (r *Reconciler) recordCustomizationWrite(s *observation, c *hivev1.ClusterD
 	s.customizations[c.Name] = c
 }
 
-// dropUnassignedPending drops the recorded names that no customization is left for, if nothing was made
-// under them. A name whose customization is held for it by now is kept: the cache is
-// behind, or another process makes the cluster right now.
+// dropUnassignedPending drops the recorded names for which no customization is left, if nothing was
+// created under them. It keeps a name that has a customization's lease by now: the cache is behind,
+// or another process is creating the cluster right now.
 func (r *Reconciler) dropUnassignedPending(ctx context.Context, s *observation) error {
 	if len(s.inventoryPlan.Homeless) == 0 {
 		return nil
@@ -136,9 +137,9 @@ func (r *Reconciler) dropUnassignedPending(ctx context.Context, s *observation) 
 	return nil
 }
 
-// dropForeignPending drops the recorded names under which there is a namespace that was not made
-// for a cluster of the pool. The record is in the status of the pool, which others may
-// write too: a name there must not lead into a namespace of somebody else.
+// dropForeignPending drops the recorded names for which there is a namespace that was not created
+// for a cluster of the pool. Others may also write the status of the pool, which has the record: a
+// name there must not lead into somebody else's namespace.
 func (r *Reconciler) dropForeignPending(ctx context.Context, s *observation) error {
 	ref := hivev1.ClusterPoolReference{Namespace: s.pool.Namespace, PoolName: s.pool.Name}
 	for _, name := range s.snapshot.Pending {
@@ -158,8 +159,8 @@ func (r *Reconciler) dropForeignPending(ctx context.Context, s *observation) err
 	return nil
 }
 
-// acquireLease takes the lease of a customization for a cluster that is about to be made, and
-// returns the customization as it was taken. Losing a race for it is a conflict.
+// acquireLease acquires the lease of a customization for a cluster that is about to be created, and
+// returns the customization as written. Losing a race for it is a Conflict.
 func (r *Reconciler) acquireLease(ctx context.Context, s *observation, cluster string) (*hivev1.ClusterDeploymentCustomization, error) {
 	name := s.inventoryPlan.Homes[cluster]
 	c := s.customizations[name]
@@ -189,9 +190,9 @@ func (r *Reconciler) acquireLease(ctx context.Context, s *observation, cluster s
 	return c, nil
 }
 
-// confirmRecorded makes sure, past all caches, that the pool still means to make a cluster
-// with a customization that has just been taken for it. Another process that leads, too,
-// may have dropped the name, and then the lease ends as if this process were dead.
+// confirmRecorded confirms with the API server that the pool still has a recorded name together
+// with the customization that was just acquired for it. Another process that is leader too may have
+// dropped the name; then the lease ends as if this process had died.
 func (r *Reconciler) confirmRecorded(ctx context.Context, s *observation, cluster, with string) error {
 	var p hivev1.ClusterPool
 	if err := r.Live.Get(ctx, s.poolKey(), &p); err != nil {
@@ -204,9 +205,9 @@ func (r *Reconciler) confirmRecorded(ctx context.Context, s *observation, cluste
 	return nil
 }
 
-// decideInventory makes the books. It makes sure, past all caches, that a cluster whose failure or
-// success is about to be counted for a customization is there: a cache that is behind may
-// show one from before the last, which was counted then. One that is gone is seen no more.
+// decideInventory computes the inventory plan. It confirms with the API server that a cluster
+// exists before it counts the cluster's failure or success for a customization: a stale cache may
+// show an earlier cluster, which was counted then. It ignores clusters that no longer exist.
 func (r *Reconciler) decideInventory(ctx context.Context, s *observation) error {
 	for sure := map[string]bool{}; ; {
 		var err error
@@ -231,8 +232,8 @@ func (r *Reconciler) decideInventory(ctx context.Context, s *observation) error 
 	}
 }
 
-// newlyCountedCluster is a cluster whose failure or success the books count, and the pool has not
-// counted yet; nil when there is none but those that are sure to be there.
+// newlyCountedCluster returns a cluster whose failure or success the inventory plan counts and the
+// pool's status does not yet; nil if there is none except confirmed ones.
 func (s *observation) newlyCountedCluster(sure map[string]bool) *hivev1.ClusterDeployment {
 	for _, name := range slices.Sorted(maps.Keys(s.inventoryPlan.Entries)) {
 		e, was := s.inventoryPlan.Entries[name], s.pool.Status.Inventory[name]
@@ -246,9 +247,9 @@ func (s *observation) newlyCountedCluster(sure map[string]bool) *hivev1.ClusterD
 	return nil
 }
 
-// retainConfirmedDisplaced leaves among the displaced clusters those that certainly are. A cache
-// of customizations that is behind shows a new cluster's as held by the one before; were
-// it believed, another cluster would be made in its place.
+// retainConfirmedDisplaced keeps only confirmed clusters among the displaced ones. A stale cache of
+// customizations shows the customization of a new cluster as leased to the previous cluster;
+// without confirmation, the pool would replace the new cluster.
 func (r *Reconciler) retainConfirmedDisplaced(ctx context.Context, s *observation) error {
 	for _, name := range slices.Sorted(maps.Keys(s.inventoryPlan.Displaced)) {
 		cd := s.clusters[name]
@@ -266,8 +267,8 @@ func (r *Reconciler) retainConfirmedDisplaced(ctx context.Context, s *observatio
 	return nil
 }
 
-// confirmDisplaced makes sure, past all caches, that another cluster which exists has a
-// cluster's customization.
+// confirmDisplaced confirms with the API server that another existing cluster has a cluster's
+// customization.
 func (r *Reconciler) confirmDisplaced(ctx context.Context, s *observation, cd *hivev1.ClusterDeployment) error {
 	var c hivev1.ClusterDeploymentCustomization
 	name := facts.CustomizationOf(cd)
@@ -285,7 +286,8 @@ func (r *Reconciler) confirmDisplaced(ctx context.Context, s *observation, cd *h
 	return nil
 }
 
-// poolsOfCustomization are the pools that have to do with a customization.
+// poolsOfCustomization returns the pools that list, have recorded, or have clusters of a
+// customization.
 func (r *Reconciler) poolsOfCustomization(ctx context.Context, o client.Object) []reconcile.Request {
 	var list hivev1.ClusterPoolList
 	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
@@ -307,8 +309,8 @@ func (r *Reconciler) poolsOfCustomization(ctx context.Context, o client.Object) 
 	return out
 }
 
-// customizationChanged lets those updates of a customization through that matter to a pool:
-// its patches, who has it, and that it is being deleted.
+// customizationChanged selects the updates of a customization that matter to a pool: of its
+// patches, its holder, and its deletion.
 func customizationChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*hivev1.ClusterDeploymentCustomization), e.ObjectNew.(*hivev1.ClusterDeploymentCustomization)

@@ -13,58 +13,60 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// poolCaches holds what this process remembers of each pool between its passes.
+// poolCaches caches the state of each pool between passes.
 type poolCaches struct {
 	mu    sync.Mutex
 	pools map[types.NamespacedName]*poolCache
 }
 
-// poolCache is what this process remembers of one pool. It is a cache only: without it a pass
-// asks the API server, or writes something again. One pass at a time uses a pool, so that
-// only the fields which watches and parallel steps use need a lock.
+// A poolCache caches the state of one pool. It is only a cache: without it a pass asks the API
+// server, or repeats a write. One pass at a time uses a pool, so only the fields that watches and
+// parallel steps use need a lock.
 type poolCache struct {
 	uid types.UID
-	// version is the resourceVersion of the pool as this process last wrote it in a pass that
-	// was sure to have seen all clusters; empty if there was none.
+	// version is the resourceVersion of the pool as this process last wrote it in a pass that had
+	// certainly observed all clusters; empty if there was no such write.
 	version string
-	// template has what was found out about the customizations of the inventory; nil if nothing was.
+	// template has the results of trying the inventory's customizations on the template; nil if
+	// there are none.
 	template *templateCache
 	// positionsSetAt is when the positions of waiting claims were last set.
 	positionsSetAt time.Time
 	// statusWrittenAt is when the status of the pool was last written.
 	statusWrittenAt time.Time
-	// members has the members that were read, by name. Of a thousand clusters a few change
-	// between two passes, and to read them all again is most of what a pass costs.
+	// members has the members that were read, by name. Only a few of a thousand clusters change
+	// between two passes, and reading all of them again would be most of the cost of a pass.
 	members map[string]cachedMember
-	// room is where the last snapshot had its members, and the next one has.
+	// room is the buffer for the members of a snapshot, reused by the next snapshot.
 	room []pool.Member
-	// namespaceOwners has the clusters whose namespace was made for them, by name.
+	// namespaceOwners maps names of clusters to the UIDs of those whose namespace was created for
+	// them.
 	namespaceOwners map[string]types.UID
-	// claimMissingSince is since when the claim of a claimed cluster has not existed, by the
-	// cluster's name. It begins again with the process, which only makes the cluster live longer.
+	// claimMissingSince maps the name of a claimed cluster to the time since when its claim has not
+	// existed. It starts over when the process restarts, which only delays the deletion of the
+	// cluster.
 	claimMissingSince map[string]time.Time
 
-	// waiting reports whether claims waited in the last pass. A claim that came since then
-	// starts a pass itself.
+	// waiting reports whether claims waited in the last pass. A newer claim starts a pass itself.
 	waiting atomic.Bool
 
 	mu sync.Mutex
-	// dependencies is what was missing when it was last looked for.
+	// dependencies has the result of the last check of the pool's dependencies.
 	dependencies dependencies
-	// unaware has the clusters that were given to a claim which was deleted before it was told
-	// of them, by name. A process that does not know waits longer, no more.
+	// unaware maps the names of clusters to the UIDs of those whose claim was deleted before the
+	// cluster was written into it. A process without this knowledge only waits longer.
 	unaware map[string]types.UID
 }
 
-// cachedMember is the member that was read from cluster, which is not changed: another version
+// A cachedMember is the member that was read from cluster. cluster never changes: another version
 // of the cluster is another object.
 type cachedMember struct {
 	cluster *hivev1.ClusterDeployment
 	member  pool.Member
 }
 
-// dependencies says which objects that a pool refers to were missing, and when they were
-// looked for; sources is the version of those that were found.
+// dependencies describes which objects that a pool refers to were missing, and when they were
+// checked; sources is the version of those that were found.
 type dependencies struct {
 	at         time.Time
 	generation int64
@@ -72,7 +74,7 @@ type dependencies struct {
 	sources    string
 }
 
-// getOrAddPool returns what is remembered of a pool, which is nothing for a new pool of the same name.
+// getOrAddPool returns the cache of a pool. A new pool of the same name gets an empty cache.
 func (m *poolCaches) getOrAddPool(p *hivev1.ClusterPool) *poolCache {
 	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	m.mu.Lock()
@@ -94,21 +96,21 @@ func newPoolCache(uid types.UID) *poolCache {
 	}
 }
 
-// findPool returns what is remembered of the pool of that name; nil if nothing is.
+// findPool returns the cache of the pool of that name; nil if there is none.
 func (m *poolCaches) findPool(key types.NamespacedName) *poolCache {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pools[key]
 }
 
-// removePool drops a pool that does not exist any more.
+// removePool drops the cache of a pool that no longer exists.
 func (m *poolCaches) removePool(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.pools, key)
 }
 
-// expireDependencies has the next pass look for what the pool refers to.
+// expireDependencies makes the next pass check the pool's dependencies again.
 func (m *poolCaches) expireDependencies(p *hivev1.ClusterPool) {
 	if known := m.findPool(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}); known != nil {
 		known.setDependencies(dependencies{})
@@ -133,7 +135,7 @@ func (m *poolCache) getDependencies() dependencies {
 	return m.dependencies
 }
 
-// getMember is facts.Of, for those clusters only that have changed.
+// getMember is facts.ReadMember, evaluated only for clusters that have changed.
 func (m *poolCache) getMember(cd *hivev1.ClusterDeployment, now time.Time) pool.Member {
 	if known, found := m.members[cd.Name]; found && known.cluster == cd {
 		return known.member
@@ -147,13 +149,13 @@ func (m *poolCache) getMember(cd *hivev1.ClusterDeployment, now time.Time) pool.
 	return member
 }
 
-// isNamespaceOwner reports whether the namespace of cd is known to have been made for it.
+// isNamespaceOwner reports whether the namespace of cd is known to have been created for it.
 func (m *poolCache) isNamespaceOwner(cd *hivev1.ClusterDeployment) bool {
 	uid, known := m.namespaceOwners[cd.Name]
 	return known && uid == cd.UID
 }
 
-// recordNamespaceOwner records that the namespace of cd was made for it.
+// recordNamespaceOwner records that the namespace of cd was created for it.
 func (m *poolCache) recordNamespaceOwner(cd *hivev1.ClusterDeployment) {
 	m.namespaceOwners[cd.Name] = cd.UID
 }
@@ -176,7 +178,7 @@ func (m *poolCache) setClaimMissingSince(s *observation, members []pool.Member, 
 	}
 }
 
-// recordClaimUnaware records that the claim of cd was deleted before it was told of cd.
+// recordClaimUnaware records that the claim of cd was deleted before cd was written into it.
 func (m *poolCache) recordClaimUnaware(cd *hivev1.ClusterDeployment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,12 +192,12 @@ func (m *poolCache) isClaimUnaware(cd *hivev1.ClusterDeployment) bool {
 	return known && uid == cd.UID
 }
 
-// removeDeletedClusters drops clusters that do not exist any more. It keeps the memory that members
-// take for the next snapshot.
+// removeDeletedClusters drops clusters that no longer exist. It keeps the memory of members for the
+// next snapshot.
 func (m *poolCache) removeDeletedClusters(clusters map[string]*hivev1.ClusterDeployment, members []pool.Member) {
 	m.room = members
 	isGone := func(name string) bool { return clusters[name] == nil }
-	if len(m.members) > len(clusters) { // at most as many are gone as came, and they are dropped when there are more
+	if len(m.members) > len(clusters) { // at most as many clusters were deleted as were created; the cache drops them once it is larger than the pool
 		maps.DeleteFunc(m.members, func(name string, _ cachedMember) bool { return isGone(name) })
 	}
 	if len(m.namespaceOwners) > len(clusters) {

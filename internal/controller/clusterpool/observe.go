@@ -17,30 +17,31 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// observation is what a pass has read. Clusters and claims are shared with the cache:
-// they are copied before they are changed.
+// An observation is everything that a pass has read. Clusters and claims are shared with the cache
+// and must be copied before they are changed.
 type observation struct {
 	pool     *hivev1.ClusterPool
 	clusters map[string]*hivev1.ClusterDeployment
 	claims   map[string]*hivev1.ClusterClaim
-	// remembered are those clusters that the cache does not show: this process made them.
+	// remembered names the clusters that the cache does not show yet: this process created them.
 	remembered map[string]bool
-	// allObserved is set when there is certainly no cluster of the pool beside clusters and
-	// those that the pool has recorded.
+	// allObserved is set if the pool certainly has no clusters except those in clusters and those
+	// recorded in its status.
 	allObserved bool
-	// poolConfirmed is set when the API server has confirmed, in this pass, that the pool is as
-	// it was seen: by taking a write of it, or when it was asked.
+	// poolConfirmed is set if the API server has confirmed, in this pass, that the pool is as
+	// observed: it accepted a write of the pool, or returned it.
 	poolConfirmed bool
-	// missing are the pool's dependencies that do not exist, in words.
+	// missing describes the pool's dependencies that do not exist.
 	missing []string
-	// sources is the version of those that do.
+	// sources is the version of the dependencies that exist.
 	sources string
-	// customizations are those that exist of the ones that the pool has to do with, by
-	// name; faults says of some why they do not apply to its clusters.
+	// customizations are the existing ones among facts.Objects.CustomizationNames, by name; faults
+	// explains, for some of them, why they do not apply to the pool's clusters.
 	customizations map[string]*hivev1.ClusterDeploymentCustomization
 	faults         map[string]string
 	inventoryPlan  inventory.Plan
-	// droppedNames are recorded names that are dropped: nothing was, or will be, made under them.
+	// droppedNames are recorded names that this pass drops: nothing was, or will be, created under
+	// them.
 	droppedNames []string
 	snapshot     pool.Snapshot
 	cache        *poolCache
@@ -48,8 +49,8 @@ type observation struct {
 
 func (s *observation) poolKey() types.NamespacedName { return client.ObjectKeyFromObject(s.pool) }
 
-// observePool reads all that a plan depends on; of a pool that could not be read whole
-// it is the pool alone.
+// observePool reads everything that a plan depends on. For a pool that could not be read
+// completely, it reads only the pool.
 func (r *Reconciler) observePool(ctx context.Context, key types.NamespacedName) (*observation, error) {
 	var cached hivev1.ClusterPool
 	if err := r.Client.Get(ctx, key, &cached); err != nil {
@@ -113,10 +114,10 @@ func (r *Reconciler) observeClusters(ctx context.Context, key types.NamespacedNa
 	return r.excludeForeignClusters(ctx, key, s)
 }
 
-// excludeForeignClusters leaves out the clusters that only say that they are the pool's: those in a
-// namespace that hotspare did not make for a cluster of the pool. A ClusterDeployment alone
-// is no proof, since anybody may create one in a namespace of theirs: given to a claim, it
-// would hand out an API server of theirs.
+// excludeForeignClusters removes the clusters that only claim to be the pool's: those in a
+// namespace that hotspare did not create for a cluster of the pool. A ClusterDeployment alone
+// proves nothing, since anybody may create one in a namespace of their own: if it were bound to a
+// claim, the claim's owner would get an API server of that user.
 func (r *Reconciler) excludeForeignClusters(ctx context.Context, key types.NamespacedName, s *observation) error {
 	var unknown []string
 	for name, cd := range s.clusters {
@@ -135,7 +136,7 @@ func (r *Reconciler) excludeForeignClusters(ctx context.Context, key types.Names
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading the namespace of cluster %s of pool %s: %w", name, key, err)
 		}
-		// Without its namespace the cluster itself is gone, and the cache is behind.
+		// Without its namespace the cluster itself is deleted, and the cache is behind.
 		if err != nil || !access.IsPoolNamespace(&ns, *cd.Spec.ClusterPoolRef) {
 			delete(s.clusters, name)
 			continue
@@ -157,14 +158,14 @@ func (r *Reconciler) observeClaims(ctx context.Context, key types.NamespacedName
 	mine := func(c *hivev1.ClusterClaim) bool {
 		return c.Namespace == key.Namespace && c.Spec.ClusterPoolName == key.Name
 	}
-	newer, _ := r.claims.AheadOfCache(cached, mine, r.Clock.Now()) // those that the cache does not show have gone: others make claims
+	newer, _ := r.claims.AheadOfCache(cached, mine, r.Clock.Now()) // claims that the cache does not show are deleted: users, not this process, create claims
 	for _, c := range newer {
 		out[c.Name] = c
 	}
 	return out, nil
 }
 
-// poolObjects are what the facts are taken from.
+// poolObjects returns the objects that the facts are computed from.
 func (s *observation) poolObjects() facts.Objects {
 	return facts.Objects{
 		Pool: s.pool, Clusters: s.clusters, Claims: s.claims, Missing: s.missing, Sources: s.sources,

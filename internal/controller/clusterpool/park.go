@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// reportUnreadable tells why nothing is done for a pool that could not be read whole: what
-// is missing of it may be a limit. The conditions are ones that every other pass sets.
+// reportUnreadable reports why the controller does nothing for a pool that could not be read
+// completely: the missing part may be a limit. It sets conditions that every other pass sets too.
 func (r *Reconciler) reportUnreadable(ctx context.Context, s *observation) error {
 	before, p := s.pool.DeepCopy(), s.pool
 	why := fmt.Sprintf("%s: correct it with kubectl edit clusterpool %s -n %s; until then nothing is done for this pool",
@@ -35,8 +35,8 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, s *observation) error
 	return nil
 }
 
-// poolKeyOf is a cluster's pool; empty without one. An unreadable cluster may have
-// nothing but its labels to tell it.
+// poolKeyOf returns a cluster's pool; empty if it has none. For an unreadable cluster, its labels
+// may be the only record of the pool.
 func poolKeyOf(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	if ref := cd.Spec.ClusterPoolRef; ref != nil && ref.PoolName != "" {
 		return types.NamespacedName{Namespace: ref.Namespace, Name: ref.PoolName}

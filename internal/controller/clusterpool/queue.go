@@ -11,7 +11,7 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// setPositions writes into the claims that wait what has changed of their positions.
+// setPositions writes the changed positions into the waiting claims.
 func (r *Reconciler) setPositions(ctx context.Context, s *observation, p pool.Plan) error {
 	steps := p.StepsOf(pool.SetPosition)
 	switch {
@@ -23,7 +23,8 @@ func (r *Reconciler) setPositions(ctx context.Context, s *observation, p pool.Pl
 	return forEachParallel(steps, func(st pool.Step) error { return r.setPosition(ctx, s, st) })
 }
 
-// setPosition writes into a waiting claim its position and when its cluster is likely to run.
+// setPosition writes the position of a waiting claim, and when its cluster is likely to run, into
+// its status.
 func (r *Reconciler) setPosition(ctx context.Context, s *observation, st pool.Step) error {
 	before := s.claims[st.Claim]
 	claim := before.DeepCopy()
@@ -39,7 +40,7 @@ func (r *Reconciler) setPosition(ctx context.Context, s *observation, st pool.St
 	return nil
 }
 
-// soonerDelay is the sooner of two times to look again; 0 is never.
+// soonerDelay returns the shorter of two delays; 0 means never.
 func soonerDelay(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

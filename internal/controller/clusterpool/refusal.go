@@ -14,11 +14,11 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// reportRefusal records in the claim's condition Pending that the hub refused to let
-// hotspare assign cluster cd, if that is what the error cause says: admission policies
-// and missing rights are for the hub's administrator to mend, and the claim's owner
-// would otherwise read that the pool is empty. The controller of claims keeps the
-// condition while the cluster is reserved for the claim.
+// reportRefusal records in the claim's condition Pending that the hub refused to let hotspare
+// assign cluster cd, if that is what the error cause says. The hub's administrator must fix
+// admission policies and missing rights; without this message, the claim's owner would read that
+// the pool is empty. The claim controller keeps the condition while the cluster is reserved for the
+// claim.
 func (r *Reconciler) reportRefusal(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, cause error) error {
 	why, refused := refusalMessage(cause)
 	if !refused {
@@ -36,7 +36,7 @@ func (r *Reconciler) reportRefusal(ctx context.Context, claim *hivev1.ClusterCla
 	return nil
 }
 
-// refusalMessage returns what the API server said when it refused a write for good: by an
+// refusalMessage returns the API server's message if it refused a write permanently: by an
 // admission policy, a webhook or RBAC.
 func refusalMessage(err error) (string, bool) {
 	var status apierrors.APIStatus

@@ -14,12 +14,12 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// reportEvery is how often a pool that serves claims reports: its counts change
-// with each claim, and each report would keep the next claim waiting.
+// reportEvery is the minimum interval between status writes of a pool that serves claims: its
+// counts change with each claim, and each write would delay the next claim.
 const reportEvery = time.Second
 
-// statusPatchDelay returns how long the report of the pool may wait; 0 when its status was not
-// written a moment ago.
+// statusPatchDelay returns how long the next status write should wait; 0 if the last one was at
+// least reportEvery ago.
 func (m *poolCache) statusPatchDelay(now time.Time) time.Duration {
 	if next := m.statusWrittenAt.Add(reportEvery); now.Before(next) {
 		return next.Sub(now)
@@ -27,9 +27,9 @@ func (m *poolCache) statusPatchDelay(now time.Time) time.Duration {
 	return 0
 }
 
-// patchPoolStatus writes the pool's status, if it changed: counts, conditions, and the
-// names under which clusters are about to be created. While claims are being
-// served, counts alone may be left to a later pass: it returns when.
+// patchPoolStatus writes the pool's status, if it changed: counts, conditions, and the names of
+// clusters that are about to be created. While the pool serves claims, it may leave a change of
+// counts alone to a later pass: it then returns the delay before that pass.
 func (r *Reconciler) patchPoolStatus(ctx context.Context, s *observation, p pool.Plan, names []string) (time.Duration, error) {
 	before, now := s.pool.DeepCopy(), r.Clock.Now()
 	s.pool.Status = s.poolObjects().PoolStatus(p.Report, s.inventoryPlan, append(s.withoutDropped(s.unobservedPending()), names...), now)
@@ -50,8 +50,8 @@ func (r *Reconciler) patchPoolStatus(ctx context.Context, s *observation, p pool
 	return 0, nil
 }
 
-// differOnlyInCounts reports whether two statuses differ in nothing but numbers, the sentence that
-// has some of them, and what the condition Progressing says with each change of these.
+// differOnlyInCounts reports whether two statuses differ only in counts, in status.plan, which has
+// some of them, and in the parts of the condition Progressing that change with these.
 func differOnlyInCounts(a, b hivev1.ClusterPoolStatus) bool {
 	for _, st := range []*hivev1.ClusterPoolStatus{&a, &b} {
 		st.Size, st.Standby, st.Ready, st.Plan = 0, 0, 0, ""

@@ -11,14 +11,14 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// The watches of pools and of clusters are two: a pass may see a pool in which a
-// name is no longer recorded, since somebody has seen its cluster, and not see
-// that cluster. A pass that counts on having seen all clusters, to make more or to
-// let the pool go, must be sure of it. It is when nobody wrote the pool since this
-// process did while it was sure: names leave the record only when this process's
-// cache has the cluster. Otherwise it asks the API server.
+// Pool and cluster informers are not synchronized: a pass may observe a pool in which a name is no
+// longer recorded, because another pass has seen its cluster, and not observe that cluster. A pass
+// that depends on having observed all clusters, to create more or to remove the pool's finalizer,
+// must confirm that it has. It has if nobody wrote the pool since this process last wrote it with
+// all clusters observed: names leave the record only when this process's cache has the cluster.
+// Otherwise the pass asks the API server.
 
-// recordPoolWrite remembers the pool as it was just written.
+// recordPoolWrite records the pool as just written.
 func (r *Reconciler) recordPoolWrite(s *observation) {
 	s.poolConfirmed = true
 	r.pools.RecordWrite(s.pool.DeepCopy(), r.Clock.Now())
@@ -27,8 +27,8 @@ func (r *Reconciler) recordPoolWrite(s *observation) {
 	}
 }
 
-// confirmAllObserved makes certain that the pass has seen the pool as it is, and every cluster
-// that is not recorded in it. What it missed is a conflict: the cache will have it.
+// confirmAllObserved confirms that the pass has observed the current pool, and every cluster that
+// is not recorded in it. It returns a Conflict if the pass missed one: the cache will catch up.
 func (r *Reconciler) confirmAllObserved(ctx context.Context, s *observation) error {
 	if s.allObserved {
 		return nil
@@ -64,9 +64,9 @@ func (r *Reconciler) confirmAllObserved(ctx context.Context, s *observation) err
 	return nil
 }
 
-// confirmPoolUnchanged makes certain that the pool is as the pass has seen it. To make what was recorded
-// before, it is not enough what this process remembers: another may have led since, and
-// let the pool go.
+// confirmPoolUnchanged confirms that the pool is as the pass observed it. To create what was
+// recorded earlier, the memory of this process does not suffice: another process may have been
+// leader since, and removed the pool's finalizer.
 func (r *Reconciler) confirmPoolUnchanged(ctx context.Context, s *observation) error {
 	if s.poolConfirmed {
 		return nil
@@ -81,7 +81,7 @@ func (r *Reconciler) confirmPoolUnchanged(ctx context.Context, s *observation) e
 	return nil
 }
 
-// unobservedPending are the recorded names whose clusters the cache does not show.
+// unobservedPending returns the recorded names whose clusters the cache does not show.
 func (s *observation) unobservedPending() []string {
 	var out []string
 	for _, name := range s.pool.Status.Pending {
@@ -92,7 +92,7 @@ func (s *observation) unobservedPending() []string {
 	return out
 }
 
-// withoutDropped leaves out the names that are dropped.
+// withoutDropped returns names without the dropped ones.
 func (s *observation) withoutDropped(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(s.droppedNames, name) })
 }

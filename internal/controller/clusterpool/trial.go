@@ -13,20 +13,21 @@ import (
 	"hotspare.io/hotspare/internal/pool/facts"
 )
 
-// templateTTL is how long it is believed what a pool's template is, while a customization
-// does not apply to it: Secrets are not watched.
+// templateTTL is the TTL of a pool's cached template while a customization does not apply to it:
+// Secrets are not watched.
 const templateTTL = 30 * time.Second
 
-// templateCache is what was found out about which customizations apply to the template of a pool.
+// A templateCache caches which customizations apply to the template of a pool.
 type templateCache struct {
 	at         time.Time
 	generation int64
 	template   []byte
-	// faults are by customization and its version.
+	// faults has the error of each customization and version.
 	faults map[types.NamespacedName]string
 }
 
-// customizationError says why a customization does not apply to the pool's template; "" when it does.
+// customizationError explains why a customization does not apply to the pool's template; "" if it
+// does.
 func (t *templateCache) customizationError(p *hivev1.ClusterPool, c *hivev1.ClusterDeploymentCustomization) (string, error) {
 	version, err := inventory.CustomizationVersion(c.Spec)
 	if err != nil {
@@ -41,8 +42,8 @@ func (t *templateCache) customizationError(p *hivev1.ClusterPool, c *hivev1.Clus
 	return words, nil
 }
 
-// checkCustomizations finds out which of the customizations that a cluster may be made with do not apply
-// to the pool's install-config, and why not, in words.
+// checkCustomizations finds the customizations that a cluster could be made with but that do not
+// apply to the pool's install-config, and records the errors as text.
 func (r *Reconciler) checkCustomizations(ctx context.Context, s *observation) error {
 	if len(s.pool.Spec.Inventory) == 0 || s.pool.DeletionTimestamp != nil {
 		s.cache.template = nil
@@ -68,8 +69,8 @@ func (r *Reconciler) checkCustomizations(ctx context.Context, s *observation) er
 	return nil
 }
 
-// loadTemplateCache is what was found out before, if the pool and its template are still the same;
-// nil while the template does not exist: the pool says so, and makes no clusters.
+// loadTemplateCache returns the cached results if the pool and its template are unchanged; nil if
+// the template does not exist: the pool reports that, and creates no clusters.
 func (r *Reconciler) loadTemplateCache(ctx context.Context, s *observation) (*templateCache, error) {
 	p, t := s.pool, s.cache.template
 	if t != nil && t.generation == p.Generation && r.Clock.Since(t.at) < templateTTL {

@@ -46,12 +46,12 @@ func (r *Reconciler) poolsOfImageSet(ctx context.Context, o client.Object) []rec
 	return out
 }
 
-// deferralDelay is how long what no claim waits for may wait: each claim that is served
-// changes a cluster and the claim itself, and the passes after that would keep the
-// next claim waiting.
+// deferralDelay is the delay for events that no waiting claim depends on: each served claim changes
+// a cluster and the claim itself, and immediate passes for those changes would delay the next
+// claim.
 const deferralDelay = 100 * time.Millisecond
 
-// enqueuePool wakes the pool of an object: at leisure when it is not urgent.
+// enqueuePool enqueues the pool of an object, after deferralDelay if the event is not urgent.
 func enqueuePool(pool handler.MapFunc, unhurried func(before, now client.Object) bool) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(ctx context.Context, q queue, before, now client.Object) {
@@ -75,8 +75,8 @@ func enqueuePool(pool handler.MapFunc, unhurried func(before, now client.Object)
 	}
 }
 
-// canBeDeferred is what happens to a cluster that no claim waits for: because none waits on
-// its pool, or because it has been given away.
+// canBeDeferred reports whether no claim depends on a change of a cluster: no claim waits on its
+// pool, or the cluster is already bound to a claim.
 func (r *Reconciler) canBeDeferred(before, now client.Object) bool {
 	for _, o := range []client.Object{before, now} {
 		if o != nil {
@@ -89,7 +89,7 @@ func (r *Reconciler) canBeDeferred(before, now client.Object) bool {
 	return false
 }
 
-// isExistingClaim is a claim that is not new.
+// isExistingClaim reports whether the event is not the creation of a claim.
 func isExistingClaim(before, _ client.Object) bool { return before != nil }
 
 func poolRequest(namespace, name string) []reconcile.Request {
@@ -98,7 +98,7 @@ func poolRequest(namespace, name string) []reconcile.Request {
 	return []reconcile.Request{q}
 }
 
-// memberChanged lets those updates of a cluster through that a plan could depend on.
+// memberChanged selects the updates of a cluster that a plan could depend on.
 func memberChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*hivev1.ClusterDeployment), e.ObjectNew.(*hivev1.ClusterDeployment)
@@ -107,7 +107,7 @@ func memberChanged() predicate.Predicate {
 	}}
 }
 
-// finalizersChanged lets updates through by which deleting begins or goes on.
+// finalizersChanged selects updates that begin or advance a deletion.
 func finalizersChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) ||

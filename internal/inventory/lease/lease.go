@@ -1,6 +1,6 @@
-// Package lease reads and edits the lease of a ClusterDeploymentCustomization: which
-// cluster uses it. It writes nothing to the API: whoever does, does so with the
-// resource version that was read, for that is what makes it a lease.
+// Package lease reads and edits the lease of a ClusterDeploymentCustomization, which records the
+// cluster that uses it. It does not write to the API. Callers must write with the resource version
+// that they read: that makes it a lease.
 package lease
 
 import (
@@ -17,8 +17,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Holder is the cluster that has the lease, and whether there is one. A lease that Hive
-// wrote names no namespace; its clusters live in one of their own name.
+// Holder returns the cluster that has the lease, and whether there is one. A lease that Hive wrote
+// has no namespace; Hive's clusters are in a namespace of the same name.
 func Holder(c *hivev1.ClusterDeploymentCustomization) (types.NamespacedName, bool) {
 	ref := c.Status.ClusterDeploymentRef
 	if ref == nil || ref.Name == "" {
@@ -27,8 +27,8 @@ func Holder(c *hivev1.ClusterDeploymentCustomization) (types.NamespacedName, boo
 	return types.NamespacedName{Namespace: cmp.Or(ref.Namespace, ref.Name), Name: ref.Name}, true
 }
 
-// HolderPool is the pool that the lease was taken for; without a name if it names none. One
-// that Hive wrote names no namespace; it is the customization's.
+// HolderPool returns the pool that the lease was taken for; its name is empty if the lease names
+// none. A lease that Hive wrote has no namespace: it is the customization's.
 func HolderPool(c *hivev1.ClusterDeploymentCustomization) types.NamespacedName {
 	ref := c.Status.ClusterPoolRef
 	if ref == nil || ref.Name == "" {
@@ -37,8 +37,8 @@ func HolderPool(c *hivev1.ClusterDeploymentCustomization) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(ref.Namespace, c.Namespace), Name: ref.Name}
 }
 
-// Acquire gives c to a cluster of a pool, which is about to be made or is being installed.
-// applied are the patches that it is made with, as JSON. c must be free.
+// Acquire gives the lease of c to a cluster of a pool that is about to be created or is being
+// installed. applied are the patches that it is made with, as JSON. c must be free.
 func Acquire(c *hivev1.ClusterDeploymentCustomization, cluster, pool types.NamespacedName, now time.Time, applied string) {
 	c.Status.ClusterDeploymentRef = &corev1.ObjectReference{Namespace: cluster.Namespace, Name: cluster.Name}
 	c.Status.ClusterPoolRef = &corev1.ObjectReference{Namespace: pool.Namespace, Name: pool.Name}
@@ -47,7 +47,8 @@ func Acquire(c *hivev1.ClusterDeploymentCustomization, cluster, pool types.Names
 	SetApplySucceeded(c, hivev1.ReasonInstallationPending, MessageInstalling, now)
 }
 
-// SetInUse says of a leased one that it is. What else is known of it stays.
+// SetInUse sets the conditions of a leased customization to in use. It does not change its other
+// fields.
 func SetInUse(c *hivev1.ClusterDeploymentCustomization, now time.Time) {
 	holder, _ := Holder(c)
 	name := holder.String()
@@ -58,8 +59,8 @@ func SetInUse(c *hivev1.ClusterDeploymentCustomization, now time.Time) {
 		fmt.Sprintf("Currently in use by cluster deployment %s of clusterpool %s", name, HolderPool(c).Name), now)
 }
 
-// Release takes the lease from whoever has it. How the last cluster did stays, unless it
-// never came to an end: nothing is installing any longer.
+// Release ends the lease, whichever cluster has it. It keeps the outcome of the last cluster,
+// unless the install never ended: nothing is installing any longer.
 func Release(c *hivev1.ClusterDeploymentCustomization, now time.Time) {
 	c.Status.ClusterDeploymentRef, c.Status.ClusterPoolRef = nil, nil
 	c.Status.Conditions = slices.DeleteFunc(c.Status.Conditions, func(have metav1.Condition) bool {
@@ -75,8 +76,8 @@ const (
 	MessageInstallFailed = "Cluster installation failed. This may or may not be the fault of patches. Check the installation logs."
 )
 
-// SetApplySucceeded tells how the patches did. The reason decides the status: True for
-// ReasonApplySucceeded alone.
+// SetApplySucceeded sets the condition ApplySucceeded. The reason determines the status: it is True
+// only for ReasonApplySucceeded.
 func SetApplySucceeded(c *hivev1.ClusterDeploymentCustomization, reason, message string, now time.Time) {
 	status := metav1.ConditionFalse
 	if reason == hivev1.ReasonApplySucceeded {
@@ -86,19 +87,19 @@ func SetApplySucceeded(c *hivev1.ClusterDeploymentCustomization, reason, message
 	FindCondition(c, hivev1.CustomizationApplySucceeded).ObservedGeneration = 0
 }
 
-// ReportInvalid tells why c, as its spec is now, does not apply.
+// ReportInvalid records why the current spec of c does not apply.
 func ReportInvalid(c *hivev1.ClusterDeploymentCustomization, message string, now time.Time) {
 	SetApplySucceeded(c, hivev1.ReasonBrokenBySyntax, message, now)
 	FindCondition(c, hivev1.CustomizationApplySucceeded).ObservedGeneration = c.Generation
 }
 
-// IsReportedInvalid reports whether it has been told that c, as its spec is now, does not apply.
+// IsReportedInvalid reports whether it is recorded that the current spec of c does not apply.
 func IsReportedInvalid(c *hivev1.ClusterDeploymentCustomization) bool {
 	have := FindCondition(c, hivev1.CustomizationApplySucceeded)
 	return have != nil && have.Reason == hivev1.ReasonBrokenBySyntax && have.ObservedGeneration == c.Generation
 }
 
-// FindCondition is the condition of that type, or nil.
+// FindCondition returns the condition of that type; nil if there is none.
 func FindCondition(c *hivev1.ClusterDeploymentCustomization, typ string) *metav1.Condition {
 	i := slices.IndexFunc(c.Status.Conditions, func(have metav1.Condition) bool { return have.Type == typ })
 	if i < 0 {
@@ -107,8 +108,8 @@ func FindCondition(c *hivev1.ClusterDeploymentCustomization, typ string) *metav1
 	return &c.Status.Conditions[i]
 }
 
-// setCondition puts a condition into the list, which stays sorted by type. The transition time
-// moves with the status alone; what does not change stays as it is.
+// setCondition sets a condition in the list, and keeps the list sorted by type. The transition time
+// changes only with the status; an unchanged condition is not touched.
 func setCondition(c *hivev1.ClusterDeploymentCustomization, typ string, status metav1.ConditionStatus, reason, message string, now time.Time) {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	have := FindCondition(c, typ)

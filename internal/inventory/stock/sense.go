@@ -5,15 +5,14 @@ import (
 	"hotspare.io/hotspare/internal/advice"
 )
 
-// StatusExplanation is what an entry's status means to the reader, and what there is to do about it:
-// sentences that follow each other, some with a command. Both are empty of a status that
-// is not known here.
+// A StatusExplanation explains an entry's status to the user, and what to do about it: sentences
+// that follow each other, some with a command. Both fields are empty for an unknown status.
 type StatusExplanation struct {
 	Meaning string
 	Remedy  []advice.Remedy
 }
 
-// ExplainStatus tells of the entry's status in words.
+// ExplainStatus explains the entry's status.
 func (e Entry) ExplainStatus(spell advice.Speller) StatusExplanation {
 	edit := spell(e.Namespace, "kubectl edit clusterdeploymentcustomization %s", e.Name)
 	editPool := spell(e.Namespace, "kubectl edit clusterpool %s", e.Pool)
@@ -56,8 +55,8 @@ func (e Entry) ExplainStatus(spell advice.Speller) StatusExplanation {
 	}
 }
 
-// releaseRemedies says what ends the use of an entry whose cluster is to go: an unclaimed
-// one is dealt with by the pool, a claimed one by whoever has claimed it.
+// releaseRemedies returns what ends the use of an entry whose cluster must be replaced or deleted:
+// the pool handles an unclaimed cluster, the owner of the claim a claimed one.
 func (e Entry) releaseRemedies(fate string, spell advice.Speller) []advice.Remedy {
 	if e.Claim == "" {
 		return []advice.Remedy{{Text: "Nothing: the pool sees to it that the cluster is " + fate + ".", Wait: true}}

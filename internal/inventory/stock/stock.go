@@ -1,6 +1,6 @@
-// Package stock tells people of inventories: each pool's entries, who uses them, what
-// their status means, and what to do about it. The command line and the console say it
-// alike. It is pure: objects as read in, values and words out.
+// Package stock describes inventories to users: each pool's entries, the clusters that use them,
+// the meaning of their status, and the remedies. The CLI and the console share it. It is pure: it
+// turns API objects into values and text.
 package stock
 
 import (
@@ -16,40 +16,40 @@ import (
 	"hotspare.io/hotspare/internal/standing"
 )
 
-// Objects is what there is of inventories in a namespace, or in all of them, sorted by
-// namespace and name. Nothing here changes it.
+// Objects are the objects that inventories consist of, in one namespace or in all of them, sorted
+// by namespace and name. This package does not change them.
 type Objects struct {
 	Pools          []hivev1.ClusterPool
 	Customizations []hivev1.ClusterDeploymentCustomization
 	Clusters       []hivev1.ClusterDeployment
 }
 
-// Entry is a customization as one pool has it, or, with no pool, as none does. It is
-// what -o json prints.
+// An Entry is a customization in one pool's inventory or, without a pool, one in no pool's
+// inventory. -o json prints it.
 type Entry struct {
 	Namespace string `json:"namespace"`
 	Pool      string `json:"pool,omitempty"`
 	Name      string `json:"name"`
-	// Status is empty while the pool has not looked at the customization, and without a pool.
+	// Status is empty while the pool has not reported the customization, and without a pool.
 	Status hivev1.InventoryStatus `json:"status,omitempty"`
-	// Cluster has the customization, be it of this pool or of another.
+	// Cluster is the cluster that has the customization, of this pool or of another.
 	Cluster string `json:"cluster,omitempty"`
 	Claim   string `json:"claim,omitempty"`
-	// Attempts are those left; nil while the status is empty.
+	// Attempts is the number of attempts left; nil while Status is empty.
 	Attempts *int32 `json:"attempts,omitempty"`
 	Message  string `json:"message,omitempty"`
 
-	// Customization is nil when there is none.
+	// Customization is nil if it does not exist.
 	Customization *hivev1.ClusterDeploymentCustomization `json:"-"`
 }
 
-// Messages of entries that no pool's status tells of.
+// Messages of entries that are in no pool's status.
 const (
 	notSeen  = "the pool has not looked at it yet"
 	unlisted = "in no pool's spec.inventory"
 )
 
-// Entries are those of all pools, and then the customizations that are in no pool, by
+// Entries returns the entries of all pools, and then the customizations that are in no pool, by
 // namespace.
 func (s *Objects) Entries() []Entry {
 	out := []Entry{}
@@ -72,8 +72,8 @@ func (s *Objects) Entries() []Entry {
 	return out
 }
 
-// PoolEntries are a pool's entries: those that its spec lists, in that order, and then those that
-// only its status still has, by name.
+// PoolEntries returns a pool's entries: those that its spec lists, in that order, and then those
+// that only its status still has, by name.
 func (s *Objects) PoolEntries(p *hivev1.ClusterPool) []Entry {
 	out := EntriesFromPool(p)
 	for i := range out {
@@ -82,7 +82,7 @@ func (s *Objects) PoolEntries(p *hivev1.ClusterPool) []Entry {
 	return out
 }
 
-// EntriesFromPool is EntriesOf as far as the pool itself tells.
+// EntriesFromPool is PoolEntries with the data of the pool alone.
 func EntriesFromPool(p *hivev1.ClusterPool) []Entry {
 	names := p.Spec.Inventory.Names()
 	for _, name := range slices.Sorted(maps.Keys(p.Status.Inventory)) {
@@ -93,7 +93,7 @@ func EntriesFromPool(p *hivev1.ClusterPool) []Entry {
 	out := []Entry{} // JSON has no null for it
 	seen := map[string]bool{}
 	for _, name := range names {
-		if !seen[name] { // an old object may list one twice
+		if !seen[name] { // a stored object may list one twice
 			seen[name] = true
 			out = append(out, newEntry(p, name))
 		}
@@ -114,7 +114,7 @@ func newEntry(p *hivev1.ClusterPool, name string) Entry {
 	return e
 }
 
-// addHolder adds what the customization and the clusters tell. c may be nil.
+// addHolder adds the data of the customization and of the clusters. c may be nil.
 func (s *Objects) addHolder(e *Entry, c *hivev1.ClusterDeploymentCustomization) {
 	e.Customization = c
 	if e.Cluster == "" && c != nil && c.Status.ClusterDeploymentRef != nil {
@@ -125,7 +125,7 @@ func (s *Objects) addHolder(e *Entry, c *hivev1.ClusterDeploymentCustomization) 
 	}
 }
 
-// FindCustomization is the one of that name; nil when there is none.
+// FindCustomization returns the customization of that name; nil if there is none.
 func (s *Objects) FindCustomization(namespace, name string) *hivev1.ClusterDeploymentCustomization {
 	i := slices.IndexFunc(s.Customizations, func(c hivev1.ClusterDeploymentCustomization) bool {
 		return c.Namespace == namespace && c.Name == name
@@ -136,7 +136,8 @@ func (s *Objects) FindCustomization(namespace, name string) *hivev1.ClusterDeplo
 	return &s.Customizations[i]
 }
 
-// findCluster is a pool's cluster by its name, which is also that of its namespace.
+// findCluster returns a pool's cluster by its name, which is also the name of its namespace; nil if
+// there is none.
 func (s *Objects) findCluster(name string) *hivev1.ClusterDeployment {
 	i := slices.IndexFunc(s.Clusters, func(cd hivev1.ClusterDeployment) bool {
 		return cd.Name == name && cd.Namespace == name
@@ -147,8 +148,8 @@ func (s *Objects) findCluster(name string) *hivev1.ClusterDeployment {
 	return &s.Clusters[i]
 }
 
-// EntriesNamed are a customization's entries, one for each pool that has it. The stock is
-// that of its namespace.
+// EntriesNamed returns a customization's entries, one for each pool that has it. The objects must
+// be those of its namespace.
 func (s *Objects) EntriesNamed(name string) []Entry {
 	var out []Entry
 	for i := range s.Pools {
@@ -161,8 +162,7 @@ func (s *Objects) EntriesNamed(name string) []Entry {
 	return out
 }
 
-// Tries are the attempts left of those that an entry begins with, "2/3"; empty while
-// nobody knows.
+// Tries returns the attempts left out of the initial number, such as "2/3"; empty if unknown.
 func (e Entry) Tries() string {
 	if e.Attempts == nil {
 		return ""
@@ -170,7 +170,8 @@ func (e Entry) Tries() string {
 	return fmt.Sprintf("%d/%d", *e.Attempts, inventory.Attempts)
 }
 
-// DescribeHolder is who has the customization's lease: "cluster foo of pool bar, claimed by alice".
+// DescribeHolder describes the holder of the customization's lease, such as "cluster foo of pool
+// bar, claimed by alice".
 func (s *Objects) DescribeHolder(c *hivev1.ClusterDeploymentCustomization) string {
 	ref := c.Status.ClusterDeploymentRef
 	if ref == nil {
