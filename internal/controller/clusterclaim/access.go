@@ -23,10 +23,10 @@ import (
 	"hotspare.io/hotspare/internal/grant"
 )
 
-// An API server lets nobody hand out what they do not have. So the controllers
-// have all rights over hive.openshift.io, which owners get in one namespace: it
-// is less than the right to escalate would be, which knows no bounds. To patch and to
-// delete Roles and RoleBindings is a right that controller dataplane has of all.
+// An API server lets no client grant rights that the client does not have. So the controllers have
+// all rights over hive.openshift.io, which owners get in one namespace: that is less than the right
+// to escalate, which is unlimited. Controller dataplane holds the right to patch and to delete
+// Roles and RoleBindings, for all controllers.
 //
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=*,verbs=*
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
@@ -35,12 +35,12 @@ import (
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles,resourceNames=hive-claim-owner,verbs=list;watch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch
 
-// reconcileAccess gives the claim's subjects access to its cluster, or takes it away. It
-// comes before anything is told or destroyed: who sees that the cluster runs can
-// read its Secrets. What cannot be given is said in v, and hides nothing there.
+// reconcileAccess grants the claim's subjects access to its cluster, or revokes it. It runs before
+// any status is written or anything is destroyed: a user who sees that the cluster runs can read
+// its Secrets. It adds refused grants to the message in v, without hiding that message.
 func (r *Reconciler) reconcileAccess(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, v *plan) error {
 	if claim.DeletionTimestamp == nil && (claim.Unreadable != "" || cd != nil && cd.Unreadable != "") {
-		return nil // who is to have access may be what could not be read
+		return nil // the unreadable part may be the list of subjects
 	}
 	want := access.DecideOwnerAccess(claim, cd)
 	for _, why := range want.Refused {
@@ -58,7 +58,7 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, claim *hivev1.ClusterC
 	return err
 }
 
-// appendPendingMessage says more about a claim that has its cluster.
+// appendPendingMessage appends text to the condition Pending of a claim that has its cluster.
 func (v *plan) appendPendingMessage(text string) {
 	if v.pending.Status == corev1.ConditionFalse {
 		v.pending.Message += "; " + text
@@ -72,7 +72,8 @@ func (r *Reconciler) grantAccess(ctx context.Context, claim *hivev1.ClusterClaim
 	case place == grant.Closing:
 		return nil
 	case cd.DeletionTimestamp != nil:
-		// Subjects who have access can watch the cluster go; nobody gets access any more.
+		// Subjects who have access can watch the deletion of the cluster; nobody else gets access
+		// any more.
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(want.Binding), &rbacv1.RoleBinding{}); err != nil {
 			return client.IgnoreNotFound(err)
 		}
@@ -81,7 +82,7 @@ func (r *Reconciler) grantAccess(ctx context.Context, claim *hivev1.ClusterClaim
 		return fmt.Errorf("namespace %s was not made for a cluster of ClusterPool %s: if it is one's, label it %s=%s and %s=%s", cd.Namespace, ref.PoolName,
 			hivev1.LabelPoolNamespace, ref.Namespace, hivev1.LabelPoolName, ref.PoolName)
 	}
-	// The Role comes first: nobody can be bound to what does not exist.
+	// The Role comes first: a RoleBinding needs an existing Role.
 	role, err := grant.EnsureRole(ctx, r.Client, want.Role)
 	if err != nil {
 		return err
@@ -93,8 +94,8 @@ func (r *Reconciler) grantAccess(ctx context.Context, claim *hivev1.ClusterClaim
 	return err
 }
 
-// revokeAccess takes away what the claim's subjects had. In a cluster that is not the
-// claim's, that is only what was made for this claim.
+// revokeAccess revokes the access of the claim's subjects. In a cluster that is not the claim's, it
+// revokes only what was granted for this claim.
 func (r *Reconciler) revokeAccess(ctx context.Context, claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) error {
 	home := claim.Spec.Namespace
 	if cd != nil {
@@ -111,8 +112,8 @@ func (r *Reconciler) revokeAccess(ctx context.Context, claim *hivev1.ClusterClai
 	return err
 }
 
-// revokeOrphanedAccess takes away what the subjects of a claim had that has gone without
-// waiting for the end of its cluster.
+// revokeOrphanedAccess revokes the access of the subjects of a claim that was deleted before its
+// cluster was.
 func (r *Reconciler) revokeOrphanedAccess(ctx context.Context, claim types.NamespacedName) error {
 	var given hivev1.ClusterDeploymentList
 	if err := r.Client.List(ctx, &given, client.MatchingFields{byClaim: claim.String()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -127,8 +128,8 @@ func (r *Reconciler) revokeOrphanedAccess(ctx context.Context, claim types.Names
 	return nil
 }
 
-// deleteAccess deletes the RoleBinding, which gives access, and then the Role. It
-// reports whether there was any.
+// deleteAccess deletes the RoleBinding, which grants access, and then the Role. It reports whether
+// there was any.
 func (r *Reconciler) deleteAccess(ctx context.Context, namespace string, ours func(metav1.Object) bool) (bool, error) {
 	about := metav1.ObjectMeta{Namespace: namespace, Name: hivev1.ClaimOwnerRole}
 	binding, err := grant.DeleteOurs(ctx, r.Client, &rbacv1.RoleBinding{ObjectMeta: about}, ours)
@@ -139,7 +140,7 @@ func (r *Reconciler) deleteAccess(ctx context.Context, namespace string, ours fu
 	return binding || role, err
 }
 
-// watchAccessObjects wakes a claim when somebody touches what its subjects have.
+// watchAccessObjects enqueues a claim when the Role or RoleBinding of its subjects changes.
 func (r *Reconciler) watchAccessObjects(b *builder.Builder) *builder.Builder {
 	ours := builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == hivev1.ClaimOwnerRole }))
 	claim := handler.EnqueueRequestsFromMapFunc(r.claimOfAccess)
@@ -158,7 +159,8 @@ func (r *Reconciler) claimOfAccess(ctx context.Context, o client.Object) []recon
 	return claimOfCluster(ctx, &cd)
 }
 
-// clusterSecretsChanged lets those updates of a cluster through that change what its owners may read.
+// clusterSecretsChanged selects the updates of a cluster that change which Secrets its owners may
+// read.
 func clusterSecretsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := access.ReadableSecrets(e.ObjectOld.(*hivev1.ClusterDeployment)), access.ReadableSecrets(e.ObjectNew.(*hivev1.ClusterDeployment))

@@ -1,7 +1,8 @@
-// Package clusterclaim tells claims what became of them, ends them when their
-// time is up, and holds a deleted claim until its cluster is gone.
+// Package clusterclaim reconciles ClusterClaims: it writes their conditions, deletes them when
+// their lifetime has elapsed, and keeps the finalizer of a deleted claim until its cluster is
+// deleted.
 //
-// Giving a cluster to a claim is the pool's business (package clusterpool).
+// The pool controller (package clusterpool) binds clusters to claims.
 package clusterclaim
 
 import (
@@ -40,22 +41,22 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler looks after one claim at a time.
+// A Reconciler reconciles ClusterClaims.
 type Reconciler struct {
 	// Client reads from caches that Index has been called on.
 	Client client.Client
-	// Live reads from the API server: a claim is let go only when it is certain that its
-	// cluster is gone, and told that it has no pool only when there is none.
+	// Live reads from the API server: the finalizer of a claim is removed only if its cluster is
+	// certainly deleted, and PoolNotFound is set only if the pool certainly does not exist.
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
-	// Metrics measure how long claims wait; nil measures nothing.
+	// Metrics measures how long claims wait; nil measures nothing.
 	Metrics *metrics.Metrics
-	// Workers is how many claims are looked after at a time. 0: 8.
+	// Workers is the number of claims that are reconciled concurrently; 0 means 8.
 	Workers int
 }
 
-// byClaim indexes clusters by the claim that they are given to, as namespace/name.
+// byClaim indexes clusters by the claim that they are bound to, as namespace/name.
 const byClaim = "claim"
 
 // Index adds the index that this controller needs to a cache.
@@ -68,7 +69,7 @@ func Index(ctx context.Context, ix client.FieldIndexer) error {
 	})
 }
 
-// Reconcile does one pass over the claim.
+// Reconcile runs one pass over the claim.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var claim hivev1.ClusterClaim
 	if err := r.Client.Get(ctx, req.NamespacedName, &claim); err != nil {
@@ -120,14 +121,14 @@ func (r *Reconciler) observeClaim(ctx context.Context, claim *hivev1.ClusterClai
 			f.unreadable = "ClusterDeployment " + cd.Name + ": " + cd.Unreadable
 		}
 		if f.assigned.claim == claim.Name && !access.HasCluster(claim, cd) {
-			f.assigned.claim, f.assigned.pooled = "", false // it is of a claim with this name in another namespace
+			f.assigned.claim, f.assigned.pooled = "", false // the cluster is bound to a claim of the same name in another namespace
 		}
 	}
 	return f, cd, err
 }
 
-// getPool reads the claim's pool. That there is none is not told on a cache's word: who
-// creates a pool and then a claim would be told so, when the claim is seen first.
+// getPool reads the claim's pool. It confirms a NotFound from the cache with the API server: the
+// claim may be observed before a pool that was created just before it.
 func (r *Reconciler) getPool(ctx context.Context, claim *hivev1.ClusterClaim) (hivev1.ClusterPool, error) {
 	var pool hivev1.ClusterPool
 	key := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Spec.ClusterPoolName}
@@ -138,8 +139,8 @@ func (r *Reconciler) getPool(ctx context.Context, claim *hivev1.ClusterClaim) (h
 	return pool, err
 }
 
-// findCluster finds the claim's cluster: the one it was told of or, while a deleted
-// claim was told of none, one that was given to it all the same.
+// findCluster returns the claim's cluster: the one in its spec.namespace or, for a deleted claim
+// without one, the cluster that names this claim; nil if there is none.
 func (r *Reconciler) findCluster(ctx context.Context, claim *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
 	if name := claim.Spec.Namespace; name != "" {
 		var cd hivev1.ClusterDeployment
@@ -166,7 +167,7 @@ func (r *Reconciler) isAssignmentRefused(ctx context.Context, claim *hivev1.Clus
 	return cd != nil, err
 }
 
-// findReservedCluster finds the cluster that was given to a claim; nil if none was.
+// findReservedCluster returns the cluster that names the claim; nil if there is none.
 func (r *Reconciler) findReservedCluster(ctx context.Context, claim *hivev1.ClusterClaim) (*hivev1.ClusterDeployment, error) {
 	var given hivev1.ClusterDeploymentList
 	if err := r.Client.List(ctx, &given, client.MatchingFields{byClaim: claim.Namespace + "/" + claim.Name}); err != nil {
@@ -215,10 +216,10 @@ func (r *Reconciler) applyPlan(ctx context.Context, claim *hivev1.ClusterClaim, 
 	return err
 }
 
-// releaseClaim lets a deleted claim go, if its cluster is gone or not its own past the
-// cache too: the cache of clusters may be behind that of claims. Let go too soon,
-// the claim could be made again under its name, and be told of a cluster that has
-// been used.
+// releaseClaim removes the finalizer of a deleted claim, if the API server confirms that its
+// cluster is deleted or not its own: the cache of clusters may be behind that of claims. If the
+// finalizer were removed too early, a new claim of the same name could get a cluster that has been
+// used.
 func (r *Reconciler) releaseClaim(ctx context.Context, claim *hivev1.ClusterClaim) error {
 	before := claim.DeepCopy()
 	if !controllerutil.RemoveFinalizer(claim, hivev1.FinalizerClaim) {
@@ -231,10 +232,10 @@ func (r *Reconciler) releaseClaim(ctx context.Context, claim *hivev1.ClusterClai
 	return err
 }
 
-// confirmClusterGone is an error while the cluster that a claim was told of is there, and its own.
+// confirmClusterGone returns a Conflict while the claim's cluster still exists and is its own.
 func (r *Reconciler) confirmClusterGone(ctx context.Context, claim *hivev1.ClusterClaim) error {
 	name := claim.Spec.Namespace
-	if name == "" { // Hive puts its finalizer on claims that wait, too
+	if name == "" { // Hive adds its finalizer to waiting claims too
 		return nil
 	}
 	var cd hivev1.ClusterDeployment
@@ -301,7 +302,7 @@ func claimOfCluster(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.ClaimName}}}
 }
 
-// claimsOfPool wakes the claims of a pool that appears, goes, or changes its limits.
+// claimsOfPool enqueues the claims of a pool that is created or deleted, or whose limits change.
 func (r *Reconciler) claimsOfPool(ctx context.Context, o client.Object) []reconcile.Request {
 	var list hivev1.ClusterClaimList
 	if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace())); err != nil {
@@ -317,7 +318,7 @@ func (r *Reconciler) claimsOfPool(ctx context.Context, o client.Object) []reconc
 	return out
 }
 
-// clusterChanged lets those updates of a cluster through that its claim tells of.
+// clusterChanged selects the updates of a cluster that affect its claim.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return *readCluster(e.ObjectOld.(*hivev1.ClusterDeployment)) != *readCluster(e.ObjectNew.(*hivev1.ClusterDeployment))

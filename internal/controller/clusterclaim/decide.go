@@ -8,66 +8,68 @@ import (
 	"hotspare.io/hotspare/internal/kstatus"
 )
 
-// grace is how long nothing is said of a released claim whose cluster is not deleted yet, and of a new claim that waits on a pool with
-// clusters to give: it is about to be served, and a status that nobody would
-// read would only be in the way.
+// grace is how long the status of a claim is not written in two cases: a released claim whose
+// cluster is not deleted yet, and a new claim that waits on a pool with assignable clusters. Such a
+// claim is about to be served, and a status that nobody reads would only delay that.
 const grace = 5 * time.Second
 
-// snapshot is what a claim's conditions and its end depend on.
+// A snapshot is everything that a plan for a claim depends on.
 type snapshot struct {
 	created  time.Time
 	deleting bool
-	// deletedAt is when it was deleted; zero while it is not.
+	// deletedAt is when it was deleted; zero if it was not.
 	deletedAt time.Time
-	// cluster names the cluster that the claim was told of; empty while it waits.
+	// cluster names the cluster in the claim's spec; empty while it waits.
 	cluster string
-	// lifetime is the claim's own; fallback and maximum are the pool's. nil is none.
+	// lifetime is the claim's own; fallback and maximum are the pool's. nil means none.
 	lifetime, fallback, maximum *hivev1.Duration
-	// poolExists is whether the pool exists, dissolving whether it is being deleted.
+	// poolExists is set if the pool exists, poolDeleting if it is being deleted.
 	poolExists, poolDeleting bool
-	// poolHasReady is whether the pool has clusters to give, as far as it says.
+	// poolHasReady is set if the pool's status reports assignable clusters.
 	poolHasReady bool
-	// hasConditions is whether the claim has conditions already.
+	// hasConditions is set if the claim already has conditions.
 	hasConditions bool
-	// assignmentRefused is whether the hub refused the assignment of a cluster that is still
-	// reserved for the claim; the condition Pending says so.
+	// assignmentRefused is set if the hub refused the assignment of a cluster that is still
+	// reserved for the claim, as the condition Pending records.
 	assignmentRefused bool
-	// assigned is the cluster, as far as it exists.
+	// assigned is the claim's cluster; nil if it does not exist.
 	assigned *clusterSnapshot
-	// unreadable says what of the claim or its cluster could not be read; empty when all could.
+	// unreadable describes the field of the claim or its cluster that could not be read; empty if
+	// all could.
 	unreadable string
 }
 
 type clusterSnapshot struct {
-	// pooled is whether it is of a pool that could have given it to the claim.
+	// pooled is set if it belongs to a pool that could have bound it to the claim.
 	pooled   bool
 	claim    string
 	claimed  time.Time
 	deleting bool
 	running  bool
 	power    string
-	// unreadable is set when not all of it could be read: whose it is, for one.
+	// unreadable is set if some of it could not be read, such as the claim that it is bound to.
 	unreadable bool
 }
 
-// plan is what to do about a claim.
+// A plan is what to do about a claim.
 type plan struct {
-	// pending and running are conditions of the claim; the zero value leaves one as it is.
+	// pending and running are conditions of the claim; the zero value leaves a condition unchanged.
 	pending, running condition.Value
 	lifetime         *hivev1.Duration
-	// stalled is what of a claim that has its cluster is invalid.
+	// stalled reports an invalid field of a claim that has its cluster.
 	stalled kstatus.Progress
-	// expired is set when the claim's time is up: the claim is deleted.
+	// expired is set if the claim's lifetime has elapsed: the claim is deleted.
 	expired bool
-	// removeFinalizer is set when nothing keeps a deleted claim any longer.
+	// removeFinalizer is set if nothing keeps a deleted claim any longer.
 	removeFinalizer bool
-	// deleteCluster is set when nobody but us will delete the cluster.
+	// deleteCluster is set if no other controller deletes the cluster.
 	deleteCluster bool
-	// next is when to look again though nothing changed; 0 is never.
+	// next is the time until the claim must be reconciled again even if nothing changes; 0 means
+	// never.
 	next time.Duration
 }
 
-// decide says what to do about the claim called name.
+// decide returns the plan for the claim called name.
 func decide(name string, f snapshot, now time.Time) plan {
 	mine := f.assigned != nil && f.assigned.claim == name
 	switch {
@@ -83,7 +85,8 @@ func decide(name string, f snapshot, now time.Time) plan {
 			running: condition.False(hivev1.ReasonClusterDeleted, "Assigned cluster has been deleted"),
 		}
 	case f.assigned.claim == "" && f.assigned.pooled:
-		// The cluster was written first, so we see it late; that it comes wakes us.
+		// The cluster was written first, so the cache is behind; the event of that write starts a
+		// pass.
 		return plan{}
 	case !mine:
 		return plan{pending: condition.True(hivev1.ReasonConflict, "Assigned cluster was claimed by a different ClusterClaim: delete this claim, and claim again")}
@@ -92,8 +95,8 @@ func decide(name string, f snapshot, now time.Time) plan {
 	}
 }
 
-// planUnreadable tells what of a claim or of its cluster could not be read. The claim keeps
-// what it has and gets nothing, and has no end: a lifetime may be what is missing.
+// planUnreadable reports which part of a claim or its cluster could not be read. The claim keeps
+// its cluster, gets none, and does not expire: the unreadable part may be a lifetime.
 func planUnreadable(f snapshot) plan {
 	if f.cluster == "" {
 		return plan{pending: condition.True(hivev1.ReasonUnreadable, "The claim cannot be served: "+f.unreadable+": correct it, or delete the claim and make another")}
@@ -106,11 +109,11 @@ func planUnreadable(f snapshot) plan {
 	return v
 }
 
-// clusterDeletingCondition tells that the claim's cluster is being deleted, or is about to be.
+// clusterDeletingCondition reports that the claim's cluster is being deleted, or is about to be.
 var clusterDeletingCondition = condition.False(hivev1.ReasonClusterDeleting, "Assigned cluster has been marked for deletion")
 
-// planDeleted ends a deleted claim once its cluster is gone. The pool's controller
-// deletes the cluster; without a pool it falls to the claim's.
+// planDeleted removes the finalizer of a deleted claim once its cluster is deleted. The pool
+// controller deletes the cluster; without a pool, the claim controller does.
 func planDeleted(f snapshot, mine bool, now time.Time) plan {
 	if f.assigned != nil && f.assigned.unreadable {
 		return plan{running: condition.False(hivev1.ReasonUnreadable, "Assigned cluster is not destroyed until it can be read: "+f.unreadable+": correct it")}
@@ -139,7 +142,7 @@ func planWaiting(f snapshot, now time.Time) plan {
 	case f.poolDeleting:
 		return plan{pending: condition.True(hivev1.ReasonPoolDeleting, "The ClusterPool is being deleted and serves no more claims: claim from another")}
 	case f.assignmentRefused:
-		return plan{} // the condition says what the hub said
+		return plan{} // the condition has the hub's message
 	}
 	if left := f.created.Add(grace).Sub(now); left > 0 && f.poolHasReady && !f.hasConditions {
 		return plan{next: left}
@@ -153,7 +156,7 @@ func planAssigned(f snapshot, now time.Time) plan {
 		running: runningCondition(f.assigned),
 	}
 	if f.assigned.claimed.IsZero() {
-		return v // nothing to count from
+		return v // without the time of assignment no lifetime can be computed
 	}
 	span, err := effectiveLifetime(f.lifetime, f.fallback, f.maximum)
 	if err != nil {
@@ -184,8 +187,8 @@ func runningCondition(c *clusterSnapshot) condition.Value {
 	}
 }
 
-// effectiveLifetime is the lifetime in force: the claim's, else the pool's default, never
-// more than the pool's maximum; 0 is for ever.
+// effectiveLifetime returns the claim's lifetime, or else the pool's default, capped at the pool's
+// maximum; 0 means no limit.
 func effectiveLifetime(own, fallback, maximum *hivev1.Duration) (time.Duration, error) {
 	if own == nil {
 		own = fallback

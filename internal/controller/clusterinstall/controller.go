@@ -1,11 +1,11 @@
-// Package clusterinstall follows the installs of clusters that another installer
-// makes: those whose spec.clusterInstallRef names an object of it, such as an
-// AgentClusterInstall, that follows Hive's ClusterInstall contract.
+// Package clusterinstall follows the installs of clusters that another installer creates: those
+// whose spec.clusterInstallRef names an object of that installer, such as an AgentClusterInstall,
+// that follows Hive's ClusterInstall contract.
 //
-// A pass reads that object from the API server, has provision.Mirror decide, and
-// stores what it says: the names of what was made, then the conditions, then that the
-// cluster is installed. Whoever sees the last finds the others. Destroying the cluster
-// is the other installer's business.
+// A pass reads that object from the API server, calls provision.DecideClusterInstall, and writes
+// the result in this order: the names of the created resources, the conditions, and then that the
+// cluster is installed. A reader that sees the last also finds the others. The other installer
+// destroys the cluster.
 package clusterinstall
 
 import (
@@ -36,8 +36,8 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// recheckInterval is when an install is looked at if nobody tells: a kind that does not
-// exist yet cannot be watched.
+// recheckInterval is the interval between passes over an install without events: a kind that does
+// not exist yet cannot be watched.
 const recheckInterval = time.Minute
 
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch;patch
@@ -45,24 +45,24 @@ const recheckInterval = time.Minute
 // +kubebuilder:rbac:groups=extensions.hive.openshift.io,resources=*,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler follows the install of one cluster at a time.
+// A Reconciler follows the installs of clusters.
 type Reconciler struct {
 	// Client reads from a cache and writes; Live reads from the API server.
 	Client client.Client
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
-	// Metrics measure the passes; nil measures nothing.
+	// Metrics measures the passes; nil measures nothing.
 	Metrics *metrics.Metrics
 
-	// watch begins to watch a kind; nil watches none.
+	// watch starts watching a kind; if it is nil, no kind is watched.
 	watch   func(schema.GroupVersionKind) error
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]bool
 }
 
-// SetupWithManager registers the controller. Kinds are watched, by their metadata,
-// once a cluster names an object of theirs that exists.
+// SetupWithManager registers the controller. The controller watches the metadata of a kind once a
+// cluster names an existing object of it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterinstall").
@@ -77,7 +77,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// newKindWatcher returns what begins to watch a kind.
+// newKindWatcher returns a function that starts watching a kind.
 func (r *Reconciler) newKindWatcher(c controller.Controller, in cache.Cache) func(schema.GroupVersionKind) error {
 	return func(kind schema.GroupVersionKind) error {
 		obj := &metav1.PartialObjectMetadata{}
@@ -86,7 +86,7 @@ func (r *Reconciler) newKindWatcher(c controller.Controller, in cache.Cache) fun
 	}
 }
 
-// clustersOfKind finds the clusters that name an object of that kind.
+// clustersOfKind returns a function that maps an object of that kind to the clusters that name it.
 func (r *Reconciler) clustersOfKind(kind schema.GroupVersionKind) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		var list hivev1.ClusterDeploymentList
@@ -105,7 +105,7 @@ func (r *Reconciler) clustersOfKind(kind schema.GroupVersionKind) handler.MapFun
 	}
 }
 
-// Reconcile makes one pass over one cluster.
+// Reconcile runs one pass over one cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cd hivev1.ClusterDeployment
 	if err := r.Client.Get(ctx, req.NamespacedName, &cd); err != nil {
@@ -121,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return fault.Requeue(recheckInterval, r.applyPlan(ctx, &cd, provision.DecideClusterInstall(f), made))
 }
 
-// applyPlan stores what was decided.
+// applyPlan writes the plan.
 func (r *Reconciler) applyPlan(ctx context.Context, cd *hivev1.ClusterDeployment, plan provision.ClusterInstallPlan, made *hivev1.ClusterMetadata) error {
 	if plan.Adopt {
 		before := cd.DeepCopy()

@@ -21,8 +21,8 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// needsObservation reports whether the cluster's install is to be looked at: not once it is
-// installed and that is told.
+// needsObservation reports whether the cluster's install must be read: not once the cluster is
+// installed and its status says so.
 func needsObservation(cd *hivev1.ClusterDeployment) bool {
 	switch {
 	case cd.Spec.ClusterInstallRef == nil, cd.Unreadable != "", cd.DeletionTimestamp != nil, hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause):
@@ -35,11 +35,12 @@ func installKindOf(ref *hivev1.ClusterInstallReference) schema.GroupVersionKind 
 	return schema.GroupVersionKind{Group: ref.Group, Version: ref.Version, Kind: ref.Kind}
 }
 
-// installGroup is that of Hive's installers. Objects of other groups are not read: whoever may
-// write a ClusterDeployment would have hotspare take what it is told from any object.
+// installGroup is the API group of Hive's installers. Objects of other groups are not read:
+// otherwise any user who may write a ClusterDeployment could make hotspare act on the content of
+// any object.
 const installGroup = "extensions.hive.openshift.io"
 
-// clusterInstall is the part of a ClusterInstall that the contract is about.
+// clusterInstall is the part of a ClusterInstall that the contract defines.
 type clusterInstall struct {
 	Spec struct {
 		ClusterMetadata *hivev1.ClusterMetadata `json:"clusterMetadata"`
@@ -49,7 +50,8 @@ type clusterInstall struct {
 	} `json:"status"`
 }
 
-// observeInstall reads the object that the cluster names, and what its installer says it has made.
+// observeInstall reads the object that the cluster names, and the resources that its installer
+// reports.
 func (r *Reconciler) observeInstall(ctx context.Context, cd *hivev1.ClusterDeployment) (provision.ClusterInstallSnapshot, *hivev1.ClusterMetadata, error) {
 	ref := cd.Spec.ClusterInstallRef
 	f := provision.ClusterInstallSnapshot{Kind: ref.Kind, Name: ref.Name, Installed: cd.Spec.Installed}
@@ -94,7 +96,7 @@ func (r *Reconciler) observeInstall(ctx context.Context, cd *hivev1.ClusterDeplo
 	return f, made, nil
 }
 
-// missingMessage says why there is no such object, and what to do; "" for other errors.
+// missingMessage explains why the object does not exist, and what to do; "" for other errors.
 func missingMessage(cd *hivev1.ClusterDeployment, err error) string {
 	ref := cd.Spec.ClusterInstallRef
 	var discovery *apierrors.StatusError
@@ -109,7 +111,7 @@ func missingMessage(cd *hivev1.ClusterDeployment, err error) string {
 	return ""
 }
 
-// ensureWatched begins to watch a kind that is there.
+// ensureWatched starts watching an existing kind, once.
 func (r *Reconciler) ensureWatched(kind schema.GroupVersionKind) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +128,7 @@ func (r *Reconciler) ensureWatched(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// patchStatus stores the conditions, and when the install has ended.
+// patchStatus writes the conditions, and the end of the install.
 func (r *Reconciler) patchStatus(ctx context.Context, cd *hivev1.ClusterDeployment, plan provision.ClusterInstallPlan) error {
 	before, now := cd.DeepCopy(), r.Clock.Now()
 	for _, c := range plan.Conditions {
@@ -140,12 +142,12 @@ func (r *Reconciler) patchStatus(ctx context.Context, cd *hivev1.ClusterDeployme
 	if plan.Finish && cd.Status.InstalledTimestamp == nil {
 		at := metav1.NewTime(now).Rfc3339Copy()
 		if cd.Spec.Installed {
-			at = cd.CreationTimestamp // it was adopted: nobody knows
+			at = cd.CreationTimestamp // it was adopted: the time is unknown
 		}
 		cd.Status.InstalledTimestamp = &at
 	}
 	if !cd.Spec.Installed {
-		cd.Status.ObservedGeneration = cd.Generation // of installed clusters, package power reports it
+		cd.Status.ObservedGeneration = cd.Generation // for installed clusters, package power sets it
 	}
 	kstatus.ReportClusterDeployment(cd, now)
 	_, err := patch.Status(ctx, r.Client, before, cd)

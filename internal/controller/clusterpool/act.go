@@ -133,8 +133,8 @@ func (r *Reconciler) reconcileFinalizer(ctx context.Context, s *observation) (bo
 	return going && wrote, nil
 }
 
-// pendingClusterExists drops recorded names of a deleted pool under which nothing was created. It
-// reports whether one is left.
+// pendingClusterExists reports whether the API server has a cluster under one of the pool's recorded
+// names.
 func (r *Reconciler) pendingClusterExists(ctx context.Context, s *observation) (bool, error) {
 	for _, name := range s.pool.Status.Pending {
 		var cd hivev1.ClusterDeployment

@@ -19,8 +19,8 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// applyPlan does the steps in their order, and none of the customization's after one that
-// failed. A cluster is let go whatever became of the others.
+// applyPlan executes the steps in order. After a step that failed it only removes finalizers from
+// clusters, which does not depend on the other steps.
 func (r *Reconciler) applyPlan(ctx context.Context, key types.NamespacedName, s *observation, plan []step) error {
 	var errs []error
 	for _, st := range plan {
@@ -55,7 +55,7 @@ func (r *Reconciler) applyStep(ctx context.Context, key types.NamespacedName, s 
 	}
 }
 
-// setFinalizer puts our finalizer onto the customization, or takes it off.
+// setFinalizer adds hotspare's finalizer to the customization, or removes it.
 func (r *Reconciler) setFinalizer(ctx context.Context, s *observation, on bool) error {
 	before := s.customization.DeepCopy()
 	if on {
@@ -67,8 +67,8 @@ func (r *Reconciler) setFinalizer(ctx context.Context, s *observation, on bool) 
 	return client.IgnoreNotFound(err)
 }
 
-// acquireLease gives the lease to a cluster that names the customization, if it is there past
-// the cache, too: a lease for one that is gone would have to be undone.
+// acquireLease acquires the lease for a cluster that names the customization, if the API server
+// confirms that the cluster exists: otherwise the lease would have to be released again.
 func (r *Reconciler) acquireLease(ctx context.Context, key types.NamespacedName, s *observation, c cluster) error {
 	var cd hivev1.ClusterDeployment
 	if err := r.Live.Get(ctx, c.key, &cd); client.IgnoreNotFound(err) != nil {
@@ -86,9 +86,9 @@ func (r *Reconciler) acquireLease(ctx context.Context, key types.NamespacedName,
 	return err
 }
 
-// releaseLease ends the lease, if it has ended past the cache, too: it may be that of a
-// cluster which the cache does not show yet, or of a new one under an old name. The
-// lease is read before all that: whoever takes it in the meantime wins.
+// releaseLease releases the lease, if the API server confirms that it has ended: it may belong to a
+// cluster that the cache does not show yet, or to a new cluster with an old name. The lease is read
+// before all that: a process that acquires it in the meantime wins.
 func (r *Reconciler) releaseLease(ctx context.Context, key types.NamespacedName, s *observation, why string) error {
 	if s.leased {
 		now, err := r.observeLive(ctx, s.snapshot)
@@ -109,7 +109,7 @@ func (r *Reconciler) releaseLease(ctx context.Context, key types.NamespacedName,
 	return err
 }
 
-// reportHolder says that a cluster uses the customization, and how it does.
+// reportHolder reports that a cluster uses the customization, and the state of its install.
 func (r *Reconciler) reportHolder(ctx context.Context, s *observation, reason string) error {
 	return r.patchStatus(ctx, s, func(c *hivev1.ClusterDeploymentCustomization, now time.Time) {
 		if s.available != availableFalse {
@@ -129,7 +129,8 @@ func (r *Reconciler) patchStatus(ctx context.Context, s *observation, edit func(
 	return err
 }
 
-// removeClusterFinalizer takes our finalizer off a cluster of which nothing is left, once it has no lease.
+// removeClusterFinalizer removes hotspare's finalizer from a destroyed cluster that has no lease
+// any more.
 func (r *Reconciler) removeClusterFinalizer(ctx context.Context, key types.NamespacedName, s *observation, c cluster) error {
 	var cdc hivev1.ClusterDeploymentCustomization
 	if _, err := getCustomization(ctx, r.Live, key, &cdc); err != nil {

@@ -1,12 +1,12 @@
-// Package customization keeps the leases of ClusterDeploymentCustomizations true: each
-// has at most one cluster, and none stays with a cluster that is gone.
+// Package customization reconciles the leases of ClusterDeploymentCustomizations: each
+// customization has at most one cluster, and no lease outlives its cluster.
 //
-// A pool takes a lease before it makes a cluster (package clusterpool). Here it ends,
-// when the cluster is destroyed, or when it was never made; and here a cluster that
-// lost it, or never had it, gets it. A pass over one customization is observe, decide,
-// act. Its writes carry the version of the customization that was read first, so of
-// two who take a lease one loses; and before a lease ends, the pool and then the
-// cluster are read past all caches.
+// A pool acquires a lease before it creates a cluster (package clusterpool). This package releases
+// it when the cluster is destroyed, or was never created; and it acquires the lease for a cluster
+// that lost it or never had it. A pass over one customization is observe, decide, act. Its writes
+// carry the version of the customization that was read first, so if two processes acquire a lease,
+// one gets a conflict. Before a pass releases a lease, it reads the pool and then the cluster from
+// the API server.
 package customization
 
 import (
@@ -32,27 +32,28 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler keeps the lease of one customization at a time.
+// A Reconciler reconciles the leases of customizations.
 type Reconciler struct {
 	// Client reads from caches that Index has been called on.
 	Client client.Client
-	// Live reads from the API server: no lease ends, and none begins, on a cache's word.
+	// Live reads from the API server: leases are never acquired or released on cached data alone.
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
-	// Metrics measure the passes; nil measures nothing.
+	// Metrics measures the passes; nil measures nothing.
 	Metrics *metrics.Metrics
 }
 
-// recheck is when a lease is looked at again whose cluster its pool means to make. That
-// the pool drops the cluster's name wakes us; that it can be read again does not.
+// recheck is the interval between passes over a lease whose cluster the pool has recorded for
+// creation. An event starts a pass when the pool drops the cluster's name, but not when the pool
+// becomes readable again.
 const recheck = time.Minute
 
-// workers is how many customizations are kept at a time.
+// workers is the number of customizations that are reconciled concurrently.
 const workers = 4
 
-// Reconcile does one pass over the customization, or over the clusters that name one
-// which does not exist.
+// Reconcile runs one pass over the customization, or over the clusters that name one that does not
+// exist.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := r.observeCustomization(ctx, req.NamespacedName)
 	if err != nil {

@@ -13,79 +13,82 @@ import (
 	"hotspare.io/hotspare/internal/inventory/lease"
 )
 
-// snapshot is what a lease depends on.
+// A snapshot is everything that a lease depends on.
 type snapshot struct {
-	// exists is whether there is the customization. Without, there may still be clusters
-	// that name it.
+	// exists is set if the customization exists. If it does not, there may still be clusters that
+	// name it.
 	exists bool
-	// unreadable is set when not all of it could be read: who has it, for one.
+	// unreadable is set if some of it could not be read, such as its holder.
 	unreadable bool
 	deleting   bool
-	// hasFinalizer is whether our finalizer is on it.
+	// hasFinalizer is set if it has hotspare's finalizer.
 	hasFinalizer bool
-	// holder has the lease, if leased, and took it for pool.
+	// If leased is set, holder has the lease, which was acquired for pool.
 	leased       bool
 	holder, pool types.NamespacedName
-	// available is what it says: True, False, or nothing.
+	// available is the status of its condition Available; empty if it has none.
 	available string
 	// applyReason is the reason of ApplySucceeded.
 	applyReason string
-	// statusCurrent is whether the generation and the conditions Reconciling and Stalled are as
-	// they should be.
+	// statusCurrent is set if observedGeneration and the conditions Reconciling and Stalled are up
+	// to date.
 	statusCurrent bool
-	// holderRecorded is whether the pool means to make the holder, obscure whether it may, for
-	// it cannot be read. Both are known only when the API server was asked.
+	// holderRecorded is set if the pool has recorded the holder for creation, poolUnreadable if the
+	// pool cannot be read, so that this is unknown. Both are known only after a read from the API
+	// server.
 	holderRecorded, poolUnreadable bool
-	// clusters are those that name the customization, and the holder, if they exist.
+	// clusters are the existing ones among the clusters that name the customization, and the
+	// holder.
 	clusters []cluster
 }
 
-// cluster is what matters of a cluster. It is comparable.
+// cluster has the fields of a cluster that matter to a lease. It is comparable.
 type cluster struct {
 	key     types.NamespacedName
 	uid     types.UID
 	created time.Time
-	// customization is what it names, of its pool's namespace. Without a name it names none.
+	// customization is the one that it names, in its pool's namespace. An empty name means none.
 	customization types.NamespacedName
 	pool          types.NamespacedName
 	deleting      bool
-	// hasDeprovisionFinalizer is whether it is still to be destroyed. A new cluster is not marked so yet.
+	// hasDeprovisionFinalizer is set while it remains to be destroyed. A new cluster does not have
+	// that finalizer yet.
 	hasDeprovisionFinalizer bool
-	// hasLeaseFinalizer is whether it waits for us to let it go.
+	// hasLeaseFinalizer is set while it has the finalizer that this package removes.
 	hasLeaseFinalizer bool
-	// installed and stopped tell how its installation ended, if it did.
+	// installed and stopped are set if its installation succeeded or failed permanently.
 	installed, stopped bool
-	// unreadable is set when not all of it could be read: what it names, for one.
+	// unreadable is set if some of it could not be read, such as the customization that it names.
 	unreadable bool
 }
 
-// isDestroyed is whether nothing is left of a cluster that is being deleted. One that was
-// deleted before it was marked as standing has never been installed.
+// isDestroyed reports whether nothing is left of a cluster that is being deleted. A cluster that
+// was deleted before it got the deprovision finalizer has never been installed.
 func (c cluster) isDestroyed() bool { return c.deleting && !c.hasDeprovisionFinalizer }
 
-// verb is what a step does.
+// A verb is what a step does.
 type verb string
 
 const (
-	addFinalizer           verb = "hold"    // our finalizer onto the customization
-	acquireLease           verb = "take"    // the lease for a cluster
-	reportHolder           verb = "tell"    // how its cluster does
-	releaseLease           verb = "release" // the lease
-	reportFree             verb = "free"    // says that nobody has the lease of a new customization
-	reportStatus           verb = "report"  // the generation, and Reconciling or Stalled
-	removeClusterFinalizer verb = "let go"  // our finalizer off a cluster
-	removeFinalizer        verb = "drop"    // our finalizer off the customization
+	addFinalizer           verb = "hold"    // adds hotspare's finalizer to the customization
+	acquireLease           verb = "take"    // acquires the lease for a cluster
+	reportHolder           verb = "tell"    // sets the conditions to the state of the holder
+	releaseLease           verb = "release" // releases the lease
+	reportFree             verb = "free"    // reports that no cluster has the lease of a new customization
+	reportStatus           verb = "report"  // sets observedGeneration, and Reconciling or Stalled
+	removeClusterFinalizer verb = "let go"  // removes hotspare's finalizer from a cluster
+	removeFinalizer        verb = "drop"    // removes hotspare's finalizer from the customization
 )
 
-// step is one write.
+// A step is one write.
 type step struct {
 	verb    verb
 	cluster cluster
-	// reason is why a lease ends, or what ApplySucceeded will say.
+	// reason is why a lease ends, or the reason of ApplySucceeded.
 	reason string
 }
 
-// String says what the step does, for people.
+// String describes the step for people.
 func (s step) String() string {
 	switch s.verb {
 	case acquireLease, removeClusterFinalizer:
@@ -102,8 +105,7 @@ func (s step) writesStatus() bool {
 	return slices.Contains([]verb{acquireLease, reportHolder, releaseLease, reportFree, reportStatus}, s.verb)
 }
 
-// decide says what to do about the customization called key. At most one step writes
-// its status.
+// decide returns the steps for the customization called key. At most one of them writes its status.
 func decide(key types.NamespacedName, f snapshot) []step {
 	var plan []step
 	switch {
@@ -119,8 +121,8 @@ func decide(key types.NamespacedName, f snapshot) []step {
 	return append(plan, planFinalizerRemovals(key, f, plan)...)
 }
 
-// planFinalizerRemovals removes the finalizers of clusters that are over and do not have the customization
-// called key any more, once the steps of plan are taken.
+// planFinalizerRemovals removes the finalizers of destroyed clusters that no longer have the
+// customization called key once the steps of plan are executed.
 func planFinalizerRemovals(key types.NamespacedName, f snapshot, plan []step) []step {
 	released := slices.ContainsFunc(plan, func(s step) bool { return s.verb == releaseLease })
 	var out []step
@@ -133,7 +135,7 @@ func planFinalizerRemovals(key types.NamespacedName, f snapshot, plan []step) []
 	return out
 }
 
-// planHeldLease looks after a lease that somebody has.
+// planHeldLease plans the steps for a customization whose lease a cluster has.
 func planHeldLease(key types.NamespacedName, f snapshot) []step {
 	if why := leaseEndReason(key, f); why != "" {
 		return []step{{verb: releaseLease, reason: why}}
@@ -151,9 +153,9 @@ func planHeldLease(key types.NamespacedName, f snapshot) []step {
 // availableFalse is the status of Available while a cluster uses the customization.
 const availableFalse = "False"
 
-// leaseEndReason is why nobody has a use for the lease any longer; empty while somebody has, or may
-// have. While the holder's name is recorded its pool makes it, even again if it is gone: so
-// a cluster that is gone waits until its pool has seen that it was there.
+// leaseEndReason returns why no cluster needs the lease any longer; empty while one does, or may.
+// While the holder's name is recorded, its pool creates it, even again after it was deleted: so the
+// lease of a deleted cluster stays until its pool has seen that the cluster existed.
 func leaseEndReason(key types.NamespacedName, f snapshot) string {
 	c := f.findCluster(f.holder)
 	switch {
@@ -171,8 +173,8 @@ func leaseEndReason(key types.NamespacedName, f snapshot) string {
 	return ""
 }
 
-// applySucceededReason is the reason that ApplySucceeded should have: as the holder does, while it
-// can be seen to do anything.
+// applySucceededReason returns the reason that ApplySucceeded should have: it follows the holder's
+// install while the holder is readable and not being deleted.
 func applySucceededReason(f snapshot) string {
 	c := f.findCluster(f.holder)
 	switch {
@@ -186,14 +188,14 @@ func applySucceededReason(f snapshot) string {
 	return hivev1.ReasonInstallationPending
 }
 
-// applySucceededMessages are those of the reasons that outcome gives.
+// applySucceededMessages maps the reasons of applySucceededReason to their messages.
 var applySucceededMessages = map[string]string{
 	hivev1.ReasonApplySucceeded:      lease.MessageInstalled,
 	hivev1.ReasonInstallationPending: lease.MessageInstalling,
 	hivev1.ReasonBrokenByCloud:       lease.MessageInstallFailed,
 }
 
-// planFreeLease gives a lease that nobody has to a cluster that should have it.
+// planFreeLease acquires a free lease for a cluster that should have it.
 func planFreeLease(key types.NamespacedName, f snapshot) []step {
 	var plan []step
 	switch next := nextHolder(key, f.clusters); {
@@ -213,8 +215,9 @@ func planFreeLease(key types.NamespacedName, f snapshot) []step {
 	return plan
 }
 
-// nextHolder is the cluster that takes a free lease: the oldest of those that live, else of
-// those that are not destroyed yet, for they still use what the customization gave them.
+// nextHolder returns the cluster that should acquire a free lease: the oldest that is not being
+// deleted, or else the oldest that is not destroyed yet, since it still uses what the customization
+// gave it.
 func nextHolder(key types.NamespacedName, clusters []cluster) *cluster {
 	var may []cluster
 	for _, c := range clusters {
@@ -237,7 +240,7 @@ func nextHolder(key types.NamespacedName, clusters []cluster) *cluster {
 	return &first
 }
 
-// findCluster is the cluster with that key, or nil if it does not exist.
+// findCluster returns the cluster with that key; nil if it does not exist.
 func (f snapshot) findCluster(key types.NamespacedName) *cluster {
 	for i := range f.clusters {
 		if f.clusters[i].key == key {

@@ -17,15 +17,15 @@ import (
 	"hotspare.io/hotspare/internal/kstatus"
 )
 
-// observation is what a pass has read. The clusters are the cache's own: they are copied
-// before they are changed.
+// An observation is everything that a pass has read. The clusters are shared with the cache and
+// must be copied before they are changed.
 type observation struct {
 	snapshot
 	customization *hivev1.ClusterDeploymentCustomization
 	clusters      map[types.NamespacedName]*hivev1.ClusterDeployment
 }
 
-// observeCustomization reads the customization, the clusters that name it, and the one that has it.
+// observeCustomization reads the customization, the clusters that name it, and its holder.
 func (r *Reconciler) observeCustomization(ctx context.Context, key types.NamespacedName) (*observation, error) {
 	s := &observation{customization: &hivev1.ClusterDeploymentCustomization{}, clusters: map[types.NamespacedName]*hivev1.ClusterDeployment{}}
 	exists, err := getCustomization(ctx, r.Client, key, s.customization)
@@ -57,7 +57,8 @@ func (s *observation) addCluster(cd *hivev1.ClusterDeployment) {
 	s.clusters[c.key] = cd
 }
 
-// getCustomization reads a customization, and reports whether there is one. None has no name.
+// getCustomization reads a customization, and reports whether it exists. A customization without a
+// name does not.
 func getCustomization(ctx context.Context, from client.Reader, key types.NamespacedName, into *hivev1.ClusterDeploymentCustomization) (bool, error) {
 	if key.Name == "" {
 		return false, nil
@@ -69,8 +70,9 @@ func getCustomization(ctx context.Context, from client.Reader, key types.Namespa
 	return err == nil, nil
 }
 
-// observeLive is facts with what the end of the lease depends on read past all caches.
-// The pool comes first: a name leaves its record only when the cluster is there.
+// observeLive returns the snapshot with everything that the release of the lease depends on read
+// from the API server. It reads the pool first: a name leaves the pool's record only when the
+// cluster exists.
 func (r *Reconciler) observeLive(ctx context.Context, f snapshot) (snapshot, error) {
 	var p hivev1.ClusterPool
 	if f.pool.Name != "" {
@@ -91,14 +93,14 @@ func (r *Reconciler) observeLive(ctx context.Context, f snapshot) (snapshot, err
 	return f, nil
 }
 
-// isStatusCurrent reports whether kstatus has nothing to change about a customization.
+// isStatusCurrent reports whether kstatus would change nothing in a customization's status.
 func isStatusCurrent(c *hivev1.ClusterDeploymentCustomization) bool {
 	now := c.DeepCopy()
 	kstatus.ReportCustomization(now, time.Time{})
 	return equality.Semantic.DeepEqual(now.Status, c.Status)
 }
 
-// readCustomization are the facts of a customization by itself.
+// readCustomization returns the snapshot of a customization without its clusters.
 func readCustomization(c *hivev1.ClusterDeploymentCustomization) snapshot {
 	f := snapshot{
 		unreadable:    c.Unreadable != "",
@@ -136,8 +138,8 @@ func readCluster(cd *hivev1.ClusterDeployment) cluster {
 	return c
 }
 
-// customizationOf is the customization that a cluster names. One that names none is
-// counted to a customization without a name, so that it, too, can be let go.
+// customizationOf returns the customization that a cluster names. A cluster that names none is
+// assigned to a customization without a name, so that its finalizer can be removed too.
 func customizationOf(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	key := types.NamespacedName{Namespace: cd.Namespace}
 	if ref := cd.Spec.ClusterPoolRef; ref != nil {
@@ -149,7 +151,8 @@ func customizationOf(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	return key
 }
 
-// isRelevantCluster is whether a cluster is any business of ours.
+// isRelevantCluster reports whether a cluster names a customization or has hotspare's lease
+// finalizer.
 func isRelevantCluster(cd *hivev1.ClusterDeployment) bool {
 	return customizationOf(cd).Name != "" || controllerutil.ContainsFinalizer(cd, hivev1.FinalizerLease)
 }

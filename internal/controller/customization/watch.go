@@ -21,7 +21,7 @@ import (
 const (
 	// byCustomization indexes clusters by the customization that they name.
 	byCustomization = "customization"
-	// byHolder indexes customizations by the cluster that has them.
+	// byHolder indexes customizations by the cluster that has their lease.
 	byHolder = "holder"
 )
 
@@ -48,7 +48,8 @@ func Index(ctx context.Context, ix client.FieldIndexer) error {
 	return nil
 }
 
-// customizationsOfCluster are the customization that a cluster names, and those that it has.
+// customizationsOfCluster returns the customization that a cluster names, and those whose lease it
+// has.
 func (r *Reconciler) customizationsOfCluster(ctx context.Context, o client.Object) []reconcile.Request {
 	out := r.customizationsHeldBy(ctx, client.ObjectKeyFromObject(o))
 	if cd := o.(*hivev1.ClusterDeployment); isRelevantCluster(cd) {
@@ -73,7 +74,8 @@ func (r *Reconciler) customizationsHeldBy(ctx context.Context, holder types.Name
 	return out
 }
 
-// enqueueDroppedPending wakes the customizations of clusters that a pool no longer means to make.
+// enqueueDroppedPending enqueues the customizations of clusters that a pool has removed from its
+// recorded names.
 func (r *Reconciler) enqueueDroppedPending() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(ctx context.Context, q queue, names []string) {
@@ -96,7 +98,7 @@ func (r *Reconciler) enqueueDroppedPending() handler.EventHandler {
 	}
 }
 
-// clusterChanged lets those updates of a cluster through that a lease depends on.
+// clusterChanged selects the updates of a cluster that a lease depends on.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return readCluster(e.ObjectOld.(*hivev1.ClusterDeployment)) != readCluster(e.ObjectNew.(*hivev1.ClusterDeployment))
