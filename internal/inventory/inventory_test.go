@@ -300,7 +300,7 @@ func TestTheSummaryNamesWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Who waits for it to be free waits for ever.
+// Waiting for it to become free would take forever.
 func TestAnothersThatIsBeingDeletedIsToBeTakenOffTheList(t *testing.T) {
 	s := Snapshot{Listed: []string{"a"}, Customizations: map[string]Customization{"a": {Version: "1", Holder: "q-1", Deleting: true}}}
 	e := Decide(s).Entries["a"]

@@ -127,8 +127,8 @@ func (s Snapshot) wrongEntries(b Plan) string {
 	return ""
 }
 
-// wrongFree: what can be taken is listed, exists, is nobody's and applies. The least
-// failed come first, then those first on the list.
+// wrongFree checks Free: its customizations are listed, exist, have no holder and apply. Those with
+// the fewest failures come first, then those first in the list.
 func (s Snapshot) wrongFree(b Plan) string {
 	for i, name := range b.Free {
 		c, exists := s.Customizations[name]

@@ -25,9 +25,9 @@ const (
 	weathers
 )
 
-// storm is a world in which little works: installs cannot begin, fail for ever or take long,
-// resumes hang, deletions fail for a while, claims always wait, and somebody edits the pool
-// all the time.
+// storm simulates a pool for which little works: installs cannot begin, fail forever or take long,
+// resumes hang, deletions fail for a while, claims always wait, and users edit the pool all the
+// time.
 type storm struct {
 	*world
 	// of is the weather of each version, hung the clusters that never come up, age how many
@@ -191,8 +191,9 @@ func (s *storm) honest(t *testing.T, p pool.Plan) {
 	}
 }
 
-// prompt: what needs nobody's leave is done in this pass. A resume is not cut short, claims
-// wake the stand-by clusters there are, and a released cluster waits for no install.
+// prompt checks that the pass does everything that needs no permission: it does not cut a resume
+// short, claims start the existing standby clusters, and a released cluster does not wait for an
+// install.
 func (s *storm) prompt(t *testing.T, p pool.Plan) {
 	t.Helper()
 	told := map[string]pool.Verb{}
@@ -291,7 +292,7 @@ func (s *storm) demand() int {
 // calm checks that all that is asked for happens in a bounded number of passes.
 func (s *storm) calm(t *testing.T) {
 	t.Helper()
-	if s.Settings.ResumeTimeout == 0 { // then what hangs is waited for, for ever: as it is asked for
+	if s.Settings.ResumeTimeout == 0 { // without a timeout, the pool waits for a hanging resume forever, as requested
 		s.hung = map[string]bool{}
 	}
 	// With maxConcurrent 1 each cluster goes, and its successor is installed, one at a time.

@@ -237,8 +237,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What could not be read is left alone, whatever the rest of it says, and stands
-// in nobody's way.
+// An unreadable member is left alone, whatever its other fields say, and blocks nothing.
 func TestWhatCouldNotBeReadIsLeftAlone(t *testing.T) {
 	tests := map[string]struct {
 		set     pool.Settings

@@ -19,8 +19,8 @@ var (
 	steps = flag.Int("pool.steps", 20000, "how many passes the random histories have in all")
 )
 
-// world is a pool as it would be if everything went as fast as it is told to:
-// the other controllers and the users are its random events.
+// world simulates a pool in which every step succeeds at once; the other controllers and the users
+// are its random events.
 type world struct {
 	rand *rand.Rand
 	pool.Snapshot
@@ -243,8 +243,9 @@ func beingInstalled(m pool.Member) bool {
 	return !m.Installed && !m.GaveUp && !m.Deleting && m.Unreadable == ""
 }
 
-// checkConcurrency: what the pool begins by itself is within maxConcurrent. What a user
-// asked for, releases and marks, waits for no install, and for no more deletions than that.
+// checkConcurrency checks that the deletions and installs that the pool itself chooses stay within
+// maxConcurrent. Deletions that a user asked for, by a release or a mark, do not wait for installs,
+// and are limited only by the number of deletions.
 func (w *world) checkConcurrency(t *testing.T, p pool.Plan) {
 	t.Helper()
 	most := w.Settings.MaxConcurrent

@@ -57,7 +57,7 @@ func TestWhatIsRecordedIsNotMadeTwice(t *testing.T) {
 	}
 }
 
-// B28: an API server keeps times in seconds, so many claims are of the same age.
+// B28: the API server stores times in whole seconds, so many claims have the same age.
 func TestThoseOfTheSameSecondAreInAnOrder(t *testing.T) {
 	s := pool.Snapshot{
 		Settings: settings(3, 1), Now: noon,

@@ -41,8 +41,8 @@ func TestAClusterWhoseInventoryEntryIsGoneIsDeleted(t *testing.T) {
 	})
 }
 
-// A resume that nobody needs any longer goes on: put to sleep, the cluster would never be
-// known to hang, and the next claim would wait for it again.
+// A resume that is no longer needed continues: if the cluster hibernated, its hang would never be
+// detected, and the next claim would wait for it again.
 func TestAResumeEndsBeforeTheClusterIsPutToSleep(t *testing.T) {
 	checkDecisions(t, map[string]decision{
 		"another has served the claim":                  {settings(2, 0), "a:resuming=1m b:assignable", "x", "bind x b, create"},

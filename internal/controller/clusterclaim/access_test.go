@@ -72,8 +72,8 @@ func newCluster() *hivev1.ClusterDeployment {
 	}
 }
 
-// readers are the subjects of the RoleBinding in a namespace, with the Secrets that
-// its Role names: "alice: kubeconfig". Without RoleBinding or Role it is "nobody".
+// readers returns the subjects of the RoleBinding in a namespace, with the Secrets that its Role
+// names, such as "alice: kubeconfig". Without the RoleBinding or the Role it returns "nobody".
 func readers(ctx context.Context, api client.Reader, namespace string) (string, error) {
 	var b rbacv1.RoleBinding
 	var r rbacv1.Role
@@ -236,7 +236,7 @@ func grantedBeforeTold(ctx context.Context, api client.Client) error {
 	return nil
 }
 
-// withdrawnBeforeDestroyed: nobody has access to what is being destroyed.
+// withdrawnBeforeDestroyed checks that nobody has access to a cluster that is being destroyed.
 func withdrawnBeforeDestroyed(ctx context.Context, api client.Client) error {
 	var clusters hivev1.ClusterDeploymentList
 	if err := api.List(ctx, &clusters); err != nil {

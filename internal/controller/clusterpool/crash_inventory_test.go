@@ -27,7 +27,7 @@ func stocked(t *testing.T, acts ...func(context.Context, client.Client) error) c
 	return s
 }
 
-// trueLeases is an error if a cluster uses a customization that another has, or nobody.
+// trueLeases returns an error if a cluster uses a customization whose lease it does not have.
 func trueLeases(ctx context.Context, api client.Client) error {
 	var list hivev1.ClusterDeploymentList
 	if err := api.List(ctx, &list); err != nil {

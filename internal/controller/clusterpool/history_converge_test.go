@@ -22,14 +22,14 @@ import (
 const (
 	// rounds is when a history counts as one that never settles; 15 are the most that one took.
 	rounds = 50
-	// hardRounds is the same with maxConcurrent 1: each cluster goes, and is replaced, by itself.
+	// hardRounds is the same with maxConcurrent 1: each cluster is deleted and replaced separately.
 	hardRounds = 200
-	// quiet is how many rounds in which nobody writes make it settled.
+	// quiet is the number of rounds without a write after which the history counts as settled.
 	quiet = 3
 )
 
-// converge lets everything succeed from here on. First within the limits that the
-// pools have: it must come to rest. Then without: then all must be as it is asked to be.
+// converge lets everything succeed from here on: first within the limits of the pools, when they
+// must come to rest, then without limits, when every pool must match its spec.
 func (h *history) converge() {
 	for _, r := range h.replicas {
 		if r != h.replicas[h.leader] {
@@ -113,7 +113,7 @@ func (h *history) clear() {
 	}
 }
 
-// rest lets the leader and the world act in turn until nobody writes any longer.
+// rest runs the leader and the world in turn until neither writes any more.
 func (h *history) rest() {
 	r, still, most := h.replicas[h.leader], 0, rounds
 	if h.mood.hard {

@@ -187,7 +187,8 @@ func (j *judge) giving(c change[*hivev1.ClusterDeployment]) {
 	}
 }
 
-// destroying: nobody loses a cluster, and no more go at a time than may.
+// destroying checks that no user loses a cluster, and that no more clusters are destroyed
+// concurrently than allowed.
 func (j *judge) destroying(c change[*hivev1.ClusterDeployment]) {
 	m := facts.ReadMember(c.before, j.clock.Now())
 	if installing := !m.Installed && !m.GaveUp; !installing { // else its deletion takes what its install took

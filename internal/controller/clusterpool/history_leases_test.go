@@ -71,8 +71,8 @@ func stands(cd *hivev1.ClusterDeployment) bool {
 	return cd.DeletionTimestamp == nil || controllerutil.ContainsFinalizer(cd, hivev1.FinalizerDeprovision)
 }
 
-// leased: a cluster that names a customization is made while it has the lease, with
-// what that says, and nobody else uses it.
+// leased checks that a cluster that names a customization is created while it has the lease, with
+// that customization's content, and that no other cluster uses it.
 func (j *judge) leased(c change[*hivev1.ClusterDeployment]) {
 	name, key := c.after.Name, slotOf(c.after)
 	again := j.leases.made[name]

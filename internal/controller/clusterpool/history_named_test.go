@@ -23,8 +23,8 @@ func (h *history) leaveAlone() {
 	h.checkNamed()
 }
 
-// checkNamed checks, at rest, that each pool which is not as it is asked to be says what it
-// waits for, and that none says that something is under way.
+// checkNamed checks, at rest, that each pool that does not match its spec reports what it waits
+// for, and that none reports that something is in progress.
 func (h *history) checkNamed() {
 	for _, o := range h.store.ListSharedObjects(&hivev1.ClusterPool{}) {
 		p := o.(*hivev1.ClusterPool)

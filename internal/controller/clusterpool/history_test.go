@@ -34,14 +34,14 @@ var (
 	historySteps = flag.Int("history.steps", 10000, "how many steps, calls of the API and events, the random histories have in all, at least; 1 is one history")
 )
 
-// TestHistoriesOfPoolsAndClaims runs the controllers of pools, claims, leases and
-// namespaces through random histories: users who claim, release, resize and edit;
-// in about half of them with inventories; installs and resumes that fail; caches that are behind, each kind by itself;
-// processes that die at any call; two of them that both think they lead. What
-// must always hold is checked after every write (judge), and that all comes right
-// when nothing happens any more is checked in the end (converge).
+// TestHistoriesOfPoolsAndClaims runs the controllers of pools, claims, leases and namespaces
+// through random histories: users who claim, release, resize and edit; in about half of them
+// inventories; installs and resumes that fail; caches that are behind, each kind independently;
+// processes that die at any call; and two processes that both believe to be leader. It checks the
+// invariants after every write (judge), and that everything converges once no more events happen
+// (converge).
 //
-// A seed always makes the same history.
+// A seed always produces the same history.
 func TestHistoriesOfPoolsAndClaims(t *testing.T) {
 	seed := *historySeed
 	if seed == 0 {
@@ -368,7 +368,7 @@ func (h *history) suffix() string {
 	return fmt.Sprintf("%05d", h.serial)
 }
 
-// restart starts a killed process anew; often another leads by then.
+// restart restarts a killed process; often another one is leader by then.
 func (h *history) restart(p *chaos.Process) {
 	h.settle()
 	for i, r := range h.replicas {

@@ -99,7 +99,7 @@ func TestACreationThatFailsLeavesNothingBehindAndIsTriedAgain(t *testing.T) {
 	}
 }
 
-// B2, B3, B29: a pool that lacks something looks again by itself.
+// B2, B3, B29: a pool with a missing dependency checks again without an event.
 func TestAPoolThatLacksSomethingLooksAgain(t *testing.T) {
 	l := newLine(t, newPool(1, 0))
 	res, err := l.look(t)
@@ -118,8 +118,8 @@ func TestAPoolThatLacksSomethingLooksAgain(t *testing.T) {
 	}
 }
 
-// B29, B30: what is missing is told when nothing is to be made, too, and keeps no
-// claim from its cluster.
+// B29, B30: missing dependencies are reported even if no cluster must be created, and keep no claim
+// from its cluster.
 func TestAFullPoolTellsWhatIsMissingAndServes(t *testing.T) {
 	l := newLine(t, newPool(1, 1), stored("a", awake), waitingSince("x", 0))
 	if _, err := l.look(t); err != nil {
@@ -153,7 +153,7 @@ func TestThePassThatServesAClaimCountsIt(t *testing.T) {
 	}
 }
 
-// B11: nobody tells the pool that time is up.
+// B11: no event tells the pool that the timeout has elapsed.
 func TestAResumeThatTakesTooLongWakesThePool(t *testing.T) {
 	p := newPool(1, 1)
 	p.Spec.HibernationConfig = &hivev1.HibernationConfig{ResumeTimeout: "20m"}

@@ -10,7 +10,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// What happens to spares has a pool looked at at once while a claim waits on it.
+// An event about a spare triggers an immediate pass over its pool while a claim waits.
 func TestAPoolHurriesWhileAClaimWaits(t *testing.T) {
 	p := newPool(0, 0)
 	claim := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "pools", Name: "x"}, Spec: hivev1.ClusterClaimSpec{ClusterPoolName: "p"}}

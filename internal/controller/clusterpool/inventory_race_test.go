@@ -57,8 +57,8 @@ func (m *mortal) Create(ctx context.Context, o client.Object, opts ...client.Cre
 	return m.Client.Create(ctx, o, opts...)
 }
 
-// Two pools that each have their own reason against a customization tell one of them,
-// and do not correct each other for ever.
+// Of two pools with different errors for a customization, only one reports its error, and they do
+// not overwrite each other forever.
 func TestTwoPoolsDoNotQuarrelOverWhyACustomizationDoesNotApply(t *testing.T) {
 	a := named("a", "one")
 	word := &runtime.RawExtension{Raw: []byte(`"example.com"`)}

@@ -231,7 +231,7 @@ func TestAPatchThatDoesNotApplyIsToldAndSkipped(t *testing.T) {
 	s.want("entries", s.entries("p"), "bad Reserved 3 p-00002, good Reserved 3 p-00001")
 }
 
-// A template that is corrected makes what did not apply apply, though nobody edits the customization.
+// After the template is fixed, a customization applies that did not before, though nobody edits it.
 func TestATemplateThatChangesIsTriedAgain(t *testing.T) {
 	a := named("a", "one")
 	a.Spec.InstallConfigPatches = append(a.Spec.InstallConfigPatches, hivev1.PatchEntity{Op: "replace", Path: "/networking/networkType", Value: &runtime.RawExtension{Raw: []byte(`"X"`)}})

@@ -105,8 +105,8 @@ func TestALeaseThatHiveWroteIsLeftAsItIs(t *testing.T) {
 	}
 }
 
-// B5: a lease that is lost while the cluster installs is taken again in one write, and
-// then nobody writes any longer.
+// B5: a lease that is lost while the cluster installs is acquired again in one write, and no writes
+// follow.
 func TestALeaseIsTakenAgainInOneWrite(t *testing.T) {
 	old := newSlot(slot.Name)
 	old.Finalizers = []string{hivev1.FinalizerLease}

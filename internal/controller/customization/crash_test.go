@@ -112,7 +112,7 @@ func world(ctx context.Context, api client.Client) (bool, error) {
 	return changed, nil
 }
 
-// trueLeases is an error if a cluster uses a customization that another has, or nobody.
+// trueLeases returns an error if a cluster uses a customization whose lease it does not have.
 func trueLeases(ctx context.Context, api client.Client) error {
 	var list hivev1.ClusterDeploymentList
 	if err := api.List(ctx, &list); err != nil {
@@ -213,6 +213,6 @@ func TestCrashWhileALostLeaseIsRepaired(t *testing.T) {
 		return errors.Join(api.Patch(ctx, &c, client.MergeFrom(before)), api.Delete(ctx, &c), create(newSlot("a"))(ctx, api))
 	}
 	s := stage(t, ends(1, "a leased Succeeded", "b free "), begin("a", "b"), lose)
-	s.Always = nil // for a moment nobody has it
+	s.Always = nil // for a moment no cluster has the lease
 	crash.Run(t, s)
 }

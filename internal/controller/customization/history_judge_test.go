@@ -100,7 +100,7 @@ func (j *judge) customization(before, after *hivev1.ClusterDeploymentCustomizati
 	}
 }
 
-// made judges a new cluster: nobody else uses its customization.
+// made checks that no other cluster uses the customization of a new cluster.
 func (j *judge) made(cd *hivev1.ClusterDeployment) {
 	p, _ := j.store.GetSharedObject(&hivev1.ClusterPool{}, types.NamespacedName{Namespace: "pools", Name: cd.Spec.ClusterPoolRef.PoolName}).(*hivev1.ClusterPool)
 	if p == nil || !slices.Contains(p.Status.Pending, cd.Name) {
@@ -183,11 +183,11 @@ func (h *history) heal() {
 const (
 	// rounds is when a history counts as one that never settles.
 	rounds = 60
-	// quiet is how many rounds in which nobody writes make it settled.
+	// quiet is the number of rounds without a write after which the history counts as settled.
 	quiet = 3
 )
 
-// rest lets one process and the world act in turn until nobody writes any longer.
+// rest runs one process and the world in turn until neither writes any more.
 func (h *history) rest() {
 	r, still := h.replicas[0], 0
 	for range rounds {

@@ -29,14 +29,14 @@ var (
 	historySteps = flag.Int("history.steps", 40000, "how many steps the random histories have in all, at least; 1 is one history")
 )
 
-// TestHistoriesOfLeases runs this controller, twice over, and a stand-in for that of
-// pools through random histories: clusters made, deleted, edited and let go by force;
-// customizations and pools deleted and made again; objects that cannot be read; caches
-// that are behind, each kind by itself; processes that die at any call. What must always
-// hold is checked after every write (judge), and what must hold when nothing happens any
-// more in the end (converge).
+// TestHistoriesOfLeases runs two instances of this controller, and a stand-in for the pool
+// controller, through random histories: clusters that are created, deleted, edited and stripped of
+// finalizers; customizations and pools that are deleted and created again; objects that cannot be
+// read; caches that are behind, each kind independently; processes that die at any call. It checks
+// the invariants after every write (judge), and the final state once no more events happen
+// (converge).
 //
-// A seed always makes the same history.
+// A seed always produces the same history.
 func TestHistoriesOfLeases(t *testing.T) {
 	seed := *historySeed
 	if seed == 0 {

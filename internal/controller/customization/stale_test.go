@@ -148,7 +148,7 @@ func TestInUseItSaysSo(t *testing.T) {
 	}
 }
 
-// The watch tells when it can be read again: until then nobody asks over and over.
+// The watch reports when it becomes readable again: until then the controller does not poll.
 func TestALeaseOfAClusterThatCannotBeReadIsKeptInPeace(t *testing.T) {
 	cd := newCluster("x", "p", slot.Name)
 	cd.Spec.ClusterPoolRef = nil
