@@ -367,11 +367,12 @@ func (j *judge) withdrawn(p *hivev1.ClusterPool, cd *hivev1.ClusterDeployment) b
 	return !slices.Contains(p.Spec.Inventory.Names(), key.Name) || slot != nil && slot.DeletionTimestamp != nil
 }
 
-// concurrent: a pass begins no more than the pool may have under way. What is, is
-// as the pass saw it; what it could not see is as it is. What a claim was told
-// of is that claim's, though the pass may see it from before, or made again; and one
-// whose lease was taken away by hand is broken to its pool, though its install goes on.
-// What users asked to be destroyed waits for other deletions only.
+// concurrent checks that a pass starts no more work than the pool may have in progress. A cluster
+// counts in the state that the pass observed, or, if the pass could not observe it, in its real
+// state. A cluster that was written into a claim belongs to that claim, though the pass may observe
+// it from before that, or created again. A cluster whose lease was removed by hand is broken for
+// its pool, though its install continues. If users asked for the deletions (asked), only deletions
+// count.
 func (j *judge) concurrent(by *chaos.Task, p *hivev1.ClusterPool, most *int32, asked bool) {
 	seen := map[string]*hivev1.ClusterDeployment{}
 	for _, o := range by.Listed["ClusterDeployment"] {

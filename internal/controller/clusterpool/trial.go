@@ -69,8 +69,9 @@ func (r *Reconciler) checkCustomizations(ctx context.Context, s *observation) er
 	return nil
 }
 
-// loadTemplateCache returns the cached results if the pool and its template are unchanged; nil if
-// the template does not exist: the pool reports that, and creates no clusters.
+// loadTemplateCache returns the cached results if the pool and its template are unchanged, and an
+// empty cache otherwise; nil if the template does not exist: the pool reports that, and creates no
+// clusters.
 func (r *Reconciler) loadTemplateCache(ctx context.Context, s *observation) (*templateCache, error) {
 	p, t := s.pool, s.cache.template
 	if t != nil && t.generation == p.Generation && r.Clock.Since(t.at) < templateTTL {
