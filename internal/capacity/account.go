@@ -6,60 +6,62 @@ import (
 	"time"
 )
 
-// typeTotals is what the region has of one type.
+// typeTotals is the account of one instance type in the region.
 type typeTotals struct {
 	Type
 	biggest int
-	// committed is how many units count against the limit.
+	// committed is the number of units that count against the limit.
 	committed int
-	// openSlots are the seats that instances may take, oldest first, and from is where to
-	// begin to look for so many units: what was too full stays so within a plan.
+	// openSlots are the slots that accept instances, oldest first. searchStart is, by number of
+	// units, the index at which a search starts: a slot that was too full stays too full within a
+	// plan.
 	openSlots   []*slot
 	searchStart map[int]int
-	// largestMax is how many units the biggest data plane has that instances may be placed
-	// on, now or once it is Ready, and heard of, again.
+	// largestMax is the number of units of the biggest data plane on which instances can be placed,
+	// now or once it is Ready and its agent reports again.
 	largestMax int
-	// waitingUnits are the units of instances that found no room, oldest first.
+	// waitingUnits are the units of instances for which there is no room, oldest first.
 	waitingUnits []int
-	// refusedUnits are those of instances that only data planes with room for them have refused,
-	// less those for which one is on its way.
+	// refusedUnits are the units of instances that were refused by every data plane with room for
+	// them, without the instances that a data plane on its way has room for.
 	refusedUnits []int
-	// hasUnschedulable is set while an instance waits for room, on whichever data plane.
+	// hasUnschedulable is set while an instance waits for room, on any data plane.
 	hasUnschedulable bool
-	// pendingUnits is what instances take that have no data plane, whatever they wait for.
+	// pendingUnits is the number of units of instances without a data plane, whatever the reason.
 	pendingUnits int
 
-	// limitLeft is what the limit leaves, and admitted the biggest size that it lets in.
+	// limitLeft is the number of units that the limit still allows; -1 without a limit.
+	// biggestAdmitted is the biggest size that the limit still allows.
 	limitLeft, biggestAdmitted int
 
-	// ready is what Ready data planes have; coming is what each of those on their way
-	// will have, less what waits for it.
+	// ready sums the Ready data planes. inFlightUnits has, for each data plane on its way, its
+	// future units minus the units of the instances that wait for it.
 	ready         planeTotals
 	inFlightUnits []int
-	// planned is how many of those are of this plan.
+	// planned is the number of entries of inFlightUnits that this plan creates.
 	planned int
-	// inFlightMax is what those on their way will have in all.
+	// inFlightMax is the number of units that all data planes on their way will have together.
 	inFlightMax int
 
-	// lastCreated is when the newest data plane was made, proven when the newest data plane was that
-	// became Ready.
+	// lastCreated is the creation time of the newest data plane; lastReadyCreated is the creation
+	// time of the newest one that became Ready.
 	lastCreated, lastReadyCreated time.Time
 	// failures are the failed data planes, newest failure first.
 	failures []*plane
-	// samples are the open seats of managed data planes, oldest first: the newest shows
-	// what the next one is likely to be.
+	// samples are the open slots of managed data planes, oldest first: the newest shows what the
+	// next data plane is likely to have.
 	samples []*slot
 }
 
-// planeTotals is what a number of data planes have together.
+// planeTotals sums the units of a number of data planes.
 type planeTotals struct {
 	planes, max, used, free int
-	// fitBiggest and admits count those with room for the biggest size, and for the biggest
-	// that the limit lets in.
+	// fitBiggest and fitAdmitted count the data planes with room for the biggest size, and for the
+	// biggest size that the limit allows.
 	fitBiggest, fitAdmitted int
 }
 
-// computeLimitLeft finds out what the limit leaves.
+// computeLimitLeft sets limitLeft and biggestAdmitted.
 func (a *typeTotals) computeLimitLeft() {
 	a.limitLeft, a.biggestAdmitted = -1, a.biggest
 	if a.Limit == nil {
@@ -73,7 +75,8 @@ func (a *typeTotals) computeLimitLeft() {
 	}
 }
 
-// totalsOfSlot is what one seat adds. What nobody can be placed on is not free.
+// totalsOfSlot returns what one slot adds to the totals. Units on which no instance can be placed
+// do not count as free.
 func (a *typeTotals) totalsOfSlot(s *slot) planeTotals {
 	h := planeTotals{planes: 1, max: s.used, used: s.used}
 	if !s.isOpen() {
@@ -98,7 +101,7 @@ func (s planeTotals) minus(o planeTotals) planeTotals {
 	return planeTotals{s.planes - o.planes, s.max - o.max, s.used - o.used, s.free - o.free, s.fitBiggest - o.fitBiggest, s.fitAdmitted - o.fitAdmitted}
 }
 
-// addSlot adds a seat of a managed data plane; the oldest comes first.
+// addSlot adds a slot of a managed data plane. Callers add the oldest data plane first.
 func (a *typeTotals) addSlot(s *slot) {
 	p := s.plane
 	if p.Created.After(a.lastCreated) {
@@ -108,7 +111,7 @@ func (a *typeTotals) addSlot(s *slot) {
 		a.lastReadyCreated = p.Created
 	}
 	switch {
-	case p.Gone: // it was Ready once, and that is all
+	case p.Gone: // it counts as once Ready, and for nothing else
 	case p.stage == stageReady:
 		a.ready = a.ready.plus(a.totalsOfSlot(s))
 		if s.isOpen() {
@@ -122,7 +125,7 @@ func (a *typeTotals) addSlot(s *slot) {
 	}
 }
 
-// addRestoredSlot adds a seat of a data plane that is Ready after all.
+// addRestoredSlot adds a slot of a data plane that is restored to Ready.
 func (a *typeTotals) addRestoredSlot(s *slot) {
 	if s.plane.Gone {
 		return
@@ -134,8 +137,9 @@ func (a *typeTotals) addRestoredSlot(s *slot) {
 	}
 }
 
-// removeSlot takes away a seat of a data plane that is to go. Those go newest first: to cut the
-// end off, and leave the rest marked, is much faster than to take each out.
+// removeSlot subtracts a slot of a data plane that is being removed. Data planes are removed newest
+// first: truncating the end of samples, and marking the other slots, is much faster than deleting
+// each slot from the list.
 func (a *typeTotals) removeSlot(s *slot) {
 	if s.plane.Gone {
 		return
@@ -147,7 +151,7 @@ func (a *typeTotals) removeSlot(s *slot) {
 	}
 }
 
-// newestSample is the newest sample but for one data plane; nil if there is none.
+// newestSample returns the newest sample that is not of data plane but; nil if there is none.
 func (a *typeTotals) newestSample(but *plane) *slot {
 	for _, s := range slices.Backward(a.samples) {
 		if s.plane != but && !s.gone {
@@ -157,8 +161,8 @@ func (a *typeTotals) newestSample(but *plane) *slot {
 	return nil
 }
 
-// finishCounting ends the counting: failures before a success are over, and what waits is given
-// what comes.
+// finishCounting drops the failures that are older than a success, and allocates data planes on
+// their way to waiting instances.
 func (a *typeTotals) finishCounting() {
 	a.failures = slices.DeleteFunc(a.failures, func(p *plane) bool { return !p.Created.After(a.lastReadyCreated) })
 	slices.SortFunc(a.failures, func(x, y *plane) int {
@@ -170,14 +174,15 @@ func (a *typeTotals) finishCounting() {
 	a.allocateWaiting()
 }
 
-// allocateWaiting has those that wait for room wait for what is on its way.
+// allocateWaiting removes the instances that data planes on their way have room for from
+// waitingUnits and refusedUnits.
 func (a *typeTotals) allocateWaiting() {
 	a.waitingUnits = slices.DeleteFunc(a.waitingUnits, a.allocateInFlight)
 	a.refusedUnits = slices.DeleteFunc(a.refusedUnits, a.allocateInFlight)
 }
 
-// allocateInFlight has so many units wait for the first data plane on its way with room for them,
-// and reports whether there is one.
+// allocateInFlight allocates units on the first data plane on its way with room for them, and
+// reports whether there is one.
 func (a *typeTotals) allocateInFlight(units int) bool {
 	for i := range a.inFlightUnits {
 		if a.inFlightUnits[i] >= units {
@@ -188,19 +193,19 @@ func (a *typeTotals) allocateInFlight(units int) bool {
 	return false
 }
 
-// addPlannedPlane adds a data plane that this plan makes.
+// addPlannedPlane adds a data plane that this plan creates.
 func (a *typeTotals) addPlannedPlane() {
 	a.inFlightUnits = append(a.inFlightUnits, a.Expected)
 	a.planned++
 	a.allocateWaiting()
 }
 
-// isRecentFailure reports whether p is among the failures that count.
+// isRecentFailure reports whether p is among the newest maxRecentFailures failures.
 func (a *typeTotals) isRecentFailure(p *plane) bool {
 	return slices.Contains(a.failures[:min(maxRecentFailures, len(a.failures))], p)
 }
 
-// expectedTotals is what there will be: what is Ready, and what comes.
+// expectedTotals returns the totals of the Ready data planes and those on their way.
 func (a *typeTotals) expectedTotals() planeTotals {
 	s := a.ready
 	for _, free := range a.inFlightUnits {
@@ -225,8 +230,8 @@ func (a *typeTotals) buildReport() TypeReport {
 	return r
 }
 
-// checkShortage judges whether so much is too little, with the newest data plane as a sample. It
-// is the one judgement for making and for removing, so that the two cannot undo each other.
+// checkShortage reports whether s is too little capacity, and why, with newest as a sample of a new
+// data plane. Creation and removal share this check, so that the two cannot undo each other.
 func (a *typeTotals) checkShortage(s planeTotals, newest *slot) (Reason, bool) {
 	switch {
 	case a.Limit != nil && a.limitLeft == 0:
@@ -248,20 +253,21 @@ func (a *typeTotals) checkShortage(s planeTotals, newest *slot) (Reason, bool) {
 	}
 }
 
-// isLimitCovered reports whether all that the limit still lets in has room (fleet N: there a
-// data plane was made of which nothing could be used).
+// isLimitCovered reports whether there is room for everything that the limit still allows (fleet N:
+// a data plane was created there of which nothing could be used).
 func (a *typeTotals) isLimitCovered(s planeTotals) bool {
 	return a.Limit != nil && (a.biggestAdmitted == 0 || s.fitAdmitted > 0 && s.free >= a.limitLeft)
 }
 
 // isNewPlaneTooSmall reports whether a new data plane would have no room for the biggest size
-// either, as far as is known or as the newest shows, which is empty and too small. Making
-// one after the other would never end.
+// either: because of the expected units, or because the newest data plane is empty and too small.
+// Without this check, the region would create data planes without end.
 func (a *typeTotals) isNewPlaneTooSmall(newest *slot) bool {
 	return a.Expected > 0 && a.Expected < a.biggest || newest != nil && newest.used == 0 && newest.max < a.biggest
 }
 
-// backoffUntil is when the next data plane may be made after the failures that there were.
+// backoffUntil returns the time from which the next data plane may be created after the failures;
+// the zero time if there is no backoff.
 func (a *typeTotals) backoffUntil(up ScaleUp) time.Time {
 	n := len(a.failures)
 	if n == 0 || up.Backoff <= 0 {
@@ -270,7 +276,7 @@ func (a *typeTotals) backoffUntil(up ScaleUp) time.Time {
 	return a.failures[0].since.Add(up.Backoff << (min(n, maxRecentFailures) - 1))
 }
 
-// describeReason says what a reason means, with the figures.
+// describeReason returns the explanation of a reason, with its figures.
 func (a *typeTotals) describeReason(r Reason, s planeTotals) string {
 	switch r {
 	case LimitReached:

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Decide makes the plan. The order of its parts matters: what is on its way for too long
-// is given up before anything is counted; instances are placed before the region is judged,
-// so that only those that find no room ask for more; what was to be removed is looked at
-// once more before anything else is removed.
+// Decide returns the plan for a region. The order of its parts matters: overdue data planes fail
+// before anything is counted; instances are placed before the region's capacity is checked, so that
+// only instances without room ask for more; data planes marked for removal are reviewed before any
+// other is removed.
 func Decide(s Snapshot) Plan {
 	d := newDraft(s)
 	d.failOverdue()
@@ -22,55 +22,57 @@ func Decide(s Snapshot) Plan {
 	return d.buildPlan()
 }
 
-// draft is a plan in the making.
+// draft is a plan under construction.
 type draft struct {
 	Snapshot
-	// all are the data planes, oldest first; there may be thousands, so they are passed on by reference.
+	// all are the data planes, oldest first. There may be thousands, so they are passed by
+	// reference.
 	all          []*plane
 	planesByName map[string]*plane
-	// types are the accounts by name, sorted.
+	// types are the totals of each type, sorted by name.
 	types       []*typeTotals
 	typesByName map[string]*typeTotals
-	// removingCount is how many managed data planes are.
+	// removingCount is the number of managed data planes that are being removed.
 	removingCount int
 
 	steps      []Step
 	planes     []PlaneReport
 	placements []Placement
-	// waitingRank is the place of an instance among those that wait.
+	// waitingRank is the position of an instance among those without a data plane.
 	waitingRank map[string]int
 	reports     map[*typeTotals]TypeReport
 	next        time.Time
 }
 
-// plane is a data plane with what is on it.
+// plane is a data plane and the instances on it.
 type plane struct {
 	*Plane
 	stage stage
-	// since is since when it has failed.
+	// since is the time at which it failed.
 	since time.Time
 	slots []slot
-	// instanceCount is how many instances are on it or booked.
+	// instanceCount is the number of instances that are on it or booked.
 	instanceCount int
-	// retryPending is set when one that names it will ask it again.
+	// retryPending is set when an instance that is pinned to it will ask it again.
 	retryPending bool
 }
 
-// slot is what a data plane has of one type.
+// slot is the capacity of a data plane for one type.
 type slot struct {
 	// totals is nil for a type that the region does not have.
 	totals    *typeTotals
 	plane     *plane
 	room      *Room
 	max, used int
-	// counted is how many of the used units its agent has counted in what it says remains.
+	// counted is the number of used units that the agent has already subtracted from the remaining
+	// units it reports.
 	counted int
 	// gone is set once this plan removes its data plane.
 	gone bool
 }
 
-// freeUnits is how many units are left: of those that the data plane can have, and of those
-// that its agent reports as remaining, less what was placed since the report.
+// freeUnits returns the number of units left: the lower of the data plane's maximum minus the used
+// units, and the agent's reported remaining units minus those placed since the report.
 func (s *slot) freeUnits() int {
 	free := s.max - s.used
 	if s.room.Reported {
@@ -79,10 +81,11 @@ func (s *slot) freeUnits() int {
 	return free
 }
 
-// isOpen reports whether instances of the type can be placed there.
+// isOpen reports whether instances of the type can be placed in the slot.
 func (s *slot) isOpen() bool { return s.plane.stage == stageReady && s.acceptsWhenReady() }
 
-// acceptsWhenReady reports whether they could be if its data plane were Ready.
+// acceptsWhenReady reports whether instances could be placed in the slot if its data plane were
+// Ready.
 func (s *slot) acceptsWhenReady() bool {
 	p := s.plane
 	return !p.Cordoned && !p.Silent && !p.Gone && p.MultiZone == s.totals.MultiZone
@@ -113,7 +116,7 @@ func newDraft(s Snapshot) *draft {
 	return d
 }
 
-// addSlots gives p its seats, and shows them to the types.
+// addSlots creates the slots of p, and adds the open ones to their types.
 func (d *draft) addSlots(p *plane) {
 	p.slots = make([]slot, len(p.Rooms))
 	for i, r := range p.Rooms {
@@ -134,7 +137,7 @@ func (d *draft) addSlots(p *plane) {
 	}
 }
 
-// countInstance counts an instance where it is.
+// countInstance counts an instance on its data plane and against the limit of its type.
 func (d *draft) countInstance(i *Instance) {
 	if i.Plane == "" {
 		return
@@ -148,7 +151,7 @@ func (d *draft) countInstance(i *Instance) {
 	}
 }
 
-// addInstance puts an instance on p.
+// addInstance adds an instance to p.
 func (p *plane) addInstance(kind string, units int) {
 	p.instanceCount++
 	for i := range p.slots {
@@ -160,14 +163,15 @@ func (p *plane) addInstance(kind string, units int) {
 
 func (d *draft) addStep(s Step) { d.steps = append(d.steps, s) }
 
-// requeueAt has the plan looked at again at that time.
+// requeueAt makes the controller reconcile the region no later than at. A time that is not in the
+// future is ignored.
 func (d *draft) requeueAt(at time.Time) {
 	if at.After(d.Now) && (d.next.IsZero() || at.Before(d.next)) {
 		d.next = at
 	}
 }
 
-// failOverdue gives up what is on its way for too long.
+// failOverdue fails the data planes that are not Ready within the provision timeout.
 func (d *draft) failOverdue() {
 	for _, p := range d.all {
 		switch {
@@ -180,7 +184,7 @@ func (d *draft) failOverdue() {
 	}
 }
 
-// countCapacity counts what the region has, once all placements are known.
+// countCapacity sums the region's capacity, once all placements are decided.
 func (d *draft) countCapacity() {
 	for _, a := range d.types {
 		a.computeLimitLeft()
@@ -201,11 +205,11 @@ func (d *draft) countCapacity() {
 	}
 }
 
-// failures are kept as the memory of how long to back off: so many of the newest, until
-// a data plane has come since.
+// maxRecentFailures is the number of failed data planes that are kept, newest first, to compute the
+// backoff, until a data plane becomes Ready.
 const maxRecentFailures = 5
 
-// forgetFailed deletes failed data planes that nobody has to know of any more.
+// forgetFailed deletes failed data planes that are not among the recent failures of any type.
 func (d *draft) forgetFailed() {
 	for _, p := range d.all {
 		if p.Managed && p.stage == stageFailed && p.Phase == Failed && !slices.ContainsFunc(p.slots, func(s slot) bool { return s.totals != nil && s.totals.isRecentFailure(p) }) {

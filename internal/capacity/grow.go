@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// scaleUp decides for each type whether a data plane is made.
+// scaleUp decides for each type whether to create data planes.
 func (d *draft) scaleUp() {
 	for _, a := range d.types {
 		r := d.reports[a]
@@ -22,7 +22,7 @@ func (d *draft) scaleUp() {
 	}
 }
 
-// decideScaleUp decides whether one more data plane of the type is made.
+// decideScaleUp decides whether to create one more data plane of the type.
 func (d *draft) decideScaleUp(a *typeTotals) Decision {
 	no := func(r Reason, words string) Decision { return Decision{Action: None, Reason: r, Message: words} }
 	up, s := d.Region.Up, a.expectedTotals()

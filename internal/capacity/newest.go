@@ -2,8 +2,8 @@ package capacity
 
 import "slices"
 
-// NewestVersions are the versions that an instance gets which asks for none: the newest of all
-// that are ready, as for reserved instances. ok is false if none is.
+// NewestVersions returns the versions for an instance that does not ask for any: the newest of all
+// that are ready, as for reserved instances. ok is false if none is ready.
 func NewestVersions(all []Version) (strimzi, kafka, kafkaIBP string, ok bool) {
 	v, ok := latestVersion(all)
 	if !ok {

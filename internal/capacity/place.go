@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// placeInstances finds a data plane for each instance that has none: the one that was booked for
-// it, or the oldest with room.
+// placeInstances finds a data plane for each instance that has none: the one that is booked for it,
+// or the oldest with room.
 func (d *draft) placeInstances() {
 	waiting := d.listUnplaced()
 	held := d.countBookings(waiting)
@@ -30,7 +30,7 @@ func (d *draft) placeInstances() {
 	slices.SortStableFunc(d.placements, func(a, b Placement) int { return d.waitingRank[a.Instance] - d.waitingRank[b.Instance] })
 }
 
-// listUnplaced are the instances without a data plane, oldest first.
+// listUnplaced returns the instances without a data plane, oldest first.
 func (d *draft) listUnplaced() []*Instance {
 	var out []*Instance
 	for i := range d.Instances {
@@ -46,9 +46,9 @@ func (d *draft) listUnplaced() []*Instance {
 	return out
 }
 
-// countBookings counts what is booked, and tells which data plane each instance has. A booking
-// is over when its instance is gone, or has been told of a data plane, or has an older
-// booking; or when the data plane is lost to it, or has refused it.
+// countBookings counts the bookings, and returns the data plane that is booked for each instance. A
+// booking ends when its instance is deleted, has its data plane in its status, or has an older
+// booking; or when the data plane is lost, or has refused the instance.
 func (d *draft) countBookings(waiting []*Instance) map[string]*plane {
 	held := map[string]*plane{}
 	byName := make(map[string]*Instance, len(waiting))
@@ -72,10 +72,10 @@ func (d *draft) countBookings(waiting []*Instance) map[string]*plane {
 	return held
 }
 
-// placeBooked tells an instance of the data plane that was booked for it.
+// placeBooked places an instance on the data plane that is booked for it.
 func (d *draft) placeBooked(i *Instance, p *plane) {
 	if i.Deleting {
-		return // it holds its place until it is gone
+		return // it keeps its booking until it is deleted
 	}
 	if p.stage != stageReady {
 		d.addWaiting(i, PlaneIsLeaving, fmt.Sprintf("data plane %s, which was booked for it, is not Ready and is being looked at again", p.Name))
@@ -93,7 +93,7 @@ func (d *draft) addWaiting(i *Instance, reason Reason, words string) {
 	d.placements = append(d.placements, Placement{Instance: i.Name, Decision: Decision{Action: Wait, Reason: reason, Message: words}})
 }
 
-// placeUnbooked looks for a data plane with room, or says why there is none.
+// placeUnbooked places an instance on a data plane with room, or records why there is none.
 func (d *draft) placeUnbooked(i *Instance) {
 	a := d.typesByName[i.Type]
 	switch {
@@ -123,7 +123,7 @@ func (d *draft) placeUnbooked(i *Instance) {
 	d.addPlacement(i, s.plane, Fits, "the oldest data plane with "+formatCount(i.Units, "unit")+" free")
 }
 
-// recordUnplaced notes an instance that waits for room.
+// recordUnplaced counts an instance that waits for room.
 func (a *typeTotals) recordUnplaced(i *Instance, reason Reason) {
 	switch {
 	case i.Pin != "" || i.NewPlaneWouldRefuse():
@@ -138,18 +138,18 @@ func (a *typeTotals) recordUnplaced(i *Instance, reason Reason) {
 	}
 }
 
-// maxRefusals is after how many refusals no data plane is made for an instance any more.
+// maxRefusals is the number of refusals after which no data plane is created for an instance.
 const maxRefusals = 3
 
 // NewPlaneWouldRefuse reports whether a new data plane would most likely refuse the instance, too:
-// one with nothing else on it has, or several have. To make one after the other would
-// never end.
+// an otherwise empty data plane has refused it, or at least maxRefusals have. Without this check,
+// the region would create data planes without end.
 func (i *Instance) NewPlaneWouldRefuse() bool {
 	return len(i.Refusals) >= maxRefusals || slices.ContainsFunc(i.Refusals, func(r Refusal) bool { return r.Vacant })
 }
 
-// stillRefuses reports whether the data plane would refuse the instance again: it has, and
-// reports no more room since, nor other versions.
+// stillRefuses reports whether the data plane would refuse the instance again: it has refused it,
+// and has since reported neither more room nor other versions.
 func (d *draft) stillRefuses(s *slot, i *Instance) bool {
 	r := i.refusalBy(s.plane.Name)
 	switch {
@@ -162,14 +162,14 @@ func (d *draft) stillRefuses(s *slot, i *Instance) bool {
 	return s.room.Reported && s.room.Remaining <= r.Remaining && JoinReadyVersions(s.plane.Versions) == r.Versions
 }
 
-// hasRefusedSinceBooking reports whether p has refused an instance since it was booked: the booking is
-// that of the place that the instance has lost.
+// hasRefusedSinceBooking reports whether p has refused an instance since it was booked: the booking
+// is then of a placement that the instance has lost.
 func (d *draft) hasRefusedSinceBooking(p *plane, i *Instance) bool {
 	n := slices.IndexFunc(p.Rooms, func(r Room) bool { return r.Type == i.Type })
 	return n >= 0 && d.stillRefuses(&p.slots[n], i)
 }
 
-// JoinReadyVersions are the versions that are ready, in one text.
+// JoinReadyVersions returns the names of the ready versions, sorted and joined with commas.
 func JoinReadyVersions(all []Version) string {
 	var names []string
 	for _, v := range all {
@@ -178,12 +178,12 @@ func JoinReadyVersions(all []Version) string {
 		}
 	}
 	slices.Sort(names)
-	const most = 1024 // as much as the API keeps
+	const most = 1024 // the maximum length in the API
 	text := strings.Join(names, ",")
 	return text[:min(len(text), most)]
 }
 
-// chooseSlot is the seat that an instance gets; or why it gets none.
+// chooseSlot returns the slot for an instance; or nil, with the reason and a message.
 func (d *draft) chooseSlot(a *typeTotals, i *Instance) (*slot, Reason, string) {
 	if i.Pin != "" {
 		return d.choosePinnedSlot(a, i)
@@ -224,7 +224,7 @@ func (d *draft) chooseSlot(a *typeTotals, i *Instance) (*slot, Reason, string) {
 	return nil, NoCapacity, fmt.Sprintf("no data plane of %s has %s free", a.Name, formatCount(i.Units, "unit"))
 }
 
-// refusingPlanes are the data planes that have refused the instance.
+// refusingPlanes returns the names of the data planes that have refused the instance.
 func (i *Instance) refusingPlanes() []string {
 	var out []string
 	for _, r := range i.Refusals {
@@ -242,7 +242,8 @@ func (i *Instance) refusalBy(plane string) *Refusal {
 	return nil
 }
 
-// maxUnitsPerPlane is how many units a data plane of the type can have; 0 when nobody knows.
+// maxUnitsPerPlane returns the number of units that a data plane of the type can have; 0 when it is
+// unknown.
 func (a *typeTotals) maxUnitsPerPlane() int {
 	if a.Expected == 0 {
 		return 0
@@ -250,9 +251,9 @@ func (a *typeTotals) maxUnitsPerPlane() int {
 	return max(a.Expected, a.largestMax)
 }
 
-// choosePinnedSlot is the seat on the data plane that the instance names. One that was to be removed
-// is not lost to it yet: the instance takes its place there, which has it restored, so that
-// what the others have left is judged with it.
+// choosePinnedSlot returns the slot on the data plane that the instance names. The data plane may
+// be marked for removal: the instance then takes its place there, which restores the data plane, so
+// that the capacity left for others accounts for it.
 func (d *draft) choosePinnedSlot(a *typeTotals, i *Instance) (*slot, Reason, string) {
 	p := d.planesByName[i.Pin]
 	if p == nil {

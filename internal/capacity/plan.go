@@ -6,66 +6,66 @@ import (
 	"time"
 )
 
-// Verb is what a step does.
+// Verb is the action of a step.
 type Verb string
 
-// The verbs, in the order in which a plan has them.
+// The verbs of steps, in the order of a plan, and the actions that are not steps.
 const (
-	// Place gives an instance a data plane, or finishes giving it.
+	// Place gives an instance a data plane, or completes a booking.
 	Place Verb = "place"
-	// Unbook takes a booking back that has done its duty, or lost its instance.
+	// Unbook deletes a booking that is complete, or has lost its instance.
 	Unbook Verb = "unbook"
-	// Fail gives up a data plane that has not come in time.
+	// Fail marks a data plane as failed that did not become Ready in time.
 	Fail Verb = "fail"
 	// Forget deletes a data plane that failed long ago.
 	Forget Verb = "forget"
-	// Restore makes a data plane Ready again that was to be removed.
+	// Restore makes a data plane Ready again that was marked for removal.
 	Restore Verb = "restore"
-	// Release gives the cluster of one back that was to be removed: there is no way back.
+	// Release returns the cluster of a data plane that was marked for removal. It cannot be undone.
 	Release Verb = "release"
-	// Create makes a data plane.
+	// Create creates a data plane.
 	Create Verb = "create"
 	// Remove marks a data plane for removal.
 	Remove Verb = "remove"
-	// Keep is no step: it is what is decided of a data plane that stays.
+	// Keep is not a step: it is the decision for a data plane that stays.
 	Keep Verb = "keep"
-	// Wait is no step: it is what is decided of an instance that finds no place.
+	// Wait is not a step: it is the decision for an instance without a place.
 	Wait Verb = "wait"
-	// None is no step: it is what is decided of a type that needs no data plane.
+	// None is not a step: it is the decision for a type that needs no data plane.
 	None Verb = "none"
 )
 
-// Reason is why something was decided, in a word of a closed list.
+// Reason is why something was decided: a word from a closed list.
 type Reason string
 
-// Why a data plane is made, or not.
+// Reasons why a data plane is created, or not.
 const (
 	BelowMinimum      Reason = "BelowMinimum"
 	BiggestDoesNotFit Reason = "BiggestDoesNotFit"
 	BelowSlack        Reason = "BelowSlack"
-	// InstancesRefused: an instance waits that every data plane with room has refused.
+	// InstancesRefused: every data plane with room has refused a waiting instance.
 	InstancesRefused Reason = "InstancesRefused"
 
 	Sufficient   Reason = "Sufficient"
 	LimitReached Reason = "LimitReached"
-	// LimitCovered: what the limit leaves fits into what is free.
+	// LimitCovered: the free units cover what the limit still allows.
 	LimitCovered Reason = "LimitCovered"
 	InFlight     Reason = "InFlight"
 	AtMaximum    Reason = "AtMaximum"
-	// BackingOff: the last ones failed, and the next one's time has not come.
+	// BackingOff: the last data planes failed, and the backoff has not ended.
 	BackingOff Reason = "BackingOff"
-	// Blocked: there is nothing to make one from.
+	// Blocked: there is no source for the cluster.
 	Blocked Reason = "Blocked"
-	// NoUnits: the last one came without units, so another would not help.
+	// NoUnits: the last data plane has no units, so another would not help.
 	NoUnits Reason = "NoUnits"
-	// BiggestFitsNowhere: not even on a new data plane.
+	// BiggestFitsNowhere: the biggest size does not even fit on a new data plane.
 	BiggestFitsNowhere Reason = "BiggestFitsNowhere"
-	// Undecided: the type is not known.
+	// Undecided: the type is unknown.
 	Undecided   Reason = "Undecided"
 	SwitchedOff Reason = "SwitchedOff"
 )
 
-// Why a data plane is removed, or stays.
+// Reasons why a data plane is removed, or stays.
 const (
 	NotNeeded     Reason = "NotNeeded"
 	NotConfigured Reason = "NotConfigured"
@@ -77,11 +77,11 @@ const (
 	Concurrent    Reason = "MaxConcurrent"
 	// ClusterGone: its cluster is gone, so there is nothing to keep.
 	ClusterGone Reason = "ClusterGone"
-	// Unlisted: its agent reports instances, or used units, that have no ServiceInstance.
+	// Unlisted: its agent reports instances, or used units, without a ServiceInstance.
 	Unlisted Reason = "UnlistedInstances"
-	// ContentsUnknown: its agent does not say what is on it.
+	// ContentsUnknown: its agent does not report what is on it.
 	ContentsUnknown Reason = "ContentsUnknown"
-	// AwaitingReport: its agent was asked once more what is on it.
+	// AwaitingReport: its agent was asked again what is on it.
 	AwaitingReport Reason = "AwaitingReport"
 	// Needed: without it the region would be short of capacity.
 	Needed Reason = "Needed"
@@ -90,7 +90,7 @@ const (
 	Superseded Reason = "Superseded"
 )
 
-// Why an instance is placed, or waits.
+// Reasons why an instance is placed, or waits.
 const (
 	Fits   Reason = "Fits"
 	Booked Reason = "Booked"
@@ -105,16 +105,16 @@ const (
 	PinUnsuitable  Reason = "DataPlaneUnsuitable"
 	PinNotThere    Reason = "DataPlaneNotFound"
 	PlaneIsLeaving Reason = "DataPlaneLeaving"
-	// Settled: a booking is not needed any more.
+	// Settled: a booking is no longer needed.
 	Settled Reason = "Settled"
 )
 
-// Step is one thing to do. Steps are independent: each may fail or be repeated without
-// harm to the others. Whoever carries one out writes the data plane first, on the version
-// that was observed: then no two steps of different passes contradict each other.
+// Step is one action of a plan. Steps are independent: each may fail or be repeated without harm to
+// the others. Whoever executes a step writes the data plane first, at the observed resource
+// version, so that steps of different passes cannot contradict each other.
 type Step struct {
 	Verb Verb `json:"verb"`
-	// DataPlane is empty for a Create: its name is chosen when it is recorded.
+	// DataPlane is empty for a Create: the name is chosen when it is recorded.
 	DataPlane string `json:"dataPlane,omitempty"`
 	// Instance is set for Place and Unbook.
 	Instance string `json:"instance,omitempty"`
@@ -124,11 +124,11 @@ type Step struct {
 	// MultiZone is set for a Create of a data plane that spans several zones.
 	MultiZone bool   `json:"multiZone,omitempty"`
 	Reason    Reason `json:"reason"`
-	// Message is the reason in words.
+	// Message explains the reason.
 	Message string `json:"message"`
 }
 
-// String reads as a sentence: "place a/x on dp-1: …".
+// String returns the step as a sentence: "place a/x on dp-1: …".
 func (s Step) String() string {
 	switch s.Verb {
 	case Place:
@@ -142,58 +142,59 @@ func (s Step) String() string {
 	}
 }
 
-// Decision is what was decided of one type, data plane or instance, and why.
+// Decision is the decision about one type, data plane or instance, and its reason.
 type Decision struct {
 	Action Verb   `json:"action"`
 	Reason Reason `json:"reason"`
-	// Message is the reason in words, stable from pass to pass.
+	// Message explains the reason, stable from pass to pass.
 	Message string `json:"message"`
-	// DryRun is set when the action is told and not taken.
+	// DryRun is set when the action is only reported, not taken.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// Plan is what to do next, and what to tell of it.
+// Plan has the next steps, and the reports about them.
 type Plan struct {
 	Steps []Step
 	// Types has each type of the region, by name.
 	Types []TypeReport
-	// Planes has each Managed data plane that is Ready or was to be removed, by name.
+	// Planes has each Managed data plane that is Ready or marked for removal, by name.
 	Planes []PlaneReport
 	// Placements has each instance that has no data plane, oldest first.
 	Placements []Placement
-	// Next is when to look again though nothing changed; 0 when only a change matters.
+	// Next is the time until the plan must be computed again if nothing changes; 0 when only a
+	// change matters.
 	Next time.Duration
 }
 
-// TypeReport is what the region has of one type. It foresees the plan's placements, and
-// nothing else of the plan. Counted are Managed data planes that accept instances or will.
+// TypeReport sums the region's capacity for one type. It includes the plan's placements, and no
+// other step of the plan. It counts Managed data planes that accept instances or will.
 type TypeReport struct {
 	Name string `json:"name"`
-	// DataPlanes is how many there are, InFlight how many of them are on their way.
+	// DataPlanes is the number of data planes, InFlight the number of those that are on their way.
 	DataPlanes int `json:"dataPlanes"`
 	InFlight   int `json:"inFlight"`
 	MaxUnits   int `json:"maxUnits"`
 	UsedUnits  int `json:"usedUnits"`
 	FreeUnits  int `json:"freeUnits"`
-	// PendingUnits is what instances take that found no room.
+	// PendingUnits is the number of units of instances without room.
 	PendingUnits int `json:"pendingUnits"`
-	// BiggestFits says whether one Ready data plane has room for the biggest size.
+	// BiggestFits is set when a Ready data plane has room for the biggest size.
 	BiggestFits bool     `json:"biggestFits"`
 	Decision    Decision `json:"decision"`
 }
 
-// PlaneReport is one data plane.
+// PlaneReport is the decision about one data plane.
 type PlaneReport struct {
 	Name string `json:"name"`
-	// Instances is how many are on it, with those of this plan.
+	// Instances is the number of instances on it, including those of this plan.
 	Instances int      `json:"instances"`
 	Decision  Decision `json:"decision"`
 }
 
-// Placement is one instance without a data plane.
+// Placement is the decision about one instance without a data plane.
 type Placement struct {
 	Instance string `json:"instance"`
-	// DataPlane is where it goes; empty when it waits.
+	// DataPlane is where the instance is placed; empty when it waits.
 	DataPlane string   `json:"dataPlane,omitempty"`
 	Decision  Decision `json:"decision"`
 }
@@ -209,7 +210,7 @@ func (p Plan) StepsOf(v Verb) []Step {
 	return out
 }
 
-// String has one line a step.
+// String returns the plan as text, one line per step.
 func (p Plan) String() string {
 	lines := make([]string, len(p.Steps))
 	for i, s := range p.Steps {
@@ -218,7 +219,7 @@ func (p Plan) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Summarize is the plan for people, in one sentence.
+// Summarize returns a summary of the plan in one sentence, for people.
 func (p Plan) Summarize() string {
 	var parts []string
 	for _, w := range []struct {

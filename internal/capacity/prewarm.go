@@ -8,36 +8,36 @@ import (
 	"strings"
 )
 
-// Reserved is how many instances of which size a data plane keeps nodes for.
+// Reserved is the number and the size of the instances that a data plane keeps nodes for.
 type Reserved struct {
 	Count int
 	Size  string
-	// Units is what the size takes; 0 when the type has no such size.
+	// Units is the number of units of the size; 0 when the type has no such size.
 	Units int
 }
 
-// Version is what a data plane can run.
+// Version is an operator version on a data plane, and the Kafka versions that it can run.
 type Version struct {
 	Strimzi string
 	Ready   bool
-	// Kafka and KafkaIBP are in no order.
+	// Kafka and KafkaIBP are in no particular order.
 	Kafka, KafkaIBP []string
 }
 
 // ReservedInstance is one reserved instance.
 type ReservedInstance struct {
-	// Name is that of its namespace, too.
+	// Name is also the name of its namespace.
 	Name  string `json:"name"`
 	Type  string `json:"type"`
 	Size  string `json:"size"`
 	Units int    `json:"units"`
-	// Strimzi, Kafka and KafkaIBP are the versions that it stands for.
+	// Strimzi, Kafka and KafkaIBP are the versions that it reserves for.
 	Strimzi  string `json:"strimzi"`
 	Kafka    string `json:"kafka"`
 	KafkaIBP string `json:"kafkaIbp"`
 }
 
-// Why there are reserved instances on a data plane, or are not.
+// Reasons why a data plane has reserved instances, or has none.
 const (
 	Warm         Reason = "Reserved"
 	NoneReserved Reason = "NoneReserved"
@@ -45,20 +45,20 @@ const (
 	NoVersion    Reason = "NoVersion"
 )
 
-// Prewarm is which reserved instances should be on a data plane.
+// Prewarm lists the reserved instances that should be on a data plane.
 type Prewarm struct {
-	// Want are all that should be there; any other is to go.
+	// Want are all reserved instances that should be there; any other must be deleted.
 	Want []ReservedInstance
-	// Blocked is set when some should be there and cannot. Instances of users are not
-	// affected (fleet I: there they were).
+	// Blocked is set when some should be there and cannot. Instances of users are not affected
+	// (they were in fleet I).
 	Blocked bool
 	Reason  Reason
-	// Message is the reason in words.
+	// Message explains the reason.
 	Message string
 }
 
-// PlanPrewarm says which reserved instances should be on p: for each of its types as many as
-// the region says, in the newest versions that the data plane reports ready.
+// PlanPrewarm returns the reserved instances that should be on p: for each of its types the number
+// that the region sets, in the newest versions that the data plane reports as ready.
 func (r Region) PlanPrewarm(p Plane) Prewarm {
 	wanted := r.reservedTypes(p)
 	switch {
@@ -91,7 +91,7 @@ func (r Region) PlanPrewarm(p Plane) Prewarm {
 	return out
 }
 
-// reservedTypes are the types of p of which the region reserves some, by name.
+// reservedTypes returns the types of p for which the region reserves instances, sorted by name.
 func (r Region) reservedTypes(p Plane) []Type {
 	var out []Type
 	for _, t := range r.Types {
@@ -103,7 +103,7 @@ func (r Region) reservedTypes(p Plane) []Type {
 	return out
 }
 
-// latestVersion is the newest version that is ready and runs something.
+// latestVersion returns the newest version that is ready and has Kafka versions.
 func latestVersion(all []Version) (Version, bool) {
 	var out Version
 	found := false
@@ -115,8 +115,8 @@ func latestVersion(all []Version) (Version, bool) {
 	return out, found
 }
 
-// compareVersions compares two versions: digits by their number, all else as text. What has a
-// word behind it comes before what has not: 3.0.0-rc1 before 3.0.0.
+// compareVersions compares two versions: digits by their number, everything else as text. A version
+// with a suffix word comes before the one without: 3.0.0-rc1 before 3.0.0.
 func compareVersions(a, b string) int {
 	for a != "" && b != "" {
 		x, restA := cutVersionPart(a)
@@ -140,7 +140,7 @@ func isPrerelease(rest string) bool {
 	return dash && rest != "" && !isDigit(rest[0])
 }
 
-// cutVersionPart cuts the leading digits off, or what precedes the next ones.
+// cutVersionPart splits s after its leading digits, or before its first digit.
 func cutVersionPart(s string) (string, string) {
 	n := 1
 	for n < len(s) && isDigit(s[n]) == isDigit(s[0]) {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// reviewRemovals looks once more at what was to be removed and is still whole: it stays if
-// somebody has moved in, or if the rest is not enough any more. Those that stay in any
-// case are counted before the others are judged.
+// reviewRemovals reviews the data planes that are marked for removal and not yet released: a data
+// plane is restored if it is no longer empty, or if the rest of the region is no longer enough.
+// Those that stay in any case are counted before the others are reviewed.
 func (d *draft) reviewRemovals() {
 	var empty []*plane
 	for _, p := range d.all {
@@ -46,7 +46,7 @@ func (d *draft) releasePlane(p *plane, reason Reason, words string) {
 	d.addPlaneReport(p, Decision{Action: Release, Reason: reason, Message: words})
 }
 
-// keepReason is why a data plane is not removed, whatever the rest of the region has.
+// keepReason returns why a data plane is not removed, regardless of the rest of the region.
 func (d *draft) keepReason(p *plane) (Reason, string) {
 	if reason, words := p.unlistedReason(); reason != "" && p.instanceCount == 0 {
 		return reason, words
@@ -71,8 +71,8 @@ func (d *draft) keepReason(p *plane) (Reason, string) {
 	}
 }
 
-// unlistedReason is what p may hold besides the instances that are known here. To remove it
-// would destroy that.
+// unlistedReason returns why p may have contents in addition to the known instances. Removing p
+// would destroy them.
 func (p *plane) unlistedReason() (Reason, string) {
 	const giveUp = "; to give that up, set spec.discardUnlisted of the DataPlane to true"
 	switch {
@@ -95,7 +95,7 @@ func (p *plane) unlistedReason() (Reason, string) {
 	return "", ""
 }
 
-// listFirst names the first few of a list, in order.
+// listFirst joins the first five names of a list, sorted.
 func listFirst(names []string) string {
 	const most = 5
 	names = slices.Sorted(slices.Values(names))

@@ -12,29 +12,31 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// Contents are what a data plane's agent says is on it, compared with what the hub knows.
+// Contents is the result of comparing what an agent reports on its data plane with the instances
+// that the hub knows.
 type Contents struct {
-	// Unlisted are instances that the hub does not know to be there, sorted by UID.
+	// Unlisted are the reported instances that the hub does not know to be there, sorted by UID.
 	Unlisted []v1alpha1.UnlistedInstance
-	// Unknown says in a sentence why the agent's report does not tell what is there;
+	// Unknown says, in a sentence, why the agent's report does not show what is on the data plane;
 	// empty when it does.
 	Unknown string
-	// Excess says in a sentence that the agent reports more used units than the known
-	// instances take; empty when it does not.
+	// Excess says, in a sentence, that the agent reports more used units than the known instances
+	// take; empty when it does not.
 	Excess string
-	// AnsweredAt is the inquiry that the report answers; nil without one.
+	// AnsweredAt is the time of the inquiry that the report answers; nil if it answers none.
 	AnsweredAt *metav1.Time
 }
 
-// maxUnlisted is how many the API keeps, and mostUID and mostName how much of each.
+// maxUnlisted is the number of unlisted instances that the API accepts; maxUIDLength and
+// maxNameLength are the lengths that it accepts.
 const (
 	maxUnlisted   = 1000
 	maxUIDLength  = 63
 	maxNameLength = 253
 )
 
-// CompareContents compares the last report of the agent of dp with the ServiceInstances that
-// are on dp, and those that are being taken off it. a may be nil.
+// CompareContents compares the last report of the agent of dp with the ServiceInstances on dp (on)
+// and those that are being moved off it (moved). a may be nil.
 func CompareContents(dp *v1alpha1.DataPlane, a *v1alpha1.DataPlaneAgent, on, moved []*v1alpha1.ServiceInstance) Contents {
 	if a == nil || a.Unreadable != "" || a.Spec.DataPlaneUID != string(dp.UID) || a.Status.Report == nil || a.Status.Report.DataPlaneUID != string(dp.UID) {
 		return Contents{Unknown: "The agent has not reported what is on the data plane."}
@@ -57,8 +59,8 @@ func CompareContents(dp *v1alpha1.DataPlane, a *v1alpha1.DataPlaneAgent, on, mov
 	return c
 }
 
-// listUnlisted are the instances of a report that the hub does not know. What is being taken
-// away is known to nobody any more, and not worth a question.
+// listUnlisted returns the reported instances that the hub does not know. It skips instances that
+// are being deleted: the hub no longer needs to know about them.
 func listUnlisted(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport, on, moved []*v1alpha1.ServiceInstance) []v1alpha1.UnlistedInstance {
 	known := map[string]bool{}
 	for _, i := range slices.Concat(on, moved) {
@@ -88,7 +90,8 @@ func truncateText(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-// describeExcess says that more is used than the known instances take.
+// describeExcess returns a sentence if the report counts more used units than the instances in on
+// take; "" otherwise.
 func describeExcess(r *v1alpha1.DataPlaneReport, on []*v1alpha1.ServiceInstance) string {
 	known := map[string]int32{}
 	for _, i := range on {
@@ -107,7 +110,7 @@ func describeExcess(r *v1alpha1.DataPlaneReport, on []*v1alpha1.ServiceInstance)
 	return "The agent reports as used " + strings.Join(words, "; ") + "."
 }
 
-// InstancesListedCondition is that condition, of what is on a data plane.
+// InstancesListedCondition returns the condition InstancesListed of a data plane.
 func InstancesListedCondition(dp *v1alpha1.DataPlane, c Contents) metav1.Condition {
 	const giveUp = " To give up whatever is there, set spec.discardUnlisted to true: it is destroyed with the cluster when the data plane is removed."
 	out := metav1.Condition{Type: v1alpha1.DataPlaneInstancesListed, ObservedGeneration: dp.Generation}
@@ -126,7 +129,7 @@ func InstancesListedCondition(dp *v1alpha1.DataPlane, c Contents) metav1.Conditi
 	return out
 }
 
-// joinFirstNames are the first few of a list.
+// joinFirstNames joins the first five instances of a list.
 func joinFirstNames(all []v1alpha1.UnlistedInstance) string {
 	const few = 5
 	var out []string
@@ -143,9 +146,9 @@ func joinFirstNames(all []v1alpha1.UnlistedInstance) string {
 	return strings.Join(out, ", ")
 }
 
-// OccupiedReason says why the cluster of a data plane must not be given back: what its agent
-// reports besides known instances, or that it has not answered an inquiry of that time or
-// later. "" when it is known to be empty, or a person has given up what is there.
+// OccupiedReason returns why the cluster of a data plane must not be released: its agent reports
+// unknown instances or units, or has not answered an inquiry of the given time or later. It returns
+// "" when the data plane is known to be empty, or when spec.discardUnlisted gives up its contents.
 func OccupiedReason(dp *v1alpha1.DataPlane, c Contents, live bool, inquiry time.Time) string {
 	cond := InstancesListedCondition(dp, c)
 	switch {
@@ -162,10 +165,12 @@ func OccupiedReason(dp *v1alpha1.DataPlane, c Contents, live bool, inquiry time.
 	return ""
 }
 
-// uncountedReasons are reasons of instances that a data plane refuses and does not count as used.
+// uncountedReasons are the reasons of instances that a data plane refuses and does not count as
+// used.
 var uncountedReasons = []string{v1alpha1.ReasonNoRoom, v1alpha1.ReasonNoPool}
 
-// CountKnownUnits are the units of a type that a report counts as used by these instances.
+// CountKnownUnits returns the number of units of a type that a report counts as used by the
+// instances in on.
 func CountKnownUnits(r *v1alpha1.DataPlaneReport, instanceType string, on []*v1alpha1.ServiceInstance) int32 {
 	counted := map[string]bool{}
 	for _, i := range r.Instances {
@@ -180,8 +185,8 @@ func CountKnownUnits(r *v1alpha1.DataPlaneReport, instanceType string, on []*v1a
 	return sum
 }
 
-// BuildRefusal is what to remember of a data plane whose report says that it refuses i: what
-// it had to offer, by which it is seen whether it is worth another question.
+// BuildRefusal returns the record of a data plane that refuses i. It has what the data plane
+// offered at that time, from which a later pass decides whether to ask it again.
 func BuildRefusal(plane string, r *v1alpha1.DataPlaneReport, i *v1alpha1.ServiceInstance) v1alpha1.Refusal {
 	out := v1alpha1.Refusal{
 		DataPlaneName: plane, Generation: i.Generation, Vacant: true,
@@ -193,9 +198,9 @@ func BuildRefusal(plane string, r *v1alpha1.DataPlaneReport, i *v1alpha1.Service
 		case e.UID != string(i.UID):
 			out.Vacant = out.Vacant && e.Phase == v1alpha1.AgentDeleted
 		case !slices.Contains(uncountedReasons, e.Reason):
-			out.RemainingUnits += i.Status.Units // its units are taken while it is refused
+			out.RemainingUnits += i.Status.Units // its units count as used while it is refused
 		case e.Reason == v1alpha1.ReasonNoPool:
-			out.Vacant = false // another may have nodes for it
+			out.Vacant = false // another data plane may have nodes for it
 		}
 	}
 	return out

@@ -1,11 +1,11 @@
-// Package facts translates between the objects of the fleet and what package capacity
+// Package facts translates between the objects of the fleet and the values that package capacity
 // decides on: a FleetRegion, its InstanceTypes, DataPlanes and ServiceInstances become a
-// capacity.Snapshot, and a capacity.Plan becomes their status. It also judges what the
-// agents of data planes report.
+// capacity.Snapshot, and a capacity.Plan becomes their status. It also validates what the agents of
+// data planes report.
 //
-// It is pure, as a decider is. The controllers read and write the objects; hotspare fleet
-// evaluate takes them from files. One object that cannot be read is told of, and stops
-// no other.
+// It is pure, as a decider is. The controllers read and write the objects; hotspare fleet evaluate
+// reads them from files. An object that cannot be decoded is reported, and does not affect the
+// others.
 package facts
 
 import (
@@ -23,26 +23,27 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// Objects are a region and what it has to do with, as read. Nothing here changes them.
+// Objects are a region and the objects that its plan depends on, as read. This package does not
+// change them.
 type Objects struct {
 	Region *v1alpha1.FleetRegion
 	// Types are all InstanceTypes, by name.
 	Types map[string]*v1alpha1.InstanceType
-	// Planes are all DataPlanes of the region's namespace, Instances all ServiceInstances
-	// of any. Those of other regions may be among them.
+	// Planes are all DataPlanes in the region's namespace, Instances all ServiceInstances in any
+	// namespace. Both may include objects of other regions.
 	Planes    []*v1alpha1.DataPlane
 	Instances []*v1alpha1.ServiceInstance
-	// Pools are the ClusterPools of the region's namespace, by name. PoolsAssumed takes
-	// one that is not among them to be there, and to be as it should.
+	// Pools are the ClusterPools in the region's namespace, by name. With PoolsAssumed, a pool that
+	// is missing from Pools is assumed to exist and to be suitable.
 	Pools        map[string]*hivev1.ClusterPool
 	PoolsAssumed bool
-	// Started is when this process started. What agents answered before may have been
-	// restored from a backup, and does not count. The zero time accepts every answer.
+	// Started is when this process started. Earlier answers of agents may have been restored from a
+	// backup, and do not count. The zero time accepts every answer.
 	Started time.Time
 }
 
-// BuildSnapshot is what the region's next steps depend on; its lists are in no order. An error
-// is a region that cannot be read.
+// BuildSnapshot returns the values that the region's plan depends on; its lists are in no
+// particular order. It returns an error if the region cannot be decoded.
 func (o Objects) BuildSnapshot(now time.Time) (capacity.Snapshot, error) {
 	if err := o.Region.Whole(); err != nil {
 		return capacity.Snapshot{}, fmt.Errorf("reading FleetRegion %s: %w", o.Region.Name, err)
@@ -87,7 +88,7 @@ func (o Objects) BuildSnapshot(now time.Time) (capacity.Snapshot, error) {
 	return s, nil
 }
 
-// regionPlanes are the data planes of the region.
+// regionPlanes returns the data planes of the region.
 func (o Objects) regionPlanes() []*v1alpha1.DataPlane {
 	var out []*v1alpha1.DataPlane
 	for _, dp := range o.Planes {
@@ -98,7 +99,7 @@ func (o Objects) regionPlanes() []*v1alpha1.DataPlane {
 	return out
 }
 
-// regionInstances are those of the region, and any that are on one of its data planes.
+// regionInstances returns the instances of the region, and any that are on one of its data planes.
 func (o Objects) regionInstances(planes map[string]bool) []*v1alpha1.ServiceInstance {
 	var out []*v1alpha1.ServiceInstance
 	for _, i := range o.Instances {
@@ -113,8 +114,8 @@ func scalingMode(m v1alpha1.ScalingMode) capacity.Mode {
 	return cmp.Or(capacity.Mode(m), capacity.Auto)
 }
 
-// parseDurationOr is a duration of the API; what cannot be parsed is what it would be by default.
-// The schema refuses such a value, so it was stored before.
+// parseDurationOr parses a duration of the API, and returns otherwise if it is empty or cannot be
+// parsed. The schema rejects such a value, so it was stored before that.
 func parseDurationOr(d hivev1.Duration, otherwise time.Duration) time.Duration {
 	if d == "" {
 		return otherwise
@@ -134,7 +135,7 @@ func toIntPointer(n *int32) *int {
 	return &i
 }
 
-// capacityType is one type of the region.
+// capacityType returns one type of the region.
 func (o Objects) capacityType(rt v1alpha1.RegionType) capacity.Type {
 	t := capacity.Type{
 		Name: rt.Name, Limit: toIntPointer(rt.Limit), Slack: int(rt.SlackUnits), MinPlanes: int(rt.MinDataPlanes), MaxPlanes: toIntPointer(rt.MaxDataPlanes),
@@ -165,7 +166,8 @@ func (o Objects) capacityType(rt v1alpha1.RegionType) capacity.Type {
 	return t
 }
 
-// missingSourceReason says why there are no clusters of that layout; "" when there are some.
+// missingSourceReason returns why there is no source of clusters with that zone layout; "" when
+// there is one.
 func (o Objects) missingSourceReason(multiZone bool) string {
 	source := o.Region.Spec.ClusterSource
 	if d := source.Deployment; d != nil && d.MultiZone == multiZone {
@@ -195,8 +197,9 @@ func (o Objects) missingSourceReason(multiZone bool) string {
 	return cmp.Or(first, why)
 }
 
-// PoolUnsuitableReason says why the clusters of a pool are not for data planes: they would be put
-// to sleep, or destroyed, while instances run on them. "" when they are.
+// PoolUnsuitableReason returns why the clusters of a pool are not suitable for data planes: they
+// would be hibernated, or destroyed, while instances run on them. It returns "" for a suitable
+// pool.
 func PoolUnsuitableReason(p *hivev1.ClusterPool) string {
 	switch l := p.Spec.ClaimLifetime; {
 	case p.DeletionTimestamp != nil:
@@ -211,7 +214,7 @@ func PoolUnsuitableReason(p *hivev1.ClusterPool) string {
 
 func isDurationSet(d *hivev1.Duration) bool { return d != nil && *d != "" }
 
-// capacityPlane reads what a plan depends on from a data plane.
+// capacityPlane returns the values of a data plane that a plan depends on.
 func (o Objects) capacityPlane(dp *v1alpha1.DataPlane, region map[string]capacity.Type) capacity.Plane {
 	st := dp.Status
 	p := capacity.Plane{
@@ -258,15 +261,15 @@ func toCapacityVersions(all []v1alpha1.OperatorVersion) []capacity.Version {
 	return out
 }
 
-// IsClusterGone is whether the cluster of a data plane that was Ready is gone, or is being
-// destroyed, though nobody has let it go.
+// IsClusterGone reports whether the cluster of a data plane that was Ready is gone or is being
+// destroyed, although the controller did not release it.
 func IsClusterGone(dp *v1alpha1.DataPlane) bool {
 	served := dp.Status.Phase == v1alpha1.PhaseReady || dp.Status.Phase == v1alpha1.PhaseDeprovisioning
 	reason := notReadyReason(dp)
 	return served && (reason == v1alpha1.ReasonClusterGone || reason == v1alpha1.ReasonClusterDeleting)
 }
 
-// notReadyReason is why a data plane is not Ready; "" if it is, or nobody has said.
+// notReadyReason returns the reason of the condition Ready if it is False; "" otherwise.
 func notReadyReason(dp *v1alpha1.DataPlane) string {
 	c := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneReady)
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -275,8 +278,9 @@ func notReadyReason(dp *v1alpha1.DataPlane) string {
 	return c.Reason
 }
 
-// contentsUnknownReason says why nobody knows what is on a data plane; "" when its agent has reported it,
-// or its controller has not looked yet: it is looked at again before it is released.
+// contentsUnknownReason returns why the contents of a data plane are unknown; "" when its agent has
+// reported them, or when its controller has not checked yet: the controller checks again before it
+// releases the data plane.
 func contentsUnknownReason(st v1alpha1.DataPlaneStatus) string {
 	if c := meta.FindStatusCondition(st.Conditions, v1alpha1.DataPlaneInstancesListed); c != nil && c.Status == metav1.ConditionUnknown {
 		return "its agent has not reported what is on it"
@@ -284,26 +288,27 @@ func contentsUnknownReason(st v1alpha1.DataPlaneStatus) string {
 	return ""
 }
 
-// HasAnsweredInquiry is whether the agent has reported what is on it since it was to be removed,
-// and to this process.
+// HasAnsweredInquiry reports whether the agent has reported the contents of its data plane since
+// the data plane was marked for removal, and since this process started.
 func HasAnsweredInquiry(st v1alpha1.DataPlaneStatus, started time.Time) bool {
 	return st.PhaseSince != nil && st.Agent != nil && st.Agent.AnsweredAt != nil && !st.Agent.AnsweredAt.Time.Before(InquiryTime(st.PhaseSince.Time, started))
 }
 
-// InquiryTime is when the agent of a data plane is asked what is on it that is to go since
-// then: no earlier than this process started.
+// InquiryTime returns when to ask the agent for the contents of a data plane that has been marked
+// for removal at since: no earlier than the start of this process.
 func InquiryTime(since, started time.Time) time.Time {
-	started = started.Truncate(time.Second) // as the API keeps times
+	started = started.Truncate(time.Second) // the precision of times in the API
 	if since.Before(started) {
 		return started
 	}
 	return since
 }
 
-// knownCapacityPhases are the phases in which what a data plane has is known, or does not matter.
+// knownCapacityPhases are the phases in which a data plane's capacity is known, or does not matter.
 var knownCapacityPhases = []v1alpha1.DataPlanePhase{v1alpha1.PhaseReady, v1alpha1.PhaseDeprovisioning, v1alpha1.PhaseCleanup, v1alpha1.PhaseFailed}
 
-// planeUnits is what a data plane has of a type; of one on its way, what it will have.
+// planeUnits returns the number of units of a type on a data plane; for one on its way, the
+// expected number.
 func (o Objects) planeUnits(dp *v1alpha1.DataPlane, name string, t capacity.Type) int {
 	c := dp.Status.Capacity[name]
 	it := o.Types[name]
@@ -317,7 +322,7 @@ func (o Objects) planeUnits(dp *v1alpha1.DataPlane, name string, t capacity.Type
 	}
 }
 
-// capacityInstance reads what a plan depends on from an instance.
+// capacityInstance returns the values of an instance that a plan depends on.
 func (o Objects) capacityInstance(i *v1alpha1.ServiceInstance) capacity.Instance {
 	out := capacity.Instance{
 		Name: types.NamespacedName{Namespace: i.Namespace, Name: i.Name}.String(), UID: string(i.UID), Created: i.CreationTimestamp.Time,
@@ -325,7 +330,7 @@ func (o Objects) capacityInstance(i *v1alpha1.ServiceInstance) capacity.Instance
 	}
 	for _, r := range i.Status.Refusals {
 		if r.Generation != 0 && r.Generation != i.Generation {
-			continue // something else was refused
+			continue // the refusal was of another generation of the spec
 		}
 		out.Refusals = append(out.Refusals, capacity.Refusal{
 			Plane: r.DataPlaneName, Until: r.Until.Time, Remaining: int(r.RemainingUnits), Versions: r.Versions, Vacant: r.Vacant,
@@ -345,8 +350,9 @@ func (o Objects) capacityInstance(i *v1alpha1.ServiceInstance) capacity.Instance
 	return out
 }
 
-// InstanceUnits are how many an instance takes by its type and size, for the first time; later
-// its status has them. Without any it says why, in a word and in words.
+// InstanceUnits returns the number of units of an instance by its type and size. It is for the
+// first time only; later, its status has them. If the number cannot be determined, it returns 0,
+// the reason, and a message.
 func (o Objects) InstanceUnits(i *v1alpha1.ServiceInstance) (units int, reason capacity.Reason, fault string) {
 	it := o.Types[i.Spec.Type]
 	switch {
@@ -373,8 +379,9 @@ func joinSizeNames(it *v1alpha1.InstanceType) string {
 	return words
 }
 
-// RegionDuplicateReason says which older FleetRegion of the list has the same provider and region: two
-// would both make data planes, and place the same instances. "" when none has.
+// RegionDuplicateReason returns a message that names an older FleetRegion in all with the same
+// provider and region; "" when there is none. Two such regions would both create data planes, and
+// place the same instances.
 func RegionDuplicateReason(r *v1alpha1.FleetRegion, all []*v1alpha1.FleetRegion) string {
 	for _, other := range all {
 		if other.Spec.Provider == r.Spec.Provider && other.Spec.Region == r.Spec.Region && isOlderRegion(other, r) {

@@ -13,27 +13,28 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// AgentSilenceTimeout is how long an agent may say nothing until it counts as silent. It says
-// something every half minute.
+// AgentSilenceTimeout is the time without a report after which an agent counts as silent. An agent
+// reports every 30 seconds.
 const AgentSilenceTimeout = 2 * time.Minute
 
-// ReportValidation is what to believe of a data plane after its agent's last report. A report
-// never says anything of the phase.
+// ReportValidation is the result of validating the last report of a data plane's agent. A report
+// never affects the phase.
 type ReportValidation struct {
-	// Capacity and Versions are the last that were believed: those of this report, if it
-	// is valid, else those that were there.
+	// Capacity and Versions are the last valid ones: those of this report if it is valid, otherwise
+	// those of the status.
 	Capacity map[string]v1alpha1.TypeCapacity
 	Versions []v1alpha1.OperatorVersion
-	// Valid is set when the report is believed.
+	// Valid is set when the report is accepted.
 	Valid bool
-	// Condition is ReportValid: what was wrong, and that the last good one counts.
+	// Condition is ReportValid. If it is False, its message says what is wrong, and that the last
+	// good report counts.
 	Condition metav1.Condition
 }
 
-// ValidateReport looks at the last report of a data plane's agent: each type is one of the data
-// plane's, 0 ≤ remaining ≤ max, and the nodes are those that were made. A report is
-// believed as a whole or not at all, and one that is about another data plane never.
-// Without a report it is false.
+// ValidateReport validates the last report of a data plane's agent: each type is one of the data
+// plane's, 0 ≤ remaining ≤ max, and the nodes are those that were created. A report is accepted as
+// a whole or not at all, and never if it is about another data plane. ValidateReport returns false
+// if r is nil.
 func ValidateReport(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) (ReportValidation, bool) {
 	j := ReportValidation{Capacity: dp.Status.Capacity, Versions: dp.Status.Versions}
 	j.Condition = metav1.Condition{Type: v1alpha1.DataPlaneReportValid, ObservedGeneration: dp.Generation}
@@ -72,7 +73,7 @@ func (j *ReportValidation) setInvalid(reason, message string) {
 	j.Condition.Status, j.Condition.Reason, j.Condition.Message = metav1.ConditionFalse, reason, message
 }
 
-// listReportErrors lists all that is wrong with a report, by type.
+// listReportErrors returns everything that is wrong with a report, by type.
 func listReportErrors(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) []string {
 	if r.DataPlaneUID != string(dp.UID) {
 		return []string{fmt.Sprintf("the report is of data plane %q, and this one is %q: install its agent anew", r.DataPlaneUID, dp.UID)}
@@ -115,7 +116,7 @@ func listDuplicateVersions(all []v1alpha1.OperatorVersion) []string {
 	return nil
 }
 
-// isStaleReport reports whether something later was believed already.
+// isStaleReport reports whether a later report has already been accepted.
 func isStaleReport(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) bool {
 	for name := range r.Capacity {
 		if at := dp.Status.Capacity[name].ReportedAt; at != nil && r.At.Time.Before(at.Time) {
@@ -125,8 +126,9 @@ func isStaleReport(dp *v1alpha1.DataPlane, r *v1alpha1.DataPlaneReport) bool {
 	return false
 }
 
-// AgentLiveCondition is that condition, at that time. An agent that was never heard of is silent.
-// Look again after Silence: nobody tells of what is not said.
+// AgentLiveCondition returns the condition AgentLive at now. An agent that has never reported is
+// silent. The caller must check again after AgentSilenceTimeout: no event announces a missing
+// report.
 func AgentLiveCondition(dp *v1alpha1.DataPlane, now time.Time) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.DataPlaneAgentLive, ObservedGeneration: dp.Generation}
 	agent := dp.Status.Agent
@@ -139,7 +141,8 @@ func AgentLiveCondition(dp *v1alpha1.DataPlane, now time.Time) metav1.Condition 
 	return c
 }
 
-// PrewarmBlockedCondition is that condition, of what capacity.Region.Reserve says.
+// PrewarmBlockedCondition returns the condition PrewarmBlocked for the result of
+// capacity.Region.PlanPrewarm.
 func PrewarmBlockedCondition(dp *v1alpha1.DataPlane, blocked bool, reason, message string) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.DataPlanePrewarmBlocked, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotBlocked, Message: message,
@@ -151,7 +154,7 @@ func PrewarmBlockedCondition(dp *v1alpha1.DataPlane, blocked bool, reason, messa
 	return c
 }
 
-// setCondition is meta.SetStatusCondition at a time.
+// setCondition is meta.SetStatusCondition with now as the transition time.
 func setCondition(list *[]metav1.Condition, c metav1.Condition, now time.Time) {
 	c.LastTransitionTime = metav1.NewTime(now)
 	meta.SetStatusCondition(list, c)

@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/kstatus"
 )
 
-// BuildRegionStatus is what a region's status becomes by a plan. Its pending data planes are for
-// whoever makes them to note.
+// BuildRegionStatus returns the region's status for a plan. It does not record pending data planes;
+// whoever creates them does.
 func (o Objects) BuildRegionStatus(p capacity.Plan, now time.Time) v1alpha1.FleetRegionStatus {
 	st := *o.Region.Status.DeepCopy()
 	st.ObservedGeneration, st.Plan = o.Region.Generation, p.Summarize()
@@ -38,7 +38,8 @@ func (o Objects) BuildRegionStatus(p capacity.Plan, now time.Time) v1alpha1.Flee
 	return st
 }
 
-// buildScalingDecision keeps the time of the one before, if it is the same.
+// buildScalingDecision returns the status of a decision. It keeps the time of before if action and
+// reason are the same.
 func buildScalingDecision(d capacity.Decision, before *v1alpha1.ScalingDecision, now time.Time) *v1alpha1.ScalingDecision {
 	action := "None"
 	if d.Action == capacity.Create {
@@ -120,7 +121,7 @@ func (o Objects) validCondition() metav1.Condition {
 	return c
 }
 
-// PlacedCondition is that condition of an instance, of a plan's decision about it.
+// PlacedCondition returns the condition Placed of an instance for a plan's decision.
 func PlacedCondition(i *v1alpha1.ServiceInstance, p capacity.Placement) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.InstancePlaced, Status: metav1.ConditionFalse, Reason: string(p.Decision.Reason), Message: p.Decision.Message,
@@ -132,7 +133,7 @@ func PlacedCondition(i *v1alpha1.ServiceInstance, p capacity.Placement) metav1.C
 	return c
 }
 
-// BuildTypeStatus is what the status of a type becomes.
+// BuildTypeStatus returns the status of an InstanceType.
 func BuildTypeStatus(it *v1alpha1.InstanceType, now time.Time) v1alpha1.InstanceTypeStatus {
 	st := *it.Status.DeepCopy()
 	st.ObservedGeneration, st.BiggestUnits = it.Generation, it.Spec.BiggestUnits()

@@ -10,7 +10,7 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// Evaluation is what would be decided about one region, and from what.
+// Evaluation is the decision about one region, and the facts behind it.
 type Evaluation struct {
 	facts.Objects
 	Facts capacity.Snapshot
@@ -20,8 +20,8 @@ type Evaluation struct {
 	Reserved []Reserve
 }
 
-// Reserve is which reserved instances there should be on one data plane. It is part of
-// what -o json prints, and has no null list.
+// Reserve lists the reserved instances that one data plane should have. It is part of the output of
+// -o json, and has no null list.
 type Reserve struct {
 	DataPlane string                      `json:"dataPlane"`
 	Blocked   bool                        `json:"blocked"`
@@ -30,9 +30,9 @@ type Reserve struct {
 	Instances []capacity.ReservedInstance `json:"instances"`
 }
 
-// EvaluateRegion decides about a region as its controller would. The regions are all there are
-// that count: an older one of the same provider and region parks this one. The error is of
-// a region that cannot be read.
+// EvaluateRegion decides about a region as its controller would. regions must contain every
+// FleetRegion: an older one with the same provider and region parks this one. It returns an error
+// if the region cannot be decoded.
 func EvaluateRegion(o facts.Objects, regions []*v1alpha1.FleetRegion, now time.Time) (Evaluation, error) {
 	e := Evaluation{Objects: o, Reserved: []Reserve{}}
 	if e.Parked = facts.RegionDuplicateReason(e.Region, regions); e.Parked != "" {

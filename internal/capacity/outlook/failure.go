@@ -12,9 +12,9 @@ import (
 	"hotspare.io/hotspare/internal/advice"
 )
 
-// Failure is an instance that has a data plane and is not made there as it was ordered.
+// Failure is an instance that has a data plane and is not created there as ordered.
 type Failure struct {
-	// Name is with its namespace.
+	// Name includes the namespace.
 	Name      string         `json:"name"`
 	Type      string         `json:"type"`
 	Size      string         `json:"size"`
@@ -25,9 +25,9 @@ type Failure struct {
 	ToDo      *advice.Remedy `json:"toDo,omitempty"`
 }
 
-// listFailures returns the region's instances that failed on their data planes, and those of
-// which a data plane refuses an object, sorted by name. They are as their controller has
-// written them.
+// listFailures returns the region's instances that failed on their data planes, and those of which
+// a data plane refuses an object, sorted by name. It reads their status as their controller has
+// written it.
 func (e Evaluation) listFailures(planes []Plane, spell advice.Speller) []Failure {
 	gone := map[string]bool{}
 	for _, p := range planes {
@@ -48,7 +48,7 @@ func (e Evaluation) listFailures(planes []Plane, spell advice.Speller) []Failure
 			Name: types.NamespacedName{Namespace: i.Namespace, Name: i.Name}.String(), Type: i.Spec.Type, Size: i.Spec.Size,
 			DataPlane: i.Status.DataPlaneName, Phase: string(i.Status.Phase), Reason: ready.Reason, Message: strings.TrimSuffix(ready.Message, "."),
 		}
-		if !gone[f.DataPlane] { // of one that is gone, the data plane's remedy says what to do
+		if !gone[f.DataPlane] { // if the cluster is gone, the data plane's remedy says what to do
 			f.ToDo = failureRemedy(i, ready.Reason, spell)
 		}
 		out = append(out, f)

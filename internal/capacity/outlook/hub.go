@@ -10,20 +10,20 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// Hub is what a hub has of fleets, as read. Data planes and pools may be those of one
-// namespace; regions, types and instances are all there are, since a region may have an
-// older twin, and instances are ordered from anywhere. Nothing here changes them.
+// Hub has the fleet objects of a hub, as read. Planes and Pools may be limited to one namespace;
+// Regions, Types and Instances must be complete, because a region may have an older duplicate, and
+// instances are ordered from any namespace. This package does not change them.
 type Hub struct {
 	Regions   []*v1alpha1.FleetRegion
 	Types     []*v1alpha1.InstanceType
 	Planes    []*v1alpha1.DataPlane
 	Instances []*v1alpha1.ServiceInstance
 	Pools     []*hivev1.ClusterPool
-	// PoolsAssumed takes pools that are not among them to be there.
+	// PoolsAssumed assumes that pools missing from Pools exist.
 	PoolsAssumed bool
 }
 
-// RegionsInNamespace are the regions of a namespace, or all when it is empty.
+// RegionsInNamespace returns the regions of a namespace, or all when namespace is empty.
 func (h *Hub) RegionsInNamespace(namespace string) []*v1alpha1.FleetRegion {
 	var out []*v1alpha1.FleetRegion
 	for _, r := range h.Regions {
@@ -34,8 +34,8 @@ func (h *Hub) RegionsInNamespace(namespace string) []*v1alpha1.FleetRegion {
 	return out
 }
 
-// EvaluateFleet decides about regions and tells of them. Of one that cannot be read, or is being
-// deleted, it says so, and tells of the others.
+// EvaluateFleet decides about regions and returns a view of them. A region that cannot be decoded,
+// or is being deleted, is Parked with the reason; the others are not affected.
 func (h *Hub) EvaluateFleet(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.Speller) Fleet {
 	v := Fleet{Now: now, Regions: []Region{}}
 	for _, r := range regions {
@@ -59,7 +59,7 @@ func (h *Hub) evaluateRegion(r *v1alpha1.FleetRegion, now time.Time) (Evaluation
 	return EvaluateRegion(h.regionObjects(r), alive, now)
 }
 
-// regionObjects are a region and all that may have to do with it.
+// regionObjects returns a region and the objects that its plan may depend on.
 func (h *Hub) regionObjects(r *v1alpha1.FleetRegion) facts.Objects {
 	o := facts.Objects{
 		Region: r, Types: map[string]*v1alpha1.InstanceType{}, Planes: h.Planes, Instances: h.Instances,
@@ -76,7 +76,7 @@ func (h *Hub) regionObjects(r *v1alpha1.FleetRegion) facts.Objects {
 	return o
 }
 
-// findRegion is the region of a data plane; nil when it has none.
+// findRegion returns the region of a data plane; nil when it has none.
 func (h *Hub) findRegion(dp *v1alpha1.DataPlane) *v1alpha1.FleetRegion {
 	for _, r := range h.Regions {
 		if r.Namespace == dp.Namespace && r.Spec.Provider == dp.Spec.Provider && r.Spec.Region == dp.Spec.Region {

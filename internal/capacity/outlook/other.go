@@ -23,14 +23,14 @@ type OtherPlane struct {
 	Phase       string    `json:"phase"`
 	Created     time.Time `json:"created"`
 	Instances   int       `json:"instances"`
-	// Why says in words why nothing is decided.
+	// Why says why nothing is decided.
 	Why  string         `json:"why"`
 	ToDo *advice.Remedy `json:"toDo,omitempty"`
 }
 
-// ListOtherPlanes returns the data planes that a view of some regions does not tell of: those that
-// belong to no region, or to one about which nothing is decided. A FleetRegion that is
-// deleted leaves its data planes as they are, and their clusters cost what they did.
+// ListOtherPlanes returns the data planes that the view v does not contain: those that belong to no
+// region, or to one about which nothing is decided. Deleting a FleetRegion leaves its data planes
+// as they are, and their clusters still cost money.
 func (h *Hub) ListOtherPlanes(v Fleet, spell advice.Speller) []OtherPlane {
 	told := map[types.NamespacedName]bool{}
 	for _, r := range v.Regions {
@@ -72,7 +72,7 @@ func (h *Hub) buildOtherPlane(dp *v1alpha1.DataPlane, spell advice.Speller) Othe
 	return o
 }
 
-// hasCluster reports whether the data plane holds a cluster that nobody gives back.
+// hasCluster reports whether the data plane has a cluster that nothing releases.
 func hasCluster(dp *v1alpha1.DataPlane) bool {
 	switch dp.Status.Phase {
 	case v1alpha1.PhaseProvisioned, v1alpha1.PhaseWaitingForAgent, v1alpha1.PhaseReady, v1alpha1.PhaseDeprovisioning:
@@ -82,7 +82,7 @@ func hasCluster(dp *v1alpha1.DataPlane) bool {
 }
 
 // orphanRemedy returns what a person can do about a data plane without a region; nil when it is
-// on its way out.
+// being deleted.
 func (o OtherPlane) orphanRemedy(dp *v1alpha1.DataPlane, spell advice.Speller) *advice.Remedy {
 	if dp.DeletionTimestamp != nil || dp.Status.Phase == v1alpha1.PhaseCleanup {
 		return nil
@@ -102,7 +102,7 @@ func (o OtherPlane) orphanRemedy(dp *v1alpha1.DataPlane, spell advice.Speller) *
 	return advice.Do(create+" to use it; or delete it to give its cluster back.", remove)
 }
 
-// PlanesWithoutRegion are the data planes that belong to no region.
+// PlanesWithoutRegion returns the data planes that belong to no region.
 func (v Fleet) PlanesWithoutRegion() []OtherPlane {
 	return slices.DeleteFunc(slices.Clone(v.OtherDataPlanes), func(o OtherPlane) bool { return o.FleetRegion != "" })
 }

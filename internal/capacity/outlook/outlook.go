@@ -1,9 +1,9 @@
-// Package outlook tells people of a fleet: what each region has and should have, what is
-// decided about it and why, what waits, and what a person can do. The command line and
-// the console say it alike.
+// Package outlook explains a fleet to people: what each region has and should have, what is decided
+// about it and why, what waits, and what a person can do. The command line and the console show the
+// same.
 //
-// It is pure: objects as read and the time in, values and words out. What is told is
-// decided anew, with the code of the hub's controllers.
+// It is pure: it takes objects as read and the time, and returns values and texts. It computes the
+// decisions again, with the code of the hub's controllers.
 package outlook
 
 import (
@@ -22,37 +22,38 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// Fleet is what fleet status and fleet explain tell, and what their -o json prints.
-// That is an interface: docs/fleet.md describes it, and fields are only ever added.
+// Fleet is the result of fleet status and fleet explain, and the output of their -o json. The JSON
+// is an interface: docs/fleet.md describes it, and fields are only ever added.
 type Fleet struct {
 	Now     time.Time `json:"now"`
 	Regions []Region  `json:"regions"`
-	// OtherDataPlanes are those about which nothing is decided. A view of chosen regions
-	// has none.
+	// OtherDataPlanes are those about which nothing is decided. A view of selected regions has
+	// none.
 	OtherDataPlanes []OtherPlane `json:"otherDataPlanes,omitempty"`
 }
 
-// Region is a region, and what is decided about it.
+// Region is a region, and the decisions about it.
 type Region struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Provider  string `json:"provider"`
 	Region    string `json:"region"`
-	// Plan is in words; Parked says why there is none.
+	// Plan is the plan as text; Parked says why there is none.
 	Plan       string     `json:"plan"`
 	Parked     string     `json:"parked,omitempty"`
 	Next       string     `json:"next,omitempty"`
 	Types      []Type     `json:"types"`
 	DataPlanes []Plane    `json:"dataPlanes"`
 	Instances  []Instance `json:"instances"`
-	// Failures are instances that have a data plane and are not made there as ordered.
+	// Failures are instances that have a data plane and are not created there as ordered.
 	Failures []Failure `json:"failures"`
 	// Reserved are the reserved instances that there should be.
 	Reserved []Reserve `json:"reserved"`
 
-	// Brief is the plan without what is said of each type.
+	// Brief is the plan without the messages of the types.
 	Brief string `json:"-"`
-	// LooksAgain is in what time the controller does, if nothing changes; 0 when never.
+	// LooksAgain is the time until the controller reconciles the region again if nothing changes; 0
+	// when it waits for a change.
 	LooksAgain time.Duration `json:"-"`
 }
 
@@ -64,32 +65,33 @@ type Type struct {
 	Limit         *int `json:"limit,omitempty"`
 	MinDataPlanes int  `json:"minDataPlanes"`
 	MaxDataPlanes *int `json:"maxDataPlanes,omitempty"`
-	// ToDo is what a person can do; nil when nothing has to be done.
+	// ToDo is what a person can do; nil when there is nothing to do.
 	ToDo *advice.Remedy `json:"toDo,omitempty"`
 }
 
-// Plane is a data plane, and what becomes of it.
+// Plane is a data plane, and the decision about it.
 type Plane struct {
 	Name      string             `json:"name"`
 	Ownership v1alpha1.Ownership `json:"ownership"`
 	Phase     string             `json:"phase"`
 	Since     time.Time          `json:"since"`
 	Created   time.Time          `json:"created"`
-	// Live is whether its agent is heard of; nil before it was.
+	// Live is whether its agent reports; nil before its first report.
 	Live      *bool  `json:"live,omitempty"`
 	Instances int    `json:"instances"`
 	Rooms     []Room `json:"rooms"`
-	// GivenUp is when it will have failed, of one that is on its way.
+	// GivenUp is when a data plane that is on its way will be marked as failed.
 	GivenUp *time.Time `json:"givenUp,omitempty"`
-	// Decision is about removing it; nil when there is none to be made.
+	// Decision is about removing it; nil when there is no such decision.
 	Decision *capacity.Decision `json:"decision,omitempty"`
 	Message  string             `json:"message"`
-	// Gone is set when its cluster is gone though nobody has let it go.
+	// Gone is set when its cluster is gone although it was not released.
 	Gone bool           `json:"gone,omitempty"`
 	ToDo *advice.Remedy `json:"toDo,omitempty"`
 }
 
-// Room is what a data plane has of a type, with what is being placed on it.
+// Room is the capacity of a data plane for a type; the used units include instances that are being
+// placed on it.
 type Room struct {
 	Type      string `json:"type"`
 	MaxUnits  int    `json:"maxUnits"`
@@ -98,19 +100,19 @@ type Room struct {
 
 // Instance is an instance that has no data plane yet.
 type Instance struct {
-	// Name is with its namespace.
+	// Name includes the namespace.
 	Name    string    `json:"name"`
 	Type    string    `json:"type"`
 	Size    string    `json:"size"`
 	Units   int       `json:"units"`
 	Created time.Time `json:"created"`
-	// DataPlane is where it goes; empty while it waits.
+	// DataPlane is where it is being placed; empty while it waits.
 	DataPlane string            `json:"dataPlane,omitempty"`
 	Decision  capacity.Decision `json:"decision"`
 	ToDo      *advice.Remedy    `json:"toDo,omitempty"`
 }
 
-// buildRegionView tells of a region and of what is decided about it.
+// buildRegionView returns the view of a region and of the decisions about it.
 func (e Evaluation) buildRegionView(spell advice.Speller) Region {
 	r := e.Region
 	v := Region{
@@ -136,7 +138,8 @@ func (e Evaluation) buildRegionView(spell advice.Speller) Region {
 	return v
 }
 
-// summarizeBriefly is the plan in words without the troubles of types, of which more is said elsewhere.
+// summarizeBriefly returns the plan as text without the problems of types, which other fields
+// explain.
 func (e Evaluation) summarizeBriefly() string {
 	p := e.Plan
 	p.Types = slices.Clone(p.Types)
@@ -167,7 +170,8 @@ func (e Evaluation) findType(name string) capacity.Type {
 	return capacity.Type{}
 }
 
-// buildPlaneViews tell of each data plane of the region: first those that failed, come or go.
+// buildPlaneViews returns a view of each data plane of the region. Lost clusters come first, then
+// the phases in the order of planePhases.
 func (e Evaluation) buildPlaneViews(spell advice.Speller) []Plane {
 	objects := map[string]*v1alpha1.DataPlane{}
 	for _, dp := range e.Planes {
@@ -202,7 +206,7 @@ func (e Evaluation) buildPlaneViews(spell advice.Speller) []Plane {
 	return out
 }
 
-// compareTrueFirst puts what is so first.
+// compareTrueFirst sorts true before false.
 func compareTrueFirst(a, b bool) int {
 	switch {
 	case a == b:
@@ -213,7 +217,7 @@ func compareTrueFirst(a, b bool) int {
 	return 1
 }
 
-// instancesByPlane are the instances of each data plane, with those that are being placed.
+// instancesByPlane returns the instances of each data plane, including those that are being placed.
 func (e Evaluation) instancesByPlane() map[string][]capacity.Instance {
 	going := map[string]string{}
 	for _, p := range e.Plan.Placements {
@@ -228,7 +232,7 @@ func (e Evaluation) instancesByPlane() map[string][]capacity.Instance {
 	return on
 }
 
-// planePhases are in the order in which people want to know of them.
+// planePhases are the phases in the order of their interest to people.
 var planePhases = []v1alpha1.DataPlanePhase{
 	v1alpha1.PhaseFailed, v1alpha1.PhaseAccepted, v1alpha1.PhaseProvisioning, v1alpha1.PhaseProvisioned, v1alpha1.PhaseWaitingForAgent,
 	v1alpha1.PhaseDeprovisioning, v1alpha1.PhaseCleanup, v1alpha1.PhaseReady,
@@ -263,8 +267,8 @@ func newPlaneView(p capacity.Plane, instances []capacity.Instance) Plane {
 	return v
 }
 
-// setMessage says in words why the data plane is as it is: what is wrong comes first, then what
-// is decided about it, then what its controller says.
+// setMessage sets the explanation of the data plane's state: a problem comes first, then the
+// decision about it, then the message of its controller.
 func (v *Plane) setMessage(dp *v1alpha1.DataPlane) {
 	if c := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive); c != nil {
 		live := c.Status == metav1.ConditionTrue
@@ -289,8 +293,8 @@ func (v *Plane) setMessage(dp *v1alpha1.DataPlane) {
 	}
 }
 
-// decisionMessage says what is decided about a data plane that nothing is wrong with;
-// otherwise what its controller said.
+// decisionMessage returns the decision about a data plane that has no problem, or said, the message
+// of its controller, if there is no decision.
 func (v *Plane) decisionMessage(dp *v1alpha1.DataPlane, said string) string {
 	unschedulable := dp.Spec.Schedulable != nil && !*dp.Spec.Schedulable
 	switch {
@@ -318,7 +322,7 @@ func conditionMessage(dp *v1alpha1.DataPlane, condition string) string {
 	return ""
 }
 
-// phaseMessages are for data planes of which their controller has said nothing yet.
+// phaseMessages are the messages for data planes without a message from their controller.
 var phaseMessages = map[v1alpha1.DataPlanePhase]string{
 	"":                            "it was decided on",
 	v1alpha1.PhaseAccepted:        "it was decided on",
@@ -331,7 +335,7 @@ var phaseMessages = map[v1alpha1.DataPlanePhase]string{
 	v1alpha1.PhaseFailed:          "it was not Ready in time",
 }
 
-// buildInstanceViews tell of each instance without a data plane, oldest first.
+// buildInstanceViews returns a view of each instance without a data plane, oldest first.
 func (e Evaluation) buildInstanceViews(spell advice.Speller) []Instance {
 	objects := map[string]*v1alpha1.ServiceInstance{}
 	for _, i := range e.Instances {

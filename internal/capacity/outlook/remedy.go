@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/prose"
 )
 
-// typeRemedy is what can be done about a type that lacks something; nil when it does not,
+// typeRemedy returns what a person can do about a type that lacks something; nil when it does not,
 // or when it is on the way.
 func (e Evaluation) typeRemedy(t capacity.TypeReport, spell advice.Speller) *advice.Remedy {
 	r := e.Region
@@ -44,14 +44,15 @@ func (e Evaluation) typeRemedy(t capacity.TypeReport, spell advice.Speller) *adv
 	return nil
 }
 
-// wrongReserve returns the size of the instances that a type reserves, and whether the type
-// has no such size.
+// wrongReserve returns the size of the instances that a type reserves, and whether the type has no
+// such size.
 func (e Evaluation) wrongReserve(name string) (size string, wrong bool) {
 	kind := e.findType(name)
 	return kind.Reserved.Size, kind.Reserved.Count > 0 && kind.Reserved.Units == 0 && kind.Unknown == ""
 }
 
-// missingPool is a pool that is to be claimed from for a type, and is not there; "" if all are.
+// missingPool returns the name of a pool that the region claims clusters of a type from and that
+// does not exist; "" if all exist.
 func (e Evaluation) missingPool(kind string) string {
 	if e.Region.Spec.ClusterSource.Claim == nil || e.PoolsAssumed {
 		return ""
@@ -64,7 +65,7 @@ func (e Evaluation) missingPool(kind string) string {
 	return ""
 }
 
-// listFailedPlanes are the data planes of a type that failed.
+// listFailedPlanes returns the names of the data planes of a type that failed.
 func (e Evaluation) listFailedPlanes(kind string) []string {
 	var out []string
 	for _, p := range e.Facts.Planes {
@@ -77,8 +78,8 @@ func (e Evaluation) listFailedPlanes(kind string) []string {
 	return out
 }
 
-// planeRemedy is what can be done about a data plane that is not as it should be. One
-// that failed is its type's business.
+// planeRemedy returns what a person can do about a data plane with a problem. A failed data plane
+// is covered by its type's remedy.
 func (e Evaluation) planeRemedy(p capacity.Plane, v Plane, spell advice.Speller) *advice.Remedy {
 	namespace := e.Region.Namespace
 	switch {
@@ -102,7 +103,7 @@ func (e Evaluation) planeRemedy(p capacity.Plane, v Plane, spell advice.Speller)
 	return nil
 }
 
-// instanceRemedy is what can be done about an instance that waits.
+// instanceRemedy returns what a person can do about an instance that waits.
 func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i capacity.Instance, d capacity.Decision, spell advice.Speller) *advice.Remedy {
 	r := e.Region
 	edit := spell(r.Namespace, "kubectl edit fleetregion %s", r.Name)
@@ -133,7 +134,8 @@ func (e Evaluation) instanceRemedy(o *v1alpha1.ServiceInstance, i capacity.Insta
 	}
 }
 
-// roomRemedy is about an instance for which there is no room: most often some is made.
+// roomRemedy returns the remedy for an instance for which there is no room; usually a data plane is
+// being created.
 func (e Evaluation) roomRemedy(i capacity.Instance, again string, spell advice.Speller) *advice.Remedy {
 	if i.Pin != "" {
 		return advice.Do(fmt.Sprintf("Wait until there is room on %s, or delete it and order it anew without spec.dataPlaneName.", i.Pin), again)
@@ -155,7 +157,7 @@ func (e Evaluation) roomRemedy(i capacity.Instance, again string, spell advice.S
 	}
 }
 
-// listInFlightPlanes are the data planes of a type that are on their way.
+// listInFlightPlanes returns the names of the data planes of a type that are on their way.
 func (e Evaluation) listInFlightPlanes(kind string) []string {
 	var out []string
 	for _, p := range e.Facts.Planes {
@@ -168,7 +170,7 @@ func (e Evaluation) listInFlightPlanes(kind string) []string {
 	return out
 }
 
-// refusedRemedy is about an instance that data planes have refused.
+// refusedRemedy returns the remedy for an instance that data planes have refused.
 func (e Evaluation) refusedRemedy(i capacity.Instance, again string) *advice.Remedy {
 	if i.NewPlaneWouldRefuse() {
 		return advice.Do("Correct its spec.parameters, or delete it and order another.", again)
@@ -185,7 +187,7 @@ func (e Evaluation) refusedRemedy(i capacity.Instance, again string) *advice.Rem
 	return advice.Patience(e.describeRetry(i) + ".")
 }
 
-// describeRetry says when data planes that refused an instance are asked again.
+// describeRetry says when the data planes that refused an instance are asked again.
 func (e Evaluation) describeRetry(i capacity.Instance) string {
 	var planes []string
 	for _, r := range i.Refusals {

@@ -5,11 +5,11 @@ import "hotspare.io/hotspare/internal/advice"
 // Task is a remedy, and the types, data planes and instances that it is for.
 type Task = advice.Task
 
-// ListTasks lists what a person can do about the region, each thing once with all that it is
-// for; and apart from it what needs no more than time.
+// ListTasks returns what a person can do about the region, each remedy once with all that it is
+// for; and, separately, what only needs time.
 func (v Region) ListTasks() (act, wait []advice.Task) {
 	var list advice.ToDo
-	for _, p := range v.DataPlanes { // what is lost comes first
+	for _, p := range v.DataPlanes { // lost clusters come first
 		if p.Gone {
 			list.Note(p.Name, p.ToDo)
 		}

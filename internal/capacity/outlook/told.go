@@ -11,9 +11,9 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// RecordedFleet is View for somebody who may not read all that is decided from: nothing is decided
-// anew. It tells what the hub's controllers have last written into the objects that there
-// are. Units used are those that agents report.
+// RecordedFleet is EvaluateFleet for a user who may not read everything that a decision depends on:
+// it computes no decision. It shows what the hub's controllers last wrote into the objects that
+// exist. The used units are those that agents report.
 func (h *Hub) RecordedFleet(regions []*v1alpha1.FleetRegion, now time.Time, spell advice.Speller) Fleet {
 	v := Fleet{Now: now, Regions: []Region{}}
 	for _, r := range regions {
@@ -39,7 +39,7 @@ func (h *Hub) RecordedFleet(regions []*v1alpha1.FleetRegion, now time.Time, spel
 	return v
 }
 
-// recordedPlan is the region's plan as far as it has been written down.
+// recordedPlan returns the region's plan as far as the statuses have recorded it.
 func (e Evaluation) recordedPlan() capacity.Plan {
 	var p capacity.Plan
 	for _, t := range e.Region.Status.InstanceTypes {
@@ -72,7 +72,7 @@ func (e Evaluation) recordedPlan() capacity.Plan {
 	return p
 }
 
-// findDataPlane is one by its name; nil if there is none.
+// findDataPlane returns a data plane by its name; nil if there is none.
 func (h *Hub) findDataPlane(namespace, name string) *v1alpha1.DataPlane {
 	for _, dp := range h.Planes {
 		if dp.Namespace == namespace && dp.Name == name {
@@ -82,7 +82,7 @@ func (h *Hub) findDataPlane(namespace, name string) *v1alpha1.DataPlane {
 	return nil
 }
 
-// setReportedUnits takes what is used from the agent's report. dp may be nil.
+// setReportedUnits sets the used units from the agent's report. dp may be nil.
 func (v *Plane) setReportedUnits(dp *v1alpha1.DataPlane) {
 	if dp == nil {
 		return

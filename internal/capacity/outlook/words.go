@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/prose"
 )
 
-// DescribeAction is what is done by a decision, or would be.
+// DescribeAction returns the action of a decision, with "would" for a dry run.
 func DescribeAction(d capacity.Decision) string {
 	if d.DryRun {
 		return "would " + string(d.Action)
@@ -20,7 +20,7 @@ func DescribeAction(d capacity.Decision) string {
 	return string(d.Action)
 }
 
-// Verdict says whether a data plane is made for the type.
+// Verdict says whether a data plane is created for the type.
 func (v Type) Verdict() string {
 	switch d := v.Decision; {
 	case d.Action != capacity.Create:
@@ -54,13 +54,13 @@ func (v Type) describePending() string {
 	return fmt.Sprintf("; %s asked for without a place", prose.Plural(v.PendingUnits, "unit is", "units are"))
 }
 
-// Wants says what the region should have of the type; empty while nobody can know.
+// Wants says what the region should have of the type; empty while that is unknown.
 func (v Type) Wants() string {
 	if v.Decision.Reason == capacity.Undecided {
 		return ""
 	}
 	parts := []string{fmt.Sprintf("more than %s free", prose.Count(v.SlackUnits, "unit"))}
-	if v.BiggestUnits > 0 { // the type itself may not be seen
+	if v.BiggestUnits > 0 { // the user may not be allowed to read the InstanceType
 		parts[0] += ", and room for the biggest size, " + prose.Count(v.BiggestUnits, "unit")
 	}
 	if v.Limit != nil {
@@ -75,18 +75,18 @@ func (v Type) Wants() string {
 	return strings.Join(parts, "; ")
 }
 
-// IsInFlight reports whether the data plane is on its way, and counts with what it will have.
+// IsInFlight reports whether the data plane is on its way, and counts with its expected units.
 func (v Plane) IsInFlight() bool {
 	return v.Ownership != v1alpha1.Registered && isInFlightPhase(v.Phase)
 }
 
-// What Heard says of a data plane's agent.
+// Results of Heard.
 const (
 	AgentLive   = "yes"
 	AgentSilent = "silent"
 )
 
-// Heard says whether the data plane's agent is heard of; empty before it was.
+// Heard says whether the data plane's agent reports; empty before its first report.
 func (v Plane) Heard() string {
 	switch {
 	case v.Live == nil:
@@ -98,8 +98,8 @@ func (v Plane) Heard() string {
 	}
 }
 
-// DescribeUnits is "4/6" used, or with the types' names when there are several. It is empty of one
-// that failed or is gone before it had any.
+// DescribeUnits returns used and maximum units as "4/6", with the names of the types when there are
+// several. It is empty for a data plane that never had units.
 func (v Plane) DescribeUnits() string {
 	words, some := "", v.Phase == string(v1alpha1.PhaseReady)
 	for n, r := range v.Rooms {
@@ -118,7 +118,8 @@ func (v Plane) DescribeUnits() string {
 	return words
 }
 
-// RemovalDecision is what is decided about removing the data plane, with its reason; both may be empty.
+// RemovalDecision returns the decision about removing the data plane, with its reason; both may be
+// empty.
 func (v Plane) RemovalDecision() (verb, reason string) {
 	switch {
 	case v.Decision != nil:
@@ -130,7 +131,7 @@ func (v Plane) RemovalDecision() (verb, reason string) {
 	}
 }
 
-// DescribeOutcome says in words what becomes of the data plane, and why, at a time.
+// DescribeOutcome says what happens to the data plane, and why, at a time.
 func (v Plane) DescribeOutcome(now time.Time) string {
 	words := v.Message
 	if v.Decision != nil && words != v.Decision.Message {
@@ -142,7 +143,7 @@ func (v Plane) DescribeOutcome(now time.Time) string {
 	return words
 }
 
-// formatTimeUntil is "in 5m", or "now".
+// formatTimeUntil returns "in 5m", or "now".
 func formatTimeUntil(at, now time.Time) string {
 	if !at.After(now) {
 		return "now"
@@ -150,7 +151,7 @@ func formatTimeUntil(at, now time.Time) string {
 	return "in " + duration.HumanDuration(at.Sub(now))
 }
 
-// WaitingInstances are the instances that have no place yet, and get none now.
+// WaitingInstances returns the instances that have no data plane yet, and get none in this plan.
 func (v Region) WaitingInstances() []Instance {
 	var out []Instance
 	for _, i := range v.Instances {
