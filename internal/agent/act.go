@@ -13,10 +13,10 @@ import (
 	"hotspare.io/hotspare/internal/agent/plan"
 )
 
-// fieldOwner is who the agent's fields are of.
+// fieldOwner is the field manager of the agent's writes.
 const fieldOwner = client.FieldOwner("hotspare-agent")
 
-// applySteps takes the steps, and returns for each instance what refused it first.
+// applySteps applies the steps, and returns the first error of each instance, by instance ID.
 func (a *Agent) applySteps(ctx context.Context, steps []plan.Step) map[string]error {
 	refused := map[string]error{}
 	for _, s := range steps {
@@ -26,7 +26,7 @@ func (a *Agent) applySteps(ctx context.Context, steps []plan.Step) map[string]er
 		switch err := a.applyStep(ctx, s); {
 		case err == nil:
 			logr.FromContextOrDiscard(ctx).Info("did", "step", s.String())
-		case apierrors.IsConflict(err): // somebody wrote first; their write wakes us
+		case apierrors.IsConflict(err): // another client wrote first; the watch of its write starts the next pass
 		default:
 			refused[s.ID] = fmt.Errorf("%s: %w", s, redactError(err))
 		}
@@ -48,7 +48,7 @@ func (a *Agent) applyStep(ctx context.Context, s plan.Step) error {
 	return fmt.Errorf("there is no verb %q", s.Verb)
 }
 
-// namespaceTakenError is a namespace of somebody else.
+// namespaceTakenError is returned for a namespace that exists and does not belong to the agent.
 type namespaceTakenError struct{ name string }
 
 func (e *namespaceTakenError) Error() string {
@@ -68,7 +68,7 @@ func (a *Agent) createObject(ctx context.Context, s plan.Step) error {
 	return err
 }
 
-// patchObjectStatus writes the status that was decided on, unless it has been written since.
+// patchObjectStatus writes the decided status, unless the object has changed since it was read.
 func (a *Agent) patchObjectStatus(ctx context.Context, s plan.Step) error {
 	raw, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": s.Object.GetResourceVersion()},
@@ -80,8 +80,8 @@ func (a *Agent) patchObjectStatus(ctx context.Context, s plan.Step) error {
 	return client.IgnoreNotFound(a.Plane.Status().Patch(ctx, s.Object.DeepCopy(), client.RawPatch(types.MergePatchType, raw), fieldOwner))
 }
 
-// deleteObject deletes the object that was seen. What is in a namespace goes with it, so the
-// API is asked first whether it holds what must not be lost.
+// deleteObject deletes the observed object. Deleting a namespace deletes its contents, so
+// deleteObject first asks the API for a live ManagedKafka in it.
 func (a *Agent) deleteObject(ctx context.Context, s plan.Step) error {
 	if s.Object.GetKind() == plan.Namespace.Kind {
 		list := newObjectList(plan.ManagedKafka)

@@ -19,43 +19,44 @@ import (
 )
 
 const (
-	// passTimeout bounds a pass: a hub or a data plane that takes a request and never
-	// answers must not hold it for ever.
+	// passTimeout bounds a pass: a hub or a data plane that accepts a request and never answers
+	// must not block the agent forever.
 	passTimeout = 30 * time.Second
-	// conflictRetry is when to look again after somebody else wrote first.
+	// conflictRetry is the delay before the next pass after another client wrote first.
 	conflictRetry = 200 * time.Millisecond
-	// firstRetry and lastRetry are when to try again what was refused; after each
-	// refusal the time doubles.
+	// firstRetry and lastRetry are the shortest and the longest delay before the agent retries a
+	// refused step; the delay doubles after each failed pass.
 	firstRetry = time.Second
 	lastRetry  = time.Minute
-	// reportEvery is how often to report when the hub does not say.
+	// reportEvery is the report interval if the hub does not set one.
 	reportEvery = 30 * time.Second
 )
 
-// Agent makes one pass after the other. It may not be called by two goroutines at once.
+// Agent runs passes one after the other. It must not be used by two goroutines at the same time.
 type Agent struct {
-	// Hub reads the DataPlaneAgent, and writes its status.
+	// Hub reads the DataPlaneAgent and writes its status.
 	Hub client.Client
-	// Plane reads from a cache of the agent's objects, and writes them. Live asks the API.
+	// Plane reads the agent's objects from a cache, and writes them. Live reads from the API
+	// server.
 	Plane client.Client
 	Live  client.Reader
-	// Key is the DataPlaneAgent.
+	// Key is the key of the DataPlaneAgent.
 	Key types.NamespacedName
-	// UID is the data plane's, if it is known: the agent then does nothing for another.
+	// UID is the UID of the data plane, if it is known: the agent then does nothing for any other.
 	UID string
-	// StandIn says that the agent is the operator, too.
+	// StandIn is set when the agent also acts as the operator.
 	StandIn bool
-	// Pause is the image of placeholders; Version is the agent's own.
+	// Pause is the image of placeholders; Version is the version of the agent.
 	Pause, Version string
 	Clock          clock.PassiveClock
 
-	failedPasses int       // passes in a row in which something was
-	unsentSince  time.Time // since when reports do not arrive; zero while they do
+	failedPasses int       // passes in a row that had an error
+	unsentSince  time.Time // since when reports fail to arrive; zero while they arrive
 	hasReported  bool      // whether this process has reported
 }
 
-// Reconcile is a pass: it sees, decides, acts and reports. Its error is a report that
-// has not arrived; the next pass makes a newer one.
+// Reconcile runs one pass: it observes, decides, acts and reports. It returns an error if the
+// report did not arrive; the next pass sends a newer one.
 func (a *Agent) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
@@ -64,7 +65,7 @@ func (a *Agent) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 	if err := a.Hub.Get(ctx, a.Key, &to); err != nil {
 		if apierrors.IsNotFound(err) {
 			log.Info("the hub has no such DataPlaneAgent: nothing is changed until it has", "name", a.Key)
-			return reconcile.Result{}, nil // its watch tells when it has
+			return reconcile.Result{}, nil // its watch starts the next pass
 		}
 		return reconcile.Result{}, fmt.Errorf("reading DataPlaneAgent %s: %w", a.Key, err)
 	}
@@ -82,8 +83,8 @@ func (a *Agent) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 	return a.patchReport(ctx, &to, report)
 }
 
-// runPass brings the data plane closer to what is listed, and returns what is to be said.
-// The error says what was refused; the report says it, too.
+// runPass brings the data plane closer to the listed instances, and returns the report. The error
+// has the steps that were refused; the report has them, too.
 func (a *Agent) runPass(ctx context.Context, to *v1alpha1.DataPlaneAgent) (v1alpha1.DataPlaneReport, error) {
 	if err := to.Whole(); err != nil {
 		why := "The DataPlaneAgent cannot be read: " + err.Error()
@@ -117,7 +118,7 @@ func (a *Agent) runPass(ctx context.Context, to *v1alpha1.DataPlaneAgent) (v1alp
 	return p.Report, errors.Join(all...)
 }
 
-// unreachableReport is the last report, with why there is no newer one.
+// unreachableReport returns the last report, with the reason why there is no newer one.
 func unreachableReport(to *v1alpha1.DataPlaneAgent, reason, message string) v1alpha1.DataPlaneReport {
 	r := v1alpha1.DataPlaneReport{}
 	if last := to.Status.Report; last != nil {
@@ -127,7 +128,7 @@ func unreachableReport(to *v1alpha1.DataPlaneAgent, reason, message string) v1al
 	return r
 }
 
-// setInstanceError says of an instance why it is not as it should be.
+// setInstanceError sets in an instance's report why it is not as it should be.
 func setInstanceError(r *v1alpha1.InstanceReport, err error) {
 	reason := v1alpha1.ReasonNotApplied
 	var taken *namespaceTakenError
@@ -140,8 +141,8 @@ func setInstanceError(r *v1alpha1.InstanceReport, err error) {
 	}
 }
 
-// confirmDeleted asks the API whether what is about to be called deleted is: the hub forgets
-// it then, and the cache may be behind.
+// confirmDeleted asks the API whether the instances that are about to be reported as deleted are
+// deleted: the hub forgets them after that report, and the cache may be stale.
 func (a *Agent) confirmDeleted(ctx context.Context, list []v1alpha1.InstanceReport, last *v1alpha1.DataPlaneReport) error {
 	said := map[string]bool{}
 	if last != nil {
@@ -165,7 +166,7 @@ func (a *Agent) confirmDeleted(ctx context.Context, list []v1alpha1.InstanceRepo
 	return errors.Join(all...)
 }
 
-// retryBackoff is when to try again what was refused; 0 if nothing was.
+// retryBackoff returns the delay before the agent retries a refused step; 0 if no step was refused.
 func (a *Agent) retryBackoff() time.Duration {
 	if a.failedPasses == 0 {
 		return 0

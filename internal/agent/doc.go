@@ -1,4 +1,4 @@
-// Package agent is the program on a data plane: it makes there what the hub lists in
-// the DataPlaneAgent of its name, and reports what there is. It watches both sides.
-// What to do is decided by package plan.
+// Package agent is the program that runs on a data plane: it creates the instances that the hub
+// lists in the agent's DataPlaneAgent, and reports what is there. It watches both sides. Package
+// plan decides what to do.
 package agent

@@ -13,16 +13,16 @@ import (
 	"hotspare.io/hotspare/internal/agent/plan"
 )
 
-// watchedKinds are the kinds on the data plane that wake the agent.
+// watchedKinds are the kinds on the data plane that trigger a pass of the agent.
 var watchedKinds = []schema.GroupVersionKind{plan.Namespace, plan.ManagedKafka, plan.Deployment, plan.ManagedKafkaAgent}
 
-// listObjects lists what is on the data plane.
+// listObjects lists the objects on the data plane.
 func (a *Agent) listObjects(ctx context.Context) (plan.World, error) {
 	world := plan.World{}
 	for _, kind := range watchedKinds {
 		list := newObjectList(kind)
 		var mine []client.ListOption
-		if kind != plan.ManagedKafkaAgent { // the cache has no others, but only the cache
+		if kind != plan.ManagedKafkaAgent { // the cache contains only labeled objects, but other clients do not filter
 			mine = append(mine, client.MatchingLabels{plan.LabelManagedBy: plan.ManagedBy})
 		}
 		if err := a.Plane.List(ctx, list, mine...); err != nil {
@@ -48,8 +48,8 @@ func newObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-// probeDataPlane asks the data plane's API something small: a cache does not tell that it has
-// fallen silent.
+// probeDataPlane sends a small request to the data plane's API: a cache does not notice that the
+// API no longer answers.
 func (a *Agent) probeDataPlane(ctx context.Context) error {
 	err := a.Live.List(ctx, newObjectList(plan.Namespace), client.Limit(1), client.MatchingLabels{plan.LabelManagedBy: plan.ManagedBy})
 	if err != nil {
@@ -58,7 +58,7 @@ func (a *Agent) probeDataPlane(ctx context.Context) error {
 	return nil
 }
 
-// ownsNamespace asks the API whether there is a namespace of that name that is the agent's.
+// ownsNamespace asks the API whether the namespace exists and belongs to the agent.
 func (a *Agent) ownsNamespace(ctx context.Context, name string) (bool, error) {
 	u := newObject(plan.Namespace)
 	err := a.Live.Get(ctx, types.NamespacedName{Name: name}, u)

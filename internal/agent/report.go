@@ -15,8 +15,8 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// patchReport writes the report if it has news, or if the last is old enough, and returns
-// when there will be another. A new process says at once that it is there.
+// patchReport writes the report if it has changed, or if the last one is old enough, and returns
+// when the next one is due. A new process reports immediately.
 func (a *Agent) patchReport(ctx context.Context, to *v1alpha1.DataPlaneAgent, r v1alpha1.DataPlaneReport) (reconcile.Result, error) {
 	every := reportInterval(to.Spec)
 	now := a.Clock.Now()
@@ -30,7 +30,7 @@ func (a *Agent) patchReport(ctx context.Context, to *v1alpha1.DataPlaneAgent, r 
 	_, err := patch.Status(ctx, a.Hub, before, to)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return reconcile.Result{RequeueAfter: conflictRetry}, nil // it has changed, or gone: that comes with the watch
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil // it was changed or deleted: the watch starts the next pass
 	case err != nil:
 		if a.unsentSince.IsZero() {
 			a.unsentSince = now
@@ -45,7 +45,8 @@ func (a *Agent) patchReport(ctx context.Context, to *v1alpha1.DataPlaneAgent, r 
 	return a.requeueAfter(every), nil
 }
 
-// requeueAfter is the next heartbeat, or the next try of what was refused if that is sooner.
+// requeueAfter returns the delay until the next heartbeat, or until the next retry of a refused
+// step if that is sooner.
 func (a *Agent) requeueAfter(wait time.Duration) reconcile.Result {
 	if retry := a.retryBackoff(); retry > 0 {
 		wait = min(wait, retry)
@@ -60,8 +61,8 @@ func reportInterval(s v1alpha1.DataPlaneAgentSpec) time.Duration {
 	return reportEvery
 }
 
-// timeUntilDue is how long the report can wait; 0 if it has news, or the last is old enough. A
-// last one from the future is of a clock that was wrong.
+// timeUntilDue returns how long the report can wait; 0 if it has changed, or if the last one is old
+// enough. A last report from the future was written with a wrong clock.
 func timeUntilDue(last, r *v1alpha1.DataPlaneReport, every time.Duration, now time.Time) time.Duration {
 	if last == nil {
 		return 0

@@ -31,42 +31,43 @@ import (
 	"hotspare.io/hotspare/internal/agent/plan"
 )
 
-// PauseImage is the image of placeholders, if no other is named.
+// PauseImage is the default image of placeholders.
 const PauseImage = "registry.k8s.io/pause:3.10"
 
-// Operators.
+// Values of Options.Operator.
 const (
-	// Fleetshard: operators on the data plane act on ManagedKafkas.
+	// Fleetshard means that operators on the data plane act on ManagedKafkas.
 	Fleetshard = "fleetshard"
-	// StandIn: the agent makes pods that do nothing of each, and calls it ready.
+	// StandIn means that the agent creates pods that do nothing for each ManagedKafka, and reports
+	// it as ready.
 	StandIn = "stand-in"
 )
 
-// Options say whose agent to be.
+// Options configure an agent.
 type Options struct {
-	// Hub and Plane are how to reach the two sides.
+	// Hub and Plane are the configurations of the connections to the two sides.
 	Hub, Plane *rest.Config
-	// Namespace and Name are the DataPlaneAgent.
+	// Namespace and Name are those of the DataPlaneAgent.
 	Namespace, Name string
-	// UID is the DataPlane's; empty if it is not known.
+	// UID is the UID of the DataPlane; empty if it is not known.
 	UID string
 	// Operator is Fleetshard or StandIn.
 	Operator string
 	// Pause is the image of placeholders.
 	Pause string
-	// Version is the agent's own.
+	// Version is the version of the agent.
 	Version string
 }
 
-// isStandIn reports whether the agent itself does what operators would.
+// isStandIn reports whether the agent itself acts as the operator.
 func (o Options) isStandIn() bool { return o.Operator == StandIn }
 
-// cacheSyncTimeout is how long the caches may take to fill. Then the process ends, and whoever
-// keeps it starts it again, later each time.
+// cacheSyncTimeout is the time that the caches have to sync. After that, the process exits, and its
+// supervisor restarts it with increasing delays.
 const cacheSyncTimeout = time.Minute
 
-// Run is the agent until ctx ends. A hub or a data plane that falls silent is waited
-// for; at the start the wait is bounded, and its end an error.
+// Run runs the agent until ctx ends. It waits for a hub or a data plane that stops answering; at
+// the start, the wait is bounded, and Run returns an error when it is exceeded.
 func Run(ctx context.Context, o Options) error {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -102,7 +103,8 @@ func Run(ctx context.Context, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// planeCacheOptions are the objects that the agent has made, and what operators tell of themselves.
+// planeCacheOptions limits the cache to the objects that the agent has created, and the operators'
+// ManagedKafkaAgents.
 func planeCacheOptions() cache.Options {
 	return cache.Options{
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{plan.LabelManagedBy: plan.ManagedBy}),
@@ -111,7 +113,7 @@ func planeCacheOptions() cache.Options {
 	}
 }
 
-// hubCacheOptions is the one object that the agent may read on the hub.
+// hubCacheOptions limits the cache to the one object that the agent may read on the hub.
 func hubCacheOptions(namespace, name string) cache.Options {
 	return cache.Options{
 		DefaultNamespaces:    map[string]cache.Config{namespace: {}},
@@ -120,7 +122,7 @@ func hubCacheOptions(namespace, name string) cache.Options {
 	}
 }
 
-// setUpWatches has whatever changes on either side wake the agent.
+// setUpWatches starts a pass of the agent for every change on either side.
 func (a *Agent) setUpWatches(mgr manager.Manager, hub cluster.Cluster) error {
 	c, err := controller.New("agent", mgr, controller.Options{
 		Reconciler:         a,

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// redactedError is what the API said of an object without the object's values: parameters
-// hold secrets, and errors of validation quote them.
+// redactedError is an error of the API without the object's values: parameters contain secrets, and
+// validation errors quote them.
 type redactedError struct {
 	message string
 	cause   error
@@ -20,14 +20,14 @@ type redactedError struct {
 
 func (r *redactedError) Error() string { return r.message }
 
-// typedPatchPrefix begins the message of an object that server-side apply cannot read by the
-// schema: it has a field that is not declared, or a value of another type. The API server
-// answers 500 without a reason (k8s.io/apimachinery/pkg/util/managedfields, Apply), so
-// nothing but the message tells this answer from an outage.
+// typedPatchPrefix begins the error message for an object that server-side apply cannot read by the
+// schema: it has a field that is not declared, or a value of another type. The API server answers
+// 500 without a reason (k8s.io/apimachinery/pkg/util/managedfields, Apply), so only the message
+// distinguishes this answer from an outage.
 const typedPatchPrefix = "failed to create typed patch object "
 
-// fieldErrorPattern matches what such a message says of one field. The value behind it is not
-// matched: it may be a secret.
+// fieldErrorPattern matches what such a message says about one field. It does not match the value
+// after it, which may be a secret.
 var fieldErrorPattern = regexp.MustCompile(`(?m)(?:^ *|\): )(\.[A-Za-z0-9_.\[\]-]+): (field not declared in schema|` +
 	`expected (?:list|map|string|boolean|numeric|any scalar)|duplicate entries)`)
 

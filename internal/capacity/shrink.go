@@ -119,8 +119,8 @@ func (d *draft) restorePlane(p *plane, reason Reason, words string) {
 	}
 }
 
-// checkNeed judges what the Ready data planes would be without p. A type that the region does
-// not have asks for nothing.
+// checkNeed reports whether the other Ready data planes would be too little capacity without p. It
+// ignores types that the region does not have.
 func (d *draft) checkNeed(p *plane) (Reason, string) {
 	out := NotConfigured
 	for i := range p.slots {
@@ -143,8 +143,8 @@ func (d *draft) checkNeed(p *plane) (Reason, string) {
 		if rest.planes < a.MinPlanes {
 			return Needed, fmt.Sprintf("without it, of %s: %s", a.Name, a.describeReason(BelowMinimum, rest))
 		}
-		// Which size a new data plane would have is judged as it will be once p is gone, and
-		// as it is now: p may be the only one that shows that the biggest size fits.
+		// Check the capacity both with the newest sample after p is removed, and with the current
+		// newest sample: p may be the only one that shows that the biggest size fits.
 		reason, short := a.checkShortage(rest, a.newestSample(p))
 		if !short {
 			reason, short = a.checkShortage(rest, a.newestSample(nil))
@@ -156,8 +156,8 @@ func (d *draft) checkNeed(p *plane) (Reason, string) {
 	return out, ""
 }
 
-// scaleDown removes empty data planes that are not needed, newest first: placement fills
-// the oldest. Each sees what the ones before it have left.
+// scaleDown removes empty data planes that are not needed, newest first: placement fills the
+// oldest. Each decision counts the removals before it.
 func (d *draft) scaleDown() {
 	for _, p := range slices.Backward(d.all) {
 		if !p.Managed || p.stage != stageReady || p.Phase == Deprovisioning {
@@ -183,7 +183,7 @@ func (d *draft) scaleDown() {
 	}
 }
 
-// decideRemoval decides whether a Ready data plane is removed.
+// decideRemoval decides whether to remove a Ready data plane.
 func (d *draft) decideRemoval(p *plane) Decision {
 	keep := func(r Reason, words string) Decision { return Decision{Action: Keep, Reason: r, Message: words} }
 	if reason, words := d.keepReason(p); reason != "" {
@@ -215,7 +215,7 @@ func (d *draft) decideRemoval(p *plane) Decision {
 	return Decision{Action: Remove, Reason: reason, Message: words, DryRun: down.Mode == DryRun}
 }
 
-// lastCreated is when the newest data plane was made that has a type in common with p.
+// lastCreated returns the creation time of the newest data plane that has a type in common with p.
 func (d *draft) lastCreated(p *plane) time.Time {
 	at := p.Created
 	for i := range p.slots {

@@ -1,5 +1,6 @@
-// Package install has the manifests that bring an agent to a data plane: who it is on the
-// hub, and what runs it there. It is pure; the hub's controller applies them.
+// Package install has the manifests that install an agent on a data plane: its identity on the hub,
+// and the objects that run it on the data plane. It is pure; the hub's controller applies the
+// manifests.
 package install
 
 import (
@@ -22,44 +23,47 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Where the agent is on a data plane.
+// Names of the agent's objects on a data plane.
 const (
 	Namespace  = "hotspare-agent"
 	Name       = "hotspare-agent"
 	SecretName = "hub"
-	// secretKey is the kubeconfig in that Secret, and mounted is where the pod finds it.
+	// secretKey is the key of the kubeconfig in that Secret, and mountPath is where the pod mounts
+	// it.
 	secretKey = "kubeconfig"
 	mountPath = "/etc/hotspare/hub"
 )
 
-// LocalImage is run by local machines: the program that they are, without a container.
+// LocalImage is the image for local machines, which run the agent as part of their own program,
+// without a container.
 const LocalImage = "hotspare.io/local/agent"
 
-// Agent is what is to run where.
+// Agent is the configuration of an agent to install.
 type Agent struct {
-	// Namespace and Name are the DataPlaneAgent on the hub, UID is its DataPlane's.
+	// Namespace and Name are those of the DataPlaneAgent on the hub; UID is the UID of its
+	// DataPlane.
 	Namespace, Name, UID string
-	// Image has hotspare in its path.
+	// Image must have hotspare in its path.
 	Image string
 	// Operator is agent.Fleetshard or agent.StandIn.
 	Operator string
-	// HubKubeconfig is how it reaches the hub, see Kubeconfig.
+	// HubKubeconfig is the kubeconfig for the hub, see BuildKubeconfig.
 	HubKubeconfig []byte
 }
 
-// Manifests are objects for a data plane.
+// Manifests are the objects to install on a data plane.
 type Manifests struct {
-	// Absent are created if they are not there; others may have made, and keep, them.
+	// Absent are created if they do not exist; others may have created them, and keep them.
 	Absent []client.Object
-	// Apply are brought to what they are here, in their order.
+	// Apply are applied in order.
 	Apply []client.Object
 }
 
 //go:embed crd/*.yaml
 var crds embed.FS
 
-// DataPlaneManifests returns what runs the agent on its data plane. A changed kubeconfig makes a
-// new pod.
+// DataPlaneManifests returns the objects that run the agent on its data plane. A changed kubeconfig
+// causes a new pod.
 func DataPlaneManifests(a Agent) (Manifests, error) {
 	var m Manifests
 	files, err := crds.ReadDir("crd")
@@ -91,8 +95,8 @@ func newTypeMeta(apiVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 }
 
-// newObjectMeta is an object in the agent's namespace. It does not have the mark of what agents
-// make, or the agent would take it for its own.
+// newObjectMeta returns the metadata of an object in the agent's namespace. It lacks the label of
+// objects that agents create, or the agent would take the object for its own.
 func newObjectMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": Name}}
 }
@@ -147,9 +151,9 @@ func agentContainer(a Agent) corev1.Container {
 	}
 }
 
-// BuildKubeconfig makes the agent's kubeconfig of the token that the hub has put into its
-// Secret (see Hub). Server is the hub's address as data planes reach it. ca is who signs
-// the server's certificate; empty: the one in the Secret.
+// BuildKubeconfig builds the agent's kubeconfig from the token that the hub has put into its Secret
+// (see HubObjects). server is the hub's address as data planes reach it. ca is the CA of the
+// server's certificate; if it is empty, BuildKubeconfig uses the one in the Secret.
 func BuildKubeconfig(server string, ca []byte, token *corev1.Secret) ([]byte, error) {
 	if len(token.Data[corev1.ServiceAccountTokenKey]) == 0 {
 		return nil, fmt.Errorf("secret %s/%s has no token yet", token.Namespace, token.Name)

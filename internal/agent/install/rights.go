@@ -16,15 +16,16 @@ import (
 	"hotspare.io/hotspare/internal/agent/plan"
 )
 
-// HubAccountName is what the agent's ServiceAccount, Role and RoleBinding on the hub are called.
+// HubAccountName returns the name of the agent's ServiceAccount, Role and RoleBinding on the hub.
 func HubAccountName(dataPlane string) string { return dataPlane + "-agent" }
 
-// TokenName is the Secret into which the hub puts the agent's token.
+// TokenName returns the name of the Secret into which the hub puts the agent's token.
 func TokenName(dataPlane string) string { return dataPlane + "-agent-token" }
 
-// HubObjects returns who the agent of a data plane is on the hub, and what it may do: read the
-// one DataPlaneAgent of its name, and write its status. Its token is valid until Secret
-// or ServiceAccount are deleted; deleting the Secret alone makes another token.
+// HubObjects returns the objects that give the agent of a data plane its identity and its rights on
+// the hub: it may read the one DataPlaneAgent with its name, and write its status. The token is
+// valid until the Secret or the ServiceAccount is deleted; deleting only the Secret results in a
+// new token.
 func HubObjects(namespace, dataPlane string, owners ...metav1.OwnerReference) []client.Object {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, OwnerReferences: owners}
@@ -58,8 +59,8 @@ func placeholderPriorityClass() *schedulingv1.PriorityClass {
 	}
 }
 
-// accessObjects on the data plane: verbs by role, and by policy only in namespaces that the
-// agent has made, which a role cannot say.
+// accessObjects returns the agent's rights on the data plane: roles grant the verbs, and a policy
+// limits them to namespaces that the agent has created, which a role cannot express.
 func accessObjects(a Agent) []client.Object {
 	meta := metav1.ObjectMeta{Name: Name}
 	read := []string{"get", "list", "watch"}
@@ -87,7 +88,8 @@ func accessObjects(a Agent) []client.Object {
 	}
 }
 
-// admissionPolicy keeps the agent to namespaces with its mark, and its namespaces to their names.
+// admissionPolicy limits the agent to namespaces with its label, and to the names of instance
+// namespaces.
 func admissionPolicy(meta metav1.ObjectMeta) *admissionv1.ValidatingAdmissionPolicy {
 	marked := fmt.Sprintf("has(%%[1]s.metadata.labels) && '%[1]s' in %%[1]s.metadata.labels && %%[1]s.metadata.labels['%[1]s'] == '%[2]s'", plan.LabelManagedBy, plan.ManagedBy)
 	return &admissionv1.ValidatingAdmissionPolicy{

@@ -12,9 +12,9 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// Decide says what to do and what to report. What is there keeps its place; of what is
-// not there yet the first by namespace and name gets what is left. A real instance goes
-// only if the hub says deleted: one that is not listed is left alone.
+// Decide returns what to do and what to report. Existing instances keep their units; new instances
+// get the remaining units in the order of namespace and name. A real instance is deleted only if
+// the hub marks it as deleted: one that is not listed is left alone.
 func Decide(s Snapshot) Plan {
 	d := &draft{Snapshot: s, used: map[string]int64{}, reserved: map[string]int64{}}
 	d.countUsedUnits()
@@ -30,7 +30,7 @@ func Decide(s Snapshot) Plan {
 type draft struct {
 	Snapshot
 	plan Plan
-	// used and reserved are units, by type.
+	// used and reserved are numbers of units, by type.
 	used, reserved map[string]int64
 }
 
@@ -40,7 +40,7 @@ func sortInstances(list []v1alpha1.AgentInstance) []v1alpha1.AgentInstance {
 	})
 }
 
-// countUsedUnits books what is there: the ledger is the ManagedKafkas.
+// countUsedUnits counts the units of the existing ManagedKafkas.
 func (d *draft) countUsedUnits() {
 	for _, u := range d.World {
 		if u.GetKind() != ManagedKafka.Kind {
@@ -65,7 +65,7 @@ func (d *draft) addInstanceReport(in v1alpha1.AgentInstance, phase v1alpha1.Agen
 	return &(*all)[len(*all)-1]
 }
 
-// decideListedInstance decides about one instance of the list.
+// decideListedInstance decides about one listed instance.
 func (d *draft) decideListedInstance(in v1alpha1.AgentInstance) {
 	name := NamespaceOf(in)
 	ns, k := d.findNamespace(name), d.findManagedKafka(name, in.Name)
@@ -88,12 +88,12 @@ func (d *draft) decideListedInstance(in v1alpha1.AgentInstance) {
 	}
 }
 
-// isFromEarlierPlacement says whether it is of a placement that is over.
+// isFromEarlierPlacement reports whether k is of a placement that has ended.
 func (k *managedKafka) isFromEarlierPlacement(in v1alpha1.AgentInstance) bool {
 	return k.Spec.Deleted || isTerminating(k.Unstructured) || k.placementID() != in.PlacementID
 }
 
-// ensureInstance has an instance made, or kept as it should be.
+// ensureInstance plans to create an instance, or to keep it as it should be.
 func (d *draft) ensureInstance(in v1alpha1.AgentInstance, ns *unstructured.Unstructured, k *managedKafka) {
 	pool, ok := d.Spec.Pool(in.Type)
 	if !ok {
@@ -106,7 +106,7 @@ func (d *draft) ensureInstance(in v1alpha1.AgentInstance, ns *unstructured.Unstr
 	}
 	objects, err := Render(in, pool, d.Pause, d.StandIn)
 	if err != nil {
-		d.addInstanceUnits(in, k) // the hub counts it
+		d.addInstanceUnits(in, k) // the hub counts its units
 		d.addInstanceReport(in, v1alpha1.AgentFailed, v1alpha1.ReasonInvalidParameters, err.Error())
 		return
 	}
@@ -114,7 +114,7 @@ func (d *draft) ensureInstance(in v1alpha1.AgentInstance, ns *unstructured.Unstr
 		switch {
 		case u.GetKind() == Namespace.Kind && ns == nil:
 			d.addStep(Create, in.UID, u)
-		case u.GetKind() == Namespace.Kind: // its marks are why it was seen
+		case u.GetKind() == Namespace.Kind: // it exists with the agent's labels, or it would not be in World
 		case !matchesRendered(d.World[Key{u.GetKind(), u.GetNamespace(), u.GetName()}], u):
 			d.addStep(Apply, in.UID, u)
 		}
@@ -123,7 +123,8 @@ func (d *draft) ensureInstance(in v1alpha1.AgentInstance, ns *unstructured.Unstr
 	d.reportProgress(in, k)
 }
 
-// rejectInstance is said of what is not there. What is there stays, and is told of as it is.
+// rejectInstance reports an instance that does not exist as rejected. An existing instance stays,
+// and is reported as it is.
 func (d *draft) rejectInstance(in v1alpha1.AgentInstance, k *managedKafka, reason, message string) {
 	if k != nil && !in.Reserved {
 		d.reportProgress(in, k)
@@ -141,8 +142,8 @@ func (d *draft) addInstanceUnits(in v1alpha1.AgentInstance, k *managedKafka) {
 	}
 }
 
-// reportProgress tells how far an instance is. Of a reserved one its pods tell, which are the
-// agent's; of another its operator does.
+// reportProgress reports the progress of an instance. A reserved instance is ready when its pods,
+// which belong to the agent, run; the operator reports the progress of any other.
 func (d *draft) reportProgress(in v1alpha1.AgentInstance, k *managedKafka) {
 	ns := NamespaceOf(in)
 	if in.Reserved {
@@ -163,7 +164,7 @@ func (d *draft) reportProgress(in v1alpha1.AgentInstance, k *managedKafka) {
 	}
 }
 
-// instancePhase says what an operator's condition comes to.
+// instancePhase maps an operator's condition to a phase.
 func instancePhase(k *managedKafka) (phase v1alpha1.AgentPhase, reason, message string) {
 	if k == nil {
 		return v1alpha1.AgentProvisioning, reasonInstalling, ""
@@ -185,8 +186,9 @@ func instancePhase(k *managedKafka) (phase v1alpha1.AgentPhase, reason, message 
 	return v1alpha1.AgentProvisioning, c.Reason, c.Message
 }
 
-// deleteInstance takes an instance away, one thing after the other: the operator is told, and when
-// it says that it is done the ManagedKafka goes, and then the namespace.
+// deleteInstance plans the next step of deleting an instance: it marks the ManagedKafka as deleted
+// for the operator, deletes the ManagedKafka when the operator is done, and then deletes the
+// namespace.
 func (d *draft) deleteInstance(in v1alpha1.AgentInstance, ns *unstructured.Unstructured, k *managedKafka) {
 	switch {
 	case ns == nil || isTerminating(ns):
@@ -202,8 +204,8 @@ func (d *draft) deleteInstance(in v1alpha1.AgentInstance, ns *unstructured.Unstr
 	}
 }
 
-// markDeleted is the ManagedKafka as it is, marked as deleted: whatever else has
-// changed on the hub meanwhile is of no interest to an instance that goes.
+// markDeleted returns the ManagedKafka as it is, marked as deleted: later changes on the hub no
+// longer matter to an instance that is being deleted.
 func markDeleted(k *managedKafka) *unstructured.Unstructured {
 	u := newObject(ManagedKafka, k.GetNamespace(), k.GetName(), nil)
 	u.SetLabels(k.GetLabels())
@@ -214,7 +216,7 @@ func markDeleted(k *managedKafka) *unstructured.Unstructured {
 		}
 	}
 	u.SetAnnotations(notes)
-	spec, _, _ := unstructured.NestedMap(k.Object, "spec") // the schema has it
+	spec, _, _ := unstructured.NestedMap(k.Object, "spec") // the schema requires it
 	if spec == nil {
 		spec = map[string]any{}
 	}
@@ -229,7 +231,7 @@ func (d *draft) deleteNamespace(id string, ns *unstructured.Unstructured) {
 	}
 }
 
-// decideUnlisted decides about namespaces of instances that are not on the list.
+// decideUnlisted decides about the namespaces of instances that are not listed.
 func (d *draft) decideUnlisted() {
 	listed := map[string]bool{}
 	for _, in := range d.Spec.Instances {
@@ -251,8 +253,8 @@ func (d *draft) decideUnlisted() {
 	}
 }
 
-// decideUnlistedNamespace: a real instance stays, unless the hub has had it marked as deleted; a
-// namespace without one goes.
+// decideUnlistedNamespace keeps a real instance, unless the hub has had it marked as deleted, and
+// deletes a namespace without one.
 func (d *draft) decideUnlistedNamespace(ns *unstructured.Unstructured, kafkas []*managedKafka) {
 	kafkas = slices.DeleteFunc(kafkas, (*managedKafka).isReserved)
 	slices.SortFunc(kafkas, func(a, b *managedKafka) int { return strings.Compare(a.GetName(), b.GetName()) })
@@ -271,8 +273,8 @@ func (d *draft) decideUnlistedNamespace(ns *unstructured.Unstructured, kafkas []
 	}
 }
 
-// computeCapacity is arithmetic on what nodes there can be, as the fleet manager's is. Reserved
-// instances take nothing from the others.
+// computeCapacity computes the capacity from the maximum number of nodes, as the fleet manager
+// does. Reserved instances do not reduce the remaining units.
 func (d *draft) computeCapacity() map[string]v1alpha1.ReportedCapacity {
 	out := map[string]v1alpha1.ReportedCapacity{}
 	for _, p := range d.Spec.Pools {

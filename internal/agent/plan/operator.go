@@ -11,13 +11,12 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// StandInVersion is what the stand-in says that it can run. There is no Kafka behind it.
+// StandInVersion is the version that the stand-in reports. There is no Kafka behind it.
 var StandInVersion = v1alpha1.OperatorVersion{
 	Strimzi: "hotspare-stand-in.v1.0.0", Ready: true, Kafka: []string{"3.9.0"}, KafkaIBP: []string{"3.9"},
 }
 
-// reportVersions reports which versions there are. Without one that is ready no instance can
-// be made.
+// reportVersions sets the reported versions. Without a ready version, no instance can be created.
 func (d *draft) reportVersions() {
 	r := &d.plan.Report
 	r.Versions = d.listVersions()
@@ -51,7 +50,8 @@ func (d *draft) listVersions() []v1alpha1.OperatorVersion {
 	return out
 }
 
-// operatorVersions are those in the status of a ManagedKafkaAgent; none if it has another form.
+// operatorVersions returns the versions in the status of a ManagedKafkaAgent; none if the status
+// has another form.
 func operatorVersions(u *unstructured.Unstructured) []v1alpha1.OperatorVersion {
 	var a struct {
 		Status struct {
@@ -76,7 +76,7 @@ func operatorVersions(u *unstructured.Unstructured) []v1alpha1.OperatorVersion {
 	return out
 }
 
-// removeDuplicates keeps the order, in which the last is the newest.
+// removeDuplicates keeps the order, in which the last entry is the newest.
 func removeDuplicates(list []string) []string {
 	var out []string
 	for _, v := range list {
@@ -87,8 +87,8 @@ func removeDuplicates(list []string) []string {
 	return out
 }
 
-// updateStandIn says of an instance what an operator would: it can be used when its pods run.
-// It returns the instance as it is then.
+// updateStandIn sets the condition that an operator would set: the instance is ready when its pods
+// run. It returns the updated instance.
 func (d *draft) updateStandIn(id string, k *managedKafka) *managedKafka {
 	run, of := availableReplicas(d.findDeployment(k.GetNamespace(), false))
 	if of > 0 && run >= of {
@@ -97,7 +97,7 @@ func (d *draft) updateStandIn(id string, k *managedKafka) *managedKafka {
 	return d.setReadyCondition(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonInstalling, Message: "The pods of its stand-in wait for nodes."})
 }
 
-// deleteStandIn takes the pods away, and then says that all is gone.
+// deleteStandIn deletes the pods, and then reports that everything is deleted.
 func (d *draft) deleteStandIn(id string, k *managedKafka) {
 	if u := d.findDeployment(k.GetNamespace(), false); u != nil {
 		if !isTerminating(u) {
@@ -108,7 +108,7 @@ func (d *draft) deleteStandIn(id string, k *managedKafka) {
 	d.setReadyCondition(id, k, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonDeleted})
 }
 
-// setReadyCondition writes a condition if it is news.
+// setReadyCondition writes the condition if it has changed.
 func (d *draft) setReadyCondition(id string, k *managedKafka, c metav1.Condition) *managedKafka {
 	old := k.readyCondition()
 	if old.Type != "" && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
@@ -118,7 +118,7 @@ func (d *draft) setReadyCondition(id string, k *managedKafka, c metav1.Condition
 	if old.Status == c.Status && !old.LastTransitionTime.IsZero() {
 		c.LastTransitionTime = old.LastTransitionTime
 	}
-	spec, _, _ := unstructured.NestedMap(k.Object, "spec") // the schema has it
+	spec, _, _ := unstructured.NestedMap(k.Object, "spec") // the schema requires it
 	u := k.DeepCopy()
 	u.Object["status"] = map[string]any{
 		"conditions": []any{map[string]any{

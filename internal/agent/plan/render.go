@@ -17,16 +17,17 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// PriorityClass is that of placeholders. Its value is below that of all other pods, and
-// above what the cluster autoscaler calls expendable (-10), so that it adds nodes for them.
+// PriorityClass is the priority class of placeholders. Its value is below that of all other pods,
+// and above what the cluster autoscaler calls expendable (-10), so that the autoscaler adds nodes
+// for them.
 const (
 	PriorityClass      = "hotspare-reservation"
 	PriorityClassValue = -4
 )
 
-// NamespaceOf is where an instance lives on a data plane: kafka- and its id, as the fleet
-// manager calls it, or the name of a reserved one. It has at most 63 characters, and
-// that of another instance is another, even if that has had the same name.
+// NamespaceOf returns the namespace of an instance on a data plane: kafka- and its ID, as the fleet
+// manager names it, or the name of a reserved one. It has at most 63 characters, and is unique to
+// the instance, even if an earlier instance had the same name.
 func NamespaceOf(in v1alpha1.AgentInstance) string {
 	if in.Reserved {
 		return in.UID
@@ -34,8 +35,8 @@ func NamespaceOf(in v1alpha1.AgentInstance) string {
 	return "kafka-" + in.UID
 }
 
-// Render returns the objects of an instance: its namespace, its ManagedKafka, and the
-// Deployment of its placeholders if it is reserved, or of its stand-in if standIn says so.
+// Render returns the objects of an instance: its namespace, its ManagedKafka, and a Deployment: of
+// placeholders if the instance is reserved, or of its stand-in if standIn is set.
 func Render(in v1alpha1.AgentInstance, pool v1alpha1.AgentPool, pause string, standIn bool) ([]*unstructured.Unstructured, error) {
 	mk, err := renderKafka(in)
 	if err != nil {
@@ -77,7 +78,7 @@ func renderKafka(in v1alpha1.AgentInstance) (*unstructured.Unstructured, error) 
 	notes := map[string]string{v1alpha1.AnnotationID: in.UID, v1alpha1.AnnotationPlacementID: in.PlacementID}
 	if in.Reserved {
 		labels[v1alpha1.LabelDeployment] = v1alpha1.DeploymentReserved
-		// The placeholders are the agent's; a fleetshard operator would make more of them.
+		// The agent creates the placeholders; a fleetshard operator would create them again.
 		notes["managedkafka.bf2.org/pause-reconciliation"] = "true"
 	}
 	spec, err := kafkaSpec(in)
@@ -90,7 +91,8 @@ func renderKafka(in v1alpha1.AgentInstance) (*unstructured.Unstructured, error) 
 	return addAppliedHash(u), nil
 }
 
-// kafkaSpec is the parameters, and over them what hub and agent have to say.
+// kafkaSpec returns the spec of the ManagedKafka: the parameters, overridden by the fields that hub
+// and agent set.
 func kafkaSpec(in v1alpha1.AgentInstance) (map[string]any, error) {
 	spec := map[string]any{}
 	if p := in.Parameters; p != nil && len(p.Raw) > 0 {
@@ -114,7 +116,7 @@ func kafkaSpec(in v1alpha1.AgentInstance) (map[string]any, error) {
 	return spec, nil
 }
 
-// kafkaCapacity are those figures that a ManagedKafka knows.
+// kafkaCapacity returns the capacity fields that a ManagedKafka has.
 func kafkaCapacity(c *v1alpha1.KafkaCapacity) map[string]any {
 	out := map[string]any{}
 	if c == nil {
@@ -141,7 +143,7 @@ func kafkaCapacity(c *v1alpha1.KafkaCapacity) map[string]any {
 	return out
 }
 
-// deploymentName is constant: an instance has a namespace of its own.
+// deploymentName returns a constant name: each instance has its own namespace.
 func deploymentName(reserved bool) string {
 	if reserved {
 		return "placeholder"
@@ -149,8 +151,8 @@ func deploymentName(reserved bool) string {
 	return "stand-in"
 }
 
-// renderDeployment are pods that do nothing and take the place of an instance: below
-// all others if it is reserved, and like any other if not.
+// renderDeployment returns a Deployment of pods that do nothing and take the room of an instance:
+// with the lowest priority if it is reserved, and with normal priority if not.
 func renderDeployment(in v1alpha1.AgentInstance, pool v1alpha1.AgentPool, pause string) *unstructured.Unstructured {
 	replicas, requests, alone := podsForUnits(in.Units, pool)
 	labels := instanceLabels(in)
@@ -175,7 +177,7 @@ func renderDeployment(in v1alpha1.AgentInstance, pool v1alpha1.AgentPool, pause 
 	u := newObject(Deployment, NamespaceOf(in), deploymentName(in.Reserved), labels)
 	u.Object["spec"] = map[string]any{
 		"replicas": replicas,
-		// A new pod has no place beside the old one.
+		// There is no room for a new pod while the old one runs.
 		"strategy": map[string]any{"type": "Recreate"},
 		"selector": map[string]any{"matchLabels": map[string]any{LabelInstance: in.UID}},
 		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod},
@@ -183,7 +185,7 @@ func renderDeployment(in v1alpha1.AgentInstance, pool v1alpha1.AgentPool, pause 
 	return addAppliedHash(u)
 }
 
-// podAffinity keeps pods on nodes of their type, and those that need a node each alone on it.
+// podAffinity keeps pods on nodes of their type; with alone, each pod gets a node of its own.
 func podAffinity(kind string, alone bool) map[string]any {
 	out := map[string]any{"nodeAffinity": map[string]any{
 		"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
@@ -202,17 +204,17 @@ func podAffinity(kind string, alone bool) map[string]any {
 	return out
 }
 
-// What pods of instances ask for on one node when the pool does not say: it fits beside
-// what each node runs anyway on the smallest nodes that the fleet manager uses, with 4
-// CPUs and 32 GB.
+// nodeCPU and nodeMemory are what the pods of instances request on one node when the pool does not
+// set it. Together with what each node runs anyway, they fit on the smallest nodes that the fleet
+// manager uses, with 4 CPUs and 32 GB.
 var (
 	nodeCPU    = resource.MustParse("2900m")
 	nodeMemory = resource.MustParse("17Gi")
 )
 
-// podsForUnits tells how many pods so many units are, what each asks for, and whether each has
-// a node alone. A unit that takes a node or more is as many pods, one that takes a
-// fraction is one pod with that fraction of what a node has for instances.
+// podsForUnits returns how many pods the units need, what each pod requests, and whether each needs
+// a node of its own. A unit that takes one or more nodes is that number of pods; a unit that takes
+// a fraction of a node is one pod with that fraction of what a node has for instances.
 func podsForUnits(units int32, pool v1alpha1.AgentPool) (replicas int64, requests map[string]any, alone bool) {
 	per := nodesPerUnit(pool)
 	cpu, memory := nodeCPU, nodeMemory
@@ -230,7 +232,8 @@ func podsForUnits(units int32, pool v1alpha1.AgentPool) (replicas int64, request
 	return int64(units), map[string]any{"cpu": scaleQuantity(cpu, per, resource.Milli), "memory": scaleQuantity(memory, per, 0)}, false
 }
 
-// scaleQuantity is that part of a quantity, rounded down, so that as many fit as should.
+// scaleQuantity returns a fraction of a quantity, rounded down, so that the expected number of pods
+// fits.
 func scaleQuantity(q resource.Quantity, part *big.Rat, scale resource.Scale) string {
 	whole := new(big.Rat).SetInt64(q.ScaledValue(scale))
 	x := whole.Mul(whole, part)
@@ -246,7 +249,8 @@ func roundUp(r *big.Rat) int64 {
 	return n.Int64()
 }
 
-// nodesPerUnit is how many nodes a unit takes; one if the pool does not say, which the schema refuses.
+// nodesPerUnit returns the number of nodes that a unit takes; 1 if the pool does not set it, which
+// the schema rejects.
 func nodesPerUnit(p v1alpha1.AgentPool) *big.Rat {
 	if r := quantityToRat(p.NodesPerUnit); r != nil {
 		return r
@@ -261,7 +265,7 @@ func quantityToRat(q *resource.Quantity) *big.Rat {
 	if q == nil || q.Sign() <= 0 {
 		return nil
 	}
-	own := q.DeepCopy() // AsDec changes it
+	own := q.DeepCopy() // AsDec changes its receiver
 	r, ok := new(big.Rat).SetString(own.AsDec().String())
 	if !ok {
 		return nil
@@ -269,12 +273,12 @@ func quantityToRat(q *resource.Quantity) *big.Rat {
 	return r
 }
 
-// addAppliedHash notes on an object what it was rendered as, so that a field which is rendered
-// no more is seen.
+// addAppliedHash records a hash of the rendered object in an annotation, so that a field that is no
+// longer rendered is noticed.
 func addAppliedHash(u *unstructured.Unstructured) *unstructured.Unstructured {
 	raw, err := json.Marshal(u.Object)
 	if err != nil {
-		panic(err) // it was made of JSON
+		panic(err) // it was built from JSON
 	}
 	sum := sha256.Sum256(raw)
 	notes := u.GetAnnotations()
@@ -286,12 +290,12 @@ func addAppliedHash(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// matchesRendered says whether all that is rendered is there.
+// matchesRendered reports whether the existing object has everything that is rendered.
 func matchesRendered(there, rendered *unstructured.Unstructured) bool {
 	return there != nil && coversFields(there.Object, rendered.Object)
 }
 
-// coversFields says whether have is want, but for fields that want does not name.
+// coversFields reports whether have equals want, ignoring fields that want does not have.
 func coversFields(have, want any) bool {
 	switch w := want.(type) {
 	case map[string]any:
@@ -316,7 +320,7 @@ func coversFields(have, want any) bool {
 			}
 		}
 		return true
-	case float64: // parameters are read as such, and the API's numbers as int64 if they are whole
+	case float64: // parameters decode as float64; whole numbers of the API decode as int64
 		if h, ok := have.(int64); ok {
 			return float64(h) == w
 		}

@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// Kinds on a data plane.
+// Kinds of objects on a data plane.
 var (
 	Namespace         = corev1.SchemeGroupVersion.WithKind("Namespace")
 	Deployment        = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
@@ -21,22 +21,23 @@ var (
 	ManagedKafkaAgent = schema.GroupVersionKind{Group: "managedkafka.bf2.org", Version: "v1alpha1", Kind: "ManagedKafkaAgent"}
 )
 
-// What objects of the agent are marked with. It touches nothing that is not.
+// Labels and annotations of the agent's objects. The agent does not touch objects without its
+// label.
 const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "hotspare-agent"
-	// LabelInstance is the id of the instance that an object is of.
+	// LabelInstance is the ID of the instance that an object belongs to.
 	LabelInstance = "hotspare.io/instance"
-	// annotationApplied tells which rendering an object was made from.
+	// annotationApplied is the hash of the rendering that an object was created from.
 	annotationApplied = "hotspare.io/applied"
 	annotationOwner   = "hotspare.io/service-instance"
 )
 
-// Key is what an object is found by.
+// Key identifies an object.
 type Key struct{ Kind, Namespace, Name string }
 
-// World are the objects on a data plane that are marked as the agent's, and the
-// operators' ManagedKafkaAgents.
+// World has the objects on a data plane that are labeled as the agent's, and the operators'
+// ManagedKafkaAgents.
 type World map[Key]*unstructured.Unstructured
 
 // Add puts an object into the world.
@@ -44,15 +45,15 @@ func (w World) Add(u *unstructured.Unstructured) {
 	w[Key{u.GetKind(), u.GetNamespace(), u.GetName()}] = u
 }
 
-// Snapshot is what there is to decide about.
+// Snapshot is the input of Decide.
 type Snapshot struct {
 	Spec  v1alpha1.DataPlaneAgentSpec
 	World World
-	// StandIn says that the agent is the operator, too.
+	// StandIn is set when the agent also acts as the operator.
 	StandIn bool
 	// Pause is the image of placeholders.
 	Pause string
-	// Now is for the times in conditions that the stand-in writes.
+	// Now is the time for the conditions that the stand-in writes.
 	Now metav1.Time
 }
 
@@ -68,11 +69,11 @@ func (s Snapshot) findManagedKafka(namespace, name string) *managedKafka {
 	return parseManagedKafka(s.World[Key{ManagedKafka.Kind, namespace, name}])
 }
 
-// managedKafka is a ManagedKafka, as far as it concerns the agent.
+// managedKafka has the fields of a ManagedKafka that the agent uses.
 type managedKafka struct {
 	*unstructured.Unstructured
 	managedKafkaFields
-	// readError says what of it has another form than this one.
+	// readError says which part of the object does not have the expected form.
 	readError string
 }
 
@@ -87,7 +88,7 @@ type managedKafkaFields struct {
 	} `json:"status"`
 }
 
-// parseManagedKafka is nil for nil.
+// parseManagedKafka returns the parsed object; nil for nil.
 func parseManagedKafka(u *unstructured.Unstructured) *managedKafka {
 	if u == nil {
 		return nil
@@ -99,7 +100,7 @@ func parseManagedKafka(u *unstructured.Unstructured) *managedKafka {
 	}
 	if err != nil {
 		k.readError = fmt.Sprintf("the status of its ManagedKafka cannot be read: %v", err)
-		k.Spec.Deleted, _, _ = unstructured.NestedBool(u.Object, "spec", "deleted") // as far as it goes
+		k.Spec.Deleted, _, _ = unstructured.NestedBool(u.Object, "spec", "deleted") // as far as it can be read
 	}
 	return k
 }
@@ -114,7 +115,8 @@ func (k *managedKafka) isReserved() bool {
 	return k.GetLabels()[v1alpha1.LabelDeployment] == v1alpha1.DeploymentReserved
 }
 
-// unitCount are what it takes; one that does not say takes one, as its operator counts it.
+// unitCount returns the number of units of the instance; 1 if its label does not say, as its
+// operator counts it.
 func (k *managedKafka) unitCount() int32 {
 	n, err := strconv.ParseInt(k.GetLabels()[v1alpha1.LabelUnits], 10, 32)
 	if err != nil || n < 1 {
@@ -123,7 +125,7 @@ func (k *managedKafka) unitCount() int32 {
 	return int32(n)
 }
 
-// readyCondition is the condition that says how far it is; the zero value if there is none.
+// readyCondition returns the condition Ready; the zero value if there is none.
 func (k *managedKafka) readyCondition() metav1.Condition {
 	for _, c := range k.Status.Conditions {
 		if c.Type == "Ready" {
@@ -133,7 +135,7 @@ func (k *managedKafka) readyCondition() metav1.Condition {
 	return metav1.Condition{}
 }
 
-// isDeleted says whether the operator has taken it away.
+// isDeleted reports whether the operator has deleted the instance.
 func (k *managedKafka) isDeleted() bool {
 	return k.Spec.Deleted && k.readyCondition().Reason == reasonDeleted
 }
@@ -146,8 +148,8 @@ const (
 	reasonRejected   = "Rejected"
 )
 
-// IsLive says whether an object is a ManagedKafka that must not be lost: a real one that
-// nobody wants deleted.
+// IsLive reports whether an object is a ManagedKafka that must not be lost: a real one that is not
+// marked as deleted.
 func IsLive(u *unstructured.Unstructured) bool {
 	k := parseManagedKafka(u)
 	return !k.isReserved() && !k.Spec.Deleted
@@ -155,7 +157,7 @@ func IsLive(u *unstructured.Unstructured) bool {
 
 func isTerminating(u *unstructured.Unstructured) bool { return u.GetDeletionTimestamp() != nil }
 
-// availableReplicas is how many pods of a Deployment run, and of how many.
+// availableReplicas returns the numbers of running and of wanted pods of a Deployment.
 func availableReplicas(u *unstructured.Unstructured) (run, of int64) {
 	if u == nil {
 		return 0, 0
@@ -164,7 +166,7 @@ func availableReplicas(u *unstructured.Unstructured) (run, of int64) {
 	of, _, _ = unstructured.NestedInt64(u.Object, "spec", "replicas")
 	seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	if seen < u.GetGeneration() {
-		run = 0 // of an older form
+		run = 0 // of an older generation
 	}
 	return run, of
 }

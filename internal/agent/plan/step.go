@@ -9,31 +9,32 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// Verb is what to do with an object.
+// Verb is the action of a step.
 type Verb string
 
 // The verbs.
 const (
-	// Create makes a namespace. One that is there and not marked is somebody else's.
+	// Create creates a namespace. One that exists without the agent's label belongs to somebody
+	// else.
 	Create Verb = "create"
-	// Apply brings an object to what is rendered, server-side.
+	// Apply applies the rendered object, server-side.
 	Apply Verb = "apply"
 	// UpdateStatus writes the status of a ManagedKafka, as an operator does.
 	UpdateStatus Verb = "tell"
-	// Remove deletes the object that was seen, and no other of its name.
+	// Remove deletes the observed object, and no other object of its name.
 	Remove Verb = "remove"
 )
 
-// Step is one thing to do. Steps are independent of each other, but for those of one
-// instance: of these the first that fails ends the rest.
+// Step is one action of a plan. Steps of different instances are independent; the first failure of
+// an instance ends its other steps.
 type Step struct {
 	Verb Verb
-	// ID is the instance's.
+	// ID is the ID of the instance.
 	ID     string
 	Object *unstructured.Unstructured
 }
 
-// String is the step in words: apply Deployment kafka-1/stand-in.
+// String returns the step as text, such as "apply Deployment kafka-1/stand-in".
 func (s Step) String() string {
 	name := s.Object.GetName()
 	if ns := s.Object.GetNamespace(); ns != "" {
@@ -42,14 +43,14 @@ func (s Step) String() string {
 	return fmt.Sprintf("%s %s %s", s.Verb, s.Object.GetKind(), name)
 }
 
-// Plan is what to do, and what to say when it is done.
+// Plan has the steps, and the report for after them.
 type Plan struct {
 	Steps []Step
 	// Report has neither time nor sender.
 	Report v1alpha1.DataPlaneReport
 }
 
-// String is the plan in words, a line a step.
+// String returns the plan as text, one line per step.
 func (p Plan) String() string {
 	var lines []string
 	for _, s := range p.Steps {
