@@ -17,12 +17,13 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// refusedError is a step that did not succeed for a cause that a person has to know.
+// refusedError is the error of a step that failed for a reason that a person must fix.
 type refusedError struct{ reason, message string }
 
 func (r *refusedError) Error() string { return r.message }
 
-// removesDataPlane reports whether the plan lets the DataPlane go. There is nothing to report on then.
+// removesDataPlane reports whether the plan deletes the DataPlane or removes its finalizer. There
+// is then no status to write.
 func removesDataPlane(p dataplane.Plan) bool {
 	for _, s := range p.Steps {
 		if s.Verb == dataplane.RemoveFinalizer || s.Verb == dataplane.DeletePlane {
@@ -32,7 +33,7 @@ func removesDataPlane(p dataplane.Plan) bool {
 	return false
 }
 
-// applySteps does the steps in their order, and none after one that failed.
+// applySteps executes the steps in order, and stops at the first one that fails.
 func (r *Reconciler) applySteps(ctx context.Context, s *dataplane.Snapshot, p dataplane.Plan) error {
 	t := &execution{Reconciler: r, snapshot: s}
 	for _, step := range p.Steps {
@@ -48,15 +49,15 @@ func (r *Reconciler) applySteps(ctx context.Context, s *dataplane.Snapshot, p da
 	return nil
 }
 
-// execution is one plan that is carried out.
+// execution is the execution of one plan.
 type execution struct {
 	*Reconciler
 	snapshot *dataplane.Snapshot
-	// kubeconfig is how the agent reaches the hub, once its rights have been granted.
+	// kubeconfig is the agent's kubeconfig for the hub, set once its rights have been granted.
 	kubeconfig []byte
 }
 
-// stepFuncs are what the verbs mean.
+// stepFuncs are the functions that execute the verbs.
 var stepFuncs = map[dataplane.Verb]func(*execution, context.Context, dataplane.Step) error{
 	dataplane.AddFinalizer:     (*execution).patchPlane,
 	dataplane.RecordClusterRef: (*execution).patchPlane,
@@ -100,7 +101,7 @@ func (t *execution) patchAgent(ctx context.Context, step dataplane.Step) error {
 	return err
 }
 
-// deletePlane deletes the DataPlane, and tells its region.
+// deletePlane deletes the DataPlane, and records an event on its region.
 func (t *execution) deletePlane(ctx context.Context) error {
 	dp := t.snapshot.Plane
 	if err := t.deleteObject(ctx, dp); err != nil {
@@ -112,7 +113,7 @@ func (t *execution) deletePlane(ctx context.Context) error {
 	return nil
 }
 
-// patchPlane writes the DataPlane itself, on the version that was seen.
+// patchPlane writes the DataPlane itself, at the observed resource version.
 func (t *execution) patchPlane(ctx context.Context, step dataplane.Step) error {
 	dp := t.snapshot.Plane
 	before := dp.DeepCopy()
@@ -131,7 +132,7 @@ func (t *execution) patchPlane(ctx context.Context, step dataplane.Step) error {
 	return err
 }
 
-// createObject makes an object. What is there by now is looked at in the next pass.
+// createObject creates an object. If it exists already, the next pass checks it.
 func (t *execution) createObject(ctx context.Context, o client.Object) error {
 	err := t.Client.Create(ctx, o)
 	if apierrors.IsAlreadyExists(err) {
@@ -140,7 +141,7 @@ func (t *execution) createObject(ctx context.Context, o client.Object) error {
 	return err
 }
 
-// deleteObject deletes the object that was seen, and no other of its name.
+// deleteObject deletes the observed object, and no other object of its name.
 func (t *execution) deleteObject(ctx context.Context, o client.Object) error {
 	uid := o.GetUID()
 	return client.IgnoreNotFound(t.Client.Delete(ctx, o, client.Preconditions{UID: &uid}))

@@ -1,9 +1,9 @@
-// Package dataplane carries DataPlanes through their life: it gets them a cluster, gives
-// that nodes and an agent, tells the agent what to run, judges what it reports, and gives
-// everything back in the end.
+// Package dataplane manages the lifecycle of DataPlanes: it provides a cluster, nodes and an agent,
+// tells the agent which instances to run, validates the agent's reports, and finally releases
+// everything.
 //
-// A pass over one DataPlane is observe, decide (internal/dataplane), act, report. What is
-// to be given back is looked at past all caches first.
+// A pass over one DataPlane is observe, decide (internal/dataplane), act, report. Before a pass
+// releases anything, it reads it from the API server, not from a cache.
 package dataplane
 
 import (
@@ -40,22 +40,22 @@ import (
 
 // Spokes connects to clusters.
 type Spokes interface {
-	// Client returns a client of the cluster whose admin kubeconfig is in the Secret,
-	// or trouble, which says why there can be none. An error is the hub's own.
+	// Client returns a client for the cluster whose admin kubeconfig is in the Secret, or trouble,
+	// which says why there is none. err is for errors of the hub itself.
 	Client(ctx context.Context, secret types.NamespacedName) (spoke client.Client, trouble string, err error)
 }
 
-// Hub is how agents find back to the hub, and what they run.
+// Hub is the address of the hub for agents, and the image that runs them.
 type Hub struct {
-	// Server is its address as data planes reach it, CA who signed its certificate.
+	// Server is the hub's address as data planes reach it; CA is the CA of its certificate.
 	Server string
 	CA     []byte
-	// Image runs agents on clusters that are not local. Empty: there is none, and no
-	// agent is installed on them.
+	// Image is the image of agents on clusters that are not local. If it is empty, no agent is
+	// installed on those clusters.
 	Image string
 }
 
-// Reconciler keeps one DataPlane at a time.
+// Reconciler reconciles DataPlanes.
 type Reconciler struct {
 	// Client reads from caches that Index has been called on.
 	Client client.Client
@@ -64,17 +64,17 @@ type Reconciler struct {
 	Spokes Spokes
 	Hub    Hub
 	Clock  clock.PassiveClock
-	// Started is when this process started. What agents answered before does not count:
-	// the hub may have been restored from a backup.
+	// Started is when this process started. Earlier answers of agents do not count: the hub may
+	// have been restored from a backup.
 	Started time.Time
 	Events  events.EventRecorder
-	// Metrics measure the passes; nil measures nothing.
+	// Metrics records the passes; nil records nothing.
 	Metrics *metrics.Metrics
 
 	progress progressCache
 }
 
-// refusedRetryInterval is when what a person has to mend is tried again.
+// refusedRetryInterval is the delay before a step that a person must fix is retried.
 const refusedRetryInterval = 15 * time.Second
 
 // Reconcile does one pass over the DataPlane.
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return fault.Requeue(next, err)
 }
 
-// applyPlan does a plan's steps and says what has become of them.
+// applyPlan executes a plan's steps and writes the resulting status.
 func (r *Reconciler) applyPlan(ctx context.Context, s *dataplane.Snapshot, p dataplane.Plan) (time.Duration, error) {
 	err := r.applySteps(ctx, s, p)
 	var told *refusedError
@@ -101,7 +101,7 @@ func (r *Reconciler) applyPlan(ctx context.Context, s *dataplane.Snapshot, p dat
 		return 0, nil
 	}
 	if p.HasVerb(dataplane.UpdateAgent) || p.HasVerb(dataplane.DeleteAgent) {
-		return p.Next, r.patchPlaneStatus(ctx, s.Plane, p.Status) // the next pass sees the agent that was written
+		return p.Next, r.patchPlaneStatus(ctx, s.Plane, p.Status) // the next pass sees the written agent
 	}
 	return p.Next, r.patchStatuses(ctx, s, p.Status)
 }
@@ -123,7 +123,7 @@ func (r *Reconciler) patchStatuses(ctx context.Context, s *dataplane.Snapshot, s
 	return nil
 }
 
-// patchPlaneStatus writes the status, and announces a new phase.
+// patchPlaneStatus writes the status, and records an event for a new phase.
 func (r *Reconciler) patchPlaneStatus(ctx context.Context, dp *v1alpha1.DataPlane, st v1alpha1.DataPlaneStatus) error {
 	before := dp.DeepCopy()
 	dp.Status = st

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// progressCache is what this process has done for data planes that it need not do again soon.
-// Nothing goes wrong without it: all of it bears to be done twice.
+// progressCache records what this process has done for data planes and need not do again soon. It
+// is a cache only: every step is idempotent.
 type progressCache struct {
 	mu    sync.Mutex
 	plane map[types.NamespacedName]progress
@@ -30,7 +30,7 @@ func (m *progressCache) getProgress(key types.NamespacedName, uid types.UID) pro
 	return progress{uid: uid}
 }
 
-// updateProgress changes what was done for the data plane with that UID.
+// updateProgress changes the record of what was done for the data plane with that UID.
 func (m *progressCache) updateProgress(key types.NamespacedName, uid types.UID, edit func(*progress)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,8 +16,9 @@ import (
 	"hotspare.io/hotspare/internal/dataplane"
 )
 
-// observeDataPlane gathers what is seen of a data plane; nil if there is none, or it is to be left
-// alone. Before anything is given back, all is read past the caches.
+// observeDataPlane reads a data plane and everything that its plan depends on; it returns nil if
+// the data plane does not exist, or must be left alone. Before anything is released, it reads from
+// the API server instead of the caches.
 func (r *Reconciler) observeDataPlane(ctx context.Context, key types.NamespacedName) (*dataplane.Snapshot, error) {
 	var dp v1alpha1.DataPlane
 	found, err := getObject(ctx, r.Client, key, &dp)
@@ -47,14 +48,14 @@ func (r *Reconciler) observeDataPlane(ctx context.Context, key types.NamespacedN
 	return s, nil
 }
 
-// observer looks at what belongs to a data plane.
+// observer reads the objects that belong to a data plane.
 type observer struct {
 	*Reconciler
-	// skipCache has it look past the caches.
+	// skipCache makes it read from the API server instead of the caches.
 	skipCache bool
 }
 
-// getConfirmed gets an object: that it is not there is believed of the API server only.
+// getConfirmed reads an object: only the API server can confirm that it does not exist.
 func (e observer) getConfirmed(ctx context.Context, key types.NamespacedName, into client.Object) (bool, error) {
 	if !e.skipCache {
 		if found, err := getObject(ctx, e.Client, key, into); found || err != nil {
@@ -75,7 +76,8 @@ func getObject(ctx context.Context, c client.Reader, key types.NamespacedName, i
 	return true, nil
 }
 
-// listByIndex lists by an index of the cache, or all past it.
+// listByIndex lists objects by an index of the cache; with skipCache, it lists all objects from the
+// API server.
 func (e observer) listByIndex(ctx context.Context, into client.ObjectList, index, value string) error {
 	var err error
 	if e.skipCache {
@@ -89,7 +91,8 @@ func (e observer) listByIndex(ctx context.Context, into client.ObjectList, index
 	return nil
 }
 
-// readRegion finds the FleetRegion of the data plane's namespace, if that one counts.
+// readRegion finds the FleetRegion in the data plane's namespace, unless it is a duplicate of an
+// older one.
 func (e observer) readRegion(ctx context.Context, s *dataplane.Snapshot) error {
 	var list v1alpha1.FleetRegionList
 	spec := s.Plane.Spec
@@ -116,7 +119,7 @@ func (e observer) readRegion(ctx context.Context, s *dataplane.Snapshot) error {
 	return nil
 }
 
-// readCluster finds claim, ClusterDeployment, MachinePools and kubeconfig.
+// readCluster reads the claim, ClusterDeployment, MachinePools and kubeconfig.
 func (e observer) readCluster(ctx context.Context, s *dataplane.Snapshot) error {
 	ref := s.Plane.Spec.ClusterRef
 	if ref == nil {
@@ -148,7 +151,7 @@ func (e observer) readCluster(ctx context.Context, s *dataplane.Snapshot) error 
 	return nil
 }
 
-// readDeployment finds the ClusterDeployment, if it is that of the claim, and its MachinePools.
+// readDeployment reads the ClusterDeployment, if it belongs to the claim, and its MachinePools.
 func (e observer) readDeployment(ctx context.Context, s *dataplane.Snapshot, key types.NamespacedName, claim string) error {
 	var cd hivev1.ClusterDeployment
 	found, err := e.getConfirmed(ctx, key, &cd)
@@ -180,7 +183,7 @@ func (e observer) readAgent(ctx context.Context, s *dataplane.Snapshot) error {
 	return err
 }
 
-// readInstances finds those that name the data plane, its provider and its region.
+// readInstances lists the instances that name the data plane, its provider and its region.
 func (e observer) readInstances(ctx context.Context, s *dataplane.Snapshot) error {
 	var list v1alpha1.ServiceInstanceList
 	name := planeName(s.Plane.Spec.Provider, s.Plane.Spec.Region, s.Plane.Name)
@@ -195,7 +198,8 @@ func (e observer) readInstances(ctx context.Context, s *dataplane.Snapshot) erro
 	return nil
 }
 
-// readMovedInstances finds those that the agent is told of and that name another data plane, or none.
+// readMovedInstances reads the instances that are listed for the agent and whose status names
+// another data plane, or none.
 func (e observer) readMovedInstances(ctx context.Context, s *dataplane.Snapshot) error {
 	if s.Agent == nil {
 		return nil
@@ -217,7 +221,7 @@ func (e observer) readMovedInstances(ctx context.Context, s *dataplane.Snapshot)
 	return nil
 }
 
-// readTypes finds the InstanceTypes of the data plane and of what is on it.
+// readTypes reads the InstanceTypes of the data plane and of its instances.
 func (e observer) readTypes(ctx context.Context, s *dataplane.Snapshot) error {
 	names := slices.Clone(s.Plane.Spec.InstanceTypes)
 	for _, i := range s.Instances {
@@ -240,7 +244,7 @@ func (e observer) readTypes(ctx context.Context, s *dataplane.Snapshot) error {
 	return nil
 }
 
-// readPools finds the ClusterPools from which a claim could be, or is.
+// readPools reads the ClusterPools that the claim is or could be from.
 func (e observer) readPools(ctx context.Context, s *dataplane.Snapshot) error {
 	var names []string
 	if s.Region != nil && s.Region.Spec.ClusterSource.Claim != nil {
@@ -265,10 +269,10 @@ func (e observer) readPools(ctx context.Context, s *dataplane.Snapshot) error {
 	return nil
 }
 
-// countFailures counts the Failed data planes of its types that are remembered.
+// countFailures counts the remembered Failed data planes that have a type in common.
 func (e observer) countFailures(ctx context.Context, s *dataplane.Snapshot) error {
 	if s.Plane.Spec.ClusterRef != nil && s.Claim != nil {
-		return nil // it has chosen
+		return nil // the pool has already been chosen
 	}
 	var list v1alpha1.DataPlaneList
 	if err := e.Client.List(ctx, &list, client.InNamespace(s.Plane.Namespace)); err != nil {

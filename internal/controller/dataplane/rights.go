@@ -17,7 +17,7 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// What is granted must be held: the last two are for that alone.
+// The hub can only grant rights that it has itself: the last two markers exist only for that.
 //
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;create;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;delete
@@ -25,11 +25,13 @@ import (
 // +kubebuilder:rbac:groups=hotspare.io,resources=dataplaneagents,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hotspare.io,resources=dataplaneagents/status,verbs=get;patch;update
 
-// tokenRetryInterval is when to look for a token that the hub is about to make.
+// tokenRetryInterval is the delay before the next check for a token that the hub is about to
+// create.
 const tokenRetryInterval = 300 * time.Millisecond
 
-// grantHubAccess has the agent be somebody on the hub, with the rights to its own object, and
-// makes a kubeconfig of the token. All are read past the cache: it has no such objects.
+// grantHubAccess creates the agent's identity on the hub, with the rights to its own object, and
+// builds a kubeconfig from the token. It reads all objects from the API server: the cache does not
+// contain them.
 func (t *execution) grantHubAccess(ctx context.Context) error {
 	dp := t.snapshot.Plane
 	for _, want := range install.HubObjects(dp.Namespace, dp.Name) {
@@ -62,7 +64,7 @@ func withOwner(annotations map[string]string, dp *v1alpha1.DataPlane) map[string
 	return annotations
 }
 
-// repairObject puts right what somebody has changed.
+// repairObject reverts changes to the rules or the subjects of the agent's role and binding.
 func (t *execution) repairObject(ctx context.Context, have, want client.Object) error {
 	before := have.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it was one
 	switch h := have.(type) {
@@ -71,7 +73,7 @@ func (t *execution) repairObject(ctx context.Context, have, want client.Object) 
 	case *rbacv1.RoleBinding:
 		w := want.(*rbacv1.RoleBinding) //nolint:forcetypeassert // they are of one kind
 		if !equality.Semantic.DeepEqual(h.RoleRef, w.RoleRef) {
-			return t.deleteObject(ctx, have) // it cannot be changed, and is made again
+			return t.deleteObject(ctx, have) // it cannot be changed, so it is created again
 		}
 		h.Subjects = w.Subjects
 	default:
@@ -81,7 +83,7 @@ func (t *execution) repairObject(ctx context.Context, have, want client.Object) 
 	return err
 }
 
-// buildAgentKubeconfig makes a kubeconfig of the token that the hub has put into its Secret.
+// buildAgentKubeconfig builds a kubeconfig from the token that the hub has put into its Secret.
 func (t *execution) buildAgentKubeconfig(ctx context.Context) error {
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: t.snapshot.Plane.Namespace, Name: install.TokenName(t.snapshot.Plane.Name)}
@@ -102,8 +104,8 @@ func (t *execution) buildAgentKubeconfig(ctx context.Context) error {
 	return err
 }
 
-// revokeHubAccess takes the agent's rights, the binding first. What others have made under those
-// names stays.
+// revokeHubAccess deletes the agent's rights, the binding first. It does not delete objects of
+// other owners with those names.
 func (t *execution) revokeHubAccess(ctx context.Context) error {
 	dp := t.snapshot.Plane
 	objects := install.HubObjects(dp.Namespace, dp.Name)

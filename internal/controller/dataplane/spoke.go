@@ -16,11 +16,11 @@ import (
 	"hotspare.io/hotspare/internal/remote"
 )
 
-// fieldOwner is whose the agent's manifests are on a data plane.
+// fieldOwner is the field manager of the agent's manifests on a data plane.
 const fieldOwner = client.FieldOwner("hotspare")
 
-// installAgent applies the agent's manifests to the cluster. What is there already and right
-// is not written.
+// installAgent applies the agent's manifests to the cluster. Objects that should only exist are not
+// overwritten.
 func (t *execution) installAgent(ctx context.Context) error {
 	spoke, trouble, err := t.connectToCluster(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (t *execution) installAgent(ctx context.Context) error {
 	return nil
 }
 
-// createIfAbsent creates an object that others may have made already.
+// createIfAbsent creates an object that others may have created already.
 func createIfAbsent(ctx context.Context, spoke client.Client, o client.Object) error {
 	u, err := toUnstructured(o)
 	if err != nil {
@@ -75,15 +75,15 @@ func createIfAbsent(ctx context.Context, spoke client.Client, o client.Object) e
 	return nil
 }
 
-// Whose agent is on a cluster.
+// Results of findInstalledAgent.
 const (
 	noAgent = iota
 	ownAgent
 	otherAgent
 )
 
-// findInstalledAgent tells whose agent is on the cluster: a cluster may have been given to another
-// data plane since, and two must not take turns.
+// findInstalledAgent returns whose agent is on the cluster: the cluster may have been given to
+// another data plane since then, and two data planes must not overwrite each other's agent.
 func (t *execution) findInstalledAgent(ctx context.Context, spoke client.Client) (int, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("apps/v1")
@@ -106,7 +106,7 @@ func (t *execution) findInstalledAgent(ctx context.Context, spoke client.Client)
 	return otherAgent, nil
 }
 
-// agentManifests are those of the agent on this cluster.
+// agentManifests returns the manifests of the agent for this cluster.
 func (t *execution) agentManifests() (install.Manifests, error) {
 	dp := t.snapshot.Plane
 	a := install.Agent{
@@ -122,7 +122,7 @@ func (t *execution) agentManifests() (install.Manifests, error) {
 	return install.DataPlaneManifests(a)
 }
 
-// connectToCluster connects to the cluster, or says why it cannot be.
+// connectToCluster returns a client for the cluster, or a message that says why there is none.
 func (t *execution) connectToCluster(ctx context.Context) (client.Client, string, error) {
 	secret, ok := t.snapshot.KubeconfigSecret()
 	if !ok {
@@ -131,8 +131,8 @@ func (t *execution) connectToCluster(ctx context.Context) (client.Client, string
 	return t.Spokes.Client(ctx, secret)
 }
 
-// newNotInstalledError says which object a cluster did not take, and why. Of the objection to a
-// Secret nothing is quoted.
+// newNotInstalledError returns an error that names the object that a cluster rejected, and why. It
+// does not quote an error about a Secret.
 func newNotInstalledError(o client.Object, err error) error {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	words := remote.DescribeFailure(err)
@@ -142,9 +142,9 @@ func newNotInstalledError(o client.Object, err error) error {
 	return &refusedError{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("Its cluster does not take %s %s of the agent: %s.", kind, o.GetName(), words)}
 }
 
-// removeAgent takes the agent off a cluster that stays, its namespace last: with it goes the
-// Deployment, by which it is known. The kinds that instances are of stay, since with
-// them all instances would go. What another data plane has there stays, too.
+// removeAgent removes the agent from a cluster that is kept. It deletes the namespace last: that
+// deletes the Deployment, which identifies the agent. The CRDs of instances stay, because deleting
+// them would delete all instances. Objects of another data plane stay, too.
 func (t *execution) removeAgent(ctx context.Context) error {
 	spoke, trouble, err := t.connectToCluster(ctx)
 	if err != nil {
@@ -168,7 +168,7 @@ func (t *execution) removeAgent(ctx context.Context) error {
 }
 
 func (t *execution) deleteAgentObjects(ctx context.Context, spoke client.Client) error {
-	m, err := install.DataPlaneManifests(install.Agent{Operator: agent.StandIn}) // the names are always the same
+	m, err := install.DataPlaneManifests(install.Agent{Operator: agent.StandIn}) // the names do not depend on the other fields
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,8 @@ func (t *execution) newNotRemovedError(why string) error {
 	return &refusedError{v1alpha1.ReasonAgentNotInstalled, fmt.Sprintf("The agent cannot be taken off its cluster, which stays: %s. To go on, %s.", why, remedy)}
 }
 
-// toUnstructured is an object as it is applied: without what only the cluster says of it.
+// toUnstructured converts an object for server-side apply, without the fields that only the cluster
+// sets.
 func toUnstructured(o client.Object) (*unstructured.Unstructured, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u.DeepCopy(), nil

@@ -23,20 +23,20 @@ import (
 // Indexes of the cache.
 const (
 	byPlace   = "dataplane.place"   // FleetRegions and DataPlanes by provider and region
-	byPlane   = "dataplane.plane"   // ServiceInstances, and DataPlanes, by the data plane that they mean
-	byCluster = "dataplane.cluster" // DataPlanes by the claim or ClusterDeployment that they name
+	byPlane   = "dataplane.plane"   // ServiceInstances by the data plane that they name, and DataPlanes by their own name
+	byCluster = "dataplane.cluster" // DataPlanes by the claim or ClusterDeployment that they reference
 )
 
 func placeKey(provider, region string) string { return provider + "/" + region }
 
-// planeName is how instances mean a data plane.
+// planeName identifies a data plane for instances.
 func planeName(provider, region, name string) string { return provider + "/" + region + "/" + name }
 
-// Of a claim and of a ClusterDeployment, in byCluster.
+// claimKey and deploymentKey are the keys of a claim and of a ClusterDeployment in byCluster.
 func claimKey(name string) string      { return "claim/" + name }
 func deploymentKey(name string) string { return "deployment/" + name }
 
-// Index adds the indexes that the controller reads by.
+// Index adds the indexes that the controller uses.
 func Index(ctx context.Context, ix client.FieldIndexer) error {
 	for _, i := range []struct {
 		of   client.Object
@@ -88,15 +88,16 @@ func planeKeys(i *v1alpha1.ServiceInstance) []string {
 	return []string{planeName(i.Spec.Provider, i.Spec.Region, i.Status.DataPlaneName)}
 }
 
-// Errors are the hub's own; a cluster's are told and tried again.
+// Errors are those of the hub; errors of a cluster are reported in the status and retried.
 const (
 	firstBackoff   = 50 * time.Millisecond
 	longestBackoff = time.Minute
-	// concurrency is how many data planes are kept at a time: each may wait for a cluster.
+	// concurrency is the number of data planes that are reconciled at the same time: each may wait
+	// for a cluster.
 	concurrency = 10
 )
 
-// SetupWithManager starts the controller with mgr.
+// SetupWithManager adds the controller to mgr.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -105,7 +106,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("dataplane").
 		For(&v1alpha1.DataPlane{}).
-		Watches(&v1alpha1.DataPlaneAgent{}, &handler.EnqueueRequestForObject{}). // it has the name
+		Watches(&v1alpha1.DataPlaneAgent{}, &handler.EnqueueRequestForObject{}). // it has the same name
 		Watches(&hivev1.ClusterClaim{}, mapped(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.requestsByIndex(ctx, byCluster, claimKey(o.GetName()), o.GetNamespace())
 		})).
@@ -126,7 +127,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Complete(r.Metrics.WrapReconciler("dataplane", r))
 }
 
-// requestsByIndex are the requests of those with that value in an index, of a namespace or of all.
+// requestsByIndex returns the requests for the data planes with that value in an index, in one
+// namespace or, if namespace is empty, in all.
 func (r *Reconciler) requestsByIndex(ctx context.Context, index, value, namespace string) []reconcile.Request {
 	if value == "" {
 		return nil
@@ -147,31 +149,31 @@ func requestsForPlanes(planes []v1alpha1.DataPlane) []reconcile.Request {
 	return out
 }
 
-// requestsForCluster are the data planes on a cluster.
+// requestsForCluster returns the requests for the data planes on a cluster.
 func (r *Reconciler) requestsForCluster(ctx context.Context, o client.Object) []reconcile.Request {
 	cd := o.(*hivev1.ClusterDeployment) //nolint:forcetypeassert // the watch is of one kind
 	switch of := cd.Spec.ClusterPoolRef; {
 	case of == nil:
 		return r.requestsByIndex(ctx, byCluster, deploymentKey(cd.Name), cd.Namespace)
 	case of.ClaimName == "":
-		return nil // a spare
+		return nil // an unclaimed cluster
 	default:
 		return r.requestsByIndex(ctx, byCluster, claimKey(of.ClaimName), of.Namespace)
 	}
 }
 
-// requestsForMachinePool are the data planes on the cluster of a MachinePool.
+// requestsForMachinePool returns the requests for the data planes on the cluster of a MachinePool.
 func (r *Reconciler) requestsForMachinePool(ctx context.Context, o client.Object) []reconcile.Request {
 	mp := o.(*hivev1.MachinePool) //nolint:forcetypeassert // the watch is of one kind
 	var cd hivev1.ClusterDeployment
 	key := types.NamespacedName{Namespace: mp.Namespace, Name: mp.Spec.ClusterDeploymentRef.Name}
 	if found, err := getObject(ctx, r.Client, key, &cd); err != nil || !found {
-		return nil // without its cluster nothing is done about it
+		return nil // without its cluster, there is nothing to do
 	}
 	return r.requestsForCluster(ctx, &cd)
 }
 
-// requestsForType are the data planes that take instances of a type.
+// requestsForType returns the requests for the data planes that take instances of a type.
 func (r *Reconciler) requestsForType(ctx context.Context, o client.Object) []reconcile.Request {
 	var list v1alpha1.DataPlaneList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

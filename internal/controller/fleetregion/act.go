@@ -22,8 +22,8 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// applyPlan takes the steps: those of one data plane with one write of it, whatever becomes
-// of the others'.
+// applyPlan executes the steps. It writes each data plane once, with all of its steps; a failure of
+// one data plane does not affect the others.
 func (r *Reconciler) applyPlan(ctx context.Context, s *observation, plan capacity.Plan) error {
 	byPlane := map[string][]capacity.Step{}
 	var names []string
@@ -45,13 +45,14 @@ func (r *Reconciler) applyPlan(ctx context.Context, s *observation, plan capacit
 	return errors.Join(errs...)
 }
 
-// isPlaceable reports whether the instance is held until its data plane has nothing of it.
+// isPlaceable reports whether the instance has the finalizer, which keeps it until nothing of it is
+// left on its data plane.
 func (s *observation) isPlaceable(name string) bool {
 	i := s.instancesByName[name]
 	return i != nil && controllerutil.ContainsFinalizer(i, v1alpha1.FinalizerServiceInstance)
 }
 
-// createPendingPlanes creates the data planes that the region's status names and that are not there.
+// createPendingPlanes creates the data planes that the region's status names and that do not exist.
 func (r *Reconciler) createPendingPlanes(ctx context.Context, s *observation) error {
 	var errs []error
 	for _, p := range s.Region.Status.Pending {
@@ -61,7 +62,7 @@ func (r *Reconciler) createPendingPlanes(ctx context.Context, s *observation) er
 		}
 		dp := s.newPlane(p, t.Spec.MultiZone)
 		switch err := r.Client.Create(ctx, dp); {
-		case apierrors.IsAlreadyExists(err): // made before a crash, or not yet in the cache
+		case apierrors.IsAlreadyExists(err): // created before a crash, or not yet in the cache
 		case err != nil:
 			errs = append(errs, fmt.Errorf("creating DataPlane %s: %w", p.Name, err))
 		default:
@@ -72,7 +73,7 @@ func (r *Reconciler) createPendingPlanes(ctx context.Context, s *observation) er
 	return errors.Join(errs...)
 }
 
-// createStep is the step that has a data plane made, with its reason if it is still known.
+// createStep returns the step that creates a data plane, with its reason if it is still known.
 func (s *observation) createStep(p v1alpha1.PendingDataPlane) capacity.Step {
 	st := capacity.Step{Verb: capacity.Create, Type: p.InstanceType}
 	for _, t := range s.Region.Status.InstanceTypes {
@@ -95,8 +96,8 @@ func (s *observation) newPlane(p v1alpha1.PendingDataPlane, multiZone bool) *v1a
 	}
 }
 
-// applyPlaneSteps takes the steps of one data plane. It is written first; instances are told only
-// of places that are theirs.
+// applyPlaneSteps executes the steps of one data plane. It writes the data plane first; only booked
+// places are then written to the instances.
 func (r *Reconciler) applyPlaneSteps(ctx context.Context, s *observation, dp *v1alpha1.DataPlane, steps []capacity.Step) error {
 	after := dp.DeepCopy()
 	var placed []capacity.Step
@@ -130,10 +131,11 @@ func (r *Reconciler) applyPlaneSteps(ctx context.Context, s *observation, dp *v1
 	return errors.Join(errs...)
 }
 
-// stepOrder is the order in one data plane: an old booking goes before a new one of its name comes.
+// stepOrder is the order of the steps of one data plane: an old booking is deleted before a new one
+// with the same name is added.
 var stepOrder = map[capacity.Verb]int{capacity.Unbook: -1}
 
-// applyStep makes one step's change to a data plane.
+// applyStep changes a data plane as one step requires.
 func (r *Reconciler) applyStep(s *observation, dp *v1alpha1.DataPlane, st capacity.Step) {
 	phase := func(p v1alpha1.DataPlanePhase) {
 		dp.Status.Phase, dp.Status.PhaseSince = p, ptr.To(metav1.NewTime(r.Clock.Now()))
@@ -163,9 +165,9 @@ func (r *Reconciler) applyStep(s *observation, dp *v1alpha1.DataPlane, st capaci
 	}
 }
 
-// confirmEmpty is an error unless there is nobody on the data plane past the cache either: no
-// instance that names it, and nothing else that its agent reports. An instance that is
-// given a place from now on is refused by the version of the data plane.
+// confirmEmpty returns an error unless the API server confirms that the data plane is empty: no
+// instance names it, and its agent reports nothing else. If an instance is placed from now on, its
+// write fails, because the resource version of the data plane has changed.
 func (r *Reconciler) confirmEmpty(ctx context.Context, dp *v1alpha1.DataPlane) error {
 	var list v1alpha1.ServiceInstanceList
 	if err := r.Live.List(ctx, &list); err != nil {
@@ -195,7 +197,7 @@ func (r *Reconciler) confirmEmpty(ctx context.Context, dp *v1alpha1.DataPlane) e
 	return nil
 }
 
-// deleteFailedPlane deletes a data plane that failed. Its finalizer has given back what it held.
+// deleteFailedPlane deletes a failed data plane. Its finalizer has released everything that it had.
 func (r *Reconciler) deleteFailedPlane(ctx context.Context, s *observation, dp *v1alpha1.DataPlane) error {
 	if dp.DeletionTimestamp != nil {
 		return nil
@@ -209,7 +211,7 @@ func (r *Reconciler) deleteFailedPlane(ctx context.Context, s *observation, dp *
 	return nil
 }
 
-// assignDataPlane tells an instance of the data plane on which a place is booked for it.
+// assignDataPlane writes the data plane on which a place is booked to the instance's status.
 func (r *Reconciler) assignDataPlane(ctx context.Context, s *observation, dp *v1alpha1.DataPlane, st capacity.Step) error {
 	before := s.instancesByName[st.Instance]
 	i := before.DeepCopy()

@@ -1,11 +1,10 @@
-// Package fleetregion makes and removes the data planes of regions, and places instances
-// on them.
+// Package fleetregion creates and removes the data planes of regions, and places instances on them.
 //
-// A pass over one FleetRegion is observe, decide (internal/capacity), report, act. What
-// is to be made is recorded in the region first, with its name; so is every place that
-// an instance gets, in its DataPlane (ADR 0018). Each write carries the version of what
-// was observed: of two passes that contradict each other one is refused. How a data plane
-// comes, and goes, is the work of package dataplane.
+// A pass over one FleetRegion is observe, decide (internal/capacity), report, act. Each new data
+// plane is first recorded in the region, with its name; each place for an instance is first
+// recorded in its DataPlane (ADR 0018). Each write has the resource version of the observed object:
+// of two contradicting passes, one fails. Package dataplane manages the lifecycle of each data
+// plane.
 package fleetregion
 
 import (
@@ -40,23 +39,23 @@ import (
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler keeps one FleetRegion at a time.
+// Reconciler reconciles FleetRegions.
 type Reconciler struct {
 	// Client reads from caches that Index has been called on.
 	Client client.Client
-	// Live reads from the API server: nothing is given back on a cache's word.
+	// Live reads from the API server: nothing is released based on a cache alone.
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
-	// Started is when this process started. What agents answered before does not count:
-	// the hub may have been restored from a backup.
+	// Started is when this process started. Earlier answers of agents do not count: the hub may
+	// have been restored from a backup.
 	Started time.Time
-	// Suffix ends the name of a data plane: five characters that no other has.
+	// Suffix returns the end of a data plane's name: five characters that no other name has.
 	Suffix func() string
-	// Metrics measure the passes; nil measures nothing.
+	// Metrics records the passes; nil records nothing.
 	Metrics *metrics.Metrics
 
-	// What was written and is not in the cache yet. It saves conflicts.
+	// Writes that are not in the cache yet. They avoid conflicts.
 	regions   fresh.Writes[*v1alpha1.FleetRegion]
 	planes    fresh.Writes[*v1alpha1.DataPlane]
 	instances fresh.Writes[*v1alpha1.ServiceInstance]
@@ -89,11 +88,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 const (
 	firstBackoff   = 50 * time.Millisecond
 	longestBackoff = time.Minute
-	// concurrency is how many regions are kept at a time.
+	// concurrency is the number of regions that are reconciled at the same time.
 	concurrency = 4
 )
 
-// SetupWithManager starts the controller with mgr.
+// SetupWithManager adds the controller to mgr.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -101,7 +100,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("fleetregion").
 		For(&v1alpha1.FleetRegion{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		// When one goes, the next of its place counts.
+		// When a region is deleted, the next one with the same provider and region takes over.
 		Watches(&v1alpha1.FleetRegion{}, handler.EnqueueRequestsFromMapFunc(r.requestsForInstance), builder.WithPredicates(deletedPredicate())).
 		Watches(&v1alpha1.DataPlane{}, handler.EnqueueRequestsFromMapFunc(r.requestsForPlane), builder.WithPredicates(planeChanged())).
 		Watches(&v1alpha1.ServiceInstance{}, handler.EnqueueRequestsFromMapFunc(r.requestsForInstance), builder.WithPredicates(instanceChanged())).

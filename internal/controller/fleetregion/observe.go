@@ -13,19 +13,21 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// observation is what one pass is about. Its objects are the cache's: they are copied before
-// they are changed.
+// observation has the objects of one pass. They belong to the cache: copy them before you change
+// them.
 type observation struct {
 	facts.Objects
-	// duplicateReason says which older FleetRegion has the same place; "" when none has.
+	// duplicateReason says which older FleetRegion has the same provider and region; "" when none
+	// has.
 	duplicateReason string
-	// planesByName and instances find them by name; by namespace and name.
+	// planesByName are the data planes by name; instancesByName are the instances by namespace and
+	// name.
 	planesByName    map[string]*v1alpha1.DataPlane
 	instancesByName map[string]*v1alpha1.ServiceInstance
 }
 
-// observeRegion reads the region and all that it depends on. It is nil for a region that
-// there is nothing to do for.
+// observeRegion reads the region and everything that its plan depends on. It returns nil for a
+// region that needs no pass.
 func (r *Reconciler) observeRegion(ctx context.Context, key types.NamespacedName) (*observation, error) {
 	var region v1alpha1.FleetRegion
 	if err := r.Client.Get(ctx, key, &region); err != nil {

@@ -18,8 +18,8 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// patchRegionStatus writes the region's status, with the names of the data planes that are to be
-// made: before one is, for then neither a crash nor a stale cache makes it twice.
+// patchRegionStatus writes the region's status, with the names of the data planes to create. It
+// does so before any is created, so that neither a crash nor a stale cache creates one twice.
 func (r *Reconciler) patchRegionStatus(ctx context.Context, s *observation, plan capacity.Plan) error {
 	after := s.Region.DeepCopy()
 	after.Status = s.BuildRegionStatus(plan, r.Clock.Now())
@@ -42,9 +42,9 @@ func (r *Reconciler) patchStatus(ctx context.Context, s *observation, after *v1a
 	return nil
 }
 
-// listPendingPlanes are the data planes that were to be made and have not been seen yet, and those
-// of this plan. One whose type the region has no more is dropped: if it was made after
-// all, it will be seen.
+// listPendingPlanes returns the recorded data planes that have not been observed yet, and those of
+// this plan. It drops a data plane whose type the region no longer has: if it was created after
+// all, a later pass observes it.
 func (r *Reconciler) listPendingPlanes(ctx context.Context, s *observation, plan capacity.Plan) ([]v1alpha1.PendingDataPlane, error) {
 	var out []v1alpha1.PendingDataPlane
 	missing := 0
@@ -55,7 +55,7 @@ func (r *Reconciler) listPendingPlanes(ctx context.Context, s *observation, plan
 		}
 	}
 	if missing > 0 {
-		// They may have been made, seen and removed, and the region be an old one.
+		// They may have been created, observed and removed, and the cached region may be stale.
 		var now v1alpha1.FleetRegion
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Region), &now); err != nil {
 			return nil, fmt.Errorf("reading FleetRegion %s: %w", s.Region.Name, err)
@@ -71,15 +71,15 @@ func (r *Reconciler) listPendingPlanes(ctx context.Context, s *observation, plan
 	return out, nil
 }
 
-// maxRegionPrefix is how much of its region's name a data plane has: its claim, its account and
-// its labels have to hold the whole.
+// maxRegionPrefix is the number of characters of the region's name in the name of a data plane: the
+// names of its claim and account, and its labels, must fit the whole name.
 const maxRegionPrefix = 40
 
 func (r *Reconciler) newPlaneName(region string) string {
 	return region[:min(maxRegionPrefix, len(region))] + "-" + r.Suffix()
 }
 
-// reportDuplicate says that another region is the one that counts.
+// reportDuplicate reports in the status that an older region takes precedence.
 func (r *Reconciler) reportDuplicate(ctx context.Context, s *observation) error {
 	after := s.Region.DeepCopy()
 	after.Status.ObservedGeneration, after.Status.Plan, after.Status.InstanceTypes = after.Generation, "", nil
@@ -91,7 +91,8 @@ func (r *Reconciler) reportDuplicate(ctx context.Context, s *observation) error 
 	return r.patchStatus(ctx, s, after)
 }
 
-// reportWaitingInstances says to each instance without a data plane why it has none, and freezes its units.
+// reportWaitingInstances writes to each instance without a data plane why it has none, and fixes
+// its number of units.
 func (r *Reconciler) reportWaitingInstances(ctx context.Context, s *observation, plan capacity.Plan) error {
 	var errs []error
 	for _, p := range plan.Placements {
@@ -119,7 +120,7 @@ func (r *Reconciler) reportWaitingInstances(ctx context.Context, s *observation,
 	return errors.Join(errs...)
 }
 
-// recordStepEvents tells of what was done to a data plane.
+// recordStepEvents records the events and the metrics for the steps of a data plane.
 func (r *Reconciler) recordStepEvents(s *observation, dp *v1alpha1.DataPlane, steps []capacity.Step) {
 	for _, st := range steps {
 		r.Metrics.RecordFleetStep(client.ObjectKeyFromObject(s.Region), st)

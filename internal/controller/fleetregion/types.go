@@ -17,11 +17,11 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// TypeReconciler says of each InstanceType whether its sizes fit.
+// TypeReconciler reports in each InstanceType whether its sizes fit.
 type TypeReconciler struct {
 	Client client.Client
 	Clock  clock.PassiveClock
-	// Metrics measure the passes; nil measures nothing.
+	// Metrics records the passes; nil records nothing.
 	Metrics *metrics.Metrics
 }
 
@@ -42,7 +42,7 @@ func (t *TypeReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// SetupWithManager starts the controller with mgr.
+// SetupWithManager adds the controller to mgr.
 func (t *TypeReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instancetype").

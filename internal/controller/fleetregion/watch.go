@@ -46,7 +46,7 @@ func placeOf(o client.Object) string {
 	return ""
 }
 
-// requestsForRegions are those that mine accepts; nil accepts all.
+// requestsForRegions returns the requests for the regions that mine accepts; nil accepts all.
 func (r *Reconciler) requestsForRegions(ctx context.Context, mine func(*v1alpha1.FleetRegion) bool, opts ...client.ListOption) []reconcile.Request {
 	var list v1alpha1.FleetRegionList
 	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
@@ -62,12 +62,13 @@ func (r *Reconciler) requestsForRegions(ctx context.Context, mine func(*v1alpha1
 	return out
 }
 
-// requestsForPlane are the regions of a data plane: of its place, in its namespace.
+// requestsForPlane returns the requests for the regions of a data plane: same provider and region,
+// in its namespace.
 func (r *Reconciler) requestsForPlane(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.requestsForRegions(ctx, nil, client.InNamespace(o.GetNamespace()), client.MatchingFields{byPlace: placeOf(o)})
 }
 
-// requestsForInstance are the regions of an instance, in whichever namespace.
+// requestsForInstance returns the requests for the regions of an instance, in any namespace.
 func (r *Reconciler) requestsForInstance(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.requestsForRegions(ctx, nil, client.MatchingFields{byPlace: placeOf(o)})
 }
@@ -85,7 +86,8 @@ func (r *Reconciler) requestsForPool(ctx context.Context, o client.Object) []rec
 	}, client.InNamespace(o.GetNamespace()))
 }
 
-// deletedPredicate lets the end of an object through, and that it is being deleted.
+// deletedPredicate accepts the deletion of an object, and the update that sets its deletion
+// timestamp.
 func deletedPredicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -97,8 +99,8 @@ func deletionChanged(e event.UpdateEvent) bool {
 	return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 }
 
-// planeChanged lets those updates of a data plane through that a plan depends on. A
-// heartbeat is none.
+// planeChanged accepts updates of a data plane that a plan depends on. A heartbeat is not one of
+// them.
 func planeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*v1alpha1.DataPlane), e.ObjectNew.(*v1alpha1.DataPlane)
@@ -106,14 +108,15 @@ func planeChanged() predicate.Predicate {
 	}}
 }
 
-// planInputs is what a plan depends on in a data plane's status.
+// planInputs are the fields of a data plane's status that a plan depends on.
 type planInputs struct {
 	v1alpha1.DataPlaneStatus
 	silent, unknown, gone bool
 	answered              string
 }
 
-// planInputsOf leaves out what is only told: heartbeats, conditions, when units were reported.
+// planInputsOf leaves out fields that are only informative: heartbeats, conditions, and when units
+// were reported.
 func planInputsOf(dp *v1alpha1.DataPlane) planInputs {
 	b := planInputs{DataPlaneStatus: dp.Status, silent: meta.IsStatusConditionFalse(dp.Status.Conditions, v1alpha1.DataPlaneAgentLive)}
 	listed := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneInstancesListed)
@@ -130,7 +133,7 @@ func planInputsOf(dp *v1alpha1.DataPlane) planInputs {
 	return b
 }
 
-// instanceChanged lets those updates of an instance through that a plan depends on.
+// instanceChanged accepts updates of an instance that a plan depends on.
 func instanceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*v1alpha1.ServiceInstance), e.ObjectNew.(*v1alpha1.ServiceInstance)

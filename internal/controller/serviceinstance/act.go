@@ -15,7 +15,7 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// applyPlan does what was decided: one write, on the version of the instance that was read.
+// applyPlan executes the plan with one write, at the observed resource version of the instance.
 func (r *Reconciler) applyPlan(ctx context.Context, before *v1alpha1.ServiceInstance, d plan) error {
 	after := before.DeepCopy()
 	if d.finalizer != "" {
@@ -46,15 +46,14 @@ func (r *Reconciler) applyPlan(ctx context.Context, before *v1alpha1.ServiceInst
 	return nil
 }
 
-// isNotApplied reports whether the data plane's API refuses an object of the instance. That
-// need not change the phase: the instance may be Ready as it was before, or its agent may
-// retry.
+// isNotApplied reports whether the data plane's API refuses an object of the instance. This need
+// not change the phase: the instance may be Ready as before, or its agent may retry.
 func isNotApplied(i *v1alpha1.ServiceInstance) bool {
 	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.InstanceIsReady)
 	return c != nil && c.Reason == v1alpha1.ReasonNotApplied
 }
 
-// recordPhaseEvent tells of a phase that the instance has come into.
+// recordPhaseEvent records an event for the instance's new phase.
 func (r *Reconciler) recordPhaseEvent(i *v1alpha1.ServiceInstance) {
 	why := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.InstanceIsReady)
 	kind := corev1.EventTypeNormal
@@ -70,5 +69,5 @@ func (r *Reconciler) recordPhaseEvent(i *v1alpha1.ServiceInstance) {
 	r.Events.Eventf(i, nil, kind, why.Reason, "Follow", "%s: %s", i.Status.Phase, truncateText(why.Message, maxEventNote))
 }
 
-// maxEventNote keeps an event's note within the 1,024 bytes that the API server takes.
+// maxEventNote keeps an event's note within the 1,024 bytes that the API server accepts.
 const maxEventNote = 900

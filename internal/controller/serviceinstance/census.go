@@ -14,9 +14,9 @@ import (
 	"hotspare.io/hotspare/internal/metrics"
 )
 
-// CountFleets counts what each FleetRegion has. It is for counting, not for deciding. c reads
-// from caches that Index has been called on. Of several regions of one place the one that
-// counts has the instances; each has the data planes of its own namespace.
+// CountFleets counts the objects of each FleetRegion for metrics; no decision may depend on it. c
+// reads from caches that Index has been called on. If several regions have the same provider and
+// region, only the oldest gets the instances; each gets the data planes of its own namespace.
 func CountFleets(ctx context.Context, c client.Reader) (map[types.NamespacedName]metrics.Fleet, error) {
 	var regions v1alpha1.FleetRegionList
 	if err := c.List(ctx, &regions, client.UnsafeDisableDeepCopy); err != nil {

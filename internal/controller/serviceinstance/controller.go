@@ -1,12 +1,11 @@
-// Package serviceinstance tells each ServiceInstance what became of it on its data plane,
-// and holds it until nothing of it is there.
+// Package serviceinstance writes the state of each ServiceInstance on its data plane to its status,
+// and keeps the instance until nothing of it is left there.
 //
-// A pass over one instance is observe, decide, act: one write at most. Where an instance
-// goes is decided by package fleetregion, which places none without the finalizer that is
-// put on here; what is made of it there, by its data plane's agent. So a data plane has
-// something of an instance only if the instance has been told its name: the write that
-// takes the finalizer off carries the version of an instance that knows of none, or of
-// one whose data plane has said that nothing of it is left.
+// A pass over one instance is observe, decide, act: one write at most. Package fleetregion places
+// instances, and only those with the finalizer that this package adds; the data plane's agent
+// creates their objects. A data plane therefore has objects of an instance only if the instance's
+// status has named it: the write that removes the finalizer has the resource version of an instance
+// that names no data plane, or one whose data plane has reported that nothing of it is left.
 package serviceinstance
 
 import (
@@ -29,19 +28,19 @@ import (
 // +kubebuilder:rbac:groups=hotspare.io,resources=fleetregions;dataplanes;dataplaneagents,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler keeps one ServiceInstance at a time.
+// Reconciler reconciles ServiceInstances.
 type Reconciler struct {
 	// Client reads from caches that Index has been called on.
 	Client client.Client
-	// Live reads from the API server: no data plane is gone on a cache's word.
+	// Live reads from the API server: a cache alone does not show that a data plane is gone.
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
-	// Metrics measure the passes; nil measures nothing.
+	// Metrics records the passes; nil records nothing.
 	Metrics *metrics.Metrics
 }
 
-// workers is how many instances are kept at a time.
+// workers is the number of instances that are reconciled at the same time.
 const workers = 8
 
 // Reconcile does one pass over the instance.
@@ -54,7 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return fault.Requeue(0, r.applyPlan(ctx, s.instance, d))
 }
 
-// SetupWithManager starts the controller with mgr.
+// SetupWithManager adds the controller to mgr.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err

@@ -16,69 +16,72 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// snapshot is what an instance depends on besides itself.
+// snapshot is what the plan for an instance depends on, in addition to the instance.
 type snapshot struct {
 	now time.Time
-	// hasRegion is whether there is a FleetRegion of its provider and region.
+	// hasRegion is set when there is a FleetRegion with its provider and region.
 	hasRegion bool
-	// planes are those that may be the data plane that its status names, the likeliest
-	// first. Without any the data plane is gone: the API server was asked.
+	// planes are the data planes that its status may name, the most likely first. If there are
+	// none, the data plane is gone: the API server has confirmed it.
 	planes []plane
-	// traces are other data planes that may have something of an earlier placement, as
-	// NAMESPACE/NAME. They are known only when the instance is to be let go.
+	// traces are other data planes that may have objects of an earlier placement, as
+	// NAMESPACE/NAME. They are only read when the instance is being deleted.
 	traces []string
 }
 
-// plane is a data plane, and what its agent says of the instance.
+// plane is a data plane, and its agent's report about the instance.
 type plane struct {
 	namespace, name string
-	// inRegionNamespace is whether it is in the namespace of the FleetRegion that counts.
+	// inRegionNamespace is set when it is in the namespace of the FleetRegion that takes
+	// precedence.
 	inRegionNamespace bool
 	planeState
-	// traced is whether its agent knows of the instance at all.
+	// traced is set when its agent knows the instance at all.
 	traced bool
-	// apiSilent is whether the agent lives and its data plane does not answer it.
+	// apiSilent is set when the agent runs and the API of its data plane does not answer.
 	apiSilent bool
-	// report is what the agent said last of this placement of the instance; nil without.
+	// report is the agent's last report about this placement of the instance; nil if there is none.
 	report *v1alpha1.InstanceReport
-	// refusal is what is to be remembered if it refuses the instance.
+	// refusal is what to record if it refuses the instance.
 	refusal v1alpha1.Refusal
 }
 
-// planeState is what matters of a data plane to all its instances. It is comparable.
+// planeState is the state of a data plane that matters to all its instances. It is comparable.
 type planeState struct {
-	// released is whether its cluster is given back: there is no way back from that.
+	// released is set when its cluster is being released, which cannot be undone.
 	released bool
-	// clusterGone is whether its cluster is gone, and going whether that was deleted.
+	// clusterGone is set when its cluster is gone; clusterDeleting is set when its cluster was
+	// deleted and is going away.
 	clusterGone, clusterDeleting bool
-	// agentSilent is whether its agent is not heard of.
+	// agentSilent is set when its agent does not report.
 	agentSilent bool
-	// unreadable is why it cannot be read; "" when it can.
+	// unreadable says why it cannot be decoded; "" when it can.
 	unreadable string
 }
 
-// Changes of our finalizer.
+// Values of plan.finalizer.
 const (
 	addFinalizer    = "holding the instance"
 	removeFinalizer = "letting the instance go"
 )
 
-// plan is what becomes of an instance.
+// plan is what to write to an instance.
 type plan struct {
-	// finalizer is hold, drop or nothing. With one of them the status is not written.
+	// finalizer is addFinalizer, removeFinalizer or empty. Unless it is empty, the status is not
+	// written.
 	finalizer string
 	status    v1alpha1.ServiceInstanceStatus
 }
 
-// refusalDuration is how long a data plane that would not have an instance is not asked again
-// at least.
+// refusalDuration is the minimum time before a data plane that has refused an instance is asked
+// again.
 const refusalDuration = 10 * time.Minute
 
-// maxRefusals is how many the API keeps.
+// maxRefusals is the number of refusals that the API keeps.
 const maxRefusals = 32
 
-// decide says what becomes of an instance. Its place it never chooses, and takes it away
-// only from one that its data plane would not have and that has never been used there.
+// decide returns the plan for an instance. It never chooses a data plane, and only withdraws one
+// that has refused the instance and on which the instance has never been used.
 func decide(i *v1alpha1.ServiceInstance, s snapshot) plan {
 	d := &draft{i: i, snapshot: s, plan: plan{status: *i.Status.DeepCopy()}}
 	held := slices.Contains(i.Finalizers, v1alpha1.FinalizerServiceInstance)
@@ -99,19 +102,20 @@ func decide(i *v1alpha1.ServiceInstance, s snapshot) plan {
 	return d.plan
 }
 
-// draft is a decision that is being made.
+// draft is a plan under construction.
 type draft struct {
 	i *v1alpha1.ServiceInstance
 	snapshot
 	plan
 }
 
-// decideDeletion lets an instance go of which nothing is left, and tells of any other what it
-// waits for.
+// decideDeletion removes the finalizer of an instance of which nothing is left, and otherwise
+// reports what the deletion waits for.
 //
-// A place that is booked for it, and that it has not been told of, does not hold it: a
-// data plane makes only what has been told. And it is told no more, since its version is
-// another from the moment of its deletion. The booking ends when the instance is gone.
+// A booking that is not in the instance's status yet does not block the deletion: a data plane only
+// creates instances whose status names it. The booking can no longer be written to the status
+// either, because the deletion has changed the resource version. The booking ends when the instance
+// is deleted.
 func (d *draft) decideDeletion() {
 	reason, words := d.deletionBlocker()
 	if words == "" {
@@ -122,7 +126,7 @@ func (d *draft) decideDeletion() {
 	d.setReady(metav1.ConditionFalse, reason, words)
 }
 
-// deletionBlocker says what an instance that is being deleted waits for; "" when for nothing.
+// deletionBlocker returns what the deletion of an instance waits for; "" if it waits for nothing.
 func (d *draft) deletionBlocker() (reason, words string) {
 	for _, p := range d.planes {
 		name := "data plane " + p.name
@@ -155,22 +159,22 @@ func (d *draft) describePlace() string {
 	return fmt.Sprintf("provider %s and region %s", d.i.Spec.Provider, d.i.Spec.Region)
 }
 
-// decideUnplaced is about an instance without a data plane. Package fleetregion tells of it, unless
-// there is no region that could.
+// decideUnplaced decides about an instance without a data plane. Package fleetregion reports on it,
+// unless there is no region.
 func (d *draft) decideUnplaced() {
 	if !d.hasRegion {
 		d.status.ObservedGeneration, d.status.Phase = d.i.Generation, v1alpha1.InstancePending
 		d.setCondition(v1alpha1.InstancePlaced, metav1.ConditionFalse, v1alpha1.ReasonNoRegion,
 			fmt.Sprintf("No FleetRegion has %s: make one, or order where there is one.", d.describePlace()))
 	}
-	// It says so only if it said something else: whoever is new is being placed at this
-	// very moment, and that would have to wait for another version of it.
+	// Write the condition only if there was another one: a new instance is being placed at this
+	// moment, and another resource version would delay that.
 	if meta.FindStatusCondition(d.status.Conditions, v1alpha1.InstanceIsReady) != nil {
 		d.setReady(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
 	}
 }
 
-// decidePlaced is about an instance that has a data plane.
+// decidePlaced decides about an instance that has a data plane.
 func (d *draft) decidePlaced() {
 	d.status.ObservedGeneration = d.i.Generation
 	if len(d.planes) == 0 {
@@ -196,21 +200,21 @@ func (d *draft) decidePlaced() {
 	}
 }
 
-// setPlaneGone is an instance that has lost its data plane. It is not placed anew: what it held
-// is not on any other, and whoever used it has to know.
+// setPlaneGone reports that an instance has lost its data plane. The instance is not placed again:
+// its data is on no other data plane, and its users must know that.
 func (d *draft) setPlaneGone(what string) {
 	d.status.Phase = v1alpha1.InstanceFailed
 	d.setReady(metav1.ConditionFalse, v1alpha1.ReasonDataPlaneGone,
 		what+", and with it what was there of this instance. Delete the instance and order another; or, if the cluster is still there, make the DataPlane again.")
 }
 
-// setUnknown keeps what was known last.
+// setUnknown keeps the last known phase.
 func (d *draft) setUnknown(reason, words string) {
 	d.status.Phase = cmp.Or(d.status.Phase, v1alpha1.InstanceProvisioning)
 	d.setReady(metav1.ConditionUnknown, reason, words)
 }
 
-// applyReport makes an instance's status of what its data plane says of it.
+// applyReport sets the instance's status from its data plane's report.
 func (d *draft) applyReport(p plane) {
 	r := p.report
 	if r != nil && r.Phase == v1alpha1.AgentRejected && !d.hasBeenUsed() {
@@ -234,13 +238,13 @@ func (d *draft) applyReport(p plane) {
 	}
 }
 
-// hasBeenUsed is whether the instance has ever been there for its users, on this data plane. It
-// may hold something then.
+// hasBeenUsed reports whether the instance has ever been available to its users on this data plane.
+// It may then have data.
 func (d *draft) hasBeenUsed() bool {
 	return d.i.Status.Phase == v1alpha1.InstanceReady || d.i.Status.Versions != v1alpha1.InstanceVersions{} || len(d.i.Status.Routes) > 0
 }
 
-// copyReport copies what a data plane tells of an instance.
+// copyReport copies a data plane's report about an instance.
 func (d *draft) copyReport(name string, r *v1alpha1.InstanceReport) {
 	if r.Versions != (v1alpha1.InstanceVersions{}) {
 		d.status.Versions = r.Versions
@@ -272,8 +276,9 @@ func (d *draft) copyReport(name string, r *v1alpha1.InstanceReport) {
 	}
 }
 
-// recordRefusal has an instance placed elsewhere that its data plane would not have. Who
-// refuses, and that it is free again, is one write: neither is lost without the other.
+// recordRefusal withdraws the data plane that has refused the instance, so that it is placed
+// elsewhere. One write records the refusal and the withdrawal, so that neither is lost without the
+// other.
 func (d *draft) recordRefusal(p plane) {
 	words := cmp.Or(truncateText(p.report.Message, maxMessage), truncateText(p.report.Reason, maxReason), "it does not say why.")
 	st := &d.status
@@ -281,7 +286,7 @@ func (d *draft) recordRefusal(p plane) {
 	r.DataPlaneName, r.Until, r.Message = p.name, metav1.NewTime(d.now.Add(refusalDuration)), words
 	for _, before := range st.Refusals {
 		if before.DataPlaneName == p.name && before.Versions == r.Versions && before.Generation == r.Generation {
-			r.RemainingUnits = max(r.RemainingUnits, before.RemainingUnits) // or it would be asked without end
+			r.RemainingUnits = max(r.RemainingUnits, before.RemainingUnits) // otherwise it would be asked again without end
 			r.Vacant = r.Vacant || before.Vacant
 		}
 	}
@@ -296,8 +301,8 @@ func (d *draft) recordRefusal(p plane) {
 	d.setReady(metav1.ConditionFalse, v1alpha1.ReasonNotPlaced, "It has no data plane: condition Placed says why.")
 }
 
-// pruneRefusals drops the refusals of an instance that can be used, and those of another
-// specification.
+// pruneRefusals drops the refusals of a Ready instance, and those of another generation of the
+// spec.
 func (d *draft) pruneRefusals() {
 	d.status.Refusals = slices.DeleteFunc(d.status.Refusals, func(r v1alpha1.Refusal) bool {
 		return d.status.Phase == v1alpha1.InstanceReady || r.Generation != 0 && r.Generation != d.i.Generation
@@ -315,8 +320,8 @@ func (d *draft) setCondition(kind string, status metav1.ConditionStatus, reason,
 	})
 }
 
-// What an agent says is not checked by the schema: a report that is wrong must be seen. In
-// an instance's status it would be, so it is made to fit.
+// The schema does not check an agent's report, so that a wrong report is visible. It does check an
+// instance's status, so the values are truncated to fit.
 const (
 	maxReason  = 128
 	maxMessage = 1024
@@ -325,7 +330,7 @@ const (
 
 var reasonPattern = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// validReasonOr is a reason as conditions may have it, or another instead.
+// validReasonOr returns reason if it is valid in a condition, and otherwise if it is not.
 func validReasonOr(reason, otherwise string) string {
 	if len(reason) > maxReason || !reasonPattern.MatchString(reason) {
 		return otherwise
@@ -333,7 +338,7 @@ func validReasonOr(reason, otherwise string) string {
 	return reason
 }
 
-// truncateText keeps the first bytes of a text, in whole characters.
+// truncateText returns the first bytes of a text, in whole characters.
 func truncateText(text string, most int) string {
 	if len(text) <= most {
 		return strings.ToValidUTF8(text, "")

@@ -17,15 +17,15 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// observation is what a pass has read. The instance is the cache's own, and not changed.
+// observation is what a pass has read. The instance belongs to the cache and must not be changed.
 type observation struct {
 	instance *v1alpha1.ServiceInstance
 	snapshot
 }
 
-// observeInstance reads the instance, and what is known of it elsewhere. It is nil for an
-// instance that there is nothing to do for: one that cannot be read keeps its finalizer
-// and its status, since nobody knows what it says.
+// observeInstance reads the instance, and what other objects know about it. It returns nil for an
+// instance that needs no pass: one that cannot be decoded keeps its finalizer and its status,
+// because its contents are unknown.
 func (r *Reconciler) observeInstance(ctx context.Context, key types.NamespacedName) (*observation, error) {
 	var i v1alpha1.ServiceInstance
 	if err := r.Client.Get(ctx, key, &i); err != nil {
@@ -48,8 +48,8 @@ func (r *Reconciler) observeInstance(ctx context.Context, key types.NamespacedNa
 	return s, err
 }
 
-// findRegion is the FleetRegion of the instance's provider and region; nil without. Of several
-// the oldest counts, as everywhere.
+// findRegion returns the FleetRegion with the instance's provider and region; nil if there is none.
+// Of several, the oldest takes precedence, as everywhere.
 func (r *Reconciler) findRegion(ctx context.Context, i *v1alpha1.ServiceInstance) (*v1alpha1.FleetRegion, error) {
 	var list v1alpha1.FleetRegionList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{byPlace: placeOf(i)}, client.UnsafeDisableDeepCopy); err != nil {
@@ -69,9 +69,9 @@ func (r *Reconciler) findRegion(ctx context.Context, i *v1alpha1.ServiceInstance
 	return nil, nil //nolint:nilnil // that there is none is a fact
 }
 
-// findPlanes are the data planes that the instance's status may name, that of its FleetRegion
-// first. The name is one in that namespace; but a FleetRegion can go, or one in another
-// namespace take its place, and then the data plane is still where it was.
+// findPlanes returns the data planes that the instance's status may name, the one of its
+// FleetRegion first. The name refers to that namespace; but a FleetRegion can be deleted, or one in
+// another namespace can replace it, and the data plane is then still where it was.
 func (r *Reconciler) findPlanes(ctx context.Context, i *v1alpha1.ServiceInstance, home *v1alpha1.FleetRegion) ([]plane, error) {
 	if i.Status.DataPlaneName == "" {
 		return nil, nil
@@ -84,7 +84,7 @@ func (r *Reconciler) findPlanes(ctx context.Context, i *v1alpha1.ServiceInstance
 	if err != nil || len(out) > 0 && out[0].inRegionNamespace {
 		return out, err
 	}
-	// A cache that is behind must not make of an instance one whose data plane is gone.
+	// A stale cache must not show that the instance's data plane is gone.
 	if err := r.Live.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("looking for DataPlane %s: %w", i.Status.DataPlaneName, err)
 	}
@@ -104,7 +104,8 @@ func (r *Reconciler) matchPlanes(ctx context.Context, list []v1alpha1.DataPlane,
 		}
 		out = append(out, p)
 	}
-	// Of several with one name those of other namespaces concern it only if they know it.
+	// Of several data planes with that name, those in other namespaces matter only if their agents
+	// know the instance.
 	if slices.ContainsFunc(out, func(p plane) bool { return p.inRegionNamespace }) {
 		out = slices.DeleteFunc(out, func(p plane) bool { return !p.inRegionNamespace && !p.traced })
 	}
@@ -124,7 +125,7 @@ func compareBools(a, b bool) int {
 	return -1
 }
 
-// planeStateOf is what matters of a data plane to its instances.
+// planeStateOf returns the state of a data plane that matters to its instances.
 func planeStateOf(dp *v1alpha1.DataPlane) planeState {
 	why := ""
 	if c := meta.FindStatusCondition(dp.Status.Conditions, v1alpha1.DataPlaneReady); c != nil && facts.IsClusterGone(dp) {
@@ -139,8 +140,8 @@ func planeStateOf(dp *v1alpha1.DataPlane) planeState {
 	}
 }
 
-// readAgentReport looks for what the agent of the data plane says of this placement of the instance.
-// A report of another data plane is none.
+// readAgentReport reads the report of the data plane's agent about this placement of the instance.
+// It ignores a report of another data plane.
 func (r *Reconciler) readAgentReport(ctx context.Context, p *plane, dp *v1alpha1.DataPlane, i *v1alpha1.ServiceInstance) error {
 	var list v1alpha1.DataPlaneAgentList
 	err := r.Client.List(ctx, &list, client.InNamespace(dp.Namespace), client.MatchingFields{byName: dp.Name}, client.UnsafeDisableDeepCopy)
@@ -169,14 +170,14 @@ func (r *Reconciler) readAgentReport(ctx context.Context, p *plane, dp *v1alpha1
 	return nil
 }
 
-// isPlaneSilent is whether the agent lives and its data plane does not answer it.
+// isPlaneSilent reports whether the agent runs and the API of its data plane does not answer.
 func isPlaneSilent(r *v1alpha1.DataPlaneReport) bool {
 	return r != nil && !r.Ready && r.Reason == v1alpha1.ReasonPlaneSilent
 }
 
-// findTraces are data planes that may have something of an earlier placement of the instance,
-// which is asked, past the cache, before it is let go. One that was placed once at most
-// has none.
+// findTraces returns the data planes that may have objects of an earlier placement of the instance.
+// It reads from the API server, before the finalizer is removed. An instance that was placed at
+// most once has none.
 func (r *Reconciler) findTraces(ctx context.Context, i *v1alpha1.ServiceInstance) ([]string, error) {
 	earlier := i.Status.Placements
 	if i.Status.DataPlaneName != "" {
@@ -199,8 +200,8 @@ func (r *Reconciler) findTraces(ctx context.Context, i *v1alpha1.ServiceInstance
 	return out, nil
 }
 
-// hasTrace is whether an agent is still told of the instance, or has something of it. What
-// it would not have is not there, unless it is listed no longer.
+// hasTrace reports whether the instance is still listed for the agent, or the agent still reports
+// objects of it. A refused instance has no objects, unless it is no longer listed.
 func hasTrace(a *v1alpha1.DataPlaneAgent, uid string) bool {
 	if a.Status.Report != nil {
 		for _, e := range a.Status.Report.Instances {

@@ -17,13 +17,13 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// Indexes. Other controllers of the same cache have theirs.
+// Indexes of the cache. Other controllers that use the same cache have their own.
 const (
 	// byPlace indexes FleetRegions and ServiceInstances by provider and region.
 	byPlace = "serviceinstance.place"
-	// byPlane indexes ServiceInstances by the data plane that they have.
+	// byPlane indexes ServiceInstances by their data plane.
 	byPlane = "serviceinstance.plane"
-	// byUID indexes ServiceInstances by their UID, by which agents know them.
+	// byUID indexes ServiceInstances by their UID, which agents use.
 	byUID = "serviceinstance.uid"
 	// byName indexes DataPlanes and their agents by name.
 	byName = "serviceinstance.name"
@@ -62,7 +62,8 @@ func placeOf(o client.Object) string {
 	return ""
 }
 
-// planeOf is a data plane by provider, region and name: that of an instance, or itself.
+// planeOf returns a data plane's provider, region and name: that of an instance, or that of the
+// object itself.
 func planeOf(o client.Object) string {
 	if i, ok := o.(*v1alpha1.ServiceInstance); ok {
 		return placeOf(o) + "/" + i.Status.DataPlaneName
@@ -72,7 +73,7 @@ func planeOf(o client.Object) string {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueueByIndex adds the instances that an index has under a key.
+// enqueueByIndex adds requests for the instances that an index has for a key.
 func (r *Reconciler) enqueueByIndex(ctx context.Context, q queue, index, key string) {
 	var list v1alpha1.ServiceInstanceList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
@@ -84,8 +85,8 @@ func (r *Reconciler) enqueueByIndex(ctx context.Context, q queue, index, key str
 	}
 }
 
-// onReport wakes those instances of which an agent says something new. It tells of up to
-// a thousand, every half minute.
+// onReport enqueues the instances about which an agent reports a change. An agent reports up to a
+// thousand instances every 30 seconds.
 func (r *Reconciler) onReport() handler.EventHandler {
 	wake := func(ctx context.Context, q queue, before, after *v1alpha1.DataPlaneAgent) {
 		for _, uid := range changedInstances(before, after) {
@@ -106,8 +107,8 @@ func (r *Reconciler) onReport() handler.EventHandler {
 	}
 }
 
-// changedInstances are the UIDs of which an agent says something else than before, or that are on its
-// list no longer.
+// changedInstances returns the UIDs of the instances whose report has changed, or that are no
+// longer listed.
 func changedInstances(before, after *v1alpha1.DataPlaneAgent) []string {
 	a, b := reportsByUID(before), reportsByUID(after)
 	other := before.Unreadable != after.Unreadable || reportedPlaneUID(before) != reportedPlaneUID(after) || isPlaneSilent(before.Status.Report) != isPlaneSilent(after.Status.Report)
@@ -161,8 +162,8 @@ func equalReports(a, b *v1alpha1.InstanceReport) bool {
 		a.Versions == b.Versions && slices.Equal(a.Routes, b.Routes)
 }
 
-// onPlane wakes the instances of a data plane that is there again, or gone, or that does
-// not do any more as it did.
+// onPlane enqueues the instances of a data plane that was created or deleted, or whose state has
+// changed.
 func (r *Reconciler) onPlane() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
@@ -179,7 +180,7 @@ func (r *Reconciler) onPlane() handler.EventHandler {
 	}
 }
 
-// onRegion wakes the instances of a region that there is now, or is no longer.
+// onRegion enqueues the instances of a region that was created or deleted.
 func (r *Reconciler) onRegion() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
@@ -200,8 +201,8 @@ func deletionChanged(e event.UpdateEvent) bool {
 	return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 }
 
-// instanceChanged lets those updates of an instance through that a pass depends on. What
-// it writes itself is not among them, but for the end of a placement.
+// instanceChanged accepts updates of an instance that a pass depends on. Its own writes are not
+// among them, except the end of a placement.
 func instanceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*v1alpha1.ServiceInstance), e.ObjectNew.(*v1alpha1.ServiceInstance)
