@@ -14,16 +14,17 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// maxListedInstances is how many a DataPlaneAgent can list.
+// maxListedInstances is the number of instances that a DataPlaneAgent can list.
 const maxListedInstances = 1000
 
-// ownsAgent reports whether the DataPlaneAgent is this data plane's. One that an earlier data
-// plane of the name has left is not.
+// ownsAgent reports whether the DataPlaneAgent belongs to this data plane. One that an earlier data
+// plane of the same name has left behind does not.
 func (s Snapshot) ownsAgent() bool {
 	return s.Agent != nil && s.Agent.Spec.DataPlaneUID == string(s.Plane.UID)
 }
 
-// ensureAgent has the agent told what is to be there. It says why that cannot be.
+// ensureAgent plans to write the nodes and instances that should exist to the DataPlaneAgent. It
+// returns why that is impossible; "" if it is possible.
 func (s Snapshot) ensureAgent(p *Plan, reserve []capacity.ReservedInstance) (why string) {
 	pools, instances := s.agentPools(p.Status), s.agentInstances(p.Status, reserve)
 	switch {
@@ -49,7 +50,8 @@ func (s Snapshot) ensureAgent(p *Plan, reserve []capacity.ReservedInstance) (why
 	return ""
 }
 
-// agentPools are the nodes of each type. Of one that is gone it stays as it was told.
+// agentPools returns the nodes of each type. For a type that no longer exists, it keeps the values
+// that are already listed.
 func (s Snapshot) agentPools(st v1alpha1.DataPlaneStatus) []v1alpha1.AgentPool {
 	var out []v1alpha1.AgentPool
 	for _, name := range slices.Sorted(slices.Values(s.Plane.Spec.InstanceTypes)) {
@@ -76,12 +78,13 @@ func (s Snapshot) listedPool(instanceType string) (v1alpha1.AgentPool, bool) {
 	return s.Agent.Spec.Pool(instanceType)
 }
 
-// agentInstances are all that is to be on the data plane, real ones first. One whose
-// object is gone is not listed: that goes when the agent has said that it has nothing of it.
+// agentInstances returns all instances that should be on the data plane, real ones first. An
+// instance without a ServiceInstance is not listed: the ServiceInstance is deleted only after the
+// agent has reported that nothing of the instance is left.
 func (s Snapshot) agentInstances(st v1alpha1.DataPlaneStatus, reserve []capacity.ReservedInstance) []v1alpha1.AgentInstance {
 	var out []v1alpha1.AgentInstance
 	all := slices.SortedFunc(slices.Values(s.assignedInstances()), func(a, b *v1alpha1.ServiceInstance) int { return cmp.Compare(a.UID, b.UID) })
-	// Who is listed stays so, if there are more than can be.
+	// If there are too many instances, those that are already listed stay listed.
 	slices.SortStableFunc(all, func(a, b *v1alpha1.ServiceInstance) int { return s.listingRank(a) - s.listingRank(b) })
 	for _, i := range all {
 		if i.Status.Units > 0 {
@@ -99,7 +102,7 @@ func (s Snapshot) agentInstances(st v1alpha1.DataPlaneStatus, reserve []capacity
 	return out[:min(len(out), maxListedInstances)]
 }
 
-// listingRank is what an instance is sorted by: those that the agent knows come first.
+// listingRank returns the sort key of an instance: those that the agent knows come first.
 func (s Snapshot) listingRank(i *v1alpha1.ServiceInstance) int {
 	if s.isListed(string(i.UID)) {
 		return 0
@@ -107,7 +110,8 @@ func (s Snapshot) listingRank(i *v1alpha1.ServiceInstance) int {
 	return 1
 }
 
-// overflowMessage tells of instances for which the agent's list has no room.
+// overflowMessage returns a message about instances for which the agent's list has no room; "" if
+// there are none.
 func (s Snapshot) overflowMessage() string {
 	over := len(s.assignedInstances()) - maxListedInstances
 	if over <= 0 {
@@ -116,10 +120,10 @@ func (s Snapshot) overflowMessage() string {
 	return fmt.Sprintf(" Its agent can be told of %d instances, and it has %d more: delete some, and set spec.schedulable to false.", maxListedInstances, over)
 }
 
-// movedAgentInstances are those that have lost their place here, and of which something may be left:
-// between its refusal and now the agent may have found room, and an operator that refuses
-// one may have made some of it. Who counts fewer placements than the agent was told of is
-// seen as it was before, and stays as it is.
+// movedAgentInstances returns the instances that have lost their place here and of which something
+// may be left: the agent may have found room after its refusal, and an operator that refuses an
+// instance may have created some of its objects. An instance with fewer placements than the agent's
+// list shows was read from a stale cache, and stays as it is.
 func (s Snapshot) movedAgentInstances() []v1alpha1.AgentInstance {
 	var out []v1alpha1.AgentInstance
 	if !s.ownsAgent() {
@@ -137,7 +141,7 @@ func (s Snapshot) movedAgentInstances() []v1alpha1.AgentInstance {
 	return out
 }
 
-// isReportedDeleted reports whether the agent has said that nothing is left of an instance.
+// isReportedDeleted reports whether the agent has reported that nothing of an instance is left.
 func (s Snapshot) isReportedDeleted(was v1alpha1.AgentInstance) bool {
 	r := s.Agent.Status.Report
 	return r != nil && r.DataPlaneUID == string(s.Plane.UID) && slices.ContainsFunc(r.Instances, func(i v1alpha1.InstanceReport) bool {
@@ -154,7 +158,7 @@ func (s Snapshot) agentInstance(st v1alpha1.DataPlaneStatus, i *v1alpha1.Service
 	if s.ownsAgent() {
 		for _, was := range s.Agent.Spec.Instances {
 			if was.UID == out.UID {
-				out.Versions = was.Versions // nobody upgrades an instance by listing it
+				out.Versions = was.Versions // listing an instance does not upgrade it
 				if out.Capacity == nil {
 					out.Capacity = was.Capacity
 				}
@@ -167,7 +171,7 @@ func (s Snapshot) agentInstance(st v1alpha1.DataPlaneStatus, i *v1alpha1.Service
 	return out
 }
 
-// sizeCapacity are those of a size, as its type has them.
+// sizeCapacity returns the capacity of a size of an InstanceType; nil if there is none.
 func (s Snapshot) sizeCapacity(instanceType, size string) *v1alpha1.KafkaCapacity {
 	if it := s.Types[instanceType]; it != nil {
 		if z, ok := it.Spec.Size(size); ok {
@@ -186,8 +190,8 @@ func newestVersions(all []v1alpha1.OperatorVersion) v1alpha1.InstanceVersions {
 	return v1alpha1.InstanceVersions{Strimzi: strimzi, Kafka: kafka, KafkaIBP: ibp}
 }
 
-// remainingInstances are the names of all that keeps it from being given back, sorted: instances and
-// bookings of some that may not know yet.
+// remainingInstances returns the names of everything that prevents the release of the data plane,
+// sorted: instances, and bookings that may not be in an instance's status yet.
 func (s Snapshot) remainingInstances() []string {
 	names := map[string]bool{}
 	for _, i := range s.assignedInstances() {
@@ -204,7 +208,7 @@ func (s Snapshot) remainingInstances() []string {
 	return out
 }
 
-// listFirst names the first few of a list.
+// listFirst joins the first five names of a list.
 func listFirst(names []string) string {
 	const few = 5
 	if len(names) > few {

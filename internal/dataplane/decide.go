@@ -11,21 +11,22 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// When to look again at what nobody tells us of.
+// Intervals for checking what no watch reports.
 const (
-	// sourceGracePeriod is how long a FleetRegion, or its pools, may come after their data plane: one
-	// file may have all of them.
+	// sourceGracePeriod is how much later than the data plane its FleetRegion or its pools may be
+	// created: all of them may be in one file.
 	sourceGracePeriod = time.Minute
-	// retryInterval is while something of that kind is waited for.
+	// retryInterval is the interval of checks while the data plane waits for such an object.
 	retryInterval = 10 * time.Second
-	// reinstallInterval is how often the agent's manifests are looked at, silent while it is silent.
+	// reinstallInterval is the interval at which the agent's manifests are applied again;
+	// silentRetryInterval is the interval while the agent is silent.
 	reinstallInterval   = 5 * time.Minute
 	silentRetryInterval = time.Minute
 )
 
-// Decide says what to do about a data plane, and what to say of it.
+// Decide returns what to do about a data plane, and its next status.
 func Decide(s Snapshot) Plan {
-	s.Now = s.Now.Truncate(time.Second) // as the API keeps times
+	s.Now = s.Now.Truncate(time.Second) // the precision of times in the API
 	p := Plan{Status: *s.Plane.Status.DeepCopy()}
 	p.Status.ObservedGeneration = s.Plane.Generation
 	if IsBeingRemoved(s.Plane) {
@@ -50,7 +51,7 @@ func Decide(s Snapshot) Plan {
 	return p
 }
 
-// planProvisioning waits for a cluster that runs.
+// planProvisioning waits for a running cluster.
 func (s Snapshot) planProvisioning(p *Plan) {
 	s.enterPhase(p, v1alpha1.PhaseProvisioning)
 	switch ref := s.clusterRef(); {
@@ -60,7 +61,7 @@ func (s Snapshot) planProvisioning(p *Plan) {
 		s.awaitClaim(p, ref.Claim.Name)
 	case ref.Deployment != nil:
 		s.awaitCluster(p, ref.Deployment.Name)
-	default: // nobody can take it away, but what was restored may lack it
+	default: // the API does not allow its removal, but a restored object may lack it
 		s.failIfManaged(p, v1alpha1.ReasonClusterGone, "spec.clusterRef is missing, so nobody knows which cluster is its own.")
 	}
 }
@@ -74,7 +75,7 @@ func (s Snapshot) awaitSecret(p *Plan, name string) {
 	p.requeueAfter(retryInterval) // Secrets are not watched
 }
 
-// futileReasons are reasons of a claim that waits for nothing.
+// futileReasons are the reasons of a claim that waits in vain.
 var futileReasons = []string{hivev1.ReasonPoolNotFound, hivev1.ReasonPoolDeleting, hivev1.ReasonInvalidLifetime, hivev1.ReasonConflict}
 
 func (s Snapshot) awaitClaim(p *Plan, name string) {
@@ -93,7 +94,7 @@ func (s Snapshot) awaitClaim(p *Plan, name string) {
 	}
 }
 
-// claimProblem says why the claim will bring no cluster that lasts; "" if it may.
+// claimProblem returns why the claim cannot provide a permanent cluster; "" if it can.
 func (s Snapshot) claimProblem(name string) (reason, why string) {
 	c := s.Claim
 	switch {
@@ -138,14 +139,14 @@ func (s Snapshot) awaitCluster(p *Plan, name string) {
 	}
 }
 
-// isClusterRunning reports whether the cluster runs.
+// isClusterRunning reports whether the cluster is installed, is running, and is not being deleted.
 func (s Snapshot) isClusterRunning() bool {
 	c := s.Cluster
 	return c != nil && c.DeletionTimestamp == nil && c.Spec.Installed && c.Spec.ClusterMetadata != nil && condition.IsTrue(c.Status.Conditions, hivev1.ClusterReady)
 }
 
-// failIfManaged fails a data plane whose cluster will not come. A Registered one waits: whose
-// cluster it is knows better, and nothing of it is ours to give back.
+// failIfManaged fails a data plane that will not get its cluster. A Registered one waits instead:
+// its cluster belongs to somebody else, and there is nothing of ours to release.
 func (s Snapshot) failIfManaged(p *Plan, reason, format string, args ...any) {
 	if s.isManaged() {
 		s.failPlane(p, reason, format, args...)

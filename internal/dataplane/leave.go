@@ -12,13 +12,13 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// planRemoval gives back what a data plane holds, in three passes at least: when nothing is on
-// it any more, the phase is written; then all goes; and when it is gone, the object.
-// From the phase on there is no way back: nobody places anything on it, since whoever
-// does writes the DataPlane on the version that he has seen.
+// planRemoval releases what a data plane has, in at least three passes: when nothing is on it any
+// more, it writes the phase Cleanup; then it releases everything; and when that is gone, it deletes
+// the object. The phase cannot be left: no instance can be placed any more, because a placement
+// writes the DataPlane at the resource version that it has observed.
 func (s Snapshot) planRemoval(p *Plan) {
 	if s.Plane.DeletionTimestamp != nil && !slices.Contains(s.Plane.Finalizers, v1alpha1.FinalizerDataPlane) {
-		return // others hold it
+		return // finalizers of others keep it
 	}
 	switch s.currentPhase() {
 	case v1alpha1.PhaseCleanup:
@@ -35,18 +35,18 @@ func (s Snapshot) planRemoval(p *Plan) {
 	}
 	switch {
 	case s.hasBeenReady():
-		s.planRunning(p) // or nothing would ever go
+		s.planRunning(p) // otherwise nothing would ever be deleted
 	case s.hasAgentReported():
 		s.inquireAgent(p)
 	}
 	s.setNotReady(p, reason, "%s", why)
 }
 
-// planFailedRemoval gives back what a data plane holds that failed before it was Ready, as far as
-// the hub knows. The hub may have been restored from a backup of a time when it was on its
-// way, and have forgotten what was placed on it since. So if its agent has ever reported,
-// its cluster is kept until the agent reports that nothing is on it. Condition Ready keeps
-// the reason of the failure; InstancesListed says what the cluster is kept for.
+// planFailedRemoval releases what a data plane has that failed before it was Ready, as far as the
+// hub knows. The hub may have been restored from a backup that was taken while the data plane was
+// on its way, and may have lost the placements since then. If the agent has ever reported, the
+// cluster is therefore kept until the agent reports that nothing is on it. The condition Ready
+// keeps the reason of the failure; InstancesListed says why the cluster is kept.
 func (s Snapshot) planFailedRemoval(p *Plan) {
 	const kept = " Its cluster is kept: see condition " + v1alpha1.DataPlaneInstancesListed + "."
 	reason, message := "", ""
@@ -73,7 +73,7 @@ func (s Snapshot) planFailedRemoval(p *Plan) {
 	}
 }
 
-// inquireAgent asks the agent what is on the data plane, and notes what it answers.
+// inquireAgent asks the agent what is on the data plane, and records its answer.
 func (s Snapshot) inquireAgent(p *Plan) {
 	s.recordAgentReport(p)
 	if taken := s.ensureAgent(p, nil); taken == "" && s.isClusterRunning() {
@@ -82,17 +82,17 @@ func (s Snapshot) inquireAgent(p *Plan) {
 	p.requeueAfter(silentRetryInterval)
 }
 
-// hasAgentReported reports whether its agent has ever reported. Without that it never was Ready,
-// and nothing was placed on it.
+// hasAgentReported reports whether the agent has ever reported. If it has not, the data plane was
+// never Ready, and nothing was placed on it.
 func (s Snapshot) hasAgentReported() bool {
 	return s.Plane.Status.Agent != nil || s.ownsAgent() && s.Agent.Status.Report != nil && s.Agent.Status.Report.DataPlaneUID == string(s.Plane.UID)
 }
 
-// keepReason says why its cluster cannot be given back yet: instances are on it, or reserved
-// ones on a cluster that stays. What was on a cluster that is gone is gone.
+// keepReason returns why the cluster cannot be released yet: instances are on it, or reserved
+// instances are on a cluster that is kept. If the cluster is gone, so are its instances.
 //
-// Nor is it given back before its agent has reported, since it was to go, that nothing
-// else is there: the hub may have lost a ServiceInstance, or a person may have forced one away.
+// The cluster is also kept until its agent has reported, after the removal began, that nothing else
+// is there: the hub may have lost a ServiceInstance, or a person may have force-deleted one.
 func (s Snapshot) keepReason() (reason, why string) {
 	if s.isClusterGone() {
 		return "", ""
@@ -114,7 +114,8 @@ func (s Snapshot) keepReason() (reason, why string) {
 	return "", ""
 }
 
-// occupiedReason says why a cluster that would be destroyed is kept, though no known instance is on it.
+// occupiedReason returns why a cluster that would be destroyed is kept, although no known instance
+// is on it.
 func (s Snapshot) occupiedReason(live bool) (reason, why string) {
 	if !s.hasBeenReady() && !s.hasAgentReported() {
 		return "", ""
@@ -131,8 +132,8 @@ func (s Snapshot) occupiedReason(live bool) (reason, why string) {
 	return v1alpha1.ReasonContentsUnknown, "Deletion is waiting. " + why
 }
 
-// releaseResources gives everything back, and then the object: what the agent may do at the hub
-// first, then the cluster, or the agent on one that stays.
+// releaseResources releases everything, and then the object: first the agent's rights on the hub,
+// then the cluster, or the agent on a cluster that is kept.
 func (s Snapshot) releaseResources(p *Plan) {
 	if s.currentPhase() == v1alpha1.PhaseCleanup {
 		s.enterPhase(p, v1alpha1.PhaseCleanup)
@@ -159,7 +160,7 @@ func (s Snapshot) releaseResources(p *Plan) {
 	}
 }
 
-// releaseCluster gives the cluster back, and reports whether it is still there.
+// releaseCluster releases the cluster, and reports whether it still exists.
 func (s Snapshot) releaseCluster(p *Plan) bool {
 	ref := s.clusterRef()
 	switch {
@@ -167,7 +168,7 @@ func (s Snapshot) releaseCluster(p *Plan) bool {
 		if s.Claim.DeletionTimestamp == nil {
 			p.addSteps(Step{Verb: DeleteClaim, Claim: s.Claim})
 		}
-		return true // it is held until its cluster is gone
+		return true // its finalizer keeps it until its cluster is gone
 	case ref.Deployment != nil && s.Cluster != nil && OwnsObject(s.Plane, s.Cluster):
 		if s.Cluster.DeletionTimestamp == nil {
 			p.addSteps(Step{Verb: DeleteCluster, Cluster: s.Cluster})

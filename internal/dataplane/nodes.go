@@ -13,19 +13,19 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// The default pool is what an installer calls the workers that it makes.
+// The default pool has the name that installers give to the workers that they create.
 const (
 	defaultPoolName = "worker"
 	defaultMinNodes = 6
 	defaultMaxNodes = 18
 )
 
-// MachinePoolName is the name of the machine pool of an instance type.
+// MachinePoolName returns the name of the machine pool of an instance type.
 func MachinePoolName(instanceType string) string { return "kafka-" + instanceType }
 
-// recordMaxNodes notes how many nodes there can be of each type for which that is not known yet.
-// It stays so: the agent repeats it, and what is placed counts on it. It says which type
-// does not tell.
+// recordMaxNodes records the maximum number of nodes of each type for which it is not known yet.
+// The number does not change afterward: the agent repeats it, and placements depend on it. It
+// returns whether it has added a number, and why the number of a type is unknown.
 func (s Snapshot) recordMaxNodes(p *Plan) (added bool, why string) {
 	for _, name := range s.Plane.Spec.InstanceTypes {
 		if p.Status.Capacity[name].MaxNodes > 0 {
@@ -63,8 +63,8 @@ func (s Snapshot) maxNodesForType(name string) (int32, string) {
 	return most, ""
 }
 
-// ensureMachinePools brings the MachinePools of the cluster to what they should be: one for each
-// type, and the default pool of a cluster that is ours.
+// ensureMachinePools plans to create or update the MachinePools of the cluster: one for each type,
+// and the default pool of a managed cluster.
 func (s Snapshot) ensureMachinePools(p *Plan) {
 	if s.Cluster == nil {
 		return
@@ -93,7 +93,8 @@ func newAutoscaling(least, most int32) *hivev1.MachinePoolAutoscaling {
 	return &hivev1.MachinePoolAutoscaling{MinReplicas: min(least, most), MaxReplicas: most}
 }
 
-// typePoolEdit makes a pool be that of a type: nodes that are marked for it, and kept from others.
+// typePoolEdit returns a function that makes a pool the pool of a type: with nodes that are labeled
+// for the type, and tainted for all others.
 func (s Snapshot) typePoolEdit(name string, most int32) func(*hivev1.MachinePool) {
 	return func(mp *hivev1.MachinePool) {
 		least := int32(1)
@@ -102,7 +103,7 @@ func (s Snapshot) typePoolEdit(name string, most int32) func(*hivev1.MachinePool
 				least = n
 			}
 		} else if a := mp.Spec.Autoscaling; a != nil {
-			least = a.MinReplicas // the type is gone, its nodes are not
+			least = a.MinReplicas // the type no longer exists, but its nodes do
 		}
 		mp.Spec.Autoscaling = newAutoscaling(least, most)
 		if mp.Spec.Labels == nil {
@@ -129,8 +130,8 @@ func (s Snapshot) machineType(name string) string {
 	return ""
 }
 
-// ensureMachinePool has a MachinePool made, or changed to what edit makes of it. The size of its
-// machines is said when it is made: it cannot be changed under those that there are.
+// ensureMachinePool plans to create a MachinePool, or to change it as edit requires. The machine
+// type is set only on creation: it cannot be changed for existing machines.
 func (s Snapshot) ensureMachinePool(p *Plan, name, machineType string, edit func(*hivev1.MachinePool)) {
 	for _, have := range s.Nodes {
 		if have.Spec.Name != name {
@@ -154,8 +155,8 @@ func (s Snapshot) ensureMachinePool(p *Plan, name, machineType string, edit func
 	p.addSteps(Step{Verb: CreateMachinePool, Nodes: mp})
 }
 
-// platformSettings are those of a MachinePool on a platform, which name the size of its machines
-// in words of their own. Local machines have one size, and no settings.
+// platformSettings returns the platform settings of a MachinePool; the field for the machine type
+// depends on the platform. Local machines have one size, and no settings.
 func platformSettings(platform, machineType string) *runtime.RawExtension {
 	if machineType == "" || platform == localPlatform {
 		return nil

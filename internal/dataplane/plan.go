@@ -9,18 +9,18 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// Verb is what a step does.
+// Verb is the action of a step.
 type Verb string
 
-// The steps, in the order in which a data plane sees them.
+// The verbs, in the order of a data plane's lifecycle.
 const (
-	AddFinalizer      Verb = "hold"           // put the finalizer on
-	RecordClusterRef  Verb = "name"           // record which cluster will be its own
+	AddFinalizer      Verb = "hold"           // add the finalizer
+	RecordClusterRef  Verb = "name"           // record the reference to its future cluster
 	CreateClaim       Verb = "create claim"   // from a pool
 	CreateCluster     Verb = "create cluster" // a cold install
 	CreateMachinePool Verb = "create MachinePool"
 	UpdateMachinePool Verb = "change MachinePool"
-	// A cluster that is protected is not destroyed when its claim is deleted.
+	// A protected cluster is not destroyed when its claim is deleted.
 	ProtectCluster   Verb = "protect cluster"
 	UnprotectCluster Verb = "unprotect cluster"
 	CreateAgent      Verb = "create DataPlaneAgent"
@@ -33,11 +33,11 @@ const (
 	DeleteClaim      Verb = "delete claim"
 	DeleteCluster    Verb = "delete cluster"
 	DeletePlane      Verb = "delete DataPlane"
-	RemoveFinalizer  Verb = "release" // take the finalizer off
+	RemoveFinalizer  Verb = "release" // remove the finalizer
 )
 
-// Step is one thing to do. At most one of its objects is set: the one that is made, or
-// what it becomes. An object that is deleted is the one that was seen.
+// Step is one action of a plan. At most one of its objects is set: the object to create, or the
+// changed object. An object to delete is the observed one.
 type Step struct {
 	Verb    Verb
 	Ref     *v1alpha1.ClusterReference
@@ -47,7 +47,7 @@ type Step struct {
 	Agent   *v1alpha1.DataPlaneAgent
 }
 
-// String says what the step does, and to what.
+// String returns the step as text, with its object.
 func (s Step) String() string {
 	switch {
 	case s.Ref != nil && s.Ref.Claim != nil:
@@ -68,11 +68,12 @@ func (s Step) String() string {
 
 // Plan is what to do about a data plane.
 type Plan struct {
-	// Steps are done in their order, and none after one that failed.
+	// Steps are executed in order; the first failure ends the execution.
 	Steps []Step
-	// Status is written when all of them have succeeded.
+	// Status is written when all steps have succeeded.
 	Status v1alpha1.DataPlaneStatus
-	// Next is when to look again, if nothing wakes us before; 0 is not at all.
+	// Next is the delay until the next pass, unless a watch starts one before; 0 means that there
+	// is none.
 	Next time.Duration
 }
 
@@ -83,7 +84,7 @@ func (p Plan) HasVerb(v Verb) bool {
 
 func (p *Plan) addSteps(steps ...Step) { p.Steps = append(p.Steps, steps...) }
 
-// requeueAfter has it looked at no later than in d.
+// requeueAfter makes the controller reconcile the data plane in no more than d.
 func (p *Plan) requeueAfter(d time.Duration) {
 	if d > 0 && (p.Next == 0 || d < p.Next) {
 		p.Next = d

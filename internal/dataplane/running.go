@@ -15,8 +15,8 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// planProvisioned gives the cluster its nodes and the agent. How many nodes there can be is
-// recorded before there are any.
+// planProvisioned gives the cluster its nodes and its agent. It records the maximum number of nodes
+// before it creates any.
 func (s Snapshot) planProvisioned(p *Plan) {
 	s.enterPhase(p, v1alpha1.PhaseProvisioned)
 	if s.reportClusterProblem(p) {
@@ -40,7 +40,7 @@ func (s Snapshot) planProvisioned(p *Plan) {
 	s.enterPhase(p, v1alpha1.PhaseWaitingForAgent)
 }
 
-// planWaitingForAgent waits for a report that can be believed.
+// planWaitingForAgent waits for a valid report.
 func (s Snapshot) planWaitingForAgent(p *Plan) {
 	s.enterPhase(p, v1alpha1.PhaseWaitingForAgent)
 	if s.reportClusterProblem(p) {
@@ -65,8 +65,8 @@ func (s Snapshot) planWaitingForAgent(p *Plan) {
 	s.setReadiness(p, "")
 }
 
-// reportClusterProblem says that a cluster that was there is not to be used, and whether that is so.
-// One that is gone before it was Ready will not come.
+// reportClusterProblem reports whether the cluster cannot be used, and sets the condition if so. A
+// managed data plane that loses its cluster before it is Ready fails.
 func (s Snapshot) reportClusterProblem(p *Plan) bool {
 	reason, why, over := s.clusterProblem()
 	switch {
@@ -81,7 +81,8 @@ func (s Snapshot) reportClusterProblem(p *Plan) bool {
 	return true
 }
 
-// clusterProblem is what is wrong with the cluster, and whether it is gone for good.
+// clusterProblem returns what is wrong with the cluster, and whether the cluster is permanently
+// gone.
 func (s Snapshot) clusterProblem() (reason, why string, over bool) {
 	ref := s.clusterRef()
 	name := clusterRefName(ref)
@@ -105,7 +106,7 @@ func (s Snapshot) clusterProblem() (reason, why string, over bool) {
 	return "", "", false
 }
 
-// planRunning keeps a data plane that takes instances, or has taken some.
+// planRunning maintains a data plane that takes instances, or has taken some.
 func (s Snapshot) planRunning(p *Plan) {
 	s.enterPhase(p, s.currentPhase())
 	s.recordAgentReport(p)
@@ -133,8 +134,8 @@ func (s Snapshot) planRunning(p *Plan) {
 	}
 }
 
-// protectCluster keeps the cluster of its claim from being destroyed when somebody deletes the
-// claim: instances run on it. The mark says that this data plane has protected it.
+// protectCluster prevents that deleting the claim destroys its cluster, because instances run on
+// it. The annotation records that this data plane has protected the cluster.
 func (s Snapshot) protectCluster(p *Plan) {
 	if s.keepsCluster() || s.clusterRef().Claim == nil || s.Cluster == nil || s.Claim == nil || !OwnsObject(s.Plane, s.Claim) || s.Cluster.DeletionTimestamp != nil {
 		return
@@ -151,7 +152,7 @@ func (s Snapshot) protectCluster(p *Plan) {
 	p.addSteps(Step{Verb: ProtectCluster, Cluster: want})
 }
 
-// unprotectCluster takes back what protect has done.
+// unprotectCluster reverts protectCluster.
 func (s Snapshot) unprotectCluster(p *Plan) {
 	if s.clusterRef().Claim == nil || s.Cluster == nil || !OwnsObject(s.Plane, s.Cluster) {
 		return
@@ -162,7 +163,7 @@ func (s Snapshot) unprotectCluster(p *Plan) {
 	p.addSteps(Step{Verb: UnprotectCluster, Cluster: want})
 }
 
-// installAgent sees to the agent again, if the last time is so long ago.
+// installAgent plans to install the agent again if the last time was at least every ago.
 func (s Snapshot) installAgent(p *Plan, every time.Duration) {
 	left := s.Installed.Add(every).Sub(s.Now)
 	if s.Installed.IsZero() || left <= 0 {
@@ -172,9 +173,9 @@ func (s Snapshot) installAgent(p *Plan, every time.Duration) {
 	p.requeueAfter(left)
 }
 
-// recordAgentReport notes what the agent has said, as far as that can be believed, and whether it
-// is heard of at all. The time of that is the hub's: clocks of data planes are not
-// believed. It reports whether the last report is.
+// recordAgentReport records the agent's report, as far as it is valid, and whether the agent
+// reports at all. The heartbeat has the hub's time: the clocks of data planes are not trusted. It
+// returns whether the last report is valid.
 func (s Snapshot) recordAgentReport(p *Plan) bool {
 	st := &p.Status
 	var r *v1alpha1.DataPlaneReport
@@ -204,7 +205,7 @@ func (s Snapshot) recordAgentReport(p *Plan) bool {
 	return told && j.Valid
 }
 
-// recordKnownUnits notes how many units of a believed report are of known instances.
+// recordKnownUnits records how many used units of a valid report belong to known instances.
 func (s Snapshot) recordKnownUnits(all map[string]v1alpha1.TypeCapacity, r *v1alpha1.DataPlaneReport) {
 	for name := range r.Capacity {
 		c := all[name]
@@ -213,8 +214,8 @@ func (s Snapshot) recordKnownUnits(all map[string]v1alpha1.TypeCapacity, r *v1al
 	}
 }
 
-// recordContents notes which instances on it have no ServiceInstance, and whether the agent has
-// answered the last inquiry.
+// recordContents records the instances on the data plane that have no ServiceInstance, and whether
+// the agent has answered the last inquiry.
 func (s Snapshot) recordContents(p *Plan) {
 	st := &p.Status
 	c := s.compareContents(*st)
@@ -227,7 +228,7 @@ func (s Snapshot) recordContents(p *Plan) {
 	}
 }
 
-// compareContents compares what the agent reports with what is known, with that status.
+// compareContents compares the agent's report with the known instances, for the status st.
 func (s Snapshot) compareContents(st v1alpha1.DataPlaneStatus) facts.Contents {
 	c := facts.CompareContents(s.withStatus(st), s.Agent, s.Instances, s.Moved)
 	if c.Unknown == "" && !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.DataPlaneAgentLive) {
@@ -236,13 +237,13 @@ func (s Snapshot) compareContents(st v1alpha1.DataPlaneStatus) facts.Contents {
 	return c
 }
 
-// hasBeenReady reports whether it has been Ready: instances may be on it.
+// hasBeenReady reports whether the data plane has been Ready, so that instances may be on it.
 func (s Snapshot) hasBeenReady() bool {
 	return s.currentPhase() == v1alpha1.PhaseReady || s.currentPhase() == v1alpha1.PhaseDeprovisioning
 }
 
-// inquiryTime is when it was last to be removed: since then its agent has to have reported
-// what is on it. false while it stays.
+// inquiryTime returns when the removal last began: the agent must have reported the contents since
+// then. It returns false while the data plane stays.
 func (s Snapshot) inquiryTime() (time.Time, bool) {
 	switch since := s.Plane.Status.PhaseSince; {
 	case s.Plane.DeletionTimestamp != nil:
@@ -255,14 +256,14 @@ func (s Snapshot) inquiryTime() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// withStatus is the data plane with another status.
+// withStatus returns the data plane with another status.
 func (s Snapshot) withStatus(st v1alpha1.DataPlaneStatus) *v1alpha1.DataPlane {
 	dp := *s.Plane
 	dp.Status = st
 	return &dp
 }
 
-// planPrewarm says which reserved instances are to be there.
+// planPrewarm returns the reserved instances that should be there.
 func (s Snapshot) planPrewarm(p *Plan) []capacity.ReservedInstance {
 	if s.Region == nil {
 		setCondition(&p.Status, facts.PrewarmBlockedCondition(s.Plane, false, "", "No region reserves anything here."), s.Now)
@@ -270,14 +271,14 @@ func (s Snapshot) planPrewarm(p *Plan) []capacity.ReservedInstance {
 	}
 	snapshot, err := facts.Objects{Region: s.Region, Types: s.Types, Planes: []*v1alpha1.DataPlane{s.withStatus(p.Status)}, PoolsAssumed: true}.BuildSnapshot(s.Now)
 	if err != nil || len(snapshot.Planes) == 0 {
-		return s.reservedInstances() // the region cannot be read: all stays as it is
+		return s.reservedInstances() // the region cannot be decoded: nothing changes
 	}
 	w := snapshot.Region.PlanPrewarm(snapshot.Planes[0])
 	setCondition(&p.Status, facts.PrewarmBlockedCondition(s.Plane, w.Blocked, string(w.Reason), w.Message), s.Now)
 	return w.Want
 }
 
-// reservedInstances are the reserved instances that the agent was told of.
+// reservedInstances returns the reserved instances that are listed for the agent.
 func (s Snapshot) reservedInstances() []capacity.ReservedInstance {
 	if !s.ownsAgent() {
 		return nil
@@ -294,7 +295,7 @@ func (s Snapshot) reservedInstances() []capacity.ReservedInstance {
 	return out
 }
 
-// recordEmptySince notes since when no instance is on it, or is about to be.
+// recordEmptySince records since when no instance is on the data plane or booked.
 func (s Snapshot) recordEmptySince(p *Plan) {
 	switch {
 	case len(s.Instances) > 0 || len(s.Plane.Status.Bookings) > 0:
@@ -305,7 +306,7 @@ func (s Snapshot) recordEmptySince(p *Plan) {
 	}
 }
 
-// setReadiness says whether it takes instances: but is what is wrong beside that.
+// setReadiness sets whether the data plane takes instances. but is a problem to add to the message.
 func (s Snapshot) setReadiness(p *Plan, but string) {
 	live := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.DataPlaneAgentLive)
 	reason, why, _ := s.clusterProblem()
@@ -326,7 +327,8 @@ func (s Snapshot) setReadiness(p *Plan, but string) {
 	}
 }
 
-// agentNotReadyReason are why an agent is not ready. Its reason is none unless we know it.
+// agentNotReadyReason returns why an agent is not ready. A reason that the hub does not know
+// becomes AgentNotReady.
 func agentNotReadyReason(r *v1alpha1.DataPlaneReport) (reason, message string) {
 	const most = 1024
 	reason, message = v1alpha1.ReasonAgentNotReady, r.Message
@@ -342,7 +344,8 @@ func agentNotReadyReason(r *v1alpha1.DataPlaneReport) (reason, message string) {
 	return reason, message
 }
 
-// unlistedMessage says that there are instances without a ServiceInstance.
+// unlistedMessage returns a message about instances without a ServiceInstance; "" if there are
+// none.
 func (s Snapshot) unlistedMessage(st v1alpha1.DataPlaneStatus) string {
 	if len(st.Unlisted) == 0 {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// planAccepted gets it a cluster: the name is recorded first, then the claim, or the
-// ClusterDeployment, is made.
+// planAccepted gets a cluster for the data plane: it first records the name, then creates the claim
+// or the ClusterDeployment.
 func (s Snapshot) planAccepted(p *Plan) {
 	s.enterPhase(p, v1alpha1.PhaseAccepted)
 	ref := s.clusterRef()
@@ -41,7 +41,7 @@ func (s Snapshot) planAccepted(p *Plan) {
 	s.enterPhase(p, v1alpha1.PhaseProvisioning)
 }
 
-// clusterRefName is what a reference names.
+// clusterRefName returns the name in a reference.
 func clusterRefName(ref v1alpha1.ClusterReference) string {
 	for _, r := range []*v1alpha1.NameReference{ref.Claim, ref.Deployment, ref.KubeconfigSecret} {
 		if r != nil {
@@ -51,8 +51,8 @@ func clusterRefName(ref v1alpha1.ClusterReference) string {
 	return ""
 }
 
-// adoptCluster goes on with what there is under the recorded name, if that is its own: a pass
-// before this one has made it.
+// adoptCluster continues with the existing object of the recorded name, if the data plane owns it:
+// an earlier pass has created it.
 func (s Snapshot) adoptCluster(p *Plan) {
 	switch ref := s.clusterRef(); {
 	case ref.Claim != nil && !OwnsObject(s.Plane, s.Claim):
@@ -64,14 +64,15 @@ func (s Snapshot) adoptCluster(p *Plan) {
 	}
 }
 
-// sourceProblem is why there is no source of clusters, in a word and in words; empty when there is one.
+// sourceProblem is why there is no source of clusters, as a reason and a message; empty when there
+// is one.
 type sourceProblem struct{ reason, message string }
 
 func newSourceProblem(format string, args ...any) sourceProblem {
 	return sourceProblem{v1alpha1.ReasonNoSource, fmt.Sprintf(format, args...)}
 }
 
-// awaitSource waits a while for a source of clusters, and then fails.
+// awaitSource waits for a source of clusters, and fails the data plane after sourceGracePeriod.
 func (s Snapshot) awaitSource(p *Plan, none sourceProblem) {
 	left := s.Plane.CreationTimestamp.Add(sourceGracePeriod).Sub(s.Now)
 	if left <= 0 {
@@ -82,8 +83,8 @@ func (s Snapshot) awaitSource(p *Plan, none sourceProblem) {
 	p.requeueAfter(min(left, retryInterval))
 }
 
-// createClusterStep is the step that makes its claim or its ClusterDeployment, with what to record
-// first; or why there is none.
+// createClusterStep returns the step that creates the claim or the ClusterDeployment, with the
+// reference to record first; or why there is none.
 func (s Snapshot) createClusterStep() (Step, sourceProblem) {
 	if s.Region == nil {
 		return Step{}, newSourceProblem("%s", s.NoRegion)
@@ -130,8 +131,8 @@ func (s Snapshot) buildDeployment(d *v1alpha1.DeploymentSource) (*hivev1.Cluster
 	return cd, sourceProblem{}
 }
 
-// choosePool chooses a pool with the right zones whose clusters are for good: the first of
-// them, and after each failure the next.
+// choosePool returns a pool with the right zone layout whose clusters are permanent: the first one,
+// and after each failure the next.
 func (s Snapshot) choosePool() (string, sourceProblem) {
 	source := s.Region.Spec.ClusterSource.Claim
 	if source == nil {

@@ -10,7 +10,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// phaseMessages are what is said of a data plane in a phase, unless something else must be.
+// phaseMessages are the messages of the phases, unless there is something more specific to report.
 var phaseMessages = map[v1alpha1.DataPlanePhase]string{
 	v1alpha1.PhaseAccepted:        "It was decided on, and is about to get a cluster.",
 	v1alpha1.PhaseProvisioning:    "It waits for a running cluster.",
@@ -21,10 +21,11 @@ var phaseMessages = map[v1alpha1.DataPlanePhase]string{
 	v1alpha1.PhaseCleanup:         "Its cluster is given back.",
 }
 
-// maxMessageLength bounds a message, as the schema of conditions does.
+// maxMessageLength is the maximum length of a message in the schema of conditions.
 const maxMessageLength = 32768
 
-// setCondition puts a condition into a status, at a time. The time is that of the last change.
+// setCondition sets a condition in a status. now is its transition time if the status of the
+// condition changes.
 func setCondition(st *v1alpha1.DataPlaneStatus, c metav1.Condition, now time.Time) {
 	c.LastTransitionTime = metav1.NewTime(now)
 	if len(c.Message) > maxMessageLength {
@@ -33,19 +34,20 @@ func setCondition(st *v1alpha1.DataPlaneStatus, c metav1.Condition, now time.Tim
 	meta.SetStatusCondition(&st.Conditions, c)
 }
 
-// setReady sets condition Ready.
+// setReady sets the condition Ready.
 func (s Snapshot) setReady(st *v1alpha1.DataPlaneStatus, status metav1.ConditionStatus, reason, message string) {
 	setCondition(st, metav1.Condition{
 		Type: v1alpha1.DataPlaneReady, Status: status, Reason: reason, Message: message, ObservedGeneration: s.Plane.Generation,
 	}, s.Now)
 }
 
-// setNotReady says why it takes no instances.
+// setNotReady sets the condition Ready to False, with the reason why the data plane takes no
+// instances.
 func (s Snapshot) setNotReady(p *Plan, reason, format string, args ...any) {
 	s.setReady(&p.Status, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...))
 }
 
-// enterPhase takes it into a phase, with the words of that phase.
+// enterPhase sets the phase, and the message of that phase.
 func (s Snapshot) enterPhase(p *Plan, phase v1alpha1.DataPlanePhase) {
 	if p.Status.Phase != phase {
 		at := metav1.NewTime(s.Now)
@@ -56,21 +58,22 @@ func (s Snapshot) enterPhase(p *Plan, phase v1alpha1.DataPlanePhase) {
 	}
 }
 
-// failPlane ends it: it cannot come. What it holds is given back in the next pass.
+// failPlane sets the phase Failed: the data plane cannot become Ready. The next pass releases what
+// it has.
 func (s Snapshot) failPlane(p *Plan, reason, format string, args ...any) {
 	s.enterPhase(p, v1alpha1.PhaseFailed)
 	s.setNotReady(p, reason, format, args...)
 }
 
-// RefusedStatus is the status of a data plane of which a step did not succeed, for a cause
-// that a person has to know. Its phase stays, and so does what it had.
+// RefusedStatus returns the status after a step has failed for a reason that a person must fix. The
+// phase does not change, and the data plane keeps what it had.
 func (s Snapshot) RefusedStatus(p Plan, reason, message string) v1alpha1.DataPlaneStatus {
 	st := p.Status
 	if phase := s.currentPhase(); st.Phase != phase {
 		st.Phase, st.PhaseSince = s.Plane.Status.Phase, s.Plane.Status.PhaseSince
 	}
 	if now := meta.FindStatusCondition(st.Conditions, v1alpha1.DataPlaneReady); s.currentPhase() == v1alpha1.PhaseReady && now != nil && now.Status == metav1.ConditionTrue {
-		// It goes on as it was: whether it can be used, its agent says.
+		// It continues as before: its agent reports whether it can be used.
 		s.setReady(&st, metav1.ConditionTrue, now.Reason, now.Message+" But: "+message)
 		return st
 	}

@@ -1,11 +1,11 @@
-// Package kas reads the configuration files of kas-fleet-manager: instance types,
-// providers with their limits, dynamic scaling and node prewarming. It says in
-// InstanceTypes and FleetRegions what they mean.
+// Package kas reads the configuration files of kas-fleet-manager: instance types, providers with
+// their limits, dynamic scaling and node prewarming. It translates them to InstanceTypes and
+// FleetRegions.
 //
-// It is strict. A key that is not known, a type or a size that there is not, slack above
-// the limit, a number that is negative and a minimum above its maximum are errors that
-// name file, path and value. (There a misspelt key was ignored, a broken prewarming file
-// was taken for none, and one that was left out stopped the program.)
+// It is strict. An unknown key, a type or a size that does not exist, slack above the limit, a
+// negative number, and a minimum above its maximum are errors that name file, path and value.
+// (kas-fleet-manager ignored a misspelled key, treated a broken prewarming file as absent, and
+// exited when the file was absent.)
 package kas
 
 import (
@@ -20,7 +20,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// The files, by the names that they have in kas-fleet-manager.
+// The names of the files in kas-fleet-manager.
 const (
 	TypesFile      = "kafka-instance-types-configuration.yaml"
 	ProvidersFile  = "provider-configuration.yaml"
@@ -28,38 +28,38 @@ const (
 	PrewarmingFile = "node-prewarming-configuration.yaml"
 )
 
-// Names are those of all files that are read.
+// Names are the names of all files that Read reads.
 var Names = []string{TypesFile, ProvidersFile, ScalingFile, PrewarmingFile}
 
-// File is one of them.
+// File is a configuration file.
 type File struct {
-	// Name is how it is called in errors.
+	// Name is the file's name in errors.
 	Name string
 	Text []byte
 }
 
-// Options are what the files do not say.
+// Options are the values that the files do not contain.
 type Options struct {
-	// Namespace is that of the FleetRegions.
+	// Namespace is the namespace of the FleetRegions.
 	Namespace string
-	// Pool and MultiZonePool are the ClusterPools that data planes are claimed from; empty
-	// ones are called after the region.
+	// Pool and MultiZonePool are the ClusterPools that data planes are claimed from; empty ones are
+	// named after the region.
 	Pool, MultiZonePool string
-	// NodesPerUnit is how many nodes a streaming unit takes, by type. For standard and
-	// developer it is known: 3 and 0.1.
+	// NodesPerUnit is the number of nodes that a streaming unit takes, by type. The defaults for
+	// standard and developer are 3 and 0.1.
 	NodesPerUnit map[string]string
 }
 
-// Result is what the files come to.
+// Result has the objects that the files translate to.
 type Result struct {
 	Types   []*v1alpha1.InstanceType
 	Regions []*v1alpha1.FleetRegion
-	// Notes tell what was left out, and what is to be done beside.
+	// Notes say what was left out, and what else you must do.
 	Notes []string
 }
 
-// Read reads the files, by their names as in Names. That of the types has to be there;
-// without that of the providers there are no regions. The error tells of all that is wrong.
+// Read reads the files; the keys are those in Names. The types file is required; without the
+// providers file there are no regions. The error lists everything that is wrong.
 func Read(files map[string]File, o Options) (Result, error) {
 	r := &reader{Options: o, ignoredKeys: map[string]bool{}, types: map[string]*v1alpha1.InstanceType{}}
 	f, ok := files[TypesFile]
@@ -88,17 +88,17 @@ type reader struct {
 	Options
 	errs  []error
 	notes []string
-	// ignoredKeys are keys that are known and have no meaning here.
+	// ignoredKeys are known keys that have no meaning here.
 	ignoredKeys map[string]bool
-	// order are the names of types as they come.
+	// order has the names of the types in the order of the file.
 	order   []string
 	types   map[string]*v1alpha1.InstanceType
 	regions []*v1alpha1.FleetRegion
 	scaling *node
-	// reserved is what is reserved of a type.
+	// reserved are the reserved instances of each type.
 	reserved                   map[string]*v1alpha1.Reserved
 	scaleUpMode, scaleDownMode v1alpha1.ScalingMode
-	// defaultNodePools are the nodes for no type, by provider.
+	// defaultNodePools are the node pools that belong to no type, by provider.
 	defaultNodePools map[string]v1alpha1.DefaultNodePool
 }
 
@@ -139,7 +139,7 @@ func (r *reader) buildResult(files map[string]File) Result {
 	return m
 }
 
-// findType finds a type that some file refers to.
+// findType returns a type that a file refers to; nil, with an error recorded, if there is none.
 func (r *reader) findType(n node, name string) *v1alpha1.InstanceType {
 	it := r.types[name]
 	if it == nil {
@@ -148,7 +148,7 @@ func (r *reader) findType(n node, name string) *v1alpha1.InstanceType {
 	return it
 }
 
-// defaultNodesPerUnit is what the agent of kas-fleetshard had built in.
+// defaultNodesPerUnit are the values that were built into the agent of kas-fleetshard.
 var defaultNodesPerUnit = map[string]string{"standard": "3", "developer": "0.1"}
 
 func (r *reader) parseNodesPerUnit(n node, name string) *resource.Quantity {

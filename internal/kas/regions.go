@@ -16,7 +16,7 @@ const (
 	keyKafka           = "kafka_workload_per_instance_type"
 )
 
-// readScaling reads the file of dynamic scaling: nodes, and whether decisions are carried out.
+// readScaling reads the dynamic scaling file: nodes, and whether decisions are executed.
 func (r *reader) readScaling(n node) {
 	n.checkKeys("new_data_plane_openshift_version", "enable_dynamic_data_plane_scale_up", "enable_dynamic_data_plane_scale_down", keyComputeMachines)
 	if v := n.field("new_data_plane_openshift_version"); v.isSet() && v.value != "" {
@@ -46,7 +46,8 @@ func (r *reader) readScaling(n node) {
 	}
 }
 
-// parseScalingMode is what a switch means: off, decisions are told and not carried out.
+// parseScalingMode returns the mode for a switch: on is Auto; off is DryRun, which reports
+// decisions without executing them.
 func parseScalingMode(n node) v1alpha1.ScalingMode {
 	if n.parseBool(true) {
 		return v1alpha1.ScalingAuto
@@ -69,7 +70,7 @@ func parseNodePool(n node) (machine string, least, most int32) {
 	return n.field("compute_machine_type").parseText(), least, most
 }
 
-// readPrewarming reads what is reserved of each type. An empty file reserves nothing.
+// readPrewarming reads the reserved instances of each type. An empty file reserves nothing.
 func (r *reader) readPrewarming(n node) {
 	r.reserved = map[string]*v1alpha1.Reserved{}
 	if !n.checkObject() {
@@ -105,7 +106,7 @@ func joinSizeNames(it *v1alpha1.InstanceType) string {
 	return strings.Join(names, ", ")
 }
 
-// readProviders reads the regions, with their limits.
+// readProviders reads the regions and their limits.
 func (r *reader) readProviders(n node) {
 	n.checkKeys("supported_providers")
 	list := n.field("supported_providers")
@@ -154,7 +155,7 @@ func (r *reader) readRegion(provider string, n node) {
 	r.regions = append(r.regions, fr)
 }
 
-// checkNodePools notes a type that a region offers and that would have no nodes there.
+// checkNodePools records an error for a type that a region offers and that has no nodes there.
 func (r *reader) checkNodePools(n node, it *v1alpha1.InstanceType, provider string) {
 	if r.scaling == nil {
 		return
@@ -164,7 +165,7 @@ func (r *reader) checkNodePools(n node, it *v1alpha1.InstanceType, provider stri
 	}
 }
 
-// parseLimits reads limit and slack.
+// parseLimits reads the limit and the slack of a type.
 func parseLimits(n node, name string) v1alpha1.RegionType {
 	rt := v1alpha1.RegionType{Name: name}
 	n.checkKeys("limit", "min_available_capacity_slack_streaming_units")
@@ -182,7 +183,7 @@ func parseLimits(n node, name string) v1alpha1.RegionType {
 	return rt
 }
 
-// claimSource are those for the zones that the region's types need.
+// claimSource returns the pools for the zone layouts that the region's types need.
 func (r *reader) claimSource(fr *v1alpha1.FleetRegion) *v1alpha1.ClaimSource {
 	out := &v1alpha1.ClaimSource{}
 	for _, multi := range []bool{false, true} {

@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// node is a value of a file, and where it stands. What is wrong with it is noted, and
-// reading goes on, so that all faults of a file are told at once.
+// node is a value in a file, and its path. Errors are recorded and reading continues, so that all
+// errors of a file are reported at once.
 type node struct {
 	file  string
 	path  string
 	value any
-	// errs are those of all files.
+	// errs are the errors of all files.
 	errs *[]error
 }
 
-// parseFile reads a file; an empty one is an empty object.
+// parseFile parses a file; an empty file is an empty object.
 func parseFile(f File, faults *[]error) node {
 	n := node{file: f.Name, errs: faults}
 	raw, err := yaml.YAMLToJSONStrict(f.Text)
@@ -42,7 +42,7 @@ func parseFile(f File, faults *[]error) node {
 // isSet reports whether there is a value.
 func (n node) isSet() bool { return n.value != nil }
 
-// addError notes a fault: file, path, value, and what to do.
+// addError records an error with file, path, value, and what to do.
 func (n node) addError(format string, args ...any) {
 	where := n.path
 	if where == "" {
@@ -68,7 +68,7 @@ func (n node) describeValue() string {
 	}
 }
 
-// field is a value in an object; one that is not there has no value.
+// field returns a field of an object; a missing field is a node without a value.
 func (n node) field(key string) node {
 	out := node{file: n.file, path: key, errs: n.errs}
 	if n.path != "" {
@@ -80,7 +80,8 @@ func (n node) field(key string) node {
 	return out
 }
 
-// checkKeys notes each key of an object that is none of these, and a value that is no object.
+// checkKeys records an error for each key of an object that is not in known, and for a value that
+// is not an object.
 func (n node) checkKeys(known ...string) {
 	if n.checkObject() {
 		for _, key := range n.sortedKeys() {
@@ -99,13 +100,13 @@ func (n node) checkObject() bool {
 	return n.isSet()
 }
 
-// sortedKeys are those of an object, sorted.
+// sortedKeys returns the keys of an object, sorted.
 func (n node) sortedKeys() []string {
 	m, _ := n.value.(map[string]any)
 	return slices.Sorted(maps.Keys(m))
 }
 
-// listItems are those of a list.
+// listItems returns the items of a list.
 func (n node) listItems() []node {
 	list, ok := n.value.([]any)
 	if !ok && n.isSet() {
@@ -118,7 +119,7 @@ func (n node) listItems() []node {
 	return out
 }
 
-// parseText is a text that has to be there.
+// parseText returns a required text.
 func (n node) parseText() string {
 	s, ok := n.value.(string)
 	if !ok || s == "" {
@@ -127,7 +128,7 @@ func (n node) parseText() string {
 	return s
 }
 
-// parseWholeNumber is a whole number, of at least that.
+// parseWholeNumber returns a whole number that is at least least.
 func (n node) parseWholeNumber(least int32) int32 {
 	v, ok := n.value.(int64)
 	switch {
@@ -144,7 +145,7 @@ func (n node) parseWholeNumber(least int32) int32 {
 	return int32(v)
 }
 
-// parseBool is true or false, or what it is when nothing is said.
+// parseBool returns true or false; otherwise if there is no value.
 func (n node) parseBool(otherwise bool) bool {
 	if !n.isSet() {
 		return otherwise
@@ -156,7 +157,8 @@ func (n node) parseBool(otherwise bool) bool {
 	return v
 }
 
-// parseQuantity is an amount such as 50Mi.
+// parseQuantity returns a quantity such as 50Mi; nil, with an error recorded, if it is invalid or
+// not above 0.
 func (n node) parseQuantity() *resource.Quantity {
 	q, err := resource.ParseQuantity(n.parseText())
 	if err != nil || q.Sign() <= 0 {

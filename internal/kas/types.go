@@ -6,7 +6,7 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// readTypes reads the file of the instance types.
+// readTypes reads the instance types file.
 func (r *reader) readTypes(n node) {
 	n.checkKeys("supported_instance_types")
 	list := n.field("supported_instance_types")
@@ -70,7 +70,7 @@ func (r *reader) readSizes(list node, it *v1alpha1.InstanceType) {
 	it.Spec.MultiZone = multi
 }
 
-// parseZones is the spread of a size; empty when it can have either.
+// parseZones returns the zone layout of a size; empty when the size supports both.
 func parseZones(n node) v1alpha1.AvailabilityZones {
 	var out v1alpha1.AvailabilityZones
 	modes := map[string]v1alpha1.AvailabilityZones{"single": v1alpha1.ZonesSingle, "multi": v1alpha1.ZonesMulti}
