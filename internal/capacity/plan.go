@@ -110,7 +110,7 @@ const (
 )
 
 // Step is one action of a plan. Steps are independent: each may fail or be repeated without harm to
-// the others. Whoever executes a step writes the data plane first, at the observed resource
+// the others. The caller that executes a step writes the data plane first, at the observed resource
 // version, so that steps of different passes cannot contradict each other.
 type Step struct {
 	Verb Verb `json:"verb"`

@@ -1,5 +1,5 @@
 // Package dataplane decides the next steps of one DataPlane: how it gets its cluster, its nodes and
-// its agent, which instances its agent is told to run, whether the agent's report is valid, and how
+// its agent, which instances its agent must run, whether the agent's report is valid, and how
 // everything is released.
 //
 // Decide is a pure function from a Snapshot to a Plan: it reads no cluster and no clock. One pass

@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/kstatus"
 )
 
-// BuildRegionStatus returns the region's status for a plan. It does not record pending data planes;
-// whoever creates them does.
+// BuildRegionStatus returns the region's status for a plan. It does not update the pending data
+// planes: the caller that creates them records them.
 func (o Objects) BuildRegionStatus(p capacity.Plan, now time.Time) v1alpha1.FleetRegionStatus {
 	st := *o.Region.Status.DeepCopy()
 	st.ObservedGeneration, st.Plan = o.Region.Generation, p.Summarize()

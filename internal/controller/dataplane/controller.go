@@ -1,5 +1,5 @@
 // Package dataplane manages the lifecycle of DataPlanes: it provides a cluster, nodes and an agent,
-// tells the agent which instances to run, validates the agent's reports, and finally releases
+// lists for the agent which instances to run, validates the agent's reports, and finally releases
 // everything.
 //
 // A pass over one DataPlane is observe, decide (internal/dataplane), act, report. Before a pass

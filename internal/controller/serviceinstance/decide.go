@@ -50,8 +50,8 @@ type plane struct {
 type planeState struct {
 	// released is set when its cluster is being released, which cannot be undone.
 	released bool
-	// clusterGone is set when its cluster is gone; clusterDeleting is set when its cluster was
-	// deleted and is going away.
+	// clusterGone is set when its cluster is gone; clusterDeleting is set when its cluster is being
+	// deleted.
 	clusterGone, clusterDeleting bool
 	// agentSilent is set when its agent does not report.
 	agentSilent bool

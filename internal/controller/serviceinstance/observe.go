@@ -49,7 +49,7 @@ func (r *Reconciler) observeInstance(ctx context.Context, key types.NamespacedNa
 }
 
 // findRegion returns the FleetRegion with the instance's provider and region; nil if there is none.
-// Of several, the oldest takes precedence, as everywhere.
+// If there are several, the oldest takes precedence, as everywhere.
 func (r *Reconciler) findRegion(ctx context.Context, i *v1alpha1.ServiceInstance) (*v1alpha1.FleetRegion, error) {
 	var list v1alpha1.FleetRegionList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{byPlace: placeOf(i)}, client.UnsafeDisableDeepCopy); err != nil {
@@ -104,7 +104,7 @@ func (r *Reconciler) matchPlanes(ctx context.Context, list []v1alpha1.DataPlane,
 		}
 		out = append(out, p)
 	}
-	// Of several data planes with that name, those in other namespaces matter only if their agents
+	// If several data planes have that name, those in other namespaces matter only if their agents
 	// know the instance.
 	if slices.ContainsFunc(out, func(p plane) bool { return p.inRegionNamespace }) {
 		out = slices.DeleteFunc(out, func(p plane) bool { return !p.inRegionNamespace && !p.traced })
