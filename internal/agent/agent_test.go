@@ -34,13 +34,14 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// rig is an agent between a hub and a data plane that are in memory.
+// rig is an agent between a hub and a data plane, both in memory.
 type rig struct {
 	*Agent
 	hub, plane client.WithWatch
 	clock      *clocktesting.FakePassiveClock
 	log        bytes.Buffer
-	// silence, if not nil, is what a side answers to everything.
+	// hubSilence and planeSilence, if not nil, are the errors with which a side answers every
+	// request.
 	hubSilence, planeSilence error
 	// fail, if not nil, may refuse a write on the data plane.
 	fail func(verb string, o client.Object) error
@@ -108,7 +109,7 @@ func (r *rig) planeFuncs() interceptor.Funcs {
 			if err := r.refuse("delete", o); err != nil {
 				return err
 			}
-			if o.GetObjectKind().GroupVersionKind() == plan.Namespace { // what is in it goes with it
+			if o.GetObjectKind().GroupVersionKind() == plan.Namespace { // deletes its contents, too
 				for _, kind := range []*unstructured.Unstructured{newObject(plan.ManagedKafka), newObject(plan.Deployment)} {
 					if err := c.DeleteAllOf(ctx, kind, client.InNamespace(o.GetName())); err != nil {
 						return err
@@ -126,7 +127,7 @@ func (r *rig) planeFuncs() interceptor.Funcs {
 	}
 }
 
-// listing is what the hub wants at first: one real instance and one reserved.
+// listing is the hub's first list: one real instance and one reserved.
 func listing() *v1alpha1.DataPlaneAgent {
 	per := resource.MustParse("1")
 	return &v1alpha1.DataPlaneAgent{
@@ -148,7 +149,7 @@ func (r *rig) pass(t *testing.T) (reconcile.Result, error) {
 	return r.Reconcile(ctx, reconcile.Request{})
 }
 
-// settle makes passes until nothing more is done.
+// settle runs passes until nothing changes.
 func (r *rig) settle(t *testing.T) {
 	t.Helper()
 	for range 10 {
@@ -180,7 +181,7 @@ func (r *rig) phaseOf(t *testing.T, uid string) string {
 	return ""
 }
 
-// objects are what is on the data plane, by name.
+// objects returns the objects on the data plane, by name.
 func (r *rig) objects(t *testing.T) string {
 	t.Helper()
 	var out []string
@@ -215,7 +216,7 @@ func (r *rig) change(t *testing.T, f func(*v1alpha1.DataPlaneAgent)) {
 	}
 }
 
-// podsRun has the pods of all Deployments run.
+// podsRun makes the pods of all Deployments run.
 func (r *rig) podsRun(t *testing.T) {
 	t.Helper()
 	list := newObjectList(plan.Deployment)
@@ -248,7 +249,7 @@ func TestWhatIsListedIsMadeAndReported(t *testing.T) {
 }
 
 // TestTheGenerationThatWasReadIsReported changes the spec twice: tools that wait for the
-// DataPlaneAgent go by status.observedGeneration.
+// DataPlaneAgent use status.observedGeneration.
 func TestTheGenerationThatWasReadIsReported(t *testing.T) {
 	r := newRig(t)
 	for generation := int64(1); generation < 4; generation++ {
@@ -297,7 +298,7 @@ func TestAHeartbeatComesWhenItIsDue(t *testing.T) {
 	}
 }
 
-// One that was killed says that it is back, though it has nothing else to say.
+// A restarted agent reports, although nothing else has changed.
 func TestANewProcessReportsAtOnce(t *testing.T) {
 	r := newRig(t)
 	r.settle(t)
@@ -400,8 +401,8 @@ func TestSomebodysNamespaceIsNotTouched(t *testing.T) {
 	}
 }
 
-// typedPatchError is what the API answers to server-side apply of an object that does not
-// fit the schema: a status without a reason, whose message quotes values.
+// typedPatchError is the API's answer to server-side apply of an object that does not fit the
+// schema: a status without a reason, whose message quotes values.
 func typedPatchError(faults string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
@@ -457,7 +458,7 @@ func TestANamespaceWithALiveInstanceIsNotRemoved(t *testing.T) {
 	r := newRig(t)
 	r.settle(t)
 	r.change(t, func(a *v1alpha1.DataPlaneAgent) { a.Spec.Instances = nil })
-	// The cache has lost the ManagedKafka of the real one, or never had it.
+	// The cache has lost the ManagedKafka of the real instance, or never had it.
 	r.Plane = interceptor.NewClient(r.plane, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 		if l.GetObjectKind().GroupVersionKind().Kind == "ManagedKafkaList" {
 			return nil
@@ -479,7 +480,7 @@ func TestDeletedIsSaidOnlyWhenTheAPISaysSo(t *testing.T) {
 	r.change(t, func(a *v1alpha1.DataPlaneAgent) { a.Spec.Instances[0].Deleted = true })
 	real := r.Plane
 	r.Plane = interceptor.NewClient(r.plane, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-		return nil // a cache that is far behind
+		return nil // a very stale cache
 	}})
 	if _, err := r.pass(t); err != nil {
 		t.Fatal(err)
@@ -509,7 +510,7 @@ func TestAnotherDataPlaneOfTheNameIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Whatever write is the last before a crash, the next process ends where the first would have.
+// After a crash after any write, the next process ends in the same state as the first would have.
 func TestACrashAfterAnyWrite(t *testing.T) {
 	for n := range 8 {
 		t.Run(fmt.Sprintf("%d writes", n), func(t *testing.T) {
@@ -550,8 +551,8 @@ func (r *rig) operatorSays(t *testing.T, condition map[string]any) {
 	}
 }
 
-// With --operator fleetshard the agent makes ManagedKafkas and no pods for them; operators
-// on the data plane do the rest, and it reports what they write.
+// With --operator fleetshard, the agent creates ManagedKafkas and no pods for them; operators on
+// the data plane do the rest, and the agent reports what they write.
 func TestOperatorsOnTheDataPlaneMakeInstances(t *testing.T) {
 	r := newRig(t)
 	r.StandIn = Options{Operator: Fleetshard}.isStandIn()

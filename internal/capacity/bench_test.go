@@ -8,8 +8,8 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// crowd is a region of so many data planes with so many types each: some empty, most in
-// use, one in a hundred on its way, and so many instances that wait.
+// crowd returns a region with the given number of data planes, each with the given number of types:
+// some empty, most in use, one in a hundred on its way, and the given number of waiting instances.
 func crowd(planes, types, waiting int) capacity.Snapshot {
 	s := capacity.Snapshot{Now: noon, Region: capacity.Region{
 		Up: capacity.ScaleUp{Mode: capacity.Auto, MaxInFlight: 1000, Timeout: 2 * time.Hour}, Down: capacity.ScaleDown{Mode: capacity.Auto},
@@ -38,7 +38,8 @@ func crowd(planes, types, waiting int) capacity.Snapshot {
 	return s
 }
 
-// BenchmarkDecide is the figure of docs/fleet.md: 10,000 data planes of ten types, on one core.
+// BenchmarkDecide measures the figure in docs/fleet.md: 10,000 data planes of ten types, on one
+// core.
 func BenchmarkDecide(b *testing.B) {
 	s := crowd(10_000, 10, 100)
 	b.ReportAllocs()

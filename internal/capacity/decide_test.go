@@ -157,7 +157,7 @@ func TestRemoval(t *testing.T) {
 		"looked at again: still empty, not needed":   {region("slack=3").planes("a:10-4 b:doubted=10"), "a keep NotEmpty, b release NotNeeded"},
 		"… somebody has moved in":                    {region("slack=3").planes("a:10-4 b:doubted=10-1"), "a keep NotEmpty, b restore NotEmpty"},
 		"… somebody is about to":                     {region("slack=3").planes("a:10-4 b:doubted=10+booked=x").orders("x:1"), "a keep NotEmpty, b restore NotEmpty"},
-		"… the rest is not enough any more":          {region("slack=3").planes("a:10-8 b:doubted=10"), "a keep NotEmpty, b restore Needed"}, // the reference looks at emptiness only
+		"… the rest is not enough any more":          {region("slack=3").planes("a:10-8 b:doubted=10"), "a keep NotEmpty, b restore Needed"}, // the reference only checks whether it is empty
 		"… it was protected":                         {region("slack=3").planes("a:10-4 b:doubted=10+protected"), "a keep NotEmpty, b restore Protected"},
 		"… removing was switched off":                {region("slack=3").down(func(d *capacity.ScaleDown) { d.Mode = capacity.Off }).planes("a:10-4 b:doubted=10"), "a keep SwitchedOff, b restore SwitchedOff"},
 		"… or is tried out only":                     {region("slack=3").down(dryRun).planes("a:10-4 b:doubted=10"), "a keep NotEmpty, b restore SwitchedOff"},
@@ -198,7 +198,7 @@ func TestRemoval(t *testing.T) {
 	}
 }
 
-// offWords: an instance is the first thing to say, whatever is switched off.
+// offWords checks that an instance is reported first, whatever is switched off.
 func offWords(w *world) string {
 	if len(w.Instances) > 0 {
 		return "a keep NotEmpty,"
@@ -214,7 +214,7 @@ func atMost(n int) func(*capacity.ScaleDown) {
 	return func(d *capacity.ScaleDown) { d.MaxConcurrent = &n }
 }
 
-// on puts an instance of a type that the data plane does not say it takes on it.
+// on puts an instance on the data plane, of a type that the data plane does not list.
 func (w *world) on(plane, kind string) *world {
 	w.Instances = append(w.Instances, capacity.Instance{Name: "t/odd", Type: kind, Units: 1, Plane: plane, Created: noon})
 	return w
@@ -311,7 +311,7 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// as adds an instance with a UID of its own, older than all.
+// as adds an instance with its own UID, older than all others.
 func (w *world) as(name, uid string) *world {
 	w.Instances = append(w.Instances, capacity.Instance{Name: "t/" + name, UID: uid, Type: "std", Units: 1, Created: noon.Add(-time.Hour)})
 	return w
@@ -399,7 +399,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// People read these; see docs/fleet.md.
+// People read these texts; see docs/fleet.md.
 func TestWords(t *testing.T) {
 	for want, w := range map[string]*world{
 		"create a data plane for std: 3 units are free, and there should be more than 3":    region("slack=3").planes("a:10-7"),

@@ -7,7 +7,8 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// regionEdits are the edits that users can make to a FleetRegion and to what it refers to.
+// regionEdits are the edits that users can make to a FleetRegion and to the objects that it refers
+// to.
 var regionEdits = []func(f *fleet){
 	func(f *fleet) { f.Region.Up.Mode = f.mode() },
 	func(f *fleet) { f.Region.Up.MaxInFlight = 1 + f.rand.IntN(3) },
@@ -22,18 +23,18 @@ var regionEdits = []func(f *fleet){
 			f.Region.Down.MaxConcurrent = ptr(f.rand.IntN(3))
 		}
 	},
-	func(f *fleet) { // a type is taken off the region, or put on it again
+	func(f *fleet) { // remove a type from the region, or add it again
 		if len(f.off) > 0 {
 			f.Region.Types, f.off = append(f.Region.Types, f.off...), nil
 		} else if n := len(f.Region.Types); n > 1 {
 			f.off, f.Region.Types = slices.Clone(f.Region.Types[n-1:]), f.Region.Types[:n-1]
 		}
 	},
-	func(f *fleet) { // an InstanceType is deleted, or made again
+	func(f *fleet) { // delete an InstanceType, or create it again
 		t := f.anyType()
 		t.Unknown = map[bool]string{true: "there is no such InstanceType"}[t.Unknown == ""]
 	},
-	func(f *fleet) { // the source of clusters is broken, or mended
+	func(f *fleet) { // break the source of clusters, or repair it
 		t := f.anyType()
 		t.Blocked = map[bool]string{true: "there is no ClusterPool"}[t.Blocked == ""]
 	},
@@ -58,19 +59,19 @@ func (f *fleet) mode() capacity.Mode {
 }
 
 func (f *fleet) anyType() *capacity.Type {
-	// The types are cloned, since a backup of the hub has them, too.
+	// Clone the types, because a backup of the hub has them, too.
 	f.Region.Types = slices.Clone(f.Region.Types)
 	return &f.Region.Types[f.rand.IntN(len(f.Region.Types))]
 }
 
-// editRegion makes one edit.
+// editRegion makes one random edit.
 func (f *fleet) editRegion() {
 	n := f.rand.IntN(len(regionEdits))
 	regionEdits[n](f)
 	f.say("edit %d: %+v", n, f.Region)
 }
 
-// mendRegion takes back the edits that keep the region from working.
+// mendRegion reverts the edits that keep the region from working.
 func (f *fleet) mendRegion() {
 	f.Region.Up.Mode, f.Region.Down.Mode = capacity.Auto, capacity.Auto
 	if most := f.Region.Down.MaxConcurrent; most != nil && *most == 0 {
@@ -82,8 +83,8 @@ func (f *fleet) mendRegion() {
 	}
 }
 
-// leaveAlone lets time pass while users do nothing and broken settings stay as they are.
-// The region comes to rest, and whatever waits has a reason (check).
+// leaveAlone lets time pass while users do nothing and broken settings stay as they are. The region
+// settles, and whatever waits has a reason (check).
 func (f *fleet) leaveAlone() {
 	f.say("from here on users leave everything alone")
 	quiet := 0

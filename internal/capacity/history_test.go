@@ -18,8 +18,8 @@ var (
 	steps = flag.Int("capacity.steps", 20000, "how many passes the random histories have in all")
 )
 
-// fleet is a region as it would be if its controllers did what they are told: its users,
-// its clusters and its agents are its random events. Data planes have versions, as in the API.
+// fleet is a region as its controllers would run it: its users, its clusters and its agents are
+// random events. Data planes have versions, as in the API.
 type fleet struct {
 	*testing.T
 	rand *rand.Rand
@@ -27,19 +27,19 @@ type fleet struct {
 	version map[string]int
 	serial  int
 	log     []string
-	// meagre lets data planes come with less than was expected.
+	// meagre creates data planes with fewer units than expected.
 	meagre bool
-	// on is what is on each data plane, whatever the hub knows of it, and told what its
-	// agent said of that last. backup is the hub as it was at some time.
+	// on are the instances on each data plane, whatever the hub knows; told are those that its
+	// agent last reported. backup is an earlier state of the hub.
 	on, told map[string][]capacity.Instance
 	backup   *capacity.Snapshot
-	// foreign is how many units of its first type each agent reports above what is on its
-	// data plane, or below. picky are the UIDs of instances that every data plane refuses.
+	// foreign is the number of units of its first type that each agent reports above (or below)
+	// what is on its data plane. picky are the UIDs of instances that every data plane refuses.
 	foreign map[string]int
 	picky   map[string]bool
-	// off are the types that were taken off the region for a while.
+	// off are the types that are temporarily removed from the region.
 	off []capacity.Type
-	// rounds is how many passes it took to settle.
+	// rounds is the number of passes until it settled.
 	rounds int
 }
 
@@ -101,7 +101,7 @@ func (f *fleet) plane(name string) *capacity.Plane {
 	return &f.Planes[i]
 }
 
-// happen is one random event that is not the region's doing.
+// happen runs one random event that the region does not cause.
 func (f *fleet) happen() {
 	f.Now = f.Now.Add(time.Duration(f.rand.IntN(600)) * time.Second)
 	for n := range f.Planes {
@@ -138,7 +138,8 @@ func (f *fleet) happen() {
 	}
 }
 
-// cancelled has data planes take away what is being deleted, and then the hub forget it.
+// cancelled makes data planes delete the instances that are being deleted, and then the hub delete
+// their objects.
 func (f *fleet) cancelled() {
 	dying := func(i capacity.Instance) bool { return i.Deleting }
 	for _, i := range f.Instances {
@@ -150,7 +151,7 @@ func (f *fleet) cancelled() {
 	f.Instances = slices.DeleteFunc(f.Instances, dying)
 }
 
-// report has the agent of a data plane make what it is told to, and say what is there.
+// report makes the agent of a data plane create what is listed, and report what is there.
 func (f *fleet) report(p *capacity.Plane) {
 	if p.Gone || p.Silent || p.Phase != capacity.Ready && p.Phase != capacity.Deprovisioning {
 		return
@@ -173,7 +174,7 @@ func (f *fleet) report(p *capacity.Plane) {
 	f.compare(p)
 }
 
-// compare is what the data plane's controller makes of the last report.
+// compare updates the data plane from the last report, as its controller does.
 func (f *fleet) compare(p *capacity.Plane) {
 	if _, reported := f.told[p.Name]; !reported {
 		return
@@ -194,7 +195,7 @@ func (f *fleet) compare(p *capacity.Plane) {
 	}
 }
 
-// says is how many units of a type the agent says that it has left.
+// says returns the number of remaining units of a type that the agent reports.
 func (f *fleet) says(p *capacity.Plane, room int) int {
 	r := p.Rooms[room]
 	left := r.Max
@@ -209,14 +210,14 @@ func (f *fleet) says(p *capacity.Plane, room int) int {
 	return min(max(left, 0), r.Max)
 }
 
-// rebuffed reports whether a data plane has refused an instance: what was booked for it
-// there may count, or not, by what the data plane reports.
+// rebuffed reports whether a data plane has refused an instance: a booking for it there may count
+// or not, depending on what the data plane reports.
 func (f *fleet) rebuffed(uid, plane string) bool {
 	n := slices.IndexFunc(f.Instances, func(i capacity.Instance) bool { return i.UID == uid })
 	return n >= 0 && slices.ContainsFunc(f.Instances[n].Refusals, func(r capacity.Refusal) bool { return r.Plane == plane })
 }
 
-// free is how many units of a type are left on a data plane, as docs/fleet.md says it.
+// free returns the number of free units of a type on a data plane, as docs/fleet.md defines it.
 func (f *fleet) free(p *capacity.Plane, kind string, placed int) int {
 	r := p.Rooms[slices.IndexFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == kind })]
 	used := f.used(p.Name, kind) + placed
@@ -226,7 +227,7 @@ func (f *fleet) free(p *capacity.Plane, kind string, placed int) int {
 	return min(r.Max-used, r.Remaining-(used-min(r.Known, used-placed)))
 }
 
-// lose has the hub lose an instance, as when somebody forces its finalizer off.
+// lose makes the hub lose an instance, as when somebody removes its finalizer by force.
 func (f *fleet) lose() {
 	if len(f.Instances) == 0 {
 		return
@@ -236,9 +237,9 @@ func (f *fleet) lose() {
 	f.Instances = slices.Delete(f.Instances, n, n+1)
 }
 
-// restore makes a backup of the hub, or brings it back to one. What the clusters have
-// stays as it is; a data plane whose cluster is gone meanwhile, or was made since, is not
-// of interest here. What agents answered before the hub came back does not count.
+// restore takes a backup of the hub, or restores one. The clusters keep their contents; data planes
+// whose cluster was deleted or created since the backup are out of scope. Answers of agents from
+// before the restore do not count.
 func (f *fleet) restore() {
 	if f.backup == nil || f.one(4) {
 		s := f.Snapshot
@@ -267,7 +268,7 @@ func clonePlanes(all []capacity.Plane) []capacity.Plane {
 	return out
 }
 
-// giveUp has a person delete what nobody knows on a data plane, or give it up.
+// giveUp makes a person delete unknown instances on a data plane, or give them up.
 func (f *fleet) giveUp() {
 	for n := range f.Planes {
 		p := &f.Planes[n]
@@ -283,7 +284,7 @@ func (f *fleet) giveUp() {
 	}
 }
 
-// order is a new instance.
+// order adds a new instance.
 func (f *fleet) order() {
 	f.serial++
 	t := f.Region.Types[f.rand.IntN(len(f.Region.Types))]
@@ -295,7 +296,7 @@ func (f *fleet) order() {
 	f.Instances = append(f.Instances, i)
 }
 
-// whim is what an administrator, or an agent, does to a data plane.
+// whim is a random action of an administrator, or of an agent, on a data plane.
 func (f *fleet) whim() {
 	if len(f.Planes) == 0 {
 		return
@@ -333,7 +334,7 @@ func (f *fleet) whim() {
 	}
 }
 
-// refuse has a data plane send an instance away.
+// refuse makes a data plane refuse an instance.
 func (f *fleet) refuse() {
 	for n := range f.Instances {
 		i := &f.Instances[n]
@@ -349,7 +350,7 @@ func (f *fleet) refuse() {
 	}
 }
 
-// refuseBy has p refuse i, for want of room or not, and says so to the hub.
+// refuseBy makes p refuse i, with or without lack of room, and report it to the hub.
 func (f *fleet) refuseBy(i *capacity.Instance, p *capacity.Plane, room int) {
 	f.say("%s refuses %s", p.Name, i.Name)
 	f.on[p.Name] = slices.DeleteFunc(f.on[p.Name], func(o capacity.Instance) bool { return o.UID == i.UID })
@@ -366,7 +367,7 @@ func (f *fleet) refuseBy(i *capacity.Instance, p *capacity.Plane, room int) {
 	i.Plane = ""
 }
 
-// progress moves one data plane on.
+// progress advances one data plane.
 func (f *fleet) progress(bad bool) {
 	if len(f.Planes) == 0 {
 		return
@@ -398,7 +399,8 @@ func (f *fleet) come(p *capacity.Plane) {
 	f.say("%s is Ready: %v", p.Name, p.Rooms)
 }
 
-// gone takes a data plane away, with all on it: only who deleted it by hand loses any.
+// gone deletes a data plane with everything on it: only a person who deletes it by hand loses
+// instances.
 func (f *fleet) gone(n int) {
 	p := f.Planes[n]
 	for i := range f.Instances {
@@ -416,8 +418,8 @@ func (f *fleet) gone(n int) {
 	f.say("%s is gone", p.Name)
 }
 
-// do carries a plan out that was made when the data planes had these versions. A step is
-// lost now and then, as a crash would; one on a data plane that has changed is refused.
+// do executes a plan that was computed for these versions of the data planes. Sometimes a step is
+// lost, as in a crash; a step for a data plane that has changed is refused.
 func (f *fleet) do(p capacity.Plan, seen map[string]int, lossy bool) {
 	for _, s := range p.Steps {
 		switch {
@@ -474,11 +476,11 @@ func (f *fleet) typed(name string) capacity.Type {
 	return f.Region.Types[slices.IndexFunc(f.Region.Types, func(t capacity.Type) bool { return t.Name == name })]
 }
 
-// bind books, then tells the instance.
+// bind books a place, then writes it to the instance.
 func (f *fleet) bind(s capacity.Step, p *capacity.Plane, lossy bool) {
 	n := slices.IndexFunc(f.Instances, func(i capacity.Instance) bool { return i.Name == s.Instance })
 	if n < 0 {
-		return // it went meanwhile, and the write is refused
+		return // it was deleted, and the write is refused
 	}
 	i := &f.Instances[n]
 	if p.Gone {
@@ -495,12 +497,12 @@ func (f *fleet) bind(s capacity.Step, p *capacity.Plane, lossy bool) {
 		}
 	}
 	if lossy && f.one(8) || i.Plane != "" {
-		return // cut off between the two writes, or somebody else was faster
+		return // interrupted between the two writes, or another writer was faster
 	}
 	i.Plane = p.Name
 }
 
-// used is how many units of a data plane are bound or booked; of any type if it is "".
+// used returns the number of bound or booked units of a data plane; of all types if kind is "".
 func (f *fleet) used(name, kind string) int {
 	sum := 0
 	for _, i := range f.Instances {
@@ -545,7 +547,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// pass decides and acts; now and then a second process has decided at the same time.
+// pass decides and acts; sometimes a second process has decided at the same time.
 func (f *fleet) pass(lossy bool) capacity.Plan {
 	plan := capacity.Decide(f.Snapshot)
 	f.check(plan)
@@ -561,7 +563,8 @@ func (f *fleet) pass(lossy bool) capacity.Plan {
 	if lossy && f.one(5) {
 		f.say("a second process:")
 		second := plan
-		// What is made or deleted is recorded in the FleetRegion first, which refuses the second.
+		// Creations and deletions are recorded in the FleetRegion first, which refuses the second
+		// process.
 		second.Steps = slices.DeleteFunc(slices.Clone(plan.Steps), func(s capacity.Step) bool {
 			return s.Verb == capacity.Create || s.Verb == capacity.Forget
 		})
@@ -571,7 +574,7 @@ func (f *fleet) pass(lossy bool) capacity.Plan {
 	return plan
 }
 
-// noteEmpty keeps since when each data plane is empty, as its controller does.
+// noteEmpty records since when each data plane is empty, as its controller does.
 func (f *fleet) noteEmpty() {
 	for n := range f.Planes {
 		p := &f.Planes[n]
@@ -587,8 +590,8 @@ func (f *fleet) noteEmpty() {
 	}
 }
 
-// converge lets everything succeed from here on, and nothing happen but what the region
-// does. It settles, and what it removes it does not make again.
+// converge lets everything succeed from now on, without random events. The region settles, and does
+// not create again what it removes.
 func (f *fleet) converge() {
 	f.say("from here on all goes well")
 	removed := map[string]string{}
@@ -632,21 +635,21 @@ func (f *fleet) converge() {
 			quiet = 0
 			continue
 		}
-		if quiet++; quiet > 8 { // longer than any back-off, emptyFor or cool-down
+		if quiet++; quiet > 8 { // longer than any backoff, emptyFor or cooldown
 			return
 		}
 	}
 	f.fatalf("it never settles: %d data planes, %+v", len(f.Planes), capacity.Decide(f.Snapshot).Types)
 }
 
-// waiting reports whether a data plane is on its way in or out.
+// waiting reports whether a data plane is on its way, or is being removed.
 func (f *fleet) waiting() bool {
 	return slices.ContainsFunc(f.Planes, func(p capacity.Plane) bool {
 		return p.Released || p.Deleting || !slices.Contains([]capacity.Phase{capacity.Ready, capacity.Failed}, p.Phase)
 	})
 }
 
-// check is what must hold of every plan.
+// check checks what must hold for every plan.
 func (f *fleet) check(p capacity.Plan) {
 	f.checkOrder(p)
 	f.checkExplained(p)
@@ -667,7 +670,7 @@ func (f *fleet) checkOrder(p capacity.Plan) {
 	}
 }
 
-// checkExplained: everything that something was to be decided of has one decision, with a reason in words.
+// checkExplained checks that each object has exactly one decision, with a reason and a message.
 func (f *fleet) checkExplained(p capacity.Plan) {
 	if len(p.Types) != len(f.Region.Types) {
 		f.fatalf("%d types have a decision, of %d", len(p.Types), len(f.Region.Types))
@@ -709,7 +712,7 @@ func (f *fleet) checkExplained(p capacity.Plan) {
 	}
 }
 
-// checkLimits: what a plan places stays below the limit and within each data plane.
+// checkLimits checks that placements stay within the limit and within each data plane.
 func (f *fleet) checkLimits(p capacity.Plan) {
 	committed, more := map[string]int{}, map[string]int{}
 	free := map[string]int{}
@@ -748,7 +751,8 @@ func (f *fleet) checkLimits(p capacity.Plan) {
 	}
 }
 
-// checkFlight: no more are on their way than may be, and none is made while failures say not to.
+// checkFlight checks that no more data planes than allowed are on their way, and that none is
+// created during a backoff.
 func (f *fleet) checkFlight(p capacity.Plan) {
 	made := map[string]int{}
 	for _, s := range p.StepsOf(capacity.Create) {
@@ -787,7 +791,8 @@ func takes(p capacity.Plane, kind string) bool {
 	return slices.ContainsFunc(p.Rooms, func(r capacity.Room) bool { return r.Type == kind })
 }
 
-// checkBackoff: one that is to be removed has been Ready, and ends a row of failures as others do.
+// checkBackoff checks that a data plane marked for removal, which has been Ready, ends a series of
+// failures as others do.
 func (f *fleet) checkBackoff(kind string) {
 	var success time.Time
 	for _, dp := range f.Planes {
@@ -808,12 +813,12 @@ func (f *fleet) checkBackoff(kind string) {
 	}
 }
 
-// checkRest: without what goes, the region has what the page asks for. This is the
-// page's text once more, from the start: slow, and on its own.
+// checkRest checks that the region has what the documentation promises without the data planes that
+// are removed. It implements the text of the documentation independently, and is slow.
 func (f *fleet) checkRest(p capacity.Plan) {
 	going := map[string]bool{}
 	for _, s := range append(p.StepsOf(capacity.Remove), p.StepsOf(capacity.Release)...) {
-		if !f.plane(s.DataPlane).Gone { // of which nothing is lost
+		if !f.plane(s.DataPlane).Gone { // nothing is lost with these
 			going[s.DataPlane] = true
 		}
 	}
@@ -889,8 +894,8 @@ func (f *fleet) checkRest(p capacity.Plan) {
 		switch {
 		case admitted == 0, most >= admitted && free >= left:
 		case most < biggest && !tooBig, free <= t.Slack:
-			// Bookings of instances that nobody has told count, too, and those that name what is
-			// restored; they are rare enough to be let through.
+			// Bookings that are not in a status yet count, too, and so do those that name a
+			// restored data plane; they are rare enough to be ignored.
 			named := slices.ContainsFunc(f.Instances, func(i capacity.Instance) bool { return i.Plane == "" && restored[i.Pin] })
 			if !f.booked(t.Name) && !named {
 				f.fatalf("of %s %d units would be free, %d in one, the slack is %d and the biggest size %d: %s", t.Name, free, most, t.Slack, biggest, p)
@@ -905,13 +910,14 @@ func (f *fleet) booked(kind string) bool {
 	})
 }
 
-// checkFlapping: were all that goes gone at once, nothing would be made that is not made now.
+// checkFlapping checks that, if all removed data planes were deleted at once, nothing would be
+// created that is not created now.
 func (f *fleet) checkFlapping(p capacity.Plan) {
 	made := map[string]bool{}
 	for _, s := range p.StepsOf(capacity.Create) {
 		made[s.Type] = true
 	}
-	gone := map[string]bool{} // the types of what goes: others lose nothing by it
+	gone := map[string]bool{} // the types of removed data planes: others lose nothing
 	after := f.Snapshot
 	after.Planes, after.Instances = slices.Clone(f.Planes), slices.Clone(f.Instances)
 	for _, s := range p.StepsOf(capacity.Place) {
@@ -944,11 +950,12 @@ func (f *fleet) checkFlapping(p capacity.Plan) {
 	comesBack := len(p.StepsOf(capacity.Restore))+len(p.StepsOf(capacity.Unbook)) > 0
 	for _, t := range p.Types {
 		if comesBack && t.PendingUnits > 0 {
-			continue // those that wait find a place on what comes back
+			continue // waiting instances find a place on a restored data plane
 		}
 		was[t.Name] = t.Decision
 	}
-	// One may be made whatever goes: by what is restored, or by what is placed.
+	// A data plane may be created whatever is removed: because of what is restored, or of what is
+	// placed.
 	anyway := map[string]bool{}
 	for _, s := range capacity.Decide(kept).StepsOf(capacity.Create) {
 		anyway[s.Type] = true

@@ -10,7 +10,8 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// strimzis reads "v0.30.0=3.1.0,3.2.0 v0.31.0?=3.3.0": versions with what they run; "?" is not ready.
+// strimzis parses "v0.30.0=3.1.0,3.2.0 v0.31.0?=3.3.0": versions with their Kafka versions; "?" is
+// not ready.
 func strimzis(text string) []capacity.Version {
 	var out []capacity.Version
 	for _, word := range strings.Fields(text) {
@@ -83,7 +84,7 @@ func reserved(p capacity.Prewarm) string {
 	return strings.Join(out, " ")
 }
 
-// Whatever the order of the lists, the same versions are the latest.
+// The latest versions do not depend on the order of the lists.
 func TestVersionsHaveOneOrder(t *testing.T) {
 	all := []string{"3.0.0-rc1", "3.0.0-rc2", "3.0.0", "3.0.0-0", "3.0.0-1", "3.0.1", "3.10", "3.9.1", "v4", "strimzi-cluster-operator.v0.24.0-0", "strimzi-cluster-operator.v0.9.0-0", "99999999999999999999", ""}
 	r := rand.New(rand.NewPCG(1, 1))

@@ -11,8 +11,8 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// kind reads "slack=3 limit=10 sizes=1,2 min=1 max=4 expected=6 name=dev multi
-// blocked unknown reserve=2". The name is std if it does not say.
+// kind parses "slack=3 limit=10 sizes=1,2 min=1 max=4 expected=6 name=dev multi blocked unknown
+// reserve=2". The default name is std.
 func kind(text string) capacity.Type {
 	t := capacity.Type{Name: "std", Sizes: []int{1, 2}, Expected: 6}
 	for _, word := range strings.Fields(text) {
@@ -60,10 +60,10 @@ func number(text string) int {
 
 func ptr(n int) *int { return &n }
 
-// world is a snapshot in the making.
+// world is a snapshot under construction.
 type world struct{ capacity.Snapshot }
 
-// region makes a world of these types; several are separated by ";".
+// region returns a world with these types, separated by ";".
 func region(types string) *world {
 	w := &world{}
 	w.Now = noon
@@ -75,9 +75,9 @@ func region(types string) *world {
 	return w
 }
 
-// planes reads "a:10-4 b:coming=6 c:doubted=6 d:10+silent": a Ready data plane with ten
-// units of std of which four are used, one on its way that will have six, and so on. The
-// first is the oldest.
+// planes parses "a:10-4 b:coming=6 c:doubted=6 d:10+silent": a Ready data plane with ten units of
+// std of which four are used, one on its way that will have six, and so on. The first is the
+// oldest.
 func (w *world) planes(text string) *world {
 	for i, word := range strings.Fields(text) {
 		name, rest, _ := strings.Cut(word, ":")
@@ -131,12 +131,12 @@ func apply(p *capacity.Plane, mark string) {
 		p.Confirmed = false
 	case "discard":
 		p.Discard = true
-	case "says": // that so many units are used
+	case "says": // reports that number of used units
 		p.Rooms[0].Used = number(value)
-	case "left": // says that so many units remain
+	case "left": // reports that number of remaining units
 		p.Rooms[0].Reported, p.Rooms[0].Remaining, p.Rooms[0].Known = true, number(value), p.Rooms[0].Used
 		p.Rooms[0].Used = p.Rooms[0].Max - p.Rooms[0].Remaining
-	case "counted": // says that it counts so many units of instances that are known
+	case "counted": // counts that number of units of known instances
 		p.Rooms[0].Known = number(value)
 	case "cordoned":
 		p.Cordoned = true
@@ -154,7 +154,7 @@ func apply(p *capacity.Plane, mark string) {
 		p.Unreadable = "spec.region: 1 is not a string"
 	case "is": // of another type only
 		p.Rooms[0].Type = value
-	case "also": // of another type, too, of which it has ten units
+	case "also": // also of another type, with ten units
 		p.Rooms = append(p.Rooms, capacity.Room{Type: value, Max: 10})
 	case "age":
 		p.Created = noon.Add(-span(value))
@@ -177,10 +177,10 @@ func span(text string) time.Duration {
 	return d
 }
 
-// orders reads "x:2 y:1@a z:1!a=5m v:1*": an instance of two units that waits, one that is
-// pinned to a, one that a refused for another five minutes, one that is being deleted. The
-// first is the oldest. "!a=0s,4" was refused when a had four units left; with ",vacant" when
-// it had nothing else on it. There may be several.
+// orders parses "x:2 y:1@a z:1!a=5m v:1*": a waiting instance of two units, one that is pinned to
+// a, one that a refuses for another five minutes, one that is being deleted. The first is the
+// oldest. "!a=0s,4" was refused when a had four remaining units; with ",vacant", when nothing else
+// was on it. There may be several.
 func (w *world) orders(text string) *world {
 	for n, word := range strings.Fields(text) {
 		name, rest, _ := strings.Cut(word, ":")
@@ -225,7 +225,7 @@ func (w *world) down(change func(*capacity.ScaleDown)) *world {
 	return w
 }
 
-// brief is a plan without its reasons: "place x a, create std, remove b".
+// brief returns a plan without its reasons: "place x a, create std, remove b".
 func brief(p capacity.Plan) string {
 	var out []string
 	for _, s := range p.Steps {
@@ -241,7 +241,7 @@ func onlyCreate(s capacity.Step) string {
 	return ""
 }
 
-// growth is the decision about std: "create BelowSlack".
+// growth returns the decision about std: "create BelowSlack".
 func growth(p capacity.Plan) string {
 	for _, t := range p.Types {
 		if t.Name == "std" {
@@ -251,7 +251,7 @@ func growth(p capacity.Plan) string {
 	return ""
 }
 
-// fates are the decisions about data planes: "a keep NotEmpty, b remove NotNeeded".
+// fates returns the decisions about data planes: "a keep NotEmpty, b remove NotNeeded".
 func fates(p capacity.Plan) string {
 	var out []string
 	for _, r := range p.Planes {
@@ -260,7 +260,7 @@ func fates(p capacity.Plan) string {
 	return strings.Join(out, ", ")
 }
 
-// places are the decisions about instances: "x a, y NoCapacity".
+// places returns the decisions about instances: "x a, y NoCapacity".
 func places(p capacity.Plan) string {
 	var out []string
 	for _, l := range p.Placements {

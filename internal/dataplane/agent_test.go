@@ -17,7 +17,7 @@ import (
 	"hotspare.io/hotspare/internal/dataplane"
 )
 
-// told is what the agent is told by a plan; nil if nothing new.
+// told returns the DataPlaneAgent that a plan writes; nil if it writes none.
 func told(p dataplane.Plan) *v1alpha1.DataPlaneAgent {
 	for _, s := range p.Steps {
 		if s.Agent != nil {
@@ -75,7 +75,7 @@ func TestWhatTheAgentIsTold(t *testing.T) {
 	}
 }
 
-// moved has the instance lose its place, after so many placements.
+// moved makes the instance lose its place, after that number of placements.
 func moved(placements int32) edit {
 	return func(s *dataplane.Snapshot) {
 		s.Moved, s.Instances = s.Instances, nil
@@ -142,7 +142,7 @@ func TestTheNodesOfAType(t *testing.T) {
 	}
 }
 
-// fleet: what was promised stays, whatever becomes of the type.
+// fleet: recorded capacity stays, whatever happens to the type.
 func TestNodesStayAsTheyWereDecided(t *testing.T) {
 	s := seen(ready, func(s *dataplane.Snapshot) { s.Types["developer"].Spec.NodePools[0].MaxNodes = 9 })
 	if got := outline(dataplane.Decide(s)); got != " | Ready Ready" {
@@ -203,7 +203,7 @@ func TestSinceWhenItIsEmpty(t *testing.T) {
 	}
 }
 
-// One instance more than a DataPlaneAgent can list does not stop the others.
+// One instance more than a DataPlaneAgent can list does not affect the others.
 func TestAListIsBounded(t *testing.T) {
 	all := edits(ready, reserve(5))
 	for n := range 1003 {
@@ -231,7 +231,7 @@ func TestWhatARefusedStepLeaves(t *testing.T) {
 		t.Errorf("got %+v", st)
 	}
 	s = seen(ready, later(time.Second))
-	for range 2 { // the words do not grow
+	for range 2 { // the message does not grow
 		s.Plane.Status = s.RefusedStatus(dataplane.Decide(s), v1alpha1.ReasonAgentNotInstalled, "It does not answer.")
 	}
 	c := meta.FindStatusCondition(s.Plane.Status.Conditions, v1alpha1.DataPlaneReady)

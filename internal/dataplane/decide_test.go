@@ -24,7 +24,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(noon.Add(-d))) }
 
-// outline is a plan in one line: steps, phase, and why it is not ready.
+// outline returns a plan in one line: steps, phase, and why it is not ready.
 func outline(p dataplane.Plan) string {
 	var steps []string
 	for _, s := range p.Steps {
@@ -39,7 +39,7 @@ func outline(p dataplane.Plan) string {
 
 type edit = func(*dataplane.Snapshot)
 
-// seen is a data plane that was just made, in a region with two pools.
+// seen returns a new data plane in a region with two pools.
 func seen(edits ...edit) dataplane.Snapshot {
 	s := dataplane.Snapshot{
 		Now: noon,
@@ -93,8 +93,8 @@ func template(change func(*v1alpha1.DeploymentTemplate)) edit {
 	return func(s *dataplane.Snapshot) { change(&s.Region.Spec.ClusterSource.Deployment.Template) }
 }
 
-// Whoever may write FleetRegions has clusters made with the rights of the manager: nothing
-// but what is listed reaches them.
+// A user with write access to FleetRegions has clusters created with the rights of the manager:
+// only the listed fields reach them.
 func TestWhatATemplateSets(t *testing.T) {
 	raw := &runtime.RawExtension{Raw: []byte(`{"name":"x"}`)}
 	for name, change := range map[string]func(*v1alpha1.DeploymentTemplate){
@@ -154,7 +154,7 @@ func TestWhatATemplateSets(t *testing.T) {
 
 var mine = map[string]string{v1alpha1.AnnotationDataPlane: "u"}
 
-// claimed has its claim, which waits.
+// claimed adds a waiting claim.
 func claimed(s *dataplane.Snapshot) {
 	s.Plane.Spec.ClusterRef = &v1alpha1.ClusterReference{Claim: &v1alpha1.NameReference{Name: "p"}}
 	s.Claim = &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "p", UID: "c", Annotations: mine}, Spec: hivev1.ClusterClaimSpec{ClusterPoolName: "a"}}
@@ -167,7 +167,7 @@ func pending(reason string) edit {
 	}
 }
 
-// up has a running cluster, of a claim.
+// up adds a running cluster, of a claim.
 func up(s *dataplane.Snapshot) {
 	claimed(s)
 	s.Claim.Spec.Namespace = "a-1"
@@ -180,7 +180,7 @@ func up(s *dataplane.Snapshot) {
 	s.Cluster.Status.Conditions = []hivev1.Condition{{Type: hivev1.ClusterReady, Status: corev1.ConditionTrue}}
 }
 
-// installing is a cold install under way.
+// installing adds a cluster that is being installed.
 func installing(s *dataplane.Snapshot) {
 	cold(s)
 	up(s)
@@ -190,7 +190,7 @@ func installing(s *dataplane.Snapshot) {
 	s.Cluster.Status.Conditions = nil
 }
 
-// equipped has its nodes and a DataPlaneAgent that knows them.
+// equipped adds nodes and a DataPlaneAgent that knows them.
 func equipped(s *dataplane.Snapshot) {
 	if s.Claim == nil && s.Plane.Spec.Ownership == v1alpha1.Managed {
 		up(s)
@@ -215,7 +215,7 @@ func with(s dataplane.Snapshot, edits ...edit) dataplane.Snapshot {
 	return s
 }
 
-// reported has said something that can be believed.
+// reported adds a valid report.
 func reported(s *dataplane.Snapshot) {
 	equipped(s)
 	report(s)
@@ -229,7 +229,7 @@ func report(s *dataplane.Snapshot) {
 	}
 }
 
-// ready is one that was reported on, and is as it should be.
+// ready adds everything that a Ready data plane has.
 func ready(s *dataplane.Snapshot) {
 	if s.Agent == nil {
 		reported(s)
@@ -260,26 +260,26 @@ func released(s *dataplane.Snapshot) {
 	s.Plane.Status.Phase, s.Plane.Status.ReleasedAt = v1alpha1.PhaseDeprovisioning, ago(0)
 }
 
-// since was decided on to go at noon.
+// since sets noon as the time at which the removal began.
 func since(s *dataplane.Snapshot) { s.Plane.Status.PhaseSince = ago(0) }
 
-// answered has an agent that has said since then what is on it.
+// answered makes the agent report the contents since then.
 func answered(s *dataplane.Snapshot) {
 	since(s)
 	s.Agent.Spec.InquiryAt = ago(0)
 }
 
-// stranger is an instance on it that nobody knows.
+// stranger adds an unknown instance.
 func stranger(s *dataplane.Snapshot) {
 	s.Agent.Status.Report.Instances = []v1alpha1.InstanceReport{{UID: "lost", Name: "kafka", Phase: v1alpha1.AgentUnlisted}}
 }
 
-// occupied has used units that nobody knows of.
+// occupied adds used units of unknown instances.
 func occupied(s *dataplane.Snapshot) {
 	s.Agent.Status.Report.Capacity = map[string]v1alpha1.ReportedCapacity{"developer": {MaxNodes: 3, MaxUnits: 30, RemainingUnits: 29}}
 }
 
-// deaf has an agent that its data plane does not answer.
+// deaf makes the data plane's API not answer its agent.
 func deaf(s *dataplane.Snapshot) {
 	s.Agent.Status.Report.Ready, s.Agent.Status.Report.Reason = false, v1alpha1.ReasonPlaneSilent
 }

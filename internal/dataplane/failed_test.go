@@ -11,7 +11,7 @@ import (
 	"hotspare.io/hotspare/internal/dataplane"
 )
 
-// A hub that was restored may know a data plane as failed on which instances live.
+// A restored hub may have a data plane as Failed that has live instances.
 func TestAFailedDataPlaneThatIsKeptSaysWhoCanEndThat(t *testing.T) {
 	s := seen(edits(ready, failed, answered, later(2*time.Minute))...)
 	p := dataplane.Decide(s)

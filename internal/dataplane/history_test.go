@@ -20,24 +20,24 @@ import (
 
 var histories = flag.Int("dataplane.histories", 2000, "how many random histories to try")
 
-// order is that of the phases: none is ever gone back, but that a region restores what
-// it was about to remove.
+// order is the order of the phases. A data plane never goes back, except that a region restores one
+// that it was about to remove.
 var order = []v1alpha1.DataPlanePhase{"", "Accepted", "Provisioning", "Provisioned", "WaitingForAgent", "Ready", "Deprovisioning", "Failed", "Cleanup"}
 
-// life is a data plane, with all that it holds, among others who act when they like.
+// life is a data plane, with everything that it has, among others who act at random times.
 type life struct {
 	*testing.T
 	r *rand.Rand
 	s dataplane.Snapshot
-	// rights and installed are what steps have brought about, over is set when the object is gone.
+	// rights and installed are the results of steps; over is set when the object is deleted.
 	rights, installed, over bool
-	// on are the UIDs of what is on the cluster, whatever the hub knows of it.
+	// on are the UIDs of the instances on the cluster, whatever the hub knows.
 	on  []string
 	log []string
 }
 
-// A random history never goes back a phase, destroys nothing that nobody has let go or
-// that an instance is on, and in the end leaves nothing behind.
+// A random history never goes back a phase, destroys nothing that was not released or that an
+// instance is on, and leaves nothing behind in the end.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(*histories) {
 		l := &life{T: t, r: rand.New(rand.NewPCG(seed, 7)), s: seen(unfinished)}
@@ -55,7 +55,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// pass decides and does; cut stops it after a random step, as a crash would.
+// pass decides and acts; cut stops it after a random step, as a crash would.
 func (l *life) pass(cut bool) {
 	if l.over {
 		return
@@ -167,7 +167,7 @@ func (l *life) others() {
 		s.Now = s.Now.Add(time.Duration(l.r.IntN(200)) * time.Second)
 	case n < 60 && st.Phase == v1alpha1.PhaseReady && s.Plane.DeletionTimestamp == nil:
 		instance(fmt.Sprintf("i%d", l.r.IntN(3)))(s)
-	case n < 65 && len(s.Instances) > 0: // its data plane has taken it away
+	case n < 65 && len(s.Instances) > 0: // its data plane has deleted it
 		uid := string(s.Instances[0].UID)
 		l.on = slices.DeleteFunc(l.on, func(o string) bool { return o == uid })
 		s.Instances = s.Instances[1:]
@@ -198,21 +198,21 @@ func (l *life) others() {
 		if l.r.IntN(2) == 0 {
 			st.Phase, st.PhaseSince = v1alpha1.PhaseFailed, ago(0) // and the region's time was over
 		}
-	case n < 88: // a person deletes what nobody knows, or gives it up
+	case n < 88: // a person deletes unknown instances, or gives them up
 		if s.Plane.Spec.DiscardUnlisted = l.r.IntN(2) == 0; !s.Plane.Spec.DiscardUnlisted {
 			l.on = slices.DeleteFunc(l.on, func(uid string) bool { return !l.known(uid) })
 		}
 	}
 }
 
-// cluster has the claim's cluster go on: it comes, runs, sleeps, or goes.
+// cluster advances the claim's cluster: it is created, runs, sleeps, or is deleted.
 func (l *life) cluster() {
 	s := &l.s
 	switch {
 	case s.Claim == nil:
 	case s.Claim.DeletionTimestamp != nil:
 		if s.Cluster != nil && s.Cluster.Annotations[hivev1.AnnotationProtectedDelete] == "true" {
-			return // it stays until it is let go
+			return // it stays until it is released
 		}
 		if len(l.on) > 0 && s.Plane.Status.Phase == v1alpha1.PhaseReady && s.Cluster != nil {
 			l.Errorf("the cluster is destroyed under its instances, %v", l.on)
@@ -241,7 +241,7 @@ func (l *life) report() {
 	}
 }
 
-// tell has the agent make what is listed, and say what is there.
+// tell makes the agent create what is listed, and report what is there.
 func (l *life) tell(a *v1alpha1.DataPlaneAgent) {
 	for _, i := range a.Spec.Instances {
 		if !i.Reserved && !i.Deleted && l.known(i.UID) && !slices.Contains(l.on, i.UID) {
@@ -265,7 +265,8 @@ func (l *life) known(uid string) bool {
 	return slices.ContainsFunc(l.s.Instances, func(i *v1alpha1.ServiceInstance) bool { return string(i.UID) == uid })
 }
 
-// end has everybody let go, and sees that nothing is left. Where it waits, it says for what.
+// end deletes everything, and checks that nothing is left. While the data plane waits, it must
+// report what it waits for.
 func (l *life) end() {
 	s := &l.s
 	s.Plane = s.Plane.DeepCopy()
@@ -274,7 +275,7 @@ func (l *life) end() {
 		l.on = nil
 	}
 	if len(s.Plane.Finalizers) == 0 {
-		return // nothing holds it, and it holds nothing
+		return // it has no finalizer and no resources
 	}
 	for n := range 60 {
 		l.report()
@@ -291,11 +292,11 @@ func (l *life) end() {
 	}
 }
 
-// patient sees that what it waits for is said, and has a person give it up.
+// patient checks that the data plane reports what it waits for, and makes a person give that up.
 func (l *life) patient() {
 	kind := v1alpha1.DataPlaneReady
 	if l.s.Plane.Status.Phase == v1alpha1.PhaseFailed {
-		kind = v1alpha1.DataPlaneInstancesListed // the other keeps why it failed
+		kind = v1alpha1.DataPlaneInstancesListed // the other condition keeps the reason of the failure
 	}
 	c := meta.FindStatusCondition(l.s.Plane.Status.Conditions, kind)
 	why := []string{v1alpha1.ReasonUnlistedInstances, v1alpha1.ReasonContentsUnknown}

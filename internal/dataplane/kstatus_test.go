@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/kstatus/kstatustest"
 )
 
-// TestHowToolsThatWaitJudgeADataPlane reports what is decided of a data plane.
+// TestHowToolsThatWaitJudgeADataPlane checks the kstatus conditions of a data plane.
 func TestHowToolsThatWaitJudgeADataPlane(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edits []edit
@@ -48,7 +48,7 @@ func TestHowToolsThatWaitJudgeADataPlane(t *testing.T) {
 	}
 }
 
-// TestHowToolsThatWaitJudgeADataPlaneAgent reports what is decided of its data plane.
+// TestHowToolsThatWaitJudgeADataPlaneAgent checks the kstatus conditions of a data plane's agent.
 func TestHowToolsThatWaitJudgeADataPlaneAgent(t *testing.T) {
 	refused := func(s *dataplane.Snapshot) { s.Agent.Status.Report.Capacity = nil }
 	for name, tc := range map[string]struct {

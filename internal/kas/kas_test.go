@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/kas"
 )
 
-// shipped are the files as kas-fleet-manager has them.
+// shipped returns the files as they are in kas-fleet-manager.
 func shipped(t *testing.T) map[string]kas.File {
 	t.Helper()
 	out := map[string]kas.File{}
@@ -117,8 +117,8 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	}
 }
 
-// Each of these files may be missing or empty; fleet H: there a missing one stopped the
-// program, and a broken one was taken for none.
+// Each of these files may be missing or empty; fleet H: a missing file stopped kas-fleet-manager,
+// and a broken one was treated as absent.
 func TestFilesThatAreNotThere(t *testing.T) {
 	for _, name := range kas.Names {
 		files := shipped(t)

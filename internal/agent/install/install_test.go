@@ -70,7 +70,7 @@ func TestTheDataPlanesManifests(t *testing.T) {
 	}
 }
 
-// What an operator writes is not the agent's, unless it stands in for it.
+// The agent does not write an operator's status, unless it is the stand-in.
 func TestOnlyTheStandInWritesStatus(t *testing.T) {
 	for operator, want := range map[string]bool{agent.StandIn: true, agent.Fleetshard: false} {
 		a := local()

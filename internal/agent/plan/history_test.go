@@ -12,20 +12,20 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// sim is a hub, a data plane and its operator, in which anything happens at any time.
+// sim is a hub, a data plane and its operator, with random events at any time.
 type sim struct {
 	*rand.Rand
 	spec    v1alpha1.DataPlaneAgentSpec
 	world   World
 	standIn bool
 	next    int
-	// lost are real instances that the hub has forgotten without having them deleted.
+	// lost are real instances that the hub has forgotten without deleting them.
 	lost map[string]bool
-	// ordered are those that the hub ever wanted deleted, or placed anew.
+	// ordered are the instances that the hub ever deleted or placed again.
 	ordered map[string]bool
 }
 
-// hub lists, deletes, forgets and places anew.
+// hub lists, deletes, forgets and places instances again.
 func (s *sim) hub() {
 	list := &s.spec.Instances
 	switch s.IntN(6) {
@@ -108,7 +108,7 @@ func (s *sim) seen() Snapshot {
 	return Snapshot{Spec: *s.spec.DeepCopy(), World: w, StandIn: s.standIn, Pause: "pause", Now: noon}
 }
 
-// act takes the first n steps: the agent may be killed after any.
+// act executes the first n steps: the agent may be killed after any of them.
 func (s *sim) act(t *testing.T, p Plan, n int) {
 	t.Helper()
 	for _, step := range p.Steps[:min(n, len(p.Steps))] {
@@ -138,7 +138,8 @@ func (s *sim) act(t *testing.T, p Plan, n int) {
 	}
 }
 
-// permitted: nobody's ManagedKafka is marked as deleted unless the hub wanted it.
+// permitted checks that no ManagedKafka is marked as deleted unless the hub has deleted the
+// instance.
 func (s *sim) permitted(t *testing.T, step Step, old *unstructured.Unstructured) {
 	t.Helper()
 	if old == nil || old.GetKind() != ManagedKafka.Kind {
@@ -186,7 +187,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// same: whatever the order of lists and maps, the plan is the same.
+// same checks that the plan does not depend on the order of lists and maps.
 func (s *sim) same(t *testing.T, p Plan) {
 	t.Helper()
 	other := s.seen()
@@ -199,8 +200,8 @@ func (s *sim) same(t *testing.T, p Plan) {
 	}
 }
 
-// reported: remaining is between nothing and all, nothing is told of twice, and what is
-// called deleted is gone.
+// reported checks that the remaining units are between zero and the maximum, that no instance is
+// reported twice, and that what is reported as deleted is deleted.
 func (s *sim) reported(t *testing.T, r v1alpha1.DataPlaneReport) {
 	t.Helper()
 	for name, c := range r.Capacity {
@@ -225,8 +226,8 @@ func (s *sim) reported(t *testing.T, r v1alpha1.DataPlaneReport) {
 	}
 }
 
-// settle: when the hub rests, so does the agent after a while; no more is there than fits,
-// and what the hub has lost is there still.
+// settle checks that the agent settles once the hub does nothing; that no more instances exist than
+// fit; and that the instances that the hub has lost still exist.
 func (s *sim) settle(t *testing.T) {
 	t.Helper()
 	var p Plan

@@ -36,7 +36,8 @@ func pools() []v1alpha1.AgentPool {
 	}
 }
 
-// instance reads "uid kind units" with words after it: reserved, deleted, again (another placement).
+// instance parses "uid kind units" and optional words: reserved, deleted, again (another
+// placement).
 func instance(s string) v1alpha1.AgentInstance {
 	var in v1alpha1.AgentInstance
 	var words string
@@ -66,7 +67,7 @@ func instances(list ...string) []v1alpha1.AgentInstance {
 	return out
 }
 
-// made is the world with these, as they are when all was applied.
+// made returns the world after these instances have been applied.
 func made(standIn bool, list ...string) World {
 	w := World{}
 	for _, s := range list {
@@ -95,7 +96,7 @@ func (w World) status(kind, namespace, name, status string) World {
 	if err := json.Unmarshal([]byte(status), &s); err != nil {
 		panic(err)
 	}
-	for k, v := range s { // whole numbers are int64 in what the API gives
+	for k, v := range s { // the API returns whole numbers as int64
 		if f, ok := v.(float64); ok {
 			s[k] = int64(f)
 		}
@@ -269,7 +270,7 @@ func TestDecide(t *testing.T) {
 func TestCapacityIsArithmetic(t *testing.T) {
 	r := Decide(Snapshot{Spec: v1alpha1.DataPlaneAgentSpec{
 		Pools: pools(), Instances: instances("a standard 2", "1 developer 3 reserved", "b developer 4"),
-	}, World: made(false, "z developer 9")}).Report // z is not listed, and takes its units all the same
+	}, World: made(false, "z developer 9")}).Report // z is not listed, but takes its units
 	want := map[string]v1alpha1.ReportedCapacity{
 		"standard":  {MaxNodes: 9, MaxUnits: 3, RemainingUnits: 1},
 		"developer": {MaxNodes: 1, MaxUnits: 10, RemainingUnits: 1, ReservedUnits: 3},

@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/capacity/facts"
 )
 
-// One word of a report is "uid:Phase"; of instances their UID.
+// A report is a list of "uid:Phase", instances are a list of UIDs.
 func TestWhatIsOnADataPlane(t *testing.T) {
 	for name, tt := range map[string]struct {
 		report, on, moved string

@@ -79,7 +79,7 @@ func snapshot(t *testing.T, o facts.Objects) capacity.Snapshot {
 	return s
 }
 
-// Absent is no limit, and 0 is none.
+// nil is no limit, and 0 is a limit of zero.
 func TestALimitOfZeroIsALimit(t *testing.T) {
 	for _, want := range []*int32{nil, new(int32)} {
 		o := facts.Objects{Region: &v1alpha1.FleetRegion{}}
@@ -170,7 +170,7 @@ func TestOnlyWhatIsOfTheRegion(t *testing.T) {
 	}
 	abroad, pinned := instance("y"), instance("z")
 	abroad.Spec.Region, pinned.Spec.Region = "us-east-2", "us-east-2"
-	pinned.Status.DataPlaneName = "a" // it takes room, whatever it says
+	pinned.Status.DataPlaneName = "a" // it takes room, whatever its spec says
 	o.Instances = append(o.Instances, abroad, pinned)
 	o.Region.Status.Pending = []v1alpha1.PendingDataPlane{{Name: "a", InstanceType: "standard"}, {Name: "e", InstanceType: "standard"}}
 	s := snapshot(t, o)
@@ -322,7 +322,8 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
-// fleet A, J, L: a report is judged, and never changes anything by itself, least of all a phase.
+// fleet A, J, L: a report is validated, and never changes anything automatically, least of all a
+// phase.
 func TestJudge(t *testing.T) {
 	for name, tt := range map[string]struct {
 		capacity map[string]v1alpha1.ReportedCapacity
@@ -403,7 +404,7 @@ func TestAgentLive(t *testing.T) {
 	}
 }
 
-// One object that cannot be read is told of, and stops no other.
+// An object that cannot be decoded is reported, and does not affect the others.
 func TestUnreadableObjectsStopNoOther(t *testing.T) {
 	o := objects()
 	var broken v1alpha1.DataPlane
@@ -430,7 +431,7 @@ func TestUnreadableObjectsStopNoOther(t *testing.T) {
 	}
 }
 
-// A snapshot says the same whatever the order of the objects.
+// A snapshot does not depend on the order of the objects.
 func TestTheOrderOfObjectsDoesNotMatter(t *testing.T) {
 	o := objects()
 	for i := range 20 {

@@ -10,7 +10,7 @@ import (
 	"hotspare.io/hotspare/internal/advice"
 )
 
-// A FleetRegion that was deleted leaves its data planes, and each says what to do.
+// The data planes of a deleted FleetRegion stay, and each says what to do.
 func TestADataPlaneWithoutARegionSaysWhatToDo(t *testing.T) {
 	const (
 		lacks  = "no FleetRegion of its namespace is of local laptop"

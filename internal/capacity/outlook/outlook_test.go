@@ -23,8 +23,8 @@ func born(namespace, name string, ago time.Duration) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: metav1.NewTime(now.Add(-ago))}
 }
 
-// small is a hub with one region in namespace fleet: its type has data planes of four
-// units, of which one is kept free, and six may be used.
+// small returns a hub with one region in namespace fleet: its type has data planes of four units,
+// one of which is kept free, and a limit of six units.
 func small() *Hub {
 	limit := int32(6)
 	r := &v1alpha1.FleetRegion{ObjectMeta: born("fleet", "laptop", time.Hour)}
@@ -54,7 +54,7 @@ func (h *Hub) plane(name string, phase v1alpha1.DataPlanePhase, units int32) *v1
 	return dp
 }
 
-// instance adds one of a size, on a data plane or on none.
+// instance adds an instance of a size, on a data plane or on none.
 func (h *Hub) instance(name, size, plane string) *v1alpha1.ServiceInstance {
 	i := &v1alpha1.ServiceInstance{ObjectMeta: born("team-a", name, time.Minute)}
 	i.Spec.Provider, i.Spec.Region, i.Spec.Type, i.Spec.Size = "local", "laptop", "dev", size
@@ -63,7 +63,7 @@ func (h *Hub) instance(name, size, plane string) *v1alpha1.ServiceInstance {
 	return i
 }
 
-// laptop is what is told of the region.
+// laptop returns the view of the region.
 func (h *Hub) laptop() Region { return h.EvaluateFleet(h.Regions, now, advice.Plain).Regions[0] }
 
 func TestARegionIsToldInWords(t *testing.T) {
@@ -108,7 +108,7 @@ func TestARegionIsToldInWords(t *testing.T) {
 			c.make(h)
 			r := h.laptop()
 			got := strings.Join([]string{r.Brief, r.Types[0].Verdict(), r.Types[0].Has(), r.Types[0].Wants()}, " | ")
-			if n := strings.Count(c.want, " | "); n < 3 { // what it wants is always the same
+			if n := strings.Count(c.want, " | "); n < 3 { // its requirements are always the same
 				got = strings.TrimSuffix(got, " | more than 1 unit free, and room for the biggest size, 2 units; at most 6 units used")
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -220,7 +220,7 @@ func TestAWrongReservedSizeIsToldOf(t *testing.T) {
 	}
 }
 
-// What is lost is told of first.
+// A lost cluster is the first task.
 func TestALostClusterIsTheFirstThingToDo(t *testing.T) {
 	h := small()
 	h.plane("a", v1alpha1.PhaseFailed, 4)
@@ -298,7 +298,7 @@ func TestUnitsNameTypesWhenThereAreSeveral(t *testing.T) {
 	}
 }
 
-// Whatever becomes of a region, its data planes are told of: by it, or as others.
+// Whatever happens to a region, its data planes are shown: in its view, or as others.
 func TestEveryDataPlaneIsToldOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(*Hub)
@@ -333,8 +333,8 @@ func TestEveryDataPlaneIsToldOf(t *testing.T) {
 	}
 }
 
-// The younger of two regions of the same place is parked, and the older is not; one that
-// is being deleted parks none.
+// The younger of two regions with the same provider and region is parked, and the older is not; a
+// region that is being deleted parks none.
 func TestTwins(t *testing.T) {
 	h := small()
 	twin := h.Regions[0].DeepCopy()
@@ -355,7 +355,7 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// What is told is decided from the same objects however they are sorted.
+// The view does not depend on the order of the objects.
 func TestOrderDoesNotMatter(t *testing.T) {
 	build := func(names ...string) Region {
 		h := small()
@@ -371,8 +371,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// Somebody who sees no instance is told what the controllers have written: by what they see
-// the data plane would be empty, and about to be removed.
+// A user who may not read instances gets what the controllers have written: without instances, the
+// data plane would look empty, and about to be removed.
 func TestWhatIsWrittenIsTold(t *testing.T) {
 	h := small()
 	h.plane("a", v1alpha1.PhaseReady, 4).Status.Capacity["dev"] = v1alpha1.TypeCapacity{MaxUnits: 4, MaxNodes: 4, UsedUnits: 3, RemainingUnits: 1}

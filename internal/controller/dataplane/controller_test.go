@@ -70,7 +70,7 @@ func (g *rig) pass() ctrl.Result {
 	return result
 }
 
-// settle runs everything until nothing changes, and returns the data plane; nil if it is gone.
+// settle runs everything until nothing changes, and returns the data plane; nil if it is deleted.
 func (g *rig) settle() *v1alpha1.DataPlane {
 	g.Helper()
 	for range 100 {
@@ -115,7 +115,7 @@ func (g *rig) expect(reason, words string) {
 	}
 }
 
-// told are the reasons of all events so far.
+// told returns the reasons of all events so far.
 func (g *rig) told() []string {
 	var out []string
 	for {
@@ -201,7 +201,8 @@ func TestADataPlaneComes(t *testing.T) {
 	})
 }
 
-// TestToolsThatWaitSeeASilentAgent has the hub report it: a silent agent cannot.
+// TestToolsThatWaitSeeASilentAgent checks that the hub reports a silent agent, which cannot do so
+// itself.
 func TestToolsThatWaitSeeASilentAgent(t *testing.T) {
 	g := newRig(t, made())
 	g.settle()
@@ -247,7 +248,7 @@ func TestAClusterThatDoesNotTakeTheAgent(t *testing.T) {
 	}
 }
 
-// Nobody gets a token of an account that others have made.
+// The agent does not get a token of an account that others have created.
 func TestAnotherAccountIsNotGivenAway(t *testing.T) {
 	g := newRig(t, made(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: install.HubAccountName("p")}})
 	g.settle()
@@ -288,7 +289,7 @@ func TestARegisteredClusterStays(t *testing.T) {
 	}
 }
 
-// Two data planes on one cluster do not take turns.
+// Two data planes on one cluster do not overwrite each other's agent.
 func TestTheAgentOfAnotherDataPlaneIsLeftAlone(t *testing.T) {
 	g := newRig(t, registered(), kubeconfig())
 	m, err := install.DataPlaneManifests(install.Agent{UID: "other", Image: "hotspare"})
@@ -306,7 +307,7 @@ func TestTheAgentOfAnotherDataPlaneIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Instances belong to the namespace whose FleetRegion counts, whatever data plane
+// Instances belong to the namespace of the FleetRegion that takes precedence, even if a data plane
 // elsewhere has that name.
 func TestNobodyGetsTheInstancesOfAnotherNamespace(t *testing.T) {
 	elder := &v1alpha1.FleetRegion{ObjectMeta: metav1.ObjectMeta{Namespace: "another", Name: "first"}}
@@ -316,7 +317,7 @@ func TestNobodyGetsTheInstancesOfAnotherNamespace(t *testing.T) {
 	i.Status = v1alpha1.ServiceInstanceStatus{DataPlaneName: "p", Units: 1, Placements: 1}
 	for name, objects := range map[string][]client.Object{"[i]": nil, "[]": {elder}} {
 		g := newRig(t, append(objects, i.DeepCopy(), registered(), kubeconfig())...)
-		if objects != nil { // the older of two counts
+		if objects != nil { // the older of two takes precedence
 			g.do(edit(&v1alpha1.FleetRegion{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "here"}}, func(r *v1alpha1.FleetRegion) { r.CreationTimestamp = metav1.NewTime(start) }))
 		}
 		g.settle()
@@ -352,8 +353,8 @@ func TestTheRegionIsTold(t *testing.T) {
 	g.do(func(ctx context.Context, api client.Client) error { return left("", 0, 0, 0)(ctx, api) })
 }
 
-// An instance that the data plane would not have is listed until nothing of it is left
-// there, though it names the data plane no more.
+// A refused instance stays listed until nothing of it is left, although its status no longer names
+// the data plane.
 func TestARefusedInstanceIsTakenAway(t *testing.T) {
 	i := &v1alpha1.ServiceInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "i", UID: "i"}}
 	i.Spec = v1alpha1.ServiceInstanceSpec{Type: "developer", Size: "x1", Provider: "local", Region: "laptop"}
@@ -387,7 +388,7 @@ func TestARefusedInstanceIsTakenAway(t *testing.T) {
 	}
 }
 
-// An instance is on a data plane that goes, and the cache does not show it.
+// An instance is on a data plane that is being removed, and the cache does not show it.
 func TestWhatGoesIsLookedAtPastTheCache(t *testing.T) {
 	g := newRig(t, plane())
 	g.settle()

@@ -24,7 +24,7 @@ import (
 
 type act = func(context.Context, client.Client) error
 
-// stage is a scenario with this controller. Its cluster is a new one with each try.
+// stage is a scenario with this controller. Each attempt has a new cluster.
 func stage(t *testing.T, finally act, acts ...act) crash.Scenario {
 	t.Helper()
 	var ix chaos.Indexes
@@ -82,8 +82,8 @@ func edit[T client.Object](o T, change func(T)) act {
 	}
 }
 
-// nothingByGuess is an error if a cluster is destroyed that nobody has let go, or while
-// an instance is on it.
+// nothingByGuess returns an error if a cluster is destroyed that was not released, or while an
+// instance is on it.
 func nothingByGuess(ctx context.Context, api client.Client) error {
 	var claims hivev1.ClusterClaimList
 	var instances v1alpha1.ServiceInstanceList
@@ -111,7 +111,8 @@ func nothingByGuess(ctx context.Context, api client.Client) error {
 	return nil
 }
 
-// left is an error unless of all kinds that are made only those are there.
+// left returns an error unless exactly these objects exist of the kinds that the controller
+// creates.
 func left(phase v1alpha1.DataPlanePhase, claims, agents, rights int) act {
 	return func(ctx context.Context, api client.Client) error {
 		var c hivev1.ClusterClaimList

@@ -46,14 +46,14 @@ func hubScheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// everything are the kinds of the scenario.
+// everything has the kinds of the scenario.
 var everything = []client.Object{
 	&corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Secret{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
 	&hivev1.ClusterPool{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{}, &hivev1.MachinePool{},
 	&v1alpha1.InstanceType{}, &v1alpha1.FleetRegion{}, &v1alpha1.DataPlane{}, &v1alpha1.DataPlaneAgent{}, &v1alpha1.ServiceInstance{},
 }
 
-// fleet is a region with a pool and a type.
+// fleet returns a region with a pool and a type.
 func fleet() []client.Object {
 	it := &v1alpha1.InstanceType{ObjectMeta: metav1.ObjectMeta{Name: "developer"}}
 	it.Spec = v1alpha1.InstanceTypeSpec{
@@ -87,7 +87,8 @@ func plane(edits ...func(*v1alpha1.DataPlane)) *v1alpha1.DataPlane {
 // spoke is a cluster in which the agent is installed.
 type spoke struct {
 	client.Client
-	// log has the writes in it; trouble says why it does not answer; refuses is a kind that it does not take.
+	// log has the writes to it; trouble says why it does not answer; refuses is a kind that it
+	// rejects.
 	log     []string
 	trouble string
 	refuses string
@@ -113,7 +114,7 @@ func newSpoke(t *testing.T) *spoke {
 				return errors.New("it does not answer")
 			}
 			if u.GetKind() != "Deployment" {
-				return nil // the fake client takes long over it
+				return nil // the fake client is slow at it
 			}
 			raw, err := json.Marshal(o)
 			d := &appsv1.Deployment{}
@@ -129,7 +130,7 @@ func newSpoke(t *testing.T) *spoke {
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			p.log = append(p.log, "delete "+o.GetObjectKind().GroupVersionKind().Kind+" "+o.GetName())
 			err := c.Delete(ctx, o, opts...)
-			if o.GetObjectKind().GroupVersionKind().Kind == "Namespace" { // with all that is in it
+			if o.GetObjectKind().GroupVersionKind().Kind == "Namespace" { // with everything in it
 				err = errors.Join(err, client.IgnoreNotFound(c.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: install.Namespace, Name: install.Name}})))
 			}
 			return err
@@ -155,7 +156,7 @@ func (p *spoke) installed(ctx context.Context) bool {
 	return p.Get(ctx, types.NamespacedName{Namespace: install.Namespace, Name: install.Name}, &appsv1.Deployment{}) == nil
 }
 
-// world plays the others: whoever fills claims and destroys clusters, makes tokens, and
+// world plays the other components: those that fill claims, destroy clusters and create tokens, and
 // the agent. It reports whether it changed anything.
 func world(ctx context.Context, api client.Client, p *spoke) (bool, error) {
 	changed := false
@@ -197,7 +198,7 @@ func claims(ctx context.Context, api client.Client, _ *spoke) (bool, error) {
 	return false, nil
 }
 
-// run makes the claim's cluster, which runs.
+// run creates the claim's running cluster.
 func run(ctx context.Context, api client.Client, claim string) error {
 	cd := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "c1"}}
 	cd.Spec = hivev1.ClusterDeploymentSpec{
@@ -224,7 +225,7 @@ func tokens(ctx context.Context, api client.Client, _ *spoke) (bool, error) {
 	return true, api.Patch(ctx, &s, client.MergeFrom(before))
 }
 
-// agents report what they are told, while they are installed.
+// agents makes installed agents report what is listed for them.
 func agents(ctx context.Context, api client.Client, p *spoke) (bool, error) {
 	var a v1alpha1.DataPlaneAgent
 	if err := api.Get(ctx, key, &a); err != nil || !p.installed(ctx) {

@@ -36,8 +36,8 @@ func newScheme() (*runtime.Scheme, error) {
 	return s, errors.Join(corev1.AddToScheme(s), hivev1.AddToScheme(s), v1alpha1.AddToScheme(s))
 }
 
-// stage is a scenario with this controller, and a world in which data planes come with
-// six units, and instances and data planes that are to go are gone at once.
+// stage is a scenario with this controller, and a world in which data planes come with six units,
+// and in which instances and data planes are deleted at once.
 func stage(t *testing.T, finally act, acts ...act) crash.Scenario {
 	t.Helper()
 	scheme, err := newScheme()
@@ -69,7 +69,7 @@ func eachRegion(ctx context.Context, cached client.Client, r *Reconciler) error 
 	return errors.Join(errs...)
 }
 
-// world is what the other controllers of the fleet do.
+// world does what the other controllers of the fleet do.
 func world(ctx context.Context, api client.Client) (bool, error) {
 	var planes v1alpha1.DataPlaneList
 	var instances v1alpha1.ServiceInstanceList
@@ -104,7 +104,7 @@ func world(ctx context.Context, api client.Client) (bool, error) {
 	return changed, nil
 }
 
-// move brings a data plane on its way, or away.
+// move advances a data plane on its way, or deletes it.
 func move(ctx context.Context, api client.Client, dp *v1alpha1.DataPlane) (bool, error) {
 	before := dp.DeepCopy()
 	switch {
@@ -125,7 +125,7 @@ func move(ctx context.Context, api client.Client, dp *v1alpha1.DataPlane) (bool,
 	return false, nil
 }
 
-// newAgent is that of a data plane, on which nothing is, and which answers every inquiry.
+// newAgent returns the agent of an empty data plane, which answers every inquiry.
 func newAgent(dp *v1alpha1.DataPlane) *v1alpha1.DataPlaneAgent {
 	a := &v1alpha1.DataPlaneAgent{ObjectMeta: metav1.ObjectMeta{Namespace: dp.Namespace, Name: dp.Name}}
 	a.Spec.DataPlaneUID, a.Spec.InquiryAt = string(dp.UID), dp.Status.PhaseSince
@@ -136,7 +136,7 @@ func newAgent(dp *v1alpha1.DataPlane) *v1alpha1.DataPlaneAgent {
 	return a
 }
 
-// hear has the agent report.
+// hear makes the agent report.
 func hear(ctx context.Context, api client.Client, dp *v1alpha1.DataPlane) error {
 	want := newAgent(dp)
 	a := &v1alpha1.DataPlaneAgent{}
@@ -160,8 +160,8 @@ func hear(ctx context.Context, api client.Client, dp *v1alpha1.DataPlane) error 
 	return api.Status().Patch(ctx, a, client.MergeFrom(before))
 }
 
-// sound is an error if a data plane is overfilled or gone with instances on it, or if more
-// are on their way than may be.
+// sound returns an error if a data plane is overfilled or deleted with instances on it, or if too
+// many are on their way.
 func sound(ctx context.Context, api client.Client) error {
 	var planes v1alpha1.DataPlaneList
 	var instances v1alpha1.ServiceInstanceList
@@ -268,8 +268,8 @@ func cancel(from, to int) act {
 	}
 }
 
-// ends checks how many data planes there are in the end, how many units are on them, and
-// how many instances wait, of what reason.
+// ends checks the final numbers of data planes, of units on them and of waiting instances, and the
+// reason for waiting.
 func ends(planes int, units int32, waiting int, why string) act {
 	return func(ctx context.Context, api client.Client) error {
 		var list v1alpha1.DataPlaneList
@@ -314,8 +314,8 @@ func condition(all []metav1.Condition, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// One data plane to begin with; a second as soon as two units are left; a third when the
-// second is as full.
+// One data plane at first; a second as soon as two units are left; a third when the second is
+// equally full.
 func TestCrashWhileARegionFillsUp(t *testing.T) {
 	t.Parallel()
 	crash.Run(t, stage(t, ends(3, 13, 0, ""), begin(newRegion("use1")), order(1, 4, "x1"), order(5, 6, "x2"), order(7, 11, "x1")))
@@ -332,7 +332,7 @@ func TestCrashInAFullRegion(t *testing.T) {
 	crash.Run(t, stage(t, ends(1, 4, 1, "LimitReached"), begin(full), order(1, 3, "x2"), cancel(3, 3), order(4, 4, "x2")))
 }
 
-// Of two regions of one place the older counts.
+// Of two regions with the same provider and region, the older takes precedence.
 func TestCrashWithTwoRegionsOfOnePlace(t *testing.T) {
 	t.Parallel()
 	s := stage(t, nil, begin(newRegion("use1")), create(newRegion("zz")), order(1, 2, "x1"))

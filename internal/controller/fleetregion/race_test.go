@@ -21,8 +21,8 @@ import (
 	"hotspare.io/hotspare/internal/crash/chaos"
 )
 
-// rig is a store, one process with a cache of it that is shown what the test says, and
-// the events that it told.
+// rig is a store, one process with a cache that shows what the test selects, and the recorded
+// events.
 type rig struct {
 	*testing.T
 	store *chaos.Store
@@ -50,7 +50,7 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	return g
 }
 
-// process is a new one with the same cache.
+// process returns a new process with the same cache.
 func (g *rig) process() *Reconciler {
 	return &Reconciler{
 		Client: g.view.NewClient(), Live: g.store.NewClient(), Clock: g.now, Events: g.told,
@@ -67,7 +67,7 @@ func (g *rig) do(acts ...act) {
 	}
 }
 
-// pass is one over use1, whatever the cache shows.
+// pass runs a pass for use1, whatever the cache shows.
 func (g *rig) pass() ctrl.Result {
 	g.Helper()
 	res, err := g.Reconcile(g.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "fleet", Name: "use1"}})
@@ -77,7 +77,7 @@ func (g *rig) pass() ctrl.Result {
 	return res
 }
 
-// settle has everybody act, and everything seen, until nothing happens any more.
+// settle runs every component, with a fresh cache, until nothing changes.
 func (g *rig) settle() {
 	g.Helper()
 	for range 50 {
@@ -110,7 +110,7 @@ func (g *rig) instance(name string) *v1alpha1.ServiceInstance {
 	return g.store.GetSharedObject(&v1alpha1.ServiceInstance{}, client.ObjectKey{Namespace: "team", Name: name}).(*v1alpha1.ServiceInstance)
 }
 
-// status changes that of an object behind the process's back.
+// status changes the status of an object without the process's knowledge.
 func status[T client.Object](o T, change func(T)) act {
 	return func(ctx context.Context, api client.Client) error {
 		before := o.DeepCopyObject().(client.Object)
@@ -125,7 +125,7 @@ func held(i *v1alpha1.ServiceInstance) *v1alpha1.ServiceInstance {
 	return i
 }
 
-// Somebody has begun to remove the data plane, and the cache does not show it.
+// The removal of the data plane has begun, and the cache does not show it.
 func TestNothingIsPlacedOnADataPlaneThatIsGoing(t *testing.T) {
 	g := newRig(t, newRegion("use1"))
 	g.settle()
@@ -140,7 +140,7 @@ func TestNothingIsPlacedOnADataPlaneThatIsGoing(t *testing.T) {
 	}
 }
 
-// An instance is told of a place only after it was booked.
+// A place is written to an instance only after it was booked.
 func TestAPlaceIsBookedFirst(t *testing.T) {
 	g := newRig(t, newRegion("use1"))
 	g.settle()
@@ -162,7 +162,7 @@ func TestAPlaceIsBookedFirst(t *testing.T) {
 	}
 }
 
-// An instance is on the data plane that is to be released, and the cache does not show it.
+// An instance is on the data plane that is about to be released, and the cache does not show it.
 func TestADataPlaneIsReleasedOnlyWhenItIsEmptyPastTheCache(t *testing.T) {
 	g := newRig(t, newRegion("use1"))
 	g.settle()
@@ -194,7 +194,7 @@ func TestADataPlaneIsReleasedOnlyWhenItIsEmptyPastTheCache(t *testing.T) {
 	}
 }
 
-// The agent reports an instance that nobody knows, and the DataPlane does not say so yet.
+// The agent reports an unknown instance, and the DataPlane does not show it yet.
 func TestADataPlaneIsReleasedOnlyWhenItsAgentSaysThatItIsEmpty(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change  func(*v1alpha1.DataPlaneAgent)
@@ -244,8 +244,8 @@ func TestADataPlaneIsReleasedOnlyWhenItsAgentSaysThatItIsEmpty(t *testing.T) {
 	}
 }
 
-// The data plane that an old version of the region says is to be made was made, and is
-// gone again.
+// The data plane that a stale version of the region lists as pending was created, and is deleted
+// again.
 func TestADataPlaneIsNotMadeFromAStaleRegion(t *testing.T) {
 	g := newRig(t, newRegion("use1", func(r *v1alpha1.FleetRegion) { r.Spec.ScaleUp.Mode = v1alpha1.ScalingOff }))
 	g.settle()
@@ -278,8 +278,8 @@ func TestADataPlaneIsNotMadeFromAStaleRegion(t *testing.T) {
 	}
 }
 
-// Data planes that never come fail, one after the other with pauses that grow, and are
-// forgotten once one has come.
+// Data planes that never become Ready fail, with growing pauses, and are forgotten once one has
+// become Ready.
 func TestFailuresBackOff(t *testing.T) {
 	g := newRig(t, newRegion("use1", func(r *v1alpha1.FleetRegion) {
 		r.Spec.ScaleUp.ProvisionTimeout, r.Spec.ScaleUp.Backoff = "1h", "10m"
@@ -291,7 +291,7 @@ func TestFailuresBackOff(t *testing.T) {
 		failed = append(failed, len(g.planes()))
 		g.now.Step(30 * time.Minute)
 	}
-	// Made at 0:00, failed at 1:00, made at 1:30 (10 minutes are over), failed at 2:30, …
+	// Created at 0:00, failed at 1:00, created at 1:30 (10 minutes are over), failed at 2:30, …
 	if want := []int{1, 1, 1, 2, 2, 2, 3, 3, 3, 3}; !slices.Equal(failed, want) {
 		t.Errorf("data planes every half hour: %v, want %v", failed, want)
 	}
@@ -315,7 +315,7 @@ func (g *rig) events() string {
 	return strings.Join(out, "\n")
 }
 
-// What a region may not have, and says so.
+// An invalid region reports its problem.
 func TestARegionSaysWhatIsWrong(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*v1alpha1.FleetRegion)
@@ -342,14 +342,14 @@ func TestARegionSaysWhatIsWrong(t *testing.T) {
 			if c.Status != metav1.ConditionFalse || c.Reason != tt.reason || !strings.Contains(c.Message, tt.says) {
 				t.Errorf("got %+v", c)
 			}
-			if made := len(g.planes()) > 0; made != (tt.reason == v1alpha1.ReasonUnknownSize) { // which concerns the reserve alone
+			if made := len(g.planes()) > 0; made != (tt.reason == v1alpha1.ReasonUnknownSize) { // which affects only reserved instances
 				t.Errorf("a data plane was made: %t", made)
 			}
 		})
 	}
 }
 
-// What is made is what was recorded, with the zones of its type.
+// The data plane is created as recorded, with the zones of its type.
 func TestADataPlaneIsMadeAsItWasRecorded(t *testing.T) {
 	for _, multiZone := range []bool{false, true} {
 		g := newRig(t, newRegion("use1"))
@@ -380,7 +380,7 @@ func TestADataPlaneIsMadeAsItWasRecorded(t *testing.T) {
 	}
 }
 
-// DryRun tells, and makes nothing.
+// DryRun reports, and creates nothing.
 func TestADryRunMakesNothing(t *testing.T) {
 	g := newRig(t, newRegion("use1", func(r *v1alpha1.FleetRegion) { r.Spec.ScaleUp.Mode = v1alpha1.ScalingDryRun }))
 	g.settle()
@@ -390,7 +390,7 @@ func TestADryRunMakesNothing(t *testing.T) {
 	}
 }
 
-// A change of what is told only does not wake the region.
+// A change of informative fields does not trigger a pass of the region.
 func TestAHeartbeatWakesNoRegion(t *testing.T) {
 	dp := &v1alpha1.DataPlane{Status: v1alpha1.DataPlaneStatus{
 		Phase: v1alpha1.PhaseReady, Capacity: map[string]v1alpha1.TypeCapacity{"standard": {MaxNodes: 18, MaxUnits: 6, RemainingUnits: 6}},

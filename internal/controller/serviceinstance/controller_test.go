@@ -97,7 +97,7 @@ func TestADataPlaneThatDoesNotAnswerItsAgent(t *testing.T) {
 	}
 }
 
-// unreadable reads objects as ones that cannot be read whole.
+// unreadable returns objects as ones that cannot be fully decoded.
 func unreadable(hub client.Client, which func(client.Object) bool) client.Client {
 	return interceptor.NewClient(hub.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -161,7 +161,7 @@ func TestWhatCannotBeReadIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A cache that does not show the data plane yet makes nothing of it.
+// A cache that does not show the data plane yet does not affect the instance.
 func TestADataPlaneIsGoneOnlyPastTheCache(t *testing.T) {
 	hub := newHub(t, newRegion("fleet", 0), newPlane("fleet", "p"), newInstance(on("p", v1alpha1.InstanceReady), doomed))
 	blind := interceptor.NewClient(hub.(client.WithWatch), interceptor.Funcs{
@@ -259,7 +259,7 @@ func TestAPhaseIsToldOnce(t *testing.T) {
 	}
 }
 
-// What the API of a data plane refuses is one Warning, whatever phase the instance is in.
+// An object that the API of a data plane refuses causes one Warning, in any phase of the instance.
 func TestARefusedObjectIsOneWarning(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before v1alpha1.InstancePhase
@@ -309,7 +309,7 @@ func TestANewInstanceIsHeldFirst(t *testing.T) {
 	}
 }
 
-// between does something right before the first write of the controller.
+// between runs do right before the first write of the controller.
 func between(hub client.Client, do func() error) client.Client {
 	done := false
 	first := func() error {
@@ -329,7 +329,7 @@ func between(hub client.Client, do func() error) client.Client {
 	})
 }
 
-// Whoever writes an instance while a pass looks at it, wins: it may have been placed.
+// A concurrent write to an instance wins over a pass: it may have placed the instance.
 func TestAnInstanceThatHasChangedIsLookedAtAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object
@@ -359,8 +359,8 @@ func TestAnInstanceThatHasChangedIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// A place that is booked is not told to an instance that is being deleted: its booking
-// does not hold it.
+// A booking is not written to the status of an instance that is being deleted, and does not keep
+// the instance.
 func TestABookingDoesNotHoldAnInstance(t *testing.T) {
 	booked := newPlane("fleet", "p", func(dp *v1alpha1.DataPlane) {
 		dp.Status.Bookings = []v1alpha1.Booking{{Namespace: "team", Name: "k", UID: "u", Type: "standard", Units: 1}}

@@ -26,8 +26,8 @@ var kinds = []client.Object{
 	&corev1.Namespace{}, &v1alpha1.FleetRegion{}, &v1alpha1.DataPlane{}, &v1alpha1.DataPlaneAgent{}, &v1alpha1.ServiceInstance{},
 }
 
-// stage is a scenario with this controller, and a world that places instances, tells
-// agents of them, and has the agents act and report, all at once.
+// stage is a scenario with this controller, and a world that places instances, lists them for
+// agents, and makes the agents act and report, all at once.
 func stage(t *testing.T, finally act, acts ...act) crash.Scenario {
 	t.Helper()
 	scheme, err := newScheme()
@@ -54,7 +54,7 @@ func eachInstance(ctx context.Context, cached client.Client, r *Reconciler) erro
 	return errors.Join(errs...)
 }
 
-// world does one thing of what the other controllers of the fleet and the agents do.
+// world does one action of the other controllers of the fleet and of the agents.
 func world(ctx context.Context, api client.Client) (bool, error) {
 	var instances v1alpha1.ServiceInstanceList
 	var agents v1alpha1.DataPlaneAgentList
@@ -92,8 +92,8 @@ func place(ctx context.Context, api client.Client, i *v1alpha1.ServiceInstance, 
 	return false, nil
 }
 
-// move lists what is placed on a data plane, and has its agent report. One called full
-// has no room.
+// move lists the instances that are placed on a data plane, and makes its agent report. A data
+// plane called full has no room.
 func move(ctx context.Context, api client.Client, a *v1alpha1.DataPlaneAgent, all []v1alpha1.ServiceInstance) (bool, error) {
 	before := a.DeepCopy()
 	a.Spec.Instances = nil
@@ -124,7 +124,7 @@ func move(ctx context.Context, api client.Client, a *v1alpha1.DataPlaneAgent, al
 	return true, api.Status().Patch(ctx, a, client.MergeFrom(before))
 }
 
-// held is an error if an instance is gone of which a data plane has something.
+// held returns an error if an instance is deleted of which a data plane still has something.
 func held(ctx context.Context, api client.Client) error {
 	var instances v1alpha1.ServiceInstanceList
 	var agents v1alpha1.DataPlaneAgentList
@@ -162,7 +162,7 @@ func create(objects ...client.Object) act {
 	}
 }
 
-// begin makes a region with data planes.
+// begin creates a region with data planes.
 func begin(planes ...string) act {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}},

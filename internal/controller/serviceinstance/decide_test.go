@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// newInstance is one that is held and on no data plane.
+// newInstance returns an instance with the finalizer and without a data plane.
 func newInstance(edit ...func(*v1alpha1.ServiceInstance)) *v1alpha1.ServiceInstance {
 	i := &v1alpha1.ServiceInstance{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: "k", UID: "u", Generation: 3, Finalizers: []string{v1alpha1.FinalizerServiceInstance},
@@ -27,7 +27,7 @@ func newInstance(edit ...func(*v1alpha1.ServiceInstance)) *v1alpha1.ServiceInsta
 	return i
 }
 
-// on has it on a data plane, in a phase.
+// on puts it on a data plane, in a phase.
 func on(plane string, phase v1alpha1.InstancePhase) func(*v1alpha1.ServiceInstance) {
 	return func(i *v1alpha1.ServiceInstance) {
 		i.Status.DataPlaneName, i.Status.Phase, i.Status.Placements, i.Status.Units = plane, phase, 1, 1
@@ -42,7 +42,7 @@ func reaches(i *v1alpha1.ServiceInstance) {
 	i.Status.Versions.Kafka = "3.9.0"
 }
 
-// says is a data plane p of the region whose agent tells that of the instance.
+// says returns data plane p of the region whose agent reports that phase of the instance.
 func says(phase v1alpha1.AgentPhase, words ...string) plane {
 	p := plane{namespace: "fleet", name: "p", inRegionNamespace: true}
 	if phase != "" {
@@ -56,8 +56,8 @@ func with(p plane, edit func(*plane)) []plane {
 	return []plane{p}
 }
 
-// words is a decision in short: what is done with the finalizer, or phase and Ready, and
-// Placed if it was touched.
+// words returns a short form of a plan: the change of the finalizer, or phase and Ready, and Placed
+// if it was changed.
 func words(d plan) string {
 	if d.finalizer != "" {
 		return d.finalizer
@@ -150,7 +150,8 @@ func TestOneWithoutARegionIsTold(t *testing.T) {
 	}
 }
 
-// What an earlier placement has left is waited for, though the instance has no data plane.
+// The finalizer waits for the remains of an earlier placement, although the instance has no data
+// plane.
 func TestTracesHoldADeletedInstance(t *testing.T) {
 	d := decide(newInstance(doomed), snapshot{now: noon, hasRegion: true, traces: []string{"fleet/old"}})
 	if got := words(d); got != "Deleting Ready=False/Deleting" {

@@ -22,19 +22,19 @@ var (
 	historySeed = flag.Uint64("serviceinstance.seed", 0, "seed of the first one, the next has the next")
 )
 
-// cluster is a data plane in a history: what is there, what its agent was told and says,
-// and what of either the hub knows.
+// cluster is a data plane in a history: its contents, its agent's list and report, and what the hub
+// knows of them.
 type cluster struct {
 	name                 string
 	exists, over, silent bool
 	room                 bool
-	// lies is whether its agent says what it likes, and lied whether it ever has.
+	// lies is set when its agent reports random values, lied when it ever has.
 	lies, lied bool
 	// lists is what the hub lists, told what the agent has read of it.
 	lists, told *entry
-	// has is the placement that there is something of; "" when nothing is there.
+	// has is the placement that the cluster has something of; "" when it has nothing.
 	has string
-	// usable is whether what is there can be used.
+	// usable is set when the instance there can be used.
 	usable bool
 	report *v1alpha1.InstanceReport
 }
@@ -44,18 +44,18 @@ type entry struct {
 	deleted   bool
 }
 
-// history is one instance, and everything that it has to do with.
+// history is one instance, and everything that it interacts with.
 type history struct {
 	rng      *rand.Rand
 	now      time.Time
 	instance *v1alpha1.ServiceInstance
 	region   bool
 	clusters []*cluster
-	// relist is whether the hub has what it lists no longer taken away first.
+	// relist is set when the hub first deletes what it no longer lists.
 	relist bool
-	// orderable is whether there is the InstanceType that the instance names, with its size.
+	// orderable is set when the InstanceType and the size of the instance exist.
 	orderable bool
-	// forced is whether the instance's finalizer was removed by hand.
+	// forced is set when the instance's finalizer was removed by hand.
 	forced bool
 	log    []string
 }
@@ -73,7 +73,7 @@ func (h *history) note(format string, args ...any) {
 	h.log = append(h.log, fmt.Sprintf(format, args...))
 }
 
-// placement is that of the instance on a cluster; "" when it has none there.
+// placement returns the instance's placement on a cluster; "" when it has none there.
 func (h *history) placement(c *cluster) string {
 	if h.instance == nil || h.instance.Status.DataPlaneName != c.name {
 		return ""
@@ -104,7 +104,7 @@ func (h *history) place(c *cluster) {
 	h.note("placed on %s", c.name)
 }
 
-// wait says why the instance has no data plane, as package fleetregion does.
+// wait reports why the instance has no data plane, as package fleetregion does.
 func (h *history) wait(reason capacity.Reason, words string) {
 	h.instance.Status.Phase = v1alpha1.InstancePending
 	meta.SetStatusCondition(&h.instance.Status.Conditions, metav1.Condition{
@@ -129,7 +129,7 @@ func (h *history) list(c *cluster) {
 	}
 }
 
-// work does what the agent does: it reads, acts and reports, each at its own time.
+// work does what the agent does: it reads, acts and reports, each at a different time.
 func (h *history) work(c *cluster) {
 	if c.silent || !c.exists || c.over {
 		return
@@ -189,7 +189,7 @@ func (c *cluster) tell(h *history) {
 	c.report = r
 }
 
-// agent is how the hub sees a cluster.
+// agent returns the hub's view of a cluster.
 func (c *cluster) agent() *v1alpha1.DataPlaneAgent {
 	a := &v1alpha1.DataPlaneAgent{ObjectMeta: metav1.ObjectMeta{Name: c.name}}
 	if c.lists != nil {
@@ -219,9 +219,9 @@ func (h *history) situation() snapshot {
 	return s
 }
 
-// pass does one pass of the controller. It is an error if it lets the instance go while
-// something of it is there, or may come to be there; or takes its place away after it has
-// been in use.
+// pass runs one pass of the controller. It returns an error if the pass removes the finalizer while
+// something of the instance exists or may still be created, or withdraws its data plane after it
+// has been in use.
 func (h *history) pass() error {
 	i := h.instance
 	if i == nil {
@@ -253,7 +253,7 @@ func (h *history) pass() error {
 	return nil
 }
 
-// happen lets anything happen.
+// happen runs a random event.
 func (h *history) happen() error {
 	c := h.clusters[h.rng.IntN(len(h.clusters))]
 	switch n := h.rng.IntN(100); {
@@ -298,7 +298,7 @@ func (h *history) happen() error {
 	return nil
 }
 
-// home is the cluster that the instance is on; nil when it is on none.
+// home returns the cluster that the instance is on; nil when it is on none.
 func (h *history) home() *cluster {
 	for _, c := range h.clusters {
 		if h.placement(c) != "" {
@@ -312,8 +312,8 @@ func (h *history) lied() bool {
 	return slices.ContainsFunc(h.clusters, func(c *cluster) bool { return c.lied })
 }
 
-// leaveAlone lets time pass while nobody mends anything: what is silent stays so, what
-// does not exist does not come. The instance comes to rest, and says what it waits for.
+// leaveAlone lets time pass while nobody fixes anything: what is silent stays silent, and missing
+// objects stay missing. The instance settles, and reports what it waits for.
 func (h *history) leaveAlone() error {
 	for _, c := range h.clusters {
 		c.lies = false
@@ -337,7 +337,7 @@ func (h *history) leaveAlone() error {
 	return h.checkNamed()
 }
 
-// checkNamed checks that an instance which is not Ready says why.
+// checkNamed checks that an instance that is not Ready reports why.
 func (h *history) checkNamed() error {
 	st, going := h.instance.Status, h.instance.DeletionTimestamp != nil
 	if len(h.instance.Finalizers) == 0 || st.Phase == v1alpha1.InstanceReady && !going {
@@ -357,7 +357,7 @@ func (h *history) checkNamed() error {
 	return nil
 }
 
-// rest lets things take their course: every agent is heard of, and nobody does anything.
+// rest runs without random events: every agent reports, and nobody does anything.
 func (h *history) rest() error {
 	h.region, h.orderable = true, true
 	for range 200 {
@@ -399,7 +399,7 @@ func (h *history) rest() error {
 	return fmt.Errorf("it comes to no end: %+v", i.Status)
 }
 
-// checkLeft checks that what is left of an instance that the hub has lost is reported.
+// checkLeft checks that the remains of an instance that the hub has lost are reported.
 func (h *history) checkLeft() error {
 	for _, c := range h.clusters {
 		if c.exists && !c.over && c.has != "" && c.has != h.placement(c) && (c.report == nil || c.report.Phase != v1alpha1.AgentUnlisted) {
@@ -409,7 +409,7 @@ func (h *history) checkLeft() error {
 	return nil
 }
 
-// full is whether there is no data plane left.
+// full reports whether no data plane is left.
 func (h *history) full() bool {
 	for _, c := range h.clusters {
 		if c.exists && !c.over {

@@ -24,7 +24,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return s, errors.Join(corev1.AddToScheme(s), v1alpha1.AddToScheme(s))
 }
 
-// indexer puts indexes onto a fake client.
+// indexer adds indexes to a fake client.
 type indexer struct{ *fake.ClientBuilder }
 
 func (x indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
@@ -62,7 +62,7 @@ func newPlane(namespace, name string, edit ...func(*v1alpha1.DataPlane)) *v1alph
 	return dp
 }
 
-// newAgent is that of a data plane, and what it reports.
+// newAgent returns the agent of a data plane, with its reports.
 func newAgent(namespace, name string, reports ...v1alpha1.InstanceReport) *v1alpha1.DataPlaneAgent {
 	uid := namespace + "-" + name
 	return &v1alpha1.DataPlaneAgent{
@@ -76,7 +76,7 @@ func report(placement string, phase v1alpha1.AgentPhase) v1alpha1.InstanceReport
 	return v1alpha1.InstanceReport{UID: "u", PlacementID: placement, Phase: phase}
 }
 
-// rig is the controller on a hub of its own.
+// rig is the controller on its own hub.
 type rig struct {
 	*Reconciler
 	told *events.FakeRecorder
@@ -94,7 +94,7 @@ func rigOn(hub client.Client) *rig {
 
 var key = types.NamespacedName{Namespace: "team", Name: "k"}
 
-// settle does some passes, and returns the instance, nil if it is gone.
+// settle runs some passes, and returns the instance; nil if it is deleted.
 func (r *rig) settle(t *testing.T) *v1alpha1.ServiceInstance {
 	t.Helper()
 	for range 3 {
@@ -112,7 +112,7 @@ func (r *rig) settle(t *testing.T) *v1alpha1.ServiceInstance {
 	return &i
 }
 
-// how is an instance in short.
+// how returns a short form of an instance.
 func how(i *v1alpha1.ServiceInstance) string {
 	if i == nil {
 		return "gone"

@@ -17,12 +17,12 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// named is an instance with that name and UID on a data plane.
+// named returns an instance with that name and UID on a data plane.
 func named(name, plane string) *v1alpha1.ServiceInstance {
 	return newInstance(on(plane, v1alpha1.InstanceReady), func(i *v1alpha1.ServiceInstance) { i.Name, i.UID = name, types.UID(name) })
 }
 
-// woken runs a handler, and tells which instances it wakes.
+// woken runs a handler, and returns the instances that it enqueues.
 func woken(t *testing.T, do func(q queue)) string {
 	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -126,7 +126,7 @@ func TestWhatADataPlaneWakes(t *testing.T) {
 	}
 }
 
-// each runs what a handler does when an object comes, and when it goes.
+// each runs a handler for the creation and for the deletion of an object.
 func each(t *testing.T, h handler.EventHandler, o client.Object, want string) {
 	t.Helper()
 	if got := woken(t, func(q queue) { h.Create(t.Context(), event.CreateEvent{Object: o}, q) }); got != want {
