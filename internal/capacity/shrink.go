@@ -8,8 +8,8 @@ import (
 )
 
 // reviewRemovals reviews the data planes that are marked for removal and not yet released: a data
-// plane is restored if it is no longer empty, or if the rest of the region is no longer enough.
-// Those that stay in any case are counted before the others are reviewed.
+// plane is restored if it is no longer empty, or if the rest of the region is no longer enough. It
+// counts the data planes that stay in any case before it reviews the others.
 func (d *draft) reviewRemovals() {
 	var empty []*plane
 	for _, p := range d.all {

@@ -154,7 +154,7 @@ func PrewarmBlockedCondition(dp *v1alpha1.DataPlane, blocked bool, reason, messa
 	return c
 }
 
-// setCondition is meta.SetStatusCondition with now as the transition time.
+// setCondition sets a condition as meta.SetStatusCondition does, with now as the transition time.
 func setCondition(list *[]metav1.Condition, c metav1.Condition, now time.Time) {
 	c.LastTransitionTime = metav1.NewTime(now)
 	meta.SetStatusCondition(list, c)

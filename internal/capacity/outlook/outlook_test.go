@@ -298,7 +298,8 @@ func TestUnitsNameTypesWhenThereAreSeveral(t *testing.T) {
 	}
 }
 
-// Whatever happens to a region, its data planes are shown: in its view, or as others.
+// Each data plane is shown in the view of its region or as another one, in every state of the
+// region.
 func TestEveryDataPlaneIsToldOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(*Hub)

@@ -332,7 +332,7 @@ func TestCrashInAFullRegion(t *testing.T) {
 	crash.Run(t, stage(t, ends(1, 4, 1, "LimitReached"), begin(full), order(1, 3, "x2"), cancel(3, 3), order(4, 4, "x2")))
 }
 
-// Of two regions with the same provider and region, the older takes precedence.
+// The older of two regions with the same provider and region takes precedence.
 func TestCrashWithTwoRegionsOfOnePlace(t *testing.T) {
 	t.Parallel()
 	s := stage(t, nil, begin(newRegion("use1")), create(newRegion("zz")), order(1, 2, "x1"))
