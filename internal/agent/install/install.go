@@ -43,7 +43,7 @@ type Agent struct {
 	// Namespace and Name are those of the DataPlaneAgent on the hub; UID is the UID of its
 	// DataPlane.
 	Namespace, Name, UID string
-	// Image must have hotspare in its path.
+	// Image is the agent's image. It must have hotspare in its PATH.
 	Image string
 	// Operator is agent.Fleetshard or agent.StandIn.
 	Operator string

@@ -19,8 +19,8 @@ import (
 // fieldOwner is the field manager of the agent's manifests on a data plane.
 const fieldOwner = client.FieldOwner("hotspare")
 
-// installAgent applies the agent's manifests to the cluster. Objects that should only exist are not
-// overwritten.
+// installAgent applies the agent's manifests to the cluster. Objects that exist as they should be
+// are not written.
 func (t *execution) installAgent(ctx context.Context) error {
 	spoke, trouble, err := t.connectToCluster(ctx)
 	if err != nil {
