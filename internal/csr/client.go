@@ -17,7 +17,7 @@ const (
 	bootstrapGroup     = serviceAccounts + ":" + bootstrapNamespace
 )
 
-// clientRefusal says why a client certificate is not granted; "" if it is.
+// clientRefusal returns why a client certificate is not granted; "" if it is.
 func (k Snapshot) clientRefusal(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string, p requestHistory) string {
 	switch {
 	case r.Spec.Username == parsed.Subject.CommonName:
@@ -53,15 +53,15 @@ func (k Snapshot) clientRefusal(r *certificatesv1.CertificateSigningRequest, par
 	return ""
 }
 
-// isFromThisResume reports whether the request was made in this resume. One from the future
-// has a clock that proves nothing.
+// isFromThisResume reports whether the request was created in this resume. A creation time in the
+// future comes from a clock that proves nothing.
 func (k Snapshot) isFromThisResume(r *certificatesv1.CertificateSigningRequest) bool {
 	made := r.CreationTimestamp.Time
 	return !made.Before(k.Window.Opened) && !made.After(k.Now.Add(clockSkew))
 }
 
-// hasName reports whether name is one of the machine's names of those kinds,
-// whatever its case and a final dot.
+// hasName reports whether name is one of the machine's names of those kinds, ignoring case and a
+// trailing dot.
 func (m Machine) hasName(name string, kinds ...corev1.NodeAddressType) bool {
 	if normalizeName(name) == "" {
 		return false // an address that a cloud has left empty vouches for nothing

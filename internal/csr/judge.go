@@ -11,31 +11,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Decision is what is to become of a request.
+// Decision is what the hub does about a request.
 type Decision struct {
 	// Request is the version that was judged.
 	Request *certificatesv1.CertificateSigningRequest
-	// Approve, or else leave it alone.
+	// Approve is set if the request must be approved; otherwise it is left alone.
 	Approve bool
-	// Node is the node that it is for; set if it is approved.
+	// Node is the node that the request is for; set if it is approved.
 	Node string
-	// Waits is set if the request is not approved and somebody may wait for that:
-	// it is open, for a node's certificate, not old, and nobody else's to answer.
+	// Waits is set if the request is not approved and a node may be waiting for it: it is open,
+	// for a node's certificate, not old, and not left to another approver.
 	Waits bool
-	// Why says in a few words why it was left alone. It quotes nothing.
+	// Why says in a few words why the request was left alone. It quotes nothing from the request.
 	Why string
 }
 
-// requestHistory is what has happened to requests in this resume.
+// requestHistory summarizes the requests made so far in this resume.
 type requestHistory struct {
-	// granted are the nodes that have had a client certificate approved.
+	// granted contains the nodes that have had a client certificate approved.
 	granted sets.Set[string]
-	// flooded says that there are too many open requests to believe any.
+	// flooded is set if there are too many open requests to trust any of them.
 	flooded bool
 }
 
-// Decide judges all requests of a cluster, given all of them. The order of the
-// list makes no difference: of two requests for one node the older one counts.
+// Decide judges all requests of a cluster; the list must be complete. Its order does not matter:
+// of two requests for one node, the older one counts.
 func Decide(requests []certificatesv1.CertificateSigningRequest, k Snapshot) []Decision {
 	sorted := make([]*certificatesv1.CertificateSigningRequest, len(requests))
 	for i := range requests {
@@ -61,13 +61,13 @@ func (k Snapshot) decideRequest(r *certificatesv1.CertificateSigningRequest, p r
 	if why == "" {
 		return Decision{Request: r, Approve: true, Node: node}
 	}
-	// One from shortly before the resume may be of a cluster whose clock is slow.
+	// A request from shortly before the resume may come from a cluster whose clock is slow.
 	recent := !r.CreationTimestamp.Time.Before(k.Window.Opened.Add(-floodWindow))
 	waits := isForNodes(r) && !isAnswered(r) && why != whyRenewal && recent
 	return Decision{Request: r, Waits: waits, Why: why}
 }
 
-// nodeOrRefusal returns the node that the request is granted for, or why it is not.
+// nodeOrRefusal returns the node that the request is granted for, or why it is not granted.
 func (k Snapshot) nodeOrRefusal(r *certificatesv1.CertificateSigningRequest, p requestHistory) (node, why string) {
 	switch {
 	case !isForNodes(r):
@@ -90,8 +90,8 @@ func (k Snapshot) nodeOrRefusal(r *certificatesv1.CertificateSigningRequest, p r
 	return node, k.clientRefusal(r, parsed, node, p)
 }
 
-// readHistory reads what has happened from the requests themselves: the cluster keeps
-// approved ones for an hour, and no crash of ours can make it forget.
+// readHistory derives the history from the requests themselves: the cluster keeps approved ones
+// for an hour, so that a crash of the hub loses nothing.
 func (k Snapshot) readHistory(requests []*certificatesv1.CertificateSigningRequest) requestHistory {
 	p := requestHistory{granted: sets.New[string]()}
 	open := 0
@@ -110,16 +110,16 @@ func (k Snapshot) readHistory(requests []*certificatesv1.CertificateSigningReque
 	return p
 }
 
-// HasRejoined reports whether a node has been let in again in this resume, and may
-// ask for a serving certificate next.
+// HasRejoined reports whether a node has had a client certificate approved in this resume, and
+// may request a serving certificate next.
 func HasRejoined(requests []certificatesv1.CertificateSigningRequest, k Snapshot) bool {
 	return k.Window.IsOpen(k.Now) && slices.ContainsFunc(requests, func(r certificatesv1.CertificateSigningRequest) bool {
 		return k.approvedClientNode(&r) != ""
 	})
 }
 
-// approvedClientNode returns the node that a client certificate has been approved for in
-// this resume, by whomever; "" otherwise. Renewals by the node itself do not count.
+// approvedClientNode returns the node for which any approver has approved a client certificate in
+// this resume; "" otherwise. Renewals by the node itself do not count.
 func (k Snapshot) approvedClientNode(r *certificatesv1.CertificateSigningRequest) string {
 	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || !k.isApprovedInWindow(r) {
 		return ""
@@ -144,8 +144,8 @@ func (k Snapshot) isApprovedInWindow(r *certificatesv1.CertificateSigningRequest
 	return false
 }
 
-// ApprovedRequest returns the request with its approval. It has the resourceVersion that
-// was judged: a request that has changed since cannot be approved with it.
+// ApprovedRequest returns the request with its approval. It keeps the resourceVersion that was
+// judged, so a request that has changed since cannot be approved with it.
 func (v Decision) ApprovedRequest(now metav1.Time) *certificatesv1.CertificateSigningRequest {
 	r := v.Request.DeepCopy()
 	r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{

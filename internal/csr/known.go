@@ -11,61 +11,61 @@ import (
 const MachineNamespace = "openshift-machine-api"
 
 const (
-	// clientWindow is how long after the begin of a resume nodes may come back as
-	// strangers: what OpenShift tells its users to wait. Kubernetes remembers an
-	// approved request for an hour, which is longer, so that C15 does not forget.
+	// clientWindow is how long after the start of a resume nodes may request client certificates
+	// with the boot account: the time that OpenShift tells its users to wait. Kubernetes keeps an
+	// approved request for an hour, which is longer, so that rule C15 does not lose it.
 	clientWindow = 45 * time.Minute
-	// servingWindow is how long after Ready serving certificates are looked after:
-	// kubelets ask for them when they are back.
+	// servingWindow is how long after Ready requests for serving certificates are considered:
+	// kubelets make them once they have rejoined.
 	servingWindow = 10 * time.Minute
-	// silentAfter is how long a node's lease must not have been renewed until the node
-	// counts as gone: what a kubelet's lease lasts.
+	// silentAfter is how long a node's lease must not have been renewed before the node counts as
+	// down: the duration of a kubelet's lease.
 	silentAfter = 40 * time.Second
 	// clockSkew is how far clocks may differ.
 	clockSkew = 10 * time.Second
-	// A flood is more than so many open requests for each node (S5)...
+	// A flood is more than this number of open requests for each node (S5)...
 	floodPerNode = 4
-	// ...that were made within this time.
+	// ...that were created within this time.
 	floodWindow = time.Hour
 )
 
-// Snapshot is what requests are judged by.
+// Snapshot is the information by which requests are judged.
 type Snapshot struct {
 	// Now is the time on the hub.
 	Now    time.Time
 	Window Window
-	// Machines of the cluster, of one of the sources that the package names.
+	// Machines are the cluster's machines, from one of the two sources in the package comment.
 	Machines []Machine
-	// Nodes are all nodes that the cluster has.
+	// Nodes are all nodes of the cluster.
 	Nodes []Node
-	// Truncated is set when there were more requests than anybody would list.
+	// Truncated is set if there were more requests than hotspare reads.
 	Truncated bool
-	// ClientsOff is set when the cluster's own approver is told to leave client
-	// certificates of nodes alone (C12).
+	// ClientsOff is set if the cluster's own approver is configured to ignore client certificates
+	// of nodes (C12).
 	ClientsOff bool
 }
 
-// Window is the resume that requests must belong to.
+// Window is the resume to which requests must belong.
 type Window struct {
 	// Opened is when the resume began.
 	Opened time.Time
-	// Ready is when the cluster was ready; zero while it is not.
+	// Ready is when the cluster became ready; zero until then.
 	Ready time.Time
 }
 
-// Machine is what answers for a node.
+// Machine is a machine that vouches for a node.
 type Machine struct {
-	// Namespace is where a cluster keeps the Machine; empty for one of the hub's
-	// own inventory.
+	// Namespace is the namespace of the Machine in the cluster; empty for a machine from the
+	// hub's own inventory.
 	Namespace string
-	// Node is the name of its node, and UID the node's if it is known.
+	// Node is the name of its node, and UID the node's UID if it is known.
 	Node string
 	UID  types.UID
-	// Addresses are those of the machine, as its cloud knows them.
+	// Addresses are the machine's addresses as its cloud reports them.
 	Addresses []corev1.NodeAddress
 }
 
-// Node is a node as the cluster knows it.
+// Node is a node as the cluster's API reports it.
 type Node struct {
 	Name  string
 	UID   types.UID
@@ -85,7 +85,7 @@ func (w Window) IsOpen(now time.Time) bool {
 	return now.Before(w.Ready.Add(servingWindow))
 }
 
-// isOpenForClients is the narrower window for client certificates: until Ready.
+// isOpenForClients reports whether client certificates may still be approved: only until Ready.
 func (w Window) isOpenForClients(now time.Time) bool { return w.Ready.IsZero() && w.IsOpen(now) }
 
 func (k Snapshot) findNode(name string) (Node, bool) {
@@ -97,8 +97,8 @@ func (k Snapshot) findNode(name string) (Node, bool) {
 	return Node{}, false
 }
 
-// machineOfNode returns the machine of the node: the one whose nodeRef it is. Two
-// that claim it are none.
+// machineOfNode returns the machine whose nodeRef is the node. If two machines refer to the node,
+// it returns none.
 func (k Snapshot) machineOfNode(n Node) (Machine, bool) {
 	var found []Machine
 	for _, m := range k.Machines {

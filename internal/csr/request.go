@@ -11,7 +11,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
-// What nodes call themselves.
+// Prefix and group of the names of nodes.
 const (
 	userPrefix         = "system:node:"
 	nodesGroup         = "system:nodes"
@@ -31,8 +31,8 @@ const (
 	tagIP  = 7
 )
 
-// parseRequest reads what is asked for (S3, S4). A signer must not be able to read
-// anything else in it: it is one PEM block and nothing around it.
+// parseRequest parses the certificate request (S3, S4). It accepts only one PEM block with
+// nothing around it, so that a signer cannot read anything else in it.
 func parseRequest(raw []byte) (*x509.CertificateRequest, string) {
 	if bytes.Count(raw, []byte("-----BEGIN")) != 1 {
 		return nil, whyPEM
@@ -51,8 +51,8 @@ func parseRequest(raw []byte) (*x509.CertificateRequest, string) {
 	return parsed, ""
 }
 
-// commonNameOf returns the common name in a request that others have approved, in
-// whatever form they have; "" if it cannot be read.
+// commonNameOf returns the common name in a request of any form that others have approved; "" if
+// it cannot be read.
 func commonNameOf(raw []byte) string {
 	block, _ := pem.Decode(bytes.TrimSpace(raw))
 	if block == nil {
@@ -65,7 +65,7 @@ func commonNameOf(raw []byte) string {
 	return parsed.Subject.CommonName
 }
 
-// nodeInSubject returns the node in the subject, which is exactly O=system:nodes,
+// nodeInSubject returns the node in the subject, which must be exactly O=system:nodes,
 // CN=system:node:<name> (C1, C2, V5).
 func nodeInSubject(parsed *x509.CertificateRequest) (node, why string) {
 	organizations, names := 0, 0
@@ -89,13 +89,13 @@ func nodeInSubject(parsed *x509.CertificateRequest) (node, why string) {
 	return node, ""
 }
 
-// hasNoExtensions reports whether no other names are asked for, nor anything else that
-// goes into a certificate (C3, C4).
+// hasNoExtensions reports whether the request contains no other names, nor anything else that
+// would be copied into a certificate (C3, C4).
 func hasNoExtensions(parsed *x509.CertificateRequest) bool { return len(parsed.Extensions) == 0 }
 
-// hasPlainNames reports whether the names are DNS names and IP addresses, at least
-// one, and nothing else is asked for (V6, V7). It looks at the extension itself:
-// x509 passes over the kinds of names that it does not know.
+// hasPlainNames reports whether the names are DNS names and IP addresses, at least one, and
+// nothing else is requested (V6, V7). It parses the extension itself, because x509 ignores the
+// kinds of names that it does not know.
 func hasPlainNames(parsed *x509.CertificateRequest) bool {
 	if len(parsed.Extensions) != 1 || !parsed.Extensions[0].Id.Equal(oidSubjectAlt) {
 		return false
@@ -110,9 +110,8 @@ func hasPlainNames(parsed *x509.CertificateRequest) bool {
 	})
 }
 
-// hasKubeletUsages reports whether the usages are those of a kubelet: digital signature and
-// auth, with or without the key encipherment that they left out when keys became
-// elliptic (C5, V3).
+// hasKubeletUsages reports whether the usages are those of a kubelet: digital signature and auth,
+// and optionally key encipherment, which kubelets omit for elliptic-curve keys (C5, V3).
 func hasKubeletUsages(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage) bool {
 	return hasExactly(usages, certificatesv1.UsageDigitalSignature, auth) ||
 		hasExactly(usages, certificatesv1.UsageDigitalSignature, auth, certificatesv1.UsageKeyEncipherment)
@@ -126,13 +125,13 @@ func hasExactly[T ~string](list []T, want ...T) bool {
 	return slices.Equal(list, want)
 }
 
-// isAnswered reports whether somebody has said something about the request (S2).
+// isAnswered reports whether the request has any condition or a certificate (S2).
 func isAnswered(r *certificatesv1.CertificateSigningRequest) bool {
 	return len(r.Status.Certificate) > 0 || hasCondition(r, certificatesv1.CertificateApproved) ||
 		hasCondition(r, certificatesv1.CertificateDenied) || hasCondition(r, certificatesv1.CertificateFailed)
 }
 
-// IsOpen reports whether nobody has said anything about the request yet.
+// IsOpen reports whether the request is unanswered.
 func IsOpen(r certificatesv1.CertificateSigningRequest) bool { return !isAnswered(&r) }
 
 func hasCondition(r *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {

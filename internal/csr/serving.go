@@ -10,8 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// servingRefusal says why a serving certificate is not granted; "" if it is. That a node
-// shows its present certificate is no shortcut (V11): the hub cannot dial nodes.
+// servingRefusal returns why a serving certificate is not granted; "" if it is. Comparing with
+// the certificate that the node presents now is not an alternative (V11): the hub cannot dial
+// nodes.
 func (k Snapshot) servingRefusal(r *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, name string) string {
 	switch {
 	case r.Spec.Username != parsed.Subject.CommonName:
@@ -41,7 +42,7 @@ func (k Snapshot) servingRefusal(r *certificatesv1.CertificateSigningRequest, pa
 	return ""
 }
 
-// ownsNames reports whether all names in the request are the machine's.
+// ownsNames reports whether all names in the request belong to the machine.
 func (m Machine) ownsNames(parsed *x509.CertificateRequest) bool {
 	for _, name := range parsed.DNSNames {
 		if strings.Contains(name, "*") || !m.hasName(name, corev1.NodeInternalDNS, corev1.NodeExternalDNS, corev1.NodeHostName) {

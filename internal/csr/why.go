@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Why a request is left alone. Users read these, and whoever posts requests may
-// choose what is in them: so nothing of it is quoted.
+// Reasons for leaving a request alone. Users read these, and the author of a request controls its
+// content, so the reasons quote nothing from it.
 const (
 	whySigner       = "its signer is not one for nodes"
 	whyAnswered     = "it has been answered"
@@ -32,14 +32,14 @@ const (
 	whyAddress      = "it asks for an address that is not the machine's"
 )
 
-// How much of what others have written is told.
+// Limits on quoting text that others have written.
 const (
 	maxListed     = 3
 	maxNameLength = 40
 )
 
-// DescribeWaiting tells of the requests that wait in vain, in a sentence that stays the
-// same as long as they do; "" if there is none.
+// DescribeWaiting describes the requests that are not approved, in a sentence that does not
+// change while they stay the same; "" if there are none.
 func DescribeWaiting(verdicts []Decision) string {
 	var told []string
 	n := 0
@@ -62,7 +62,7 @@ func DescribeWaiting(verdicts []Decision) string {
 	return fmt.Sprintf("%d certificate requests are not approved: %s.", n, strings.Join(told, ", "))
 }
 
-// truncateName is a name that others have chosen, cut to a length that can be read.
+// truncateName shortens a name that others have chosen to a readable length.
 func truncateName(name string) string {
 	if len(name) <= maxNameLength {
 		return name

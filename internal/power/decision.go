@@ -10,22 +10,22 @@ import (
 	"hotspare.io/hotspare/internal/csr"
 )
 
-// Action is what to do about a cluster's machines.
+// Action says what a pass does to a cluster's machines.
 type Action int
 
-// Each pass does one of these.
+// Each pass takes exactly one of these actions.
 const (
 	// NoAction leaves the machines alone.
 	NoAction Action = iota
-	// Start starts those that do not run.
+	// Start starts the machines that are not running.
 	Start
-	// Stop stops those that do.
+	// Stop stops the machines that are running.
 	Stop
-	// Hibernate asks for hibernation in the cluster's specification, and does nothing else.
+	// Hibernate sets spec.powerState to Hibernating, and does nothing else.
 	Hibernate
 )
 
-// String says the action in words.
+// String returns the action as text.
 func (a Action) String() string {
 	return [...]string{
 		"leave the machines alone", "start the machines", "stop the machines",
@@ -33,33 +33,33 @@ func (a Action) String() string {
 	}[a]
 }
 
-// Plan is what a pass does, records and tells.
+// Plan is what one pass does to the cluster and writes into its status.
 type Plan struct {
 	Act Action
-	// Approve are certificate requests to be approved.
+	// Approve lists the certificate requests to approve.
 	Approve []csr.Decision
-	// Errand is the mark of the errand to be sent; empty for none. Dismiss takes the
-	// one that is there away.
+	// Errand is the mark of the resume probe to create; empty for none. Dismiss deletes the
+	// existing probe.
 	Errand  string
 	Dismiss bool
-	// Replace are spot machines that are gone, whose Machines are to be deleted.
+	// Replace lists the spot machines that no longer exist and whose Machines must be deleted.
 	Replace []SpotMachine
-	// Drift names the machines that were found stopped in a cluster that had come up, or
-	// running in one that had stopped, when that is first seen; empty otherwise.
+	// Drift names the machines that were found stopped in a cluster that had come up, or running
+	// in one that had stopped. It is set when the drift is first seen, and empty otherwise.
 	Drift string
-	// Record is the new status.powerTransition. It is stored before the machines
-	// hear of it: a decision that opens a record acts in the next pass.
+	// Record is the new status.powerTransition. It is stored before any machine is started or
+	// stopped: a plan that opens a record acts in the next pass.
 	Record *hivev1.PowerTransition
 	State
 	// Version is zero when nothing new is known about it.
 	Version Version
 	// Unreachable is zero when nothing new is known about it.
 	Unreachable condition.Value
-	// Next is when to look again; 0 is not before something changes.
+	// Next is the delay until the next pass; 0 means that only a change triggers one.
 	Next time.Duration
 }
 
-// String says the decision in words.
+// String returns the plan as text.
 func (d Plan) String() string {
 	if d.Act == Hibernate {
 		return d.Act.String()
@@ -85,7 +85,7 @@ func (d Plan) String() string {
 	return fmt.Sprintf("%s; look again in %s", s, d.Next)
 }
 
-// detailedCondition is the condition that has more to tell.
+// detailedCondition returns the condition with the more detailed message.
 func (d Plan) detailedCondition() condition.Value {
 	if d.Hibernating.Reason == hivev1.ReasonResuming {
 		return d.Ready

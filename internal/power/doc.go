@@ -1,13 +1,11 @@
-// Package power decides what to do about a cluster's machines, and what to tell
-// its users.
+// Package power decides what to do about a cluster's machines, and what to report to users.
 //
-// Next is pure: it goes from what was seen of one cluster, and the time, to a
-// Decision. What counts is what is observed and the record of the transition
-// (status.powerTransition), never the reason that an earlier pass left in a
-// condition: a flip in the middle of a stop is then nothing special.
+// Decide is pure: it takes a snapshot of one cluster and the time, and returns a Plan. It depends
+// on the observed state and on the record of the transition (status.powerTransition), never on
+// the reason that an earlier pass left in a condition. Changing spec.powerState in the middle of
+// a stop is therefore not a special case.
 //
-// The record is opened before the machines are told, and stored by the caller
-// under an optimistic lock: a decision made on a stale object dies there, and
-// no machine has heard of it. Timeouts, hibernateAfter and the freshness of
-// nodes all count from the record.
+// The caller stores a new record under an optimistic lock before it starts or stops any machine.
+// A plan based on a stale object fails at that write, before it has any effect. Timeouts,
+// hibernateAfter and the freshness of nodes all count from the record.
 package power

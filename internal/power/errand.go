@@ -6,37 +6,37 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// ResumeProbe is an object in the cluster to which its controller manager has to react.
-// Nodes say that they are ready by their own clock, and an API answers, while
-// nothing that is asked of the cluster is done: a controller manager that does not
-// get its lease, or no certificate, goes unnoticed. Whether it has reacted since
-// the resume began shows that it acts.
+// ResumeProbe is an object in the cluster to which its controller manager must react. During a
+// resume, nodes can report that they are ready and the API can answer although the cluster does
+// no work: a controller manager without its lease or its certificate goes unnoticed. A reaction
+// since the resume began shows that the controller manager works.
 type ResumeProbe struct {
-	// Mark tells the resume that it was sent in; empty when there is none.
+	// Mark identifies the resume for which the probe was created; empty if there is no probe.
 	Mark string
-	// Done is whether the controller manager has reacted to it.
+	// Done reports whether the controller manager has reacted to the probe.
 	Done bool
-	// Refused says in a few stable words why the cluster takes no errand; empty when it does.
+	// Refused says in a few stable words why the cluster does not accept a probe; empty if it
+	// does.
 	Refused string
 }
 
-// NeedsResumeProbe reports whether to look for the errand: in a resume, and not in a
-// cluster that has arrived.
+// NeedsResumeProbe reports whether to read the probe: during a resume, but not once the cluster
+// has come up.
 func (s Snapshot) NeedsResumeProbe() bool {
 	return s.ManagesMachines() && s.Record != nil && s.Record.Target == hivev1.PowerRunning && s.transitionNeedsProbe(record{PowerTransition: *s.Record})
 }
 
-// transitionNeedsProbe reports whether the transition needs an errand. Coming up after the
-// install is no resume: the installer has seen the cluster act.
+// transitionNeedsProbe reports whether the transition needs a probe. The transition after an
+// install is not a resume and needs none: the installer has already seen the cluster work.
 func (s Snapshot) transitionNeedsProbe(rec record) bool {
 	return rec.FinishedAt == nil && s.canHibernate() && !rec.poweredOnAt(s.InstalledAt).IsZero()
 }
 
-// probeMark is the name of a resume.
+// probeMark returns the mark that identifies this resume.
 func (r record) probeMark() string { return r.StartedAt.UTC().Format(time.RFC3339) }
 
-// probeToCreate is the mark of the errand to be sent now: as soon as the API answers, so
-// that it is done by the time the nodes are ready.
+// probeToCreate returns the mark of the probe to create now, or "". The probe is created as soon
+// as the API answers, so that the controller manager has reacted by the time the nodes are ready.
 func (s Snapshot) probeToCreate(rec record) string {
 	e := s.Spoke.Errand
 	if !s.transitionNeedsProbe(rec) || !s.Spoke.Answers || e.Refused != "" || e.Mark == rec.probeMark() {
@@ -45,8 +45,8 @@ func (s Snapshot) probeToCreate(rec record) string {
 	return rec.probeMark()
 }
 
-// controllerGap is what the cluster lacks until its controller manager has acted. One
-// that takes no errand is not held up: it says so when it runs.
+// controllerGap returns the gap that lasts until the controller manager has reacted to the probe.
+// A cluster that does not accept a probe is not delayed; its Running message says so.
 func (s Snapshot) controllerGap(rec record) *gap {
 	e := s.Spoke.Errand
 	if !s.transitionNeedsProbe(rec) || e.Refused != "" || e.Mark == rec.probeMark() && e.Done {
@@ -56,14 +56,14 @@ func (s Snapshot) controllerGap(rec record) *gap {
 		"Waiting for the cluster's controller manager to act: it has not looked at PodDisruptionBudget hotspare-resume in namespace kube-system yet.")
 }
 
-// AfterProbeCreated is the decision after its errand has been sent: a controller manager that
-// acts takes no longer than this.
+// AfterProbeCreated returns the plan after its probe has been created. It looks again soon: a
+// working controller manager takes no longer than that.
 func (d Plan) AfterProbeCreated() Plan {
 	d.Next = min(d.Next, minInterval)
 	return d
 }
 
-// probeRefusedMessage says that nobody knows whether the controller manager acts.
+// probeRefusedMessage says that it is unknown whether the controller manager works.
 func (s Snapshot) probeRefusedMessage() string {
 	if s.Spoke.Errand.Refused == "" {
 		return ""

@@ -11,17 +11,17 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// operatorSettleTime is how long cluster operators are given, after the nodes, to notice
-// that they slept: until then they show what they said before.
+// operatorSettleTime is how long after the nodes are ready cluster operators have to update their
+// status. Until then they may show the status from before the hibernation.
 const operatorSettleTime = 2 * time.Minute
 
-// gap is the first thing that a cluster lacks for the state it should be in.
+// gap is the first thing that a cluster lacks for its desired state.
 type gap struct {
 	reason, message string
-	// permanent gaps do not close by waiting: users are told that it failed.
+	// permanent gaps do not close by waiting: the transition is reported as failed.
 	permanent bool
-	// machines: it is due to the machines themselves, not to a platform that
-	// refuses, or cannot be asked.
+	// machines is set if the machines themselves cause the gap, and not a platform that refuses a
+	// request or cannot be reached.
 	machines bool
 }
 
@@ -29,8 +29,9 @@ func newGap(reason, format string, args ...any) *gap {
 	return &gap{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// firstGap is the first thing the cluster lacks for being ready, in the order in
-// which a cluster comes up: machines, API, spot machines, nodes, controllers, operators. nil: it is ready.
+// firstGap returns the first thing that the cluster lacks for being ready, in the order in which
+// a cluster comes up: machines, API, spot machines, nodes, controllers, operators. It returns nil
+// if the cluster is ready.
 func (s Snapshot) firstGap(rec record, now time.Time) *gap {
 	if g := s.machinesDownGap(rec); g != nil {
 		return g
@@ -53,8 +54,9 @@ func (s Snapshot) firstGap(rec record, now time.Time) *gap {
 	return nil
 }
 
-// machinesDownGap is the machines' part of gap. Once a cluster has come up, machines
-// that can't be looked at do not bring it down: its nodes are evidence enough.
+// machinesDownGap returns the part of firstGap that concerns the machines. Once a cluster has
+// come up, machines that cannot be observed do not make it unready: its nodes are evidence
+// enough.
 func (s Snapshot) machinesDownGap(rec record) *gap {
 	if !s.Actuator || (s.MachinesFault != nil && rec.FinishedAt != nil) {
 		return nil
@@ -70,9 +72,9 @@ func (s Snapshot) machinesDownGap(rec record) *gap {
 	return g
 }
 
-// machineStateGap is what the machines lack for all being in state want. No machine
-// at all is neither running nor stopped (Hive D12), and a state that nobody
-// knows blocks both (Hive D13).
+// machineStateGap returns the gap until all machines are in state want. A cluster without any
+// machine is neither running nor stopped (Hive D12), and a machine in an unknown state blocks
+// both (Hive D13).
 func (s Snapshot) machineStateGap(want cloud.State) *gap {
 	switch {
 	case s.MachinesFault != nil:
@@ -88,7 +90,8 @@ func (s Snapshot) machineStateGap(want cloud.State) *gap {
 	}
 }
 
-// machinesNotIn names the machines not in state want, sorted, and tells what is odd about any.
+// machinesNotIn returns the sorted names of the machines not in state want, each with what is
+// unusual about it.
 func (s Snapshot) machinesNotIn(want cloud.State) string {
 	var names []string
 	for _, m := range s.Machines {
@@ -104,8 +107,8 @@ func (s Snapshot) machinesNotIn(want cloud.State) string {
 	return strings.Join(names, ", ")
 }
 
-// nodeGap wants every node ready, and to have said so since the power came on:
-// a node that slept goes on looking Ready for some time after (Hive D18).
+// nodeGap returns the gap until every node is ready and has reported so since the power came on:
+// a node that was stopped still looks Ready for some time afterwards (Hive D18).
 func (s Snapshot) nodeGap(rec record) *gap {
 	if len(s.Spoke.Nodes) == 0 {
 		return newGap(hivev1.ReasonWaitingForNodes, "Waiting for nodes: the cluster has none.")
@@ -124,8 +127,8 @@ func (s Snapshot) nodeGap(rec record) *gap {
 	return newGap(hivev1.ReasonWaitingForNodes, "Waiting for nodes to be ready: %s.", strings.Join(names, ", "))
 }
 
-// operatorGap lets the operators come to their senses, then wants them settled.
-// An OpenShift cluster without any has not come to its senses.
+// operatorGap returns the gap until operatorSettleTime has passed and all operators are settled.
+// An OpenShift cluster that lists no operators is not ready yet.
 func (s Snapshot) operatorGap(rec record, now time.Time) *gap {
 	if on := rec.poweredOnAt(s.InstalledAt); !on.IsZero() && now.Before(s.nodesReadySince(on).Add(operatorSettleTime)) {
 		return newGap(hivev1.ReasonPausingForOperators, "Pausing %s for cluster operators to settle.", operatorSettleTime)
@@ -146,7 +149,7 @@ func (s Snapshot) operatorGap(rec record, now time.Time) *gap {
 	return newGap(hivev1.ReasonWaitingForOperators, "Waiting for cluster operators to settle: %s.", strings.Join(names, ", "))
 }
 
-// nodesReadySince is when the last node became ready, but not before the power came on.
+// nodesReadySince returns when the last node became ready, but no time before the power came on.
 func (s Snapshot) nodesReadySince(on time.Time) time.Time {
 	for _, n := range s.Spoke.Nodes {
 		on = laterTime(on, n.ReadySince)

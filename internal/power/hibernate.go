@@ -30,7 +30,7 @@ func (s Snapshot) decideHibernating(now time.Time) Plan {
 	return rec.completePlan(d)
 }
 
-// stopAction is whether there are machines to be told to stop.
+// stopAction returns Stop if any machine must be stopped, else NoAction.
 func (s Snapshot) stopAction() Action {
 	if s.hasMachineIn(cloud.Running, cloud.Starting, cloud.Failed) {
 		return Stop
@@ -38,7 +38,7 @@ func (s Snapshot) stopAction() Action {
 	return NoAction
 }
 
-// notStoppedGap is what keeps the cluster from being stopped; nil when it is.
+// notStoppedGap returns what keeps the cluster from being stopped; nil if it is stopped.
 func (s Snapshot) notStoppedGap(rec record) *gap {
 	if s.MachinesFault != nil && rec.FinishedAt != nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 )
 
 // resumeAllowance is how long a resume without a timeout of its own may take before
-// hibernateAfter counts the cluster as running. OpenShift's documentation allows 45
-// minutes for a resume.
+// hibernateAfter counts the cluster as running. OpenShift's documentation allows 45 minutes for a
+// resume.
 const resumeAllowance = 2 * time.Hour
 
 // applyHibernateAfter requests hibernation when hibernateAfter has passed, and otherwise
@@ -43,16 +43,15 @@ func (s Snapshot) hibernateAfterApplies() bool {
 	return s.Fake || s.canHibernate()
 }
 
-// runningSince is the time from which hibernateAfter counts: the latest of the
-// install, the claim and becoming Running (HIVE-1576). A resume does not count, or a
-// hibernateAfter shorter than a resume would never let the cluster run again. A
-// resume that has timed out does count: the cluster costs as much as a running one
-// (Hive D7).
+// runningSince returns the time from which hibernateAfter counts: the latest of the install, the
+// claim and becoming Running (HIVE-1576). A resume in progress does not count; otherwise a
+// hibernateAfter shorter than a resume would never let the cluster run again. A resume that has
+// timed out does count: the cluster costs as much as a running one (Hive D7).
 func (s Snapshot) runningSince(rec *hivev1.PowerTransition) time.Time {
 	return laterTime(laterTime(s.InstalledAt, s.ClaimedAt), s.resumeEndedAt(rec))
 }
 
-// resumeEndedAt is when the transition to Running ended, or will have taken longer than it may.
+// resumeEndedAt returns when the transition to Running ended, or when it exceeds its time limit.
 func (s Snapshot) resumeEndedAt(rec *hivev1.PowerTransition) time.Time {
 	if rec.FinishedAt != nil {
 		return rec.FinishedAt.Time

@@ -7,8 +7,8 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// Decide decides about a cluster from what was seen of it. The same observation
-// and time give the same decision.
+// Decide decides what to do about a cluster. It is pure: the same snapshot and time give the same
+// plan.
 func Decide(s Snapshot, now time.Time) Plan {
 	d := s.decidePower(now)
 	d.Version = s.reportedVersion()
@@ -39,11 +39,12 @@ func (s Snapshot) decidePower(now time.Time) Plan {
 	}
 }
 
-// planNoAction does nothing and keeps the record, so that pausing keeps its clocks (Hive D5).
+// planNoAction returns a plan that does nothing and keeps the record, so that pausing does not
+// reset timeouts (Hive D5).
 func (s Snapshot) planNoAction(state State) Plan { return Plan{Record: s.Record, State: state} }
 
-// decidePaused leaves the power alone. Whether the cluster can be reached is told all the
-// same: others rely on it.
+// decidePaused leaves the power unchanged. It still reports whether the cluster is reachable,
+// because other controllers rely on that.
 func (s Snapshot) decidePaused() Plan {
 	d := s.planNoAction(unknownState(hivev1.ReasonPowerPaused, "The annotation "+hivev1.AnnotationPowerPause+" is set."))
 	d.Unreachable, d.Next = s.unreachableCondition(), s.spreadInterval(runningInterval)
@@ -53,7 +54,8 @@ func (s Snapshot) decidePaused() Plan {
 	return d
 }
 
-// decideFake is for fake clusters: no machines, no waiting, no timeouts (Hive D15).
+// decideFake decides for fake clusters, which have no machines, no waiting and no timeouts (Hive
+// D15).
 func (s Snapshot) decideFake(now time.Time) Plan {
 	target, state, reach := hivev1.PowerRunning, runningState("The fake cluster is running."), reachableValue
 	if !s.WantsRunning() {
@@ -64,7 +66,8 @@ func (s Snapshot) decideFake(now time.Time) Plan {
 	return Plan{Record: rec.toTransition(), State: state, Unreachable: reach}
 }
 
-// decideUnsupported is for clusters that cannot hibernate: they are told about, never acted upon.
+// decideUnsupported decides for clusters that cannot hibernate: it reports their state and never
+// acts.
 func (s Snapshot) decideUnsupported(now time.Time) Plan {
 	d := s.decideRunning(now)
 	d.Act, d.Drift, d.Next = NoAction, "", s.spreadInterval(runningInterval)
@@ -72,13 +75,14 @@ func (s Snapshot) decideUnsupported(now time.Time) Plan {
 	return d
 }
 
-// What is said of the cluster's API.
+// Messages of the Unreachable condition.
 var (
 	reachableValue   = condition.False(hivev1.ReasonReachable, "The cluster's API answers.")
 	hibernatingValue = condition.True(hivev1.ReasonHibernating, "The cluster is hibernating.")
 )
 
-// unreachableCondition judges whether the cluster's API can be reached; zero if it was not asked.
+// unreachableCondition returns the condition that says whether the cluster's API can be reached;
+// zero if the API was not asked.
 func (s Snapshot) unreachableCondition() condition.Value {
 	switch {
 	case !s.Spoke.Asked:

@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// How often to look. Clusters on this computer resume in seconds and must be
-// seen at once, clouds take minutes and must not be hammered: on the way, the
-// pause is a tenth of the time already waited. It does not grow because an API
-// that boots does not answer (Hive D11).
+// Requeue intervals. Local clusters resume in seconds and must be noticed at once; clouds take
+// minutes, and their APIs must not be overloaded. During a transition the interval is therefore a
+// tenth of the time already waited. It does not grow because a booting API does not answer (Hive
+// D11).
 const (
 	nextPassDelay = time.Millisecond
 	minInterval   = 200 * time.Millisecond
 	maxInterval   = 30 * time.Second
-	// What waiting will not mend is looked at less often.
+	// Gaps that do not close by waiting are checked less often.
 	minGraveInterval = 5 * time.Second
 	maxGraveInterval = 5 * time.Minute
-	// Nobody tells us about a machine that changes behind our back (Hive D14).
+	// No event reports a machine that somebody else starts or stops (Hive D14).
 	runningInterval     = 2 * time.Minute
 	hibernatingInterval = 5 * time.Minute
-	// Nodes that have just come back with new client certificates ask for others.
+	// Nodes that have just rejoined with new client certificates request serving certificates
+	// next.
 	rejoinedInterval = 30 * time.Second
 )
 
-// requeueDelay is when to look again at a cluster that lacks g, at the latest at the deadline.
+// requeueDelay returns when to look again at a cluster with gap g, at the latest at the deadline.
 func (r record) requeueDelay(now time.Time, g gap) time.Duration {
 	wait := now.Sub(r.StartedAt.Time) / 10
 	if g.permanent {
@@ -34,7 +35,7 @@ func (r record) requeueDelay(now time.Time, g gap) time.Duration {
 	return r.capAtDeadline(wait, now)
 }
 
-// capAtDeadline shortens wait so that the deadline is not slept through.
+// capAtDeadline shortens wait so that a pass runs at the deadline.
 func (r record) capAtDeadline(wait time.Duration, now time.Time) time.Duration {
 	if r.Deadline == nil || !now.Before(r.Deadline.Time) {
 		return wait
@@ -42,7 +43,7 @@ func (r record) capAtDeadline(wait time.Duration, now time.Time) time.Duration {
 	return min(wait, r.Deadline.Sub(now))
 }
 
-// spreadInterval is span give or take a tenth, always the same for the same cluster.
+// spreadInterval returns span plus or minus up to a tenth, always the same for the same cluster.
 func (s Snapshot) spreadInterval(span time.Duration) time.Duration {
 	h := fnv.New32a()
 	h.Write([]byte(s.Seed)) // an fnv hash takes everything

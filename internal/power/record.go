@@ -10,17 +10,17 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// record is a transition that a decision works on.
+// record is the transition that a decision works on.
 type record struct {
 	hivev1.PowerTransition
-	// isNew records are not stored yet, so nothing may be done in their name.
+	// isNew is set for a record that is not stored yet. No action may be taken for it.
 	isNew bool
 }
 
-// currentRecord is the transition to target that goes on, or a new one: when the
-// target was flipped, and when machines must be told again in a cluster that
-// had arrived. Late trouble of another kind leaves the record closed, so that
-// no timeout counts from a resume of days ago (Hive D4).
+// currentRecord returns the ongoing transition to target, or a new one: when the target has
+// changed, and when machines must be started or stopped again in a cluster that had completed its
+// transition. Other late problems leave the record closed, so that no timeout counts from a
+// resume of days ago (Hive D4).
 func (s Snapshot) currentRecord(target hivev1.PowerState, act Action, now time.Time) record {
 	var r record
 	if s.continuesRecord(target, act) {
@@ -44,8 +44,8 @@ func (s Snapshot) continuesRecord(target hivev1.PowerState, act Action) bool {
 	return act == NoAction || !arrived
 }
 
-// driftedMachines names the machines that are not in state want any more, though nobody was
-// asked for anything: the record is opened anew for them.
+// driftedMachines returns the names of the machines that have left state want although no
+// transition was requested. A new record is opened for them.
 func (s Snapshot) driftedMachines(rec record, want cloud.State) string {
 	old := s.Record
 	if !rec.isNew || old == nil || old.Target != rec.Target || old.FinishedAt == nil {
@@ -54,10 +54,10 @@ func (s Snapshot) driftedMachines(rec record, want cloud.State) string {
 	return s.machinesNotIn(want)
 }
 
-// transitionStart is when a new transition starts: now, but a cluster whose machines have
-// run since its install has been on its way up since then. What starts with the
-// install is that, so any other transition starts a second later at the earliest:
-// were it taken for one, it would be opened anew in every pass of that second.
+// transitionStart returns when a new transition starts: now, or the install time if the cluster's
+// machines have run since its install. A record that starts at the install time is taken for the
+// transition of the install. Any other transition therefore starts at least one second later: if
+// it were taken for that of the install, every pass in that second would open it again.
 func (s Snapshot) transitionStart(target hivev1.PowerState, act Action, now time.Time) time.Time {
 	if s.Record == nil && target == hivev1.PowerRunning && act == NoAction && !s.InstalledAt.IsZero() {
 		return s.InstalledAt
@@ -68,7 +68,8 @@ func (s Snapshot) transitionStart(target hivev1.PowerState, act Action, now time
 	return now
 }
 
-// transitionTimeout is the limit of a transition to target; 0 is none. Fake clusters have none (enhancement: replace broken clusters).
+// transitionTimeout returns the time limit of a transition to target; 0 is none. Fake clusters
+// have none (enhancement: replace broken clusters).
 func (s Snapshot) transitionTimeout(target hivev1.PowerState) time.Duration {
 	switch {
 	case s.Fake:
@@ -80,13 +81,14 @@ func (s Snapshot) transitionTimeout(target hivev1.PowerState) time.Duration {
 	}
 }
 
-// noteMachineFailure keeps that machines failed until the target is reached: a machine that
-// fails again and again starts in between.
+// noteMachineFailure records that machines failed, and keeps that until the target is reached: a
+// machine that fails repeatedly starts in between.
 func (r *record) noteMachineFailure(g *gap) {
 	r.MachinesFailed = r.MachinesFailed || g != nil && g.machines
 }
 
-// markFinished closes the record: the target is reached. It keeps the time of the first call.
+// markFinished closes the record because the target is reached. It keeps the time of the first
+// call.
 func (r *record) markFinished(now time.Time) {
 	if r.FinishedAt == nil {
 		at := metav1.NewTime(laterTime(apiTime(now).Time, r.StartedAt.Time)) // a start may be set a second later: see began
@@ -95,13 +97,13 @@ func (r *record) markFinished(now time.Time) {
 	r.Deadline, r.LastError, r.MachinesFailed = nil, "", false
 }
 
-// isOverdue reports whether the transition has taken longer than it may.
+// isOverdue reports whether the transition has exceeded its time limit.
 func (r record) isOverdue(now time.Time) bool {
 	return r.Deadline != nil && !now.Before(r.Deadline.Time)
 }
 
-// poweredOnAt is the time from which signs of life count: zero if the machines
-// have not been off since the install.
+// poweredOnAt returns the time from which signs of life count; zero if the machines have not been
+// off since the install.
 func (r record) poweredOnAt(installed time.Time) time.Time {
 	if r.StartedAt.Time.Equal(apiTime(installed).Time) {
 		return time.Time{}
@@ -109,8 +111,8 @@ func (r record) poweredOnAt(installed time.Time) time.Time {
 	return r.StartedAt.Time
 }
 
-// completePlan completes a decision with its record: the machines do not hear of a
-// record that is not stored, and its deadline is not slept through.
+// completePlan adds the record to a plan: it removes the action if the record is not stored yet,
+// and makes sure that a pass runs at the deadline.
 func (r record) completePlan(d Plan) Plan {
 	d.Record = r.toTransition()
 	if r.isNew {
@@ -124,7 +126,7 @@ func (r record) completePlan(d Plan) Plan {
 
 func (r record) toTransition() *hivev1.PowerTransition { return &r.PowerTransition }
 
-// apiTime is t as the API stores it: whole seconds.
+// apiTime truncates t to whole seconds, as the API stores it.
 func apiTime(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
 func timedOutMessage(doing string, after time.Duration, why string) string {

@@ -7,18 +7,18 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// maxRefusalDelay bounds the pauses between attempts that a platform refuses.
+// maxRefusalDelay is the longest delay between attempts that a platform refuses.
 const maxRefusalDelay = 5 * time.Minute
 
-// Failure is an error of a platform, as a value. Its message holds no secrets:
-// platforms see to that.
+// Failure is a platform's error as a value. Platforms make sure that its message contains no
+// secrets.
 type Failure struct {
 	Kind    fault.Kind
 	After   time.Duration
 	Message string
 }
 
-// NewFailure describes err, in one line; nil for nil.
+// NewFailure returns err as a Failure with a one-line message; nil for nil.
 func NewFailure(err error) *Failure {
 	if err == nil {
 		return nil
@@ -30,9 +30,9 @@ func (f Failure) unobservedMessage() string {
 	return "The machines cannot be observed: " + f.Message + "."
 }
 
-// AfterRefusal is the decision after the platform has refused to start or stop the
-// machines. Being too early is no refusal: platforms want a machine to have
-// stopped before it is started.
+// AfterRefusal returns the plan after the platform has refused to start or stop the machines. A
+// request that came too early is not a refusal: platforms require that a machine has stopped
+// before it is started.
 func (d Plan) AfterRefusal(f Failure, now time.Time) Plan {
 	r := record{PowerTransition: *d.Record.DeepCopy()}
 	if f.Kind == fault.Wait {
@@ -52,7 +52,7 @@ func (d Plan) AfterRefusal(f Failure, now time.Time) Plan {
 	return d
 }
 
-// refusalMessage tells of the last error, and that time is up if it is.
+// refusalMessage describes the last error, and says if the time limit has passed.
 func (r record) refusalMessage(doing, verb string, now time.Time) string {
 	why := "The machines do not " + verb + ": " + r.LastError + "."
 	if !r.isOverdue(now) {
@@ -61,7 +61,7 @@ func (r record) refusalMessage(doing, verb string, now time.Time) string {
 	return timedOutMessage(doing, r.Deadline.Sub(r.StartedAt.Time), why)
 }
 
-// retryDelay is how long to wait after f: as the platform says, or as long as otherwise.
+// retryDelay returns the delay that the platform asks for, or otherwise if it asks for none.
 func (f Failure) retryDelay(otherwise time.Duration) time.Duration {
 	switch {
 	case f.Kind == fault.Denied:

@@ -12,24 +12,25 @@ import (
 	"hotspare.io/hotspare/internal/csr"
 )
 
-// CertificateRequests are what nodes ask the cluster to certify, and what of it is known.
+// CertificateRequests are the certificate requests of the cluster's nodes, and what is needed to
+// judge them.
 type CertificateRequests struct {
-	// List has the requests for the two signers of nodes, answered ones too.
+	// List has the requests for the two signers of nodes, including those already answered.
 	List []certificatesv1.CertificateSigningRequest
-	// Truncated is set when there were more than anybody would list.
+	// Truncated is set if the cluster has more requests than hotspare reads.
 	Truncated bool
-	// Machines are those of the cluster's machine API, if they were asked for.
+	// Machines are the machines in the cluster's machine API, if they were requested.
 	Machines []csr.Machine
 	// ClientsOff is set when the cluster's own approver leaves client certificates alone.
 	ClientsOff bool
 }
 
-// HasOpen reports whether any request waits for an answer.
+// HasOpen reports whether any request is unanswered.
 func (r *CertificateRequests) HasOpen() bool { return slices.ContainsFunc(r.List, csr.IsOpen) }
 
-// NeedsCertificateRequests reports whether the spoke's certificate requests are worth asking
-// for. In most resumes they are not: the nodes come back before anybody has
-// missed them. Only a resume opens the door, and a while after it (Hive D16).
+// NeedsCertificateRequests reports whether to list the cluster's certificate requests. Most
+// resumes do not need them: the nodes rejoin before they are reported missing. Requests are
+// considered only during a resume and for some time after it (Hive D16).
 func (s Snapshot) NeedsCertificateRequests(now time.Time) bool {
 	w := s.approvalWindow()
 	if w.Opened.IsZero() || !s.Spoke.Answers || s.LeaveRequests {
@@ -41,13 +42,13 @@ func (s Snapshot) NeedsCertificateRequests(now time.Time) bool {
 	return slices.ContainsFunc(s.Spoke.Nodes, func(n Node) bool { return !n.Ready || n.ReadySince.After(w.Opened) })
 }
 
-// HasMachineNodes reports whether the platform itself vouches for its machines' nodes.
+// HasMachineNodes reports whether the platform itself knows the nodes of its machines.
 func (s Snapshot) HasMachineNodes() bool {
 	return slices.ContainsFunc(s.Machines, func(m cloud.Machine) bool { return m.Node != "" })
 }
 
-// approvalWindow is the resume in whose course requests may be approved; zero if there is
-// none. Coming up after the install is no resume.
+// approvalWindow returns the resume during which requests may be approved; zero if there is none.
+// The transition after an install is not a resume.
 func (s Snapshot) approvalWindow() csr.Window {
 	if s.Record == nil || s.Record.Target != hivev1.PowerRunning || !s.WantsRunning() || !s.ManagesMachines() || !s.canHibernate() {
 		return csr.Window{}
@@ -59,14 +60,14 @@ func (s Snapshot) approvalWindow() csr.Window {
 	return w
 }
 
-// requestReview is what has been judged in a pass.
+// requestReview is the result of judging the certificate requests in one pass.
 type requestReview struct {
 	decisions []csr.Decision
-	// rejoined says that nodes have been let in again in this resume.
+	// rejoined is set if nodes have had client certificates approved in this resume.
 	rejoined bool
 }
 
-// reviewRequests judges the requests by the resume that is stored, if there is one.
+// reviewRequests judges the requests by the stored resume, if there is one.
 func (s Snapshot) reviewRequests(now time.Time) requestReview {
 	r, w := s.Spoke.Requests, s.approvalWindow()
 	if r == nil || w.Opened.IsZero() {
@@ -81,8 +82,8 @@ func (s Snapshot) reviewRequests(now time.Time) requestReview {
 	return requestReview{csr.Decide(r.List, k), csr.HasRejoined(r.List, k)}
 }
 
-// vouchingMachines are the machines that vouch for nodes: the platform's own if it knows
-// them, else the cluster's.
+// vouchingMachines returns the machines that vouch for nodes: the platform's own if it knows
+// their nodes, otherwise the cluster's.
 func (s Snapshot) vouchingMachines() []csr.Machine {
 	if !s.HasMachineNodes() {
 		return s.Spoke.Requests.Machines
@@ -96,7 +97,7 @@ func (s Snapshot) vouchingMachines() []csr.Machine {
 	return out
 }
 
-// addToGap adds to what is missing which requests are not approved.
+// addToGap adds the requests that are not approved to the gap's message.
 func (j requestReview) addToGap(g *gap) {
 	if g == nil || g.reason != hivev1.ReasonWaitingForNodes {
 		return
@@ -116,8 +117,8 @@ func (j requestReview) approvedRequests() []csr.Decision {
 	return out
 }
 
-// shortenInterval shortens the pause of a running cluster for as long as its nodes may ask
-// for serving certificates.
+// shortenInterval shortens the requeue interval of a running cluster while its nodes may request
+// serving certificates.
 func (j requestReview) shortenInterval(pause time.Duration) time.Duration {
 	if !j.rejoined {
 		return pause
@@ -125,7 +126,7 @@ func (j requestReview) shortenInterval(pause time.Duration) time.Duration {
 	return min(pause, rejoinedInterval)
 }
 
-// AfterApprovalFailure is the decision after approving has failed, for these reasons.
+// AfterApprovalFailure returns the plan after approvals have failed for the given reasons.
 func (d Plan) AfterApprovalFailure(troubles []string) Plan {
 	if len(troubles) == 0 || d.Ready.Reason != hivev1.ReasonWaitingForNodes {
 		return d

@@ -7,7 +7,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// decideRunning brings a cluster up, or keeps it up.
+// decideRunning starts a cluster, or keeps it running.
 func (s Snapshot) decideRunning(now time.Time) Plan {
 	act := s.startAction()
 	rec := s.currentRecord(hivev1.PowerRunning, act, now)
@@ -36,8 +36,9 @@ func (s Snapshot) decideRunning(now time.Time) Plan {
 	return rec.completePlan(d)
 }
 
-// startAction is whether there are machines to be told to start. One that is
-// still stopping can't be: platforms refuse it. It is told when it has stopped.
+// startAction returns Start if any machine must be started, else NoAction. A machine that is
+// still stopping is left out, because platforms refuse to start it; it is started once it has
+// stopped.
 func (s Snapshot) startAction() Action {
 	if s.hasMachineIn(cloud.Stopped, cloud.Failed) {
 		return Start
@@ -45,7 +46,7 @@ func (s Snapshot) startAction() Action {
 	return NoAction
 }
 
-// unobservedMessage says that a steady cluster's machines could not be looked at.
+// unobservedMessage says that the machines of a steady cluster could not be observed.
 func (s Snapshot) unobservedMessage() string {
 	if s.MachinesFault == nil {
 		return ""

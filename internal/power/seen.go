@@ -9,40 +9,43 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// Snapshot is one observation of one cluster: everything that Next goes by.
+// Snapshot is one observation of one cluster: the whole input of Decide.
 type Snapshot struct {
-	// Seed spreads clusters over time; the cluster's UID.
+	// Seed spreads clusters over time. It is the cluster's UID.
 	Seed string
-	// Wanted is spec.powerState; empty is Running.
+	// Wanted is spec.powerState; empty means Running.
 	Wanted hivev1.PowerState
-	// What stands in the way of acting.
+	// The machines are managed only if the cluster is installed, not being deleted and not
+	// paused.
 	Deleted, Installed, Paused bool
-	// Fake clusters have no machines and change at once.
+	// Fake clusters have no machines and change state at once.
 	Fake bool
-	// Complaint says what in the specification cannot be read; users are told.
+	// Complaint says which field of the specification cannot be parsed. It is reported to users.
 	Complaint string
 
-	// Platform is the key in spec.platform, and Actuator whether something can handle it.
+	// Platform is the key in spec.platform. Actuator reports whether an actuator can start and
+	// stop its machines.
 	Platform string
 	Actuator bool
-	// InstallVersion is the version that was installed, and Version the one that the
-	// cluster reported last; each may be empty.
+	// InstallVersion is the version that was installed, and Version the last one that the cluster
+	// reported. Either may be empty.
 	InstallVersion, Version string
 	// InfraID marks the cluster's machines at the platform.
 	InfraID string
 
-	// Machines are all machines of the cluster, unless looking failed.
+	// Machines are all machines of the cluster. MachinesFault is set if they could not be
+	// observed.
 	Machines      cloud.Machines
 	MachinesFault *Failure
-	// Ends is whether stopping ends some of the platform's machines for good; SpotFault
-	// is why it could not be asked which.
+	// Ends reports whether stopping deletes some of the platform's machines permanently.
+	// SpotFault says why the platform could not be asked which ones.
 	Ends      bool
 	SpotFault *Failure
-	// Spoke is what the cluster's own API says.
+	// Spoke is what the cluster's own API reports.
 	Spoke Spoke
-	// LeaveRequests leaves the certificate requests of nodes to others.
+	// LeaveRequests disables the approval of nodes' certificate requests.
 	LeaveRequests bool
-	// SkipOperators leaves the cluster operators out of being ready.
+	// SkipOperators makes readiness independent of the cluster operators.
 	SkipOperators bool
 
 	// Record is status.powerTransition; nil before the first one.
@@ -54,60 +57,61 @@ type Snapshot struct {
 	Pooled bool
 }
 
-// Limits are the spans that a user has set; zero is none.
+// Limits are the durations that a user has set; zero means none.
 type Limits struct {
 	ToRunning, ToHibernating, HibernateAfter time.Duration
 }
 
-// Spoke is what a cluster's own API says.
+// Spoke is what a cluster's own API reports.
 type Spoke struct {
-	// Asked is whether it was tried at all.
+	// Asked reports whether the API was asked at all.
 	Asked bool
-	// Answers is whether it did. If not, Trouble says why in a few stable words.
+	// Answers reports whether the API answered. If not, Trouble says why in a few stable words.
 	Answers bool
 	Trouble string
 	Nodes   []Node
-	// OpenShift is whether the API knows cluster operators at all.
+	// OpenShift reports whether the API has the cluster operator kind.
 	OpenShift bool
 	Operators []Operator
-	// Version is zero unless it was asked for and the cluster reports one.
+	// Version is zero unless it was requested and the cluster reports one.
 	Version Version
-	// Errand is zero unless it was asked for.
+	// Errand is the resume probe; zero unless it was requested.
 	Errand ResumeProbe
-	// Spots are nil unless they were asked for.
+	// Spots is nil unless the spot machines were requested.
 	Spots []SpotMachine
-	// Requests are nil unless they were asked for and listed.
+	// Requests is nil unless the certificate requests were requested and listed.
 	Requests *CertificateRequests
 }
 
-// Node is a node's readiness with the age of that news.
+// Node is a node's readiness and the age of that report.
 type Node struct {
 	Name  string
 	UID   types.UID
 	Ready bool
 	// ReadySince is when its Ready condition last changed.
 	ReadySince time.Time
-	// Renewed is the node's last sign of life: its lease, or its heartbeat.
+	// Renewed is the node's last sign of life: the renewal of its lease, or its heartbeat.
 	Renewed time.Time
 }
 
 // Operator is an OpenShift cluster operator.
 type Operator struct {
 	Name string
-	// Settled is available, not progressing and not degraded; or disabled.
+	// Settled reports whether the operator is available, not progressing and not degraded; or
+	// disabled.
 	Settled bool
 }
 
-// ManagesMachines reports whether the machines of the cluster are any of our business
-// now. If not, nobody need look at them.
+// ManagesMachines reports whether hotspare manages the cluster's machines now. If not, they need
+// not be observed.
 func (s Snapshot) ManagesMachines() bool { return s.Installed && !s.Deleted && !s.Paused && !s.Fake }
 
 // WantsRunning reports whether the cluster should run.
 func (s Snapshot) WantsRunning() bool { return s.Wanted != hivev1.PowerHibernating }
 
-// NeedsSpoke reports whether the spoke's API is worth asking: not while it
-// sleeps or goes to sleep, nor before there is a machine that could answer. Of one
-// whose power is paused nobody knows which.
+// NeedsSpoke reports whether to ask the spoke's API. It returns false while the cluster
+// hibernates or is stopping, and before a machine runs that could answer. It returns true for a
+// cluster whose power is paused, because its power state is unknown.
 func (s Snapshot) NeedsSpoke() bool {
 	if s.Paused && s.Installed && !s.Deleted && !s.Fake {
 		return true
@@ -118,13 +122,14 @@ func (s Snapshot) NeedsSpoke() bool {
 	return !s.Actuator || s.MachinesFault != nil || s.hasMachineIn(cloud.Running)
 }
 
-// NeedsOperators reports whether cluster operators count: on the way up, not in
-// a cluster that has arrived, where every upgrade keeps them busy for an hour.
+// NeedsOperators reports whether cluster operators count: during a resume, but not once the
+// cluster has come up, when every upgrade keeps them progressing for an hour.
 func (s Snapshot) NeedsOperators() bool {
 	return s.ManagesMachines() && !s.SkipOperators && !s.HasComeUp()
 }
 
-// HasComeUp reports whether the cluster has come up, and was not told otherwise since.
+// HasComeUp reports whether the cluster has completed its transition to Running and should still
+// run.
 func (s Snapshot) HasComeUp() bool {
 	return s.WantsRunning() && s.Record != nil && s.Record.Target == hivev1.PowerRunning && s.Record.FinishedAt != nil
 }

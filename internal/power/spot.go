@@ -10,38 +10,39 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// spotJoinTimeout is how long a resume waits for the node of a spot machine that was made
-// anew. A platform that is out of spot machines may take for ever. Hive waits as long
-// after a replacement.
+// spotJoinTimeout is how long a resume waits for the node of a re-created spot machine. A
+// platform without spot capacity may never create it. Hive waits equally long after a
+// replacement.
 const spotJoinTimeout = 4 * time.Minute
 
-// SpotMachine is a Machine in a cluster whose machine is interruptible, which a MachineSet
-// makes anew if it is deleted. Stopping such a machine may end it for good.
+// SpotMachine is a Machine in a cluster that runs on an interruptible instance, and that its
+// MachineSet re-creates if it is deleted. Stopping such an instance may delete it permanently.
 type SpotMachine struct {
 	Name       string
 	UID        types.UID
 	ProviderID string
 	Created    time.Time
-	// Joined is whether it has a node; Failed whether it never will.
+	// Joined reports whether the machine has a node, Failed whether it never will.
 	Joined, Failed bool
-	// Gone is whether the platform says that its machine is gone for good.
+	// Gone reports whether the platform says that the instance no longer exists.
 	Gone bool
 }
 
-// NeedsSpotMachines reports whether the cluster's spot machines count: in a resume, and not in
-// a cluster that has arrived. What happens to those of a running cluster is the
-// business of its own health checks.
+// NeedsSpotMachines reports whether the cluster's spot machines count: during a resume, but not
+// once the cluster has come up. The health checks of a running cluster handle its own spot
+// machines.
 func (s Snapshot) NeedsSpotMachines() bool { return s.Ends && s.NeedsResumeProbe() }
 
-// SuspectSpotMachines are the spot machines that may have ended with the last stop: those that
-// are older than this resume. A newer one may not be known to the platform yet.
+// SuspectSpotMachines returns the spot machines that the last stop may have deleted: those older
+// than this resume. The platform may not know newer ones yet.
 func (s Snapshot) SuspectSpotMachines() []SpotMachine {
 	return slices.DeleteFunc(slices.Clone(s.Spoke.Spots), func(m SpotMachine) bool {
 		return m.ProviderID == "" || !m.Created.Before(s.Record.StartedAt.Time)
 	})
 }
 
-// spotsToReplace are the spot machines whose Machines are to be deleted, so that others are made.
+// spotsToReplace returns the spot machines whose Machines must be deleted so that they are
+// re-created.
 func (s Snapshot) spotsToReplace() []SpotMachine {
 	if !s.NeedsSpotMachines() || !s.Spoke.Answers {
 		return nil
@@ -49,7 +50,7 @@ func (s Snapshot) spotsToReplace() []SpotMachine {
 	return slices.DeleteFunc(slices.Clone(s.Spoke.Spots), func(m SpotMachine) bool { return !m.Gone })
 }
 
-// spotGap is what the cluster lacks until its spot machines have been made anew.
+// spotGap returns the gap that lasts until the spot machines have been re-created.
 func (s Snapshot) spotGap(now time.Time) *gap {
 	if !s.NeedsSpotMachines() {
 		return nil
@@ -78,7 +79,7 @@ func spotNames(ms []SpotMachine) string {
 	return strings.Join(names, ", ")
 }
 
-// AfterReplaceFailure is the decision after deleting Machines has failed, for these reasons.
+// AfterReplaceFailure returns the plan after deleting Machines has failed for the given reasons.
 func (d Plan) AfterReplaceFailure(troubles []string) Plan {
 	if len(troubles) == 0 || d.Ready.Reason != hivev1.ReasonWaitingForNodes {
 		return d

@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Version is what a cluster reports of its version.
+// Version is the version that a cluster reports.
 type Version struct {
-	// OpenShift is whether an OpenShift ClusterVersion reports it. Otherwise the API
-	// server does, and there is no more than Desired.
+	// OpenShift reports whether the version comes from an OpenShift ClusterVersion. Otherwise it
+	// comes from the API server, and only Desired is set.
 	OpenShift bool
-	// Desired is the version that the cluster has or upgrades to, and Image its release image.
+	// Desired is the version that the cluster has or upgrades to. Image is its release image.
 	Desired, Image string
-	// History are the latest upgrades, the newest first.
+	// History lists the latest upgrades, newest first.
 	History []Upgrade
 }
 
@@ -22,28 +22,27 @@ type Version struct {
 type Upgrade struct {
 	State, Version, Image string
 	Started               time.Time
-	// Completed is zero while the upgrade goes on.
+	// Completed is zero while the upgrade is in progress.
 	Completed time.Time
 }
 
-// Clusters of OpenShift 4 before 4.4.8 do not survive being stopped (enhancement: hibernating clusters).
-// Versions below 4 are no OpenShift's that anything here installs, but those of
-// a plain Kubernetes.
+// OpenShift 4 clusters before 4.4.8 do not survive being stopped (enhancement: hibernating
+// clusters). hotspare installs no OpenShift version below 4, so a version below 4 is that of a
+// plain Kubernetes.
 var (
 	firstOpenShift    = version.MustParseSemantic("4.0.0-0")
 	firstHibernatable = version.MustParseSemantic("4.4.8")
 )
 
-// NeedsVersion reports whether to ask the cluster for its version: in a cluster that
-// has come up, and in one that an upgrade may make able to hibernate. A resume is not
-// held up by it.
+// NeedsVersion reports whether to ask the cluster for its version: if it has come up, or if an
+// upgrade may make it able to hibernate. A resume does not wait for the version.
 func (s Snapshot) NeedsVersion() bool {
 	return s.ManagesMachines() && (s.HasComeUp() || !s.canHibernate())
 }
 
-// reportedVersion is what the cluster reports of its version in this pass. An API that
-// has just started may not serve an OpenShift's ClusterVersion yet: then the version
-// of Kubernetes is not taken for the cluster's.
+// reportedVersion returns the version that the cluster reported in this pass. An API that has
+// just started may not serve OpenShift's ClusterVersion yet. In that case the Kubernetes version
+// is not used as the cluster's version.
 func (s Snapshot) reportedVersion() Version {
 	v := s.Spoke.Version
 	if !v.OpenShift && (isOpenShift(s.InstallVersion) || isOpenShift(s.Version)) {
@@ -54,12 +53,12 @@ func (s Snapshot) reportedVersion() Version {
 
 func (s Snapshot) canHibernate() bool { return s.hibernationObstacle() == "" }
 
-// hibernationObstacle says why the cluster cannot hibernate; "" when it can. It is derived
-// on every pass, so an upgrade, or a new actuator, lifts it.
+// hibernationObstacle returns why the cluster cannot hibernate; "" if it can. It is derived on
+// every pass, so an upgrade or a new actuator removes the obstacle.
 //
-// What the cluster reports can lift the obstacle that its installed version is, and
-// cannot raise one: who administers the cluster can have it report any version, and
-// would keep it awake against hibernateAfter.
+// The version that the cluster reports can remove the obstacle of an old installed version, but
+// cannot create one: the cluster's administrator can make it report any version, and could
+// otherwise keep it awake despite hibernateAfter.
 func (s Snapshot) hibernationObstacle() string {
 	if s.Platform == "" && !s.Actuator {
 		return "spec.platform names no platform, so nothing can start and stop machines: write back the one that the cluster was made with."
@@ -74,7 +73,7 @@ func (s Snapshot) hibernationObstacle() string {
 	return fmt.Sprintf("OpenShift %s does not survive hibernation: it takes %s or later.", parseVersion(known), firstHibernatable)
 }
 
-// currentVersion is the cluster's version as it is known best.
+// currentVersion returns the best known version of the cluster.
 func (s Snapshot) currentVersion() string {
 	for _, v := range []string{s.reportedVersion().Desired, s.Version} {
 		if parseVersion(v) != nil {
@@ -84,16 +83,16 @@ func (s Snapshot) currentVersion() string {
 	return s.InstallVersion
 }
 
-// isTooOld reports whether v is a version of OpenShift that cannot hibernate.
+// isTooOld reports whether v is an OpenShift version that cannot hibernate.
 func isTooOld(v string) bool { return isOpenShift(v) && parseVersion(v).LessThan(firstHibernatable) }
 
-// isOpenShift reports whether v is a version of OpenShift.
+// isOpenShift reports whether v is an OpenShift version.
 func isOpenShift(v string) bool {
 	parsed := parseVersion(v)
 	return parsed != nil && !parsed.LessThan(firstOpenShift)
 }
 
-// parseVersion returns nil for what is no semantic version.
+// parseVersion returns nil if v is not a semantic version.
 func parseVersion(v string) *version.Version {
 	parsed, err := version.ParseSemantic(v)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// operatorsPath is where OpenShift lists its cluster operators. Read by path,
-// not by a typed client: three fields do not warrant OpenShift's modules.
+// operatorsPath is where OpenShift lists its cluster operators. They are read by path instead of
+// with a typed client: three fields do not justify a dependency on OpenShift's modules.
 const operatorsPath = "/apis/config.openshift.io/v1/clusteroperators"
 
-// spokeClient puts questions to one cluster.
+// spokeClient is a client of one cluster.
 type spokeClient struct {
 	http   *http.Client
 	core   *typedcorev1.CoreV1Client
@@ -33,7 +33,7 @@ type spokeClient struct {
 	kube   client.Client
 }
 
-// newSpokeClient makes a client from a kubeconfig, which also trusts authorities. Its errors are
+// newSpokeClient returns a client for a kubeconfig, which also trusts authorities. Its errors are
 // fixed phrases.
 func newSpokeClient(kubeconfig []byte, authorities cabundle.Bundle) (*spokeClient, error) {
 	config, err := parseKubeconfig(kubeconfig)
@@ -69,7 +69,8 @@ func newSpokeClient(kubeconfig []byte, authorities cabundle.Bundle) (*spokeClien
 
 func (a *spokeClient) closeConnections() { a.http.CloseIdleConnections() }
 
-// observeSpoke makes a Spoke of the answers. All must come: half of them is no news.
+// observeSpoke builds a Spoke from the cluster's answers. If any answer is missing, it returns an
+// error.
 func (a *spokeClient) observeSpoke(ctx context.Context, ask ObserveOptions) (power.Spoke, error) {
 	s := power.Spoke{Asked: true, Answers: true}
 	var err error
@@ -116,7 +117,8 @@ func (a *spokeClient) listNodes(ctx context.Context) ([]power.Node, error) {
 	return out, nil
 }
 
-// nodeReadiness reads a node. Its sign of life is its lease or its heartbeat, whichever is later.
+// nodeReadiness returns the readiness of a node. Its sign of life is its lease or its heartbeat,
+// whichever is later.
 func nodeReadiness(n *corev1.Node, lease metav1.MicroTime) power.Node {
 	out := power.Node{Name: n.Name, UID: n.UID, Renewed: lease.Time}
 	for _, c := range n.Status.Conditions {
@@ -131,7 +133,7 @@ func nodeReadiness(n *corev1.Node, lease metav1.MicroTime) power.Node {
 	return out
 }
 
-// clusterOperators is the part of OpenShift's ClusterOperatorList that is read.
+// clusterOperators contains the fields of OpenShift's ClusterOperatorList that are read.
 type clusterOperators struct {
 	Items []struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -141,7 +143,7 @@ type clusterOperators struct {
 	} `json:"items"`
 }
 
-// listOperators lists the cluster operators; an API without any such kind is no OpenShift's.
+// listOperators lists the cluster operators. An API without this kind is not an OpenShift API.
 func (a *spokeClient) listOperators(ctx context.Context) (list []power.Operator, openShift bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -162,8 +164,8 @@ func (a *spokeClient) listOperators(ctx context.Context) (list []power.Operator,
 	return list, true, nil
 }
 
-// isOperatorSettled reports whether an operator is available, at rest and sound. One that
-// is disabled has nothing to say.
+// isOperatorSettled reports whether an operator is available, not progressing and not degraded. A
+// disabled operator counts as settled.
 func isOperatorSettled(conditions []metav1.Condition) bool {
 	is := map[string]metav1.ConditionStatus{}
 	for _, c := range conditions {

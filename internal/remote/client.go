@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The kinds of OpenShift that hotspare writes in clusters. They are read and written
-// without types: a few fields do not warrant OpenShift's modules.
+// The OpenShift kinds that hotspare writes in clusters. They are read and written as unstructured
+// objects: a few fields do not justify a dependency on OpenShift's modules.
 var (
 	Machine           = schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "Machine"}
 	MachineSet        = schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineSet"}
@@ -22,8 +22,8 @@ var (
 	ClusterAutoscaler = schema.GroupVersionKind{Group: "autoscaling.openshift.io", Version: "v1", Kind: "ClusterAutoscaler"}
 )
 
-// agentKinds are the kinds of which an agent consists in a cluster. They are written without
-// types, too.
+// agentKinds are the kinds of the objects that make up an agent in a cluster. They, too, are
+// written as unstructured objects.
 var agentKinds = map[schema.GroupVersionKind]meta.RESTScope{
 	{Version: "v1", Kind: "Namespace"}:                                                               meta.RESTScopeRoot,
 	{Version: "v1", Kind: "ServiceAccount"}:                                                          meta.RESTScopeNamespace,
@@ -45,8 +45,8 @@ var coreScheme = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// newRESTMapper knows the few kinds that are asked for, so that nobody need ask a cluster for
-// all kinds that it has.
+// newRESTMapper returns a mapper for the few kinds that are used, so that no client has to
+// discover all kinds of a cluster.
 func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
@@ -61,9 +61,9 @@ func newRESTMapper() meta.RESTMapper {
 	return m
 }
 
-// Client returns a client of the cluster whose admin kubeconfig is in the Secret, for
-// nodes, pods, what an agent consists of, and the kinds above; or trouble, which says why there can be none. An
-// error is the hub's own.
+// Client returns a client of the cluster whose admin kubeconfig is in the Secret, for nodes,
+// pods, the objects of an agent and the kinds above; or trouble, which says why there is no
+// client. An error is the hub's own.
 func (c *Connector) Client(ctx context.Context, secret types.NamespacedName) (kube client.Client, trouble string, err error) {
 	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil || trouble != "" {
@@ -72,8 +72,8 @@ func (c *Connector) Client(ctx context.Context, secret types.NamespacedName) (ku
 	return a.kube, "", nil
 }
 
-// DescribeFailure says in a few words why a call of a cluster failed. What the cluster itself
-// objects to is quoted: it names the field.
+// DescribeFailure says in a few words why a call to a cluster failed. It quotes an objection of
+// the cluster itself, because that names the field.
 func DescribeFailure(err error) string {
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 		return "it answers: " + err.Error()

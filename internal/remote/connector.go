@@ -16,34 +16,34 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// ObserveOptions is what to ask a cluster for, beside its nodes.
+// ObserveOptions says what to read from a cluster in addition to its nodes.
 type ObserveOptions struct {
-	// Operators asks for the cluster operators, if it is an OpenShift cluster.
+	// Operators reads the cluster operators, if it is an OpenShift cluster.
 	Operators bool
-	// Again asks a second time, a moment later, when the connection fails at once: in a
-	// cluster that has been running, one failure is no news yet.
+	// Again retries once, after a short delay, when the connection fails at once: in a cluster
+	// that has been running, a single failure does not count.
 	Again bool
-	// Errand asks whether the controller manager has reacted to what Send has sent.
+	// Errand reads whether the controller manager has reacted to the resume probe.
 	Errand bool
-	// Version asks for the cluster's version.
+	// Version reads the cluster's version.
 	Version bool
-	// Spots asks for the Machines of interruptible machines, if it has Machines.
+	// Spots reads the Machines of spot machines, if the cluster has Machines.
 	Spots bool
 }
 
-// Connector asks clusters by their admin kubeconfigs. It keeps one client for
-// each Secret until the Secret changes or is forgotten. Safe for concurrent use.
+// Connector accesses clusters with their admin kubeconfigs. It keeps one client for each Secret
+// until the Secret changes or ForgetClient is called. It is safe for concurrent use.
 type Connector struct {
 	secrets     client.Reader
 	authorities *cabundle.Source
-	// retryDelay is the moment between two tries.
+	// retryDelay is the delay between two attempts.
 	retryDelay time.Duration
 
 	mu     sync.Mutex
 	spokes map[types.NamespacedName]spoke
 }
 
-// spoke is a cluster's client, made from one version of one Secret and of the additional
+// spoke is a cluster's client, built from one version of one Secret and of the additional
 // certificate authorities.
 type spoke struct {
 	version     string
@@ -57,9 +57,8 @@ func New(secrets client.Reader, authorities *cabundle.Source) *Connector {
 	return &Connector{secrets: secrets, authorities: authorities, retryDelay: 500 * time.Millisecond, spokes: map[types.NamespacedName]spoke{}}
 }
 
-// ObserveSpoke asks the cluster whose admin kubeconfig is in the Secret. A cluster that
-// does not answer, whatever the cause, is a Spoke that says so; an error is the
-// hub's own.
+// ObserveSpoke asks the cluster whose admin kubeconfig is in the Secret. A cluster that does not
+// answer, for whatever reason, yields a Spoke that says so; an error is the hub's own.
 func (c *Connector) ObserveSpoke(ctx context.Context, secret types.NamespacedName, ask ObserveOptions) (power.Spoke, error) {
 	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil {
@@ -78,7 +77,7 @@ func (c *Connector) ObserveSpoke(ctx context.Context, secret types.NamespacedNam
 	return s, nil
 }
 
-// sleepContext waits, and reports whether ctx goes on.
+// sleepContext waits for span, and reports whether ctx is still active.
 func sleepContext(ctx context.Context, span time.Duration) bool {
 	t := time.NewTimer(span)
 	defer t.Stop()
@@ -90,7 +89,7 @@ func sleepContext(ctx context.Context, span time.Duration) bool {
 	}
 }
 
-// ForgetClient drops the client of a Secret whose cluster is gone.
+// ForgetClient drops the client of a Secret whose cluster was deleted.
 func (c *Connector) ForgetClient(secret types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +99,7 @@ func (c *Connector) ForgetClient(secret types.NamespacedName) {
 	}
 }
 
-// connectSpoke returns the client for the Secret as it is now, or why there can't be one.
+// connectSpoke returns the client for the current version of the Secret, or why there is none.
 func (c *Connector) connectSpoke(ctx context.Context, name types.NamespacedName) (*spokeClient, string, error) {
 	var secret corev1.Secret
 	err := c.secrets.Get(ctx, name, &secret)

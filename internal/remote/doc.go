@@ -1,11 +1,10 @@
-// Package remote asks clusters' own APIs, with the admin kubeconfig that the
-// hub keeps of them.
+// Package remote accesses clusters' own APIs, with the admin kubeconfigs that the hub stores.
 //
-// A cluster that does not answer is a fact, not an error: it may be booting.
-// Errors are the hub's. What is said of a cluster that does not answer is one
-// of a few fixed phrases: transport errors quote times, addresses and at worst
-// the kubeconfig, and would change from pass to pass.
+// A cluster that does not answer is a fact, not an error: it may be booting. Errors are the hub's
+// own. The package describes a cluster that does not answer with one of a few fixed phrases:
+// transport errors contain times, addresses and at worst the kubeconfig, and would change from
+// pass to pass.
 //
-// Kubeconfigs come from Secrets that tenants can write. One that would run a
-// program or read a file on the hub is refused.
+// Kubeconfigs come from Secrets that tenants can write. The package refuses a kubeconfig that
+// would run a program or read a file on the hub.
 package remote

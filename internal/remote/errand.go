@@ -13,21 +13,21 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// The errand is a PodDisruptionBudget that selects no pod: it does nothing, needs no
-// image and no policy is about it, and the controller manager writes into its status
-// which generation of it it has seen.
+// The resume probe is a PodDisruptionBudget that selects no pod. It has no effect, needs no
+// image, and no admission policy concerns it; and the controller manager writes into its status
+// which generation it has seen.
 const (
 	probeNamespace = metav1.NamespaceSystem
 	probeName      = "hotspare-resume"
-	// probeMarkAnnotation is the annotation with the errand's mark, errandLabel what no pod has.
+	// probeMarkAnnotation contains the probe's mark. errandLabel is a label that no pod has.
 	probeMarkAnnotation   = "hotspare.io/resume"
 	probeSelectorLabel    = "hotspare.io/no-pod"
 	descriptionAnnotation = "kubernetes.io/description"
 )
 
-// CreateResumeProbe asks the controller manager of the cluster whose admin kubeconfig is in the
-// Secret to act. Refused says in a few stable words why the cluster never will take
-// such an errand; one that could only not be sent now is sent again. An error is the
+// CreateResumeProbe creates the resume probe in the cluster whose admin kubeconfig is in the
+// Secret, so that its controller manager must react. Refused says in a few stable words why the
+// cluster will never accept a probe; other failures of the cluster are retried. An error is the
 // hub's own.
 func (c *Connector) CreateResumeProbe(ctx context.Context, secret types.NamespacedName, mark string) (sent bool, refused string, err error) {
 	a, trouble, err := c.connectSpoke(ctx, secret)
@@ -38,8 +38,8 @@ func (c *Connector) CreateResumeProbe(ctx context.Context, secret types.Namespac
 	return err == nil, probeRefusal(err), nil
 }
 
-// DeleteResumeProbe takes the errand away; one that cannot be is left, it does no harm. An
-// error is the hub's own.
+// DeleteResumeProbe deletes the resume probe. If that fails in the cluster, the probe is left
+// there; it does no harm. An error is the hub's own.
 func (c *Connector) DeleteResumeProbe(ctx context.Context, secret types.NamespacedName) error {
 	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil || trouble != "" {
@@ -51,8 +51,8 @@ func (c *Connector) DeleteResumeProbe(ctx context.Context, secret types.Namespac
 	return nil
 }
 
-// createOrUpdateProbe makes the errand, or changes the one of an earlier resume so that it is to be
-// seen again.
+// createOrUpdateProbe creates the probe, or changes the one of an earlier resume so that the
+// controller manager must react to it again.
 func (a *spokeClient) createOrUpdateProbe(ctx context.Context, mark string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func newResumeProbe(mark string) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// readResumeProbe looks whether the controller manager has reacted.
+// readResumeProbe reads whether the controller manager has reacted to the probe.
 func (a *spokeClient) readResumeProbe(ctx context.Context) (power.ResumeProbe, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -112,7 +112,7 @@ func (a *spokeClient) readResumeProbe(ctx context.Context) (power.ResumeProbe, e
 	}, nil
 }
 
-// probeRefusal says why the cluster will never take the errand; "" when it may, later.
+// probeRefusal returns why the cluster will never accept the probe; "" if it may accept it later.
 func probeRefusal(err error) string {
 	switch {
 	case apierrors.IsForbidden(err):

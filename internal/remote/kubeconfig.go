@@ -14,10 +14,10 @@ import (
 	"hotspare.io/hotspare/internal/cabundle"
 )
 
-// callTimeout bounds every call: a spoke whose packets are dropped must not hold a worker.
+// callTimeout limits every call: a spoke whose packets are dropped must not block a worker.
 const callTimeout = 10 * time.Second
 
-// idleTimeout connections to a cluster that was stopped in the meantime are dead.
+// idleTimeout closes idle connections: those to a cluster that has been stopped since are dead.
 const idleTimeout = 30 * time.Second
 
 var (
@@ -26,7 +26,8 @@ var (
 	errFile       = errors.New("its admin kubeconfig would read files on the hub")
 )
 
-// parseKubeconfig reads a kubeconfig. It does not wrap the parser's errors, which quote what they read.
+// parseKubeconfig parses a kubeconfig. It does not wrap the parser's errors, because they quote
+// their input.
 func parseKubeconfig(kubeconfig []byte) (*rest.Config, error) {
 	raw, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -44,8 +45,8 @@ func parseKubeconfig(kubeconfig []byte) (*rest.Config, error) {
 	return c, nil
 }
 
-// checkKubeconfig refuses what would reach from a kubeconfig into the hub. It comes
-// before a client is configured: that alone reads the files.
+// checkKubeconfig refuses a kubeconfig that would access the hub itself. It runs before a client
+// is configured, because configuring a client already reads the files.
 func checkKubeconfig(c *clientcmdapi.Config) error {
 	for _, u := range c.AuthInfos {
 		switch {
@@ -63,8 +64,8 @@ func checkKubeconfig(c *clientcmdapi.Config) error {
 	return nil
 }
 
-// newHTTPClient is a client of its own for each kubeconfig: client-go's shared
-// transports are never given back, and clusters come and go.
+// newHTTPClient returns a separate client for each kubeconfig: client-go never releases its
+// shared transports, while clusters are created and deleted all the time.
 func newHTTPClient(c *rest.Config, authorities cabundle.Bundle) (*http.Client, error) {
 	verify, err := rest.TLSConfigFor(c)
 	if err != nil {
@@ -89,8 +90,8 @@ func newHTTPClient(c *rest.Config, authorities cabundle.Bundle) (*http.Client, e
 	return &http.Client{Transport: transport, Timeout: callTimeout}, nil
 }
 
-// trustAuthorities returns verify with the certificates of authorities in addition to those of the
-// kubeconfig, or to the system's if the kubeconfig has none.
+// trustAuthorities returns verify with the certificates of authorities in addition to those of
+// the kubeconfig, or to the system's if the kubeconfig has none.
 func trustAuthorities(verify *tls.Config, authorities cabundle.Bundle) *tls.Config {
 	if len(authorities.PEM) == 0 {
 		return verify

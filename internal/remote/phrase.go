@@ -12,13 +12,13 @@ import (
 	"hotspare.io/hotspare/internal/cabundle"
 )
 
-// isTimeout reports whether the cluster let us wait: a second try would, too.
+// isTimeout reports whether the call timed out: a second attempt would time out, too.
 func isTimeout(err error) bool {
 	var timedOut net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timedOut) && timedOut.Timeout()
 }
 
-// describeNoAnswer says in a few words that do not change why a cluster did not answer.
+// describeNoAnswer says in a few fixed words why a cluster did not answer.
 func describeNoAnswer(err error) string {
 	var (
 		dns  *net.DNSError
@@ -46,8 +46,8 @@ func describeNoAnswer(err error) string {
 	}
 }
 
-// describeUntrusted says that a certificate does not verify, and why certificates that might verify
-// it are missing, if some are.
+// describeUntrusted says that a certificate cannot be verified, and, if certificate authorities
+// that might verify it are missing, why.
 func describeUntrusted(err error) string {
 	const plain = "its certificate does not verify"
 	if problem := cabundle.BundleProblem(err); problem != "" {

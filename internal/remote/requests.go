@@ -17,8 +17,8 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// machinesPath is where OpenShift lists the Machines that vouch for nodes, and no
-// others (S6). Read by path, as cluster operators are.
+// machinesPath is where OpenShift lists the Machines that vouch for nodes, and no others (S6).
+// They are read by path, like cluster operators.
 const machinesPath = "/apis/machine.openshift.io/v1beta1/namespaces/" + csr.MachineNamespace + "/machines"
 
 // OpenShift's machine approver reads its configuration from this ConfigMap.
@@ -28,19 +28,19 @@ const (
 	approverKey       = "config.yaml"
 )
 
-// maxRequests of a signer are read: whoever may ask for certificates must not
-// fill the hub's memory. An honest cluster has a few for each node.
+// maxRequests is the number of requests read per signer: clients that can request certificates
+// must not be able to fill the hub's memory. A healthy cluster has a few per node.
 const maxRequests = 2000
 
-// ListRequestsOptions is what to ask a cluster for, beside its certificate requests.
+// ListRequestsOptions says what to read from a cluster in addition to its certificate requests.
 type ListRequestsOptions struct {
-	// Machines asks for its Machines too, to vouch for nodes.
+	// Machines also reads its Machines, which vouch for nodes.
 	Machines bool
 }
 
 // ListCertificateRequests lists the certificate requests for nodes of the cluster whose admin
-// kubeconfig is in the Secret, and if any is open, what they are to be judged by.
-// It returns nil if the cluster does not answer; an error is the hub's own.
+// kubeconfig is in the Secret and, if any is open, the information needed to judge them. It
+// returns nil if the cluster does not answer; an error is the hub's own.
 func (c *Connector) ListCertificateRequests(ctx context.Context, secret types.NamespacedName, ask ListRequestsOptions) (*power.CertificateRequests, error) {
 	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil || trouble != "" {
@@ -53,9 +53,9 @@ func (c *Connector) ListCertificateRequests(ctx context.Context, secret types.Na
 	return r, nil
 }
 
-// ApproveCertificateRequest approves a request of the cluster whose admin kubeconfig is in the
-// Secret, if it is still in the version that was read. Trouble says why the
-// cluster did not; it is empty if the request has changed or is gone.
+// ApproveCertificateRequest approves a request in the cluster whose admin kubeconfig is in the
+// Secret, if it is still in the version that was read. Trouble says why the cluster refused; it
+// is empty if the request has changed or was deleted.
 func (c *Connector) ApproveCertificateRequest(
 	ctx context.Context, secret types.NamespacedName, r *certificatesv1.CertificateSigningRequest,
 ) (approved bool, trouble string, err error) {
@@ -112,7 +112,7 @@ func (a *spokeClient) listRequestsOfSigner(ctx context.Context, signer string, r
 	return nil
 }
 
-// machineList is the part of OpenShift's MachineList that is read.
+// machineList contains the fields of OpenShift's MachineList that are read.
 type machineList struct {
 	Items []struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -123,7 +123,7 @@ type machineList struct {
 	} `json:"items"`
 }
 
-// listMachines lists the Machines that have nodes; an API without any such kind has none.
+// listMachines lists the Machines that have nodes; an API without this kind has none.
 func (a *spokeClient) listMachines(ctx context.Context) ([]csr.Machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -149,8 +149,8 @@ func (a *spokeClient) listMachines(ctx context.Context) ([]csr.Machine, error) {
 	return out, nil
 }
 
-// isClientApprovalOff reports whether the cluster's own approver is told to leave client
-// certificates alone. What cannot be read may say so.
+// isClientApprovalOff reports whether the cluster's own approver is configured to ignore client
+// certificates. A configuration that cannot be parsed counts as off, because it may say so.
 func (a *spokeClient) isClientApprovalOff(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

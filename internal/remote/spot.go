@@ -13,18 +13,18 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// OpenShift's machine API labels spot machines by itself, with an empty value, and
-// does not drain the node of a deleted Machine that has this annotation: nobody is
-// there any more who could answer.
+// OpenShift's machine API labels spot machines automatically, with an empty value. It does not
+// drain the node of a deleted Machine that has this annotation: that node no longer runs and
+// cannot answer.
 const (
 	spotSelector           = "machine.openshift.io/interruptible-instance="
 	excludeDrainAnnotation = "machine.openshift.io/exclude-node-draining"
 )
 
-// maxSpotMachines are read of a cluster.
+// maxSpotMachines is the number of spot machines read per cluster.
 const maxSpotMachines = 2000
 
-// spotList is the part of OpenShift's MachineList that is read of spot machines.
+// spotList contains the fields of OpenShift's MachineList that are read for spot machines.
 type spotList struct {
 	Items []struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -38,8 +38,8 @@ type spotList struct {
 	} `json:"items"`
 }
 
-// listSpotMachines lists the Machines of spot machines that a MachineSet makes anew when they are
-// deleted, and that nobody deletes already. An API without Machines has none.
+// listSpotMachines lists the Machines of spot machines that a MachineSet re-creates after their
+// deletion and that are not being deleted already. An API without Machines has none.
 func (a *spokeClient) listSpotMachines(ctx context.Context) ([]power.SpotMachine, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -68,9 +68,9 @@ func (a *spokeClient) listSpotMachines(ctx context.Context) ([]power.SpotMachine
 	return out, nil
 }
 
-// DeleteSpotMachine deletes the Machine of a spot machine in the cluster whose admin kubeconfig is
-// in the Secret, unless it is gone or another has its name. Trouble says why the
-// cluster did not; an error is the hub's own.
+// DeleteSpotMachine deletes the Machine of a spot machine in the cluster whose admin kubeconfig
+// is in the Secret, unless it was deleted already or another Machine has its name. Trouble says
+// why the cluster refused; an error is the hub's own.
 func (c *Connector) DeleteSpotMachine(ctx context.Context, secret types.NamespacedName, m power.SpotMachine) (deleted bool, trouble string, err error) {
 	a, trouble, err := c.connectSpoke(ctx, secret)
 	if err != nil || trouble != "" {

@@ -17,14 +17,14 @@ const (
 	apiVersionPath     = "/version"
 )
 
-// What is kept of a report. It comes from a cluster that is somebody else's, and is
-// stored on the hub.
+// Limits on the stored version report. The report comes from a tenant's cluster and is stored on
+// the hub.
 const (
 	maxUpgrades     = 3
 	maxReportLength = 256
 )
 
-// clusterVersion is the part of OpenShift's ClusterVersion that is read.
+// clusterVersion contains the fields of OpenShift's ClusterVersion that are read.
 type clusterVersion struct {
 	Status struct {
 		Desired release `json:"desired"`
@@ -42,8 +42,8 @@ type release struct {
 	Image   string `json:"image"`
 }
 
-// readVersion asks for the cluster's version. One that cannot be had is zero: it
-// decides too little to count as trouble.
+// readVersion reads the cluster's version. It returns the zero Version if that fails: the version
+// is not important enough to make the whole observation fail.
 func (a *spokeClient) readVersion(ctx context.Context) power.Version {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func toPowerVersion(found clusterVersion) power.Version {
 	return v
 }
 
-// readAPIVersion is the version of the API server.
+// readAPIVersion returns the version of the API server.
 func (a *spokeClient) readAPIVersion(ctx context.Context) power.Version {
 	raw, err := a.core.RESTClient().Get().AbsPath(apiVersionPath).DoRaw(ctx)
 	var found apiversion.Info
@@ -83,7 +83,7 @@ func (a *spokeClient) readAPIVersion(ctx context.Context) power.Version {
 	return power.Version{Desired: emptyIfTooLong(found.GitVersion)}
 }
 
-// emptyIfTooLong is s unless it is longer than any version or image.
+// emptyIfTooLong returns s, or "" if it is longer than any version or image.
 func emptyIfTooLong(s string) string {
 	if len(s) > maxReportLength {
 		return ""

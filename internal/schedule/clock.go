@@ -2,22 +2,22 @@ package schedule
 
 import "time"
 
-// clock is the clock on the wall of a time zone. What it shows is written as a time
-// in UTC, in which one can count without leaps.
+// clock is the wall clock of a time zone. Wall-clock times are written as times in UTC, which has
+// no daylight saving changes.
 type clock struct{ zone *time.Location }
 
-// wallClockAt is what the clock shows at a moment.
+// wallClockAt returns what the clock shows at a moment.
 func (c clock) wallClockAt(at time.Time) time.Time {
 	_, offset := at.In(c.zone).Zone()
 	return at.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// maxZoneOffset is more than any zone has been away from UTC.
+// maxZoneOffset is larger than any zone's offset from UTC has ever been.
 const maxZoneOffset = 24 * time.Hour
 
-// firstMomentShowing is the first moment at which the clock shows that, or something later. So
-// what is shown twice when clocks are put back counts once, and what is left out
-// when they are put forward counts at the moment of the leap.
+// firstMomentShowing returns the first moment at which the clock shows the given time or a later
+// one. A time that is shown twice when clocks are set back counts once, and a time that is
+// skipped when they are set forward counts at the moment of the change.
 func (c clock) firstMomentShowing(shown time.Time) time.Time {
 	for from := shown.Add(-maxZoneOffset); ; {
 		_, offset := from.In(c.zone).Zone()

@@ -11,57 +11,58 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// Snapshot is what a decision depends on.
+// Snapshot is the input of Decide.
 type Snapshot struct {
 	Timetable Timetable
-	// Created is when the schedule was made. Slots before are none of its.
+	// Created is when the schedule was created. It ignores earlier slots.
 	Created time.Time
-	// SkipUntil is when skipping ends; zero if nothing is skipped.
+	// SkipUntil is when skipping ends; zero if no slot is skipped.
 	SkipUntil time.Time
-	// Record is what was noted of the last slot.
+	// Record is the record of the last slot.
 	Record Record
-	// Clusters are those that the schedule is for, in any order.
+	// Clusters are the clusters that the schedule selects, in any order.
 	Clusters []Cluster
 }
 
-// Cluster is one that may be told.
+// Cluster is a cluster that the schedule selects.
 type Cluster struct {
 	Name string
-	// Seed makes the cluster's delay: the same each time, another for each cluster.
+	// Seed determines the cluster's delay, which is always the same for the same cluster and
+	// differs between clusters.
 	Seed string
-	// Since is when the cluster was made or, if that was later, given to its claim.
-	// Slots before are none of its.
+	// Since is when the cluster was created or, if that was later, assigned to its claim. Earlier
+	// slots do not apply to it.
 	Since time.Time
-	// Changed is when somebody changed its power state by hand, as far as known.
+	// Changed is when somebody last changed its power state manually, if known.
 	Changed time.Time
-	// Wanted is its power state, as asked for.
+	// Wanted is its spec.powerState.
 	Wanted hivev1.PowerState
-	// Told is the last slot that it was told of, by any schedule.
+	// Told is the last slot that any schedule recorded on it.
 	Told Slot
 }
 
-// Record is what is noted of a slot. It is stored before the first cluster is told.
+// Record is the record of a slot. It is stored before the first cluster is changed.
 type Record struct {
 	Slot
 	Outcome v1alpha1.Outcome
 	// StartedAt is when the slot was noticed, in whole seconds. Delays count from it.
 	StartedAt time.Time
-	// FinishedAt is when the outcome was known; zero while it is not.
+	// FinishedAt is when the outcome became known; zero until then.
 	FinishedAt time.Time
-	// Told is how many clusters were told.
+	// Told is the number of clusters on which the slot has been recorded.
 	Told int
 }
 
-// Step tells one cluster of a slot.
+// Step applies a slot to one cluster.
 type Step struct {
 	Cluster string
 	Slot    Slot
-	// Changes is false if the cluster is asked already for what the slot wants. Then
-	// only the slot is noted, so that a change by hand right afterwards is left alone.
+	// Changes is false if the cluster already has the power state of the slot. Then only the slot
+	// is recorded, so that a manual change right afterwards is left alone.
 	Changes bool
 }
 
-// String is the step in words.
+// String returns the step as text.
 func (s Step) String() string {
 	verb := "resume"
 	if s.Slot.Power == hivev1.PowerHibernating {
@@ -73,28 +74,28 @@ func (s Step) String() string {
 	return fmt.Sprintf("%s %s: slot of %s", verb, s.Cluster, s.Slot.At.UTC().Format(time.RFC3339))
 }
 
-// Plan is what to note, what to do, and when to look again.
+// Plan is what to record, what to do, and when to look again.
 type Plan struct {
-	// Record is to be stored before a step is taken.
+	// Record must be stored before a step is taken.
 	Record Record
-	// Steps are to be taken now, in the order of the clusters' names.
+	// Steps must be taken now, in the order of the clusters' names.
 	Steps []Step
 	// Next is the next slot.
 	Next Slot
-	// Look is when to look again; 0 if there is no need to.
+	// Look is the delay until the next pass; 0 if none is needed.
 	Look time.Duration
 }
 
-// MaxDelay bounds the time between a slot, or when it was noticed, and a cluster's
-// being told. It spreads starts, so that a hundred clusters do not start at once.
+// MaxDelay bounds the time between a slot, or when it was noticed, and the change of a cluster.
+// It spreads starts, so that a hundred clusters do not start at once.
 const MaxDelay = 45 * time.Second
 
-// settleDelay is when the pass comes that sees what the steps of this one have done.
+// settleDelay is the delay before the pass that sees the results of this pass's steps.
 const settleDelay = time.Second
 
-// Decide says what the schedule has to do now. A slot is taken once, for the clusters
-// that the schedule is for then; afterwards they are anybody's to change until the
-// next one. A missed slot is taken when hotspare is back, but of several only the last.
+// Decide decides what the schedule does now. A slot is applied once, to the clusters that the
+// schedule selects at that time; afterwards anyone may change them until the next slot. A missed
+// slot is applied when hotspare runs again; of several missed slots, only the last one is.
 func Decide(s Snapshot, now time.Time) Plan {
 	d := Plan{Record: s.Record, Next: s.Timetable.NextSlot(now)}
 	if !d.Next.IsZero() {
@@ -114,8 +115,8 @@ func Decide(s Snapshot, now time.Time) Plan {
 	return d
 }
 
-// isDropped reports whether a slot is not to be taken: it is skipped, or somebody has
-// taken it out of the schedule while it was under way.
+// isDropped reports whether a slot must not be applied: it is skipped, or it was removed from the
+// schedule while it was in progress.
 func isDropped(s Snapshot, slot Slot) bool {
 	if slot.At.Before(s.SkipUntil) {
 		return true
@@ -128,7 +129,7 @@ func (d *Plan) finishSlot(o v1alpha1.Outcome, now time.Time) {
 	d.Record.Outcome, d.Record.FinishedAt = o, now.Truncate(time.Second)
 }
 
-// planSteps plans the steps that are due, and finishes when none is left.
+// planSteps plans the steps that are due, and finishes the slot when none is left.
 func (d *Plan) planSteps(clusters []Cluster, now time.Time) {
 	left := 0
 	d.Record.Told = 0
@@ -148,7 +149,7 @@ func (d *Plan) planSteps(clusters []Cluster, now time.Time) {
 	}
 }
 
-// planStep tells a cluster now, or has a look later.
+// planStep plans the step if the cluster's delay has passed; otherwise it schedules a later pass.
 func (d *Plan) planStep(c Cluster, now time.Time) {
 	wait := d.Record.StartedAt.Add(clusterDelay(c.Seed)).Sub(now)
 	if wait <= 0 {
@@ -160,7 +161,7 @@ func (d *Plan) planStep(c Cluster, now time.Time) {
 	}
 }
 
-// clusterDelay is a cluster's own, in whole milliseconds.
+// clusterDelay returns the delay of the cluster with this seed, in whole milliseconds.
 func clusterDelay(seed string) time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte(seed))

@@ -1,7 +1,6 @@
-// Package schedule decides when clusters are put to sleep and woken by the clock.
+// Package schedule decides when clusters are hibernated and resumed on a schedule.
 //
-// A slot is a moment at which clusters are told to run or to hibernate. Parse makes
-// a Timetable of cron expressions; Decide says which clusters are to be told now.
-// Like every decider it is pure: time is a parameter, and what it needs to remember
-// is in the values that it is given.
+// A slot is a moment at which clusters are set to Running or Hibernating. Parse builds a
+// Timetable from cron expressions; Decide returns the clusters to change now. It is pure: time is
+// a parameter, and all state is in its arguments.
 package schedule

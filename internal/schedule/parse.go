@@ -12,20 +12,20 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// FieldError is a value in a specification that cannot be understood.
+// FieldError is a value in a specification that cannot be parsed.
 type FieldError struct {
-	// Reason is one of v1alpha1's for condition Valid.
+	// Reason is one of the reasons in v1alpha1 for condition Valid.
 	Reason string
-	// Field is its path, and Value what stands there.
+	// Field is the path of the field, and Value its value.
 	Field, Value string
-	// Why is what is wrong and what to write instead.
+	// Why says what is wrong and what to write instead.
 	Why string
 }
 
-// String is a sentence for the one who wrote the value.
+// String returns a sentence for the user who wrote the value.
 func (f FieldError) String() string { return fmt.Sprintf("%s %q %s", f.Field, f.Value, f.Why) }
 
-// Parse reads windows. With a fault, the timetable is of no use.
+// Parse parses windows. If it returns errors, the Timetable must not be used.
 func Parse(windows []v1alpha1.Window) (Timetable, []FieldError) {
 	var t Timetable
 	var faults []FieldError
@@ -55,8 +55,8 @@ func Parse(windows []v1alpha1.Window) (Timetable, []FieldError) {
 	return t, faults
 }
 
-// parseZone reads a zone's name. Go's own name for the machine's zone is none: where
-// the controllers run should not matter.
+// parseZone parses a zone's name. It rejects "Local", Go's name for the machine's own zone,
+// because the result must not depend on where the controllers run.
 func parseZone(field, name string) (*time.Location, *FieldError) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
@@ -68,8 +68,8 @@ func parseZone(field, name string) (*time.Location, *FieldError) {
 	return zone, nil
 }
 
-// cronParser reads what crontab(5) calls the time and date fields, and nothing more: no
-// seconds, no @daily, no @every, whose beat would depend on when hotspare was started.
+// cronParser parses the time and date fields of crontab(5), and nothing more: no seconds, no
+// @daily, and no @every, whose period would depend on when hotspare was started.
 var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
 // searchStart is where the search for a rule's first slot begins.
@@ -79,8 +79,8 @@ const cronHint = "write minute, hour, day of month, month and day of week, such 
 
 func parseCron(field, text string) (cron.Schedule, *FieldError) {
 	fault := &FieldError{Reason: v1alpha1.ReasonInvalidCron, Field: field, Value: text}
-	// A zone in the expression would contradict timeZone; and this parser panics on
-	// one that nothing follows.
+	// A zone in the expression would contradict timeZone, and this parser panics on a zone that
+	// is not followed by anything.
 	if strings.Contains(text, "=") {
 		fault.Why = "is no cron expression: put the zone in timeZone and " + cronHint
 		return nil, fault

@@ -10,17 +10,17 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Slot is a moment at which clusters are told to run or to hibernate. The zero Slot
-// is none.
+// Slot is a moment at which clusters are set to Running or Hibernating. The zero Slot means no
+// slot.
 type Slot struct {
 	At    time.Time
 	Power hivev1.PowerState
 }
 
-// IsZero reports whether it is no slot.
+// IsZero reports whether s is the zero Slot.
 func (s Slot) IsZero() bool { return s.At.IsZero() }
 
-// String is how a slot is written into an annotation; ReadSlot reads it.
+// String returns the slot as it is written into an annotation; ParseSlot parses it.
 func (s Slot) String() string {
 	if s.IsZero() {
 		return ""
@@ -28,8 +28,8 @@ func (s Slot) String() string {
 	return fmt.Sprintf("%s %s", s.At.UTC().Format(time.RFC3339), s.Power)
 }
 
-// ParseSlot reads what String wrote, with whatever follows. What is none is the zero
-// Slot: a note that somebody has spoilt is as good as none.
+// ParseSlot parses the output of String and ignores what follows it. It returns the zero Slot if
+// the text is invalid: a corrupted annotation counts as absent.
 func ParseSlot(text string) Slot {
 	words := strings.Fields(text)
 	if len(words) < 2 {
@@ -43,12 +43,13 @@ func ParseSlot(text string) Slot {
 	return Slot{At: at.UTC(), Power: power}
 }
 
-// isSameSlot reports whether both are the same; zones do not matter.
+// isSameSlot reports whether both slots are the same moment and power state; time zones do not
+// matter.
 func (s Slot) isSameSlot(o Slot) bool { return s.At.Equal(o.At) && s.Power == o.Power }
 
-// takesPrecedence reports whether s holds after both: it is the later one, or the one of
-// two at the same moment that wakes. Nobody should find a cluster asleep that was
-// to be woken.
+// takesPrecedence reports whether s applies when both slots have passed: it is the later one, or
+// at the same moment the one that resumes. No cluster should be found hibernating that should
+// have resumed.
 func (s Slot) takesPrecedence(o Slot) bool {
 	if !s.At.Equal(o.At) {
 		return s.At.After(o.At)
@@ -56,7 +57,7 @@ func (s Slot) takesPrecedence(o Slot) bool {
 	return s.Power == hivev1.PowerRunning && o.Power != hivev1.PowerRunning
 }
 
-// Timetable has the slots of a schedule. The zero value has none.
+// Timetable contains the slots of a schedule. The zero value has none.
 type Timetable struct{ lines []cronLine }
 
 // cronLine is one cron expression of a window.
@@ -66,9 +67,9 @@ type cronLine struct {
 	power hivev1.PowerState
 }
 
-// nextMoment is the first slot after a moment; zero if there is none. The rule is asked
-// for what the clock shows, since the library's own reckoning skips what lies in a
-// leap and repeats what is shown twice.
+// nextMoment returns the first slot after a moment; zero if there is none. It passes the
+// wall-clock time to the rule, because the library's own handling of daylight saving changes
+// skips the times that are left out and repeats those that are shown twice.
 func (l cronLine) nextMoment(after time.Time) time.Time {
 	shown := l.clock.wallClockAt(after)
 	for {
@@ -81,7 +82,8 @@ func (l cronLine) nextMoment(after time.Time) time.Time {
 	}
 }
 
-// lastMoment is the last slot after a moment, up to and including another; zero if there is none.
+// lastMoment returns the last slot after one moment, up to and including another; zero if there
+// is none.
 func (l cronLine) lastMoment(after, until time.Time) time.Time {
 	after = laterTime(after, until.AddDate(-maxLookbackYears, 0, 0))
 	for span := time.Hour; ; span *= 2 {
@@ -95,11 +97,11 @@ func (l cronLine) lastMoment(after, until time.Time) time.Time {
 	}
 }
 
-// maxLookbackYears is how many years slots are looked for: the longest between two of one
-// expression that is not refused.
+// maxLookbackYears is the number of years searched for slots: the longest time between two slots
+// of any expression that Parse accepts.
 const maxLookbackYears = 8
 
-// NextSlot is the first slot after a moment.
+// NextSlot returns the first slot after a moment.
 func (t Timetable) NextSlot(after time.Time) Slot {
 	var out Slot
 	for _, l := range t.lines {
@@ -114,7 +116,7 @@ func (t Timetable) NextSlot(after time.Time) Slot {
 	return out
 }
 
-// LastSlot is the slot that holds: the last one after a moment, up to and including another.
+// LastSlot returns the slot in effect: the last one after a moment, up to and including another.
 func (t Timetable) LastSlot(after, until time.Time) Slot {
 	var out Slot
 	for _, l := range t.lines {

@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// applyPower tells the machines. What comes back is the decision, or, if the platform
-// refused, what that makes of it.
+// applyPower starts or stops the machines as the plan says. It returns the plan, or, if the
+// platform refused, the plan after the refusal.
 func (r *Reconciler) applyPower(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Plan) power.Plan {
 	if f := power.NewFailure(r.setPowerState(ctx, cd, d.Act)); f != nil {
 		return d.AfterRefusal(*f, r.Clock.Now())
@@ -38,8 +38,8 @@ func (r *Reconciler) setPowerState(ctx context.Context, cd *hivev1.ClusterDeploy
 	return actuator.Stop(ctx, ref)
 }
 
-// requestHibernation asks for hibernation in the specification, as a user would. The
-// watch brings the pass that acts on it.
+// requestHibernation sets spec.powerState to Hibernating, as a user would. The watch triggers the
+// pass that acts on it.
 func (r *Reconciler) requestHibernation(ctx context.Context, cd *hivev1.ClusterDeployment) error {
 	before := cd.DeepCopy()
 	cd.Spec.PowerState = hivev1.PowerHibernating

@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// approveRequests approves the certificate requests of the decision. One that cannot be
-// approved does not stop the others; what stood in the way is told.
+// approveRequests approves the certificate requests of the plan. One failure does not stop the
+// others; the returned plan reports the failures.
 func (r *Reconciler) approveRequests(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Plan) (power.Plan, error) {
 	var troubles []string
 	for _, v := range d.Approve {
@@ -34,8 +34,8 @@ func (r *Reconciler) approveRequests(ctx context.Context, cd *hivev1.ClusterDepl
 	return d.AfterApprovalFailure(troubles), nil
 }
 
-// requestRef names the request in an event. Without it, events of two requests
-// would count as the same one twice, and the second would not be told.
+// requestRef returns a reference to the request for an event. Without it, events of two requests
+// would count as the same event, and the second would not be recorded.
 func requestRef(r *certificatesv1.CertificateSigningRequest) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest", Name: r.Name, UID: r.UID,

@@ -1,10 +1,10 @@
-// Package power keeps the machines of clusters as spec.powerState wants them.
+// Package power keeps the machines of clusters in the state that spec.powerState asks for.
 //
-// A pass over one ClusterDeployment is observe, power.Next, act, report. It ends
-// with at most one write: the status, or, when hibernateAfter has passed, the
-// specification. Passes are woken by changes of the cluster's specification,
-// labels and annotations, by platforms that tell of their machines, and by the timer
-// that the decision asks for: nobody tells us what spokes do.
+// A pass over one ClusterDeployment is observe, power.Decide, act, report. It ends with at most
+// one write: the status, or, if hibernateAfter has passed, the specification. Passes are
+// triggered by changes of the cluster's specification, labels and annotations, by platforms that
+// report changes of their machines, and by the timer that the plan sets: nothing notifies the hub
+// of changes in spokes.
 package power
 
 import (
@@ -36,29 +36,31 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Remote asks a cluster's own API. remote.Connector is one.
+// Remote accesses a cluster's own API. remote.Connector implements it.
 type Remote interface {
-	// ObserveSpoke asks the cluster whose admin kubeconfig is in the Secret. One that
-	// does not answer is no error.
+	// ObserveSpoke asks the cluster whose admin kubeconfig is in the Secret. A cluster that does
+	// not answer is not an error.
 	ObserveSpoke(ctx context.Context, secret types.NamespacedName, ask remote.ObserveOptions) (power.Spoke, error)
 	// ListCertificateRequests lists the certificate requests for the cluster's nodes. It returns
 	// nil if the cluster does not answer.
 	ListCertificateRequests(ctx context.Context, secret types.NamespacedName, ask remote.ListRequestsOptions) (*power.CertificateRequests, error)
-	// ApproveCertificateRequest approves a request, if it is still as it was read. Trouble says in
-	// a few stable words what the cluster answered; "" if the request has changed.
+	// ApproveCertificateRequest approves a request, if it has not changed since it was read.
+	// Trouble says in a few stable words why the cluster refused; it is "" if the request has
+	// changed.
 	ApproveCertificateRequest(ctx context.Context, secret types.NamespacedName, request *certificatesv1.CertificateSigningRequest) (approved bool, trouble string, err error)
-	// CreateResumeProbe asks the cluster's controller manager to act. Refused says in a few stable
-	// words why the cluster takes no errand at all.
+	// CreateResumeProbe creates the resume probe, to which the cluster's controller manager must
+	// react. Refused says in a few stable words why the cluster does not accept a probe at all.
 	CreateResumeProbe(ctx context.Context, secret types.NamespacedName, mark string) (sent bool, refused string, err error)
-	// DeleteResumeProbe takes the errand away, if that can be done.
+	// DeleteResumeProbe deletes the resume probe, if it can.
 	DeleteResumeProbe(ctx context.Context, secret types.NamespacedName) error
-	// DeleteSpotMachine deletes the Machine of a spot machine that is gone. Trouble is as in Approve.
+	// DeleteSpotMachine deletes the Machine of a spot machine that no longer exists. Trouble is
+	// as in ApproveCertificateRequest.
 	DeleteSpotMachine(ctx context.Context, secret types.NamespacedName, m power.SpotMachine) (deleted bool, trouble string, err error)
-	// ForgetClient drops what is kept of a cluster that is gone.
+	// ForgetClient drops the client of a deleted cluster.
 	ForgetClient(secret types.NamespacedName)
 }
 
-// Reconciler keeps the power of one cluster at a time.
+// Reconciler reconciles the power of ClusterDeployments.
 type Reconciler struct {
 	Client client.Client
 	// Actuators has an entry for each platform whose machines can be started and stopped.
@@ -66,9 +68,9 @@ type Reconciler struct {
 	Remote    Remote
 	Clock     clock.PassiveClock
 	Events    events.EventRecorder
-	// Metrics measure how long clusters take; nil measures nothing.
+	// Metrics measures how long clusters take; nil disables it.
 	Metrics *metrics.Metrics
-	// Workers is how many clusters are looked at at a time. 0: 20. Each may wait
+	// Workers is the number of clusters reconciled concurrently; 0 means 20. Each worker may wait
 	// for a platform or a spoke.
 	Workers int
 }
@@ -105,8 +107,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return fault.Requeue(next, err)
 }
 
-// Errors are the hub's own; a platform's and a spoke's are part of what is
-// observed. They are backed off, but never for as long as a user would notice.
+// Backoff after errors of the hub itself; errors of a platform or a spoke are part of the
+// snapshot. The maximum is short enough that users do not notice the delay.
 const (
 	firstBackoff   = 50 * time.Millisecond
 	longestBackoff = 5 * time.Minute

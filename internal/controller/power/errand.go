@@ -7,9 +7,9 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// applyResumeProbe sends the decision's errand, or takes the one that is done away. If the
-// cluster refuses, that is one more thing that has been seen of it, and what comes
-// back is decided anew.
+// applyResumeProbe creates the plan's resume probe, or deletes the one that is done. If the
+// cluster refuses the probe, that refusal becomes part of the snapshot, and applyResumeProbe
+// returns a new plan for it.
 func (r *Reconciler) applyResumeProbe(ctx context.Context, cd *hivev1.ClusterDeployment, s power.Snapshot, d power.Plan) (power.Plan, error) {
 	if d.Dismiss {
 		return d, r.Remote.DeleteResumeProbe(ctx, kubeconfigSecret(cd))

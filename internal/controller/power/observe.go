@@ -17,11 +17,11 @@ import (
 	"hotspare.io/hotspare/internal/remote"
 )
 
-// callTimeout bounds each call of a platform.
+// callTimeout limits each call to a platform.
 const callTimeout = time.Minute
 
-// observeCluster gathers what power.Next goes by. It asks the platform and the spoke
-// only if the answer counts. Errors are the hub's own.
+// observeCluster gathers the input of power.Decide. It asks the platform and the spoke only if
+// the answer matters. Returned errors are the hub's own.
 func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeployment) (power.Snapshot, error) {
 	s := describeCluster(cd)
 	actuator := r.Actuators.PowerFor(cd.Spec.Platform)
@@ -52,7 +52,7 @@ func (r *Reconciler) observeCluster(ctx context.Context, cd *hivev1.ClusterDeplo
 	return s, err
 }
 
-// markGoneSpots marks those spot machines of the cluster that are gone for good.
+// markGoneSpots marks the spot machines of the cluster that no longer exist at the platform.
 func markGoneSpots(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment, s *power.Snapshot) error {
 	var ids []string
 	for _, m := range s.SuspectSpotMachines() {
@@ -75,7 +75,8 @@ func markGoneSpots(ctx context.Context, actuator cloud.Power, cd *hivev1.Cluster
 
 var errNoMetadata = errors.New("spec.clusterMetadata has no infraID")
 
-// observeMachines observes the machines of a cluster, if they are its own.
+// observeMachines reads the machines from the platform, after confirming that the cluster owns
+// them.
 func (r *Reconciler) observeMachines(ctx context.Context, actuator cloud.Power, cd *hivev1.ClusterDeployment) (cloud.Machines, error) {
 	ref := cloudRef(cd)
 	if ref.InfraID == "" {
@@ -89,7 +90,7 @@ func (r *Reconciler) observeMachines(ctx context.Context, actuator cloud.Power, 
 	return actuator.Observe(ctx, ref)
 }
 
-// describeCluster is what the ClusterDeployment itself says.
+// describeCluster returns the part of the snapshot that the ClusterDeployment itself contains.
 func describeCluster(cd *hivev1.ClusterDeployment) power.Snapshot {
 	s := power.Snapshot{
 		Seed:          string(cd.UID),
@@ -119,8 +120,8 @@ func describeCluster(cd *hivev1.ClusterDeployment) power.Snapshot {
 	return s
 }
 
-// parseLimits reads the spans in the specification. One that cannot be read counts
-// as absent, and the complaint says so.
+// parseLimits parses the durations in the specification. One that cannot be parsed counts as
+// absent, and the returned complaint says so.
 func parseLimits(spec hivev1.ClusterDeploymentSpec) (power.Limits, string) {
 	var limits power.Limits
 	complaint := ""
@@ -164,7 +165,7 @@ func cloudRef(cd *hivev1.ClusterDeployment) cloud.Ref {
 	return ref
 }
 
-// kubeconfigSecret names the Secret with the cluster's admin kubeconfig.
+// kubeconfigSecret returns the name of the Secret with the cluster's admin kubeconfig.
 func kubeconfigSecret(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	name := types.NamespacedName{Namespace: cd.Namespace}
 	if md := cd.Spec.ClusterMetadata; md != nil {

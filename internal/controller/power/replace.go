@@ -11,8 +11,8 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// replaceSpotMachines has the decision's spot machines made anew. One that cannot be does not stop
-// the others; what stood in the way is told.
+// replaceSpotMachines deletes the Machines of the plan's spot machines, so that they are
+// re-created. One failure does not stop the others; the returned plan reports the failures.
 func (r *Reconciler) replaceSpotMachines(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Plan) (power.Plan, error) {
 	var troubles []string
 	for _, m := range d.Replace {
@@ -31,7 +31,7 @@ func (r *Reconciler) replaceSpotMachines(ctx context.Context, cd *hivev1.Cluster
 	return d.AfterReplaceFailure(troubles), nil
 }
 
-// machineRef names the Machine in an event, as requestRef does a request.
+// machineRef returns a reference to the Machine for an event, as requestRef does for a request.
 func machineRef(m power.SpotMachine) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "machine.openshift.io/v1beta1", Kind: "Machine", Name: m.Name, UID: m.UID}
 }

@@ -15,8 +15,8 @@ import (
 	"hotspare.io/hotspare/internal/power"
 )
 
-// patchPowerStatus writes the decision into the cluster's status, if it changes anything,
-// and announces the step that was taken. It returns when to look again.
+// patchPowerStatus writes the plan into the cluster's status, if it changes anything, and records
+// an event for the step that was taken. It returns the delay until the next pass.
 func (r *Reconciler) patchPowerStatus(ctx context.Context, cd *hivev1.ClusterDeployment, d power.Plan) (time.Duration, error) {
 	before, now := cd.DeepCopy(), r.Clock.Now()
 	setStatus(cd, d, now)
@@ -54,7 +54,8 @@ func setStatus(cd *hivev1.ClusterDeployment, d power.Plan, now time.Time) {
 	}
 }
 
-// recordDrift tells of machines that changed behind our back; what is done about it is told as any change is.
+// recordDrift records an event for machines that were started or stopped outside hotspare. The
+// reaction has an event of its own.
 func (r *Reconciler) recordDrift(cd *hivev1.ClusterDeployment, d power.Plan) {
 	switch {
 	case d.Drift == "":
@@ -65,7 +66,7 @@ func (r *Reconciler) recordDrift(cd *hivev1.ClusterDeployment, d power.Plan) {
 	}
 }
 
-// eventTypes are the reasons of condition Hibernating that are worth an event, with its type.
+// eventTypes maps the reasons of condition Hibernating that deserve an event to the event's type.
 var eventTypes = map[string]string{
 	hivev1.ReasonResuming:      corev1.EventTypeNormal,
 	hivev1.ReasonRunning:       corev1.EventTypeNormal,
@@ -75,7 +76,7 @@ var eventTypes = map[string]string{
 	hivev1.ReasonFailedToStop:  corev1.EventTypeWarning,
 }
 
-// recordPowerEvent tells of a step once: when the reason becomes another.
+// recordPowerEvent records an event once per step: when the reason changes.
 func (r *Reconciler) recordPowerEvent(before, after *hivev1.ClusterDeployment) {
 	was, is := condition.Find(before.Status.Conditions, hivev1.ClusterHibernating), condition.Find(after.Status.Conditions, hivev1.ClusterHibernating)
 	if was != nil && was.Reason == is.Reason {

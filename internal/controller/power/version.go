@@ -17,8 +17,8 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// clusterVersionStatus is what is stored of a cluster's version. Its form is that of
-// OpenShift's ClusterVersionStatus, which Hive had in the same field.
+// clusterVersionStatus is the stored version of a cluster. It has the form of OpenShift's
+// ClusterVersionStatus, which Hive had in the same field.
 type clusterVersionStatus struct {
 	Desired release   `json:"desired"`
 	History []upgrade `json:"history,omitempty"`
@@ -37,7 +37,8 @@ type upgrade struct {
 	Image          string       `json:"image"`
 }
 
-// setVersionStatus stores what the cluster reports of its version; nothing new leaves it as it is.
+// setVersionStatus stores the version that the cluster reports. It leaves the status unchanged if
+// there is nothing new.
 func setVersionStatus(status *hivev1.ClusterDeploymentStatus, v power.Version) {
 	if v.Desired == "" {
 		return
@@ -60,7 +61,8 @@ func setVersionStatus(status *hivev1.ClusterDeploymentStatus, v power.Version) {
 	}
 }
 
-// patchVersionLabels corrects the labels with the cluster's version after an upgrade, as Hive does.
+// patchVersionLabels updates the labels with the cluster's version after an upgrade, as Hive
+// does.
 func (r *Reconciler) patchVersionLabels(ctx context.Context, cd *hivev1.ClusterDeployment, v power.Version) error {
 	labels := provision.VersionLabels(v.Desired)
 	before := cd.DeepCopy()
@@ -73,7 +75,7 @@ func (r *Reconciler) patchVersionLabels(ctx context.Context, cd *hivev1.ClusterD
 	return nil
 }
 
-// reportedVersion is the version that the cluster reported last; "" if it never did.
+// reportedVersion returns the version that the cluster last reported; "" if it never did.
 func reportedVersion(status hivev1.ClusterDeploymentStatus) string {
 	var said clusterVersionStatus
 	if raw := status.ClusterVersionStatus; raw == nil || json.Unmarshal(raw.Raw, &said) != nil {

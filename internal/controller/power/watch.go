@@ -19,8 +19,8 @@ import (
 	"hotspare.io/hotspare/internal/ownership"
 )
 
-// userChangePredicate lets updates through by which somebody asks for something. Status is
-// not one of them: it is mostly our own.
+// userChangePredicate accepts updates that may express a request. It ignores status updates, most
+// of which are the controller's own.
 func userChangePredicate() predicate.Predicate {
 	return predicate.Or(
 		predicate.GenerationChangedPredicate{}, // deleting counts as one
@@ -29,8 +29,8 @@ func userChangePredicate() predicate.Predicate {
 	)
 }
 
-// watchPlatforms wakes a cluster when its platform tells that a machine has changed. Of
-// platforms that tell nothing, changes are seen at the next look.
+// watchPlatforms reconciles a cluster when its platform reports that a machine has changed. On
+// platforms without such reports, changes are seen in the next periodic pass.
 func (r *Reconciler) watchPlatforms(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &hivev1.ClusterDeployment{}, ownership.ByInfraID, ownership.InfraIDs); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (r *Reconciler) watchPlatforms(ctx context.Context, mgr ctrl.Manager, b *bu
 	return nil
 }
 
-// forwardChanges passes on what is told until ctx ends.
+// forwardChanges forwards the platform's reports until ctx ends.
 func forwardChanges(ctx context.Context, from <-chan string, to chan<- event.TypedGenericEvent[string]) {
 	for {
 		select {
@@ -68,7 +68,7 @@ func forwardChanges(ctx context.Context, from <-chan string, to chan<- event.Typ
 	}
 }
 
-// enqueueByInfraID wakes the clusters whose machines have an infraID.
+// enqueueByInfraID enqueues the clusters whose machines have an infraID.
 func (r *Reconciler) enqueueByInfraID() handler.TypedEventHandler[string, reconcile.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.TypedFuncs[string, reconcile.Request]{

@@ -16,8 +16,9 @@ import (
 	"hotspare.io/hotspare/internal/schedule"
 )
 
-// applySteps tells clusters. One that cannot be told keeps no other waiting; the schedule's
-// status says which, and why, and it is tried again until the next slot.
+// applySteps sets the power state of the clusters in steps. One failure does not stop the others.
+// The schedule's status reports which cluster failed and why, and the step is retried until the
+// next slot.
 func (r *Reconciler) applySteps(ctx context.Context, ps *v1alpha1.PowerSchedule, s *snapshot, steps []schedule.Step) error {
 	var conflicts []error
 	var complaint error
@@ -40,13 +41,14 @@ func (r *Reconciler) applySteps(ctx context.Context, ps *v1alpha1.PowerSchedule,
 	return fault.NewWait(retryDelay, "telling clusters: %w", complaint)
 }
 
-// eventReasons are the reasons of the events on a step.
+// eventReasons maps each power state to the reason of the event that records the step.
 var eventReasons = map[hivev1.PowerState]string{
 	hivev1.PowerRunning:     "ScheduledResume",
 	hivev1.PowerHibernating: "ScheduledHibernation",
 }
 
-// setPowerState sets a cluster's power and notes the slot on it, in one write.
+// setPowerState sets a cluster's spec.powerState and records the slot in its annotations, in one
+// write.
 func (r *Reconciler) setPowerState(ctx context.Context, ps *v1alpha1.PowerSchedule, cd *hivev1.ClusterDeployment, st schedule.Step) error {
 	before, after := cd.DeepCopy(), cd.DeepCopy()
 	if st.Changes {

@@ -1,10 +1,10 @@
-// Package powerschedule puts clusters to sleep and wakes them by the clock.
+// Package powerschedule hibernates and resumes clusters on a schedule.
 //
-// A pass over one PowerSchedule is observe, schedule.Decide, report, act. The slot is
-// noted in the schedule's status before the first cluster is told, and on each
-// cluster in the write that tells it. So a process that dies after any write is
-// followed by one that neither repeats nor loses a slot. Passes are woken by the
-// clock, and, to count clusters, by changes of those.
+// A pass over one PowerSchedule is observe, schedule.Decide, report, act. The slot is recorded in
+// the schedule's status before the first cluster is changed, and on each cluster in the write
+// that sets its power state. A process that dies after any write is therefore followed by one
+// that neither repeats nor misses a slot. Passes are triggered by timers, and, to update the
+// number of clusters, by changes of clusters.
 package powerschedule
 
 import (
@@ -35,23 +35,23 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler keeps one schedule at a time.
+// Reconciler reconciles PowerSchedules.
 type Reconciler struct {
-	// Client reads from caches, Live from the API server: it alone tells who wrote
-	// a field when.
+	// Client reads from caches, Live from the API server: only Live returns managedFields, which
+	// show when a field was written.
 	Client client.Client
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
-	// Metrics measure the passes; nil measures nothing.
+	// Metrics measures the passes; nil disables it.
 	Metrics *metrics.Metrics
 }
 
 const (
-	// maxRequeueDelay is the longest time between two looks at the clock: a timer is late by
-	// as long as the machine was suspended.
+	// maxRequeueDelay is the longest time between two passes: a timer fires late by the time for
+	// which the machine was suspended.
 	maxRequeueDelay = time.Minute
-	// retryDelay is when a cluster that could not be told is tried again.
+	// retryDelay is the delay before a failed step is retried.
 	retryDelay = 10 * time.Second
 )
 
@@ -86,8 +86,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return fault.Requeue(next, r.applySteps(ctx, &ps, s, d.Steps))
 }
 
-// decideSteps asks the decider. Before clusters are told of a slot that was missed, it
-// looks whether somebody has changed them since.
+// decideSteps calls schedule.Decide. Before clusters are changed for a missed slot, it reads when
+// their power state was last changed, and decides again.
 func (r *Reconciler) decideSteps(ctx context.Context, s *snapshot) (schedule.Plan, error) {
 	now := r.Clock.Now()
 	d := schedule.Decide(s.Snapshot, now)
@@ -104,7 +104,8 @@ func (r *Reconciler) decideSteps(ctx context.Context, s *snapshot) (schedule.Pla
 	return d, nil
 }
 
-// Errors are the hub's own. They are backed off, but not past the next slot.
+// Backoff after errors of the hub itself. The maximum is short so that no slot is delayed for
+// long.
 const (
 	firstBackoff   = 50 * time.Millisecond
 	longestBackoff = time.Minute

@@ -18,14 +18,14 @@ import (
 	"hotspare.io/hotspare/internal/schedule"
 )
 
-// parsedSpec is a specification that was understood.
+// parsedSpec is a parsed specification.
 type parsedSpec struct {
 	timetable schedule.Timetable
-	// selectors are by field; a field that is not set has none.
+	// The selectors are named after their fields; one that is not set is nil.
 	clusters, namespaces, claims labels.Selector
 }
 
-// parseSpec reads a specification. With a fault, the plan is of no use.
+// parseSpec parses a specification. If it returns errors, the parsedSpec must not be used.
 func parseSpec(spec v1alpha1.PowerScheduleSpec) (parsedSpec, []schedule.FieldError) {
 	var p parsedSpec
 	var faults []schedule.FieldError
@@ -55,7 +55,7 @@ func parseSpec(spec v1alpha1.PowerScheduleSpec) (parsedSpec, []schedule.FieldErr
 	return p, faults
 }
 
-// snapshot is what a pass goes by. The clusters are the cache's own: not to be changed.
+// snapshot is the input of a pass. The clusters belong to the cache and must not be changed.
 type snapshot struct {
 	schedule.Snapshot
 	clusters map[string]*hivev1.ClusterDeployment
@@ -84,7 +84,7 @@ func (r *Reconciler) observeClusters(ctx context.Context, ps *v1alpha1.PowerSche
 	return s, nil
 }
 
-// selectClusters are those that the schedule selects.
+// selectClusters returns the clusters that the schedule selects.
 func (r *Reconciler) selectClusters(ctx context.Context, ps *v1alpha1.PowerSchedule, p parsedSpec) ([]*hivev1.ClusterDeployment, error) {
 	switch {
 	case p.claims != nil:
@@ -99,7 +99,7 @@ func (r *Reconciler) selectClusters(ctx context.Context, ps *v1alpha1.PowerSched
 
 func (r *Reconciler) listClustersByLabel(ctx context.Context, by labels.Selector, opts ...client.ListOption) ([]*hivev1.ClusterDeployment, error) {
 	var list hivev1.ClusterDeploymentList
-	// The list is only looked at: a copy of every cluster would be waste.
+	// The list is only read: copying every cluster would be wasteful.
 	opts = append(opts, client.MatchingLabelsSelector{Selector: by}, client.UnsafeDisableDeepCopy)
 	if err := r.Client.List(ctx, &list, opts...); err != nil {
 		return nil, fmt.Errorf("listing clusters: %w", err)
@@ -111,7 +111,7 @@ func (r *Reconciler) listClustersByLabel(ctx context.Context, by labels.Selector
 	return out, nil
 }
 
-// listClustersInNamespaces are clusters in namespaces that were selected.
+// listClustersInNamespaces lists the selected clusters in the selected namespaces.
 func (r *Reconciler) listClustersInNamespaces(ctx context.Context, p parsedSpec) ([]*hivev1.ClusterDeployment, error) {
 	var spaces corev1.NamespaceList
 	if err := r.Client.List(ctx, &spaces, client.MatchingLabelsSelector{Selector: p.namespaces}, client.UnsafeDisableDeepCopy); err != nil {
@@ -131,8 +131,8 @@ func (r *Reconciler) listClustersInNamespaces(ctx context.Context, p parsedSpec)
 	return out, err
 }
 
-// listClaimedClusters are the clusters of the claims that were selected. Claim and cluster have to
-// name each other: either alone may have been written to reach somebody else's.
+// listClaimedClusters lists the clusters of the selected claims. Claim and cluster must refer to
+// each other: either reference alone may have been written to reach somebody else's object.
 func (r *Reconciler) listClaimedClusters(ctx context.Context, namespace string, by labels.Selector) ([]*hivev1.ClusterDeployment, error) {
 	var claims hivev1.ClusterClaimList
 	if err := r.Client.List(ctx, &claims, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: by}, client.UnsafeDisableDeepCopy); err != nil {
@@ -156,8 +156,9 @@ func (r *Reconciler) listClaimedClusters(ctx context.Context, namespace string, 
 	return out, nil
 }
 
-// isSwitchable leaves out clusters that are not a schedule's to switch: those that are
-// going, that somebody wants left alone, or that wait in their pool, which decides itself.
+// isSwitchable reports whether a schedule may change the cluster's power state. It returns false
+// for clusters that are being deleted, that are paused, or that wait unclaimed in their pool,
+// which decides about their power itself.
 func isSwitchable(cd *hivev1.ClusterDeployment) bool {
 	ref := cd.Spec.ClusterPoolRef
 	return cd.DeletionTimestamp == nil && cd.Unreadable == "" && !hivev1.IsTrue(cd.Annotations, hivev1.AnnotationReconcilePause) &&
@@ -178,11 +179,11 @@ func describeCluster(cd *hivev1.ClusterDeployment) schedule.Cluster {
 	return c
 }
 
-// missedSlotDelay is how late a slot is that was missed: somebody may have changed a cluster
-// since, and that counts more.
+// missedSlotDelay is the delay from which a slot counts as missed. Somebody may have changed a
+// cluster since then, and that change takes precedence.
 const missedSlotDelay = time.Minute
 
-// observeLastChanges asks when the power of the clusters in the steps was changed last.
+// observeLastChanges reads when the power state of the clusters in steps was last changed.
 func (r *Reconciler) observeLastChanges(ctx context.Context, s *snapshot, steps []schedule.Step) error {
 	changed := map[string]time.Time{}
 	for _, st := range steps {
@@ -198,12 +199,12 @@ func (r *Reconciler) observeLastChanges(ctx context.Context, s *snapshot, steps 
 	return nil
 }
 
-// powerChangedAt is when the cluster's power was changed last. It may be later than that
-// change, never earlier: in doubt a cluster is left as it is.
+// powerChangedAt returns when the cluster's power state was last changed. The result may be later
+// than the change, but never earlier: if in doubt, the cluster is left as it is.
 //
-// The API server has an account of who set which field when, but not of every object:
-// the hub of `hotspare up` keeps none of a pool's clusters (ADR 0012). Then it is when
-// the change was acted upon, or now if it has not been yet.
+// The API server's managedFields record who set which field when, but not for every object: the
+// hub of `hotspare up` keeps none for the clusters of a pool (ADR 0012). In that case the result
+// is the time when the change was acted upon, or now if it has not been yet.
 func powerChangedAt(cd *hivev1.ClusterDeployment, now time.Time) time.Time {
 	if len(cd.ManagedFields) > 0 {
 		return powerFieldWrittenAt(cd.ManagedFields)
@@ -222,7 +223,7 @@ func powerChangedAt(cd *hivev1.ClusterDeployment, now time.Time) time.Time {
 	}
 }
 
-// powerFieldWrittenAt is when whoever set spec.powerState last wrote the object.
+// powerFieldWrittenAt returns when the manager that last set spec.powerState wrote the object.
 func powerFieldWrittenAt(entries []metav1.ManagedFieldsEntry) time.Time {
 	var out time.Time
 	for _, e := range entries {

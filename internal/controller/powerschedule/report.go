@@ -17,7 +17,7 @@ import (
 	"hotspare.io/hotspare/internal/schedule"
 )
 
-// reportPlan writes the decision into the schedule's status, before it is acted on.
+// reportPlan writes the plan into the schedule's status before it is carried out.
 func (r *Reconciler) reportPlan(ctx context.Context, ps *v1alpha1.PowerSchedule, d schedule.Plan, clusters int) error {
 	return r.patchStatus(ctx, ps, func(st *v1alpha1.PowerScheduleStatus) {
 		st.Clusters, st.NextSlot = int32(clusters), nil
@@ -37,7 +37,8 @@ func (r *Reconciler) reportPlan(ctx context.Context, ps *v1alpha1.PowerSchedule,
 	})
 }
 
-// reportInvalidSpec tells what in the specification cannot be understood. Nothing is due then.
+// reportInvalidSpec reports which fields of the specification cannot be parsed. No slot is due
+// then.
 func (r *Reconciler) reportInvalidSpec(ctx context.Context, ps *v1alpha1.PowerSchedule, faults []schedule.FieldError) error {
 	var all []string
 	for _, f := range faults {
@@ -49,7 +50,8 @@ func (r *Reconciler) reportInvalidSpec(ctx context.Context, ps *v1alpha1.PowerSc
 	})
 }
 
-// reportStepFailure notes why a cluster could not be told, and announces it once.
+// reportStepFailure writes into the status why a cluster could not be changed, and records one
+// event.
 func (r *Reconciler) reportStepFailure(ctx context.Context, ps *v1alpha1.PowerSchedule, complaint error) error {
 	last := ps.Status.LastSlot
 	if last == nil || last.Message == complaint.Error() {
@@ -69,7 +71,7 @@ func (r *Reconciler) setValidCondition(ps *v1alpha1.PowerSchedule, st *v1alpha1.
 	})
 }
 
-// patchStatus edits the status, and announces a schedule that has become invalid.
+// patchStatus edits the status, and records an event when the schedule becomes invalid.
 func (r *Reconciler) patchStatus(ctx context.Context, ps *v1alpha1.PowerSchedule, edit func(*v1alpha1.PowerScheduleStatus)) error {
 	before := ps.DeepCopy()
 	edit(&ps.Status)

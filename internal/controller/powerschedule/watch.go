@@ -19,11 +19,11 @@ import (
 	"hotspare.io/hotspare/api/hotspare/v1alpha1"
 )
 
-// enqueueDelay is how long the count of clusters may lag: in a burst of claims every
-// change would wake every schedule, and nobody waits for the count.
+// enqueueDelay is how long the reported number of clusters may lag. Without it, each change in a
+// burst of claims would trigger every schedule, although the number is not urgent.
 const enqueueDelay = time.Second
 
-// addWatches adds what may change which clusters a schedule is for.
+// addWatches watches everything that can change which clusters a schedule selects.
 func (r *Reconciler) addWatches(b *builder.Builder) *builder.Builder {
 	counts := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	labelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
@@ -49,7 +49,7 @@ func concernsNamespace(ps *v1alpha1.PowerSchedule, _ client.Object) bool {
 	return ps.Spec.NamespaceSelector != nil
 }
 
-// enqueueDelayed wakes, at leisure, the schedules that an object concerns.
+// enqueueDelayed enqueues, after enqueueDelay, the schedules that an object concerns.
 func (r *Reconciler) enqueueDelayed(concerns func(*v1alpha1.PowerSchedule, client.Object) bool) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(ctx context.Context, q queue, objects ...client.Object) {

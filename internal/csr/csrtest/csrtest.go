@@ -1,4 +1,4 @@
-// Package csrtest makes certificate requests as kubelets do, for tests.
+// Package csrtest creates certificate requests like those of kubelets, for tests.
 package csrtest
 
 import (
@@ -18,8 +18,8 @@ import (
 // BootstrapUser is the account that machines boot with, and its groups.
 const BootstrapUser = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
 
-// ClientRequest returns what the machine of a node asks for when its certificate has
-// expired, made at that time.
+// ClientRequest returns the request that a node's machine makes when its certificate has expired,
+// with the given creation time.
 func ClientRequest(t *testing.T, name, node string, made time.Time) certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	return certificatesv1.CertificateSigningRequest{
