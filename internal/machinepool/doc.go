@@ -1,11 +1,11 @@
-// Package machinepool decides what is to be done in a cluster for a MachinePool.
+// Package machinepool decides what to change in a cluster for a MachinePool.
 //
-// There are two kinds of clusters. OpenShift's make machines themselves: Sets decides
-// about their MachineSets and MachineAutoscalers. Those of the local platform do not:
-// Workers decides about each machine and its node, and Scale about how many there are
-// when the pool is autoscaled.
+// There are two kinds of clusters. OpenShift clusters create machines themselves:
+// DecideMachineSets decides about their MachineSets and MachineAutoscalers. Clusters of the local
+// platform do not: DecideWorkers decides about each machine and its node, and DesiredNodes about
+// their number when the pool is autoscaled.
 //
-// The package is pure: the same observation and time give the same decision.
+// The package is pure: the same snapshot and time give the same plan.
 package machinepool
 
 import (
@@ -23,30 +23,30 @@ import (
 
 // Pool is what a MachinePool asks for.
 type Pool struct {
-	// Name is the pool's in the cluster: worker.
+	// Name is the pool's name in the cluster, such as worker.
 	Name string
-	// Replicas is how many machines; without meaning if Range is set.
+	// Replicas is the number of machines; ignored if Range is set.
 	Replicas int64
-	// Range bounds the number of machines if the pool is autoscaled.
+	// Range limits the number of machines if the pool is autoscaled.
 	Range *Range
-	// Labels are for nodes, MachineLabels for machines, Taints for nodes.
+	// Labels and Taints are for nodes, MachineLabels for machines.
 	Labels, MachineLabels map[string]string
 	Taints                []corev1.Taint
-	// Owned is what the pool has set so far, as far as it was recorded.
+	// Owned is what the pool has set so far, as recorded in its status.
 	Owned OwnedMetadata
-	// Deleted asks for nothing to be left.
+	// Deleted is set if everything that belongs to the pool must be deleted.
 	Deleted bool
-	// Rival is an older MachinePool of the same name in the cluster; "" if there is none.
+	// Rival is an older MachinePool for the same pool of the cluster; "" if there is none.
 	Rival string
 }
 
-// controlPlaneName is the name of what is no pool: the control plane.
+// controlPlaneName is the name of the control plane, which is not a pool.
 const controlPlaneName = "master"
 
-// systemLabelPrefix begin the keys by which the cluster itself tells machines apart.
+// systemLabelPrefix is the prefix of the keys by which the cluster itself identifies machines.
 const systemLabelPrefix = "machine.openshift.io/cluster-api-"
 
-// unsupportedCondition says why the pool can have nothing; nil if it can.
+// unsupportedCondition returns why the pool cannot have machines; nil if it can.
 func (p Pool) unsupportedCondition() *condition.Value {
 	var v condition.Value
 	switch {
@@ -70,20 +70,20 @@ func (p Pool) unsupportedCondition() *condition.Value {
 	return &v
 }
 
-// Range bounds a number of machines.
+// Range limits a number of machines.
 type Range struct{ Min, Max int64 }
 
 // clamp returns the number in the range that is nearest to n.
 func (r Range) clamp(n int64) int64 { return min(max(n, r.Min), max(r.Max, r.Min)) }
 
-// OwnedMetadata names what a pool has set on nodes and machines, and takes away when it is not
-// asked for any more. All lists are sorted.
+// OwnedMetadata names what a pool has set on nodes and machines, and removes when it is no longer
+// asked for. All lists are sorted.
 type OwnedMetadata struct {
 	Labels, MachineLabels []string
 	Taints                []hivev1.TaintIdentifier
 }
 
-// NewPool reads a MachinePool.
+// NewPool returns the Pool that a MachinePool describes.
 func NewPool(mp *hivev1.MachinePool) Pool {
 	p := Pool{
 		Name: mp.Spec.Name, Replicas: 1,
@@ -102,7 +102,7 @@ func NewPool(mp *hivev1.MachinePool) Pool {
 	return p
 }
 
-// blockingCondition is the condition that keeps everything as it is.
+// blockingCondition returns the condition of a pool for which nothing is changed.
 func blockingCondition(reason, format string, args ...any) condition.Value {
 	return condition.True(reason, fmt.Sprintf(format, args...))
 }
@@ -112,25 +112,25 @@ var (
 	boundsSufficient = condition.False(hivev1.ReasonEnough, "The bounds of autoscaling are enough for each MachineSet.")
 )
 
-// Plan is what is to be done and said.
+// Plan is what to do and what to report.
 type Plan struct {
 	Steps []Step
-	// Unsupported and NotEnough are the conditions of those names. While one of them is
-	// true there are no steps.
+	// Unsupported and NotEnough are the conditions of those names. While either is true, there
+	// are no steps.
 	Unsupported, NotEnough condition.Value
-	// Replicas, Sets and Owned are for the status. Owned is to be recorded before the
-	// steps are done.
+	// Replicas, Sets and Owned are for the status. Owned must be stored before the steps are
+	// carried out.
 	Replicas int64
 	Sets     []hivev1.MachineSetStatus
 	Owned    OwnedMetadata
-	// Waiting says what is awaited though there is no step for it; "" if nothing is.
+	// Waiting says what the pool waits for without a step; "" if it waits for nothing.
 	Waiting string
 }
 
-// Verb is what a step does.
+// Verb names what a step does.
 type Verb string
 
-// The steps that there are.
+// The verbs of steps.
 const (
 	CreateSet        Verb = "create MachineSet"
 	UpdateSet        Verb = "update MachineSet"
@@ -146,25 +146,25 @@ const (
 	MarkMachine  Verb = "mark machine"
 )
 
-// Step is one thing to do to one object of the cluster.
+// Step is one change of one object of the cluster.
 type Step struct {
 	Verb Verb
 	Name string
-	// Why is a few words for users.
+	// Why is the reason, in a few words for users.
 	Why string
-	// Set is what a MachineSet is to be.
+	// Set is the desired MachineSet.
 	Set *MachineSet
-	// Range is that of a MachineAutoscaler.
+	// Range is the range of a MachineAutoscaler.
 	Range Range
-	// Node is what a node is to be, and Labels what a machine is to have.
+	// Node is the desired node, and Labels are the desired labels of a machine.
 	Node   *Node
 	Labels map[string]string
 }
 
-// String tells the step to a user.
+// String returns the step as text for users.
 func (s Step) String() string { return fmt.Sprintf("%s %s: %s", s.Verb, s.Name, s.Why) }
 
-// mergeLabels returns have with want in it, and without those of owned that are not wanted.
+// mergeLabels returns have with want added, without the owned labels that are no longer wanted.
 func mergeLabels(have, want map[string]string, owned []string) map[string]string {
 	out := map[string]string{}
 	for k, v := range have {
@@ -176,7 +176,8 @@ func mergeLabels(have, want map[string]string, owned []string) map[string]string
 	return out
 }
 
-// mergeTaints is merged for taints. Those that are kept stay where they are.
+// mergeTaints does for taints what mergeLabels does for labels. It keeps the order of the
+// remaining taints.
 func mergeTaints(have, want []corev1.Taint, owned []hivev1.TaintIdentifier) []corev1.Taint {
 	var out []corev1.Taint
 	for _, t := range have {
@@ -213,8 +214,8 @@ func sameTaints(a, b []corev1.Taint) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.Taint) bool { return taintIdentifier(a) == taintIdentifier(b) && a.Value == b.Value })
 }
 
-// computeOwned is what the pool owns from now on: what it asks for, and of what it owned
-// before what there still is. The latter is dropped when it has been seen to be gone.
+// computeOwned returns what the pool owns from now on: what it asks for, and what it owned before
+// and still exists. The latter is dropped once it has been seen to be removed.
 func (p Pool) computeOwned(labels, machineLabels []map[string]string, taints [][]corev1.Taint) OwnedMetadata {
 	var o OwnedMetadata
 	o.Labels = ownedKeys(p.Labels, p.Owned.Labels, labels)

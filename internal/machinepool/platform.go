@@ -10,21 +10,22 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// A platform is how the settings of a MachinePool become a providerSpec.
+// platform says how the settings of a MachinePool are written into a providerSpec.
 type platform struct {
 	// zone is the path of the zone in a providerSpec; nil if zones cannot be chosen.
 	zone []string
-	// suffix is what ends the name of a MachineSet in a zone, as the installer makes it.
+	// suffix returns the end of the name of a MachineSet in a zone, as the installer forms it.
 	suffix func(region, zone string) string
 	// region is the path of the region in a providerSpec.
 	region []string
-	// settings are the fields of spec.platform.<key>, with the path to which each goes.
+	// settings maps the fields of spec.platform.<key> to their paths in the providerSpec.
 	settings map[string][]string
-	// adjustForZone puts right what is not a copy of one field to one path; nil for nothing.
+	// adjustForZone makes the changes that are more than copying one field to one path; may be
+	// nil.
 	adjustForZone func(provider map[string]any, from, to string) error
 }
 
-// platforms are those whose MachineSets we know, by their key in spec.platform. A
+// platforms are the platforms whose MachineSets are supported, by their key in spec.platform. A
 // segment "0" of a path is the first element of a list.
 var platforms = map[string]platform{
 	"aws": {
@@ -66,10 +67,10 @@ var platforms = map[string]platform{
 	}},
 }
 
-// SupportedPlatforms returns the keys of the platforms whose MachineSets are known, sorted.
+// SupportedPlatforms returns the sorted keys of the platforms whose MachineSets are supported.
 func SupportedPlatforms() []string { return slices.Sorted(maps.Keys(platforms)) }
 
-// requestedZones are those that the settings ask for; none asks for wherever workers are.
+// requestedZones returns the zones in the settings; none means all zones that have workers.
 func (p platform) requestedZones(settings map[string]any) ([]string, *condition.Value) {
 	raw, ok := settings["zones"]
 	if !ok || raw == nil {
@@ -95,8 +96,8 @@ func (p platform) requestedZones(settings map[string]any) ([]string, *condition.
 	return out, nil
 }
 
-// checkSettings says which setting is not known. One that is silently left out would give
-// machines that nobody has asked for.
+// checkSettings reports settings that are not supported. Ignoring one silently would create
+// machines that nobody asked for.
 func (p platform) checkSettings(key string, settings map[string]any) *condition.Value {
 	for _, path := range settingPaths("", settings, p.settings) {
 		if _, known := p.settings[path]; !known && path != "zones" {
@@ -116,7 +117,8 @@ func (p platform) supportedSettings() []string {
 	return names
 }
 
-// settingPaths lists the paths of what is set, sorted; what is known is not looked into.
+// settingPaths returns the sorted paths of the given settings. It does not descend into known
+// ones.
 func settingPaths(prefix string, settings map[string]any, known map[string][]string) []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(settings)) {
@@ -134,7 +136,7 @@ func settingPaths(prefix string, settings map[string]any, known map[string][]str
 	return out
 }
 
-// buildProviderSpec is the providerSpec of a MachineSet in zone, made of another's.
+// buildProviderSpec returns the providerSpec of a MachineSet in zone, based on another's.
 func (p platform) buildProviderSpec(template map[string]any, zone string, settings map[string]any) (map[string]any, error) {
 	out, _ := deepCopyJSON(template).(map[string]any)
 	from := stringAt(out, p.zone)
@@ -160,7 +162,8 @@ func (p platform) buildProviderSpec(template map[string]any, zone string, settin
 	return out, nil
 }
 
-// moveSubnetFilters finds the subnet in another zone: the installer has named it after its zone.
+// moveSubnetFilters selects the subnet in another zone: the installer names subnets after their
+// zone.
 func moveSubnetFilters(provider map[string]any, from, to string) error {
 	subnet, _ := provider["subnet"].(map[string]any)
 	filters, _ := subnet["filters"].([]any)
@@ -179,7 +182,7 @@ func moveSubnetFilters(provider map[string]any, from, to string) error {
 	return nil
 }
 
-// valueAt returns what stands at a path, nil if nothing does.
+// valueAt returns the value at a path, nil if there is none.
 func valueAt(in any, path []string) any {
 	for _, key := range path {
 		switch v := in.(type) {
@@ -205,8 +208,8 @@ func stringAt(in any, path []string) string {
 	return s
 }
 
-// setValueAt sets what stands at a path. Mappings on the way are made; lists are not, since
-// what else their elements need is not known.
+// setValueAt sets the value at a path. It creates missing mappings on the way, but not lists,
+// because it does not know what else their elements need.
 func setValueAt(in map[string]any, path []string, value any) error {
 	here := in
 	for i := 0; i < len(path)-1; i++ {
@@ -235,7 +238,7 @@ func setValueAt(in map[string]any, path []string, value any) error {
 	return nil
 }
 
-// deepCopyJSON is a deep copy of what JSON is made of.
+// deepCopyJSON returns a deep copy of a JSON value.
 func deepCopyJSON(in any) any {
 	switch v := in.(type) {
 	case map[string]any:

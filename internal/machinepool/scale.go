@@ -1,21 +1,21 @@
 package machinepool
 
-// PoolLoad is what the size of an autoscaled pool goes by.
+// PoolLoad is the load by which an autoscaled pool is sized.
 type PoolLoad struct {
-	// Nodes are the pool's, those that are on their way to join included.
+	// Nodes is the number of the pool's nodes, including those that are still joining.
 	Nodes int64
-	// Joining are those of them that have no node yet that is ready.
+	// Joining is the number of those whose node is not ready yet.
 	Joining int64
-	// Pending are the pods that fit nowhere in the cluster and could run on a new node
-	// of the pool.
+	// Pending is the number of pods that fit on no node of the cluster and could run on a new
+	// node of the pool.
 	Pending int64
-	// Empty are the nodes on which nothing has run for long enough.
+	// Empty is the number of nodes that have been empty for long enough.
 	Empty int64
 }
 
-// DesiredNodes returns how many nodes an autoscaled pool should have now. It grows by one at a
-// time, and waits for that one: it may take all that is pending. It shrinks by all that
-// is empty, when nothing is pending. The bounds count first.
+// DesiredNodes returns how many nodes an autoscaled pool should have now. The pool grows by one
+// node at a time and waits for that node, because all pending pods may fit on it. It shrinks by
+// all empty nodes if no pod is pending. The result is always within the range.
 func DesiredNodes(r Range, l PoolLoad) int64 {
 	n := l.Nodes
 	switch {

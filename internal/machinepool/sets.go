@@ -13,12 +13,12 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// MachineSet is a MachineSet: what a cluster has, or what it is to have.
+// MachineSet is an observed or desired MachineSet.
 type MachineSet struct {
 	Name string
-	// Pool is the MachinePool that has marked it; "" if none has.
+	// Pool is the MachinePool in its label; "" if there is none.
 	Pool string
-	// Role is that of its machines: worker.
+	// Role is the role of its machines, such as worker.
 	Role            string
 	Replicas, Ready int64
 	// Labels and Taints are for its nodes, MachineLabels for its machines.
@@ -26,32 +26,33 @@ type MachineSet struct {
 	Taints                []corev1.Taint
 	// Provider is its providerSpec.
 	Provider map[string]any
-	// ErrorReason and ErrorMessage are what the cluster says is wrong with it.
+	// ErrorReason and ErrorMessage are the error that the cluster reports for it.
 	ErrorReason, ErrorMessage string
 	// Going is set while it is being deleted.
 	Going bool
 }
 
-// MachineAutoscaler is a MachineAutoscaler, by the name of its MachineSet.
+// MachineAutoscaler is a MachineAutoscaler, with the name of its MachineSet.
 type MachineAutoscaler struct {
 	Name  string
 	Pool  string
 	Range Range
 }
 
-// MachineSetSnapshot is what Sets goes by: a MachinePool, and what its cluster has.
+// MachineSetSnapshot is the input of DecideMachineSets: a MachinePool, and the objects in its
+// cluster.
 type MachineSetSnapshot struct {
 	Pool Pool
-	// InfraID begins the names of all MachineSets.
+	// InfraID is the prefix of the names of all MachineSets.
 	InfraID string
-	// Platform is the key in the cluster's spec.platform, and Settings what the
-	// MachinePool says below it. Foreign are platforms for which it has settings besides.
+	// Platform is the key in the cluster's spec.platform, and Settings the MachinePool's settings
+	// for it. Foreign lists the other platforms for which the MachinePool has settings.
 	Platform string
 	Settings map[string]any
 	Foreign  []string
 	Sets     []MachineSet
 	Scalers  []MachineAutoscaler
-	// Autoscaling is whether the cluster has a ClusterAutoscaler.
+	// Autoscaling reports whether the cluster has a ClusterAutoscaler.
 	Autoscaling bool
 }
 
@@ -89,7 +90,7 @@ func DecideMachineSets(f MachineSetSnapshot) Plan {
 	return d
 }
 
-// planNoChanges changes nothing, and tells what there is.
+// planNoChanges returns a plan that changes nothing and reports the current state.
 func (f MachineSetSnapshot) planNoChanges(d Plan, mine []MachineSet, unsupported, short condition.Value) Plan {
 	d.Unsupported, d.NotEnough = unsupported, short
 	d.Replicas, d.Sets = f.machineSetStatuses(mine)
@@ -97,9 +98,10 @@ func (f MachineSetSnapshot) planNoChanges(d Plan, mine []MachineSet, unsupported
 	return d
 }
 
-// poolMachineSets are the MachineSets of the pool, sorted by name. One that no pool has marked is
-// the pool's if its name is exactly the one that the pool's would have there: so the
-// installer's workers become those of pool worker, and what users made stays theirs.
+// poolMachineSets returns the MachineSets of the pool, sorted by name. A MachineSet without a
+// pool label belongs to the pool if it has exactly the name that the pool's own would have there:
+// so the installer's workers become those of pool worker, and MachineSets that users created
+// remain theirs.
 func (f MachineSetSnapshot) poolMachineSets() []MachineSet {
 	var out []MachineSet
 	for _, s := range f.Sets {
@@ -125,7 +127,7 @@ func (f MachineSetSnapshot) isNamedForPool(s MachineSet) bool {
 }
 
 // desiredMachineSets returns the MachineSets that the pool should have, sorted by name, without
-// their share of replicas.
+// their replicas.
 func (f MachineSetSnapshot) desiredMachineSets(mine []MachineSet) ([]MachineSet, *condition.Value) {
 	p, known := platforms[f.Platform]
 	if !known {
@@ -151,15 +153,15 @@ func (f MachineSetSnapshot) desiredMachineSets(mine []MachineSet) ([]MachineSet,
 	return f.desiredSetsLikeTemplates(p, mine, templates)
 }
 
-// template is a worker MachineSet that the providerSpec can be copied from, with what
-// its name has after the name of its pool.
+// template is a worker MachineSet from which the providerSpec can be copied, and the part of its
+// name after the name of its pool.
 type template struct {
 	MachineSet
 	suffix string
 }
 
-// findTemplates are the worker MachineSets: the installer's, or where there are none left,
-// those of the first pool that has some.
+// findTemplates returns the worker MachineSets: the installer's or, if none are left, those of
+// the first pool that has any.
 func (f MachineSetSnapshot) findTemplates() []template {
 	byPool := map[string][]template{}
 	for _, s := range f.Sets {
@@ -194,7 +196,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// desiredSetsInZones makes one MachineSet for each zone.
+// desiredSetsInZones returns one MachineSet for each zone.
 func (f MachineSetSnapshot) desiredSetsInZones(p platform, zones []string, mine []MachineSet, templates []template) ([]MachineSet, *condition.Value) {
 	var out []MachineSet
 	for _, zone := range zones {
@@ -223,8 +225,8 @@ func (f MachineSetSnapshot) desiredSetsInZones(p platform, zones []string, mine 
 	return out, nil
 }
 
-// desiredSetsLikeTemplates makes one MachineSet for each of the workers'. Those that the pool has
-// stay, even where there are no other workers any more: nobody has asked for less.
+// desiredSetsLikeTemplates returns one MachineSet for each template. It keeps the pool's existing
+// MachineSets, even where there are no other workers any more: nobody asked to remove them.
 func (f MachineSetSnapshot) desiredSetsLikeTemplates(p platform, mine []MachineSet, templates []template) ([]MachineSet, *condition.Value) {
 	if len(templates) == 0 && len(mine) == 0 {
 		return nil, f.noTemplateCondition()
@@ -253,7 +255,8 @@ func (f MachineSetSnapshot) noTemplateCondition() *condition.Value {
 	return &v
 }
 
-// desiredExistingSet is a MachineSet of the pool as it should be. Its providerSpec stays.
+// desiredExistingSet returns an existing MachineSet of the pool as it should be. It keeps the
+// providerSpec.
 func (f MachineSetSnapshot) desiredExistingSet(s MachineSet) MachineSet {
 	s.Pool = f.Pool.Name
 	s.Labels = mergeLabels(s.Labels, f.Pool.Labels, f.Pool.Owned.Labels)
@@ -270,10 +273,11 @@ func (f MachineSetSnapshot) desiredNewSet(suffix string, provider map[string]any
 	}
 }
 
-// scaleFromZeroPlatforms are the platforms whose autoscaler can start a set that has no machine.
+// scaleFromZeroPlatforms are the platforms whose autoscaler can scale a MachineSet up from zero
+// machines.
 var scaleFromZeroPlatforms = []string{"aws", "azure", "gcp", "openstack"}
 
-// boundsCondition says whether the bounds of autoscaling are too low for n MachineSets.
+// boundsCondition reports whether the autoscaling limits are too low for n MachineSets.
 func (f MachineSetSnapshot) boundsCondition(n int) condition.Value {
 	r := f.Pool.Range
 	switch {
@@ -288,7 +292,8 @@ func (f MachineSetSnapshot) boundsCondition(n int) condition.Value {
 	return boundsSufficient
 }
 
-// distributeReplicas divides the replicas. A set that is autoscaled keeps what it has, within bounds.
+// distributeReplicas sets the replicas of the MachineSets. An autoscaled MachineSet keeps its
+// replicas, within its range.
 func (f MachineSetSnapshot) distributeReplicas(want []MachineSet) {
 	slices.SortFunc(want, func(a, b MachineSet) int { return cmp.Compare(a.Name, b.Name) })
 	if f.Pool.Range == nil {
@@ -302,7 +307,7 @@ func (f MachineSetSnapshot) distributeReplicas(want []MachineSet) {
 	}
 }
 
-// planSetChanges are the steps that make the MachineSets what they should be.
+// planSetChanges returns the steps that create or update the MachineSets.
 func (f MachineSetSnapshot) planSetChanges(want []MachineSet) []Step {
 	var steps []Step
 	for _, w := range want {
@@ -322,7 +327,7 @@ func (f MachineSetSnapshot) planSetChanges(want []MachineSet) []Step {
 	return steps
 }
 
-// describeDifference says in what; "" in nothing.
+// describeDifference returns what differs; "" if nothing does.
 func describeDifference(have, want MachineSet) string {
 	switch {
 	case have.Pool != want.Pool:
@@ -337,7 +342,7 @@ func describeDifference(have, want MachineSet) string {
 	return ""
 }
 
-// planAutoscalers are the steps that have the cluster scale the MachineSets.
+// planAutoscalers returns the steps that create or update the MachineAutoscalers.
 func (f MachineSetSnapshot) planAutoscalers(want []MachineSet) []Step {
 	if f.Pool.Range == nil {
 		return nil
@@ -355,7 +360,7 @@ func (f MachineSetSnapshot) planAutoscalers(want []MachineSet) []Step {
 	return steps
 }
 
-// planDeletions are the steps that remove what the pool has and should not.
+// planDeletions returns the steps that delete what the pool has and should not have.
 func (f MachineSetSnapshot) planDeletions(mine, want []MachineSet) []Step {
 	wanted := func(name string) bool {
 		return slices.ContainsFunc(want, func(s MachineSet) bool { return s.Name == name })
@@ -375,7 +380,7 @@ func (f MachineSetSnapshot) planDeletions(mine, want []MachineSet) []Step {
 	return steps
 }
 
-// machineSetStatuses is what the status says of the MachineSets.
+// machineSetStatuses returns the replicas and the MachineSets for the status.
 func (f MachineSetSnapshot) machineSetStatuses(sets []MachineSet) (int64, []hivev1.MachineSetStatus) {
 	var sum int64
 	var out []hivev1.MachineSetStatus

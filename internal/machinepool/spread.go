@@ -1,7 +1,7 @@
 package machinepool
 
-// SpreadReplicas divides total over n places: none has more than one more than another, and
-// the first have the more, as Hive does it.
+// SpreadReplicas distributes total over n places. The shares differ by at most one, and the first
+// places get the larger shares, as in Hive.
 func SpreadReplicas(total int64, n int) []int64 {
 	if n <= 0 {
 		return nil
@@ -16,8 +16,8 @@ func SpreadReplicas(total int64, n int) []int64 {
 	return out
 }
 
-// SpreadRange divides the bounds of autoscaling over n MachineSets. The upper bound of
-// a set is at least its lower.
+// SpreadRange distributes the autoscaling limits over n MachineSets. The maximum of each is at
+// least its minimum.
 func SpreadRange(r Range, n int) []Range {
 	low, high := SpreadReplicas(r.Min, n), SpreadReplicas(r.Max, n)
 	out := make([]Range, len(low))

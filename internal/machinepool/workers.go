@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// IdleTimeout is how long a node of an autoscaled pool is empty before it goes.
+	// IdleTimeout is how long a node of an autoscaled pool must be empty before it is removed.
 	IdleTimeout = 5 * time.Minute
-	// JoinTimeout is how long a machine may take to become a node before it is replaced.
+	// JoinTimeout is how long a machine may take to join as a node before it is replaced.
 	JoinTimeout = 10 * time.Minute
 )
 
 // LeavingTaint is the taint of a node that is about to be removed. It keeps pods away, as a
-// cordon does; but it is ours, so that a node that stays after all can be told from one
-// that somebody has cordoned.
+// cordon does. Because the taint is hotspare's own, a node that stays after all can be
+// distinguished from one that somebody has cordoned.
 var LeavingTaint = corev1.Taint{Key: "hotspare.io/leaving", Effect: corev1.TaintEffectNoSchedule}
 
 // Machine is a worker at its platform.
 type Machine struct {
 	Name    string
 	Created time.Time
-	// Trouble says why it does not run, if it cannot.
+	// Trouble says why it cannot run; empty if it can.
 	Trouble string
 }
 
@@ -41,30 +41,30 @@ type Node struct {
 	Ready  bool
 	Labels map[string]string
 	Taints []corev1.Taint
-	// Pods is how many pods run there that would have to go elsewhere.
+	// Pods is the number of its pods that would have to move to another node.
 	Pods int
-	// EmptySince is since when there are none, as far as that was noted.
+	// EmptySince is when the last such pod left, if recorded.
 	EmptySince time.Time
 }
 
-// MachineObject is a Machine as the cluster's API shows it.
+// MachineObject is a Machine in the cluster's API.
 type MachineObject struct {
 	Name   string
 	Labels map[string]string
 }
 
-// WorkerSnapshot is what Workers goes by: a MachinePool, and the workers of its cluster.
+// WorkerSnapshot is the input of DecideWorkers: a MachinePool, and the workers of its cluster.
 type WorkerSnapshot struct {
 	Pool    Pool
 	InfraID string
-	// Set are the sections of the MachinePool's spec.platform that have settings.
+	// Set lists the sections of the MachinePool's spec.platform that have settings.
 	Set      []string
 	Machines []Machine
 	Nodes    []Node
 	Objects  []MachineObject
-	// Pending are pods that fit nowhere and could run on a node of the pool.
+	// Pending is the number of pods that fit on no node and could run on a node of the pool.
 	Pending int64
-	// Up is since when the cluster runs; zero if that is not known.
+	// Up is when the cluster started running; zero if unknown.
 	Up time.Time
 }
 
@@ -113,7 +113,7 @@ func DecideWorkers(c WorkerSnapshot, now time.Time) Plan {
 	return d
 }
 
-// unsupportedSettingCondition says which settings there are, which there cannot be.
+// unsupportedSettingCondition reports settings that the local platform does not support.
 func (c WorkerSnapshot) unsupportedSettingCondition() *condition.Value {
 	if len(c.Set) == 0 {
 		return nil
@@ -122,12 +122,13 @@ func (c WorkerSnapshot) unsupportedSettingCondition() *condition.Value {
 	return &v
 }
 
-// machineNamePrefix begins the names of the pool's machines. A number follows, and nothing else:
-// so machines of pool a-1 are none of pool a, and the installer's workers are those of
+// machineNamePrefix returns the prefix of the names of the pool's machines. Only a number follows
+// it, so that machines of pool a-1 do not belong to pool a, and the installer's workers belong to
 // pool worker.
 func (c WorkerSnapshot) machineNamePrefix() string { return c.InfraID + "-" + c.Pool.Name + "-" }
 
-// parseOrdinal is the number in text, or -1 if it is none that we would write.
+// parseOrdinal parses the number at the end of a machine's name. It returns -1 if hotspare would
+// not write the number in this form.
 func parseOrdinal(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || strconv.Itoa(n) != text {
@@ -144,7 +145,7 @@ func (c WorkerSnapshot) machineOrdinal(name string) int {
 	return parseOrdinal(rest)
 }
 
-// collectWorkers are the pool's workers, sorted by their numbers.
+// collectWorkers returns the pool's workers, sorted by their numbers.
 func (c WorkerSnapshot) collectWorkers() []poolWorker {
 	byName := map[string]*poolWorker{}
 	at := func(name string) *poolWorker {
@@ -173,7 +174,7 @@ func (c WorkerSnapshot) collectWorkers() []poolWorker {
 	return out
 }
 
-// desiredReplicas is how many workers the pool should have.
+// desiredReplicas returns how many workers the pool should have.
 func (c WorkerSnapshot) desiredReplicas(have []poolWorker, now time.Time) int64 {
 	switch {
 	case c.Pool.Deleted:
@@ -193,12 +194,12 @@ func (c WorkerSnapshot) desiredReplicas(have []poolWorker, now time.Time) int64 
 	return DesiredNodes(*c.Pool.Range, l)
 }
 
-// isIdleTooLong reports whether the node has been empty for long.
+// isIdleTooLong reports whether the node has been empty for IdleTimeout.
 func (m poolWorker) isIdleTooLong(now time.Time) bool {
 	return m.node != nil && m.node.Pods == 0 && !m.node.EmptySince.IsZero() && now.Sub(m.node.EmptySince) >= IdleTimeout
 }
 
-// hasJoinTimedOut reports whether the machine should have become a node long ago.
+// hasJoinTimedOut reports whether the machine has exceeded JoinTimeout without joining.
 func (c WorkerSnapshot) hasJoinTimedOut(m poolWorker, now time.Time) bool {
 	since := m.machine.Created
 	if c.Up.After(since) {
@@ -207,8 +208,8 @@ func (c WorkerSnapshot) hasJoinTimedOut(m poolWorker, now time.Time) bool {
 	return m.node == nil && m.machine.Trouble == "" && !since.IsZero() && now.Sub(since) >= JoinTimeout
 }
 
-// planRemovals are the workers that go: those that never joined, and then as many as there
-// are too many. The emptiest goes first, of those the newest.
+// planRemovals returns the steps that remove workers: first those that never joined, then the
+// surplus. Workers with the fewest pods are removed first, and among those the newest.
 func (c WorkerSnapshot) planRemovals(have []poolWorker, want int64, now time.Time) []Step {
 	var steps []Step
 	var rest []poolWorker
@@ -235,8 +236,8 @@ func (c WorkerSnapshot) planRemovals(have []poolWorker, want int64, now time.Tim
 	return steps
 }
 
-// podsToMove are how many have to go elsewhere. A worker that is none yet, or whose removal
-// has begun, is the first to go.
+// podsToMove returns how many pods would have to move to another node. A worker that has not
+// joined yet, or whose removal has begun, sorts first.
 func (m poolWorker) podsToMove() int {
 	if m.node == nil {
 		return -1
@@ -247,7 +248,7 @@ func (m poolWorker) podsToMove() int {
 	return m.node.Pods
 }
 
-// planAdditions are n new workers. They take the lowest numbers that nothing bears.
+// planAdditions returns the steps that add n workers. They get the lowest unused numbers.
 func (c WorkerSnapshot) planAdditions(all []poolWorker, n int64) []Step {
 	var steps []Step
 	for i := 0; int64(len(steps)) < n; i++ {
@@ -260,7 +261,7 @@ func (c WorkerSnapshot) planAdditions(all []poolWorker, n int64) []Step {
 	return steps
 }
 
-// planMarks are the steps that give a worker's node and machine what the pool asks for.
+// planMarks returns the steps that set what the pool asks for on a worker's node and machine.
 func (c WorkerSnapshot) planMarks(m poolWorker, now time.Time) []Step {
 	var steps []Step
 	if m.node != nil {
@@ -283,12 +284,13 @@ func (c WorkerSnapshot) planMarks(m poolWorker, now time.Time) []Step {
 	return steps
 }
 
-// machineLabels are those of the pool, and the one that tells whose the machine is.
+// machineLabels returns the pool's machine labels, and the label that identifies the machine's
+// pool.
 func (c WorkerSnapshot) machineLabels() map[string]string {
 	return mergeLabels(c.Pool.MachineLabels, map[string]string{hivev1.LabelMachinePool: c.Pool.Name}, nil)
 }
 
-// desiredNode is a node of the pool as it should be.
+// desiredNode returns a node of the pool as it should be.
 func (c WorkerSnapshot) desiredNode(n Node, now time.Time) Node {
 	n.Labels = mergeLabels(n.Labels, c.Pool.Labels, c.Pool.Owned.Labels)
 	n.Taints = mergeTaints(n.Taints, c.Pool.Taints, append([]hivev1.TaintIdentifier{taintIdentifier(LeavingTaint)}, c.Pool.Owned.Taints...))
@@ -301,7 +303,7 @@ func (c WorkerSnapshot) desiredNode(n Node, now time.Time) Node {
 	return n
 }
 
-// notReadyReason says what a worker of the pool lacks.
+// notReadyReason returns why a worker of the pool is not ready.
 func (m poolWorker) notReadyReason() string {
 	switch {
 	case m.machine.Trouble != "":
@@ -328,7 +330,7 @@ func (c WorkerSnapshot) ownedByWorkers(all []poolWorker) OwnedMetadata {
 	return c.Pool.computeOwned(labels, machines, taints)
 }
 
-// workerStatus is what the status says: one entry stands for all workers.
+// workerStatus returns the replicas and the status, in which one entry stands for all workers.
 func (c WorkerSnapshot) workerStatus(have []poolWorker, want int64) (int64, []hivev1.MachineSetStatus) {
 	st := hivev1.MachineSetStatus{
 		Name: strings.TrimSuffix(c.machineNamePrefix(), "-"), Replicas: int32(want), MinReplicas: int32(want), MaxReplicas: int32(want),

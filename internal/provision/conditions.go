@@ -11,16 +11,16 @@ import (
 
 // Reasons of ClusterDeprovisionLaunchError.
 const (
-	// ReasonProtected: the cluster carries the annotation protected-delete.
+	// ReasonProtected: the cluster has the annotation protected-delete.
 	ReasonProtected = "ProtectedDelete"
-	// ReasonDestroyFailed: the executor has tried, and something is left.
+	// ReasonDestroyFailed: the executor has tried, and some resources are left.
 	ReasonDestroyFailed = "DestroyFailed"
 )
 
 // DestroyedCondition, on a ClusterProvision, is True when nothing is left of the attempt.
 const DestroyedCondition = "ClusterProvisionDestroyed"
 
-// reportInstalled reports a cluster that is installed, by whomever.
+// reportInstalled reports that a cluster is installed, by any installer.
 func reportInstalled(p *Plan) {
 	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionTrue, hivev1.ReasonProvisioned, "The cluster is installed.")
 	p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped, "The cluster is installed.")
@@ -32,7 +32,7 @@ func reportInstalled(p *Plan) {
 
 const allNeedsMet = "Everything that the install needs is there."
 
-// reportUnderWay reports that an attempt is being made.
+// reportUnderWay reports that an attempt is in progress.
 func reportUnderWay(p *Plan, message string) {
 	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
 	p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionFalse, hivev1.ReasonProvisionNotStopped, message)
@@ -41,7 +41,7 @@ func reportUnderWay(p *Plan, message string) {
 	p.setCondition(hivev1.ClusterInstallLaunchError, corev1.ConditionFalse, hivev1.ReasonProvisioning, message)
 }
 
-// reportFailure reports what the attempts have come to while none is under way.
+// reportFailure reports the result of the attempts so far while none is in progress.
 func reportFailure(p *Plan, last *Attempt) {
 	if last == nil {
 		p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonInitializing, "No attempt has begun; RequirementsMet tells what is missing.")
@@ -77,8 +77,8 @@ func reportStopped(p *Plan, limit int) {
 	p.setCondition(hivev1.ClusterProvisionStopped, corev1.ConditionTrue, hivev1.ReasonInstallAttemptsUsedUp, message)
 }
 
-// reportNeeds reports whether what the install needs is there. Watches on all
-// of it wake us when that changes.
+// reportNeeds reports whether the objects that the install needs exist. Watches on all of them
+// trigger a pass when that changes.
 func reportNeeds(p *Plan, s Snapshot) bool {
 	if reason, message, unmet := s.firstUnmetNeed(); unmet {
 		p.setCondition(hivev1.ClusterRequirementsMet, corev1.ConditionFalse, reason, message)

@@ -9,8 +9,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// ConditionTypes are all that this package ever reports on a cluster, so that
-// those nothing is known about yet can be shown as such.
+// ConditionTypes returns all condition types that this package reports on a cluster, so that
+// those with an unknown status can be listed as such.
 func ConditionTypes() []string {
 	return []string{
 		hivev1.ClusterProvisioned,
@@ -23,12 +23,13 @@ func ConditionTypes() []string {
 	}
 }
 
-// Decide plans one round of a pass: what can be done at once, given what was
-// seen and what executors have said. Where the plan Asks, do its steps, put the
-// answers into the snapshot and decide again; nothing is asked twice in a pass.
+// Decide plans one round of a pass: what can be done now, given the observed state and the
+// executors' answers. If the plan NeedsAnswers, carry out its steps, add the answers to the
+// snapshot and decide again; nothing is asked twice in a pass.
 //
-// A cluster that names another installer (clusterInstallRef) is marked and let
-// go again, no more: Mirror tells of it, and whoever made it destroys it.
+// A cluster that names another installer (clusterInstallRef) only gets its finalizer and labels,
+// and loses the finalizer on deletion: DecideClusterInstall reports on it, and its own installer
+// destroys it.
 func Decide(s Snapshot) Plan {
 	c := s.Cluster
 	switch {
@@ -54,12 +55,12 @@ func Decide(s Snapshot) Plan {
 	return p
 }
 
-// decideInstalled reports an installed cluster. If the attempt that made it was not
-// completed, its result may not have been stored: then it is asked for again.
+// decideInstalled reports an installed cluster. If its attempt was not completed, the attempt's
+// result may not have been stored: then the executor is asked for it again.
 func decideInstalled(p *Plan, s Snapshot, open *Attempt) {
 	reportInstalled(p)
 	if s.Cluster.Stopped {
-		// Somebody has set it, to have the cluster's pool replace the cluster (Hive's
+		// Somebody has set it to make the cluster's pool replace the cluster (Hive's
 		// e2e-pool-test.sh does): it was False when the cluster became installed.
 		p.dropCondition(hivev1.ClusterProvisionStopped)
 	}
@@ -78,7 +79,7 @@ func decideInstalled(p *Plan, s Snapshot, open *Attempt) {
 	}
 }
 
-// continueAttempt goes on with an attempt that has been recorded.
+// continueAttempt continues an attempt that has been recorded.
 func continueAttempt(p *Plan, s Snapshot, a Attempt) {
 	reportUnderWay(p, fmt.Sprintf("Attempt %d is under way; ClusterProvision %s tells more.", a.Number, a.Name))
 	if !reportNeeds(p, s) {
@@ -99,19 +100,19 @@ func continueAttempt(p *Plan, s Snapshot, a Attempt) {
 		p.Next = pollInterval
 	case Succeeded:
 		p.addSteps(as(StoreCredentials))
-		// Installed is said last: whoever sees it finds the Secrets and the status.
+		// Installed is set last, so that a client that sees it finds the Secrets and the status.
 		p.Last = append(p.Last, as(MarkInstalled), as(CompleteAttempt))
 		reportInstalled(p)
 	case Failed:
-		// What it left is destroyed in a later pass, one that has seen it
-		// failed: asking to install what is being destroyed would revive it.
+		// A later pass, one that has seen the attempt failed, destroys its leftovers: asking to
+		// install what is being destroyed would revive it.
 		p.addSteps(as(FailAttempt))
 	default:
 		reportWaiting(p, *answer)
 	}
 }
 
-// startNextAttempt leads from nothing, or from an attempt that failed, to the next one.
+// startNextAttempt starts the first attempt, or the next one after a failed attempt.
 func startNextAttempt(p *Plan, s Snapshot) {
 	last := s.latestAttempt()
 	reportFailure(p, last)
@@ -140,7 +141,8 @@ func startNextAttempt(p *Plan, s Snapshot) {
 	p.addSteps(Step{Do: RecordAttempt, Attempt: number, Name: AttemptName(s.Cluster.Name, s.Cluster.UID, number)})
 }
 
-// destroyLeftovers destroys what earlier attempts left, and reports whether nothing of it is there.
+// destroyLeftovers destroys what earlier attempts left, and reports whether nothing of it is
+// left.
 func destroyLeftovers(p *Plan, s Snapshot, last *Attempt) bool {
 	left := s.leftoverInfraIDs()
 	if len(left) == 0 {
@@ -161,7 +163,7 @@ func destroyLeftovers(p *Plan, s Snapshot, last *Attempt) bool {
 	return true
 }
 
-// attemptBackoffLeft is how much of the wait after a failed attempt is left.
+// attemptBackoffLeft returns the remaining backoff after a failed attempt.
 func attemptBackoffLeft(now time.Time, last *Attempt) time.Duration {
 	if last == nil {
 		return 0
@@ -178,7 +180,7 @@ func reportPrepareFailure(p *Plan, a Answer) {
 	reportWaiting(p, a)
 }
 
-// reportWaiting reports why an attempt does not get on, and looks again later.
+// reportWaiting reports why an attempt makes no progress, and looks again later.
 func reportWaiting(p *Plan, a Answer) {
 	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonProvisioning, a.Message)
 	if a.NotLaunched {

@@ -10,7 +10,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// decideDeletion leads a deleted cluster to its end.
+// decideDeletion decides about a deleted cluster.
 func decideDeletion(s Snapshot) Plan {
 	var p Plan
 	c := s.Cluster
@@ -31,7 +31,7 @@ func decideDeletion(s Snapshot) Plan {
 	return p
 }
 
-// destroyCluster destroys what is left of a deleted cluster, then lets it go.
+// destroyCluster destroys what is left of a deleted cluster, then removes its finalizer.
 func destroyCluster(p *Plan, s Snapshot, left []string) {
 	p.setCondition(hivev1.ClusterProvisioned, corev1.ConditionFalse, hivev1.ReasonDeprovisioning,
 		fmt.Sprintf("Destroying %s.", strings.Join(left, ", ")))
@@ -46,8 +46,8 @@ func destroyCluster(p *Plan, s Snapshot, left []string) {
 	p.Last = []Step{{Do: RemoveFinalizer}}
 }
 
-// destroyInfraIDs destroys what ids mark, and reports whether all of it is gone.
-// since is when it was first tried.
+// destroyInfraIDs destroys the resources that ids mark, and reports whether all of them are
+// destroyed. since is when it was first tried.
 func destroyInfraIDs(p *Plan, s Snapshot, ids []string, since time.Time) bool {
 	if !s.Cluster.Executor {
 		p.setCondition(hivev1.ClusterDeprovisionLaunchError, corev1.ConditionTrue, hivev1.ReasonNoExecutor,
@@ -79,8 +79,9 @@ func (n Needs) noDestroyerMessage(ids []string) string {
 		"set one up, or set spec.preserveOnDelete to let the ClusterDeployment go without.", n.Platform)
 }
 
-// destroyBackoffLeft is how long destroying is left alone after it failed. Without it every
-// event, our own writes among them, would try again at once.
+// destroyBackoffLeft returns the remaining backoff after destroying failed. Without a backoff,
+// every event would trigger another attempt at once, including those of the controller's own
+// writes.
 func (s Snapshot) destroyBackoffLeft(since time.Time) time.Duration {
 	failed := s.Cluster.DestroyFailedAt
 	if failed.IsZero() {
@@ -89,8 +90,8 @@ func (s Snapshot) destroyBackoffLeft(since time.Time) time.Duration {
 	return max(0, failed.Add(destroyBackoff(failed.Sub(since))).Sub(s.Now))
 }
 
-// evaluateDestroyAnswers weighs the answers to destroying: the first failure, in the order of
-// the infraIDs, is the one reported.
+// evaluateDestroyAnswers evaluates the executors' answers to destroying. It reports the first
+// failure in the order of the infraIDs.
 func evaluateDestroyAnswers(p *Plan, s Snapshot, ids []string, since time.Time) bool {
 	gone, message := true, "Destroying goes on, or is done."
 	for _, id := range ids {

@@ -12,36 +12,36 @@ import (
 )
 
 // ClusterInstallSnapshot is the object of another installer that spec.clusterInstallRef names, as
-// facts. It follows Hive's ClusterInstall contract: conditions RequirementsMet,
-// Completed, Failed and Stopped, and spec.clusterMetadata.
+// facts. It follows Hive's ClusterInstall contract: conditions RequirementsMet, Completed, Failed
+// and Stopped, and spec.clusterMetadata.
 type ClusterInstallSnapshot struct {
 	// Kind and Name are those of the reference.
 	Kind, Name string
-	// Installed: spec.installed. Then nothing that the object says counts any more.
+	// Installed is spec.installed. If it is set, the object's conditions no longer count.
 	Installed bool
-	// Missing says why it cannot be looked at, and what to do; empty if it can.
-	// Unreadable is set when it is there all the same.
+	// Missing says why the object cannot be read, and what to do; empty if it can. Unreadable is
+	// set if the object exists nevertheless.
 	Missing    string
 	Unreadable bool
 	// Conditions are those of its status, by type.
 	Conditions map[string]Condition
-	// Metadata is whether its spec.clusterMetadata is there, and complete.
+	// Metadata reports whether its spec.clusterMetadata exists and is complete.
 	Metadata bool
-	// Recorded is whether the cluster names that already.
+	// Recorded reports whether the cluster already has that metadata.
 	Recorded bool
 }
 
-// ClusterInstallPlan is what to store of a Foreign, in this order: the metadata, then the
-// conditions, then that the cluster is installed.
+// ClusterInstallPlan is what to store for a ClusterInstallSnapshot, in this order: the metadata,
+// the conditions, then that the cluster is installed.
 type ClusterInstallPlan struct {
-	// Adopt has the cluster take over spec.clusterMetadata.
+	// Adopt copies spec.clusterMetadata to the cluster.
 	Adopt      bool
 	Conditions []Condition
 	// Finish marks the cluster as installed.
 	Finish bool
 }
 
-// mirroredConditions are the conditions of the contract and what they are called on a cluster.
+// mirroredConditions maps the conditions of the contract to their names on a cluster.
 var mirroredConditions = []struct{ theirs, ours string }{
 	{"RequirementsMet", hivev1.ClusterInstallRequirementsMet},
 	{"Completed", hivev1.ClusterInstallCompleted},
@@ -49,9 +49,9 @@ var mirroredConditions = []struct{ theirs, ours string }{
 	{"Stopped", hivev1.ClusterInstallStopped},
 }
 
-// DecideClusterInstall decides what a cluster that another installer makes has to tell. What it says
-// is taken over as it is; the conditions that our own installs have follow from it, so
-// that pools and clients need not know who installs.
+// DecideClusterInstall decides what to report for a cluster that another installer creates. It
+// copies that installer's conditions unchanged, and derives from them the conditions that
+// hotspare's own installs have, so that pools and clients need not know which installer is used.
 func DecideClusterInstall(f ClusterInstallSnapshot) ClusterInstallPlan {
 	var p Plan
 	if f.Installed {
@@ -83,7 +83,8 @@ func DecideClusterInstall(f ClusterInstallSnapshot) ClusterInstallPlan {
 	}
 }
 
-// reportClusterConditions draws the conditions of any cluster from those of the contract.
+// reportClusterConditions derives the conditions common to all clusters from those of the
+// contract.
 func (f ClusterInstallSnapshot) reportClusterConditions(p *Plan) {
 	switch {
 	case f.isConditionTrue("Completed") && !f.Metadata:
@@ -118,7 +119,7 @@ func (f ClusterInstallSnapshot) isConditionTrue(typ string) bool {
 	return f.Conditions[typ].Status == corev1.ConditionTrue
 }
 
-// firstMessage is the message of the first of those conditions that has one.
+// firstMessage returns the message of the first of those conditions that has one.
 func (f ClusterInstallSnapshot) firstMessage(types ...string) string {
 	for _, typ := range types {
 		if m := f.Conditions[typ].Message; m != "" {

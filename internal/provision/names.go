@@ -13,17 +13,18 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// AttemptName names the ClusterProvision of an attempt. It follows from the
-// cluster and the number, so that an attempt cannot be recorded twice.
+// AttemptName returns the name of an attempt's ClusterProvision. It is derived from the cluster
+// and the number, so that an attempt cannot be recorded twice.
 func AttemptName(cluster string, uid types.UID, number int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", uid, number))
 	return fmt.Sprintf("%s-%d-%s", cluster, number, hex.EncodeToString(sum[:])[:5])
 }
 
-// unknownLabelValue is the value of a label that cannot be told, as Hive writes it.
+// unknownLabelValue is the value of a label whose value is unknown, as in Hive.
 const unknownLabelValue = "unknown"
 
-// ClusterLabels are those that describe a cluster. The type is left as the user set it.
+// ClusterLabels returns the labels that describe a cluster. It keeps the cluster type that the
+// user set.
 func ClusterLabels(p hivev1.Platform, now map[string]string) map[string]string {
 	typ := now[hivev1.LabelType]
 	if typ == "" {
@@ -40,8 +41,8 @@ func ClusterLabels(p hivev1.Platform, now map[string]string) map[string]string {
 	}
 }
 
-// VersionLabels are those that tell an installed cluster's version; none when
-// it is no version. Build metadata begins with a + that labels cannot hold.
+// VersionLabels returns the labels for an installed cluster's version; none if v is not a
+// version. It drops build metadata, because labels cannot contain its +.
 func VersionLabels(v string) map[string]string {
 	parsed, err := version.ParseSemantic(v)
 	if err != nil {

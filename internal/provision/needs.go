@@ -7,36 +7,37 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Needs are what an install depends on, as found.
+// Needs are the observed prerequisites of an install.
 type Needs struct {
-	// Platform is the cluster's, Platforms are those that can be installed here, sorted.
+	// Platform is the cluster's platform. Platforms are those that can be installed here, sorted.
 	Platform  string
 	Platforms []string
-	// Release: spec.provisioning.releaseImage is set, which makes the image set unneeded.
+	// Release reports whether spec.provisioning.releaseImage is set; then no image set is needed.
 	Release       bool
 	ImageSet      Source
 	InstallConfig Source
 	PullSecret    Source
-	// GlobalPullSecret is the hub's own, as namespace/name, which its administrator named.
+	// GlobalPullSecret is the hub's own pull secret, as namespace/name, which its administrator
+	// named.
 	GlobalPullSecret Source
-	// Invalid is what is wrong with the install-config; empty when nothing is.
+	// Invalid says what is wrong with the install-config; empty if nothing is.
 	Invalid string
-	// Patches is what is wrong with the patches of the manifests, as a sentence; empty
-	// when nothing is.
+	// Patches says in a sentence what is wrong with the patches of the manifests; empty if
+	// nothing is.
 	Patches string
 }
 
-// Source is an object that the cluster's specification names.
+// Source is an object that the cluster's specification refers to.
 type Source struct {
-	// Name is the object's; empty when none is named.
+	// Name is the object's name; empty if there is no reference.
 	Name string
-	// Found: it exists, and holds its key.
+	// Found reports whether it exists and has its key.
 	Found bool
 }
 
 func (s Source) isMissing() bool { return s.Name != "" && !s.Found }
 
-// firstUnmetNeed is the first need that is not met, as a reason and a sentence.
+// firstUnmetNeed returns the first prerequisite that is not met, as a reason and a sentence.
 func (s Snapshot) firstUnmetNeed() (reason, message string, found bool) {
 	n := s.Needs
 	switch {
@@ -76,7 +77,8 @@ func (n Needs) noExecutorMessage() string {
 		n.Platform, strings.Join(n.Platforms, ", "), hivev1.AnnotationFake)
 }
 
-// invalidConfigMessage names the Secret, if there is one, before what is wrong with its content.
+// invalidConfigMessage says what is wrong with the install-config, after the name of its Secret
+// if there is one.
 func (n Needs) invalidConfigMessage() string {
 	if n.InstallConfig.Name == "" {
 		return fmt.Sprintf("The install-config generated for the platform is not valid: %s. Write one and name it in spec.provisioning.installConfigSecretRef.", n.Invalid)

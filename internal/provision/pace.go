@@ -3,11 +3,11 @@ package provision
 import "time"
 
 const (
-	// pollInterval is how often an executor at work is asked how far it is. It wakes us
-	// when something happens; the poll is for the one that forgot.
+	// pollInterval is how often a working executor is asked for its progress. Executors trigger a
+	// pass when something happens; the poll is for an executor that fails to.
 	pollInterval = 10 * time.Second
-	// deniedRetryInterval is how often something that a person must put right is tried
-	// again: credentials and quotas of a cloud change without an event here.
+	// deniedRetryInterval is how often a step is retried that needs a person's action: a cloud's
+	// credentials and quotas change without an event in the hub.
 	deniedRetryInterval = 10 * time.Minute
 
 	// maxKeptFailures is how many failed attempts are kept for people to read.
@@ -20,7 +20,7 @@ const (
 	maxDestroyBackoff = 15 * time.Minute
 )
 
-// attemptBackoff is how long to wait after attempt n failed: 1m, 2m, 4m, … 1h.
+// attemptBackoff returns how long to wait after attempt n failed: 1m, 2m, 4m, … 1h.
 func attemptBackoff(n int) time.Duration {
 	delay := minBackoff
 	for range n {
@@ -29,9 +29,8 @@ func attemptBackoff(n int) time.Duration {
 	return delay
 }
 
-// destroyBackoff is how long to wait before destroying is tried again when it has been
-// failing for d: as long as it has been failing, so that the waits double
-// without anybody counting them.
+// destroyBackoff returns how long to wait before destroying is retried after it has been failing
+// for d. It waits as long as it has been failing, so that the delays double without a counter.
 func destroyBackoff(d time.Duration) time.Duration {
 	return min(max(d, minDestroyBackoff), maxDestroyBackoff)
 }

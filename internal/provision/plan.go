@@ -11,19 +11,19 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// Verb is what a step does.
+// Verb names what a step does.
 type Verb string
 
 // The steps, in the order of a cluster's life. Each may be repeated.
 const (
-	// EnsureFinalizer puts the finalizer and the describing labels on the cluster.
+	// EnsureFinalizer sets the finalizer and the descriptive labels on the cluster.
 	EnsureFinalizer Verb = "mark"
-	// RecordAttempt prepares an attempt and creates its ClusterProvision. From then on
-	// the attempt has a name, and nothing has been made.
+	// RecordAttempt prepares an attempt and creates its ClusterProvision. After it the attempt
+	// has a name, but no resources yet.
 	RecordAttempt Verb = "record"
 	// PublishMetadata writes the attempt's metadata to the cluster.
 	PublishMetadata Verb = "publish"
-	// Install asks the executor to begin the attempt, or how far it is.
+	// Install asks the executor to start the attempt, or for its progress.
 	Install Verb = "install"
 	// StoreCredentials stores the cluster's credentials.
 	StoreCredentials Verb = "deliver"
@@ -33,7 +33,7 @@ const (
 	CompleteAttempt Verb = "complete"
 	// FailAttempt ends an attempt that failed.
 	FailAttempt Verb = "fail"
-	// Destroy asks the executor to destroy what an infraID marks, or how far that is.
+	// Destroy asks the executor to destroy what an infraID marks, or for its progress.
 	Destroy Verb = "destroy"
 	// RecordCleanup records that nothing is left of an attempt.
 	RecordCleanup Verb = "bury"
@@ -41,27 +41,28 @@ const (
 	DeleteAttempt Verb = "forget"
 	// CreateDeprovision creates the ClusterDeprovision.
 	CreateDeprovision Verb = "open"
-	// ReportDestroyFailure records in it why destroying fails.
+	// ReportDestroyFailure records in the ClusterDeprovision why destroying fails.
 	ReportDestroyFailure Verb = "lament"
-	// CompleteDeprovision completes it.
+	// CompleteDeprovision marks the ClusterDeprovision as completed.
 	CompleteDeprovision Verb = "close"
-	// RemoveFinalizer takes the finalizer away.
+	// RemoveFinalizer removes the finalizer.
 	RemoveFinalizer Verb = "release"
 )
 
-// Step is one thing to do.
+// Step is one action.
 type Step struct {
 	Do Verb
-	// Attempt and Name tell the attempt and its ClusterProvision, where the step is about one.
+	// Attempt and Name are the number of the attempt and the name of its ClusterProvision, if the
+	// step concerns an attempt.
 	Attempt int
 	Name    string
-	// InfraID is what to destroy, where the step is about that.
+	// InfraID is the infraID to destroy, if the step concerns one.
 	InfraID string
-	// Message is the reason of a lament.
+	// Message is the reason for ReportDestroyFailure.
 	Message string
 }
 
-// String tells the step to users.
+// String returns the step as text for users.
 func (s Step) String() string {
 	switch s.Do {
 	case EnsureFinalizer:
@@ -89,32 +90,32 @@ func (s Step) String() string {
 	}
 }
 
-// needsAnswer reports whether the outcome of the step is part of the next decision.
+// needsAnswer reports whether the next decision needs the outcome of the step.
 func (s Step) needsAnswer() bool { return s.Do == RecordAttempt || s.Do == Install || s.Do == Destroy }
 
-// Condition is an observation to report.
+// Condition is a condition to report.
 type Condition struct {
 	Type string
 	condition.Value
 }
 
-// Plan is what to do in a pass, in this order: Steps, then Conditions are
-// stored, then Last.
+// Plan is what to do in a pass, in this order: carry out Steps, store Conditions, carry out Last.
 type Plan struct {
 	Steps []Step
-	// Conditions to report. A type that is not among them keeps its condition.
+	// Conditions are the conditions to report. Conditions of other types remain unchanged.
 	Conditions []Condition
-	// Last is done when the status is stored: these steps end what a later pass
-	// would otherwise look at again.
+	// Last is carried out after the status is stored: these steps complete work that a later pass
+	// would otherwise repeat.
 	Last []Step
-	// Next is when to look again if nothing wakes us; 0: when woken.
+	// Next is the delay until the next pass if no event triggers one; 0 means that only events
+	// do.
 	Next time.Duration
 }
 
-// NeedsAnswers reports whether a step asks something: then decide again with the answer.
+// NeedsAnswers reports whether a step asks an executor. If so, decide again with the answer.
 func (p Plan) NeedsAnswers() bool { return slices.ContainsFunc(p.Steps, Step.needsAnswer) }
 
-// String is the plan in one line.
+// String returns the plan in one line.
 func (p Plan) String() string {
 	var parts []string
 	for _, s := range p.Steps {
@@ -134,13 +135,13 @@ func (p Plan) String() string {
 
 func (p *Plan) addSteps(steps ...Step) { p.Steps = append(p.Steps, steps...) }
 
-// setCondition adds a condition; it takes the place of an earlier one of its type.
+// setCondition adds a condition, replacing an earlier one of its type.
 func (p *Plan) setCondition(typ string, status corev1.ConditionStatus, reason, message string) {
 	p.dropCondition(typ)
 	p.Conditions = append(p.Conditions, Condition{typ, condition.Value{Status: status, Reason: reason, Message: message}})
 }
 
-// dropCondition takes the condition of a type out of the plan: it stays as it is stored.
+// dropCondition removes the condition of a type from the plan, so that the stored one is kept.
 func (p *Plan) dropCondition(typ string) {
 	p.Conditions = slices.DeleteFunc(p.Conditions, func(c Condition) bool { return c.Type == typ })
 }

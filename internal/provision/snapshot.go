@@ -1,13 +1,10 @@
-// Package provision decides what to do next about a cluster that is to be
-// made, or destroyed.
+// Package provision decides what to do next to install or destroy a cluster.
 //
-// It is pure: Decide turns a Snapshot into a Plan, and that is all. The order
-// of its steps is what keeps clusters from leaking: an attempt is recorded
-// before it is named in the cluster, and named before anything is made; what a
-// failed attempt left is destroyed before the next attempt is recorded; and a
-// cluster goes only when everything that was recorded is destroyed. Each step
-// may be the last before a crash: the next pass sees what was written and
-// carries on.
+// It is pure: Decide turns a Snapshot into a Plan. The order of the steps keeps clusters from
+// leaking: an attempt is recorded before it is named in the cluster, and named before any
+// resource is created; the leftovers of a failed attempt are destroyed before the next attempt is
+// recorded; and a cluster's finalizer is removed only when everything that was recorded is
+// destroyed. A crash may follow any step: the next pass sees what was written and continues.
 package provision
 
 import (
@@ -20,24 +17,25 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Snapshot is all that a decision depends on.
+// Snapshot is the input of Decide.
 type Snapshot struct {
 	Now     time.Time
 	Cluster Cluster
-	// Needs are those of an install; they count only while there is something to install.
+	// Needs are the prerequisites of an install; they count only while there is something to
+	// install.
 	Needs Needs
-	// Attempts are the recorded ones that have an infraID, in any order.
+	// Attempts are the recorded attempts that have an infraID, in any order.
 	Attempts []Attempt
 	// Deprovision is the record of the cluster's destruction.
 	Deprovision Deprovision
 
-	// What follows is what executors have said in this pass; absent what they were not asked.
+	// The following fields are the executors' answers in this pass; nil if they were not asked.
 
-	// Prepare is said of the attempt that is to be recorded, if that did not work.
+	// Prepare is the answer for the attempt to record, if preparing it failed.
 	Prepare *Answer
-	// Install is said of the attempt that is under way.
+	// Install is the answer for the attempt in progress.
 	Install *Answer
-	// Destroy is said of what an infraID marks.
+	// Destroy contains the answers to destroying, by infraID.
 	Destroy map[string]Answer
 }
 
@@ -45,31 +43,31 @@ type Snapshot struct {
 type Cluster struct {
 	Name string
 	UID  types.UID
-	// Paused: it is to be left alone.
+	// Paused: it must not be changed.
 	Paused bool
-	// Marked: it carries the finalizer and the labels that describe it.
+	// Marked: it has the finalizer and the labels that describe it.
 	Marked bool
-	// Held: it carries the finalizer.
+	// Held: it has the finalizer.
 	Held bool
-	// Foreign: another installer makes it, by clusterInstallRef.
+	// Foreign: another installer creates it (clusterInstallRef).
 	Foreign bool
 	// Installed: spec.installed.
 	Installed bool
 	// Stopped: condition ProvisionStopped is True.
 	Stopped bool
-	// InfraID is the recorded one; empty before anything was made.
+	// InfraID is the recorded infraID; empty before any resource was created.
 	InfraID string
-	// Limit is how many attempts may be made; nil: any number.
+	// Limit is the maximum number of attempts; nil: unlimited.
 	Limit *int
-	// Executor: there is one for its platform.
+	// Executor: its platform has an executor.
 	Executor bool
 	// Fake: nothing is installed, so nothing is needed for it.
 	Fake bool
 
-	// Deleting since DeletedAt.
+	// Deleting: it is being deleted, since DeletedAt.
 	Deleting  bool
 	DeletedAt time.Time
-	// Preserved: what was made is kept when it is deleted.
+	// Preserved: its resources are kept when it is deleted.
 	Preserved bool
 	// Protected: it must not be destroyed.
 	Protected bool
@@ -83,7 +81,7 @@ type Attempt struct {
 	Name    string
 	InfraID string
 	Stage   hivev1.ProvisionStage
-	// FailedAt, Reason and Message tell of the failure of one that failed.
+	// FailedAt, Reason and Message describe the failure of a failed attempt.
 	FailedAt time.Time
 	Reason   string
 	Message  string
@@ -97,10 +95,11 @@ type Deprovision struct {
 	Completed bool
 }
 
-// Outcome is what an executor's answer amounts to.
+// Outcome classifies an executor's answer.
 type Outcome string
 
-// Waiting is not the cluster's fault and passes by itself; Refused needs a person.
+// Waiting is not caused by the cluster and ends automatically; Refused requires a person's
+// action.
 const (
 	Running   Outcome = "Running"
 	Succeeded Outcome = "Succeeded"
@@ -109,13 +108,13 @@ const (
 	Refused   Outcome = "Refused"
 )
 
-// Answer is what an executor said when it was asked.
+// Answer is an executor's answer.
 type Answer struct {
 	Outcome Outcome
-	// Reason is one word, Message a sentence, for conditions. No secrets.
+	// Reason is one word and Message a sentence, both for conditions. They contain no secrets.
 	Reason  string
 	Message string
-	// NotLaunched: what is waited for is a pod of the installer that cannot begin.
+	// NotLaunched: the answer waits for a pod of the installer that cannot start.
 	NotLaunched bool
 	// Unauthorized: the platform refused the credentials.
 	Unauthorized bool
@@ -123,7 +122,7 @@ type Answer struct {
 	After time.Duration
 }
 
-// latestAttempt is the attempt with the highest number, or nil.
+// latestAttempt returns the attempt with the highest number, or nil.
 func (s Snapshot) latestAttempt() *Attempt {
 	if len(s.Attempts) == 0 {
 		return nil
@@ -132,9 +131,9 @@ func (s Snapshot) latestAttempt() *Attempt {
 	return &last
 }
 
-// openAttempt is the attempt that is under way, or nil. One that is complete while the
-// cluster is not installed is open too: nobody but hotspare completes attempts,
-// so either the cluster was seen too early, or its mark has to be set again.
+// openAttempt returns the attempt in progress, or nil. A completed attempt is also open while the
+// cluster is not installed: only hotspare completes attempts, so either the cluster was read from
+// a stale cache, or it must be marked as installed again.
 func (s Snapshot) openAttempt() *Attempt {
 	last := s.latestAttempt()
 	switch {
@@ -146,9 +145,9 @@ func (s Snapshot) openAttempt() *Attempt {
 	return last
 }
 
-// leftoverInfraIDs are the infraIDs that were recorded and are not known to be
-// destroyed, sorted. What the cluster names counts even when its attempt's
-// object is gone: objects in a namespace that is being deleted go first.
+// leftoverInfraIDs returns the sorted infraIDs that were recorded and are not known to be
+// destroyed. The infraID in the cluster counts even if its attempt's object was deleted: in a
+// namespace that is being deleted, objects are deleted first.
 func (s Snapshot) leftoverInfraIDs() []string {
 	var ids []string
 	known := s.Cluster.InfraID == ""
@@ -165,7 +164,7 @@ func (s Snapshot) leftoverInfraIDs() []string {
 	return slices.Compact(ids)
 }
 
-// attemptsToDelete are the failed attempts that need not be kept any longer, oldest first.
+// attemptsToDelete returns the failed attempts that need not be kept any longer, oldest first.
 func (s Snapshot) attemptsToDelete() []Attempt {
 	failed := slices.DeleteFunc(slices.Clone(s.Attempts), func(a Attempt) bool {
 		return a.Stage != hivev1.StageFailed || !a.Destroyed

@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/machinepool"
 )
 
-// stepEventReasons are the steps that users are told of; the others go with them.
+// stepEventReasons are the steps that get an event; the others only accompany them.
 var stepEventReasons = map[machinepool.Verb]string{
 	machinepool.CreateSet:    "MachineSetCreated",
 	machinepool.DeleteSet:    "MachineSetDeleted",
@@ -20,8 +20,8 @@ var stepEventReasons = map[machinepool.Verb]string{
 	machinepool.RemoveWorker: "WorkerRemoved",
 }
 
-// applySteps carries out the steps of a decision. One that fails does not stop the others;
-// only more of what there is no room for is not tried.
+// applySteps carries out the steps of a plan. One failure does not stop the others, but further
+// steps of a kind for which there is no capacity are not tried.
 func (r *Reconciler) applySteps(ctx context.Context, mp *hivev1.MachinePool, t *task) error {
 	var errs []error
 	full := false

@@ -1,9 +1,8 @@
 // Package machinepool gives clusters the machines that their MachinePools ask for.
 //
-// A pass over one MachinePool is observe, decide (internal/machinepool), act, report.
-// Clusters are not watched: they are looked at now and then, and soon again while
-// something is under way. Nothing is done in a cluster that sleeps or does not answer,
-// and what a pass has not done the next one sees.
+// A pass over one MachinePool is observe, decide (internal/machinepool), act, report. Clusters
+// are not watched: they are polled, and more often while a change is in progress. Nothing is done
+// in a cluster that hibernates or does not answer; the next pass does what a pass could not do.
 package machinepool
 
 import (
@@ -42,36 +41,36 @@ import (
 
 // Spokes connects to clusters.
 type Spokes interface {
-	// Client returns a client of the cluster whose admin kubeconfig is in the Secret,
-	// or trouble, which says why there can be none. An error is the hub's own.
+	// Client returns a client of the cluster whose admin kubeconfig is in the Secret, or trouble,
+	// which says why there is no client. An error is the hub's own.
 	Client(ctx context.Context, secret types.NamespacedName) (spoke client.Client, trouble string, err error)
 }
 
-// Reconciler keeps one MachinePool at a time.
+// Reconciler reconciles MachinePools.
 type Reconciler struct {
 	Client client.Client
 	Spokes Spokes
-	// Workers has the platforms that make workers themselves, by the key in
-	// spec.platform. On the others the cluster does, from MachineSets.
+	// Workers has the platforms on which hotspare creates workers, by the key in spec.platform.
+	// On the others, the cluster creates them from MachineSets.
 	Workers map[string]install.Workers
 	Clock   clock.PassiveClock
 	Events  events.EventRecorder
-	// Metrics measure the passes; nil measures nothing.
+	// Metrics measures the passes; nil disables it.
 	Metrics *metrics.Metrics
 }
 
-// When to look again.
+// Requeue delays.
 const (
-	// workersJoiningDelay is while workers join or leave, which takes seconds; later while an
-	// OpenShift cluster makes machines, which takes minutes.
+	// workersJoiningDelay applies while workers join or leave, which takes seconds. The longer
+	// delay applies while an OpenShift cluster creates machines, which takes minutes.
 	workersJoiningDelay = time.Second
 	machinesComingDelay = 15 * time.Second
-	// autoscaledDelay is while a pool is autoscaled here, steady while all is as it should be, and
-	// steadySets that where the cluster does the work.
+	// autoscaledDelay applies while hotspare autoscales a pool. The other delays apply in the
+	// steady state: one where hotspare creates workers, one where the cluster does.
 	autoscaledDelay = 10 * time.Second
 	steadyDelay     = 30 * time.Second
 	steadySetsDelay = 2 * time.Minute
-	// retryDelay is when the cluster, or this computer, could not do what was asked.
+	// retryDelay applies when the cluster, or this computer, could not do what was asked.
 	retryDelay = 30 * time.Second
 )
 
@@ -122,7 +121,8 @@ func (r *Reconciler) getCluster(ctx context.Context, mp *hivev1.MachinePool) (*h
 	return &cd, nil
 }
 
-// removeFinalizer lets go of a MachinePool of which nothing is left.
+// removeFinalizer removes the finalizer from a MachinePool of which nothing is left in the
+// cluster.
 func (r *Reconciler) removeFinalizer(ctx context.Context, mp *hivev1.MachinePool) error {
 	before := mp.DeepCopy()
 	if !controllerutil.RemoveFinalizer(mp, hivev1.FinalizerMachinePool) {
@@ -134,7 +134,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, mp *hivev1.MachinePool
 	return nil
 }
 
-// syncCluster brings the cluster nearer to what the pool asks for.
+// syncCluster carries out one pass's steps in the cluster.
 func (r *Reconciler) syncCluster(ctx context.Context, mp *hivev1.MachinePool, cd *hivev1.ClusterDeployment) (time.Duration, error) {
 	pool := machinepool.NewPool(mp)
 	var err error
@@ -169,8 +169,8 @@ func (r *Reconciler) syncCluster(ctx context.Context, mp *hivev1.MachinePool, cd
 	return t.requeueDelay(err), r.patchStatus(ctx, mp, stepsOutcome(t.Plan, err))
 }
 
-// findDuplicatePool returns the oldest other MachinePool that is the same pool of the same cluster,
-// if that one came first.
+// findDuplicatePool returns the oldest other MachinePool for the same pool of the same cluster,
+// if it is older than mp.
 func (r *Reconciler) findDuplicatePool(ctx context.Context, mp *hivev1.MachinePool) (string, error) {
 	var list hivev1.MachinePoolList
 	if err := r.Client.List(ctx, &list, client.InNamespace(mp.Namespace)); err != nil {
@@ -196,11 +196,12 @@ func isOlderPool(a, b *hivev1.MachinePool) bool {
 	return a.Name < b.Name
 }
 
-// Errors are the hub's own; a cluster's are told and tried again.
+// Backoff after errors of the hub itself; a cluster's errors are reported and retried.
 const (
 	firstBackoff   = 50 * time.Millisecond
 	longestBackoff = time.Minute
-	// concurrency is how many pools are tended at a time: each may wait for a cluster.
+	// concurrency is how many MachinePools are reconciled at a time: each pass may wait for a
+	// cluster.
 	concurrency = 10
 )
 
@@ -219,7 +220,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r.Metrics.WrapReconciler("machinepool", r))
 }
 
-// poolsOfCluster wakes the MachinePools of a cluster.
+// poolsOfCluster returns requests for the MachinePools of a cluster.
 func (r *Reconciler) poolsOfCluster(ctx context.Context, cd client.Object) []reconcile.Request {
 	var list hivev1.MachinePoolList
 	if err := r.Client.List(ctx, &list, client.InNamespace(cd.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {

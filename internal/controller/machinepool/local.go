@@ -19,14 +19,14 @@ import (
 	"hotspare.io/hotspare/internal/remote"
 )
 
-// machineNamespace is where OpenShift keeps its Machines.
+// machineNamespace is the namespace of OpenShift's Machines.
 const machineNamespace = "openshift-machine-api"
 
-// removalTimeout bounds the wait for the end of a machine. One that takes longer is waited
-// for by the next pass.
+// removalTimeout limits the wait for a machine to be removed. If it takes longer, the next pass
+// continues to wait.
 const removalTimeout = time.Minute
 
-// observedWorkers is what was read of a cluster whose workers are made here.
+// observedWorkers is the observed state of a cluster whose workers hotspare creates.
 type observedWorkers struct {
 	workers  install.Workers
 	taints   []corev1.Taint
@@ -35,7 +35,7 @@ type observedWorkers struct {
 	pods     []corev1.Pod
 }
 
-// observeWorkers sees a cluster whose workers are made here, and their machines.
+// observeWorkers reads a cluster whose workers hotspare creates, and their machines.
 func observeWorkers(
 	ctx context.Context, workers install.Workers, spoke client.Client, target install.Target, pool machinepool.Pool,
 ) (machinepool.WorkerSnapshot, *observedWorkers, error) {
@@ -92,7 +92,7 @@ func workerNode(n *corev1.Node, pods int) machinepool.Node {
 	return out
 }
 
-// applyWorkerStep carries out one step in a cluster whose workers are made here.
+// applyWorkerStep carries out one step in a cluster whose workers hotspare creates.
 func (t *task) applyWorkerStep(ctx context.Context, s machinepool.Step) error {
 	switch s.Verb {
 	case machinepool.AddWorker:
@@ -112,9 +112,9 @@ func (t *task) applyWorkerStep(ctx context.Context, s machinepool.Step) error {
 	return fmt.Errorf("no such step here: %s", s)
 }
 
-// removeWorker takes a worker out of the cluster. Pods are kept from its node, and those on it
-// are deleted, before it stops; its node goes last, since a node that lives would only
-// come again.
+// removeWorker removes a worker from the cluster. It keeps new pods from the node and deletes
+// those on it before the machine stops. It deletes the node last, because a running kubelet would
+// only register it again.
 func (t *task) removeWorker(ctx context.Context, name string) error {
 	if n := t.local.nodes[name]; n != nil {
 		if err := t.drainNode(ctx, n); err != nil {
@@ -153,7 +153,7 @@ func (t *task) drainNode(ctx context.Context, n *corev1.Node) error {
 	return nil
 }
 
-// deleteNodeAndMachine deletes the Node and the Machine of a worker that is gone.
+// deleteNodeAndMachine deletes the Node and the Machine of a worker that was removed.
 func (t *task) deleteNodeAndMachine(ctx context.Context, name string) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := ignoreNotFound(t.spoke.Delete(ctx, node)); err != nil {
@@ -166,7 +166,7 @@ func (t *task) deleteNodeAndMachine(ctx context.Context, name string) error {
 	return ignoreNotFound(t.spoke.Delete(ctx, m))
 }
 
-// patchNode gives a node labels, taints, and the time since which it is empty.
+// patchNode sets a node's labels, its taints, and the time since which it is empty.
 func (t *task) patchNode(ctx context.Context, s machinepool.Step) error {
 	n := t.local.nodes[s.Name]
 	after := n.DeepCopy()
@@ -181,5 +181,5 @@ func (t *task) patchNode(ctx context.Context, s machinepool.Step) error {
 	return ignoreNotFound(t.spoke.Patch(ctx, after, client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{})))
 }
 
-// ignoreNotFound drops the news that something is not there any more: the next pass sees it.
+// ignoreNotFound drops not-found errors: the next pass sees that the object is deleted.
 func ignoreNotFound(err error) error { return client.IgnoreNotFound(err) }

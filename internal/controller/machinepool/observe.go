@@ -19,13 +19,14 @@ import (
 	"hotspare.io/hotspare/internal/machinepool"
 )
 
-// canReleaseAtOnce reports whether a deleted MachinePool can go at once: what it made goes
-// with its cluster, or it has made nothing.
+// canReleaseAtOnce reports whether the finalizer of a deleted MachinePool can be removed at once:
+// its machines are deleted with its cluster, or it has none.
 func canReleaseAtOnce(cd *hivev1.ClusterDeployment) bool {
 	return cd == nil || cd.DeletionTimestamp != nil || !cd.Spec.Installed || hivev1.IsTrue(cd.Annotations, hivev1.AnnotationFake)
 }
 
-// blockedState is what is said while nothing can be done in the cluster; nil if it can.
+// blockedState returns the state to report while nothing can be done in the cluster; nil if it
+// can.
 func blockedState(cd *hivev1.ClusterDeployment, mp *hivev1.MachinePool) *syncState {
 	switch {
 	case cd == nil:
@@ -51,7 +52,8 @@ func blockedState(cd *hivev1.ClusterDeployment, mp *hivev1.MachinePool) *syncSta
 	return nil
 }
 
-// fakeClusterState is for fake clusters: they have what they are asked for.
+// fakeClusterState returns the state for fake clusters, which always have what they are asked
+// for.
 func fakeClusterState(mp *hivev1.MachinePool) *syncState {
 	pool := machinepool.NewPool(mp)
 	d := machinepool.Plan{
@@ -65,20 +67,20 @@ func fakeClusterState(mp *hivev1.MachinePool) *syncState {
 	return &syncState{synced: corev1.ConditionTrue, reason: hivev1.ReasonFakeCluster, message: "The cluster is fake: it has no machines.", decision: &d}
 }
 
-// task is a decision with what it is carried out on.
+// task is a plan and the observed objects on which it is carried out.
 type task struct {
 	machinepool.Plan
 	target install.Target
 	spoke  client.Client
-	// local is nil for a cluster that makes its machines itself.
+	// local is nil for a cluster that creates its machines itself.
 	local *observedWorkers
-	// sets is nil for one that does not.
+	// sets is nil for a cluster that does not.
 	sets *observedMachineSets
-	// scaled is whether the pool is autoscaled.
+	// scaled reports whether the pool is autoscaled.
 	scaled bool
 }
 
-// requeueDelay is when to look again, given how the steps ended.
+// requeueDelay returns when to look again, given the error of the steps.
 func (t *task) requeueDelay(err error) time.Duration {
 	busy := len(t.Steps) > 0 || t.Waiting != ""
 	switch {
@@ -98,7 +100,7 @@ func (t *task) requeueDelay(err error) time.Duration {
 	return steadyDelay
 }
 
-// observeAndDecide sees the cluster and decides.
+// observeAndDecide reads the cluster and decides.
 func (r *Reconciler) observeAndDecide(ctx context.Context, cd *hivev1.ClusterDeployment, mp *hivev1.MachinePool, pool machinepool.Pool, spoke client.Client) (*task, error) {
 	t := &task{target: install.Target{Cluster: client.ObjectKeyFromObject(cd), InfraID: cd.Spec.ClusterMetadata.InfraID}, spoke: spoke, scaled: pool.Range != nil}
 	key := cd.Spec.Platform.Name()
@@ -123,9 +125,9 @@ func (r *Reconciler) observeAndDecide(ctx context.Context, cd *hivev1.ClusterDep
 	return t, err
 }
 
-// platformSettings are what the MachinePool says of the cluster's platform, and the keys of the
-// other platforms of which it says something, sorted. What is no mapping stands below an
-// empty key, which no platform knows.
+// platformSettings returns the MachinePool's settings for the cluster's platform, and the sorted
+// keys of the other platforms for which it has settings. A value that is not a mapping is
+// returned under an empty key, which no platform supports.
 func platformSettings(mp *hivev1.MachinePool, platform string) (own map[string]any, foreign []string, err error) {
 	if mp.Spec.Platform == nil || len(mp.Spec.Platform.Raw) == 0 {
 		return nil, nil, nil
@@ -149,7 +151,7 @@ func platformSettings(mp *hivev1.MachinePool, platform string) (own map[string]a
 	return own, foreign, nil
 }
 
-// runningSince is since when the cluster runs, as far as that is known.
+// runningSince returns when the cluster started running, if known.
 func runningSince(cd *hivev1.ClusterDeployment) time.Time {
 	if t := cd.Status.PowerTransition; t != nil && t.Target == hivev1.PowerRunning {
 		if t.FinishedAt != nil {
@@ -163,7 +165,7 @@ func runningSince(cd *hivev1.ClusterDeployment) time.Time {
 	return time.Time{}
 }
 
-// kubeconfigSecret names the Secret with the cluster's admin kubeconfig.
+// kubeconfigSecret returns the name of the Secret with the cluster's admin kubeconfig.
 func kubeconfigSecret(cd *hivev1.ClusterDeployment) types.NamespacedName {
 	return types.NamespacedName{Namespace: cd.Namespace, Name: cd.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name}
 }

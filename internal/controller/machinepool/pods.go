@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/machinepool"
 )
 
-// occupiesNode reports whether a pod keeps its node from being empty: it would have to run
-// elsewhere. One of a DaemonSet would not, nor would one that has ended.
+// occupiesNode reports whether a pod keeps its node from being empty, because it would have to
+// run elsewhere. Pods of DaemonSets and completed pods do not.
 func occupiesNode(p *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(p)
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
@@ -21,7 +21,7 @@ func occupiesNode(p *corev1.Pod) bool {
 		p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// countPodsPerNode counts the pods that count.
+// countPodsPerNode counts, for each node, the pods that occupy it.
 func countPodsPerNode(pods []corev1.Pod) map[string]int {
 	out := map[string]int{}
 	for i := range pods {
@@ -32,7 +32,7 @@ func countPodsPerNode(pods []corev1.Pod) map[string]int {
 	return out
 }
 
-// countPendingPods counts the pods for which the scheduler has found no node, and that could run
+// countPendingPods counts the pods for which the scheduler has found no node and that could run
 // on one more node of the pool.
 func countPendingPods(pods []corev1.Pod, pool machinepool.Pool) int64 {
 	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: pool.Taints}}
@@ -72,7 +72,7 @@ func toleratesTaints(p *corev1.Pod, taints []corev1.Taint) bool {
 	return true
 }
 
-// toleratesTaint reports whether a toleration is for a taint.
+// toleratesTaint reports whether a toleration matches a taint.
 func toleratesTaint(o corev1.Toleration, t corev1.Taint) bool {
 	if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {
 		return false

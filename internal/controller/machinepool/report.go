@@ -19,11 +19,11 @@ import (
 	"hotspare.io/hotspare/internal/remote"
 )
 
-// syncState is what is said of a MachinePool.
+// syncState is the state to report for a MachinePool.
 type syncState struct {
 	synced          corev1.ConditionStatus
 	reason, message string
-	// decision is what was decided; nil if nothing could be.
+	// decision is the plan; nil if there is none.
 	decision *machinepool.Plan
 }
 
@@ -35,12 +35,12 @@ func unreachableState(trouble string) syncState {
 	return *notSyncedState(hivev1.ReasonClusterUnreachable, "The cluster's API does not answer: %s.", trouble)
 }
 
-// observeFailedState is for a cluster that could not be looked at.
+// observeFailedState returns the state for a cluster that could not be observed.
 func observeFailedState(err error) syncState {
 	return *notSyncedState(hivev1.ReasonSyncFailed, "Looking at the cluster: %s.", remote.DescribeFailure(err))
 }
 
-// stepsOutcome says what has become of a decision.
+// stepsOutcome returns the state after the steps of a plan.
 func stepsOutcome(d machinepool.Plan, err error) syncState {
 	s := syncState{synced: corev1.ConditionFalse, decision: &d}
 	switch {
@@ -64,7 +64,7 @@ func stepsOutcome(d machinepool.Plan, err error) syncState {
 	return s
 }
 
-// stepError is an answer of a cluster to a step.
+// stepError is a cluster's error in response to a step.
 type stepError struct {
 	step machinepool.Step
 	err  error
@@ -103,7 +103,7 @@ func summarizeSteps(steps []machinepool.Step) string {
 	return strings.Join(verbs, ", ")
 }
 
-// patchOwnedStatus notes what the pool is about to set, before it does.
+// patchOwnedStatus records what the pool is about to set, before it sets it.
 func (r *Reconciler) patchOwnedStatus(ctx context.Context, mp *hivev1.MachinePool, o machinepool.OwnedMetadata) error {
 	before := mp.DeepCopy()
 	setOwnedStatus(mp, o)
@@ -117,7 +117,7 @@ func setOwnedStatus(mp *hivev1.MachinePool, o machinepool.OwnedMetadata) {
 	mp.Status.OwnedLabels, mp.Status.OwnedMachineLabels, mp.Status.OwnedTaints = o.Labels, o.MachineLabels, o.Taints
 }
 
-// patchStatus writes the status, and announces what has gone wrong.
+// patchStatus writes the status, and records an event for what has gone wrong.
 func (r *Reconciler) patchStatus(ctx context.Context, mp *hivev1.MachinePool, s syncState) error {
 	before, now := mp.DeepCopy(), r.Clock.Now()
 	set := func(typ string, status corev1.ConditionStatus, reason, message string) {
@@ -138,7 +138,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, mp *hivev1.MachinePool, s 
 	return nil
 }
 
-// recordWarningEvent tells once of what a person must mend.
+// recordWarningEvent records one event for a problem that a person must solve.
 func (r *Reconciler) recordWarningEvent(mp *hivev1.MachinePool, before []hivev1.Condition, s syncState) {
 	bad := []string{hivev1.ReasonSyncFailed, hivev1.ReasonNoRoom}
 	if d := s.decision; !slices.Contains(bad, s.reason) && (d == nil || !d.Unsupported.IsTrue() && !d.NotEnough.IsTrue()) {

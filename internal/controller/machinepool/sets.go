@@ -15,7 +15,7 @@ import (
 	"hotspare.io/hotspare/internal/remote"
 )
 
-// Labels by which OpenShift's machine controllers tell machines apart.
+// Labels by which OpenShift's machine controllers identify machines.
 const (
 	labelCluster    = "machine.openshift.io/cluster-api-cluster"
 	labelMachineSet = "machine.openshift.io/cluster-api-machineset"
@@ -23,12 +23,12 @@ const (
 	labelType       = "machine.openshift.io/cluster-api-machine-type"
 )
 
-// observedMachineSets is what was read of a cluster that makes its machines itself.
+// observedMachineSets is the observed state of a cluster that creates its machines itself.
 type observedMachineSets struct {
 	sets, scalers map[string]*unstructured.Unstructured
 }
 
-// observeMachineSets sees a cluster that makes its machines itself.
+// observeMachineSets reads a cluster that creates its machines itself.
 func observeMachineSets(ctx context.Context, spoke client.Client) (machinepool.MachineSetSnapshot, *observedMachineSets, error) {
 	var f machinepool.MachineSetSnapshot
 	r := &observedMachineSets{sets: map[string]*unstructured.Unstructured{}, scalers: map[string]*unstructured.Unstructured{}}
@@ -60,8 +60,8 @@ func observeMachineSets(ctx context.Context, spoke client.Client) (machinepool.M
 	return f, r, nil
 }
 
-// listMachineObjects returns the objects of a kind in OpenShift's namespace of machines; a cluster that
-// does not know the kind has none.
+// listMachineObjects lists the objects of a kind in the namespace of OpenShift's machine API; a
+// cluster without the kind has none.
 func listMachineObjects(ctx context.Context, spoke client.Client, kind schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
 	var l unstructured.UnstructuredList
 	l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -79,7 +79,7 @@ func newUnstructured(kind schema.GroupVersionKind, namespace, name string) *unst
 	return u
 }
 
-// machineSet is the part of a MachineSet that is read.
+// machineSet contains the fields of a MachineSet that are read.
 type machineSet struct {
 	Spec struct {
 		Replicas *int64 `json:"replicas"`
@@ -133,7 +133,7 @@ func parseAutoscaler(u *unstructured.Unstructured) machinepool.MachineAutoscaler
 	}
 }
 
-// applyMachineSetStep carries out one step in a cluster that makes its machines itself.
+// applyMachineSetStep carries out one step in a cluster that creates its machines itself.
 func (t *task) applyMachineSetStep(ctx context.Context, pool string, s machinepool.Step) error {
 	switch s.Verb {
 	case machinepool.CreateSet:
@@ -164,7 +164,7 @@ func (t *task) applyMachineSetStep(ctx context.Context, pool string, s machinepo
 	return fmt.Errorf("no such step here: %s", s)
 }
 
-// buildMachineSet makes a MachineSet as the installer does.
+// buildMachineSet returns a MachineSet like those that the installer creates.
 func (t *task) buildMachineSet(s machinepool.MachineSet) (*unstructured.Unstructured, error) {
 	u := newUnstructured(remote.MachineSet, machineNamespace, s.Name)
 	u.SetLabels(map[string]string{labelCluster: t.target.InfraID})
@@ -183,7 +183,7 @@ func (t *task) buildMachineSet(s machinepool.MachineSet) (*unstructured.Unstruct
 	return u, fillMachineSet(u, s)
 }
 
-// setPoolLabels says whose a MachineSet or MachineAutoscaler is.
+// setPoolLabels sets the labels that identify the pool of a MachineSet or MachineAutoscaler.
 func setPoolLabels(u *unstructured.Unstructured, pool string) {
 	labels := u.GetLabels()
 	if labels == nil {
@@ -193,7 +193,7 @@ func setPoolLabels(u *unstructured.Unstructured, pool string) {
 	u.SetLabels(labels)
 }
 
-// fillMachineSet writes what a pool decides about a MachineSet.
+// fillMachineSet writes the fields of a MachineSet that a pool decides about.
 func fillMachineSet(u *unstructured.Unstructured, s machinepool.MachineSet) error {
 	taints := make([]any, len(s.Taints))
 	for i := range s.Taints {

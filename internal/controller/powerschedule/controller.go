@@ -104,8 +104,7 @@ func (r *Reconciler) decideSteps(ctx context.Context, s *snapshot) (schedule.Pla
 	return d, nil
 }
 
-// Backoff after errors of the hub itself. The maximum is short so that no slot is delayed for
-// long.
+// Backoff after errors of the hub itself. The maximum keeps it from extending past the next slot.
 const (
 	firstBackoff   = 50 * time.Millisecond
 	longestBackoff = time.Minute
