@@ -1,10 +1,10 @@
-// Package access says who may do what in the namespace of a pool's cluster: the
-// subjects of its claim, and the admins of its pool.
+// Package access decides who has which access to the namespace of a pool's cluster: the subjects
+// of its claim, and the admins of its pool.
 //
-// It makes the Roles and RoleBindings that should be there, and writes nothing.
-// Access is given only in a namespace that a pool has made for a cluster (Home).
-// A ClusterDeployment alone is no proof: whoever may create one in a namespace
-// could otherwise have hotspare show them the Secrets there.
+// It builds the Roles and RoleBindings that should exist, and writes nothing. Access is given
+// only in a namespace that a pool has created for a cluster (IsPoolNamespace). A
+// ClusterDeployment alone is no proof: otherwise, a user who can create one in a namespace could
+// make hotspare grant access to the Secrets there.
 package access
 
 import (
@@ -19,17 +19,17 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// OwnerAccess is what the subjects of a claim should have. Without Binding they
-// should have nothing; Role and Binding are there both or not at all.
+// OwnerAccess is the access that the subjects of a claim should have. Role and Binding are either
+// both set or both nil; nil means no access.
 type OwnerAccess struct {
 	Role    *rbacv1.Role
 	Binding *rbacv1.RoleBinding
-	// Refused tells of each subject that RBAC does not know, what is wrong with it.
+	// Refused says, for each subject that RBAC does not accept, what is wrong with it.
 	Refused []string
 }
 
-// DecideOwnerAccess returns what the subjects of claim should have in the namespace of cd:
-// nothing unless cd is the claim's and the claim is to stay. cd may be nil.
+// DecideOwnerAccess returns the access that the subjects of claim should have in the namespace of
+// cd: none unless cd belongs to the claim and the claim is not being deleted. cd may be nil.
 func DecideOwnerAccess(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) OwnerAccess {
 	if !HasCluster(claim, cd) || claim.DeletionTimestamp != nil {
 		return OwnerAccess{}
@@ -54,8 +54,8 @@ func DecideOwnerAccess(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment)
 	}
 }
 
-// HasCluster reports whether cd was given to claim, and not to one of its name in
-// another namespace. cd may be nil, and in no pool.
+// HasCluster reports whether cd was assigned to claim, and not to a claim of the same name in
+// another namespace. cd may be nil, or in no pool.
 func HasCluster(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) bool {
 	if cd == nil || cd.Spec.ClusterPoolRef == nil {
 		return false
@@ -64,21 +64,22 @@ func HasCluster(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) bool {
 	return ref.ClaimName == claim.Name && ref.Namespace == claim.Namespace
 }
 
-// IsMadeForClaim reports whether o, a Role or a RoleBinding, was made for the subjects of claim.
+// IsMadeForClaim reports whether o, a Role or a RoleBinding, was created for the subjects of
+// claim.
 func IsMadeForClaim(claim *hivev1.ClusterClaim, o metav1.Object) bool {
 	return o.GetAnnotations()[hivev1.AnnotationClaim] == claim.Namespace+"/"+claim.Name
 }
 
-// IsPoolNamespace reports whether the namespace was made for a cluster of the pool that ref
-// names: only who may edit the namespace can make it look so. The name of the
-// pool alone would not do, since every namespace may have a pool of that name.
+// IsPoolNamespace reports whether the namespace was created for a cluster of the pool that ref
+// names. Only a user who can edit the namespace can forge this. The name of the pool alone would
+// not suffice, because every namespace may have a pool of that name.
 func IsPoolNamespace(ns *corev1.Namespace, ref hivev1.ClusterPoolReference) bool {
 	return ref.PoolName != "" && ns.Labels[hivev1.LabelPoolName] == ref.PoolName &&
 		ref.Namespace != "" && ns.Labels[hivev1.LabelPoolNamespace] == ref.Namespace
 }
 
-// ReadableSecrets are the names of the Secrets that the owner of a cluster may read:
-// those that spec.clusterMetadata names by now. They are sorted.
+// ReadableSecrets returns the sorted names of the Secrets that the owner of a cluster may read:
+// those that spec.clusterMetadata names now.
 func ReadableSecrets(cd *hivev1.ClusterDeployment) []string {
 	md := cd.Spec.ClusterMetadata
 	if md == nil {
@@ -100,7 +101,7 @@ func ownerRules(cd *hivev1.ClusterDeployment) []rbacv1.PolicyRule {
 		Resources: []string{rbacv1.ResourceAll},
 		Verbs:     []string{rbacv1.VerbAll},
 	}}
-	// A rule that names no Secret would be about every Secret.
+	// A rule without Secret names would apply to every Secret.
 	if names := ReadableSecrets(cd); len(names) > 0 {
 		out = append(out, rbacv1.PolicyRule{
 			APIGroups: []string{corev1.GroupName}, Resources: []string{"secrets"}, ResourceNames: names,
@@ -110,8 +111,8 @@ func ownerRules(cd *hivev1.ClusterDeployment) []rbacv1.PolicyRule {
 	return out
 }
 
-// validSubjects sorts out the subjects that an API server would refuse: one bad subject
-// is no reason to leave out the others.
+// validSubjects separates the subjects that an API server would refuse, so that one invalid
+// subject does not exclude the others.
 func validSubjects(in []rbacv1.Subject) (good []rbacv1.Subject, refused []string) {
 	for i, s := range in {
 		group := rbacv1.GroupName
@@ -135,9 +136,9 @@ func validSubjects(in []rbacv1.Subject) (good []rbacv1.Subject, refused []string
 	return good, refused
 }
 
-// normalizeSubjects writes subjects the way an API server stores them, so that they can be
-// compared with what it has, and sorts them. A service account without namespace
-// would be one of the namespace that a binding is in: there it means home.
+// normalizeSubjects returns sorted subjects in the form in which an API server stores them, so
+// that they can be compared. A service account without a namespace would be taken from the
+// namespace of the binding; here its namespace is set to home.
 func normalizeSubjects(in []rbacv1.Subject, home string) []rbacv1.Subject {
 	out := slices.Clone(in)
 	for i := range out {

@@ -7,21 +7,21 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// GrantsPoolAdmin reports whether a RoleBinding makes its subjects admins of the
-// pools in its namespace. Those that carry this on into a cluster's namespace do
-// not: otherwise one could keep itself alive.
+// GrantsPoolAdmin reports whether a RoleBinding makes its subjects admins of the pools in its
+// namespace. It returns false for the RoleBindings that pass this access on to a cluster's
+// namespace: otherwise such a binding could keep itself alive.
 func GrantsPoolAdmin(b *rbacv1.RoleBinding) bool {
 	return b.RoleRef == adminRole() && b.Labels[hivev1.LabelAccess] != hivev1.AccessPoolAdmin
 }
 
-// IsAccessBinding reports whether hotspare looks at a RoleBinding at all.
+// IsAccessBinding reports whether a RoleBinding concerns hotspare at all.
 func IsAccessBinding(b *rbacv1.RoleBinding) bool {
 	return b.Name == hivev1.ClaimOwnerRole || b.Name == hivev1.PoolAdminBinding || GrantsPoolAdmin(b)
 }
 
-// DecideAdminBinding returns the RoleBinding that the admins of pools should have in a
-// cluster's namespace; nil if there are none. pools is the namespace of the
-// cluster's pool, bindings are the RoleBindings there.
+// DecideAdminBinding returns the RoleBinding that the admins of pools should have in a cluster's
+// namespace; nil if there are no admins. pools is the namespace of the cluster's pool, bindings
+// are the RoleBindings there.
 func DecideAdminBinding(pools string, bindings []rbacv1.RoleBinding, cluster string) *rbacv1.RoleBinding {
 	var who []rbacv1.Subject
 	for i := range bindings {

@@ -1,5 +1,5 @@
-// Package condition edits lists of hivev1.Condition: deterministic, and silent
-// when nothing changes.
+// Package condition edits lists of hivev1.Condition. It is deterministic, and changes nothing if
+// the condition is the same.
 package condition
 
 import (
@@ -13,12 +13,12 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// maxMessage bounds a message: conditions are read by people, and stored with the object.
+// maxMessage limits a message: conditions are read by people, and stored with the object.
 const maxMessage = 4096
 
-// Set puts a condition into the list. The transition time moves when the status
-// changes, the probe time when anything does; otherwise the list stays as it is.
-// The list is kept sorted by type. It reports whether anything changed.
+// Set puts a condition into the list. It sets the transition time when the status changes, and
+// the probe time when anything does; otherwise the list remains unchanged. The list is kept
+// sorted by type. Set reports whether anything changed.
 func Set(list *[]hivev1.Condition, typ string, status corev1.ConditionStatus, reason, message string, now time.Time) bool {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
@@ -54,7 +54,7 @@ func Find(list []hivev1.Condition, typ string) *hivev1.Condition {
 	return nil
 }
 
-// Remove takes the condition of that type out of the list. It reports whether there was one.
+// Remove removes the condition of that type from the list. It reports whether there was one.
 func Remove(list *[]hivev1.Condition, typ string) bool {
 	if Find(*list, typ) == nil {
 		return false
@@ -63,13 +63,13 @@ func Remove(list *[]hivev1.Condition, typ string) bool {
 	return true
 }
 
-// IsTrue reports whether the condition is there and True.
+// IsTrue reports whether the condition exists and is True.
 func IsTrue(list []hivev1.Condition, typ string) bool {
 	c := Find(list, typ)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// StatusOf is the status for a fact.
+// StatusOf returns the status for a fact.
 func StatusOf(fact bool) corev1.ConditionStatus {
 	if fact {
 		return corev1.ConditionTrue

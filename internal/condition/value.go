@@ -8,8 +8,8 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Value is a condition without its type and times: what a decider says of it. The zero
-// value says nothing.
+// Value is a condition without its type and times, as a decider returns it. The zero value means
+// that the decider makes no statement.
 type Value struct {
 	Status          corev1.ConditionStatus
 	Reason, Message string

@@ -1,8 +1,8 @@
 // Package fault says what to do about an error.
 //
-// An error that crosses from a provider to a controller carries a Kind. The
-// provider translates its SDK's codes, once; nobody else compares codes or
-// texts. Requeue turns a kind into what controller-runtime wants to hear.
+// An error that crosses from a provider to a controller carries a Kind. The provider translates
+// its SDK's codes, once; nothing else compares codes or texts. Requeue converts a kind into the
+// result that controller-runtime expects.
 package fault
 
 import (
@@ -14,27 +14,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Kind says what a caller should do about an error. The greater kind decides
-// when errors are joined.
+// Kind says what a caller should do about an error. If errors are joined, the more serious kind
+// decides.
 type Kind int
 
 const (
-	// Unknown: try again with back-off.
+	// Unknown: retry with backoff.
 	Unknown Kind = iota
-	// Gone: the thing does not exist. Success while deleting.
+	// Gone: the object does not exist. Success while deleting.
 	Gone
-	// Conflict: somebody else wrote first. Try again soon and say nothing.
+	// Conflict: another client wrote first. Retry soon and do not report it.
 	Conflict
-	// Wait: nothing is wrong, it is too early. Look again after the given time.
+	// Wait: nothing is wrong, but it is too early. Look again after the given time.
 	Wait
-	// Capacity: the platform has no room now. Look again after the given time, and tell the user.
+	// Capacity: the platform has no capacity now. Look again after the given time, and report it
+	// to the user.
 	Capacity
-	// Denied: a person must act: credentials, permissions, an invalid request.
-	// No retry until the specification changes.
+	// Denied: a person must act, because of credentials, permissions, or an invalid request. No
+	// retry until the specification changes.
 	Denied
 )
 
-// String is the kind's name, as it stands in logs.
+// String returns the kind's name, as it appears in logs.
 func (k Kind) String() string {
 	return [...]string{"unknown", "gone", "conflict", "wait", "capacity", "denied"}[k]
 }
@@ -48,7 +49,7 @@ type kindError struct {
 func (f *kindError) Error() string { return f.err.Error() }
 func (f *kindError) Unwrap() error { return f.err }
 
-// New marks err as being of kind k. A nil err stays nil.
+// New marks err as being of kind k. It returns nil if err is nil.
 func New(k Kind, err error) error {
 	if err == nil {
 		return nil
@@ -56,21 +57,21 @@ func New(k Kind, err error) error {
 	return &kindError{kind: k, err: err}
 }
 
-// NewDenied is a Denied error with a message; format as for fmt.Errorf.
+// NewDenied returns a Denied error with a message; format is as for fmt.Errorf.
 func NewDenied(format string, args ...any) error { return New(Denied, fmt.Errorf(format, args...)) }
 
-// NewWait is a Wait error: look again after d.
+// NewWait returns a Wait error: look again after d.
 func NewWait(d time.Duration, format string, args ...any) error {
 	return &kindError{kind: Wait, after: d, err: fmt.Errorf(format, args...)}
 }
 
-// NewCapacity is a Capacity error: look again after d.
+// NewCapacity returns a Capacity error: look again after d.
 func NewCapacity(d time.Duration, format string, args ...any) error {
 	return &kindError{kind: Capacity, after: d, err: fmt.Errorf(format, args...)}
 }
 
-// KindOf returns the gravest kind among err and everything it wraps or joins.
-// API errors of the kinds conflict and not-found are recognised without a mark.
+// KindOf returns the most serious kind among err and everything it wraps or joins. API errors of
+// the kinds conflict and not-found are recognized without a mark.
 func KindOf(err error) Kind {
 	k, _ := kindAndDelay(err)
 	return k
@@ -111,15 +112,15 @@ func kindOfStatus(reason metav1.StatusReason) Kind {
 	}
 }
 
-// isGraver orders kinds for joined errors. Unknown comes just below Denied: an
-// error nobody understands must not be hidden behind a wait.
+// isGraver orders kinds for joined errors. Unknown comes just below Denied: an unknown error must
+// not be hidden behind a wait.
 func isGraver(a, b Kind) bool { return kindRank(a) > kindRank(b) }
 
 func kindRank(k Kind) int {
 	return map[Kind]int{Gone: 0, Conflict: 1, Wait: 2, Capacity: 3, Unknown: 4, Denied: 5}[k]
 }
 
-// RetryAfter is how long to wait before looking again, for Wait and Capacity; else 0.
+// RetryAfter returns the delay before looking again, for Wait and Capacity; otherwise 0.
 func RetryAfter(err error) time.Duration {
 	_, d := kindAndDelay(err)
 	return d

@@ -7,14 +7,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// conflictDelay is how soon a pass is tried again after somebody else wrote
-// first: long enough for the watch to bring their write.
+// conflictDelay is the delay before a pass is retried after another client wrote first: long
+// enough for the watch to deliver that write.
 const conflictDelay = 50 * time.Millisecond
 
-// Requeue turns the outcome of a pass into a reconcile result. next is when
-// the pass itself wants to look again (0: when woken). A conflict is a quiet
-// retry, waiting is a timer, Denied waits for a change and is logged, anything
-// else is returned and backed off.
+// Requeue converts the outcome of a pass into a reconcile result. next is the delay that the pass
+// asks for (0: no timer). A conflict is retried silently, Wait and Capacity set a timer, Denied
+// is logged and waits for a change, and any other error is returned for backoff.
 func Requeue(next time.Duration, err error) (ctrl.Result, error) {
 	if err == nil {
 		return ctrl.Result{RequeueAfter: next}, nil

@@ -1,10 +1,9 @@
 // Package fresh lets a controller read its own writes.
 //
-// A cache is always a little behind: a pass that begins right after another
-// would decide on what that one has changed already. Writes remembers what was
-// written until the cache has it. This saves work and conflicts; it is not what
-// keeps a cluster from being assigned or made twice: that is the optimistic
-// lock, and names that are recorded before they are used.
+// A cache always lags slightly: a pass right after another would decide on state that the other
+// one has already changed. Writes remembers what was written until the cache has it. This saves
+// work and conflicts. It is not what prevents a cluster from being assigned or created twice: the
+// optimistic lock does that, and names that are recorded before they are used.
 package fresh
 
 import (
@@ -16,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writeTTL is when a write is no longer remembered though the cache never showed
-// it: the object was deleted in between.
+// writeTTL is how long a write is remembered that the cache never shows, because the object was
+// deleted in the meantime.
 const writeTTL = time.Minute
 
-// Writes remembers written objects of one kind. The zero value is ready for use
-// by several goroutines.
+// Writes remembers written objects of one kind. The zero value is ready for use by several
+// goroutines.
 type Writes[T client.Object] struct {
 	mu      sync.Mutex
 	written map[types.NamespacedName]writeEntry[T]
@@ -32,7 +31,8 @@ type writeEntry[T client.Object] struct {
 	at  time.Time
 }
 
-// RecordWrite remembers obj as the API server returned it. It must not be changed afterwards.
+// RecordWrite remembers obj as the API server returned it. The caller must not change it
+// afterwards.
 func (w *Writes[T]) RecordWrite(obj T, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -42,8 +42,8 @@ func (w *Writes[T]) RecordWrite(obj T, now time.Time) {
 	w.written[client.ObjectKeyFromObject(obj)] = writeEntry[T]{obj, now}
 }
 
-// NewestVersion returns what was written of the object that the cache shows as cached,
-// if the cache does not have it yet; else cached.
+// NewestVersion returns the written version of the object if the cache does not have it yet;
+// otherwise cached.
 func (w *Writes[T]) NewestVersion(cached T) T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *Writes[T]) NewestVersion(cached T) T {
 	return e.obj
 }
 
-// ForgetWrite no longer remembers obj, which is gone.
+// ForgetWrite removes obj, which was deleted.
 func (w *Writes[T]) ForgetWrite(obj T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,9 +69,10 @@ func (w *Writes[T]) ForgetWrite(obj T) {
 	}
 }
 
-// AheadOfCache returns the remembered objects that mine accepts and a cache is behind of: newer
-// than the version that cached returns, or unseen, that is created and not in it yet. It
-// is Newest for many objects at once, of which few have been written.
+// AheadOfCache returns the remembered objects that mine accepts and for which the cache is stale:
+// newer ones, whose version is newer than the one that cached returns, and unseen ones, which
+// were created and are not in the cache yet. It does what NewestVersion does for many objects, of
+// which few have been written.
 func (w *Writes[T]) AheadOfCache(cached func(T) (T, bool), mine func(T) bool, now time.Time) (newer, unseen []T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,8 +96,8 @@ func (w *Writes[T]) AheadOfCache(cached func(T) (T, bool), mine func(T) bool, no
 	return newer, unseen
 }
 
-// isOlderVersion reports whether a is an earlier version than b. Versions that cannot be
-// compared count as not older: the cache is believed.
+// isOlderVersion reports whether a is an earlier version than b. Versions that cannot be compared
+// count as not older: the cached object is used.
 func isOlderVersion(a, b client.Object) bool {
 	c, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && c < 0

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SharedIndex looks up a cache's own objects of one kind, none of them copied: they must
-// not be changed. A client's List copies the first level of each, also when deep
-// copies are off; of a pool of 1,000 clusters that is most of what a look costs.
+// SharedIndex looks up a cache's own objects of one kind without copying them. Callers must not
+// change them. A client's List copies the first level of each object even when deep copies are
+// off; for a pool of 1,000 clusters, that is most of the cost of a lookup.
 type SharedIndex[T client.Object] struct {
 	indexer toolscache.Indexer
 	index   string
@@ -36,7 +36,8 @@ func NewSharedIndex[T client.Object](ctx context.Context, c cache.Informers, exa
 	return &SharedIndex[T]{store.GetIndexer(), index}, nil
 }
 
-// ListByKey are the objects that the index has under key, in no order, and how many they are.
+// ListByKey returns the objects that the index has under key, in no particular order, and their
+// number.
 func (s *SharedIndex[T]) ListByKey(key string) (int, iter.Seq[T], error) {
 	found, err := s.indexer.ByIndex(s.index, key)
 	return len(found), func(yield func(T) bool) {

@@ -1,8 +1,8 @@
-// Package grant writes Roles and RoleBindings as package access wants them,
-// whoever has changed or deleted them. What is right already is not written.
+// Package grant writes Roles and RoleBindings as package access wants them, and restores those
+// that others have changed or deleted. It does not write objects that are already correct.
 //
-// Reads come from the caller's cache. Where the cache turns out to be behind, the
-// error is a fault.Conflict: the caller's next pass sees more.
+// Reads come from the caller's cache. If the cache turns out to be stale, the error is a
+// fault.Conflict: the caller's next pass sees more.
 package grant
 
 import (
@@ -22,19 +22,19 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// NamespaceState is what access can be given in a namespace.
+// NamespaceState says whether access can be granted in a namespace.
 type NamespaceState int
 
 const (
-	// Open namespaces are clusters' of the pool that was asked for.
+	// Open: the namespace was created for a cluster of the given pool.
 	Open NamespaceState = iota
-	// Closing namespaces are being deleted, with all that is in them.
+	// Closing: the namespace is being deleted, with everything in it.
 	Closing
-	// Foreign namespaces were not made for a cluster of that pool.
+	// Foreign: the namespace was not created for a cluster of that pool.
 	Foreign
 )
 
-// CheckNamespace tells whether access can be given in a cluster's namespace.
+// CheckNamespace reports whether access can be granted in a cluster's namespace.
 func CheckNamespace(ctx context.Context, c client.Reader, cd *hivev1.ClusterDeployment) (NamespaceState, error) {
 	if cd.Spec.ClusterPoolRef == nil {
 		return Foreign, nil
@@ -54,7 +54,7 @@ func CheckNamespace(ctx context.Context, c client.Reader, cd *hivev1.ClusterDepl
 	return Open, nil
 }
 
-// EnsureRole makes a Role be as wanted. It reports whether it wrote.
+// EnsureRole creates or updates a Role so that it matches want. It reports whether it wrote.
 func EnsureRole(ctx context.Context, c client.Client, want *rbacv1.Role) (bool, error) {
 	var have rbacv1.Role
 	err := c.Get(ctx, client.ObjectKeyFromObject(want), &have)
@@ -70,7 +70,8 @@ func EnsureRole(ctx context.Context, c client.Client, want *rbacv1.Role) (bool, 
 	return patchObject(ctx, c, before, &have)
 }
 
-// EnsureRoleBinding makes a RoleBinding be as wanted. It reports whether it wrote.
+// EnsureRoleBinding creates or updates a RoleBinding so that it matches want. It reports whether
+// it wrote.
 func EnsureRoleBinding(ctx context.Context, c client.Client, want *rbacv1.RoleBinding) (bool, error) {
 	var have rbacv1.RoleBinding
 	err := c.Get(ctx, client.ObjectKeyFromObject(want), &have)
@@ -91,8 +92,8 @@ func EnsureRoleBinding(ctx context.Context, c client.Client, want *rbacv1.RoleBi
 	return patchObject(ctx, c, before, &have)
 }
 
-// DeleteOurs deletes a Role or RoleBinding, of which o has the namespace and name, if
-// it exists and ours accepts it. It reports whether it did.
+// DeleteOurs deletes the Role or RoleBinding with the namespace and name of o, if it exists and
+// ours accepts it. It reports whether it did.
 func DeleteOurs(ctx context.Context, c client.Client, o client.Object, ours func(metav1.Object) bool) (bool, error) {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -118,7 +119,7 @@ func createObject(ctx context.Context, c client.Client, o client.Object) error {
 	return markDenied(err)
 }
 
-// isCacheBehind reports whether a creation failed because of what the cache will show soon.
+// isCacheBehind reports whether a creation failed because the cache is stale.
 func isCacheBehind(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
@@ -139,7 +140,7 @@ func deleteObject(ctx context.Context, c client.Client, o client.Object) error {
 	return nil
 }
 
-// markDenied marks what an API server will not take however often it is tried.
+// markDenied marks an error as fault.Denied if the API server will refuse every retry.
 func markDenied(err error) error {
 	if apierrors.IsInvalid(err) {
 		return fault.New(fault.Denied, err)
@@ -147,7 +148,7 @@ func markDenied(err error) error {
 	return err
 }
 
-// copyMetadata puts our labels and annotations on an object, and leaves others.
+// copyMetadata sets want's labels and annotations on an object, and leaves others unchanged.
 func copyMetadata(o, want client.Object) {
 	o.SetLabels(mergeMaps(o.GetLabels(), want.GetLabels()))
 	o.SetAnnotations(mergeMaps(o.GetAnnotations(), want.GetAnnotations()))

@@ -13,8 +13,8 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// ReportServiceInstance sets the two conditions in st, which is to become the status of
-// instance. Call it after the instance's other conditions and its phase are set.
+// ReportServiceInstance sets the two conditions in st, which becomes the status of instance. Call
+// it after the instance's other conditions and its phase are set.
 func ReportServiceInstance(instance *v1alpha1.ServiceInstance, st *v1alpha1.ServiceInstanceStatus, now time.Time) {
 	serviceInstanceProgress(st).unlessDeleted(instance.DeletionTimestamp).setMetaConditions(&st.Conditions, st.ObservedGeneration, now)
 }
@@ -38,12 +38,13 @@ func serviceInstanceProgress(st *v1alpha1.ServiceInstanceStatus) Progress {
 	}
 }
 
-// unreachableReasons are the reasons of an instance's condition Ready while its data plane cannot be
-// asked and a person must look at it.
+// unreachableReasons are the reasons of an instance's condition Ready while its data plane does
+// not respond and a person must investigate.
 var unreachableReasons = []string{v1alpha1.ReasonAgentSilent, v1alpha1.ReasonPlaneSilent, v1alpha1.ReasonNoRegion, hivev1.ReasonUnreadable}
 
-// unplacedProgress is the progress of an instance without a data plane. Room comes when other
-// instances go or the region grows; whether that can grow, the region itself reports.
+// unplacedProgress returns the progress of an instance without a data plane. It gets a place when
+// other instances are deleted or the region grows; whether the region can grow, the region itself
+// reports.
 func unplacedProgress(placed *metav1.Condition) Progress {
 	switch capacity.Reason(placed.Reason) {
 	case capacity.NoCapacity:
@@ -55,8 +56,8 @@ func unplacedProgress(placed *metav1.Condition) Progress {
 	}
 }
 
-// ReportFleetRegion sets the two conditions in st, which is to become the status of region.
-// Call it after the rest of the status is set.
+// ReportFleetRegion sets the two conditions in st, which becomes the status of region. Call it
+// after the rest of the status is set.
 func ReportFleetRegion(region *v1alpha1.FleetRegion, st *v1alpha1.FleetRegionStatus, now time.Time) {
 	fleetRegionProgress(st).unlessDeleted(region.DeletionTimestamp).setMetaConditions(&st.Conditions, st.ObservedGeneration, now)
 }
@@ -96,12 +97,12 @@ func fleetRegionProgress(st *v1alpha1.FleetRegionStatus) Progress {
 	}
 }
 
-// createAction is the action of a decision to make a data plane.
+// createAction is the action of a decision to create a data plane.
 const createAction = "Create"
 
-// isTypeStuck reports whether a type lacks a data plane that only a person can bring about:
-// by a higher limit, another pool or a corrected type. A limit that is reached is no fault
-// while no instance waits.
+// isTypeStuck reports whether a type lacks a data plane that only a person can provide: with a
+// higher limit, another pool or a corrected type. A reached limit is not a problem while no
+// instance waits.
 func isTypeStuck(t v1alpha1.RegionTypeStatus) bool {
 	switch capacity.Reason(t.Decision.Reason) {
 	case capacity.AtMaximum, capacity.Blocked, capacity.NoUnits, capacity.BiggestFitsNowhere, capacity.Undecided:
@@ -115,12 +116,12 @@ func isTypeStuck(t v1alpha1.RegionTypeStatus) bool {
 	}
 }
 
-// ReportInstanceType sets the two conditions in st, which is to become the status of it.
+// ReportInstanceType sets the two conditions in st, which becomes the status of it.
 func ReportInstanceType(it *v1alpha1.InstanceType, st *v1alpha1.InstanceTypeStatus, now time.Time) {
 	validityProgress(st.Conditions, v1alpha1.TypeValid).unlessDeleted(it.DeletionTimestamp).setMetaConditions(&st.Conditions, st.ObservedGeneration, now)
 }
 
-// validityProgress is the progress of an object of which nothing but its spec can be wrong.
+// validityProgress returns the progress of an object in which only the spec can be wrong.
 func validityProgress(list []metav1.Condition, typ string) Progress {
 	if c := meta.FindStatusCondition(list, typ); c != nil && c.Status == metav1.ConditionFalse {
 		return newStalled(c.Reason, c.Message)
@@ -128,7 +129,8 @@ func validityProgress(list []metav1.Condition, typ string) Progress {
 	return settled
 }
 
-// ReportPowerSchedule sets the two conditions of a schedule, whose other status is set.
+// ReportPowerSchedule sets the two conditions of a schedule. Call it after the rest of the status
+// is set.
 func ReportPowerSchedule(ps *v1alpha1.PowerSchedule, now time.Time) {
 	powerScheduleProgress(ps).unlessDeleted(ps.DeletionTimestamp).setMetaConditions(&ps.Status.Conditions, ps.Status.ObservedGeneration, now)
 }
@@ -147,8 +149,8 @@ func powerScheduleProgress(ps *v1alpha1.PowerSchedule) Progress {
 	return newReconciling(string(last.Outcome), "The clusters are being set to the power state of the last slot: status.lastSlot names it.")
 }
 
-// ReportDataPlane sets the two conditions in st, which is to become the status of dp. Call
-// it after the rest of the status is set.
+// ReportDataPlane sets the two conditions in st, which becomes the status of dp. Call it after
+// the rest of the status is set.
 func ReportDataPlane(dp *v1alpha1.DataPlane, st *v1alpha1.DataPlaneStatus, now time.Time) {
 	dataPlaneProgress(st).unlessDeleted(dp.DeletionTimestamp).setMetaConditions(&st.Conditions, st.ObservedGeneration, now)
 }
@@ -167,14 +169,14 @@ func dataPlaneProgress(st *v1alpha1.DataPlaneStatus) Progress {
 	}
 }
 
-// ReportDataPlaneAgent sets the two conditions of the DataPlaneAgent of a data plane. Call it
-// with the status that the data plane is to have, of which the conditions are set.
+// ReportDataPlaneAgent sets the two conditions of the DataPlaneAgent of a data plane. plane is
+// the data plane's new status; its conditions must be set.
 func ReportDataPlaneAgent(a *v1alpha1.DataPlaneAgent, plane *v1alpha1.DataPlaneStatus, now time.Time) {
 	agentProgress(a, plane).unlessDeleted(a.DeletionTimestamp).setMetaConditions(&a.Status.Conditions, a.Status.ObservedGeneration, now)
 }
 
-// agentProgress is the progress of a DataPlaneAgent: it is settled while its agent reports,
-// and is ready. What becomes of an instance, its ServiceInstance reports.
+// agentProgress returns the progress of a DataPlaneAgent: it is settled while its agent reports,
+// and is ready. The ServiceInstance of each instance reports that instance's progress.
 func agentProgress(a *v1alpha1.DataPlaneAgent, plane *v1alpha1.DataPlaneStatus) Progress {
 	report, p := a.Status.Report, dataPlaneProgress(plane)
 	reported := report != nil && report.DataPlaneUID == a.Spec.DataPlaneUID

@@ -14,8 +14,8 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// ReportClusterPool sets the two conditions in st, which is to become the status of pool.
-// Call it after the pool's other conditions are set.
+// ReportClusterPool sets the two conditions in st, which becomes the status of pool. Call it
+// after the pool's other conditions are set.
 func ReportClusterPool(pool *hivev1.ClusterPool, st *hivev1.ClusterPoolStatus, now time.Time) {
 	clusterPoolProgress(st.Conditions).unlessDeleted(pool.DeletionTimestamp).setConditions(&st.Conditions, now)
 }
@@ -45,7 +45,7 @@ func clusterPoolProgress(list []hivev1.Condition) Progress {
 }
 
 // blockedReason returns the reason of the condition that says most precisely why a pool is
-// blocked, the cause first; otherwise the given one.
+// blocked, causes first; or otherwise if there is none.
 func blockedReason(list []hivev1.Condition, otherwise string) string {
 	if missing := findWithStatus(list, hivev1.PoolMissingDependencies, corev1.ConditionTrue); missing != nil {
 		return missing.Reason
@@ -64,9 +64,9 @@ func findWithStatus(list []hivev1.Condition, typ string, status corev1.Condition
 	return nil
 }
 
-// ReportClusterClaim sets the two conditions of a claim, and the generation that its status
-// is about. Call it after the claim's other conditions are set. A fault is what these do not
-// have a reason for: the claim has its cluster, and something of the claim is invalid.
+// ReportClusterClaim sets the two conditions of a claim, and the observed generation of its
+// status. Call it after the claim's other conditions are set. fault is for what these have no
+// reason for: the claim has its cluster, but something in the claim is invalid.
 func ReportClusterClaim(claim *hivev1.ClusterClaim, fault Progress, now time.Time) {
 	claim.Status.ObservedGeneration = claim.Generation
 	p := clusterClaimProgress(claim)
@@ -91,8 +91,8 @@ func clusterClaimProgress(claim *hivev1.ClusterClaim) Progress {
 	return claimedClusterProgress(running)
 }
 
-// claimedClusterProgress is the progress of a claim that has a cluster. A cluster that hibernates
-// does so on purpose: whoever may use the claim can resume it.
+// claimedClusterProgress returns the progress of a claim that has a cluster. A cluster that
+// hibernates does so on purpose: users of the claim can resume it.
 func claimedClusterProgress(running *hivev1.Condition) Progress {
 	if running == nil || running.Status == corev1.ConditionTrue {
 		return settled
@@ -109,8 +109,8 @@ func claimedClusterProgress(running *hivev1.Condition) Progress {
 	}
 }
 
-// ReportClusterDeployment sets the two conditions of a cluster. Several controllers report on
-// a cluster: each calls it after it has set its own conditions.
+// ReportClusterDeployment sets the two conditions of a cluster. Several controllers report on a
+// cluster: each calls it after it has set its own conditions.
 func ReportClusterDeployment(cd *hivev1.ClusterDeployment, now time.Time) {
 	p := installProgress(cd.Status.Conditions)
 	if cd.Spec.Installed {
@@ -119,7 +119,7 @@ func ReportClusterDeployment(cd *hivev1.ClusterDeployment, now time.Time) {
 	p.unlessDeleted(cd.DeletionTimestamp).setConditions(&cd.Status.Conditions, now)
 }
 
-// installProgress is the progress of a cluster that is not installed.
+// installProgress returns the progress of a cluster that is not installed.
 func installProgress(list []hivev1.Condition) Progress {
 	if c := condition.Find(list, hivev1.ClusterProvisionStopped); c != nil && c.Status == corev1.ConditionTrue {
 		return newStalled(c.Reason, c.Message)
@@ -147,8 +147,9 @@ func installProgress(list []hivev1.Condition) Progress {
 // unknownPowerProgress is the progress of a cluster that was just installed.
 var unknownPowerProgress = newReconciling(hivev1.ReasonInitialized, "The cluster is installed, and its power state is not known yet.")
 
-// powerProgress is the progress of an installed cluster. One that hibernates on purpose is settled,
-// though kstatus goes by its condition Ready then, which Hive's clients need to be False.
+// powerProgress returns the progress of an installed cluster. A cluster that hibernates on
+// purpose is settled, although kstatus then uses its condition Ready, which must be False for
+// Hive's clients.
 func powerProgress(list []hivev1.Condition) Progress {
 	hibernating := condition.Find(list, hivev1.ClusterHibernating)
 	ready := condition.Find(list, hivev1.ClusterReady)
@@ -168,8 +169,8 @@ func powerProgress(list []hivev1.Condition) Progress {
 	}
 }
 
-// ReportMachinePool sets the two conditions of a MachinePool, and the generation that its
-// status is about. Call it after the pool's other conditions are set.
+// ReportMachinePool sets the two conditions of a MachinePool, and the observed generation of its
+// status. Call it after the pool's other conditions are set.
 func ReportMachinePool(mp *hivev1.MachinePool, now time.Time) {
 	mp.Status.ObservedGeneration = mp.Generation
 	machinePoolProgress(mp.Status.Conditions).unlessDeleted(mp.DeletionTimestamp).setConditions(&mp.Status.Conditions, now)
@@ -193,15 +194,15 @@ func machinePoolProgress(list []hivev1.Condition) Progress {
 	}
 }
 
-// ReportCustomization sets the two conditions of a customization, and the generation that its
-// status is about. Call it after its other conditions are set.
+// ReportCustomization sets the two conditions of a customization, and the observed generation of
+// its status. Call it after its other conditions are set.
 func ReportCustomization(c *hivev1.ClusterDeploymentCustomization, now time.Time) {
 	c.Status.ObservedGeneration = c.Generation
 	customizationProgress(c).unlessDeleted(c.DeletionTimestamp).setMetaConditions(&c.Status.Conditions, c.Generation, now)
 }
 
-// customizationProgress is the progress of a customization. A failure is about the patches that were
-// tried: after a change of them nobody knows better until a pool tries the new ones.
+// customizationProgress returns the progress of a customization. A failure concerns the patches
+// that were tried: after they change, the result is unknown until a pool tries the new ones.
 func customizationProgress(c *hivev1.ClusterDeploymentCustomization) Progress {
 	if c.Unreadable != "" {
 		return newStalled(hivev1.ReasonUnreadable, c.Unreadable+": correct it; until then no pool uses it")
@@ -222,8 +223,8 @@ func customizationProgress(c *hivev1.ClusterDeploymentCustomization) Progress {
 	}
 }
 
-// wasLastApplied reports whether the last cluster was made with the patches that c has now. It
-// was, if the record of that cluster's patches cannot be read.
+// wasLastApplied reports whether the last cluster was created with the patches that c has now. It
+// returns true if the record of that cluster's patches cannot be read.
 func wasLastApplied(c *hivev1.ClusterDeploymentCustomization) bool {
 	var was hivev1.ClusterDeploymentCustomizationSpec
 	if json.Unmarshal([]byte(c.Status.LastAppliedConfiguration), &was) != nil {
@@ -234,14 +235,15 @@ func wasLastApplied(c *hivev1.ClusterDeploymentCustomization) bool {
 	return err != nil || errNow != nil || before == now
 }
 
-// ReportClusterProvision sets the two conditions of an attempt to install cd, and the
-// generation that its status is about. Call it after the conditions of cd are set.
+// ReportClusterProvision sets the two conditions of an attempt to install cd, and the observed
+// generation of its status. Call it after the conditions of cd are set.
 func ReportClusterProvision(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment, now time.Time) {
 	cp.Status.ObservedGeneration = cp.Generation
 	clusterProvisionProgress(cp, cd).unlessDeleted(cp.DeletionTimestamp).setConditions(&cp.Status.Conditions, now)
 }
 
-// clusterProvisionProgress is the progress of an attempt: of one under way that of its cluster.
+// clusterProvisionProgress returns the progress of an attempt; for an attempt in progress, that
+// of its cluster.
 func clusterProvisionProgress(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment) Progress {
 	switch {
 	case cp.Spec.Stage == hivev1.StageComplete:
@@ -258,7 +260,8 @@ func clusterProvisionProgress(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDep
 // unknownError is the reason of a failure that has none, as in Hive.
 const unknownError = "UnknownError"
 
-// failedAttemptProgress is the progress of an attempt that failed: what comes next its cluster tells.
+// failedAttemptProgress returns the progress of a failed attempt. Its cluster reports what
+// happens next.
 func failedAttemptProgress(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeployment) Progress {
 	next := ": ClusterDeployment " + cd.Name + " shows whether there is another attempt"
 	if c := findWithStatus(cp.Status.Conditions, hivev1.ProvisionFailed, corev1.ConditionTrue); c != nil && c.Reason != "" {
@@ -267,9 +270,9 @@ func failedAttemptProgress(cp *hivev1.ClusterProvision, cd *hivev1.ClusterDeploy
 	return newStalled(unknownError, "The attempt failed"+next)
 }
 
-// ReportClusterDeprovision sets the two conditions of the record of a destruction, and the
-// generation that its status is about. Call it after the conditions of the cluster that is
-// destroyed are set: cluster are these.
+// ReportClusterDeprovision sets the two conditions of a ClusterDeprovision, and the observed
+// generation of its status. cluster are the conditions of the cluster that is destroyed; call it
+// after they are set.
 func ReportClusterDeprovision(record *hivev1.ClusterDeprovision, cluster []hivev1.Condition, now time.Time) {
 	record.Status.ObservedGeneration = record.Generation
 	clusterDeprovisionProgress(record, cluster).unlessDeleted(record.DeletionTimestamp).setConditions(&record.Status.Conditions, now)

@@ -1,11 +1,11 @@
-// Package kstatus computes the conditions Reconciling and Stalled, by which tools that wait
-// for objects (Flux, Helm, kpt, Argo CD) judge them: those that use the library
-// sigs.k8s.io/cli-utils/pkg/kstatus. It derives them from the conditions and the other
-// status that the object's controller has just computed, so they need no pass of their own.
+// Package kstatus computes the conditions Reconciling and Stalled, by which tools that wait for
+// objects (Flux, Helm, kpt, Argo CD) judge them: those that use the library
+// sigs.k8s.io/cli-utils/pkg/kstatus. It derives them from the conditions and the other status
+// that the object's controller has just computed, so they need no separate pass.
 //
-// Both conditions follow the convention "abnormal-true": an object has at most one of them,
-// it is True, and a settled object has neither. An object that is being deleted has neither
-// as well: its deletionTimestamp says so.
+// Both conditions follow the convention "abnormal-true": an object has at most one of them, it is
+// True, and a settled object has neither. An object that is being deleted has neither as well:
+// its deletionTimestamp says so.
 package kstatus
 
 import (
@@ -20,23 +20,23 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// Progress is the one of the two conditions that an object has; the zero value is neither.
+// Progress is the one of the two conditions that an object has; the zero value means neither.
 type Progress struct {
 	// Type is hivev1.ConditionReconciling, hivev1.ConditionStalled or empty.
 	Type            string
 	Reason, Message string
 }
 
-// settled is the progress of an object that is as its spec asks.
+// settled is the progress of an object that matches its spec.
 var settled = Progress{}
 
-// newReconciling is the progress of an object that hotspare works on, or that waits for
-// something that happens without a person.
+// newReconciling returns the progress of an object that hotspare works on, or that waits for
+// something that happens without a person's action.
 func newReconciling(reason, message string) Progress {
 	return Progress{Type: hivev1.ConditionReconciling, Reason: reason, Message: message}
 }
 
-// Stalled is the progress of an object for which a person must act.
+// Stalled returns the progress of an object for which a person must act.
 func Stalled(reason, message string) Progress { return newStalled(reason, message) }
 
 func newStalled(reason, message string) Progress {
@@ -46,7 +46,7 @@ func newStalled(reason, message string) Progress {
 // conditionTypes are the conditions that this package sets.
 var conditionTypes = []string{hivev1.ConditionReconciling, hivev1.ConditionStalled}
 
-// setConditions makes a list of Hive's conditions say p.
+// setConditions sets p in a list of Hive's conditions.
 func (p Progress) setConditions(list *[]hivev1.Condition, now time.Time) {
 	for _, typ := range conditionTypes {
 		if typ != p.Type {
@@ -58,10 +58,10 @@ func (p Progress) setConditions(list *[]hivev1.Condition, now time.Time) {
 	}
 }
 
-// maxMessage bounds a message, as the schema of conditions does.
+// maxMessage limits a message, as the schema of conditions does.
 const maxMessage = 32768
 
-// setMetaConditions makes a list of conditions say p about that generation of the object.
+// setMetaConditions sets p, observed at that generation of the object, in a list of conditions.
 func (p Progress) setMetaConditions(list *[]metav1.Condition, generation int64, now time.Time) {
 	for _, typ := range conditionTypes {
 		if typ != p.Type && meta.FindStatusCondition(*list, typ) != nil {

@@ -1,12 +1,12 @@
-// Package ownership confirms that the machines which an infraID marks are those of the
-// cluster that names them.
+// Package ownership confirms that the machines that an infraID marks belong to the cluster that
+// names it.
 //
-// Whoever writes a ClusterDeployment or a ClusterProvision can write any infraID into it,
-// and hotspare starts, stops and destroys what an infraID marks. Only hotspare and the
-// admins of a pool write the clusters of the pool (config/admission/access.yaml), so what
-// such a cluster names as its infraID is its own, and no other object may lead there. A
-// platform that keeps an owner with its machines, as the local platform does, checks that
-// as well: it protects the clusters outside pools, too.
+// Users who can write a ClusterDeployment or a ClusterProvision can write any infraID into it,
+// and hotspare starts, stops and destroys what an infraID marks. Only hotspare and the admins of
+// a pool write the clusters of the pool (config/admission/access.yaml). The infraID of such a
+// cluster is therefore its own, and no other object may use it. A platform that records an owner
+// with its machines, as the local platform does, checks that as well: this protects the clusters
+// outside pools, too.
 package ownership
 
 import (
@@ -23,7 +23,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// ByInfraID is the name of the index of ClusterDeployments by their infraID. Confirm needs
+// ByInfraID is the name of the index of ClusterDeployments by their infraID. ConfirmOwner needs
 // it in the cache that it reads.
 const ByInfraID = "spec.clusterMetadata.infraID"
 
@@ -35,10 +35,10 @@ func InfraIDs(o client.Object) []string {
 	return nil
 }
 
-// ConfirmOwner returns a fault.Denied if infraID is that of another cluster: if a cluster of a
-// pool, in a namespace that hotspare has made for it, names it in spec.clusterMetadata, and
-// cd is not such a cluster or does not name it itself. The error names the other cluster
-// and the remedy. Clusters outside pools do not count: anybody could write one to keep
+// ConfirmOwner returns a fault.Denied if infraID belongs to another cluster: if a cluster of a
+// pool, in a namespace that hotspare has created for it, names it in spec.clusterMetadata, and cd
+// is not such a cluster or does not name it itself. The error names the other cluster and the
+// remedy. Clusters outside pools do not count: otherwise anybody could create one to keep
 // hotspare from destroying a cluster.
 func ConfirmOwner(ctx context.Context, cache client.Reader, cd *hivev1.ClusterDeployment, infraID string) error {
 	if infraID == "" {
@@ -71,7 +71,8 @@ func ConfirmOwner(ctx context.Context, cache client.Reader, cd *hivev1.ClusterDe
 	return nil
 }
 
-// isPooled reports whether cd names a pool and its namespace was made for a cluster of that pool.
+// isPooled reports whether cd names a pool and its namespace was created for a cluster of that
+// pool.
 func isPooled(ctx context.Context, cache client.Reader, cd *hivev1.ClusterDeployment) (bool, error) {
 	if cd.Spec.ClusterPoolRef == nil {
 		return false, nil

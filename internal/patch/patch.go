@@ -1,9 +1,9 @@
-// Package patch writes objects back: only what changed, and only if nobody else
-// wrote in between.
+// Package patch writes objects back: only what changed, and only if nobody else has written them
+// since.
 //
-// Patches are JSON merge patches, so fields that these types do not know stay
-// as they are; they carry the resource version that was read, so a decision
-// made on a stale object is refused by the API server (fault.Conflict).
+// Patches are JSON merge patches, so fields that these types do not know remain unchanged. They
+// carry the resource version that was read, so the API server refuses a decision based on a stale
+// object (fault.Conflict).
 package patch
 
 import (
@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Object writes the difference of obj to before, status apart. Nothing is sent
-// when there is none. It reports whether it wrote; obj is then as stored.
+// Object writes the difference between before and obj, except the status. It sends nothing if
+// there is no difference. It reports whether it wrote; obj is then as stored.
 func Object(ctx context.Context, c client.Writer, before, obj client.Object) (bool, error) {
 	if equality.Semantic.DeepEqual(before, obj) {
 		return false, nil
@@ -22,7 +22,7 @@ func Object(ctx context.Context, c client.Writer, before, obj client.Object) (bo
 	return true, c.Patch(ctx, obj, optimisticMerge(before))
 }
 
-// Status writes the difference of obj's status to before's.
+// Status writes the difference between the statuses of before and obj.
 func Status(ctx context.Context, c client.StatusClient, before, obj client.Object) (bool, error) {
 	if equality.Semantic.DeepEqual(before, obj) {
 		return false, nil

@@ -20,8 +20,8 @@ var stepEventReasons = map[machinepool.Verb]string{
 	machinepool.RemoveWorker: "WorkerRemoved",
 }
 
-// applySteps carries out the steps of a plan. One failure does not stop the others, but further
-// steps of a kind for which there is no capacity are not tried.
+// applySteps carries out the steps of a plan. One failure does not stop the others, but once
+// there is no capacity, no more workers are added.
 func (r *Reconciler) applySteps(ctx context.Context, mp *hivev1.MachinePool, t *task) error {
 	var errs []error
 	full := false

@@ -61,12 +61,12 @@ type Reconciler struct {
 
 // Requeue delays.
 const (
-	// workersJoiningDelay applies while workers join or leave, which takes seconds. The longer
-	// delay applies while an OpenShift cluster creates machines, which takes minutes.
+	// workersJoiningDelay applies while workers join or leave, which takes seconds;
+	// machinesComingDelay while an OpenShift cluster creates machines, which takes minutes.
 	workersJoiningDelay = time.Second
 	machinesComingDelay = 15 * time.Second
-	// autoscaledDelay applies while hotspare autoscales a pool. The other delays apply in the
-	// steady state: one where hotspare creates workers, one where the cluster does.
+	// autoscaledDelay applies while hotspare autoscales a pool, steadyDelay while all is as it
+	// should be, and steadySetsDelay the same where the cluster creates the machines.
 	autoscaledDelay = 10 * time.Second
 	steadyDelay     = 30 * time.Second
 	steadySetsDelay = 2 * time.Minute

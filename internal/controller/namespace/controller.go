@@ -1,5 +1,5 @@
-// Package namespace deletes the namespaces that were made for clusters of pools,
-// when the cluster is gone or was never made.
+// Package namespace deletes namespaces that were created for clusters of pools, when the cluster
+// was deleted or never created.
 package namespace
 
 import (
@@ -27,18 +27,19 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterpools;clusterdeployments,verbs=get;list;watch
 
-// Reconciler looks at one namespace at a time.
+// Reconciler reconciles namespaces.
 type Reconciler struct {
 	// Client reads from caches.
 	Client client.Client
-	// Live reads from the API server: a namespace goes only when it is certain that nothing needs it.
+	// Live reads from the API server: a namespace is deleted only when it is certain that nothing
+	// needs it.
 	Live client.Reader
-	// Metrics measure the passes; nil measures nothing.
+	// Metrics measures the passes; nil disables it.
 	Metrics *metrics.Metrics
 }
 
-// Reconcile deletes the namespace if it was made for a cluster that does not
-// exist and is not about to.
+// Reconcile deletes the namespace if it was created for a cluster that does not exist and is not
+// about to be created.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var ns corev1.Namespace
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: req.Name}, &ns); err != nil {
@@ -64,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// usage is what a namespace is there for.
+// usage says what a namespace is used for.
 type usage int
 
 const (
@@ -73,8 +74,8 @@ const (
 	inUse          // its cluster exists
 )
 
-// recheckInterval is when a reserved namespace is looked at again: nobody tells us when
-// a pool goes without having made the cluster.
+// recheckInterval is when a reserved namespace is checked again: no event reports that a pool was
+// deleted without having created the cluster.
 const recheckInterval = time.Minute
 
 func observeUsage(ctx context.Context, reader client.Reader, ns *corev1.Namespace) (usage, error) {
@@ -84,7 +85,8 @@ func observeUsage(ctx context.Context, reader client.Reader, ns *corev1.Namespac
 		return unused, fmt.Errorf("reading the pool of namespace %s: %w", ns.Name, err)
 	}
 	recorded := err == nil && slices.Contains(pool.Status.Pending, ns.Name)
-	// The cluster is read after the pool: a name leaves the record only when the cluster is there.
+	// The cluster is read after the pool: a name leaves the pool's record only when the cluster
+	// exists.
 	var cd hivev1.ClusterDeployment
 	err = reader.Get(ctx, types.NamespacedName{Namespace: ns.Name, Name: ns.Name}, &cd)
 	switch {

@@ -1,10 +1,9 @@
-// Package pooladmin lets the admins of pools into the namespaces of their
-// clusters, and out again.
+// Package pooladmin grants the admins of pools access to the namespaces of their clusters, and
+// revokes it.
 //
-// Admins are the subjects of the RoleBindings in a pool's namespace that name the
-// ClusterRole hive-cluster-pool-admin. A pass looks at one cluster: it reads these
-// from caches, and writes the RoleBinding in the cluster's namespace if it is not
-// as it should be.
+// Admins are the subjects of the RoleBindings in a pool's namespace that refer to the ClusterRole
+// hive-cluster-pool-admin. A pass reconciles one cluster: it reads these RoleBindings from
+// caches, and writes the RoleBinding in the cluster's namespace if it is not as it should be.
 package pooladmin
 
 import (
@@ -35,19 +34,19 @@ import (
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=hive-cluster-pool-admin,verbs=bind
 
-// Reconciler looks at one cluster at a time.
+// Reconciler reconciles the admin access of clusters.
 type Reconciler struct {
-	// Client reads from caches that Index has been called on.
+	// Client reads from caches to which AddIndexes has added the indexes.
 	Client client.Client
-	// Metrics measure the passes; nil measures nothing.
+	// Metrics measures the passes; nil disables it.
 	Metrics *metrics.Metrics
 }
 
-// Names of the indexes that the passes read by.
+// Names of the indexes that the passes use.
 const (
 	// byPoolNamespace finds the clusters of all pools in a namespace.
 	byPoolNamespace = "poolNamespace"
-	// byAdmins finds the RoleBindings that make pool admins.
+	// byAdmins finds the RoleBindings that grant pool admin access.
 	byAdmins   = "poolAdmins"
 	indexValue = "yes"
 )
@@ -70,8 +69,8 @@ func AddIndexes(ctx context.Context, ix client.FieldIndexer) error {
 	})
 }
 
-// Reconcile gives the admins of a cluster's pool access to its namespace, or
-// takes it away. Namespaces that no pool has made are left alone.
+// Reconcile grants the admins of a cluster's pool access to its namespace, or revokes it. It
+// ignores namespaces that no pool has created.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cd hivev1.ClusterDeployment
 	if err := r.Client.Get(ctx, req.NamespacedName, &cd); err != nil {
@@ -126,8 +125,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Complete(r.Metrics.WrapReconciler("pooladmin", r))
 }
 
-// clustersOfBinding finds the clusters that a RoleBinding is about: those of the pools
-// in its namespace, or the one in its namespace.
+// clustersOfBinding returns requests for the clusters that a RoleBinding concerns: those of the
+// pools in its namespace, or the one in its namespace.
 func (r *Reconciler) clustersOfBinding(ctx context.Context, o client.Object) []reconcile.Request {
 	b := o.(*rbacv1.RoleBinding)
 	var out []reconcile.Request
@@ -138,7 +137,7 @@ func (r *Reconciler) clustersOfBinding(ctx context.Context, o client.Object) []r
 		return out
 	}
 	var list hivev1.ClusterDeploymentList
-	// The list is only looked at: a copy of every cluster would be waste.
+	// The list is only read: copying every cluster would be wasteful.
 	if err := r.Client.List(ctx, &list, client.MatchingFields{byPoolNamespace: b.Namespace}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the clusters of pool admins")
 		return out
@@ -149,8 +148,8 @@ func (r *Reconciler) clustersOfBinding(ctx context.Context, o client.Object) []r
 	return out
 }
 
-// createdOnly is all that matters of a cluster: its pool is the same for life, and
-// what is in its namespace goes with it.
+// createdOnly passes only create events: a cluster's pool never changes, and everything in its
+// namespace is deleted with it.
 func createdOnly() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(event.UpdateEvent) bool { return false },

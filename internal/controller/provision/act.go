@@ -10,8 +10,8 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// decideAndApply decides and acts until nothing more can be done in this pass. It returns
-// the last plan, whose steps are done. It ends because nothing is asked twice.
+// decideAndApply decides and acts until nothing more can be done in this pass. It returns the
+// last plan, whose steps have been carried out. It terminates because nothing is asked twice.
 func (p *pass) decideAndApply(ctx context.Context) (provision.Plan, error) {
 	for {
 		plan := provision.Decide(p.buildSnapshot())
@@ -32,7 +32,7 @@ func (p *pass) applySteps(ctx context.Context, steps []provision.Step) error {
 	return nil
 }
 
-// stepFuncs do the steps, each kind its own.
+// stepFuncs maps each kind of step to the function that carries it out.
 var stepFuncs = map[provision.Verb]func(*pass, context.Context, provision.Step) error{
 	provision.EnsureFinalizer:      (*pass).ensureFinalizerAndLabels,
 	provision.RecordAttempt:        (*pass).createAttempt,
@@ -51,7 +51,7 @@ var stepFuncs = map[provision.Verb]func(*pass, context.Context, provision.Step) 
 	provision.RemoveFinalizer:      (*pass).removeFinalizer,
 }
 
-// recordEvent and warn tell users what has happened to the cluster, once it has.
+// recordEvent and warn record events for what has happened to the cluster, after it has happened.
 func (p *pass) recordEvent(reason, action, format string, args ...any) {
 	p.Events.Eventf(p.cluster, nil, corev1.EventTypeNormal, reason, action, format, args...)
 }

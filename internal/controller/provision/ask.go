@@ -22,10 +22,10 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// defaultRetryDelay is when an executor that is too busy, and does not say until when, is asked again.
+// defaultRetryDelay is the delay before a busy executor is asked again, if it does not name one.
 const defaultRetryDelay = time.Minute
 
-// requestInstall begins the attempt, or asks how far it is.
+// requestInstall starts the attempt, or asks for its progress.
 func (p *pass) requestInstall(ctx context.Context, s provision.Step) error {
 	md, err := p.readMetadata(ctx, s.InfraID)
 	if err == nil {
@@ -36,7 +36,7 @@ func (p *pass) requestInstall(ctx context.Context, s provision.Step) error {
 	return err
 }
 
-// requestDestroy begins to destroy what an infraID marks, or asks how far that is.
+// requestDestroy starts to destroy what an infraID marks, or asks for its progress.
 func (p *pass) requestDestroy(ctx context.Context, s provision.Step) error {
 	if err := p.observeReleaseForDestroy(ctx); err != nil {
 		return err
@@ -53,10 +53,10 @@ func (p *pass) requestDestroy(ctx context.Context, s provision.Step) error {
 	return err
 }
 
-// installWaitsPrefix begins what is said of one.
+// installWaitsPrefix is the prefix of the messages of a waiting install.
 const installWaitsPrefix = "The install waits: "
 
-// withInstallWaitsPrefix says of an answer that it is the install which waits.
+// withInstallWaitsPrefix adds installWaitsPrefix to the message of an answer.
 func withInstallWaitsPrefix(a provision.Answer) *provision.Answer {
 	if a.Outcome == provision.Waiting {
 		a.Message = installWaitsPrefix + a.Message
@@ -70,8 +70,8 @@ func (p *pass) attemptRequest(attempt int) install.Request {
 	return req
 }
 
-// toAnswer turns what an executor returned into what a decision needs. Errors
-// that say what to do about them are answers; others are errors.
+// toAnswer converts an executor's result into an answer for the decision. Errors that say what to
+// do about them become answers; others are returned.
 func (p *pass) toAnswer(res install.Result, err error) (provision.Answer, error) {
 	switch fault.KindOf(err) {
 	case fault.Wait, fault.Capacity:
@@ -102,16 +102,17 @@ func (p *pass) toAnswer(res install.Result, err error) (provision.Answer, error)
 	return provision.Answer{Outcome: provision.Running}, nil
 }
 
-// redactSecrets takes the secrets of the install-config out of a text for people.
+// redactSecrets removes the secrets of the install-config from a text for people.
 func (p *pass) redactSecrets(text string) string { return config.Redact(text, p.request.Config) }
 
-// installerLogLine is a line of an installer's log. What it says matters, not when, nor how loud.
+// installerLogLine matches a line of an installer's log. It captures the message and drops the
+// time and the level.
 var installerLogLine = regexp.MustCompile(`^(?:time=\S+ )?level=\S+ msg=("(?:[^"\\]|\\.)*")$`)
 
-// maxMessageLength bounds how much of a log is repeated in a condition.
+// maxMessageLength limits how much of a log is repeated in a condition.
 const maxMessageLength = 500
 
-// lastLogLine is what the last line of a log says that says something.
+// lastLogLine returns the message of the last line of a log that has one.
 func lastLogLine(log string) string {
 	log = strings.TrimSpace(log)
 	line := strings.TrimSpace(log[strings.LastIndex(log, "\n")+1:])
@@ -126,9 +127,9 @@ func lastLogLine(log string) string {
 	return line
 }
 
-// readMetadata returns what is recorded of an infraID: in its ClusterProvision, or in the
-// Secret, or no more than the names that the cluster itself records. The error is
-// fault.Denied if the infraID is that of another cluster.
+// readMetadata returns the recorded metadata of an infraID: from its ClusterProvision, or from
+// the Secret, or only the names that the cluster itself records. The error is fault.Denied if the
+// infraID belongs to another cluster.
 func (p *pass) readMetadata(ctx context.Context, id string) (install.Metadata, error) {
 	if err := ownership.ConfirmOwner(ctx, p.Client, p.cluster, id); err != nil {
 		return install.Metadata{}, err
@@ -167,8 +168,8 @@ func recordedMetadata(cp *hivev1.ClusterProvision) install.Metadata {
 	return md
 }
 
-// isMetadataOf reports whether a metadata.json is that of an infraID: the Secret is
-// written before the cluster names its attempt, so it may be ahead.
+// isMetadataOf reports whether a metadata.json belongs to an infraID. The Secret is written
+// before the cluster names its attempt, so it may be newer.
 func isMetadataOf(raw []byte, id string) bool {
 	var md struct {
 		InfraID string `json:"infraID"`

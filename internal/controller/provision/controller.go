@@ -1,18 +1,17 @@
-// Package provision makes the clusters of ClusterDeployments, and destroys them.
+// Package provision installs the clusters of ClusterDeployments, and destroys them.
 //
-// A pass observes one cluster (observe.go), has internal/provision decide what
-// to do, does it (act.go), stores the status (report.go) and ends what is done.
-// Where a decision depends on an executor's answer, it is made again with the
-// answer in the same pass, so that a cluster which installs at once needs one.
+// A pass observes one cluster (observe.go), has internal/provision decide what to do, does it
+// (act.go), stores the status (report.go) and completes what is done. If a decision depends on an
+// executor's answer, it is repeated with the answer in the same pass, so that a cluster that
+// installs at once needs only one pass.
 //
 // # Crashes and stale caches
 //
-// Every step may be the last one before a crash, and ClusterDeployments and
-// ClusterProvisions are read from a cache that may lag behind. What prevents a
-// second cluster, or a leak, is this:
+// A crash may follow any step, and ClusterDeployments and ClusterProvisions are read from a cache
+// that may lag behind. The following rules prevent a second cluster and leaks:
 //
-//   - An attempt's ClusterProvision has a name that follows from the cluster's
-//     UID and the attempt's number. Recorded twice, it is read back, live.
+//   - The name of an attempt's ClusterProvision is derived from the cluster's
+//     UID and the attempt's number. If it is recorded twice, the existing one is read live.
 //   - Every patch carries the resource version that was read: a step decided on
 //     a stale object is refused before its executor is asked.
 //   - The executor is asked to install only what the cluster already names in
@@ -20,7 +19,7 @@
 //   - An attempt is destroyed only by a pass that has seen it failed, so no
 //     later pass, however stale, asks to install it again.
 //   - An infraID in clusterMetadata that no cached ClusterProvision explains is
-//     looked for live before it is taken for a wreck.
+//     looked up live before it is treated as a failed attempt's leftover.
 package provision
 
 import (
@@ -44,33 +43,33 @@ import (
 	"hotspare.io/hotspare/internal/metrics"
 )
 
-// defaultConcurrency is how many clusters are worked on at a time. Executors
-// return at once, so it bounds calls to the API, not installs.
+// defaultConcurrency is how many clusters are reconciled at a time. Executors return at once, so
+// it limits API calls, not installs.
 const defaultConcurrency = 8
 
-// Reconciler makes and destroys clusters.
+// Reconciler installs and destroys clusters.
 type Reconciler struct {
 	// Client reads from a cache and writes.
 	Client client.Client
-	// Live reads past the cache: Secrets, so that no process holds all of a
-	// hub's Secrets in memory, and what a lagging cache could cost a cluster.
+	// Live reads from the API server: Secrets, so that no process keeps all of a hub's Secrets in
+	// memory, and objects for which a stale cache could cost a cluster.
 	Live client.Reader
 	// Executors install on platforms; Fake installs clusters that are annotated as fake.
 	Executors install.Registry
 	Fake      install.Executor
 	Clock     clock.PassiveClock
 	Events    events.EventRecorder
-	// Metrics count installs; nil counts nothing.
+	// Metrics counts installs; nil disables it.
 	Metrics *metrics.Metrics
-	// GlobalPullSecret is one whose registries all clusters get, beside those of their own
-	// pull secret, which win. Without a name there is none.
+	// GlobalPullSecret is a pull secret whose registries all clusters get in addition to those of
+	// their own pull secret, which take precedence. If it has no name, there is none.
 	GlobalPullSecret types.NamespacedName
 	// CertificateAuthorities are the Secrets with CA certificates that executors read for all
 	// clusters.
 	CertificateAuthorities []types.NamespacedName
-	// Wake brings the clusters whose executor has news; nil without.
+	// Wake triggers passes over clusters whose executor has news; may be nil.
 	Wake <-chan event.GenericEvent
-	// Concurrency is how many clusters are worked on at a time; 0: 8.
+	// Concurrency is how many clusters are reconciled at a time; 0 means 8.
 	Concurrency int
 }
 
@@ -86,8 +85,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// SetupWithManager registers the controller. Secrets are watched by their
-// metadata only.
+// SetupWithManager registers the controller. It watches only the metadata of Secrets.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	concurrency := r.Concurrency
 	if concurrency == 0 {
@@ -108,7 +106,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.Complete(r.Metrics.WrapReconciler("provision", r))
 }
 
-// Reconcile makes one pass over one cluster.
+// Reconcile does one pass over one cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	p, err := r.observeCluster(ctx, req.NamespacedName)
 	if err != nil || p == nil {

@@ -16,9 +16,9 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// createDeprovision creates the record of the destruction. Destroying does not depend on
-// it: in a namespace that is being deleted nothing can be created, and under
-// its name there may still be that of an earlier cluster.
+// createDeprovision creates the ClusterDeprovision. Destroying does not depend on it: nothing can
+// be created in a namespace that is being deleted, and an earlier cluster's ClusterDeprovision of
+// the same name may still exist.
 func (p *pass) createDeprovision(ctx context.Context, s provision.Step) error {
 	cd := p.cluster
 	record := &hivev1.ClusterDeprovision{
@@ -67,7 +67,7 @@ func (p *pass) completeDeprovision(ctx context.Context, _ provision.Step) error 
 	return err
 }
 
-// patchDeprovisionStatus stores the record's status, if there is a record.
+// patchDeprovisionStatus writes the status of the ClusterDeprovision, if there is one.
 func (p *pass) patchDeprovisionStatus(ctx context.Context, edit func(*hivev1.ClusterDeprovisionStatus)) error {
 	if p.deprovision == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// patchCluster patches the cluster, status apart.
+// patchCluster patches the cluster, except its status.
 func (p *pass) patchCluster(ctx context.Context, edit func(*hivev1.ClusterDeployment)) error {
 	before := p.cluster.DeepCopy()
 	edit(p.cluster)
@@ -29,7 +29,7 @@ func (p *pass) patchAttempt(ctx context.Context, s provision.Step, edit func(*hi
 	return err
 }
 
-// setAttemptCondition makes a condition of the attempt True.
+// setAttemptCondition sets a condition of the attempt to True.
 func (p *pass) setAttemptCondition(ctx context.Context, s provision.Step, typ, reason, message string) error {
 	cp := p.attemptByName(s.Name)
 	before := cp.DeepCopy()
@@ -38,7 +38,7 @@ func (p *pass) setAttemptCondition(ctx context.Context, s provision.Step, typ, r
 	return err
 }
 
-// addLabels sets labels and leaves others as they are.
+// addLabels sets labels and leaves others unchanged.
 func addLabels(obj client.Object, add map[string]string) {
 	labels := obj.GetLabels()
 	if labels == nil {
@@ -48,7 +48,7 @@ func addLabels(obj client.Object, add map[string]string) {
 	obj.SetLabels(labels)
 }
 
-// attemptByName is the seen attempt of that name. Decide names no other.
+// attemptByName returns the observed attempt of that name. Decide names no other.
 func (p *pass) attemptByName(name string) *hivev1.ClusterProvision {
 	for _, cp := range p.attempts {
 		if cp.Name == name {
@@ -58,7 +58,7 @@ func (p *pass) attemptByName(name string) *hivev1.ClusterProvision {
 	return nil
 }
 
-// latestAttempt is the seen attempt with the highest number, or nil.
+// latestAttempt returns the observed attempt with the highest number, or nil.
 func (p *pass) latestAttempt() *hivev1.ClusterProvision {
 	var last *hivev1.ClusterProvision
 	for _, cp := range p.attempts {

@@ -7,8 +7,8 @@ import (
 	"hotspare.io/hotspare/internal/patch"
 )
 
-// encodeMetadata stores the metadata.json of attempts in base64 where an earlier version
-// stored plain text, because clients with Hive's types cannot list such attempts.
+// encodeMetadata stores the metadata.json of attempts in base64 where an earlier version stored
+// plain text, because clients with Hive's types cannot list such attempts.
 func (p *pass) encodeMetadata(ctx context.Context) error {
 	for _, cp := range p.attempts {
 		if cp.Spec.MetadataJSON == nil || !cp.Spec.MetadataJSON.Plain {

@@ -23,9 +23,9 @@ func (p *pass) ensureFinalizerAndLabels(ctx context.Context, _ provision.Step) e
 	})
 }
 
-// createAttempt names what the attempt will make, then creates its ClusterProvision.
-// If that exists the cache was behind: then its names count, and those that
-// were just prepared are forgotten, which is why Prepare makes nothing.
+// createAttempt prepares the names of what the attempt will create, then creates its
+// ClusterProvision. If that already exists, the cache was stale: then the existing names are used
+// and the newly prepared ones are dropped. This is why Prepare creates nothing.
 func (p *pass) createAttempt(ctx context.Context, s provision.Step) error {
 	md, err := p.clusterExecutor().Prepare(ctx, p.attemptRequest(s.Attempt))
 	if err != nil {
@@ -84,8 +84,8 @@ func (p *pass) newAttempt(s provision.Step, md install.Metadata) *hivev1.Cluster
 	return cp
 }
 
-// publishMetadata stores metadata.json, then names it and the attempt in the cluster:
-// who sees the names finds the Secret.
+// publishMetadata stores metadata.json, then writes its name and the attempt into the cluster: a
+// client that sees the names finds the Secret.
 func (p *pass) publishMetadata(ctx context.Context, s provision.Step) error {
 	md := recordedMetadata(p.attemptByInfraID(s.InfraID))
 	secret := p.newSecret(metadataSecret(p.cluster), "metadata", map[string][]byte{hivev1.SecretKeyMetadata: md.Raw})
@@ -136,11 +136,11 @@ func (p *pass) completeAttempt(ctx context.Context, s provision.Step) error {
 	})
 }
 
-// maxLogSize bounds the log that is stored: an object has room for about a megabyte.
+// maxLogSize limits the stored log: an object can have about one megabyte.
 const maxLogSize = 64 << 10
 
-// failAttempt stores why, then that the attempt failed: the reason is what the
-// back-off counts from, so it must not be missing once the stage says failed.
+// failAttempt stores the reason, then that the attempt failed: the backoff counts from the
+// reason, so it must exist once the stage says failed.
 func (p *pass) failAttempt(ctx context.Context, s provision.Step) error {
 	err := p.setAttemptCondition(ctx, s, hivev1.ProvisionFailed, p.install.Reason, p.install.Message)
 	if err != nil {

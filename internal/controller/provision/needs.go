@@ -19,8 +19,7 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// observeNeeds reads what an install depends on, where there may be something
-// to install.
+// observeNeeds reads the prerequisites of an install, if there may be something to install.
 func (p *pass) observeNeeds(ctx context.Context) error {
 	p.needs = provision.Needs{
 		Platform:  p.cluster.Spec.Platform.Name(),
@@ -39,8 +38,8 @@ func (p *pass) observeNeeds(ctx context.Context) error {
 	return p.observePatches(ctx)
 }
 
-// mayNeedInstall reports whether an executor may have to be asked to install:
-// there is no installed cluster, or none that was reported.
+// mayNeedInstall reports whether an executor may have to be asked to install: the cluster is not
+// installed, or its install was not reported.
 func (p *pass) mayNeedInstall() bool {
 	cd := p.cluster
 	switch {
@@ -54,7 +53,7 @@ func (p *pass) mayNeedInstall() bool {
 	})
 }
 
-// executorPlace is where an executor works for a cluster.
+// executorPlace returns where an executor runs for a cluster.
 func executorPlace(cd *hivev1.ClusterDeployment) install.Place {
 	at := install.Place{
 		Deleting:     isDeleting(cd),
@@ -70,8 +69,8 @@ func executorPlace(cd *hivev1.ClusterDeployment) install.Place {
 	return at
 }
 
-// observeReleaseForDestroy finds out what a cluster was installed from that is to be
-// destroyed. The image set may be gone by now; an executor does without, or says so.
+// observeReleaseForDestroy reads the release from which a cluster to destroy was installed. Its
+// image set may be deleted by now; an executor does without it, or returns an error.
 func (p *pass) observeReleaseForDestroy(ctx context.Context) error {
 	if p.request.ReleaseImage != "" || imageSetName(p.cluster) == "" {
 		return nil
@@ -99,8 +98,8 @@ func (p *pass) observeRelease(ctx context.Context) error {
 	return nil
 }
 
-// observeConfig reads the Secrets and puts the install-config together: as
-// written, names too, with what the cluster's Secrets add to it; or a default.
+// observeConfig reads the Secrets and builds the install-config: the user's, names included, with
+// what the cluster's Secrets add to it; or a default.
 func (p *pass) observeConfig(ctx context.Context) error {
 	template, err := p.readSecretKey(ctx, &p.needs.InstallConfig, installConfigName(p.cluster), hivev1.SecretKeyInstallConfig)
 	if err != nil {
@@ -129,8 +128,8 @@ func (p *pass) observeConfig(ctx context.Context) error {
 	return err
 }
 
-// observePatches reads the patches of manifests: those that the pool has recorded with
-// the install-config, or those of the customization that the cluster names, beside it.
+// observePatches reads the patches of manifests: those that the pool has recorded with the
+// install-config, or those of the customization in its namespace that the cluster names.
 func (p *pass) observePatches(ctx context.Context) error {
 	recorded, err := p.readSecretKey(ctx, &provision.Source{}, installConfigName(p.cluster), hivev1.SecretKeyManifestPatches)
 	if err != nil {
@@ -156,14 +155,14 @@ func (p *pass) observePatches(ctx context.Context) error {
 	return err
 }
 
-// errorSentence begins with a capital and ends with a full stop.
+// errorSentence returns the error as a sentence, with a capital letter and a full stop.
 func errorSentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// readCustomization is the one that the cluster names, in its namespace; fault.Denied if
-// there is none, or it cannot be read.
+// readCustomization returns the customization that the cluster names, from the cluster's
+// namespace. The error is fault.Denied if it does not exist or cannot be decoded.
 func (p *pass) readCustomization(ctx context.Context) (*hivev1.ClusterDeploymentCustomization, error) {
 	name := customizationName(p.cluster)
 	var c hivev1.ClusterDeploymentCustomization
@@ -180,9 +179,9 @@ func (p *pass) readCustomization(ctx context.Context) (*hivev1.ClusterDeployment
 	return &c, nil
 }
 
-// readConfigParams are what the cluster says of its install-config, and what its Secrets
-// do. Of these only the pull secret is needed by all: what is missed of the others
-// the check of the whole names.
+// readConfigParams returns the parameters of the install-config from the cluster and its Secrets.
+// Only the pull secret is required for all clusters; the check of the complete install-config
+// reports other missing values.
 func (p *pass) readConfigParams(ctx context.Context) (config.Params, error) {
 	spec := p.cluster.Spec
 	params := config.Params{ClusterName: spec.ClusterName, BaseDomain: spec.BaseDomain, Platform: spec.Platform}
@@ -205,8 +204,8 @@ func (p *pass) readConfigParams(ctx context.Context) (config.Params, error) {
 	return params, err
 }
 
-// readGlobalPullSecret reads the pull secret that the hub's administrator gives to all
-// clusters; nothing without one.
+// readGlobalPullSecret reads the pull secret that the hub's administrator provides for all
+// clusters; nil if there is none.
 func (p *pass) readGlobalPullSecret(ctx context.Context) ([]byte, error) {
 	name := p.GlobalPullSecret
 	if name.Name == "" {
@@ -221,8 +220,8 @@ func (p *pass) readGlobalPullSecret(ctx context.Context) ([]byte, error) {
 	return value, nil
 }
 
-// readSecretKey reads one key of a Secret that may not be named, may not exist, and
-// may not have the key; found tells.
+// readSecretKey reads one key of a Secret. The name may be empty, and the Secret or the key may
+// not exist; found records whether they do.
 func (p *pass) readSecretKey(ctx context.Context, found *provision.Source, name, key string) ([]byte, error) {
 	found.Name = name
 	data, err := p.readSecret(ctx, name)
@@ -231,7 +230,7 @@ func (p *pass) readSecretKey(ctx context.Context, found *provision.Source, name,
 	return value, err
 }
 
-// readSecret reads a Secret that may not be named, and may not exist.
+// readSecret reads a Secret. The name may be empty, and the Secret may not exist.
 func (p *pass) readSecret(ctx context.Context, name string) (map[string][]byte, error) {
 	if name == "" {
 		return nil, nil

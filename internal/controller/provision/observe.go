@@ -14,8 +14,8 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// pass is one look at one cluster: what was seen, and what executors have said
-// since. Steps keep the objects in it as they are stored.
+// pass is one pass over one cluster: what was observed, and what executors have answered since.
+// Steps update its objects to what is stored.
 type pass struct {
 	*Reconciler
 	now         time.Time
@@ -23,17 +23,18 @@ type pass struct {
 	attempts    []*hivev1.ClusterProvision
 	deprovision *hivev1.ClusterDeprovision
 	needs       provision.Needs
-	// request is that of the next attempt, but for its number; good if the needs are met.
+	// request is the request for the next attempt, without its number; valid if the needs are
+	// met.
 	request install.Request
 
 	prepare, install *provision.Answer
 	destroy          map[string]provision.Answer
-	// result is what Install last returned.
+	// result is the last result of Install.
 	result install.Result
 }
 
-// observeCluster reads all that a decision depends on; nil if the cluster is gone. Of a
-// cluster that could not be read whole it is the cluster alone.
+// observeCluster reads all input of the decision; nil if the cluster was deleted. For a cluster
+// that could not be decoded completely, it reads only the cluster.
 func (r *Reconciler) observeCluster(ctx context.Context, key types.NamespacedName) (*pass, error) {
 	p := &pass{
 		Reconciler: r,
@@ -59,8 +60,8 @@ func (r *Reconciler) observeCluster(ctx context.Context, key types.NamespacedNam
 	return p, nil
 }
 
-// observeAttempts reads the attempts; live, if the cluster names one that the
-// cache does not know and it matters whose that is.
+// observeAttempts reads the attempts. It reads them live if the cluster names one that is not in
+// the cache and it matters whose that is.
 func (p *pass) observeAttempts(ctx context.Context) error {
 	if err := p.listAttempts(ctx, p.Client); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (p *pass) listAttempts(ctx context.Context, from client.Reader) error {
 		if err := list.Items[i].Whole(); err != nil {
 			return fmt.Errorf("reading ClusterProvision %s: %w: correct it", list.Items[i].Name, err)
 		}
-		// One without infraID is another controller's, and names nothing to destroy.
+		// One without infraID belongs to another controller, and names nothing to destroy.
 		if cp := &list.Items[i]; metav1.IsControlledBy(cp, p.cluster) && cp.Spec.InfraID != nil {
 			p.attempts = append(p.attempts, cp)
 		}
@@ -94,8 +95,8 @@ func (p *pass) listAttempts(ctx context.Context, from client.Reader) error {
 	return nil
 }
 
-// observeDeprovision reads the record of the destruction. One that another
-// cluster of that name left behind is as good as none.
+// observeDeprovision reads the ClusterDeprovision. It ignores one that another cluster of that
+// name left behind.
 func (p *pass) observeDeprovision(ctx context.Context) error {
 	if !isDeleting(p.cluster) {
 		return nil
@@ -108,7 +109,7 @@ func (p *pass) observeDeprovision(ctx context.Context) error {
 	return client.IgnoreNotFound(err)
 }
 
-// attemptByInfraID is the recorded attempt with an infraID, or nil.
+// attemptByInfraID returns the recorded attempt with an infraID, or nil.
 func (p *pass) attemptByInfraID(id string) *hivev1.ClusterProvision {
 	for _, cp := range p.attempts {
 		if *cp.Spec.InfraID == id {
@@ -118,7 +119,7 @@ func (p *pass) attemptByInfraID(id string) *hivev1.ClusterProvision {
 	return nil
 }
 
-// clusterExecutor is the one for the cluster, or nil.
+// clusterExecutor returns the executor for the cluster, or nil.
 func (p *pass) clusterExecutor() install.Executor {
 	if hivev1.IsTrue(p.cluster.Annotations, hivev1.AnnotationFake) {
 		return p.Fake

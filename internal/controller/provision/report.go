@@ -16,7 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// patchClusterStatus stores the cluster's status: once a pass, and only what changed.
+// patchClusterStatus writes the cluster's status: once per pass, and only what changed.
 func (p *pass) patchClusterStatus(ctx context.Context, plan provision.Plan) error {
 	if len(plan.Conditions) == 0 {
 		return nil
@@ -37,8 +37,8 @@ func (p *pass) patchClusterStatus(ctx context.Context, plan provision.Plan) erro
 	return client.IgnoreNotFound(p.patchDeprovisionStatus(ctx, func(*hivev1.ClusterDeprovisionStatus) {}))
 }
 
-// patchAttemptStatuses stores how tools that wait judge each attempt, once a pass and after its
-// last step. Of a cluster that is being deleted, the ClusterDeprovision shows how far that is.
+// patchAttemptStatuses writes the kstatus conditions of each attempt, once per pass and after its
+// last step. While a cluster is being deleted, its ClusterDeprovision shows the progress instead.
 func (p *pass) patchAttemptStatuses(ctx context.Context, plan provision.Plan) error {
 	if len(plan.Conditions) == 0 || isDeleting(p.cluster) {
 		return nil
@@ -53,8 +53,8 @@ func (p *pass) patchAttemptStatuses(ctx context.Context, plan provision.Plan) er
 	return nil
 }
 
-// reportConditions sets those of the plan. Those nothing was ever known about
-// are shown as such; clients hide them.
+// reportConditions sets the conditions of the plan. Conditions that were never known are set to
+// Unknown; clients hide them.
 func (p *pass) reportConditions(plan provision.Plan) {
 	conditions := &p.cluster.Status.Conditions
 	for _, c := range plan.Conditions {
@@ -80,7 +80,7 @@ func (p *pass) reportAttempts() {
 	}
 }
 
-// reportImages tells which installer is used: also to the one who destroys the cluster.
+// reportImages records the images of the installer in use. Destroying the cluster uses them, too.
 func (p *pass) reportImages() {
 	if image := p.result.InstallerImage; image != "" {
 		p.cluster.Status.InstallerImage = &image
@@ -90,7 +90,7 @@ func (p *pass) reportImages() {
 	}
 }
 
-// reportInstalled tells of a cluster that is installed, or is about to be called so.
+// reportInstalled sets the status of a cluster that is installed, or is about to be marked so.
 func (p *pass) reportInstalled() {
 	made := p.result.Phase == install.Succeeded
 	if !p.cluster.Spec.Installed && !made {
@@ -106,8 +106,8 @@ func (p *pass) reportInstalled() {
 	}
 }
 
-// installedTimestamp is now for a cluster that was made here. Of one that was adopted
-// nobody knows: it counts as old as its object.
+// installedTimestamp returns now for a cluster that hotspare has installed. The install time of
+// an adopted cluster is unknown: the creation time of its object is used.
 func (p *pass) installedTimestamp() *metav1.Time {
 	if len(p.attempts) == 0 {
 		return p.cluster.CreationTimestamp.DeepCopy()
@@ -115,7 +115,7 @@ func (p *pass) installedTimestamp() *metav1.Time {
 	return p.passTimestamp()
 }
 
-// passTimestamp is the time of the pass, as precise as the API stores it.
+// passTimestamp returns the time of the pass, as precise as the API stores it.
 func (p *pass) passTimestamp() *metav1.Time {
 	now := metav1.NewTime(p.now).Rfc3339Copy()
 	return &now

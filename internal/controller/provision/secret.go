@@ -40,8 +40,8 @@ func (p *pass) newSecret(ref *corev1.LocalObjectReference, holds string, data ma
 	}
 }
 
-// storeSecret writes a Secret of the cluster's, replacing what an earlier attempt or
-// an interrupted pass has left under its name.
+// storeSecret writes a Secret of the cluster, replacing one of that name that an earlier attempt
+// or an interrupted pass has left.
 func (p *pass) storeSecret(ctx context.Context, want *corev1.Secret) error {
 	if err := controllerutil.SetControllerReference(p.cluster, want, p.Client.Scheme()); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/provision"
 )
 
-// buildSnapshot is the pass so far, as facts.
+// buildSnapshot returns the state of the pass as facts.
 func (p *pass) buildSnapshot() provision.Snapshot {
 	s := provision.Snapshot{
 		Now:     p.now,
@@ -69,7 +69,7 @@ func hasClusterLabels(cd *hivev1.ClusterDeployment) bool {
 	return true
 }
 
-// attemptLimit is how many attempts may be made; nil: any number.
+// attemptLimit returns the maximum number of attempts; nil: unlimited.
 func attemptLimit(cd *hivev1.ClusterDeployment) *int {
 	var most *int
 	if l := cd.Spec.InstallAttemptsLimit; l != nil {
@@ -100,11 +100,11 @@ func attemptFacts(cp *hivev1.ClusterProvision) provision.Attempt {
 // unknownError is the reason of a failure that has none, as in Hive.
 const unknownError = "UnknownError"
 
-// noReasonMessage is the message of one.
+// noReasonMessage is the message of such a failure.
 const noReasonMessage = "the installer gave no reason"
 
-// attemptFailure tells when and why an attempt failed. One that was marked as failed
-// by hand may have no condition.
+// attemptFailure returns when and why an attempt failed. An attempt that was marked as failed
+// manually may have no condition.
 func attemptFailure(cp *hivev1.ClusterProvision) (at time.Time, reason, message string) {
 	c := condition.Find(cp.Status.Conditions, hivev1.ProvisionFailed)
 	if c == nil {

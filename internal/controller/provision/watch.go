@@ -12,15 +12,15 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// awaitingImageSet finds the clusters that are to be installed from an image set.
+// awaitingImageSet returns requests for the clusters that wait to be installed from an image set.
 func (r *Reconciler) awaitingImageSet(ctx context.Context, imageSet client.Object) []ctrl.Request {
 	return r.listAwaitingClusters(ctx, func(cd *hivev1.ClusterDeployment) bool {
 		return imageSetName(cd) == imageSet.GetName()
 	})
 }
 
-// awaitingSecret finds the clusters whose install reads a Secret, and the one of which
-// an installer's pod tells in it.
+// awaitingSecret returns requests for the clusters whose install reads a Secret, or for the one
+// cluster for which an installer's pod reports in it.
 func (r *Reconciler) awaitingSecret(ctx context.Context, secret client.Object) []ctrl.Request {
 	switch labels := secret.GetLabels(); labels[hivev1.LabelSecretType] {
 	case hivev1.SecretTypeInstall, hivev1.SecretTypeDestroy:
@@ -36,17 +36,19 @@ func (r *Reconciler) awaitingSecret(ctx context.Context, secret client.Object) [
 	}, client.InNamespace(secret.GetNamespace()))
 }
 
-// awaitingCustomization finds the clusters that name a customization for their manifests.
+// awaitingCustomization returns requests for the clusters that name a customization for their
+// manifests.
 func (r *Reconciler) awaitingCustomization(ctx context.Context, c client.Object) []ctrl.Request {
 	return r.listAwaitingClusters(ctx, func(cd *hivev1.ClusterDeployment) bool {
 		return customizationName(cd) == c.GetName()
 	}, client.InNamespace(c.GetNamespace()))
 }
 
-// listAwaitingClusters finds the clusters that are not installed yet and need something.
+// listAwaitingClusters returns requests for the clusters that are not installed yet and for which
+// needs returns true.
 func (r *Reconciler) listAwaitingClusters(ctx context.Context, needs func(*hivev1.ClusterDeployment) bool, opts ...client.ListOption) []ctrl.Request {
 	var list hivev1.ClusterDeploymentList
-	// The list is only looked at: a copy of every cluster would be waste.
+	// The list is only read: copying every cluster would be wasteful.
 	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		log.FromContext(ctx).Error(err, "listing clusters that wait")
 		return nil

@@ -1,5 +1,4 @@
-// Package kstatustest judges objects in tests as tools do that wait for them, with the
-// library that these use.
+// Package kstatustest judges objects in tests with the library that tools use to wait for them.
 package kstatustest
 
 import (
@@ -11,8 +10,8 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
-// ComputeStatus returns what the library says of an object, with the reason of the condition that
-// it goes by: "InProgress Installing". A condition without a message fails the test.
+// ComputeStatus returns the library's status of an object, with the reason of the condition that
+// determines it: "InProgress Installing". A condition without a message fails the test.
 func ComputeStatus(t *testing.T, obj any) string {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
@@ -33,7 +32,7 @@ func ComputeStatus(t *testing.T, obj any) string {
 	return out
 }
 
-// ExpectStatus fails the test unless Judge returns want.
+// ExpectStatus fails the test unless ComputeStatus returns want.
 func ExpectStatus(t *testing.T, obj any, want string) {
 	t.Helper()
 	if got := ComputeStatus(t, obj); got != want {
