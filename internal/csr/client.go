@@ -64,7 +64,7 @@ func (k Snapshot) isFromThisResume(r *certificatesv1.CertificateSigningRequest) 
 // trailing dot.
 func (m Machine) hasName(name string, kinds ...corev1.NodeAddressType) bool {
 	if normalizeName(name) == "" {
-		return false // an address that a cloud has left empty vouches for nothing
+		return false // an empty address proves nothing
 	}
 	return slices.ContainsFunc(m.Addresses, func(a corev1.NodeAddress) bool {
 		return slices.Contains(kinds, a.Type) && normalizeName(a.Address) == normalizeName(name)

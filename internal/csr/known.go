@@ -12,8 +12,8 @@ const MachineNamespace = "openshift-machine-api"
 
 const (
 	// clientWindow is how long after the start of a resume nodes may request client certificates
-	// with the boot account: the time that OpenShift tells its users to wait. Kubernetes keeps an
-	// approved request for an hour, which is longer, so that rule C15 does not lose it.
+	// with the boot account: the wait that OpenShift recommends. Kubernetes keeps an approved
+	// request for an hour, which is longer, so that rule C15 does not lose it.
 	clientWindow = 45 * time.Minute
 	// servingWindow is how long after Ready requests for serving certificates are considered:
 	// kubelets make them once they have rejoined.

@@ -80,7 +80,7 @@ func EnsureRoleBinding(ctx context.Context, c client.Client, want *rbacv1.RoleBi
 		return true, createObject(ctx, c, want.DeepCopy())
 	case err != nil:
 		return false, fmt.Errorf("reading %s: %w", describeObject(want), err)
-	case have.RoleRef != want.RoleRef: // an API server does not let it be changed (Hive B34)
+	case have.RoleRef != want.RoleRef: // an API server does not allow changing it (Hive B34)
 		if err := deleteObject(ctx, c, &have); err != nil {
 			return true, err
 		}

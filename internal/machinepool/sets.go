@@ -226,7 +226,7 @@ func (f MachineSetSnapshot) desiredSetsInZones(p platform, zones []string, mine 
 }
 
 // desiredSetsLikeTemplates returns one MachineSet for each template. It keeps the pool's existing
-// MachineSets, even where there are no other workers any more: nobody asked to remove them.
+// MachineSets even where no other workers are left, because no user asked to remove them.
 func (f MachineSetSnapshot) desiredSetsLikeTemplates(p platform, mine []MachineSet, templates []template) ([]MachineSet, *condition.Value) {
 	if len(templates) == 0 && len(mine) == 0 {
 		return nil, f.noTemplateCondition()
@@ -318,7 +318,7 @@ func (f MachineSetSnapshot) planSetChanges(want []MachineSet) []Step {
 		}
 		have := f.Sets[i]
 		if have.Going {
-			continue // it is made anew when it is gone
+			continue // it is re-created after its deletion
 		}
 		if why := describeDifference(have, w); why != "" {
 			steps = append(steps, Step{Verb: UpdateSet, Name: w.Name, Set: &w, Why: why})

@@ -43,7 +43,7 @@ type Node struct {
 	Taints []corev1.Taint
 	// Pods is the number of its pods that would have to move to another node.
 	Pods int
-	// EmptySince is when the last such pod left, if recorded.
+	// EmptySince is since when it has had no such pods, if recorded.
 	EmptySince time.Time
 }
 
@@ -150,7 +150,7 @@ func (c WorkerSnapshot) collectWorkers() []poolWorker {
 	byName := map[string]*poolWorker{}
 	at := func(name string) *poolWorker {
 		if c.machineOrdinal(name) < 0 {
-			return &poolWorker{} // another's
+			return &poolWorker{} // another pool's
 		}
 		if byName[name] == nil {
 			byName[name] = &poolWorker{name: name}

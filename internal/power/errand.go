@@ -56,8 +56,8 @@ func (s Snapshot) controllerGap(rec record) *gap {
 		"Waiting for the cluster's controller manager to act: it has not looked at PodDisruptionBudget hotspare-resume in namespace kube-system yet.")
 }
 
-// AfterProbeCreated returns the plan after its probe has been created. It looks again soon: a
-// working controller manager takes no longer than that.
+// AfterProbeCreated returns the plan after its probe has been created. It looks again after
+// minInterval at the latest: a working controller manager takes no longer to react.
 func (d Plan) AfterProbeCreated() Plan {
 	d.Next = min(d.Next, minInterval)
 	return d

@@ -46,6 +46,6 @@ func (r record) capAtDeadline(wait time.Duration, now time.Time) time.Duration {
 // spreadInterval returns span plus or minus up to a tenth, always the same for the same cluster.
 func (s Snapshot) spreadInterval(span time.Duration) time.Duration {
 	h := fnv.New32a()
-	h.Write([]byte(s.Seed)) // an fnv hash takes everything
+	h.Write([]byte(s.Seed)) // writing to an fnv hash never fails
 	return span*9/10 + time.Duration(h.Sum32())%(span/5)
 }

@@ -91,7 +91,7 @@ func (r *record) noteMachineFailure(g *gap) {
 // call.
 func (r *record) markFinished(now time.Time) {
 	if r.FinishedAt == nil {
-		at := metav1.NewTime(laterTime(apiTime(now).Time, r.StartedAt.Time)) // a start may be set a second later: see began
+		at := metav1.NewTime(laterTime(apiTime(now).Time, r.StartedAt.Time)) // the start may be one second later: see transitionStart
 		r.FinishedAt = &at
 	}
 	r.Deadline, r.LastError, r.MachinesFailed = nil, "", false

@@ -42,7 +42,7 @@ func ClusterLabels(p hivev1.Platform, now map[string]string) map[string]string {
 }
 
 // VersionLabels returns the labels for an installed cluster's version; none if v is not a
-// version. It drops build metadata, because labels cannot contain its +.
+// version. It removes build metadata, because labels cannot contain its +.
 func VersionLabels(v string) map[string]string {
 	parsed, err := version.ParseSemantic(v)
 	if err != nil {

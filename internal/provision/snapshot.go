@@ -146,8 +146,8 @@ func (s Snapshot) openAttempt() *Attempt {
 }
 
 // leftoverInfraIDs returns the sorted infraIDs that were recorded and are not known to be
-// destroyed. The infraID in the cluster counts even if its attempt's object was deleted: in a
-// namespace that is being deleted, objects are deleted first.
+// destroyed. The infraID in the cluster counts even if its attempt's object no longer exists: in
+// a namespace that is being deleted, such objects are deleted before the cluster.
 func (s Snapshot) leftoverInfraIDs() []string {
 	var ids []string
 	known := s.Cluster.InfraID == ""

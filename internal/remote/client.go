@@ -40,7 +40,7 @@ var agentKinds = map[schema.GroupVersionKind]meta.RESTScope{
 var coreScheme = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
-		panic(err) // two kinds of one name: a mistake in this program
+		panic(err) // two kinds have the same name: a bug
 	}
 	return s
 })

@@ -41,7 +41,7 @@ func parseKubeconfig(kubeconfig []byte) (*rest.Config, error) {
 		return nil, errUnreadable
 	}
 	c.Timeout = callTimeout
-	c.QPS = -1 // paced by our callers
+	c.QPS = -1 // no client-side limit: callers limit their requests
 	return c, nil
 }
 

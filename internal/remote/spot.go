@@ -81,7 +81,7 @@ func (c *Connector) DeleteSpotMachine(ctx context.Context, secret types.Namespac
 	case err == nil:
 		return true, "", nil
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		return false, "", nil // the next look shows what it is now
+		return false, "", nil // the next pass reads its new version
 	case apierrors.IsForbidden(err):
 		return false, "the admin kubeconfig may not delete Machines", nil
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // the machine may have no time zones, as an image from scratch
+	_ "time/tzdata" // the machine may have no time zone database, as in an image built from scratch
 
 	"github.com/robfig/cron/v3"
 

@@ -39,7 +39,7 @@ func (r *Reconciler) applySteps(ctx context.Context, mp *hivev1.MachinePool, t *
 		case fault.KindOf(err) == fault.Capacity, fault.KindOf(err) == fault.Wait:
 			full = true
 		case apierrors.IsAlreadyExists(err):
-			err = fault.New(fault.Conflict, err) // somebody was faster: look again
+			err = fault.New(fault.Conflict, err) // another client was faster: retry
 		}
 		errs = append(errs, &stepError{s, err})
 	}

@@ -126,7 +126,7 @@ func parseMachineSet(u *unstructured.Unstructured) (machinepool.MachineSet, erro
 }
 
 func parseAutoscaler(u *unstructured.Unstructured) machinepool.MachineAutoscaler {
-	least, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas") // of another type: it is set anew
+	least, _, _ := unstructured.NestedInt64(u.Object, "spec", "minReplicas") // 0 if it has another type: then it is set again
 	most, _, _ := unstructured.NestedInt64(u.Object, "spec", "maxReplicas")
 	return machinepool.MachineAutoscaler{
 		Name: u.GetName(), Pool: u.GetLabels()[hivev1.LabelMachinePool], Range: machinepool.Range{Min: least, Max: most},

@@ -70,7 +70,7 @@ type usage int
 
 const (
 	unused   usage = iota
-	reserved       // its pool has recorded that it will make a cluster in it
+	reserved       // its pool has recorded that it will create a cluster in it
 	inUse          // its cluster exists
 )
 

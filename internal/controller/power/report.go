@@ -22,7 +22,7 @@ func (r *Reconciler) patchPowerStatus(ctx context.Context, cd *hivev1.ClusterDep
 	setStatus(cd, d, now)
 	copyClaimedTimestamp(cd)
 	if cd.Spec.Installed {
-		cd.Status.ObservedGeneration = cd.Generation // before, package provision reports it
+		cd.Status.ObservedGeneration = cd.Generation // before the install, package provision reports it
 	}
 	kstatus.ReportClusterDeployment(cd, now)
 	if _, err := patch.Status(ctx, r.Client, before, cd); err != nil {

@@ -54,9 +54,9 @@ func setVersionStatus(status *hivev1.ClusterDeploymentStatus, v power.Version) {
 	}
 	var have clusterVersionStatus
 	if is := status.ClusterVersionStatus; is != nil && json.Unmarshal(is.Raw, &have) == nil && equality.Semantic.DeepEqual(have, out) {
-		return // the API server does not keep the order of fields, so that bytes cannot be compared
+		return // the API server changes the order of fields, so bytes cannot be compared
 	}
-	if raw, err := json.Marshal(out); err == nil { // strings and times can always be written
+	if raw, err := json.Marshal(out); err == nil { // strings and times can always be encoded
 		status.ClusterVersionStatus = &runtime.RawExtension{Raw: raw}
 	}
 }

@@ -23,7 +23,7 @@ import (
 // of which are the controller's own.
 func userChangePredicate() predicate.Predicate {
 	return predicate.Or(
-		predicate.GenerationChangedPredicate{}, // deleting counts as one
+		predicate.GenerationChangedPredicate{}, // a deletion changes the generation, too
 		predicate.LabelChangedPredicate{},
 		predicate.AnnotationChangedPredicate{},
 	)

@@ -90,7 +90,7 @@ func (r *Reconciler) selectClusters(ctx context.Context, ps *v1alpha1.PowerSched
 	case p.claims != nil:
 		return r.listClaimedClusters(ctx, ps.Namespace, p.claims)
 	case p.clusters == nil:
-		return nil, nil // the schema refuses it
+		return nil, nil // the schema does not allow this
 	case p.namespaces != nil:
 		return r.listClustersInNamespaces(ctx, p)
 	}
@@ -213,9 +213,9 @@ func powerChangedAt(cd *hivev1.ClusterDeployment, now time.Time) time.Time {
 	told := schedule.ParseSlot(cd.Annotations[v1alpha1.AnnotationSlot])
 	switch t := cd.Status.PowerTransition; {
 	case told.Power == wanted:
-		return told.At // by its schedule
+		return told.At // set by its schedule
 	case t == nil && wanted == hivev1.PowerRunning:
-		return time.Time{} // as it was made
+		return time.Time{} // unchanged since its creation
 	case t == nil || t.Target != wanted:
 		return now
 	default:

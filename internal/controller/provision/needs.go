@@ -129,7 +129,7 @@ func (p *pass) observeConfig(ctx context.Context) error {
 }
 
 // observePatches reads the patches of manifests: those that the pool has recorded with the
-// install-config, or those of the customization in its namespace that the cluster names.
+// install-config, followed by those of the customization that the cluster names, if any.
 func (p *pass) observePatches(ctx context.Context) error {
 	recorded, err := p.readSecretKey(ctx, &provision.Source{}, installConfigName(p.cluster), hivev1.SecretKeyManifestPatches)
 	if err != nil {

@@ -27,7 +27,7 @@ func (p *pass) patchClusterStatus(ctx context.Context, plan provision.Plan) erro
 	p.reportImages()
 	p.reportInstalled()
 	if !p.cluster.Spec.Installed {
-		p.cluster.Status.ObservedGeneration = p.cluster.Generation // of installed clusters, package power reports it
+		p.cluster.Status.ObservedGeneration = p.cluster.Generation // for installed clusters, package power reports it
 	}
 	kstatus.ReportClusterDeployment(p.cluster, p.now)
 	if _, err := patch.Status(ctx, p.Client, before, p.cluster); err != nil {
