@@ -15,13 +15,13 @@ type Value struct {
 	Reason, Message string
 }
 
-// True is the value of a condition whose status is True.
+// True returns the value of a condition whose status is True.
 func True(reason, message string) Value { return Value{corev1.ConditionTrue, reason, message} }
 
-// False is the value of a condition whose status is False.
+// False returns the value of a condition whose status is False.
 func False(reason, message string) Value { return Value{corev1.ConditionFalse, reason, message} }
 
-// Unknown is the value of a condition whose status is Unknown.
+// Unknown returns the value of a condition whose status is Unknown.
 func Unknown(reason, message string) Value { return Value{corev1.ConditionUnknown, reason, message} }
 
 // IsTrue reports whether the status is True.

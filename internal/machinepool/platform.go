@@ -153,7 +153,7 @@ func (p platform) buildProviderSpec(template map[string]any, zone string, settin
 	for _, path := range settingPaths("", settings, p.settings) {
 		to, known := p.settings[path]
 		if !known {
-			continue // zones: see check
+			continue // zones: see checkSettings
 		}
 		if err := setValueAt(out, to, deepCopyJSON(valueAt(settings, strings.Split(path, ".")))); err != nil {
 			return nil, err

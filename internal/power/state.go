@@ -18,13 +18,13 @@ const (
 	seeReady       = "The cluster is resuming: see condition Ready."
 )
 
-// notInstalledState is the state of a cluster that is not installed yet.
+// notInstalledState returns the state of a cluster that is not installed yet.
 func notInstalledState() State {
 	v := condition.Unknown(hivev1.ReasonInitialized, "The cluster is not installed yet.")
 	return State{Hibernating: v, Ready: v}
 }
 
-// unknownState is the state of a cluster whose machines are not observed.
+// unknownState returns the state of a cluster whose machines are not observed.
 func unknownState(reason, message string) State {
 	v := condition.Unknown(reason, message)
 	return State{hivev1.StatusUnknown, v, v}
@@ -34,7 +34,7 @@ func hibernatingState(message string) State {
 	return State{hivev1.StatusHibernating, condition.True(hivev1.ReasonHibernating, message), condition.False(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
 }
 
-// stoppingState is the state of a cluster that has not stopped yet; word is its
+// stoppingState returns the state of a cluster that has not stopped yet; word is its
 // status.powerState.
 func stoppingState(word, message string) State {
 	return State{word, condition.False(hivev1.ReasonStopping, message), condition.False(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
@@ -44,7 +44,7 @@ func failedToStopState(message string) State {
 	return State{hivev1.ReasonFailedToStop, condition.False(hivev1.ReasonFailedToStop, message), condition.False(hivev1.ReasonStoppingOrHibernating, seeHibernating)}
 }
 
-// resumingState is the state of a cluster that is resuming and has gap g.
+// resumingState returns the state of a cluster that is resuming and has gap g.
 func resumingState(g gap) State {
 	return State{g.reason, condition.False(hivev1.ReasonResuming, seeReady), condition.False(g.reason, g.message)}
 }
@@ -57,7 +57,7 @@ func runningState(message string) State {
 	return State{hivev1.StatusRunning, condition.False(hivev1.ReasonRunning, message), condition.True(hivev1.ReasonRunning, message)}
 }
 
-// degradedState is the state of a cluster that has come up and is not ready now. Its power is not
+// degradedState returns the state of a cluster that has come up and is not ready now. Its power is not
 // the cause.
 func degradedState(g gap) State {
 	return State{g.reason, condition.False(hivev1.ReasonRunning, "The cluster has resumed: see condition Ready."), condition.False(g.reason, g.message)}
