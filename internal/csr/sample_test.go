@@ -46,7 +46,7 @@ type asked struct {
 	made      time.Time
 	condition certificatesv1.RequestConditionType
 	issued    bool
-	// answered is when it was answered; zero is when it was made.
+	// answered is when it was answered; zero means when it was created.
 	answered time.Time
 }
 

@@ -241,7 +241,7 @@ func granted(node string, at time.Time) asked {
 	})
 }
 
-// old are open requests of that age that are nobody's.
+// old returns n open requests of that age by a user that is no node.
 func old(n int, age time.Duration) []asked {
 	return slices.Repeat([]asked{changed(bootstrap, func(a *asked) { a.name, a.made, a.user = "b", now.Add(-age), "x" })}, n)
 }

@@ -16,7 +16,7 @@ import (
 
 var now = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 
-// told is a decision in words: its steps without their reasons.
+// told returns a plan as text: its steps without their reasons.
 func told(d Plan) string {
 	var out []string
 	for _, s := range d.Steps {
@@ -25,7 +25,7 @@ func told(d Plan) string {
 	return strings.Join(out, "; ")
 }
 
-// at are machines with ready nodes, made one hour ago and each a minute after the other.
+// at are machines with ready nodes, created one hour ago, each a minute after the previous one.
 func at(names ...string) WorkerSnapshot {
 	c := WorkerSnapshot{InfraID: "c", Pool: Pool{Name: "p"}}
 	for i, n := range names {

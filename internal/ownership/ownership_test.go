@@ -15,7 +15,7 @@ import (
 	"hotspare.io/hotspare/internal/ownership"
 )
 
-// A place is where a ClusterDeployment is: in the namespace that hotspare made for a
+// A place is where a ClusterDeployment is: in the namespace that hotspare created for a
 // cluster of a pool, in one that only looks so to its owner, or anywhere else.
 type place string
 

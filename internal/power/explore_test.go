@@ -14,7 +14,7 @@ import (
 )
 
 // place is a cluster with all that decides about it, so small that every place
-// there is can be visited. Times are told apart only as the decider does.
+// there is can be visited. Times are distinguished only as the decider does.
 type place struct {
 	life  life
 	fake  bool
@@ -47,7 +47,7 @@ const (
 	refusing         // the platform starts and stops nothing
 )
 
-// stage is what of a record the decider tells apart.
+// stage contains the parts of a record that the decider distinguishes.
 type stage struct {
 	target hivev1.PowerState // empty: there is no record
 	// fromInstall: it began with the install. late: longer ago than the limit.
@@ -179,7 +179,7 @@ func (p place) settled() place {
 	return p
 }
 
-// told is what users are told: the word and both conditions, without messages.
+// told is the reported state: the word and both conditions, without messages.
 type told struct {
 	word               string
 	hibernating, ready condition.Value
@@ -191,7 +191,7 @@ func toldBy(s State) told {
 	return t
 }
 
-// spot is a place after a pass, with what the pass told and did.
+// spot is a place after a pass, with what the pass reported and did.
 type spot struct {
 	place
 	told told

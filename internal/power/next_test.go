@@ -268,7 +268,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// agree fails unless the conditions and the word tell the same story.
+// agree fails unless the conditions and the word are consistent.
 func agree(t *testing.T, d Plan) {
 	t.Helper()
 	asleep, up := d.Hibernating.Status == corev1.ConditionTrue, d.Ready.Status == corev1.ConditionTrue

@@ -9,7 +9,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// interruptible is a spot machine made so long ago: "gone", "joined" and "failed" say what it is.
+// interruptible returns a spot machine of that age in the state "gone", "joined" or "failed".
 func interruptible(name string, ago time.Duration, is string) SpotMachine {
 	return SpotMachine{
 		Name: name, ProviderID: "aws:///a/" + name, Created: now.Add(-ago),

@@ -184,7 +184,7 @@ func (a *atlas) cause(from int, s step) string {
 	}
 }
 
-// nobodyLooks is what is told of a cluster that is paused or deleted.
+// nobodyLooks reports whether this is the reported state of a paused or deleted cluster.
 func (t told) nobodyLooks() bool { return t.word == hivev1.StatusUnknown }
 
 // groups are the reasons of Hibernating, in the order of discovery.

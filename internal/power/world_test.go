@@ -217,7 +217,7 @@ func (w *world) check(t *testing.T, s Snapshot, d Plan) {
 	}
 }
 
-// arrived reports whether the cluster is as wanted, in fact and in what is told.
+// arrived reports whether the cluster is as wanted, both actually and as reported.
 func (w *world) arrived(d Plan) bool {
 	if w.wanted == hivev1.PowerHibernating {
 		return w.all(cloud.Stopped) && d.Word == hivev1.StatusHibernating

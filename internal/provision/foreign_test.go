@@ -33,7 +33,7 @@ func recorded(f *ClusterInstallSnapshot) { f.Metadata, f.Recorded = true, true }
 func TestMirror(t *testing.T) {
 	for name, tt := range map[string]struct {
 		seen ClusterInstallSnapshot
-		// told are the conditions of any cluster, as "type=status/reason".
+		// told contains the conditions of any cluster, as "type=status/reason".
 		told          string
 		adopt, finish bool
 		words         string

@@ -24,7 +24,7 @@ type history struct {
 	dice *rand.Rand
 	// facts are what is stored.
 	facts Snapshot
-	// alive tells whether there is a cluster out there, and id which.
+	// alive reports whether a cluster exists, and id which one.
 	alive bool
 	id    string
 	// ended is how installs ended, dead what was destroyed.

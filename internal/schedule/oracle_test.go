@@ -158,10 +158,10 @@ type world struct {
 	// What the oracle thinks: the slot that is noted, and the clusters' power.
 	noted Slot
 	power map[string]hivev1.PowerState
-	// told are the steps that were taken, to see that none is taken twice.
+	// told contains the steps that were taken, to check that none is taken twice.
 	told map[string]bool
 	took int
-	// made counts the clusters.
+	// made is the number of clusters created.
 	made int
 }
 

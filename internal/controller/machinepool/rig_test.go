@@ -224,7 +224,7 @@ func (w *workers) join() {
 	}
 }
 
-// pass does a pass and returns the MachinePool as it is then, nil if it is gone.
+// pass does a pass and returns the MachinePool as it is afterwards, nil if it was deleted.
 func (g *rig) pass() (*hivev1.MachinePool, ctrl.Result, error) {
 	g.Helper()
 	result, err := g.r.Reconcile(g.Context(), ctrl.Request{NamespacedName: key})

@@ -27,7 +27,7 @@ func space(name string, labels map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 }
 
-// cluster is a cluster of pool p in a namespace, and the namespace that the pool has made for it.
+// cluster is a cluster of pool p in a namespace, and the namespace that the pool has created for it.
 func cluster(pools, name string) []client.Object {
 	return []client.Object{
 		space(name, map[string]string{

@@ -39,7 +39,7 @@ func (h *hub) ready() string {
 	return condition.Find(h.get().Status.Conditions, hivev1.ClusterReady).Message
 }
 
-// event is the next one that was told; "" if there is none.
+// event returns the next recorded event; "" if there is none.
 func (h *hub) event() string {
 	select {
 	case e := <-h.events.Events:

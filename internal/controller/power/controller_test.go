@@ -58,7 +58,7 @@ func TestCycle(t *testing.T) {
 	})
 }
 
-// A process that dies right after a write, or right after it told the machines,
+// A process that dies right after a write, or right after it started or stopped machines,
 // is followed by one that knows only what was stored.
 func TestDeath(t *testing.T) {
 	for n := 1; n <= 8; n++ {

@@ -201,7 +201,7 @@ func (s *sim) DeleteSpotMachine(_ context.Context, _ types.NamespacedName, m pow
 	return true, "", nil
 }
 
-// Lost tells which machines are not kept.
+// Lost returns the machines that no longer exist.
 func (s *spotSim) Lost(_ context.Context, _ cloud.Ref, ids []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(s.kept, id) }), s.refuse
 }
@@ -338,7 +338,7 @@ func (h *hub) reason(typ string) string {
 	return string(c.Status) + " " + c.Reason
 }
 
-// told takes the events so far and counts those that begin so.
+// told removes the events recorded so far and counts those with this prefix.
 func (h *hub) told(prefix string) int {
 	n := 0
 	for len(h.events.Events) > 0 {

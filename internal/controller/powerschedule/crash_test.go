@@ -22,7 +22,7 @@ import (
 )
 
 // After any write the process may die, and a write may be seen late. In the first
-// slot a user wakes a cluster right after it was told to sleep; in the end every slot
+// slot a user wakes a cluster right after it was set to hibernate; in the end every slot
 // was taken once by every cluster.
 func TestCrashNeitherRepeatsNorLosesASlot(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ import (
 	"hotspare.io/hotspare/internal/controller/powerschedule"
 )
 
-// evening is the slot that most tests are about; everything was made days before.
+// evening is the slot that most tests are about; everything was created days before.
 var (
 	evening = time.Date(2026, 11, 20, 19, 0, 0, 0, time.UTC)
 	before  = metav1.NewTime(evening.AddDate(0, 0, -3))
@@ -224,7 +224,7 @@ func (h *hub) last() string {
 	return fmt.Sprintf("%s %s %s, %d told", l.Time.UTC().Format("2 15:04"), l.PowerState, l.Outcome, l.Clusters)
 }
 
-// told are the events so far, each once.
+// told returns the events recorded so far, each once.
 func (h *hub) told() []string {
 	var out []string
 	for len(h.events.Events) > 0 {

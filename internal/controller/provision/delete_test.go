@@ -21,7 +21,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// made is a world with an installed cluster that has been told to go.
+// made returns a world with an installed cluster that is being deleted.
 func made(t *testing.T, edits ...func(*hivev1.ClusterDeployment)) *world {
 	t.Helper()
 	w := newWorld(t, request()...)

@@ -15,7 +15,7 @@ import (
 	"hotspare.io/hotspare/internal/install/config"
 )
 
-// onGoogleCloud has no install-config of its own, and Secrets that tell the rest of it.
+// onGoogleCloud has no install-config of its own, and Secrets that contain the rest of it.
 func onGoogleCloud(cd *hivev1.ClusterDeployment) {
 	cd.Spec.Platform = hivev1.Platform{GCP: &runtime.RawExtension{Raw: []byte(`{"region":"us-east1","credentialsSecretRef":{"name":"creds"}}`)}}
 	cd.Spec.Provisioning.InstallConfigSecretRef = nil

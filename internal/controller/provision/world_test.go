@@ -52,7 +52,7 @@ type world struct {
 	// crashAt is the write after which the process dies; 0: never.
 	crashAt int
 	writes  []string
-	// events is what was told.
+	// events are the recorded events.
 	events chan string
 	// metrics count; nil counts nothing.
 	metrics *metrics.Metrics
@@ -294,7 +294,7 @@ func (w *world) delete() {
 	}
 }
 
-// told are the events since it was last called.
+// told returns the events since it was last called.
 func (w *world) told() []string {
 	var all []string
 	for {
