@@ -1,6 +1,6 @@
-// Package cabundle has the CA certificates that the administrator of a hub names for all
-// clusters: in installers, and in hotspare's own clients of clouds and of clusters they are
-// trusted in addition to those of the system.
+// Package cabundle reads the CA certificates that the administrator of a hub configures for all
+// clusters. Installers, and hotspare's own clients of clouds and clusters, trust them in addition
+// to the system's.
 package cabundle
 
 import (
@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// blockType is the type of a PEM block with a certificate.
+// blockType is the type of a PEM block that contains a certificate.
 const blockType = "CERTIFICATE"
 
-// Certificate is one certificate in DER.
+// Certificate is one certificate in DER form.
 type Certificate []byte
 
-// Parse returns the certificates in raw. It accepts all of raw or nothing: the error says
-// what to correct, and quotes nothing of raw, which may hold a key by mistake. Text around
-// the PEM blocks is a comment.
+// Parse returns the certificates in raw. It accepts all of raw or nothing: the error says what to
+// correct and quotes nothing from raw, which may contain a private key by mistake. Text around the
+// PEM blocks is a comment.
 func Parse(raw []byte) ([]Certificate, error) {
 	begun := countPEMBlocks(raw)
 	if begun == 0 {
@@ -39,14 +39,14 @@ func Parse(raw []byte) ([]Certificate, error) {
 		}
 		found = append(found, block.Bytes)
 	}
-	// The decoder skips a block that it cannot read.
+	// The decoder silently skips a block that it cannot decode.
 	if len(found) != begun {
 		return nil, fmt.Errorf("only %d of %d PEM blocks are complete: copy the certificates again, from BEGIN to END", len(found), begun)
 	}
 	return found, nil
 }
 
-// countPEMBlocks counts the lines that begin a PEM block, also the indented ones, which the
+// countPEMBlocks counts the lines that begin a PEM block, including indented ones, which the
 // decoder skips.
 func countPEMBlocks(raw []byte) int {
 	count := 0
@@ -58,8 +58,8 @@ func countPEMBlocks(raw []byte) int {
 	return count
 }
 
-// checkIsCertificate returns an error that continues the name of the block, unless the block is a
-// certificate.
+// checkIsCertificate returns an error if block is not a certificate. Its text continues the name of
+// the block.
 func checkIsCertificate(block *pem.Block) error {
 	switch {
 	case strings.HasSuffix(block.Type, "PRIVATE KEY"):
@@ -73,7 +73,7 @@ func checkIsCertificate(block *pem.Block) error {
 	return nil
 }
 
-// Encode returns the certificates in PEM, in their order, each once.
+// Encode returns the certificates in PEM, in the given order and without duplicates.
 func Encode(certificates []Certificate) []byte {
 	var out bytes.Buffer
 	seen := map[[sha256.Size]byte]bool{}
@@ -88,8 +88,8 @@ func Encode(certificates []Certificate) []byte {
 	return out.Bytes()
 }
 
-// SystemPoolWith returns the system's certificates and those in bundles, which are PEM. It returns
-// nil, which stands for the system's, if the bundles hold none.
+// SystemPoolWith returns a pool of the system's certificates and those in bundles, which are PEM.
+// It returns nil, which means the system's certificates, if bundles contain none.
 func SystemPoolWith(bundles ...[]byte) *x509.CertPool {
 	all := bytes.Join(bundles, []byte("\n"))
 	if len(bytes.TrimSpace(all)) == 0 {
@@ -97,7 +97,7 @@ func SystemPoolWith(bundles ...[]byte) *x509.CertPool {
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
-		pool = x509.NewCertPool() // a system without certificates trusts nobody else
+		pool = x509.NewCertPool() // without system certificates, trust only the bundles
 	}
 	pool.AppendCertsFromPEM(all)
 	return pool

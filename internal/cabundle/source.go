@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	// Key is the key of the Secrets that holds certificates, as in Hive. Other keys are
-	// not read.
+	// Key is the key of the Secrets that contains certificates, as in Hive. Other keys are not
+	// read.
 	Key = "ca.crt"
-	// flag names the Secrets.
+	// flag is the command-line flag that names the Secrets.
 	flag = "--additional-certificate-authorities"
-	// maxAge is how long Latest may return what it has read before.
+	// maxAge is the maximum age of the cached bundle that LatestBundle returns.
 	maxAge = 10 * time.Second
-	// maxSize is how large a bundle may be: installers get it in one Secret, which holds a
-	// megabyte.
+	// maxSize is the maximum size of a bundle: installers get it in one Secret, which is limited to
+	// a megabyte.
 	maxSize = 1_000_000
 )
 
-// ReadSecret returns the data of a Secret of the hub. The error for a Secret that does not
-// exist is fault.Denied, and names the Secret.
+// ReadSecret returns the data of a Secret of the hub. If the Secret does not exist, it returns a
+// fault.Denied error that names the Secret.
 type ReadSecret func(ctx context.Context, name types.NamespacedName) (map[string][]byte, error)
 
-// Source reads the certificates from Secrets of the hub. A nil Source has none. It is safe
-// for concurrent use.
+// Source reads the certificates from Secrets of the hub. A nil Source has none. It is safe for
+// concurrent use.
 type Source struct {
 	names  []types.NamespacedName
 	secret ReadSecret
@@ -43,24 +43,25 @@ type Source struct {
 	mu     sync.Mutex
 	readAt time.Time
 	latest Bundle
-	// usable has, for each Secret, the certificates that could be read last.
+	// usable has, for each Secret, the last certificates that were read successfully.
 	usable map[types.NamespacedName][]Certificate
 }
 
-// Bundle is the certificates to trust for one connection.
+// Bundle contains the certificates to trust for one connection.
 type Bundle struct {
-	// PEM holds the certificates; it is empty if there are none.
+	// PEM contains the certificates; it is empty if there are none.
 	PEM []byte
-	// Problem is why the Secrets' present content is not in PEM; empty if it is.
+	// Problem says why PEM does not contain the current content of the Secrets; empty if it does.
 	Problem string
 }
 
-// Equal reports whether both bundles hold the same certificates and have the same problem.
+// Equal reports whether both bundles have the same certificates and the same problem.
 func (b Bundle) Equal(other Bundle) bool {
 	return b.Problem == other.Problem && bytes.Equal(b.PEM, other.PEM)
 }
 
-// NewSource returns a Source of the certificates in the named Secrets; nil without names.
+// NewSource returns a Source of the certificates in the named Secrets. It returns nil if names is
+// empty.
 func NewSource(names []types.NamespacedName, secret ReadSecret, now clock.PassiveClock) *Source {
 	if len(names) == 0 {
 		return nil
@@ -76,8 +77,8 @@ func (s *Source) SecretNames() []types.NamespacedName {
 	return s.names
 }
 
-// Read returns the certificates of all Secrets in PEM, as the Secrets are now. The error is
-// fault.Denied, and names Secret, key and remedy, if one of the Secrets cannot be used.
+// Read returns the current certificates of all Secrets in PEM. If one of the Secrets cannot be
+// used, it returns a fault.Denied error that names the Secret, the key and the remedy.
 func (s *Source) Read(ctx context.Context) ([]byte, error) {
 	var all []Certificate
 	for _, name := range s.SecretNames() {
@@ -91,9 +92,9 @@ func (s *Source) Read(ctx context.Context) ([]byte, error) {
 	return bundle, checkSize(bundle)
 }
 
-// LatestBundle returns the certificates as they were at most 10 seconds ago. It is for
-// connections, most of which can do without: a Secret whose content is malformed counts with
-// what it held before, and one that does not exist counts as empty.
+// LatestBundle returns certificates that are at most 10 seconds old. It is for connections, most of
+// which work without the extra certificates: for a Secret with malformed content it uses the last
+// valid content, and a Secret that does not exist counts as empty.
 func (s *Source) LatestBundle(ctx context.Context) Bundle {
 	if s == nil {
 		return Bundle{}
@@ -106,8 +107,8 @@ func (s *Source) LatestBundle(ctx context.Context) Bundle {
 	return s.latest
 }
 
-// refreshLatest reads all Secrets. After an error of the API, the next call reads them again. When
-// ctx ends, nothing changes.
+// refreshLatest reads all Secrets. After an API error, the next call reads them again. If ctx ends,
+// the cached bundle does not change.
 func (s *Source) refreshLatest(ctx context.Context, now time.Time) {
 	var all []Certificate
 	var problems []string
@@ -136,7 +137,7 @@ func (s *Source) refreshLatest(ctx context.Context, now time.Time) {
 	logChange(logr.FromContextOrDiscard(ctx), before, s.latest.Problem)
 }
 
-// logChange logs a problem when it begins or changes, and when it has ended.
+// logChange logs a problem when it appears or changes, and logs once when it is resolved.
 func logChange(log logr.Logger, before, now string) {
 	switch now {
 	case before:
@@ -150,7 +151,7 @@ func logChange(log logr.Logger, before, now string) {
 // missingError is the error for a Secret that does not exist.
 type missingError struct{ error }
 
-// Unwrap returns the error of the API.
+// Unwrap returns the API error.
 func (e missingError) Unwrap() error { return e.error }
 
 func (s *Source) readCertificates(ctx context.Context, name types.NamespacedName) ([]Certificate, error) {

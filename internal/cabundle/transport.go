@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// ExplainError adds the problem of the bundle to an error that may come of it: that a
-// certificate cannot be verified.
+// ExplainError adds the bundle's problem to errors that it may have caused: those about a
+// certificate that cannot be verified.
 func (b Bundle) ExplainError(err error) error {
 	if b.Problem == "" || !errors.As(err, new(*tls.CertificateVerificationError)) {
 		return err
@@ -18,8 +18,8 @@ func (b Bundle) ExplainError(err error) error {
 	return &untrustedError{err, b.Problem}
 }
 
-// BundleProblem returns the problem of the bundle that Explain has added to an error; empty if
-// none was added.
+// BundleProblem returns the bundle's problem that ExplainError added to err; empty if it added
+// none.
 func BundleProblem(err error) string {
 	var untrusted *untrustedError
 	if errors.As(err, &untrusted) {
@@ -28,8 +28,8 @@ func BundleProblem(err error) string {
 	return ""
 }
 
-// untrustedError is the error for a certificate that may be unknown because of a problem of
-// the bundle.
+// untrustedError is the error for a certificate that may be untrusted because of a problem with the
+// bundle.
 type untrustedError struct {
 	err     error
 	problem string
@@ -40,7 +40,7 @@ func (e *untrustedError) Error() string { return fmt.Sprintf("%v (%s)", e.err, e
 // Unwrap returns the error without the problem.
 func (e *untrustedError) Unwrap() error { return e.err }
 
-// WrapTransport returns base with errors that Explain has explained.
+// WrapTransport returns a transport that passes the errors of base through ExplainError.
 func (b Bundle) WrapTransport(base *http.Transport) http.RoundTripper {
 	if b.Problem == "" {
 		return base
@@ -59,8 +59,9 @@ func (e explainingTransport) RoundTrip(r *http.Request) (*http.Response, error) 
 	return response, e.bundle.ExplainError(err)
 }
 
-// NewTransport returns a transport like base that trusts the certificates of s in addition to
-// the system's. When they change, it makes new connections. base itself is not used.
+// NewTransport returns a transport that is configured like base and trusts the certificates of s in
+// addition to the system's. When the certificates change, it opens new connections. base itself is
+// not used.
 func (s *Source) NewTransport(base *http.Transport) http.RoundTripper {
 	if s == nil {
 		return base
@@ -85,7 +86,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, bundle.ExplainError(err)
 }
 
-// trustingTransport returns the transport that trusts these certificates.
+// trustingTransport returns the transport that trusts the certificates in bundle.
 func (t *transport) trustingTransport(bundle []byte) *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package cloud is how hotspare starts and stops a cluster's machines.
+// Package cloud defines how hotspare starts and stops the machines of a cluster.
 //
-// A platform is one package with one type that implements Power; cmd registers
-// it by its key in ClusterDeployment.spec.platform. cloudtest.Run is the
-// conformance suite each one passes.
+// A platform is one package with one type that implements Power; cmd registers it by its key in
+// ClusterDeployment.spec.platform. cloudtest.Run is the conformance suite that every platform
+// passes.
 package cloud
 
 import (
@@ -18,31 +18,33 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Ref names the machines of one cluster.
+// Ref identifies the machines of one cluster.
 type Ref struct {
 	// Cluster is the ClusterDeployment, for messages and to find its Secrets.
 	Cluster types.NamespacedName
-	// InfraID is spec.clusterMetadata.infraID, by which the platform's installer marks its machines. Never empty.
+	// InfraID is spec.clusterMetadata.infraID, with which the platform's installer marks its
+	// machines. Never empty.
 	InfraID string
 	// Platform is the cluster's spec.platform.
 	Platform hivev1.Platform
 	// Metadata is the platform's part of spec.clusterMetadata; may be nil.
 	Metadata *hivev1.ClusterMetadata
-	// InstallConfig is the Secret, in the cluster's namespace, with the install-config
-	// that it was made from; empty if the cluster names none.
+	// InstallConfig names the Secret, in the cluster's namespace, with the install-config that the
+	// cluster was created from; empty if the cluster names none.
 	InstallConfig string
-	// Since is when the hub began to hibernate the cluster, while it does; zero if it does not, or has just begun.
+	// Since is the time at which the hub began to hibernate the cluster; zero if the cluster is not
+	// hibernating or hibernation has just begun.
 	Since time.Time
-	// Shelve asks for machines to be given back to the platform while they are stopped,
-	// where it knows the difference.
+	// Shelve asks the platform to release the resources of stopped machines, on platforms that make
+	// this distinction.
 	Shelve bool
 }
 
-// State is what a machine is doing, as far as its platform tells.
+// State is the state of a machine, as reported by its platform.
 type State string
 
-// A provider maps each state of its platform to one of these; one that it does
-// not know is Unknown, and the reason names it.
+// A provider maps each state of its platform to one of these. It maps a state that it does not know
+// to Unknown and names that state in the reason.
 const (
 	Running  State = "Running"
 	Starting State = "Starting"
@@ -57,20 +59,19 @@ type Machine struct {
 	Name         string
 	ControlPlane bool
 	State        State
-	// Reason tells more about Failed and Unknown, for users; no secrets.
+	// Reason explains Failed and Unknown to users. It contains no secrets.
 	Reason string
-	// Node is the name of the machine's node, and Addresses are all its addresses
-	// and names, if the platform itself knows them. They vouch for the node when it
-	// asks for certificates, so they must not come from the cluster. Both are empty
-	// for a platform that knows machines only.
+	// Node is the name of the machine's node, and Addresses are all its addresses and names, if the
+	// platform itself knows them. They authenticate the node when it requests certificates, so they
+	// must not come from the cluster. Both are empty for a platform that only knows machines.
 	Node      string
 	Addresses []corev1.NodeAddress
 }
 
-// Machines is one observation: every machine of a cluster, each once.
+// Machines is one observation of a cluster: it contains every machine exactly once.
 type Machines []Machine
 
-// NamesNotIn returns the names of those not in state want, sorted.
+// NamesNotIn returns the sorted names of the machines that are not in state want.
 func (ms Machines) NamesNotIn(want State) []string {
 	var names []string
 	for _, m := range ms {
@@ -82,11 +83,11 @@ func (ms Machines) NamesNotIn(want State) []string {
 	return names
 }
 
-// AllIn reports whether there is at least one machine and every one is in state
-// want. No machine at all is neither running nor stopped (Hive D12).
+// AllIn reports whether there is at least one machine and every machine is in state want. A cluster
+// without machines is neither running nor stopped (Hive D12).
 func (ms Machines) AllIn(want State) bool { return len(ms) > 0 && len(ms.NamesNotIn(want)) == 0 }
 
-// SortByName orders by name, so that equal observations are equal values.
+// SortByName sorts the machines by name, so that equal observations are equal values.
 func (ms Machines) SortByName() {
 	slices.SortFunc(ms, func(a, b Machine) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -100,49 +101,50 @@ func (ms Machines) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Power observes, starts and stops the machines of a cluster. Calls return
-// without waiting for machines; they are idempotent, honour the context's
-// deadline, and carry a fault.Kind in their errors. One machine's error does
-// not stop the others: errors are joined.
+// Power observes, starts and stops the machines of a cluster. Calls return without waiting for
+// machines; they are idempotent, honor the context's deadline, and return errors that carry a
+// fault.Kind. An error for one machine does not stop the others: errors are joined.
 type Power interface {
-	// Observe returns every machine of the cluster; none is an empty list and no error.
+	// Observe returns every machine of the cluster. If there are none, it returns an empty list and
+	// no error.
 	Observe(ctx context.Context, ref Ref) (Machines, error)
-	// Start starts the control plane, then, in the same or a later call, the
-	// workers. Machines that run or start already are left alone.
+	// Start starts the control plane and then, in the same or a later call, the workers. It leaves
+	// alone machines that are running or starting.
 	Start(ctx context.Context, ref Ref) error
-	// Stop stops the workers, then, in the same or a later call, the control plane.
+	// Stop stops the workers and then, in the same or a later call, the control plane.
 	Stop(ctx context.Context, ref Ref) error
 }
 
-// ChangeNotifier is what a platform may be beside Power: it tells when machines change, by
-// themselves too. Those of others are looked at now and then.
+// ChangeNotifier is an optional interface of a platform, in addition to Power. It reports changes
+// of machines, including those that hotspare did not cause. Clusters on platforms without it are
+// checked periodically.
 type ChangeNotifier interface {
-	// Changes has the infraID of a cluster whenever a machine of it has begun to run or
-	// has stopped running. It is for one reader, and never closed; what nobody reads in
-	// time is lost. A machine that could not be started is none of it: whoever starts it
-	// anew at once would do so for ever.
+	// Changes returns a channel that receives the infraID of a cluster whenever one of its machines
+	// starts or stops running. The channel is for one reader and is never closed; values that are
+	// not read in time are lost. A machine that failed to start is not reported: a reader that
+	// immediately started it again would do so forever.
 	Changes() <-chan string
 }
 
-// Spot is what a platform may be beside Power (ADR 0017): Stop ends some of its machines for
-// good, because the platform cannot stop them, and others must be made in their place
-// when the cluster resumes. The platform does not do that: the cluster's machine
-// controller does, once the Machine of the lost one is deleted there.
+// Spot is an optional interface of a platform, in addition to Power (ADR 0017): Stop permanently
+// terminates some of its machines, because the platform cannot stop them, and replacements must be
+// created when the cluster resumes. The platform does not create them: the cluster's machine
+// controller does, once the Machine of the terminated instance is deleted in the cluster.
 type Spot interface {
-	// Lost returns those of the given provider IDs, as they stand in Machines and Nodes,
-	// whose machine is gone for good; in the given order. A machine that was made a
-	// moment ago may count as lost, so callers leave out what is younger than the resume.
+	// Lost returns the given provider IDs (as found in Machines and Nodes) whose machine no longer
+	// exists, in the given order. A machine that was created a moment ago may be reported as lost,
+	// so callers leave out machines that are younger than the resume.
 	Lost(ctx context.Context, ref Ref, providerIDs []string) ([]string, error)
 }
 
-// Secrets reads the data of a Secret of the hub; a Secret that does not exist is
-// fault.Denied, and its name and how to come by it are in the words. Actuators keep no
-// credentials longer than a call, or than the Secret stays as it is.
+// Secrets reads the data of a Secret of the hub. For a Secret that does not exist it returns
+// fault.Denied; the message names the Secret and says how to create it. Actuators keep credentials
+// no longer than one call, or than the Secret remains unchanged.
 type Secrets func(ctx context.Context, key types.NamespacedName) (map[string][]byte, error)
 
-// Registry finds the actuator of a platform. Whether it does is CanHandle of the
+// Registry maps a platform's key to its actuator. An entry stands for CanHandle in the
 // enhancement on hibernating clusters.
 type Registry map[string]Power
 
-// PowerFor returns the actuator that can handle p, or nil.
+// PowerFor returns the actuator for p, or nil if there is none.
 func (r Registry) PowerFor(p hivev1.Platform) Power { return r[p.Name()] }

@@ -12,14 +12,14 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// What a claim had to wait for.
+// Values of the label that says what a claim waited for.
 const (
-	immediate = "immediate" // its cluster ran before
-	resumed   = "resumed"   // its cluster was woken meanwhile
-	installed = "installed" // its cluster was installed meanwhile
+	immediate = "immediate" // its cluster was already running
+	resumed   = "resumed"   // its cluster was resumed
+	installed = "installed" // its cluster was installed
 )
 
-// RecordAssignment counts a claim that has just been told of its cluster.
+// RecordAssignment counts a claim that has just been assigned a cluster.
 func (m *Metrics) RecordAssignment(claim *hivev1.ClusterClaim, at time.Time) {
 	if m == nil {
 		return
@@ -29,8 +29,8 @@ func (m *Metrics) RecordAssignment(claim *hivev1.ClusterClaim, at time.Time) {
 	m.assignment.WithLabelValues(p.Namespace, p.Name).Observe(claimAge(claim, at).Seconds())
 }
 
-// RecordClaimWait measures a claim whose status has been written and says for the first
-// time that its cluster runs; cd is that cluster.
+// RecordClaimWait measures how long a claim waited for its cluster to run. It does so once, after
+// the claim's status first reports that its cluster is running; cd is that cluster.
 func (m *Metrics) RecordClaimWait(before, after *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment, at time.Time) {
 	if m == nil || cd == nil || !startedRunning(before, after) {
 		return
@@ -39,9 +39,9 @@ func (m *Metrics) RecordClaimWait(before, after *hivev1.ClusterClaim, cd *hivev1
 	m.wait.WithLabelValues(p.Namespace, p.Name, claimWaitReason(after, cd)).Observe(claimAge(after, at).Seconds())
 }
 
-// startedRunning reports whether the claim's cluster is now said to run and was not
-// before. A claim that knows its cluster has had both conditions from the same
-// moment; one whose cluster ran, and then did not, has a younger ClusterRunning.
+// startedRunning reports whether the claim's cluster is now running for the first time. When a
+// claim gets its cluster, Pending and ClusterRunning have the same transition time; if the cluster
+// ran and then stopped, ClusterRunning has a later one.
 func startedRunning(before, after *hivev1.ClusterClaim) bool {
 	if !condition.IsTrue(after.Status.Conditions, hivev1.ClaimClusterRunning) {
 		return false
@@ -54,8 +54,8 @@ func startedRunning(before, after *hivev1.ClusterClaim) bool {
 	return was.Status != corev1.ConditionTrue && told != nil && told.LastTransitionTime.Equal(&was.LastTransitionTime)
 }
 
-// claimWaitReason tells what a claim had to wait for, from what its cluster records. What
-// happened in the second of the claim's creation counts as before it.
+// claimWaitReason returns what a claim waited for, according to the status of its cluster. Events
+// in the same second as the claim's creation count as earlier.
 func claimWaitReason(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) string {
 	since, made, power := claim.CreationTimestamp, cd.Status.InstalledTimestamp, cd.Status.PowerTransition
 	switch {
@@ -64,7 +64,7 @@ func claimWaitReason(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) s
 	case power == nil || !isAfter(power.FinishedAt, since):
 		return immediate
 	case made != nil && power.StartedAt.Equal(made):
-		return installed // and it has been on its way up since then
+		return installed // and it has been starting since then
 	default:
 		return resumed
 	}
@@ -72,7 +72,8 @@ func claimWaitReason(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) s
 
 func isAfter(t *metav1.Time, than metav1.Time) bool { return t != nil && t.After(than.Time) }
 
-// claimAge is never below zero, whatever the clocks say.
+// claimAge returns the age of the claim at the given time. It is never negative, even if clocks
+// differ.
 func claimAge(claim *hivev1.ClusterClaim, at time.Time) time.Duration {
 	return max(0, at.Sub(claim.CreationTimestamp.Time))
 }

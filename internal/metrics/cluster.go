@@ -9,7 +9,7 @@ import (
 	"hotspare.io/hotspare/internal/condition"
 )
 
-// RecordInstall measures a cluster that has just been marked as installed.
+// RecordInstall measures the installation of a cluster that has just been marked as installed.
 func (m *Metrics) RecordInstall(cd *hivev1.ClusterDeployment) {
 	began, ended := cd.Status.InstallStartedTimestamp, cd.Status.InstalledTimestamp
 	if m == nil || began == nil || ended == nil {
@@ -19,8 +19,8 @@ func (m *Metrics) RecordInstall(cd *hivev1.ClusterDeployment) {
 	m.install.WithLabelValues(ref.Namespace, ref.PoolName, cd.Spec.Platform.Name()).Observe(ended.Sub(began.Time).Seconds())
 }
 
-// RecordProvisionFailure counts a cluster whose status has been written and says that its
-// install has been given up, and did not before.
+// RecordProvisionFailure counts a cluster once its status first reports that its installation was
+// given up.
 func (m *Metrics) RecordProvisionFailure(before, after *hivev1.ClusterDeployment) {
 	const stopped = hivev1.ClusterProvisionStopped
 	if m == nil || condition.IsTrue(before.Status.Conditions, stopped) || !condition.IsTrue(after.Status.Conditions, stopped) {
@@ -37,9 +37,9 @@ func (m *Metrics) RecordProvisionFailure(before, after *hivev1.ClusterDeployment
 	m.terminal.WithLabelValues(name, m.installReasons.limitValue(reason)).Inc()
 }
 
-// RecordPowerTransition measures a cluster whose status has been written and says that it has
-// become what it should be, and did not before. What came up with its install was
-// not resumed: it would hide how long resumes take.
+// RecordPowerTransition measures how long a cluster took to reach its desired power state, once its
+// status first reports that it has. A cluster that started with its installation was not resumed:
+// counting it would hide how long resumes take.
 func (m *Metrics) RecordPowerTransition(before, after *hivev1.ClusterDeployment) {
 	was, is := before.Status.PowerTransition, after.Status.PowerTransition
 	if m == nil || is == nil || is.FinishedAt == nil || alreadyFinished(was, is) {
@@ -58,7 +58,7 @@ func (m *Metrics) RecordPowerTransition(before, after *hivev1.ClusterDeployment)
 		Observe(is.FinishedAt.Sub(is.StartedAt.Time).Seconds())
 }
 
-// RecordCertificateApproval counts a certificate request of a node that was approved.
+// RecordCertificateApproval counts an approved certificate signing request of a node.
 func (m *Metrics) RecordCertificateApproval(signer string) {
 	if m == nil {
 		return
@@ -66,7 +66,7 @@ func (m *Metrics) RecordCertificateApproval(signer string) {
 	m.certificates.WithLabelValues(signer).Inc()
 }
 
-// alreadyFinished reports whether the transition now was the one before, and had ended.
+// alreadyFinished reports whether before is the same transition as now, and had finished.
 func alreadyFinished(before, now *hivev1.PowerTransition) bool {
 	return before != nil && before.FinishedAt != nil && before.Target == now.Target && before.StartedAt.Equal(&now.StartedAt)
 }

@@ -2,11 +2,12 @@ package metrics
 
 import "sync"
 
-// maxLabelValues is how many values a label may have that others choose: an installer's
-// word for why it failed, a cluster's version.
+// maxLabelValues is the maximum number of values of a label that hotspare does not control, such as
+// an installer's failure reason or a cluster's version.
 const maxLabelValues = 50
 
-// boundedLabel keeps a label's values few: after the first of them, the others are "other".
+// boundedLabel caps the cardinality of a label: it keeps the first maxLabelValues values and
+// reports all others as "other".
 type boundedLabel struct {
 	mu   sync.Mutex
 	seen map[string]bool

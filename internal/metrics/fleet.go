@@ -11,20 +11,20 @@ import (
 	"hotspare.io/hotspare/internal/capacity"
 )
 
-// Names of the labels of a FleetRegion.
+// Label names of a FleetRegion.
 const (
 	fleetNamespace = "namespace"
 	fleetRegion    = "region"
 )
 
-// Fleet is what one FleetRegion has.
+// Fleet contains the measured values of one FleetRegion.
 type Fleet struct {
-	// Types are its types, as its status tells of them.
+	// Types are the region's types, as reported in its status.
 	Types []v1alpha1.RegionTypeStatus
-	// DataPlanes and Instances are how many there are in each phase.
+	// DataPlanes and Instances are the numbers of data planes and instances in each phase.
 	DataPlanes map[v1alpha1.DataPlanePhase]int
 	Instances  map[v1alpha1.InstancePhase]int
-	// Silent is how many of the data planes have an agent that has fallen silent.
+	// Silent is the number of data planes whose agent has stopped reporting.
 	Silent int
 }
 
@@ -33,8 +33,8 @@ type FleetGauges struct {
 	readRegions func() (map[types.NamespacedName]Fleet, error)
 }
 
-// NewFleetGauges makes gauges of the FleetRegions that look shows: all that there are,
-// with an error those that could be read.
+// NewFleetGauges returns gauges of the FleetRegions that look returns. look returns all of them,
+// or, with an error, those that it could read.
 func NewFleetGauges(look func() (map[types.NamespacedName]Fleet, error)) *FleetGauges {
 	return &FleetGauges{look}
 }
@@ -52,7 +52,7 @@ var (
 		[]string{fleetNamespace, fleetRegion, "type", "action", "reason"}, nil)
 )
 
-// All phases: a gauge that is zero is told, too.
+// All phases, because gauges that are zero are reported too.
 var (
 	planePhases = []v1alpha1.DataPlanePhase{
 		v1alpha1.PhaseAccepted, v1alpha1.PhaseProvisioning, v1alpha1.PhaseProvisioned, v1alpha1.PhaseWaitingForAgent, v1alpha1.PhaseReady,
@@ -63,14 +63,14 @@ var (
 	}
 )
 
-// Describe tells of every gauge.
+// Describe implements prometheus.Collector.
 func (g *FleetGauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{unitsDesc, planesDesc, instancesDesc, silentDesc, decisionDesc} {
 		ch <- d
 	}
 }
 
-// Collect looks, and tells what it has seen.
+// Collect implements prometheus.Collector: it reads the current state and reports it.
 func (g *FleetGauges) Collect(ch chan<- prometheus.Metric) {
 	regions, err := g.readRegions()
 	if err != nil {
@@ -99,7 +99,7 @@ func (g *FleetGauges) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// RecordFleetStep counts a step that was taken for a FleetRegion.
+// RecordFleetStep counts a step that was executed for a FleetRegion.
 func (m *Metrics) RecordFleetStep(region types.NamespacedName, st capacity.Step) {
 	if m == nil {
 		return
@@ -107,7 +107,7 @@ func (m *Metrics) RecordFleetStep(region types.NamespacedName, st capacity.Step)
 	m.fleet.WithLabelValues(region.Namespace, region.Name, string(st.Verb), string(st.Reason)).Inc()
 }
 
-// DeleteRegionSeries drops the series of a FleetRegion that is gone.
+// DeleteRegionSeries deletes the series of a deleted FleetRegion.
 func (m *Metrics) DeleteRegionSeries(region types.NamespacedName) {
 	if m == nil {
 		return

@@ -7,7 +7,8 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// PoolReader shows every pool as it is now. With an error it shows those that could be read.
+// PoolReader returns the current state of every pool. With an error it returns the pools that it
+// could read.
 type PoolReader func() (map[types.NamespacedName]pool.Snapshot, error)
 
 // Gauges measures pools at each scrape.
@@ -15,11 +16,11 @@ type Gauges struct {
 	readPools PoolReader
 }
 
-// NewGauges makes gauges of the pools that look shows.
+// NewGauges returns gauges of the pools that look returns.
 func NewGauges(look PoolReader) *Gauges { return &Gauges{look} }
 
-// NewLeaderGauge makes a gauge of whether this process runs the controllers. One that is alone
-// on its hub does, and elects nobody.
+// NewLeaderGauge returns a gauge of whether this process runs the controllers. A process that is
+// alone on its hub always does, without leader election.
 func NewLeaderGauge(leads func() bool) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "hotspare_leads", Help: "1 if this process runs the controllers, 0 if it stands by.",
@@ -31,18 +32,18 @@ func NewLeaderGauge(leads func() bool) prometheus.Collector {
 	})
 }
 
-// newPoolDesc makes the description of a gauge that each pool has.
+// newPoolDesc returns the description of a gauge that every pool has.
 func newPoolDesc(name, help string, more ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, append([]string{poolNamespace, poolName}, more...), nil)
 }
 
-// newHivePoolDesc is one of Hive's gauges.
+// newHivePoolDesc returns the description of one of Hive's gauges.
 func newHivePoolDesc(name, help string) *prometheus.Desc {
 	return newPoolDesc("hive_clusterpool_clusterdeployments_"+name, "Clusters of the pool "+help+".")
 }
 
 var (
-	// phaseDescs are those of Hive's gauges that are one phase.
+	// phaseDescs are Hive's gauges that correspond to exactly one phase.
 	phaseDescs = map[pool.Phase]*prometheus.Desc{
 		pool.Assignable: newHivePoolDesc("assignable", "that are unclaimed and run"),
 		pool.Standby:    newHivePoolDesc("standby", "that are unclaimed, installed and do not run"),
@@ -65,12 +66,12 @@ var (
 	maxConcurrentDesc = newPoolDesc("hotspare_pool_max_concurrent", "The pool's spec.maxConcurrent; absent when there is no limit.")
 )
 
-// phases are all of them: a gauge that is zero is told, too.
+// phases lists all phases, because gauges that are zero are reported too.
 var phases = []pool.Phase{pool.Deleting, pool.Removed, pool.Claimed, pool.Broken, pool.Installing, pool.Standby, pool.Assignable, pool.Unreadable}
 
 var powers = []pool.PowerCondition{pool.PowerUp, pool.PowerStarting, pool.PowerDown, pool.PowerFailing}
 
-// Describe tells of every gauge.
+// Describe implements prometheus.Collector.
 func (g *Gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range phaseDescs {
 		ch <- d
@@ -83,7 +84,7 @@ func (g *Gauges) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect looks, and tells what it has seen.
+// Collect implements prometheus.Collector: it reads the current state and reports it.
 func (g *Gauges) Collect(ch chan<- prometheus.Metric) {
 	pools, err := g.readPools()
 	if err != nil {

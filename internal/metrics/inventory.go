@@ -7,7 +7,7 @@ import (
 	hivev1 "hotspare.io/hotspare/api/hive/v1"
 )
 
-// Inventory is how many entries of a pool's inventory have each status.
+// Inventory is the number of entries of a pool's inventory in each status.
 type Inventory map[hivev1.InventoryStatus]int
 
 // InventoryGauges measures inventories at each scrape.
@@ -15,13 +15,13 @@ type InventoryGauges struct {
 	readInventories func() (map[types.NamespacedName]Inventory, error)
 }
 
-// NewInventoryGauges makes gauges of the inventories that look shows: those of all pools
-// that have one.
+// NewInventoryGauges returns gauges of the inventories that look returns: those of all pools that
+// have one.
 func NewInventoryGauges(look func() (map[types.NamespacedName]Inventory, error)) *InventoryGauges {
 	return &InventoryGauges{look}
 }
 
-// All statuses: a gauge that is zero is told, too.
+// All statuses, because gauges that are zero are reported too.
 var inventoryStatuses = []hivev1.InventoryStatus{
 	hivev1.InventoryAvailable, hivev1.InventoryReserved, hivev1.InventoryBrokenByConfiguration, hivev1.InventoryBrokenByCloud,
 	hivev1.InventoryMissing, hivev1.InventoryUnavailable, hivev1.InventoryToBeDeleted, hivev1.InventoryToBeUpdated,
@@ -29,10 +29,10 @@ var inventoryStatuses = []hivev1.InventoryStatus{
 
 var inventoryDesc = newPoolDesc("hotspare_pool_inventory", "Entries of the pool's inventory. Each has one status.", "status")
 
-// Describe tells of every gauge.
+// Describe implements prometheus.Collector.
 func (g *InventoryGauges) Describe(ch chan<- *prometheus.Desc) { ch <- inventoryDesc }
 
-// Collect looks, and tells what it has seen.
+// Collect implements prometheus.Collector: it reads the current state and reports it.
 func (g *InventoryGauges) Collect(ch chan<- prometheus.Metric) {
 	pools, err := g.readInventories()
 	if err != nil {

@@ -13,20 +13,20 @@ var flag = loopback.Flag{
 	Name: "--metrics-address", Example: "127.0.0.1:9090", What: "metrics", Why: "and metrics are served to whoever asks",
 }
 
-// CheckAddress says what is wrong with an address for metrics. It must be
-// a loopback address, since nobody is asked who they are; "" and "0" serve none.
+// CheckAddress returns an error if address is not valid for metrics. It must be a loopback address,
+// because clients are not authenticated; "" and "0" disable metrics.
 func CheckAddress(address string) error { return flag.CheckAddress(address) }
 
-// Listen listens for scrapes and writes their URL to path, for hotspare status.
-// Port 0 is the one of last time, since people's scrapers name it, or else any
-// that is free. It returns nil, and there is no file, when no metrics are wanted.
+// Listen listens for scrapes and writes the URL to path, for hotspare status. Port 0 selects the
+// previous port, because users have configured it in their scrapers, or else any free port. If
+// metrics are disabled, it returns nil and removes the file.
 func Listen(path, address string) (net.Listener, error) {
 	if err := CheckAddress(address); err != nil {
 		return nil, err
 	}
 	last, err := os.ReadFile(path)
 	if err != nil {
-		last = nil // nobody knows where they were
+		last = nil // the previous address is unknown
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("forgetting where metrics were served: %w", err)

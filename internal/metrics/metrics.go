@@ -1,13 +1,13 @@
 // Package metrics counts what the controllers do, and measures pools and the fleet.
 //
-// Names that begin with hive_ are Hive's, with its labels and meanings; those
-// that begin with hotspare_ tell what Hive has no name for. docs/operate/metrics.md lists
-// all of them. Gauges are made from the caches at each scrape (Gauges), so that
-// none is stale and those of a deleted pool are gone. Counters and histograms
-// (Metrics) are moved by the controllers, after the write that they count has
-// succeeded.
+// Metrics whose names begin with hive_ are Hive's and have Hive's labels and meanings; those that
+// begin with hotspare_ have no counterpart in Hive. docs/operate/metrics.md lists all of them.
+// Gauges are computed from the caches at each scrape (Gauges), so that none is stale and those of a
+// deleted pool disappear. Controllers update counters and histograms (Metrics) after the write that
+// they count has succeeded.
 //
-// A label has few values: those of a closed list, or names of pools and regions, whose
+// Every label has a bounded set of values: a closed list, or names of pools and regions, whose
+// series are deleted with them (DeletePoolSeries, DeleteRegionSeries).
 // series go with them (Forget, ForgetRegion).
 package metrics
 
@@ -20,7 +20,7 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// Names of labels. Hive has three ways to name a pool.
+// Label names. Hive has three ways to name a pool.
 const (
 	poolNamespace = "clusterpool_namespace"
 	poolName      = "clusterpool_name"
@@ -31,10 +31,10 @@ const (
 	poolBoth = "clusterpool_namespacedname"
 )
 
-// Buckets in seconds. Those of Hive are kept, so that its dashboards go on; finer
-// ones are added where hotspare is faster.
+// Buckets in seconds. Hive's buckets are kept, so that its dashboards continue to work; finer ones
+// are added where hotspare is faster.
 var (
-	// A claim's age is known to the second: buckets below one would tell nothing.
+	// A claim's age has a resolution of one second, so buckets below one are useless.
 	claimBuckets      = []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3000, 7200}
 	resumeBuckets     = []float64{1, 2, 5, 10, 30, 60, 90, 180, 300, 600, 1200}
 	hibernateBuckets  = []float64{1, 2, 5, 10, 30, 60, 180, 300, 600}
@@ -42,8 +42,8 @@ var (
 	reconcilerBuckets = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 10, 30, 60, 120}
 )
 
-// Metrics are the counters and histograms. Its methods may be called on nil,
-// and then count nothing.
+// Metrics contains the counters and histograms. Its methods may be called on nil, and then count
+// nothing.
 type Metrics struct {
 	clock clock.PassiveClock
 
@@ -59,7 +59,7 @@ type Metrics struct {
 	installReasons, versions *boundedLabel
 }
 
-// New makes the metrics and registers them with reg, which may hold them once.
+// New creates the metrics and registers them with reg. It must be called at most once per registry.
 func New(reg prometheus.Registerer, now clock.PassiveClock) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return promauto.With(reg).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -110,7 +110,7 @@ func New(reg prometheus.Registerer, now clock.PassiveClock) *Metrics {
 
 var powerLabels = []string{"cluster_version", "platform", powerPoolNamespace, powerPoolName}
 
-// RecordPoolStep counts a step that was taken for a pool.
+// RecordPoolStep counts a step that was executed for a pool.
 func (m *Metrics) RecordPoolStep(p types.NamespacedName, st pool.Step) {
 	if m == nil {
 		return
@@ -124,7 +124,7 @@ func (m *Metrics) RecordPoolStep(p types.NamespacedName, st pool.Step) {
 	}
 }
 
-// DeletePoolSeries drops the series of a pool that is gone.
+// DeletePoolSeries deletes the series of a deleted pool.
 func (m *Metrics) DeletePoolSeries(p types.NamespacedName) {
 	if m == nil {
 		return

@@ -9,18 +9,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Outcomes of a pass.
+// Outcomes of a reconcile.
 const (
 	succeeded = "success"
 	requeued  = "requeue"
 	failed    = "error"
 )
 
-// controllerKey has the name of the controller in the context of its passes.
+// controllerKey is the context key for the name of the controller that is reconciling.
 type controllerKey struct{}
 
-// WrapReconciler measures the passes of a controller, and has its requests counted as
-// the controller's.
+// WrapReconciler measures the reconciles of a controller, and attributes the API requests that they
+// send to that controller.
 func (m *Metrics) WrapReconciler(controller string, next reconcile.Reconciler) reconcile.Reconciler {
 	if m == nil {
 		return next
@@ -44,8 +44,8 @@ func reconcileOutcome(res reconcile.Result, err error) string {
 	}
 }
 
-// WrapTransport counts the requests that go through next to the hub's API. It is
-// meant for rest.Config.Wrap.
+// WrapTransport counts the requests to the hub's API that are sent through next. It is meant for
+// rest.Config.Wrap.
 func (m *Metrics) WrapTransport(next http.RoundTripper) http.RoundTripper {
 	if m == nil {
 		return next
@@ -58,7 +58,7 @@ type transport struct {
 	*Metrics
 }
 
-// RoundTrip counts a request when its answer has begun, or will not come.
+// RoundTrip counts a request when its response begins or the request fails.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := t.next.RoundTrip(req)
 	status := failed
@@ -71,12 +71,12 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// WrappedRoundTripper lets Kubernetes find the transport below.
+// WrappedRoundTripper returns the wrapped transport, for Kubernetes client libraries.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// classifyRequest reads a request as Kubernetes does: its verb, and the resource with the
-// subresource, "clusterdeployments/status". What is about no resource, such as
-// discovery, has the empty resource.
+// classifyRequest returns the verb and the resource of a request as Kubernetes defines them, the
+// resource with its subresource: "clusterdeployments/status". The resource is empty for requests
+// that concern no resource, such as discovery.
 func classifyRequest(req *http.Request) (verb, resource string) {
 	resource, named := parseResourcePath(req.URL.Path)
 	switch req.Method {
@@ -102,8 +102,8 @@ func classifyRequest(req *http.Request) (verb, resource string) {
 	return verb, resource
 }
 
-// parseResourcePath reads a path below /api/v1 or /apis/GROUP/VERSION: the resource, and
-// whether one object is named.
+// parseResourcePath parses a path below /api/v1 or /apis/GROUP/VERSION. It returns the resource,
+// and whether the path names a single object.
 func parseResourcePath(path string) (resource string, named bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -114,7 +114,7 @@ func parseResourcePath(path string) (resource string, named bool) {
 	default:
 		return "", false
 	}
-	// Below a namespace there are resources, and what belongs to the namespace itself.
+	// A path below a namespace is either a resource in it or a subresource of the namespace itself.
 	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
 		parts = parts[2:]
 	}

@@ -11,19 +11,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Path is where metrics are served.
+// Path is the URL path at which metrics are served.
 const Path = "/metrics"
 
 const (
-	// maxScrapes is how many may go on at a time: each reads all pools.
+	// maxScrapes is the maximum number of concurrent scrapes: each one reads all pools.
 	maxScrapes = 4
-	// requestTimeout is how long a client may take to ask, and a shutdown to end.
+	// requestTimeout limits how long a client may take to send a request, and how long a shutdown
+	// may take.
 	requestTimeout = 5 * time.Second
 )
 
-// NewHandler serves what the sources have. It asks nobody who they are: whoever
-// serves it beyond one machine puts a guard before it, as hotspare-manager does. Where
-// a part cannot be read, the rest is served.
+// NewHandler serves the metrics of sources. It does not authenticate clients: a server that is
+// reachable from other machines must do so, as hotspare-manager does. If a part cannot be read, the
+// rest is served.
 func NewHandler(sources ...prometheus.Gatherer) http.Handler {
 	h := promhttp.HandlerFor(prometheus.Gatherers(sources), promhttp.HandlerOpts{
 		ErrorHandling:       promhttp.ContinueOnError,
@@ -35,7 +36,7 @@ func NewHandler(sources ...prometheus.Gatherer) http.Handler {
 	return mux
 }
 
-// NewServer serves h on l as a part of a manager.
+// NewServer returns a manager runnable that serves h on l.
 func NewServer(l net.Listener, h http.Handler) *manager.Server {
 	limit := requestTimeout
 	return &manager.Server{
@@ -46,10 +47,10 @@ func NewServer(l net.Listener, h http.Handler) *manager.Server {
 	}
 }
 
-// scrapeErrorLog go to the log.
+// scrapeErrorLog writes scrape errors to the log.
 type scrapeErrorLog struct{}
 
-// Println logs what went wrong with a scrape.
+// Println logs a scrape error.
 func (scrapeErrorLog) Println(v ...any) {
 	log.Log.WithName("metrics").Info("a scrape was incomplete", "trouble", v)
 }

@@ -23,9 +23,9 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// newActuators returns the actuators of all platforms whose machines can be moved, and what
-// keeps their sessions. Every connection trusts the certificates of authorities in addition
-// to the system's.
+// newActuators returns the actuators of all platforms whose machines can be started and stopped,
+// and a function that maintains their sessions. Every connection trusts the certificates of
+// authorities in addition to the system's.
 func newActuators(secrets cloud.Secrets, authorities *cabundle.Source) (cloud.Registry, func(context.Context) error) {
 	vcenters := vsphere.New(secrets, authorities)
 	transport := authorities.NewTransport(http.DefaultTransport.(*http.Transport)) //nolint:forcetypeassert // it is what the standard library says
@@ -39,8 +39,8 @@ func newActuators(secrets cloud.Secrets, authorities *cabundle.Source) (cloud.Re
 	}, vcenters.Run
 }
 
-// newSecretReader reads Secrets from the API server, each time anew: a cache would hold every
-// Secret of the hub.
+// newSecretReader returns a reader of Secrets that calls the API server each time: a cache would
+// keep every Secret of the hub in memory.
 func newSecretReader(cfg *rest.Config) (cloud.Secrets, error) {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {

@@ -1,5 +1,5 @@
-// Package platform puts together what hotspare can do on the platforms whose machines
-// are somewhere else: start and stop them, and make clusters of them in Jobs on the hub.
+// Package platform assembles what hotspare can do on platforms whose machines are not on the hub:
+// it starts and stops them, and installs clusters on them from Jobs on the hub.
 package platform
 
 import (
@@ -25,30 +25,32 @@ import (
 	"hotspare.io/hotspare/internal/install/job"
 )
 
-// Options say which platforms there are to be.
+// Options select the platforms.
 type Options struct {
-	// Only are their keys in spec.platform, of those in Names. None: all of them.
+	// Only lists the platforms to enable, by their keys in spec.platform (see Names). Empty means
+	// all.
 	Only []string
-	// Jobs say how clusters are made; nil: none are.
+	// Jobs configures how clusters are installed; if it is nil, no clusters are installed.
 	Jobs *job.Options
-	// CertificateAuthorities are Secrets of the hub with CA certificates that installers and
-	// actuators of all platforms trust in addition to those of the system.
+	// CertificateAuthorities names Secrets of the hub with CA certificates that installers and
+	// actuators of all platforms trust in addition to the system's.
 	CertificateAuthorities []types.NamespacedName
 }
 
-// Set is what can be done, by the key in spec.platform. Its registries are the
-// caller's to add to.
+// Set contains the actuators and executors, by the key in spec.platform. The caller may add to its
+// registries.
 type Set struct {
 	Actuators cloud.Registry
 	Executors install.Registry
-	// CertificateAuthorities reads the Secrets of the option of that name; nil without any.
+	// CertificateAuthorities reads the Secrets in Options.CertificateAuthorities; nil if there are
+	// none.
 	CertificateAuthorities *cabundle.Source
-	// Tend is to run as long as the others are used: it keeps their sessions, and logs
-	// them out when its context ends.
+	// Tend must run as long as the others are used: it maintains their sessions, and logs them out
+	// when its context ends.
 	Tend func(context.Context) error
 }
 
-// Names are all platforms that there can be, sorted.
+// Names returns the keys of all supported platforms, sorted.
 func Names() []string {
 	actuators, _ := newActuators(nil, nil)
 	names := append(slices.Collect(maps.Keys(actuators)), job.SupportedPlatforms()...)
@@ -56,7 +58,7 @@ func Names() []string {
 	return slices.Compact(names)
 }
 
-// CheckNames says what is wrong with a choice of platforms.
+// CheckNames returns an error if only contains an unsupported platform.
 func CheckNames(only []string) error {
 	for _, name := range only {
 		if !slices.Contains(Names(), name) {
@@ -66,7 +68,7 @@ func CheckNames(only []string) error {
 	return nil
 }
 
-// New returns what can be done from the hub that cfg reaches. It asks the hub nothing.
+// New returns the Set for the hub that cfg reaches. It sends no requests to the hub.
 func New(cfg *rest.Config, o Options) (Set, error) {
 	if err := CheckNames(o.Only); err != nil {
 		return Set{}, err
@@ -95,7 +97,7 @@ func New(cfg *rest.Config, o Options) (Set, error) {
 	return s, nil
 }
 
-// addExecutors adds an executor to each platform that openshift-install makes clusters on.
+// addExecutors adds an executor to each platform on which openshift-install creates clusters.
 func (s Set) addExecutors(cfg *rest.Config, o job.Options) error {
 	c, err := client.New(cfg, client.Options{Scheme: JobScheme()})
 	if err != nil {
@@ -108,12 +110,12 @@ func (s Set) addExecutors(cfg *rest.Config, o job.Options) error {
 	return nil
 }
 
-// JobScheme has the kinds that Jobs of installers are made of.
+// JobScheme returns a scheme with the kinds that installer Jobs use.
 func JobScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, batchv1.AddToScheme, authenticationv1.AddToScheme} {
 		if err := add(s); err != nil {
-			panic(err) // two kinds of one name: a mistake in this program
+			panic(err) // two kinds with one name: a bug in this program
 		}
 	}
 	return s

@@ -1,4 +1,4 @@
-// Package cabundletest is a Secret with CA certificates, for tests.
+// Package cabundletest provides a Secret with CA certificates for tests.
 package cabundletest
 
 import (
@@ -16,20 +16,20 @@ import (
 // Name is the name of the Secret.
 var Name = types.NamespacedName{Namespace: "hotspare-system", Name: "authorities"}
 
-// Secret is the Secret. It is safe for concurrent use.
+// Secret is a fake of that Secret. It is safe for concurrent use.
 type Secret struct {
 	mu      sync.Mutex
 	content []byte
 }
 
-// SetContent changes the content of key ca.crt.
+// SetContent sets the content of key ca.crt.
 func (s *Secret) SetContent(content []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.content = content
 }
 
-// NewSource returns a Source that reads the Secret for each connection.
+// NewSource returns a Source that reads the Secret again for each connection.
 func (s *Secret) NewSource() *cabundle.Source {
 	return cabundle.NewSource([]types.NamespacedName{Name}, s.readSecret, &fastClock{})
 }
@@ -40,12 +40,12 @@ func (s *Secret) readSecret(context.Context, types.NamespacedName) (map[string][
 	return map[string][]byte{cabundle.Key: s.content}, nil
 }
 
-// CertificatePEM returns the certificate of a server.
+// CertificatePEM returns the certificate of server in PEM.
 func CertificatePEM(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
-// fastClock is a clock on which an hour passes between two looks.
+// fastClock is a clock that advances by an hour with every reading.
 type fastClock struct {
 	mu    sync.Mutex
 	hours time.Duration

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// NewServer starts a server that answers as handler does, with a certificate of its own,
-// where those of httptest share one. The certificate is for 127.0.0.1 and names. The server
-// ends with the test.
+// NewServer starts a TLS server with the given handler. It has its own certificate, unlike the
+// servers of httptest, which share one. The certificate is valid for 127.0.0.1 and names. The
+// server is closed when the test ends.
 func NewServer(tb testing.TB, handler http.Handler, names ...string) *httptest.Server {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

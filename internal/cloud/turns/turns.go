@@ -1,5 +1,5 @@
-// Package turns is what actuators of clouds have in common: whose turn it is to
-// start or stop, and how to ask for many machines at once.
+// Package turns is shared by the actuators of clouds: it decides which machines to start or stop
+// next, and sends requests for many machines concurrently.
 package turns
 
 import (
@@ -15,16 +15,17 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// RequestTimeout is how long one request to a cloud may take.
+// RequestTimeout is the timeout of one request to a cloud.
 const RequestTimeout = 10 * time.Second
 
-// maxConcurrent is how many machines of a cluster are asked for at the same time: enough
-// for hundreds within a minute, and few for the limits that clouds set per account.
+// maxConcurrent is the maximum number of concurrent machine requests per cluster: enough for
+// hundreds of machines within a minute, and low enough for the rate limits that clouds set per
+// account.
 const maxConcurrent = 8
 
-// MachinesToStart returns the names of the machines to start now: the control plane at
-// once, the workers when most of it runs. Fewer would be no quorum of etcd, and all
-// of it too much to ask: one machine that fails must not hold up the others.
+// MachinesToStart returns the names of the machines to start now: the control plane immediately,
+// the workers once more than half of the control plane is running. Fewer would not be an etcd
+// quorum; waiting for all of them would let one failed machine block the workers.
 func MachinesToStart(ms cloud.Machines) []string {
 	var ours, running int
 	for _, m := range ms {
@@ -41,8 +42,9 @@ func MachinesToStart(ms cloud.Machines) []string {
 	})
 }
 
-// MachinesToStop returns the names of the machines to stop now: the workers at once, the
-// control plane when none of them runs, and all machines have been seen.
+// MachinesToStop returns the names of the machines to stop now: the workers immediately, the
+// control plane once no worker is running or starting. complete says whether all machines were
+// observed; if it is false, the control plane is not stopped.
 func MachinesToStop(ms cloud.Machines, complete bool) []string {
 	down := complete && !slices.ContainsFunc(ms, func(m cloud.Machine) bool { return !m.ControlPlane && isRunningOrStarting(m) })
 	return selectNames(ms, func(m cloud.Machine) bool {
@@ -50,9 +52,9 @@ func MachinesToStop(ms cloud.Machines, complete bool) []string {
 	})
 }
 
-// StopInOrder calls stop for those whose turn it is, as Each does. A worker that may not be
-// stopped holds nobody up: it will be as it is in every later call, and a cluster that
-// runs for it alone costs as much as one that nobody has told to stop.
+// StopInOrder calls stop for each machine in MachinesToStop, as ForEachMachine does. Workers whose
+// stop is denied do not block the control plane: later calls would be denied too, and a cluster
+// that keeps running for one worker costs as much as one that was never hibernated.
 func StopInOrder(ctx context.Context, ms cloud.Machines, complete bool, stop func(ctx context.Context, name string) error) error {
 	var mu sync.Mutex
 	denied := map[string]bool{}
@@ -84,8 +86,8 @@ func selectNames(ms cloud.Machines, those func(cloud.Machine) bool) []string {
 	return out
 }
 
-// ForEachMachine calls do for every name, several at a time and each with a deadline, and joins
-// the errors in the order of the names. It returns when all have returned.
+// ForEachMachine calls do for every name, several at a time and each with a deadline of
+// RequestTimeout. It waits for all calls and joins their errors in the order of names.
 func ForEachMachine(ctx context.Context, names []string, do func(ctx context.Context, name string) error) error {
 	errs := make([]error, len(names))
 	var g errgroup.Group
