@@ -14,7 +14,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// settings are what counts here of spec.platform.aws.
+// settings are the fields of spec.platform.aws that this package reads.
 type settings struct {
 	Region               string `json:"region"`
 	CredentialsSecretRef struct {
@@ -26,21 +26,21 @@ type settings struct {
 	} `json:"credentialsAssumeRole"`
 }
 
-// role is one to be assumed with a key; none if it has no ARN.
+// role is a role to assume with a key; without an ARN, there is none.
 type role struct{ arn, externalID string }
 
-// identity is who asks AWS, and where.
+// identity contains the credentials and the region of requests to AWS.
 type identity struct {
 	region string
 	secret types.NamespacedName
-	keys   string // of the Secret, for messages
+	keys   string // keys of the Secret, for messages
 	key    sdk.Credentials
 	role   role
-	// assumed is what the role got, once it is assumed; never nil.
+	// assumed contains the temporary credentials of the role, once it is assumed; never nil.
 	assumed *sdk.Credentials
 }
 
-// String names the credentials, without telling them.
+// String describes where the credentials come from. It does not contain them.
 func (who identity) String() string {
 	s := fmt.Sprintf("the credentials in Secret %s of namespace %s (%s)", who.secret.Name, who.secret.Namespace, who.keys)
 	if who.role.arn != "" {
@@ -49,7 +49,8 @@ func (who identity) String() string {
 	return s
 }
 
-// redactCredentials removes the credentials from a text of AWS, which does not put them there.
+// redactCredentials removes the credentials from a text from AWS, which normally does not contain
+// them.
 func (who identity) redactCredentials(text string) string {
 	for _, c := range []sdk.Credentials{who.key, *who.assumed} {
 		for _, secret := range []string{c.SecretAccessKey, c.SessionToken, c.AccessKeyID} {
@@ -98,7 +99,7 @@ func (p *Power) readClusterIdentity(ctx context.Context, ref cloud.Ref) (identit
 	return who, nil
 }
 
-// readCredentials takes the credentials from the data of the Secret.
+// readCredentials reads the credentials from the data of the Secret.
 func (who *identity) readCredentials(data map[string][]byte) error {
 	ps, err := readProfiles(data)
 	who.keys = "keys aws_access_key_id and aws_secret_access_key"
@@ -114,19 +115,19 @@ func (who *identity) readCredentials(data map[string][]byte) error {
 	return nil
 }
 
-// staticCredentials are the credentials as they are in the Secret.
+// staticCredentials returns a provider of the credentials in the Secret.
 func (who identity) staticCredentials() sdk.CredentialsProvider {
 	return sdk.CredentialsProviderFunc(func(context.Context) (sdk.Credentials, error) { return who.key, nil })
 }
 
-// assumedCredentials are those of the role, asked for with cfg.
+// assumedCredentials returns a provider of the role's credentials, which it requests with cfg.
 func (who identity) assumedCredentials(cfg sdk.Config) sdk.CredentialsProvider {
 	client := sts.NewFromConfig(cfg)
 	return sdk.CredentialsProviderFunc(func(ctx context.Context) (sdk.Credentials, error) {
 		in := &sts.AssumeRoleInput{
 			RoleArn:         sdk.String(who.role.arn),
 			RoleSessionName: sdk.String("hotspare"),
-			DurationSeconds: sdk.Int32(900), // the least: a call takes seconds
+			DurationSeconds: sdk.Int32(900), // the minimum: a call takes seconds
 		}
 		if who.role.externalID != "" {
 			in.ExternalId = sdk.String(who.role.externalID)

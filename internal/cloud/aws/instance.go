@@ -12,10 +12,10 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// tagRole is how Cluster API marks the role of an instance.
+// tagRole is the tag with which Cluster API marks the role of an instance.
 const tagRole = "sigs.k8s.io/cluster-api-provider-aws/role"
 
-// instance is one of a cluster's.
+// instance is one instance of a cluster.
 type instance struct {
 	id, name     string
 	state        ec2types.InstanceStateName
@@ -27,7 +27,7 @@ type instance struct {
 func (i instance) isControlPlane() bool { return i.controlPlane }
 func (i instance) isSpot() bool         { return i.spot }
 
-// String is the name of the machine: for people, and unique.
+// String returns the machine's name, which is unique and readable.
 func (i instance) String() string {
 	if i.name == "" {
 		return i.id
@@ -35,8 +35,8 @@ func (i instance) String() string {
 	return i.name + " (" + i.id + ")"
 }
 
-// listInstances returns the cluster's instances, without those that are terminated: EC2 shows
-// them for an hour or so.
+// listInstances returns the cluster's instances, except terminated ones, which EC2 still lists for
+// about an hour.
 func (a *account) listInstances(ctx context.Context, infraID string) ([]instance, error) {
 	var out []instance
 	err := a.forEachInstance(ctx, ec2types.Filter{Name: sdk.String("tag:kubernetes.io/cluster/" + infraID), Values: []string{"owned"}},
@@ -48,7 +48,7 @@ func (a *account) listInstances(ctx context.Context, infraID string) ([]instance
 	return out, err
 }
 
-// forEachInstance calls f for each instance that fulfils the filter.
+// forEachInstance calls f for each instance that matches the filter.
 func (a *account) forEachInstance(ctx context.Context, filter ec2types.Filter, f func(ec2types.Instance)) error {
 	pages := ec2.NewDescribeInstancesPaginator(a.ec2, &ec2.DescribeInstancesInput{
 		Filters: []ec2types.Filter{filter}, MaxResults: sdk.Int32(1000),
@@ -88,14 +88,14 @@ func parseInstance(raw ec2types.Instance, infraID string) instance {
 			role = sdk.ToString(t.Value)
 		}
 	}
-	// Names are the installer's; a ControlPlaneMachineSet may have another prefix, but
-	// its machines keep the profile.
+	// The installer chooses the names; a ControlPlaneMachineSet may use another prefix, but its
+	// machines keep the instance profile.
 	out.controlPlane = role == "control-plane" || strings.HasPrefix(out.name, infraID+"-master-") ||
 		raw.IamInstanceProfile != nil && strings.HasSuffix(sdk.ToString(raw.IamInstanceProfile.Arn), "/"+infraID+"-master-profile")
 	return out
 }
 
-// toCloudMachine translates EC2's states.
+// toCloudMachine converts the instance to a cloud.Machine and maps EC2's state.
 func (i instance) toCloudMachine() cloud.Machine {
 	out := cloud.Machine{Name: i.String(), ControlPlane: i.controlPlane}
 	switch i.state {
@@ -119,8 +119,9 @@ func (i instance) toCloudMachine() cloud.Machine {
 	return out
 }
 
-// startFailureCodes are why EC2 stops an instance that was to start. Other reasons are a stop
-// that somebody wanted: a user, the system in it, spot, a planned retirement.
+// startFailureCodes are the reason codes with which EC2 stops an instance that failed to start.
+// Other reasons mean an intended stop: by a user, by the guest's operating system, by spot, or for
+// a scheduled retirement.
 var startFailureCodes = []string{
 	"Server.InternalError", "Server.InsufficientInstanceCapacity",
 	"Client.InternalError", "Client.InvalidSnapshot.NotFound", "Client.VolumeLimitExceeded",
@@ -129,13 +130,13 @@ var startFailureCodes = []string{
 func isStopped(i instance) bool { return i.state == ec2types.InstanceStateNameStopped }
 func isRunning(i instance) bool { return i.state == ec2types.InstanceStateNameRunning }
 
-// filterInstances returns those of list that are so.
+// filterInstances returns the instances in list for which so is true.
 func filterInstances(list []instance, so func(instance) bool) []instance {
 	yes, _ := splitInstances(list, so)
 	return yes
 }
 
-// splitInstances returns those that are so, and the others.
+// splitInstances returns the instances for which so is true, and the others.
 func splitInstances(list []instance, so func(instance) bool) (yes, no []instance) {
 	for _, i := range list {
 		if so(i) {

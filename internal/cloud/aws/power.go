@@ -1,9 +1,8 @@
 // Package aws starts and stops the EC2 instances of a cluster.
 //
-// The instances of a cluster are those with tag kubernetes.io/cluster/<infraID> =
-// owned, as the installer and the machine controllers set it; those that are
-// terminated are none. EC2 does a call for all instances that it names or for none:
-// see sweep.
+// The instances of a cluster are those with tag kubernetes.io/cluster/<infraID> = owned, which the
+// installer and the machine controllers set; terminated instances are ignored. EC2 executes a call
+// for all instances that it names or for none: see batchCall.
 package aws
 
 import (
@@ -22,10 +21,10 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// requestTimeout is how long AWS may take for one request.
+// requestTimeout is the timeout of one request to AWS.
 const requestTimeout = 10 * time.Second
 
-// Power is the platform AWS.
+// Power implements cloud.Power for AWS.
 type Power struct {
 	secrets        cloud.Secrets
 	provider       types.NamespacedName
@@ -39,27 +38,27 @@ var (
 	_ cloud.Spot  = (*Power)(nil)
 )
 
-// Option is a setting of the platform as a whole.
+// Option configures Power for all clusters.
 type Option func(*Power)
 
-// WithServiceProvider names the Secret of the account that assumes the roles of
-// spec.platform.aws.credentialsAssumeRole. Without it, such clusters are refused.
+// WithServiceProvider names the Secret of the account that assumes the roles in
+// spec.platform.aws.credentialsAssumeRole. Without it, clusters that set this field are rejected.
 func WithServiceProvider(secret types.NamespacedName) Option {
 	return func(p *Power) { p.provider = secret }
 }
 
-// WithEndpoint sends all requests to url, those for EC2 and for STS. Without it, they
-// go where the region's partition has them, be that commercial, GovCloud or China.
+// WithEndpoint sends all requests for EC2 and STS to url. Without it, they go to the endpoints of
+// the region's partition: commercial, GovCloud or China.
 func WithEndpoint(url string) Option { return func(p *Power) { p.endpoint = sdk.String(url) } }
 
-// WithAuthorities has every request trust the certificates of authorities in addition to
-// the system's: those of a proxy, or of private endpoints.
+// WithAuthorities makes every request trust the certificates of authorities in addition to the
+// system's, such as those of a proxy or of private endpoints.
 func WithAuthorities(authorities *cabundle.Source) Option {
 	return func(p *Power) { p.http = newHTTPClient(authorities) }
 }
 
-// New makes the platform. It reads credentials from Secrets only: nothing of the
-// environment, and no files. A proxy is taken from the environment, as Go programs do.
+// New returns a Power. It reads credentials only from Secrets, not from the environment or files.
+// It uses the proxy in the environment, as Go programs do.
 func New(secrets cloud.Secrets, options ...Option) *Power {
 	p := &Power{secrets: secrets, requestTimeout: requestTimeout, http: newHTTPClient(nil)}
 	for _, o := range options {
@@ -68,8 +67,8 @@ func New(secrets cloud.Secrets, options ...Option) *Power {
 	return p
 }
 
-// Observe returns the instances that are not terminated. Their names are as the tag
-// Name says, with the ID.
+// Observe returns the instances that are not terminated. Their names are the value of tag Name,
+// followed by the ID.
 func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	_, found, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
@@ -83,8 +82,8 @@ func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, err
 	return ms, nil
 }
 
-// Start starts what is stopped, the control plane first. An instance on its way to
-// stopped can be started when it is there: by a later call.
+// Start starts stopped instances, the control plane first. An instance that is stopping is started
+// by a later call, after it has stopped.
 func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 	a, found, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
@@ -97,10 +96,10 @@ func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 	return errors.Join(s.errs...)
 }
 
-// Stop stops what runs, the workers first, in one call; the control plane is left
-// for a later one if AWS would not listen. A pending instance can be stopped when it
-// runs: by a later call. One-time spot instances cannot be stopped and are
-// terminated; see Lost.
+// Stop stops running instances, the workers first and then, in the same call, the control plane; if
+// AWS rejects calls for reasons that affect all instances, the rest is left for a later call. A
+// pending instance is stopped by a later call, once it is running. One-time spot instances cannot
+// be stopped and are terminated; see Lost.
 func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	a, found, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
@@ -115,13 +114,13 @@ func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	return errors.Join(s.errs...)
 }
 
-// account is AWS in the name of one cluster, for one call of Power.
+// account is an EC2 client with one cluster's credentials, for one call of Power.
 type account struct {
 	identity
 	ec2 *ec2.Client
 }
 
-// openAndListInstances lists the instances of a cluster.
+// openAndListInstances opens the cluster's account and lists its instances.
 func (p *Power) openAndListInstances(ctx context.Context, ref cloud.Ref) (*account, []instance, error) {
 	a, err := p.openAccount(ctx, ref)
 	if err != nil {
@@ -131,7 +130,7 @@ func (p *Power) openAndListInstances(ctx context.Context, ref cloud.Ref) (*accou
 	return a, found, err
 }
 
-// openAccount makes a client with the cluster's credentials. It sends nothing.
+// openAccount creates a client with the cluster's credentials. It sends no requests.
 func (p *Power) openAccount(ctx context.Context, ref cloud.Ref) (*account, error) {
 	who, err := p.readClusterIdentity(ctx, ref)
 	if err != nil {
@@ -142,7 +141,7 @@ func (p *Power) openAccount(ctx context.Context, ref cloud.Ref) (*account, error
 		BaseEndpoint: p.endpoint,
 		HTTPClient:   p.http,
 		Credentials:  who.staticCredentials(),
-		// Nobody waits in here: the controller calls again, and knows when.
+		// No retries here: the controller calls again, and decides when.
 		Retryer:    func() sdk.Retryer { return sdk.NopRetryer{} },
 		APIOptions: []func(*middleware.Stack) error{p.addRequestDeadline},
 	}
@@ -152,7 +151,7 @@ func (p *Power) openAccount(ctx context.Context, ref cloud.Ref) (*account, error
 	return &account{identity: who, ec2: ec2.NewFromConfig(cfg)}, nil
 }
 
-// addRequestDeadline gives each request its own.
+// addRequestDeadline gives each request its own deadline.
 func (p *Power) addRequestDeadline(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Deadline",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {

@@ -15,32 +15,33 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// errorClass is what an error of AWS is about.
+// errorClass classifies an error of AWS by what it affects.
 type errorClass int
 
 const (
-	otherError           errorClass = iota // of the instance that was named, as far as we know
+	otherError           errorClass = iota // about the named instance, as far as we know
 	instanceGone                           // the instance does not exist
 	wrongState                             // the instance is in a state that does not allow it
-	unsupportedOperation                   // this sort of instance cannot do it
+	unsupportedOperation                   // not possible for this kind of instance
 	noCapacity                             // no capacity, or the account's limit
-	notAuthorized                          // the credentials are good, but do not allow it
+	notAuthorized                          // the credentials are valid, but do not allow it
 	throttled                              // too many calls
-	unavailable                            // AWS, or the way to it
-	credentialsRefused                     // the credentials are not good
-	contextEnded                           // the caller's context
+	unavailable                            // AWS cannot be reached or does not work
+	credentialsRefused                     // the credentials are invalid
+	contextEnded                           // the caller's context ended
 )
 
-// affectsAllInstances reports whether it would be the same with any other instance.
+// affectsAllInstances reports whether a request for any other instance would fail with the same
+// error.
 func (w errorClass) affectsAllInstances() bool { return w >= throttled }
 
-// When to look again.
+// Delays before the next try.
 const (
-	throttleDelay = 30 * time.Second // throttled: the next call may be one too many as well
-	capacityDelay = 2 * time.Minute  // AWS advises to wait some minutes for capacity
+	throttleDelay = 30 * time.Second // throttled: the next call may be rejected as well
+	capacityDelay = 2 * time.Minute  // AWS advises waiting a few minutes for capacity
 )
 
-// errorClasses of EC2 and STS.
+// errorClasses maps the error codes of EC2 and STS to their classes.
 var errorClasses = map[string]errorClass{
 	"InvalidInstanceID.NotFound": instanceGone,
 	"IncorrectInstanceState":     wrongState,
@@ -59,7 +60,7 @@ var errorClasses = map[string]errorClass{
 	"UnauthorizedOperation":  notAuthorized,
 	"OperationNotPermitted":  notAuthorized,
 	"UnsupportedTenancy":     unsupportedOperation,
-	"AccessDenied":           credentialsRefused, // STS: the role may not be assumed
+	"AccessDenied":           credentialsRefused, // STS: the role must not be assumed
 	"AccessDeniedException":  credentialsRefused,
 	"RequestLimitExceeded":   throttled,
 	"Throttling":             throttled,
@@ -92,8 +93,8 @@ var errorClasses = map[string]errorClass{
 	"UnrecognizedClientException": credentialsRefused,
 }
 
-// awsError is an error of AWS: what it is about, and the same for users. The text has
-// no request ID, so that it is the same each time.
+// awsError is an error of AWS: its class and a text for users. The text does not contain the
+// request ID, so that it is the same each time.
 type awsError struct {
 	class  errorClass
 	text   string
@@ -119,8 +120,8 @@ func (p awsError) toFault() error {
 	}
 }
 
-// classifyError tells what err is. ctx is that of the caller, without the deadline of the
-// request.
+// classifyError returns the class and the text of err. ctx is the caller's context, without the
+// deadline of the request.
 func (who identity) classifyError(ctx context.Context, err error) awsError {
 	if ctx.Err() != nil {
 		return awsError{class: contextEnded, text: ctx.Err().Error(), err: ctx.Err()}
@@ -130,7 +131,7 @@ func (who identity) classifyError(ctx context.Context, err error) awsError {
 		return awsError{class: unavailable, text: who.redactCredentials(describeTransportError(err)), err: err}
 	}
 	p := awsError{class: errorClasses[api.ErrorCode()], err: err}
-	message, _, _ := strings.Cut(api.ErrorMessage(), " Encoded authorization failure message:") // another one each time, and long
+	message, _, _ := strings.Cut(api.ErrorMessage(), " Encoded authorization failure message:") // it is long and different each time
 	p.text = who.redactCredentials(api.ErrorCode() + ": " + strings.TrimSpace(message))
 	if _, known := errorClasses[api.ErrorCode()]; !known && statusOf(err) >= http.StatusInternalServerError {
 		p.class = unavailable
@@ -145,7 +146,8 @@ func (who identity) classifyError(ctx context.Context, err error) awsError {
 	return p
 }
 
-// describeTransportError tells of a request that AWS itself has not answered, in few words.
+// describeTransportError returns a short description of an error of a request that AWS did not
+// answer.
 func describeTransportError(err error) string {
 	if status := statusOf(err); status >= http.StatusMultipleChoices {
 		return fmt.Sprintf("AWS cannot be used: something on the way to it answers with status %d, %s", status, http.StatusText(status))
@@ -158,12 +160,12 @@ func describeTransportError(err error) string {
 		return "AWS cannot be reached: " + sent.Err.Error()
 	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
-		err = inner // what is around it has the ID of the request
+		err = inner // the outer error contains the request ID
 	}
 	return "AWS's answer cannot be read: " + err.Error()
 }
 
-// statusOf is the status of the answer, or 0 if there was none.
+// statusOf returns the HTTP status of the response, or 0 if there was none.
 func statusOf(err error) int {
 	var answer *awshttp.ResponseError
 	if errors.As(err, &answer) && answer.Response != nil {

@@ -9,20 +9,20 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// configKey is the key of a Secret that has a whole configuration file of AWS.
+// configKey is the Secret key that contains a complete AWS configuration file.
 const configKey = "aws_config"
 
-// profiles are the sections of a configuration file, by name.
+// profiles maps the section names of a configuration file to their settings.
 type profiles map[string]map[string]string
 
-// forbidden settings run programs, read files or ask other hosts, all of the hub: who
-// can write a Secret must not be able to.
+// forbiddenSettings run programs, read files or contact other hosts, all from the hub: someone who
+// can write a Secret must not be able to do that.
 var forbiddenSettings = []string{
 	"credential_process", "credential_source", "login_session", "mfa_serial", "sso_account_id", "sso_session", "sso_start_url", "web_identity_token_file",
 }
 
-// readProfiles reads the file, or makes one in which each key of the Secret is a
-// setting of the default profile, as Hive does.
+// readProfiles parses the configuration file. If there is none, it treats each key of the Secret as
+// a setting of the default profile, as Hive does.
 func readProfiles(data map[string][]byte) (profiles, error) {
 	if raw := data[configKey]; raw != nil {
 		return parseConfigFile(string(raw))
@@ -34,8 +34,8 @@ func readProfiles(data map[string][]byte) (profiles, error) {
 	return profiles{"default": set}, nil
 }
 
-// parseConfigFile reads a configuration file of AWS. Messages have numbers of lines only: a
-// line that is not understood may be a secret.
+// parseConfigFile parses an AWS configuration file. Errors contain only line numbers: a malformed
+// line may be a secret.
 func parseConfigFile(file string) (profiles, error) {
 	out, name := profiles{}, ""
 	for n, line := range strings.Split(file, "\n") {
@@ -64,7 +64,7 @@ func parseConfigFile(file string) (profiles, error) {
 	return out, nil
 }
 
-// stripComment is without the comment behind it, which begins after a space.
+// stripComment returns v without a trailing comment, which must follow whitespace.
 func stripComment(v string) string {
 	for _, mark := range []string{" #", " ;", "\t#", "\t;"} {
 		v, _, _ = strings.Cut(v, mark)
@@ -72,8 +72,8 @@ func stripComment(v string) string {
 	return strings.TrimSpace(v)
 }
 
-// resolveCredentials returns the key of the default profile, or that of its source profile and the role to
-// assume with it.
+// resolveCredentials returns the credentials of the default profile, or those of its source profile
+// and the role to assume with them.
 func (ps profiles) resolveCredentials() (sdk.Credentials, role, error) {
 	for name, set := range ps {
 		for _, k := range forbiddenSettings {

@@ -13,13 +13,12 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// maxFilterValues is how many values EC2 takes for one filter.
+// maxFilterValues is the maximum number of values that EC2 accepts for one filter.
 const maxFilterValues = 200
 
-// Lost returns those of the provider IDs, "aws:///us-east-1a/i-0123", whose instance
-// is shutting down, is terminated, or is not there any more. An ID of another form
-// is not lost. Instances are looked for by ID and not by tag: one that has lost its
-// tag has not lost its disk.
+// Lost returns the provider IDs ("aws:///us-east-1a/i-0123") whose instance is shutting down, is
+// terminated or does not exist. IDs in another format are not lost. It looks up instances by ID and
+// not by tag: an instance without the tag still has its disk.
 func (p *Power) Lost(ctx context.Context, ref cloud.Ref, providerIDs []string) ([]string, error) {
 	var asked []string
 	for _, id := range providerIDs {
@@ -33,7 +32,7 @@ func (p *Power) Lost(ctx context.Context, ref cloud.Ref, providerIDs []string) (
 	}
 	there := map[string]bool{}
 	for some := range slices.Chunk(asked, maxFilterValues) {
-		// As a filter: named directly, one that is gone would fail the call for all.
+		// A filter, because naming one missing instance directly would fail the whole call.
 		err := a.forEachInstance(ctx, ec2types.Filter{Name: sdk.String("instance-id"), Values: some}, func(i ec2types.Instance) {
 			if i.State == nil || i.State.Name != ec2types.InstanceStateNameShuttingDown && i.State.Name != ec2types.InstanceStateNameTerminated {
 				there[sdk.ToString(i.InstanceId)] = true
@@ -49,7 +48,7 @@ func (p *Power) Lost(ctx context.Context, ref cloud.Ref, providerIDs []string) (
 	}), nil
 }
 
-// instanceID is the last part of a provider ID of AWS.
+// instanceID returns the last part of an AWS provider ID.
 func instanceID(providerID string) (string, bool) {
 	id := path.Base(providerID)
 	return id, strings.HasPrefix(providerID, "aws://") && strings.HasPrefix(id, "i-")

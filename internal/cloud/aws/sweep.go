@@ -9,25 +9,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
-// batchSize is how many instances one call names. EC2 takes more, but advises against it.
+// batchSize is the number of instances per call. EC2 accepts more, but advises against it.
 const batchSize = 100
 
-// batchCall asks the same of many instances. EC2 refuses a call as a whole when it
-// cannot do it for one of the instances that the call names, be it that this one has
-// just vanished or is between two states. So it is asked again, without those.
+// batchCall applies one action to many instances. EC2 rejects a whole call if it cannot execute it
+// for one of the named instances, for example because that instance has just been deleted or is
+// between two states. batchCall then repeats the call without such instances.
 //
-// Package turns is of no use here: it asks for each machine by itself, and EC2 counts
-// calls. The order is kept by asking in it.
+// Package turns does not fit here: it sends one request per machine, and EC2 limits the number of
+// calls. The order is kept by making the calls in that order.
 type batchCall struct {
 	*account
 	verb string
 	do   func(context.Context, []string) error
 	errs []error
-	// aborted is set when AWS has refused to listen at all: it would say the same again.
+	// aborted is set when AWS rejects calls for reasons that affect all instances: the next call
+	// would fail too.
 	aborted bool
 }
 
-// callInBatches asks for all of list.
+// callInBatches applies the action to all instances in list.
 func (s *batchCall) callInBatches(ctx context.Context, list []instance) {
 	for some := range slices.Chunk(list, batchSize) {
 		s.callOneBatch(ctx, some)
@@ -52,15 +53,15 @@ func (s *batchCall) callOneBatch(ctx context.Context, some []instance) {
 		s.callOneBatch(ctx, good)
 		s.callOneBatch(ctx, bad)
 	case p.class == instanceGone, p.class == wrongState:
-		// What has vanished needs nothing more. What has changed its state since the
-		// list was made is looked at again by the next call.
+		// A deleted instance needs no action. An instance whose state has changed since it was
+		// listed is handled by the next call.
 	default:
 		s.errs = append(s.errs, fmt.Errorf("%s %s: %w", s.verb, some[0], p.toFault()))
 	}
 }
 
-// splitSuspects parts instances of which at least one is bad. EC2's message may name it, or
-// one of several; that is a hint and no more: if there is none, they are halved.
+// splitSuspects splits instances of which at least one caused the error. EC2's message may name
+// that instance, or one of several; if it names none, the instances are halved.
 func splitSuspects(some []instance, message string) (bad, good []instance) {
 	bad, good = splitInstances(some, func(i instance) bool { return strings.Contains(message, i.id) })
 	if len(bad) == 0 || len(good) == 0 {
@@ -69,8 +70,8 @@ func splitSuspects(some []instance, message string) (bad, good []instance) {
 	return bad, good
 }
 
-// stopSpotInstances stops what can be stopped, which is what a persistent request made, and
-// terminates the others. Only workers: a terminated machine loses its disk.
+// stopSpotInstances stops the instances that can be stopped (those of persistent spot requests) and
+// terminates the others. It must be called only for workers: a terminated machine loses its disk.
 func (s *batchCall) stopSpotInstances(ctx context.Context, list []instance) {
 	var once []instance
 	stop := s.do
@@ -81,7 +82,7 @@ func (s *batchCall) stopSpotInstances(ctx context.Context, list []instance) {
 		}
 		i := list[slices.IndexFunc(list, func(i instance) bool { return i.id == ids[0] })]
 		if !i.ebs {
-			return err // a persistent one, too, cannot be stopped without an EBS root
+			return err // without an EBS root device, a persistent one cannot be stopped either
 		}
 		once = append(once, i)
 		return nil
@@ -115,7 +116,7 @@ func (a *account) terminateInstances(ctx context.Context, ids []string) error {
 	return err
 }
 
-// translateError is err in words for users, with its kind.
+// translateError returns err as a text for users, with its fault.Kind.
 func (a *account) translateError(ctx context.Context, err error) error {
 	return a.classifyError(ctx, err).toFault()
 }

@@ -9,8 +9,8 @@ import (
 	"hotspare.io/hotspare/internal/cabundle"
 )
 
-// newHTTPClient is the SDK's, but for plain bodies. It follows no redirects: the signature
-// is for one host.
+// newHTTPClient returns the SDK's client with plainBodyTransport. It follows no redirects: a
+// signature is valid for one host only.
 func newHTTPClient(authorities *cabundle.Source) *http.Client {
 	return &http.Client{
 		Transport:     plainBodyTransport{authorities.NewTransport(awshttp.NewBuildableClient().GetTransport())},
@@ -18,16 +18,16 @@ func newHTTPClient(authorities *cabundle.Source) *http.Client {
 	}
 }
 
-// plainBodyTransport hides what a request's body can do beside being read. smithy-go v1.28.8
-// closes the body when the answer begins; net/http may only then look whether the
-// body has more, by its WriteTo, which says io.EOF once closed. Taken for an error,
-// that closes the connection in the middle of the answer.
+// plainBodyTransport hides all methods of a request's body except Read and Close. smithy-go v1.28.8
+// closes the body when the response begins; net/http may check only then whether the body has more
+// data, by calling its WriteTo, which returns io.EOF once closed. net/http treats that as an error
+// and closes the connection in the middle of the response.
 type plainBodyTransport struct{ http.RoundTripper }
 
 // RoundTrip sends r.
 func (p plainBodyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil && r.Body != http.NoBody {
-		r = r.WithContext(r.Context()) // a copy: r is the caller's
+		r = r.WithContext(r.Context()) // a copy: the caller owns r
 		r.Body = struct{ io.ReadCloser }{r.Body}
 	}
 	return p.RoundTripper.RoundTrip(r)

@@ -26,19 +26,19 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// secretKey is where Hive and the installer look for the service principal.
+// secretKey is the Secret key in which Hive and the installer store the service principal.
 const secretKey = "osServicePrincipal.json"
 
-// clouds are Azure's clouds by the installer's names. Azure Stack has no endpoint that
-// could be known here.
+// clouds maps the installer's names to Azure's clouds. Azure Stack is missing, because its
+// endpoints differ for each installation.
 var clouds = map[string]azcloud.Configuration{
 	"AzurePublicCloud":       azcloud.AzurePublic,
 	"AzureUSGovernmentCloud": azcloud.AzureGovernment,
 	"AzureChinaCloud":        azcloud.AzureChina,
 }
 
-// account is a service principal as az ad sp create-for-rbac prints it. The case of
-// the names does not matter.
+// account is a service principal as printed by az ad sp create-for-rbac. Field names are
+// case-insensitive.
 type account struct {
 	ClientID       string `json:"clientId"`
 	ClientSecret   string `json:"clientSecret"`
@@ -49,7 +49,7 @@ type account struct {
 	cloud  azcloud.Configuration
 }
 
-// openResourceGroup reads what is needed to know, and gets a token.
+// openResourceGroup reads the cluster's settings and credentials, and requests a token.
 func (p Power) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group, error) {
 	a, err := p.readServicePrincipal(ctx, ref)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p Power) openResourceGroup(ctx context.Context, ref cloud.Ref) (*group, er
 		ClientOptions: policy.ClientOptions{
 			Cloud:     a.cloud,
 			Transport: &http.Client{Transport: p.transport},
-			Retry:     policy.RetryOptions{MaxRetries: -1}, // whoever called us tries again, and says why it waits
+			Retry:     policy.RetryOptions{MaxRetries: -1}, // the caller retries, and reports why it waits
 		},
 		DisableRPRegistration: true, // no side effects on the subscription
 	})
@@ -96,7 +96,7 @@ func (p Power) readServicePrincipal(ctx context.Context, ref cloud.Ref) (*accoun
 	return a, nil
 }
 
-// chooseAzureCloud finds the cloud by spec.platform.azure.cloudName.
+// chooseAzureCloud selects the cloud named in spec.platform.azure.cloudName.
 func (a *account) chooseAzureCloud(ref cloud.Ref) error {
 	var set struct {
 		CloudName string `json:"cloudName"`
@@ -116,7 +116,8 @@ func (a *account) chooseAzureCloud(ref cloud.Ref) error {
 	return nil
 }
 
-// parsePrincipal reads the principal, and says what is wrong with it in words that repeat nothing of it.
+// parsePrincipal parses the service principal. It returns what is wrong with it, without quoting
+// it.
 func (a *account) parsePrincipal(raw []byte) string {
 	if len(raw) == 0 {
 		return "the key is missing or empty"
@@ -134,14 +135,15 @@ func (a *account) parsePrincipal(raw []byte) string {
 	return ""
 }
 
-// credentialsError says where the credentials are, what is wrong, and what to do.
+// credentialsError returns an error that says where the credentials are, what is wrong and what to
+// do.
 func (a *account) credentialsError(why string) error {
 	return fault.NewDenied("credentials in Secret %s, key %s: %s: put clientId, clientSecret, tenantId and subscriptionId of a service principal there "+
 		"that may read, start and deallocate virtual machines (az ad sp credential reset makes a new secret)", a.secret, secretKey, why)
 }
 
-// fetchToken trades the secret for a token. A call gets a token of its own, so a principal that
-// is taken away works no longer than that.
+// fetchToken exchanges the client secret for a token. Every call of Power requests its own token,
+// so a revoked principal stops working with the next call.
 func (a *account) fetchToken(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, turns.RequestTimeout)
 	defer cancel()
@@ -165,8 +167,8 @@ func (a *account) fetchToken(ctx context.Context, via http.RoundTripper) (*oauth
 	return nil, a.credentialsError("Azure refuses it (" + a.tokenErrorMessage(said) + ")")
 }
 
-// tokenErrorMessage is the part of a token server's answer that is safe to show, and the same at
-// each try: behind it come the ids and the time of the request.
+// tokenErrorMessage returns the part of a token server's response that is safe to show and the same
+// for each try; the request's IDs and time come after it.
 func (a *account) tokenErrorMessage(said *oauth2.RetrieveError) string {
 	if said.ErrorCode == "" {
 		return fmt.Sprintf("status %d", said.Response.StatusCode)
@@ -176,10 +178,11 @@ func (a *account) tokenErrorMessage(said *oauth2.RetrieveError) string {
 	return strings.TrimSuffix(a.redactCredentials(said.ErrorCode+": "+strings.TrimSpace(words)), ": ")
 }
 
-// redactCredentials takes the secret, and what looks like one, out of others' words.
+// redactCredentials removes the client secret, and anything that looks like one, from the text of a
+// response.
 func (a *account) redactCredentials(words string) string { return scrub.Text(words, a.ClientSecret) }
 
-// staticToken is a token that we have already.
+// staticToken is an existing token.
 type staticToken struct{ *oauth2.Token }
 
 // GetToken returns the token.
@@ -187,16 +190,16 @@ func (g staticToken) GetToken(context.Context, policy.TokenRequestOptions) (azco
 	return azcore.AccessToken{Token: g.AccessToken, ExpiresOn: g.Expiry}, nil
 }
 
-// metadata is what the installer says of a cluster on Azure, in clusterMetadata.platform
-// and in metadata.json alike.
+// metadata is the installer's data about a cluster on Azure, both in clusterMetadata.platform and
+// in metadata.json.
 type metadata struct {
 	Azure *struct {
 		ResourceGroupName string `json:"resourceGroupName"`
 	} `json:"azure"`
 }
 
-// findGroupName finds the name of the cluster's resource group: in clusterMetadata.platform,
-// else in the Secret with metadata.json, where newer Hives have it only.
+// findGroupName returns the name of the cluster's resource group, from clusterMetadata.platform or
+// else from the Secret with metadata.json, the only place in newer versions of Hive.
 func (p Power) findGroupName(ctx context.Context, ref cloud.Ref) (string, error) {
 	missing := fault.NewDenied("nobody says in which resource group ClusterDeployment %s is: set spec.clusterMetadata.platform.azure.resourceGroupName, "+
 		"or spec.clusterMetadata.metadataJSONSecretRef.name to a Secret whose key metadata.json has azure.resourceGroupName", ref.Cluster)
@@ -219,8 +222,8 @@ func (p Power) findGroupName(ctx context.Context, ref cloud.Ref) (string, error)
 	return p.readGroupName(ctx, types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: name.Name}, ref.InfraID)
 }
 
-// readGroupName reads the name from the Secret with metadata.json. One that has none is of a
-// cluster whose installer chose the name by its own rule.
+// readGroupName reads the name from the Secret with metadata.json. If it is not set there, the
+// installer chose the default name.
 func (p Power) readGroupName(ctx context.Context, key types.NamespacedName, infraID string) (string, error) {
 	data, err := p.secrets(ctx, key)
 	if err != nil {

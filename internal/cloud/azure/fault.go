@@ -17,14 +17,14 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// How long to wait before the next try, if Azure does not say.
+// Delays before the next try, if Azure does not specify one.
 const (
 	busyDelay     = 30 * time.Second
 	capacityDelay = 3 * time.Minute
 )
 
-// codeKinds is what to do about an error, by its code in lower case; statuses by its HTTP
-// status, if the code tells nothing. What is in neither is Unknown.
+// codeKinds maps error codes in lower case to the kind of fault. statuses does the same for HTTP
+// status codes, for errors whose code is not in codeKinds. All other errors are Unknown.
 var codeKinds = map[string]fault.Kind{
 	"allocationfailed":                      fault.Capacity,
 	"zonalallocationfailed":                 fault.Capacity,
@@ -32,7 +32,7 @@ var codeKinds = map[string]fault.Kind{
 	"overconstrainedzonalallocationrequest": fault.Capacity,
 	"skunotavailable":                       fault.Capacity,
 	"quotaexceeded":                         fault.Capacity,
-	"operationnotallowed":                   fault.Capacity, // that is how Azure calls a quota of cores
+	"operationnotallowed":                   fault.Capacity, // Azure's code for an exhausted quota of cores
 	"resourcegroupbeingdeleted":             fault.Denied,
 	"scopelocked":                           fault.Denied,
 	"readonlydisabledsubscription":          fault.Denied,
@@ -42,7 +42,7 @@ var statusKinds = map[int]fault.Kind{
 	http.StatusBadRequest:          fault.Denied,
 	http.StatusUnauthorized:        fault.Denied,
 	http.StatusForbidden:           fault.Denied,
-	http.StatusNotFound:            fault.Denied, // of a group; for a machine see outcome
+	http.StatusNotFound:            fault.Denied, // of a resource group; for a machine see translateOutcome
 	http.StatusConflict:            fault.Wait,
 	http.StatusPreconditionFailed:  fault.Wait,
 	http.StatusTooManyRequests:     fault.Wait,
@@ -52,13 +52,14 @@ var statusKinds = map[int]fault.Kind{
 	http.StatusGatewayTimeout:      fault.Wait,
 }
 
-// isNotFound reports whether a virtual machine, or all that is around it, does not exist.
+// isNotFound reports whether a virtual machine, or the resources that contain it, do not exist.
 func isNotFound(err error) bool {
 	var said *azcore.ResponseError
 	return errors.As(err, &said) && said.StatusCode == http.StatusNotFound
 }
 
-// translateOutcome is what came of asking for a machine. One that is gone is success.
+// translateOutcome returns the result of a request for a machine. A machine that no longer exists
+// is success.
 func (g *group) translateOutcome(doing, name string, err error) error {
 	if err == nil || isNotFound(err) {
 		return nil
@@ -66,12 +67,12 @@ func (g *group) translateOutcome(doing, name string, err error) error {
 	return g.translateError(doing+" virtual machine "+name, err)
 }
 
-// translateError translates an error of Azure. Its own text has the whole answer in it, with
-// whatever that repeats; we take the code and the message.
+// translateError translates an Azure error. The SDK's text contains the whole response, including
+// repeated input; translateError keeps only the code and the message.
 func (g *group) translateError(doing string, err error) error {
 	var said *azcore.ResponseError
 	if !errors.As(err, &said) {
-		return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, err)) // of the net, or the context's
+		return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, err)) // a network error, or the context ended
 	}
 	kind, known := codeKinds[strings.ToLower(said.ErrorCode)]
 	if !known {
@@ -96,7 +97,7 @@ func (g *group) translateError(doing string, err error) error {
 	}
 }
 
-// responseMessage reads code and message of an answer.
+// responseMessage returns the code and the message of a response.
 func responseMessage(said *azcore.ResponseError) string {
 	var answer struct {
 		Error struct{ Code, Message string }
@@ -112,7 +113,7 @@ func responseMessage(said *azcore.ResponseError) string {
 	return code + ": " + answer.Error.Message
 }
 
-// retryAfterOrDefault is how long Azure wants us to wait, or else as long as otherwise.
+// retryAfterOrDefault returns the delay that Azure requests, or otherwise if it requests none.
 func retryAfterOrDefault(r *http.Response, otherwise time.Duration) time.Duration {
 	if r == nil {
 		return otherwise

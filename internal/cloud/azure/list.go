@@ -12,12 +12,12 @@ import (
 	"hotspare.io/hotspare/internal/cloud/turns"
 )
 
-// clusterTag marks a virtual machine as a certain cluster's. Names of tags cannot hold
-// the slash of kubernetes.io/cluster/….
+// clusterTag is the prefix of the tag that marks a virtual machine as a cluster's. Tag names cannot
+// contain the slash of kubernetes.io/cluster/….
 const clusterTag = "kubernetes.io_cluster."
 
-// readGroupMachines finds the machines and asks each for its state: Azure lists states along with
-// machines for whole subscriptions only, which a cluster's principal need not be allowed.
+// readGroupMachines finds the machines and requests the state of each one: Azure includes states
+// only in lists of whole subscriptions, which a cluster's principal may not be allowed to read.
 func (g *group) readGroupMachines(ctx context.Context, infraID string) error {
 	names, err := g.listMachineNames(ctx, infraID)
 	if err != nil {
@@ -77,9 +77,9 @@ func (g *group) listMachinePage(ctx context.Context, pages *runtime.Pager[armcom
 	return page, nil
 }
 
-// belongsToCluster reports whether a virtual machine is of this cluster. A resource group may be
-// shared, and infraIDs may begin alike: the cluster "a" with infraID a-b1c2d must not have
-// the machines of a cluster "a-b1c2d".
+// belongsToCluster reports whether a virtual machine belongs to this cluster. A resource group may
+// be shared, and one infraID may be a prefix of another: the cluster "a" with infraID a-b1c2d must
+// not get the machines of a cluster "a-b1c2d".
 func belongsToCluster(vm *armcompute.VirtualMachine, infraID string) bool {
 	foreign := false
 	for tag, value := range vm.Tags {
@@ -94,24 +94,24 @@ func belongsToCluster(vm *armcompute.VirtualMachine, infraID string) bool {
 	return !foreign && hasPrefixFold(*vm.Name, infraID+"-")
 }
 
-// hasPrefixFold ignores case, as Azure does for names of everything.
+// hasPrefixFold ignores case, as Azure does for all names.
 func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// powerStates is every power state that Azure documents but unknown.
+// powerStates has every power state that Azure documents except unknown.
 var powerStates = map[string]cloud.State{
 	"starting":     cloud.Starting,
 	"running":      cloud.Running,
 	"stopping":     cloud.Stopping,
 	"deallocating": cloud.Stopping,
 	"deallocated":  cloud.Stopped,
-	"stopped":      cloud.Failed, // it is off and costs as if it ran: both Start and Stop put that right
+	"stopped":      cloud.Failed, // powered off but still billed: both Start and Stop correct this
 }
 
 const stillAllocated = "it is powered off but not deallocated, so it costs as if it ran"
 
-// machineState judges an instance view.
+// machineState returns the state of an instance view, and the reason.
 func machineState(statuses []*armcompute.InstanceViewStatus) (cloud.State, string) {
 	power, doing, why := parseStatusCodes(statuses)
 	state, known := powerStates[power]
@@ -133,8 +133,9 @@ func machineState(statuses []*armcompute.InstanceViewStatus) (cloud.State, strin
 	}
 }
 
-// parseStatusCodes reads codes such as PowerState/running and ProvisioningState/failed/AllocationFailed:
-// the power state, what is being done, and why that failed.
+// parseStatusCodes parses codes such as PowerState/running and
+// ProvisioningState/failed/AllocationFailed into the power state, the operation and the reason for
+// its failure.
 func parseStatusCodes(statuses []*armcompute.InstanceViewStatus) (power, doing, why string) {
 	for _, s := range statuses {
 		if s == nil || s.Code == nil {

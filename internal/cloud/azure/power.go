@@ -1,8 +1,8 @@
 // Package azure starts and stops the machines of clusters on Azure.
 //
-// Machines are virtual machines of the cluster's resource group whose names begin with
-// the infraID and a dash, or whose tags say that they are the cluster's, unless tags say
-// that they are of another one. Those named <infraID>-master-… are the control plane.
+// Machines are virtual machines of the cluster's resource group whose names begin with the infraID
+// and a dash, or whose tags mark them as the cluster's, unless tags mark them as another cluster's.
+// Those named <infraID>-master-… are the control plane.
 package azure
 
 import (
@@ -17,7 +17,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud/turns"
 )
 
-// Power is Azure.
+// Power implements cloud.Power for Azure.
 type Power struct {
 	secrets   cloud.Secrets
 	transport http.RoundTripper
@@ -25,8 +25,8 @@ type Power struct {
 
 var _ cloud.Power = Power{}
 
-// New makes an actuator that finds credentials by way of secrets. All requests, those for
-// tokens too, go through transport; nil is http.DefaultTransport.
+// New returns an actuator that reads credentials with secrets. It sends all requests, including
+// those for tokens, through transport; nil is http.DefaultTransport.
 func New(secrets cloud.Secrets, transport http.RoundTripper) Power {
 	if transport == nil {
 		transport = http.DefaultTransport
@@ -58,8 +58,8 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 	}))
 }
 
-// Stop deallocates the workers and, once none of them runs, the control plane. A virtual
-// machine that is merely powered off costs as much as one that runs.
+// Stop deallocates the workers and, once none of them runs, the control plane. A virtual machine
+// that is only powered off costs as much as one that runs.
 func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	g, err := p.openAndListMachines(ctx, ref)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	}))
 }
 
-// openAndListMachines opens the cluster's resource group and looks at its machines.
+// openAndListMachines opens the cluster's resource group and lists its machines.
 func (p Power) openAndListMachines(ctx context.Context, ref cloud.Ref) (*group, error) {
 	g, err := p.openResourceGroup(ctx, ref)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p Power) openAndListMachines(ctx context.Context, ref cloud.Ref) (*group, 
 	return g, g.readGroupMachines(ctx, ref.InfraID)
 }
 
-// group is a cluster's resource group as its service principal sees it, for one call.
+// group is a cluster's resource group, accessed with its service principal, for one call.
 type group struct {
 	*account
 	name  string
@@ -88,6 +88,6 @@ type group struct {
 	token string
 
 	machines cloud.Machines
-	// hidden tells of machines whose state could not be read; nil if there are none.
+	// hidden is the error for machines whose state could not be read; nil if there are none.
 	hidden error
 }

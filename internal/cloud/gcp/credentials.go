@@ -22,7 +22,7 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// secretKey is where Hive and the installer look for the service account's key.
+// secretKey is the Secret key in which Hive and the installer store the service account's key.
 const secretKey = "osServiceAccount.json"
 
 const (
@@ -30,7 +30,7 @@ const (
 	googleUniverse = "googleapis.com"
 )
 
-// credentials is a service account's key as Google hands it out.
+// credentials is a service account's key in Google's format.
 type credentials struct {
 	Type       string `json:"type"`
 	ID         string `json:"project_id"`
@@ -43,7 +43,7 @@ type credentials struct {
 	cluster, secret types.NamespacedName
 }
 
-// openProject reads the key and gets a token for it.
+// openProject reads the key and requests a token with it.
 func (p Power) openProject(ctx context.Context, ref cloud.Ref, set settings) (*project, error) {
 	c, err := p.readCredentials(ctx, ref)
 	if err != nil {
@@ -57,8 +57,8 @@ func (p Power) openProject(ctx context.Context, ref cloud.Ref, set settings) (*p
 	if endpoint == "" {
 		endpoint = "https://compute." + c.Universe + "/compute/v1/"
 	}
-	// With a client of our own the library looks nowhere else for credentials: not in
-	// the environment, not in files, and does not ask the machine it runs on.
+	// With an explicit client, the library does not look for credentials in the environment, in
+	// files or at the metadata server.
 	client := &http.Client{Transport: &oauth2.Transport{Source: oauth2.StaticTokenSource(token), Base: p.options.Transport}}
 	api, err := compute.NewService(ctx, option.WithHTTPClient(client), option.WithEndpoint(endpoint))
 	if err != nil {
@@ -84,7 +84,7 @@ func (p Power) readCredentials(ctx context.Context, ref cloud.Ref) (*credentials
 	return c, nil
 }
 
-// parseServiceAccountKey reads the key, and says what is wrong with it in words that repeat nothing of it.
+// parseServiceAccountKey parses the key. It returns what is wrong with it, without quoting it.
 func (c *credentials) parseServiceAccountKey(raw []byte) string {
 	if len(raw) == 0 {
 		return "the key is missing or empty"
@@ -124,14 +124,15 @@ func isPrivateKey(text string) bool {
 	return err == nil
 }
 
-// credentialsError says where the credentials are, what is wrong, and what to do.
+// credentialsError returns an error that says where the credentials are, what is wrong and what to
+// do.
 func (c *credentials) credentialsError(why string) error {
 	return fault.NewDenied("credentials in Secret %s, key %s: %s: put the JSON key of a service account there that may list, start and stop instances "+
 		"(gcloud iam service-accounts keys create)", c.secret, secretKey, why)
 }
 
-// fetchToken trades a signed assertion for a token. A call gets a token of its own, so a key
-// that is taken away works no longer than that.
+// fetchToken exchanges a signed assertion for a token. Every call of Power requests its own token,
+// so a revoked key stops working with the next call.
 func (c *credentials) fetchToken(ctx context.Context, via http.RoundTripper) (*oauth2.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, turns.RequestTimeout)
 	defer cancel()
@@ -152,7 +153,7 @@ func (c *credentials) fetchToken(ctx context.Context, via http.RoundTripper) (*o
 	return token, nil
 }
 
-// translateTokenError translates what the token server says.
+// translateTokenError translates an error of the token server.
 func (c *credentials) translateTokenError(err error) error {
 	var said *oauth2.RetrieveError
 	if !errors.As(err, &said) {
@@ -165,7 +166,7 @@ func (c *credentials) translateTokenError(err error) error {
 	return c.credentialsError(fmt.Sprintf("Google refuses it (%s)", tokenErrorMessage(said.Body, code)))
 }
 
-// tokenErrorMessage is the part of a token server's answer that is safe to show.
+// tokenErrorMessage returns the part of a token server's response that is safe to show.
 func tokenErrorMessage(body []byte, code int) string {
 	var answer struct {
 		Error       string `json:"error"`
@@ -180,13 +181,13 @@ func tokenErrorMessage(body []byte, code int) string {
 	return answer.Error + ": " + scrub.Text(answer.Description)
 }
 
-// contextTransport ties requests to a context: the library's own for tokens have none.
+// contextTransport adds a context to requests: the library's own token requests have none.
 type contextTransport struct {
 	ctx context.Context //nolint:containedctx // it lives as long as one request
 	via http.RoundTripper
 }
 
-// RoundTrip carries the request until the context ends.
+// RoundTrip sends the request with the context.
 func (b contextTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.via.RoundTrip(r.WithContext(b.ctx))
 }

@@ -15,15 +15,15 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// How long to wait before the next try: Google counts requests by the minute, and room
-// in a zone comes and goes slowly.
+// Delays before the next try: Google's request quota is per minute, and capacity in a zone changes
+// slowly.
 const (
 	busyDelay     = 30 * time.Second
 	capacityDelay = 3 * time.Minute
 )
 
-// reasonKinds is what to do about an error, by its reason in the API; statuses by its HTTP
-// status, if the reason tells nothing. What is in neither is Unknown.
+// reasonKinds maps the API's error reasons to the kind of fault. statuses does the same for HTTP
+// status codes, for errors whose reason is not in reasonKinds. All other errors are Unknown.
 var reasonKinds = map[string]fault.Kind{
 	"ratelimitexceeded":                         fault.Wait,
 	"userratelimitexceeded":                     fault.Wait,
@@ -43,7 +43,7 @@ var statusKinds = map[int]fault.Kind{
 	http.StatusBadRequest:          fault.Denied,
 	http.StatusUnauthorized:        fault.Denied,
 	http.StatusForbidden:           fault.Denied,
-	http.StatusNotFound:            fault.Denied, // of a project; for an instance see outcome
+	http.StatusNotFound:            fault.Denied, // of a project; for an instance see translateOutcome
 	http.StatusConflict:            fault.Wait,
 	http.StatusPreconditionFailed:  fault.Wait,
 	http.StatusTooManyRequests:     fault.Wait,
@@ -57,7 +57,7 @@ var statusKinds = map[int]fault.Kind{
 func (p *project) translateError(doing string, err error) error {
 	var said *googleapi.Error
 	if !errors.As(err, &said) {
-		return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, err)) // of the net, or the context's
+		return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, err)) // a network error, or the context ended
 	}
 	kind, known := fault.Unknown, false
 	for _, item := range said.Errors {
@@ -71,7 +71,7 @@ func (p *project) translateError(doing string, err error) error {
 	return p.newRedactedError(kind, said.Code, doing, cmp.Or(said.Message, http.StatusText(said.Code)))
 }
 
-// newRedactedError puts an error into words, without what is secret.
+// newRedactedError returns an error whose text contains no secrets.
 func (p *project) newRedactedError(kind fault.Kind, code int, doing, words string) error {
 	words = scrub.Text(words, p.token)
 	switch {
@@ -89,8 +89,8 @@ func (p *project) newRedactedError(kind fault.Kind, code int, doing, words strin
 	}
 }
 
-// translateOutcome is what came of asking for an instance. One that is gone, or is already as it
-// should be, is success.
+// translateOutcome returns the result of a request for an instance. An instance that no longer
+// exists, or is already in the desired state, is success.
 func (p *project) translateOutcome(doing string, i *compute.Instance, op *compute.Operation, err error) error {
 	doing += " instance " + i.Name
 	switch {

@@ -16,20 +16,20 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// clusterLabel marks an instance as a certain cluster's.
+// clusterLabel is the prefix of the label that marks an instance as a cluster's.
 const clusterLabel = "kubernetes-io-cluster-"
 
-// fieldMask is what we want to know of instances, which is little: of hundreds the whole
-// would be megabytes.
+// fieldMask selects the few fields of instances that this package needs: for hundreds of instances,
+// complete ones would be megabytes.
 const fieldMask googleapi.Field = "nextPageToken,unreachables,warning(code,message),items/*/warning(code,message)," +
 	"items/*/instances(name,zone,status,statusMessage,labels,disks/type)"
 
-// observation is one look at a cluster.
+// observation is the result of listing a cluster's instances once.
 type observation struct {
 	infraID string
-	// instances by the name that users see.
+	// instances maps the names that users see to instances.
 	instances map[string]*compute.Instance
-	// hidden tells of zones of the cluster that could not be listed; nil if there are none.
+	// hidden is the error for the cluster's zones that could not be listed; nil if there are none.
 	hidden error
 }
 
@@ -37,8 +37,8 @@ type observation struct {
 func (p *project) listInstances(ctx context.Context, infraID string) (*observation, error) {
 	seen := &observation{infraID: infraID, instances: map[string]*compute.Instance{}}
 	var hidden []string
-	// A regular expression that must match all of the name. It cannot be joined with
-	// one about labels; those are looked at here.
+	// The filter is a regular expression that must match the whole name. It cannot be combined with
+	// one for labels; ownsInstance checks those.
 	call := p.api.Instances.AggregatedList(p.ID).Filter(fmt.Sprintf(`name eq "%s-.*"`, regexp.QuoteMeta(infraID))).ReturnPartialSuccess(true).Fields(fieldMask)
 	for page := ""; ; {
 		got, err := p.listInstancePage(ctx, call.PageToken(page))
@@ -77,15 +77,15 @@ func (s *observation) addPage(page *compute.InstanceAggregatedList) {
 			}
 			name := i.Name
 			if other := s.instances[name]; other != nil && zoneName(other) != zoneName(i) {
-				name += " in " + zoneName(i) // names are unique in a zone only
+				name += " in " + zoneName(i) // names are unique only within a zone
 			}
 			s.instances[name] = i
 		}
 	}
 }
 
-// ownsInstance reports whether the instance is of this cluster: the cluster "a" with infraID
-// a-b1c2d must not have the machines of the cluster "a-b1c2d", whose infraID begins alike.
+// ownsInstance reports whether the instance belongs to this cluster: the cluster "a" with infraID
+// a-b1c2d must not get the machines of the cluster "a-b1c2d", whose infraID has the same prefix.
 func (s *observation) ownsInstance(i *compute.Instance) bool {
 	if !strings.HasPrefix(i.Name, s.infraID+"-") {
 		return false
@@ -101,8 +101,8 @@ func (s *observation) ownsInstance(i *compute.Instance) bool {
 	return true
 }
 
-// unlistedZones are the zones that matter and that this page had to leave out. A zone on the
-// other side of the earth that is down matters to nobody here.
+// unlistedZones returns the zones that may have machines of the cluster and that this page does not
+// include. An outage in another region does not matter.
 func (p *project) unlistedZones(page *compute.InstanceAggregatedList) []string {
 	var zones []string
 	for scope, list := range page.Items {
@@ -118,17 +118,17 @@ func (p *project) unlistedZones(page *compute.InstanceAggregatedList) []string {
 	return zones
 }
 
-// isRelevantScope reports whether a scope, "zones/us-east1-b" or a URL that ends like that, can
-// have machines of the cluster.
+// isRelevantScope reports whether a scope ("zones/us-east1-b", or a URL that ends with it) can have
+// machines of the cluster.
 func (p *project) isRelevantScope(scope string) bool {
 	return p.Region == "" || strings.HasPrefix(path.Base(scope), p.Region+"-")
 }
 
 func zoneName(i *compute.Instance) string { return path.Base(i.Zone) }
 
-// instanceStates is every state of an instance that Google documents.
+// instanceStates has every instance state that Google documents.
 var instanceStates = map[string]cloud.State{
-	"PENDING":        cloud.Starting, // waits for room: Flex Start
+	"PENDING":        cloud.Starting, // waiting for capacity: Flex Start
 	"PROVISIONING":   cloud.Starting,
 	"STAGING":        cloud.Starting,
 	"RUNNING":        cloud.Running,
@@ -142,7 +142,7 @@ var instanceStates = map[string]cloud.State{
 	"REPAIRING":      cloud.Failed,
 }
 
-// stateReasons tell what to do about a state that is neither running nor stopped.
+// stateReasons has the reason and the remedy for each state that is neither running nor stopped.
 var stateReasons = map[string]string{
 	"SUSPENDED": "SUSPENDED: somebody has suspended the instance; starting the cluster resumes it, and to stop it resume it first",
 	"REPAIRING": "REPAIRING: Google repairs the instance, or moves it to another host",

@@ -1,8 +1,8 @@
 // Package gcp starts and stops the machines of clusters on Google Cloud.
 //
-// Machines are instances of the service account's project whose names begin with
-// the cluster's infraID and a dash, unless their labels say that they are of another
-// cluster. Those named <infraID>-master-… are the control plane.
+// Machines are instances of the service account's project whose names begin with the cluster's
+// infraID and a dash, unless their labels mark them as another cluster's. Those named
+// <infraID>-master-… are the control plane.
 package gcp
 
 import (
@@ -19,23 +19,23 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Power is Google Compute Engine.
+// Power implements cloud.Power for Google Compute Engine.
 type Power struct {
 	secrets cloud.Secrets
 	options Options
 }
 
-// Options are what differs between Google's cloud and others that speak its language.
+// Options configure Google's cloud or another one with the same API.
 type Options struct {
-	// Endpoint is where the API is; empty is Google's, in the universe that the key names.
+	// Endpoint is the URL of the API; empty is Google's, in the universe that the key names.
 	Endpoint string
-	// Transport carries all requests; nil is http.DefaultTransport.
+	// Transport sends all requests; nil is http.DefaultTransport.
 	Transport http.RoundTripper
 }
 
 var _ cloud.Power = Power{}
 
-// New makes an actuator that finds credentials by way of secrets.
+// New returns an actuator that reads credentials with secrets.
 func New(secrets cloud.Secrets, o Options) Power {
 	if o.Transport == nil {
 		o.Transport = http.DefaultTransport
@@ -43,10 +43,10 @@ func New(secrets cloud.Secrets, o Options) Power {
 	return Power{secrets: secrets, options: o}
 }
 
-// settings is what we read of spec.platform.gcp.
+// settings are the fields of spec.platform.gcp that this package reads.
 type settings struct {
 	Region string `json:"region"`
-	// DiscardLocalSSD is a question only the user can answer: stopping loses the data.
+	// DiscardLocalSSD is a decision that only the user can make: stopping loses the data.
 	DiscardLocalSSD *bool `json:"discardLocalSsdOnHibernate"`
 }
 
@@ -62,8 +62,8 @@ func parsePlatformSettings(ref cloud.Ref) (settings, error) {
 	return s, nil
 }
 
-// Observe returns the instances of the cluster. If a zone of its region cannot be
-// listed, that is an error: the machines there are unknown, not gone.
+// Observe returns the instances of the cluster. If a zone of its region cannot be listed, it
+// returns an error: the state of the machines there is unknown.
 func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	_, seen, err := p.openAndListInstances(ctx, ref)
 	if err == nil {
@@ -75,8 +75,8 @@ func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, erro
 	return seen.toCloudMachines(), nil
 }
 
-// Start starts the control plane and, once most of it runs, the workers. What somebody
-// has suspended is resumed.
+// Start starts the control plane and, once most of it runs, the workers. It resumes suspended
+// instances.
 func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 	project, seen, err := p.openAndListInstances(ctx, ref)
 	if err != nil {
@@ -112,7 +112,7 @@ func (p Power) openAndListInstances(ctx context.Context, ref cloud.Ref) (*projec
 	return project, seen, err
 }
 
-// project is Compute Engine as the service account of one cluster sees it, for one call.
+// project is a Compute Engine client with one cluster's service account, for one call.
 type project struct {
 	*credentials
 	settings
@@ -127,7 +127,7 @@ func (p *project) startInstance(ctx context.Context, i *compute.Instance) error 
 		do = p.api.Instances.Resume(p.ID, zoneName(i), i.Name).Context(ctx).Do
 	case "STOPPED", "TERMINATED":
 	default:
-		return nil // REPAIRING: it comes back by itself, and Google refuses a start
+		return nil // REPAIRING: it recovers automatically, and Google rejects a start
 	}
 	op, err := do()
 	return p.translateOutcome("starting", i, op, err)
@@ -135,7 +135,7 @@ func (p *project) startInstance(ctx context.Context, i *compute.Instance) error 
 
 func (p *project) stopInstance(ctx context.Context, i *compute.Instance) error {
 	if i.Status == "SUSPENDED" || i.Status == "REPAIRING" {
-		return nil // Observe says so; there is nothing running to stop
+		return nil // Observe reports it; there is nothing running to stop
 	}
 	call := p.api.Instances.Stop(p.ID, zoneName(i), i.Name)
 	switch {

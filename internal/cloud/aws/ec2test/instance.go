@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// States of instances, as EC2 names them.
+// Instance states, as EC2 names them.
 const (
 	Pending      = "pending"
 	Running      = "running"
@@ -19,29 +19,29 @@ const (
 	Stopped      = "stopped"
 )
 
-// codes are the numbers of states. An odd state has one of its own.
+// codes maps states to EC2's state codes. States that EC2 does not have get their own code.
 var codes = map[string]int{Pending: 0, Running: 16, ShuttingDown: 32, Terminated: 48, Stopping: 64, Stopped: 80}
 
 // An Instance is one VM.
 type Instance struct {
-	// ID is made up if it is empty, State is Stopped.
+	// If ID is empty, AddInstance generates one; if State is empty, it is Stopped.
 	ID, State string
 	Tags      map[string]string
-	// Spot is an instance of a spot request; Persistent, if the request is.
+	// Spot marks an instance of a spot request; Persistent says that the request is persistent.
 	Spot, Persistent bool
-	// Store is an instance without an EBS root device: it cannot be stopped.
+	// Store marks an instance without an EBS root device: it cannot be stopped.
 	Store bool
 	// Profile is the name of its IAM instance profile.
 	Profile string
-	// Broken lets it fall back to stopped whenever it starts.
+	// Broken makes the instance return to stopped whenever it is started.
 	Broken bool
-	// Refusal is what is said to every start and stop of it.
+	// Refusal is the error with which every start and stop of the instance fails.
 	Refusal *Error
 
 	reason reason
 }
 
-// AddInstance puts an instance into the account and returns its ID.
+// AddInstance adds an instance to the account and returns its ID.
 func (s *Server) AddInstance(i Instance) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Server) AddInstance(i Instance) string {
 	return i.ID
 }
 
-// ChangeInstance changes an instance behind everybody's back.
+// ChangeInstance changes an instance without an API call.
 func (s *Server) ChangeInstance(tb testing.TB, id string, f func(*Instance)) {
 	tb.Helper()
 	s.mu.Lock()
@@ -69,14 +69,14 @@ func (s *Server) ChangeInstance(tb testing.TB, id string, f func(*Instance)) {
 	f(i)
 }
 
-// RemoveInstance takes an instance out of the account, so that its ID is not known any more.
+// RemoveInstance removes an instance from the account, so that its ID is unknown.
 func (s *Server) RemoveInstance(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.instances = slices.DeleteFunc(s.instances, func(i *Instance) bool { return i.ID == id })
 }
 
-// InstanceStates returns the state of each instance by its ID.
+// InstanceStates returns the state of each instance by ID.
 func (s *Server) InstanceStates() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *Server) InstanceStates() map[string]string {
 	return out
 }
 
-// AdvanceStates lets what is under way come to its end.
+// AdvanceStates completes the state changes that are in progress.
 func (s *Server) AdvanceStates() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *Server) findInstance(id string) *Instance {
 	return nil
 }
 
-// A transition returns the state an instance goes to, which may be the one it is in.
+// A transition returns the new state of an instance, which may be its current one.
 type transition func(*Instance) (string, *Error)
 
 func (i *Instance) stateAfterStart() (string, *Error) {
@@ -161,7 +161,7 @@ func (i *Instance) incorrectStateError(done string) *Error {
 	return newAPIError(http.StatusBadRequest, "IncorrectInstanceState", "The instance '%s' is not in a state from which it can be %s.", i.ID, done)
 }
 
-// changeInstances does a transition for all instances of a call, or for none.
+// changeInstances applies a transition to all instances of a call, or to none.
 func (s *Server) changeInstances(q query, response string, to transition) (any, *Error) {
 	ids := q.listValues("InstanceId")
 	if len(ids) == 0 {

@@ -13,7 +13,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// query is a call's parameters.
+// query contains the parameters of a call.
 type query struct{ url.Values }
 
 // listValues returns the values of name.1, name.2 and so on.
@@ -25,7 +25,7 @@ func (q query) listValues(name string) []string {
 	return out
 }
 
-// page is where a list goes on, and for which filters it was begun.
+// page says where a list continues, and with which filters it was started.
 type page struct {
 	from    int
 	filters string
@@ -67,7 +67,7 @@ func (s *Server) describeInstances(q query) (any, *Error) {
 	return out, nil
 }
 
-// pageSize is how many instances a page is made of.
+// pageSize returns the number of instances on a page.
 func (q query) pageSize() (int, *Error) {
 	most := q.Get("MaxResults")
 	if most == "" {
@@ -87,10 +87,10 @@ func invalidParameter(format string, args ...any) *Error {
 	return newAPIError(http.StatusBadRequest, "InvalidParameterValue", format, args...)
 }
 
-// filters are conditions that all hold; each has values of which one is enough.
+// filters are conditions that must all match; each matches if one of its values does.
 type filters map[string][]string
 
-// parseFilters reads Filter.1.Name, Filter.1.Value.1 and so on.
+// parseFilters parses Filter.1.Name, Filter.1.Value.1 and so on.
 func (q query) parseFilters() (filters, *Error) {
 	out := filters{}
 	for n := 1; q.Has(fmt.Sprintf("Filter.%d.Name", n)); n++ {
@@ -121,7 +121,7 @@ func (f filters) matchesInstance(i *Instance) bool {
 	return true
 }
 
-// assumeRole gives out a key for a role.
+// assumeRole issues an access key for a role.
 func (s *Server) assumeRole(q query) (any, *Error) {
 	arn := q.Get("RoleArn")
 	if external, ok := s.roles[arn]; !ok || external != q.Get("ExternalId") || q.Get("RoleSessionName") == "" {

@@ -1,11 +1,11 @@
-// Package ec2test is a small EC2 for tests: it speaks the Query protocol of EC2,
-// and of STS as far as AssumeRole, over HTTP.
+// Package ec2test is a small EC2 for tests. It implements the Query protocol of EC2 over HTTP, and
+// AssumeRole of STS.
 //
-// It refuses what EC2 refuses. Signatures are computed anew and compared. A call on
-// several instances is done for all of them or for none. States do not jump: an
-// instance is pending, stopping or shutting down until Step. A list comes in pages,
-// and a page may be empty and not the last one. Its other client is awscli: a test
-// drives it with that, so that it is not only our idea of EC2.
+// It rejects what EC2 rejects. It recomputes and compares signatures. A call for several instances
+// is executed for all of them or for none. States do not jump: an instance is pending, stopping or
+// shutting down until AdvanceStates is called. Lists are paged, and a page may be empty without
+// being the last one. A test also drives the server with awscli, so that it does not only reflect
+// our own idea of EC2.
 package ec2test
 
 import (
@@ -23,8 +23,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// PageSize is how many of the account's instances are looked at for one page, at
-// most. Filters come after: a page has fewer, or none.
+// PageSize is the maximum number of the account's instances that are scanned for one page. Filters
+// are applied afterwards, so a page may have fewer instances or none.
 const PageSize = 100
 
 // A Server is one account in one region, with instances.
@@ -45,13 +45,13 @@ type Server struct {
 	made         int
 }
 
-// key is an access key that the account has given out.
+// key is an access key that the account has issued.
 type key struct {
 	sdk.Credentials
 	expired bool
 }
 
-// New starts a server, which ends with the test.
+// New starts a server, which is closed when the test ends.
 func New(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{keys: map[string]*key{}, roles: map[string]string{}, pages: map[string]page{}}
@@ -68,14 +68,14 @@ func (s *Server) AddAccessKey(c sdk.Credentials) {
 	s.keys[c.AccessKeyID] = &key{Credentials: c}
 }
 
-// AllowRole lets every key assume a role, given its external ID.
+// AllowRole allows every key to assume a role with the given external ID.
 func (s *Server) AllowRole(arn, externalID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.roles[arn] = externalID
 }
 
-// ExpireAllKeys makes all keys expire that there are.
+// ExpireAllKeys expires all existing keys.
 func (s *Server) ExpireAllKeys() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,29 +84,29 @@ func (s *Server) ExpireAllKeys() {
 	}
 }
 
-// ThrottleNextCalls refuses the next n calls for being too many.
+// ThrottleNextCalls rejects the next n calls because of too many requests.
 func (s *Server) ThrottleNextCalls(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.throttle = n
 }
 
-// FailEveryCall answers each call with e, until it is nil.
+// FailEveryCall makes every call fail with e; nil ends this.
 func (s *Server) FailEveryCall(e *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure = e
 }
 
-// BeforeAction has f called before each action is done, when it has been accepted.
+// BeforeAction registers f, which is called before each accepted action is executed.
 func (s *Server) BeforeAction(f func(action string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.beforeAction = f
 }
 
-// HangEveryCall lets calls hang until the client gives up. The channel has something for
-// each; it holds many, and what does not fit is lost.
+// HangEveryCall makes calls hang until the client gives up. The returned channel receives a value
+// for each such call; it has a large buffer, and values that do not fit are dropped.
 func (s *Server) HangEveryCall() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *Server) HangEveryCall() <-chan struct{} {
 	return s.hang
 }
 
-// AcceptedCalls returns the calls that were accepted so far, each as its action and the instances it
+// AcceptedCalls returns the calls accepted so far, each as its action and the instances that it
 // names: "StopInstances i-1 i-2".
 func (s *Server) AcceptedCalls() []string {
 	s.mu.Lock()
@@ -122,11 +122,11 @@ func (s *Server) AcceptedCalls() []string {
 	return slices.Clone(s.calls)
 }
 
-// Error is an answer of EC2 that is an error.
+// Error is an error response of EC2.
 type Error struct {
 	Code, Message string
 	Status        int
-	// Body is sent as it is, if it is set, as proxies do.
+	// Body, if set, is sent verbatim as the response, as proxies do.
 	Body string
 }
 
@@ -140,7 +140,7 @@ func newAPIError(status int, code, format string, args ...any) *Error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
-		return // the client has gone
+		return // the client disconnected
 	}
 	if s.recordHang() {
 		<-r.Context().Done()
@@ -200,7 +200,8 @@ func (s *Server) answerCall(r *http.Request, body []byte) (any, *Error) {
 	return s.dispatchAction(requestService(r), q)
 }
 
-// checkCallAllowed is why a call is not looked at; nil if it is. s.mu is held.
+// checkCallAllowed returns why a call is rejected before its action is read, or nil. The caller
+// must hold s.mu.
 func (s *Server) checkCallAllowed(r *http.Request, body []byte) *Error {
 	if e := s.verifySignature(r, body); e != nil {
 		return e
@@ -212,7 +213,7 @@ func (s *Server) checkCallAllowed(r *http.Request, body []byte) *Error {
 	return s.failure
 }
 
-// dispatchAction does an action. s.mu is held.
+// dispatchAction executes an action. The caller must hold s.mu.
 func (s *Server) dispatchAction(service string, q query) (any, *Error) {
 	switch action := service + " " + q.Get("Version") + " " + q.Get("Action"); action {
 	case "ec2 2016-11-15 DescribeInstances":

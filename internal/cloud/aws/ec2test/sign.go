@@ -12,16 +12,16 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// maxClockSkew is how far the clocks of client and server may be apart.
+// maxClockSkew is the maximum difference between the clocks of client and server.
 const maxClockSkew = 5 * time.Minute
 
-// scope is what a signature is good for, and who made it.
+// scope is the scope of a signature, and the key that signed it.
 type scope struct {
 	id, region, service string
 	headers             []string
 }
 
-// parseScope reads the header Authorization: "AWS4-HMAC-SHA256
+// parseScope parses the header Authorization: "AWS4-HMAC-SHA256
 // Credential=ID/20260102/us-east-1/ec2/aws4_request, SignedHeaders=a;b, Signature=…".
 func parseScope(r *http.Request) (scope, bool) {
 	fields, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
@@ -45,8 +45,8 @@ func requestService(r *http.Request) string {
 	return sc.service
 }
 
-// verifySignature computes the signature anew, from the headers that the client says it
-// has signed. s.mu is held.
+// verifySignature recomputes the signature from the headers that the client declares as signed, and
+// compares it. The caller must hold s.mu.
 func (s *Server) verifySignature(r *http.Request, body []byte) *Error {
 	sc, ok := parseScope(r)
 	if !ok {
@@ -73,7 +73,7 @@ func (s *Server) verifySignature(r *http.Request, body []byte) *Error {
 	return nil
 }
 
-// unknownKeyError is what a service says to a key or a signature that it does not know.
+// unknownKeyError returns the service's error for an unknown key or a wrong signature.
 func unknownKeyError(service string) *Error {
 	if service == "sts" {
 		return newAPIError(http.StatusForbidden, "InvalidClientTokenId", "The security token included in the request is invalid.")
@@ -81,8 +81,8 @@ func unknownKeyError(service string) *Error {
 	return newAPIError(http.StatusUnauthorized, "AuthFailure", "AWS was not able to validate the provided access credentials")
 }
 
-// computeAuthorization returns the header Authorization as it must be. The signer takes all headers
-// there are: so the request has those that are signed and no other.
+// computeAuthorization returns the expected Authorization header. The signer signs all headers of a
+// request, so the request it gets contains only the signed ones.
 func (s *Server) computeAuthorization(r *http.Request, body []byte, sc scope, at time.Time) (string, error) {
 	again, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+r.Host+r.URL.RequestURI(), http.NoBody)
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// What follows is the shape of EC2's and STS's answers, as far as clients of ours
-// and awscli look at them.
+// These types have the shape of EC2's and STS's responses, limited to the fields that our clients
+// and awscli read.
 
 const namespace = "http://ec2.amazonaws.com/doc/2016-11-15/"
 
-// requestID is that of every call: no test of ours tells them apart.
+// requestID is the request ID of every response: our tests do not distinguish them.
 const requestID = "59dbff89-35bd-4eac-99ed-be587EXAMPLE"
 
 type state struct {
@@ -19,7 +19,7 @@ type state struct {
 	Name string `xml:"name"`
 }
 
-// newInstanceState has code 99 for states that EC2 does not have.
+// newInstanceState returns a state with its code; states that EC2 does not have get code 99.
 func newInstanceState(name string) state {
 	code, ok := codes[name]
 	if !ok {
@@ -140,7 +140,7 @@ type code struct {
 	Message string `xml:"Message"`
 }
 
-// errorResponse is an error in the words of a service: STS wraps it otherwise than EC2.
+// errorResponse returns e in the format of service: STS wraps errors differently from EC2.
 func errorResponse(service string, e *Error) any {
 	c := code{Code: e.Code, Message: e.Message}
 	if service == "sts" {
