@@ -22,10 +22,10 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// secretKey is where Hive and the installer look for credentials.
+// secretKey is the Secret key in which Hive and the installer store credentials.
 const secretKey = "clouds.yaml"
 
-// section is what this package reads of spec.platform.openstack.
+// section contains the fields of spec.platform.openstack that this package reads.
 type section struct {
 	Cloud                 string          `json:"cloud"`
 	CredentialsSecretRef  secretReference `json:"credentialsSecretRef"`
@@ -36,8 +36,8 @@ type secretReference struct {
 	Name string `json:"name"`
 }
 
-// entry is one cloud of a clouds.yaml, as openstackclient understands it. Files that it
-// may name (cacert, cert, key, a profile) are on some other computer.
+// entry is one cloud of a clouds.yaml, in the format of openstackclient. Files that it may name
+// (cacert, cert, key, a profile) exist only on another computer.
 type entry struct {
 	AuthType     string `json:"auth_type"`
 	Auth         auth   `json:"auth"`
@@ -65,13 +65,13 @@ type auth struct {
 	CredentialsSecret string `json:"application_credential_secret"`
 }
 
-// identity is who logs in, and where.
+// identity contains the credentials of a cluster and the cloud to use them with.
 type identity struct {
 	entry
 	cloud           string
 	cluster, secret types.NamespacedName
-	// roots are PEM certificates that are trusted in addition to the system's; authorities
-	// are those that the hub has for all clusters.
+	// roots are PEM certificates to trust in addition to the system's; authorities are those that
+	// the hub has for all clusters.
 	roots          []byte
 	authorities    cabundle.Bundle
 	requestTimeout time.Duration
@@ -104,7 +104,7 @@ func (p Power) readClusterIdentity(ctx context.Context, ref cloud.Ref) (*identit
 	return who, err
 }
 
-// readCertificates are those in all keys of a Secret; the installer takes any key.
+// readCertificates returns the certificates in all keys of a Secret; the installer accepts any key.
 func (p Power) readCertificates(ctx context.Context, name types.NamespacedName) ([]byte, error) {
 	data, err := p.secrets(ctx, name)
 	if err != nil {
@@ -122,8 +122,8 @@ func (p Power) readCertificates(ctx context.Context, name types.NamespacedName) 
 	return all, nil
 }
 
-// readCloudsYAML finds the cluster's cloud in a clouds.yaml. What stands there is in no error:
-// the parser's own words would quote it.
+// readCloudsYAML finds the cluster's cloud in a clouds.yaml. No error contains the file's content:
+// the parser's own errors would quote it.
 func (who *identity) readCloudsYAML(raw []byte) error {
 	if len(raw) == 0 {
 		return who.credentialsError("the key is missing or empty")
@@ -154,13 +154,15 @@ func (who *identity) readCloudsYAML(raw []byte) error {
 	return nil
 }
 
-// credentialsError says where the credentials are, what is wrong, and what to do.
+// credentialsError returns an error that says where the credentials are, what is wrong and what to
+// do.
 func (who *identity) credentialsError(why string) error {
 	return fault.NewDenied("credentials in Secret %s, key %s: %s: put a clouds.yaml there with an application credential, or a user's password, "+
 		"for the project of the cluster's servers", who.secret, secretKey, why)
 }
 
-// validateEntry is what an entry lacks, or has too much.
+// validateEntry returns what is missing from an entry or not allowed in it; empty if the entry is
+// valid.
 func (e entry) validateEntry() string {
 	a := e.Auth
 	u, err := url.Parse(a.URL)
@@ -212,12 +214,12 @@ func (e entry) usesApplicationCredential() bool {
 	return e.AuthType == "v3applicationcredential" || e.AuthType == "" && e.Auth.CredentialsSecret != ""
 }
 
-// endpointAvailability is which of a service's endpoints to use.
+// endpointAvailability returns which of a service's endpoints to use.
 func (e entry) endpointAvailability() string {
 	return strings.TrimSuffix(cmp.Or(e.Interface, e.EndpointType, "public"), "URL") // publicURL is an older spelling
 }
 
-// domain is one of Keystone's, by ID or by name.
+// domain identifies a Keystone domain by ID or by name.
 type domain struct{ id, name string }
 
 func (a auth) userDomain() domain {
@@ -240,7 +242,7 @@ func chooseKeystoneDomain(id, name, otherID, otherName string) domain {
 	return domain{name: otherName}
 }
 
-// authOptions is the entry in the SDK's words.
+// authOptions returns the entry as options of the SDK.
 func (e entry) authOptions() *gophercloud.AuthOptions {
 	a := e.Auth
 	out := &gophercloud.AuthOptions{IdentityEndpoint: a.URL, AllowReauth: true}
@@ -254,7 +256,7 @@ func (e entry) authOptions() *gophercloud.AuthOptions {
 		if a.CredentialID == "" {
 			out.ApplicationCredentialName = a.Credential
 		} else {
-			out.UserID, out.Username, out.DomainID, out.DomainName = "", "", "", "" // the ID says whose it is
+			out.UserID, out.Username, out.DomainID, out.DomainName = "", "", "", "" // the ID already determines the user and domain
 		}
 		return out
 	}

@@ -21,27 +21,27 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// How long to wait before the next try: busy for a cloud with too much to do, full for a
-// quota that somebody must leave.
+// Delays before the next try: busy for an overloaded cloud, full for an exhausted quota, which
+// somebody must free.
 const (
 	busyDelay  = 30 * time.Second
 	quotaDelay = 3 * time.Minute
 )
 
-// maxRetryAfter bounds the wait that a cloud may ask for.
+// maxRetryAfter is the maximum delay that a cloud may request.
 const maxRetryAfter = 10 * time.Minute
 
-// statusKinds is what to do about an error, by its status. What is not there is Unknown.
+// statusKinds maps HTTP status codes to the kind of fault. All others are Unknown.
 var statusKinds = map[int]fault.Kind{
 	http.StatusBadRequest:            fault.Denied,
 	http.StatusUnauthorized:          fault.Denied,
-	http.StatusForbidden:             fault.Denied, // but for quotas: see explain
-	http.StatusNotFound:              fault.Denied, // of a whole API; for a server see outcome
+	http.StatusForbidden:             fault.Denied, // except for quotas: see translateError
+	http.StatusNotFound:              fault.Denied, // of a whole API; for a server see translateOutcome
 	http.StatusNotAcceptable:         fault.Denied,
 	http.StatusConflict:              fault.Wait,
-	http.StatusRequestEntityTooLarge: fault.Wait, // how older clouds say that there are too many requests
+	http.StatusRequestEntityTooLarge: fault.Wait, // how older clouds report too many requests
 	http.StatusTooManyRequests:       fault.Wait,
-	498:                              fault.Wait, // the same, of some proxies
+	498:                              fault.Wait, // the same, from some proxies
 	http.StatusInternalServerError:   fault.Wait,
 	http.StatusBadGateway:            fault.Wait,
 	http.StatusServiceUnavailable:    fault.Wait,
@@ -53,7 +53,7 @@ var statusKinds = map[int]fault.Kind{
 	http.StatusPermanentRedirect:     fault.Denied,
 }
 
-// responseError is what a cloud said instead of doing what it was asked.
+// responseError is an error response of a cloud.
 type responseError struct {
 	status     int
 	message    string
@@ -64,7 +64,8 @@ type responseError struct {
 func (a responseError) Error() string { return a.message }
 func (a responseError) Unwrap() error { return a.err }
 
-// parseResponseError reads an error of the SDK. Its own words have the whole body of the answer.
+// parseResponseError extracts the response from an error of the SDK, whose own text contains the
+// whole body.
 func (s *session) parseResponseError(err error) (responseError, bool) {
 	var said gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &said) {
@@ -77,8 +78,8 @@ func (s *session) parseResponseError(err error) (responseError, bool) {
 	return a, true
 }
 
-// responseMessage is the message within an answer: {"conflictingRequest": {"message": …}} of
-// Nova, {"error": {"message": …}} of Keystone.
+// responseMessage returns the message in an error response: {"conflictingRequest": {"message": …}}
+// from Nova, {"error": {"message": …}} from Keystone.
 func responseMessage(said gophercloud.ErrUnexpectedResponseCode) string {
 	var body map[string]struct {
 		Message string `json:"message"`
@@ -93,12 +94,12 @@ func responseMessage(said gophercloud.ErrUnexpectedResponseCode) string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", said.Actual, http.StatusText(said.Actual)))
 }
 
-// redactCredentials takes the credentials out of a cloud's words.
+// redactCredentials removes the credentials from the text of a response.
 func (s *session) redactCredentials(words string) string {
 	return scrub.Text(words, s.Auth.Password, s.Auth.CredentialsSecret, s.provider.Token())
 }
 
-// translateLoginError explains why logging in has failed.
+// translateLoginError returns an error that explains why the login failed.
 func (s *session) translateLoginError(err error) error {
 	doing := fmt.Sprintf("logging in to Keystone at %s", s.Auth.URL)
 	a, ok := s.parseResponseError(err)
@@ -143,11 +144,11 @@ func (s *session) translateError(doing string, err error) error {
 	return fault.New(statusKinds[a.status], fmt.Errorf("%s: Nova says: %w", doing, a))
 }
 
-// translateTransportError tells of a request that nobody has answered.
+// translateTransportError translates the error of a request that got no response.
 func (s *session) translateTransportError(doing string, err error) error {
 	var sent *url.Error
 	if errors.As(err, &sent) {
-		err = sent.Err // what is around it is the URL
+		err = sent.Err // the outer error contains the URL
 	}
 	var untrusted *tls.CertificateVerificationError
 	switch {
@@ -159,7 +160,7 @@ func (s *session) translateTransportError(doing string, err error) error {
 	return fault.New(fault.Unknown, fmt.Errorf("%s: %w", doing, redactedError{err, s.redactCredentials(err.Error())}))
 }
 
-// redactedError is an error whose words may have been changed.
+// redactedError is an error whose text may have been redacted.
 type redactedError struct {
 	error
 	text string
@@ -168,17 +169,17 @@ type redactedError struct {
 func (h redactedError) Error() string { return h.text }
 func (h redactedError) Unwrap() error { return h.error }
 
-// powerRequest is something that a server was asked for.
+// powerRequest is a power change that was requested for a server.
 type powerRequest struct {
 	doing          string
 	srv            *server
 	becoming, want cloud.State
 }
 
-// translateOutcome is what came of it. A server that is gone, or is already as it should be, is
-// success. Nova says 409 for all that it does not do now, be it done already, be there
-// something else to do first, or has somebody locked the server; so the server is
-// looked at again.
+// translateOutcome returns the result of a power request. A server that no longer exists, or is
+// already in the desired state, is success. Nova returns 409 for everything that it cannot do now:
+// the change is already done, something else must be done first, or somebody has locked the server.
+// Therefore the server is read again.
 func (s *session) translateOutcome(ctx context.Context, r powerRequest, err error) error {
 	if err == nil || gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil
@@ -201,7 +202,7 @@ func (s *session) translateOutcome(ctx context.Context, r powerRequest, err erro
 	case now.Locked:
 		return fault.NewDenied("%s: somebody has locked it: openstack server unlock %s", doing, now.ID)
 	case state == cloud.Failed:
-		return nil // Observe says so, and what to do
+		return nil // Observe reports it, with the remedy
 	default:
 		return fault.NewWait(busyDelay, "%s: Nova has something else to do first: %s", doing, cmp.Or(said.message, now.Status))
 	}

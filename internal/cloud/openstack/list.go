@@ -13,19 +13,19 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// clusterKey is the installer's mark: a key of metadata, and the first part of a tag.
+// clusterKey is the installer's mark: a metadata key, and the first part of a tag.
 const clusterKey = "openshiftClusterID"
 
-// pageSize is how many servers to ask for at once. Nova takes long for many, and may
-// give fewer.
+// pageSize is the number of servers to request at once. Nova is slow for large pages, and may
+// return fewer.
 const pageSize = 200
 
-// observation is one look at a cluster.
+// observation is the result of listing a cluster's servers once.
 type observation struct {
 	infraID string
-	// servers by the name that users see.
+	// servers maps the names that users see to servers.
 	servers map[string]*server
-	// hidden tells of servers that Nova cannot tell of now; nil if there are none.
+	// hidden is the error for servers whose state Nova does not know now; nil if there are none.
 	hidden error
 }
 
@@ -34,8 +34,8 @@ type page struct {
 	Links   []gophercloud.Link `json:"servers_links"`
 }
 
-// listServers lists the servers of a cluster, on all pages of the project's. Nova cannot
-// filter by metadata, so all of the project are listed.
+// listServers lists the servers of a cluster from all pages of the project's servers. Nova cannot
+// filter by metadata, so it must list the whole project.
 func (s *session) listServers(ctx context.Context, infraID string) (*observation, error) {
 	all := map[string]*server{}
 	for marker := ""; ; {
@@ -58,8 +58,8 @@ func (s *session) listServers(ctx context.Context, infraID string) (*observation
 	return newObservation(infraID, all), nil
 }
 
-// listServerPage gets the servers behind the one with ID marker. Nova's own links to the next page
-// are not followed: behind a proxy they often lead elsewhere, and without TLS.
+// listServerPage returns the servers after the one with ID marker. It does not follow Nova's own
+// links to the next page: behind a proxy they often have the wrong host or no TLS.
 func (s *session) listServerPage(ctx context.Context, marker string) (page, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.requestTimeout)
 	defer cancel()
@@ -79,7 +79,7 @@ func newObservation(infraID string, all map[string]*server) *observation {
 	for _, srv := range all {
 		switch {
 		case srv.Status == "UNKNOWN" && srv.Name == "":
-			hidden++ // it is in a cell that is down: Nova knows its ID, and not even its marks
+			hidden++ // its cell is down: Nova knows only its ID, not its metadata or tags
 		case clusterInfraID(srv) == infraID && !deletedStatuses[srv.Status]:
 			ours = append(ours, srv)
 		}
@@ -91,7 +91,7 @@ func newObservation(infraID string, all map[string]*server) *observation {
 	for _, srv := range ours {
 		name := srv.Name
 		if twins[name] > 1 {
-			name += " (" + srv.ID + ")" // Nova does not mind, and users must know which
+			name += " (" + srv.ID + ")" // Nova allows duplicate names, and users must be able to distinguish them
 		}
 		seen.servers[name] = srv
 	}
@@ -102,8 +102,8 @@ func newObservation(infraID string, all map[string]*server) *observation {
 	return seen
 }
 
-// clusterInfraID is the infraID that the server is marked with. Metadata counts before tags: the
-// installer's own destroy goes by it.
+// clusterInfraID returns the infraID that the server is marked with. Metadata takes precedence over
+// tags, because the installer's own destroy uses it.
 func clusterInfraID(srv *server) string {
 	if id, ok := srv.Metadata[clusterKey]; ok {
 		return id

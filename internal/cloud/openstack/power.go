@@ -1,9 +1,8 @@
 // Package openstack starts and stops the machines of clusters on OpenStack.
 //
-// Machines are the servers of the project that the installer has marked with the
-// cluster's infraID: by metadata openshiftClusterID, or by a tag of that name. A name
-// alone makes nothing the cluster's. Those named <infraID>-master-… are the control
-// plane.
+// Machines are the servers of the project that the installer has marked with the cluster's infraID:
+// by metadata openshiftClusterID, or by a tag of that name. A matching name alone is not enough.
+// Those named <infraID>-master-… are the control plane.
 package openstack
 
 import (
@@ -22,24 +21,24 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Power is Nova, of any cloud: which one, the cluster's clouds.yaml says.
+// Power implements cloud.Power for Nova. The cluster's clouds.yaml selects the cloud.
 type Power struct {
 	secrets        cloud.Secrets
 	authorities    *cabundle.Source
-	requestTimeout time.Duration // for one request
+	requestTimeout time.Duration // per request
 }
 
 var _ cloud.Power = Power{}
 
-// New makes an actuator that finds credentials by way of secrets. It reads no
-// environment and no files, but for the proxy that Go programs use and the CAs that
-// the system trusts. Every connection trusts the certificates of authorities, too.
+// New returns an actuator that reads credentials with secrets. It uses nothing from the environment
+// or files, except the proxy settings that Go programs use and the CAs that the system trusts.
+// Every connection also trusts the certificates of authorities.
 func New(secrets cloud.Secrets, authorities *cabundle.Source) Power {
 	return Power{secrets: secrets, authorities: authorities, requestTimeout: turns.RequestTimeout}
 }
 
-// Observe returns the servers of the cluster. If a part of the cloud is down, that is
-// an error: the servers there are unknown, not gone.
+// Observe returns the servers of the cluster. If part of the cloud is down, it returns an error:
+// the state of the servers there is unknown.
 func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	s, seen, err := p.openAndListServers(ctx, ref)
 	if err == nil {
@@ -52,8 +51,8 @@ func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, erro
 	return seen.toCloudMachines(), nil
 }
 
-// Start starts the control plane and, once most of it runs, the workers. What is
-// shelved is unshelved, and what somebody has paused or suspended goes on.
+// Start starts the control plane and, once most of it runs, the workers. It unshelves shelved
+// servers, and resumes paused and suspended ones.
 func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 	s, seen, err := p.openAndListServers(ctx, ref)
 	if err != nil {
@@ -65,9 +64,9 @@ func (p Power) Start(ctx context.Context, ref cloud.Ref) error {
 	}))
 }
 
-// Stop stops the workers and, once none of them runs, the control plane; or shelves
-// them, if the cluster asks for it. A server that is starting is left for a later call:
-// Nova refuses to stop it. Workers that we may not stop, today or later, hold up nobody.
+// Stop stops the workers and, once none of them runs, the control plane; if ref.Shelve is set, it
+// shelves them instead. A server that is starting is left for a later call: Nova refuses to stop
+// it. Workers whose stop is denied do not block the control plane: later calls would be denied too.
 func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	s, seen, err := p.openAndListServers(ctx, ref)
 	if err != nil {
@@ -90,7 +89,7 @@ func (p Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	return errors.Join(append(errs, turns.ForEachMachine(ctx, then, stop))...)
 }
 
-// nameSet may be added to by several at once.
+// nameSet is a set of names. addName is safe for concurrent use.
 type nameSet struct {
 	mu   sync.Mutex
 	list []string
@@ -104,8 +103,8 @@ func (n *nameSet) addName(name string) {
 
 func (n *nameSet) hasName(name string) bool { return slices.Contains(n.list, name) }
 
-// openAndListServers logs in and lists the cluster's servers. Unless that is an error, the session is
-// the caller's to close.
+// openAndListServers logs in and lists the cluster's servers. If there is no error, the caller must
+// close the session.
 func (p Power) openAndListServers(ctx context.Context, ref cloud.Ref) (*session, *observation, error) {
 	who, err := p.readClusterIdentity(ctx, ref)
 	if err != nil {
@@ -134,7 +133,7 @@ func (s *session) startServer(ctx context.Context, srv *server) error {
 	case "SUSPENDED":
 		err = servers.Resume(ctx, s.nova, srv.ID).ExtractErr()
 	default:
-		return nil // it has failed: Nova starts none of those, and Observe says what to do
+		return nil // it has failed: Nova does not start such servers, and Observe reports what to do
 	}
 	return s.translateOutcome(ctx, powerRequest{doing: "starting", srv: srv, becoming: cloud.Starting, want: cloud.Running}, err)
 }
@@ -143,7 +142,7 @@ func (s *session) stopServer(ctx context.Context, srv *server, shelve bool) erro
 	state, _ := srv.machineState()
 	switch {
 	case state == cloud.Starting, state == cloud.Failed && srv.Status != "ERROR":
-		return nil // Nova would refuse; the former is stopped when it runs, of the latter Observe tells
+		return nil // Nova would refuse: a starting server is stopped once it runs, and Observe reports a failed one
 	case shelve && state == cloud.Running:
 		err := servers.Shelve(ctx, s.nova, srv.ID).ExtractErr()
 		return s.translateOutcome(ctx, powerRequest{doing: "shelving", srv: srv, becoming: cloud.Stopping, want: cloud.Stopped}, err)

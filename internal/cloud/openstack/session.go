@@ -13,20 +13,20 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// microversion is the first of Nova's API that lists servers of a cell that is down, as
-// far as they are known, rather than leaving them out: that of OpenStack Stein. It has
-// tags and locks, too.
+// microversion is the first version of Nova's API (OpenStack Stein) that lists the servers of a
+// cell that is down, with the data that is known, instead of leaving them out. It also supports
+// tags and locks.
 const microversion = "2.69"
 
-// session is a cloud in the name of one cluster, for one call of Power. A call gets a
-// token of its own, so credentials that are taken away work no longer than that.
+// session is a connection to a cloud with one cluster's credentials, for one call of Power. Every
+// call gets its own token, so revoked credentials stop working with the next call.
 type session struct {
 	*identity
 	provider *gophercloud.ProviderClient
 	nova     *gophercloud.ServiceClient
 }
 
-// openSession logs in. The session is the caller's to close.
+// openSession logs in. The caller must close the session.
 func (who *identity) openSession(ctx context.Context) (*session, error) {
 	provider, err := sdk.NewClient(who.Auth.URL)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *session) authenticateSession(ctx context.Context) error {
 	if err := sdk.AuthenticateV3(ctx, s.provider, s.entry.authOptions(), gophercloud.EndpointOpts{}); err != nil {
 		return s.translateLoginError(err)
 	}
-	// The SDK's own way to an endpoint asks servers, without a deadline.
+	// The SDK's own endpoint lookup sends requests without a deadline.
 	at := s.novaEndpoint()
 	if at == "" {
 		return fault.NewDenied("Keystone at %s knows no %s endpoint of type compute in region %q: correct region_name and interface of cloud %q in key %s of Secret %s",
@@ -57,7 +57,7 @@ func (s *session) authenticateSession(ctx context.Context) error {
 	return nil
 }
 
-// novaEndpoint is where the cloud has Nova; "" if it has none.
+// novaEndpoint returns Nova's endpoint from the service catalog; "" if there is none.
 func (s *session) novaEndpoint() string {
 	got, ok := s.provider.GetAuthResult().(tokens.CreateResult)
 	if !ok {
@@ -77,7 +77,7 @@ func (s *session) novaEndpoint() string {
 	return ""
 }
 
-// projectName names the project for users.
+// projectName returns the project's name for users.
 func (s *session) projectName() string {
 	if got, ok := s.provider.GetAuthResult().(tokens.CreateResult); ok {
 		if project, err := got.ExtractProject(); err == nil && project != nil {
@@ -87,13 +87,13 @@ func (s *session) projectName() string {
 	return "of cloud " + s.cloud
 }
 
-// newHTTPClient makes connections of its own, and follows no redirects: those would take
-// passwords and tokens along to whatever host they name.
+// newHTTPClient returns a client with its own connections. It follows no redirects: they would send
+// passwords and tokens to whatever host they name.
 func (who *identity) newHTTPClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is what the standard library says
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cabundle.SystemPoolWith(who.roots, who.authorities.PEM)}
 	if who.Verify != nil && !*who.Verify {
-		t.TLSClientConfig.InsecureSkipVerify = true // whoever wrote the password into clouds.yaml wrote that, too
+		t.TLSClientConfig.InsecureSkipVerify = true // whoever wrote the password into clouds.yaml also wrote this
 	}
 	return &http.Client{
 		Transport:     who.authorities.WrapTransport(t),

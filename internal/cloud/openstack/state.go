@@ -8,7 +8,7 @@ import (
 	"hotspare.io/hotspare/internal/install/scrub"
 )
 
-// server is what counts here of a server of Nova.
+// server contains the fields of a Nova server that this package reads.
 type server struct {
 	ID       string            `json:"id"`
 	Name     string            `json:"name"`
@@ -22,7 +22,7 @@ type server struct {
 	} `json:"fault"`
 }
 
-// statusStates is every status of a server that Nova's API has, but those of deleted servers.
+// statusStates has every server status in Nova's API except those of deleted servers.
 var statusStates = map[string]cloud.State{
 	"ACTIVE":            cloud.Running,
 	"PASSWORD":          cloud.Running, // it gets another password, and runs
@@ -43,12 +43,12 @@ var statusStates = map[string]cloud.State{
 	"VERIFY_RESIZE":     cloud.Failed,
 }
 
-// deletedStatuses are the statuses of servers that are deleted. Some clouds keep them for a while,
-// so that they can be restored; the cluster has lost them.
+// deletedStatuses are the statuses of deleted servers. Some clouds keep them for a while, so that
+// they can be restored; the cluster no longer has them.
 var deletedStatuses = map[string]bool{"DELETED": true, "SOFT_DELETED": true}
 
-// taskStates is every task that Nova can be at with a server. One without a state leaves
-// the server as its status tells: it runs, or does not, while Nova copies its disk.
+// taskStates has every task of a server in Nova. If a task has no state, the server's status
+// determines it: the server is running, or not, while Nova copies its disk.
 var taskStates = map[string]cloud.State{
 	"scheduling":           cloud.Starting,
 	"block_device_mapping": cloud.Starting,
@@ -97,7 +97,7 @@ var taskStates = map[string]cloud.State{
 	"resize_confirming":      "",
 }
 
-// machineState is what the server is doing, and for Failed and Unknown why.
+// machineState returns the state of the server and, for Failed and Unknown, the reason.
 func (s *server) machineState() (cloud.State, string) {
 	byTask, known := taskStates[s.Task]
 	if s.Task != "" && !known {
@@ -117,7 +117,7 @@ func (s *server) machineState() (cloud.State, string) {
 	}
 }
 
-// failureReason tells what to do about a status that is neither running nor stopped.
+// failureReason returns the reason and the remedy for a status that is neither running nor stopped.
 func (s *server) failureReason() string {
 	switch s.Status {
 	case "RESCUE":

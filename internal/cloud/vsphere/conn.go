@@ -20,19 +20,19 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// conn is one logged-in session. It has two halves, since tags have an API of their
-// own: SOAP for machines, REST for tags.
+// conn is one logged-in session. It has two parts, because tags have a separate API: SOAP for
+// machines, REST for tags.
 type conn struct {
 	vim  *vim25.Client
 	rest *rest.Client
 
 	mu sync.Mutex
-	// categories are the names of tag categories by their id, as far as they were read.
+	// categories caches the names of tag categories by ID.
 	categories map[string]string
 }
 
-// connectToCenter logs in. It is not cut short when ctx is cancelled: vCenter might have made a
-// session then that nobody knows of.
+// connectToCenter logs in. Cancelling ctx does not interrupt it: vCenter might then have created a
+// session that the hub does not know.
 func connectToCenter(ctx context.Context, c center) (*conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.New(fault.Unknown, fmt.Errorf("logging in to vCenter %s: %w", c.server, err))
@@ -68,7 +68,7 @@ func (c *conn) loginBothAPIs(ctx context.Context, user *url.Userinfo) error {
 	return nil
 }
 
-// logoutBothAPIs ends both halves. That a half has ended already is no error.
+// logoutBothAPIs ends both parts of the session. It ignores a part that has already ended.
 func (c *conn) logoutBothAPIs(ctx context.Context) error {
 	defer c.vim.CloseIdleConnections()
 	var errs []error
@@ -80,7 +80,7 @@ func (c *conn) logoutBothAPIs(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// pingBothAPIs uses both halves, and fails if one has ended.
+// pingBothAPIs sends a request with both parts of the session, and fails if one of them has ended.
 func (c *conn) pingBothAPIs(ctx context.Context) error {
 	if _, err := c.readServerTime(ctx); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (c *conn) pingBothAPIs(ctx context.Context) error {
 	return translateError(err)
 }
 
-// readServerTime is vCenter's own time, by which it dates its tasks and events.
+// readServerTime returns vCenter's own time, which it uses as the time of its tasks and events.
 func (c *conn) readServerTime(ctx context.Context) (time.Time, error) {
 	now, err := methods.GetCurrentTime(ctx, c.vim)
 	if err != nil {
@@ -98,8 +98,8 @@ func (c *conn) readServerTime(ctx context.Context) (time.Time, error) {
 	return *now, nil
 }
 
-// newCenterTransport verifies the vCenter by the certificates of the cluster, the hub and the
-// system. It is not the SDK's own, which takes settings from the environment.
+// newCenterTransport verifies the vCenter with the certificates of the cluster, the hub and the
+// system. It does not use the SDK's transport, which takes settings from the environment.
 func newCenterTransport(c center) http.RoundTripper {
 	return statusTransport{&http.Transport{
 		TLSClientConfig:     &tls.Config{RootCAs: cabundle.SystemPoolWith(c.roots, c.authorities.PEM), MinVersion: tls.VersionTLS12},
@@ -108,14 +108,14 @@ func newCenterTransport(c center) http.RoundTripper {
 	}, c.authorities}
 }
 
-// statusTransport turns answers that are no answers into errors that tell their code; the
-// SDK's own cannot be asked for it.
+// statusTransport converts responses that the SDK does not understand to errors with the status
+// code, which the SDK does not expose.
 type statusTransport struct {
 	*http.Transport
 	authorities cabundle.Bundle
 }
 
-// RoundTrip lets through what the SDK understands: success, and a fault, which is a
+// RoundTrip passes on the responses that the SDK understands: success, and a SOAP fault, which is a
 // 500 with a body.
 func (s statusTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := s.Transport.RoundTrip(req)
@@ -125,6 +125,6 @@ func (s statusTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if res.StatusCode < http.StatusUnauthorized || res.StatusCode == http.StatusInternalServerError {
 		return res, nil
 	}
-	_ = res.Body.Close() // nobody reads it
+	_ = res.Body.Close() // its content is not used
 	return nil, statusError(res.StatusCode)
 }

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// throttleDelay is how long to leave a vCenter alone that has too much to do.
+	// throttleDelay is the delay before the next request to an overloaded vCenter.
 	throttleDelay = 30 * time.Second
-	// capacityDelay is how long to wait for room on hosts.
+	// capacityDelay is the delay before the next try when hosts have no capacity.
 	capacityDelay = 5 * time.Minute
 )
 
-// errExpired is in every error that says that the session has ended.
+// errExpired is wrapped by every error that means that the session has ended.
 var errExpired = errors.New("the session with vCenter has ended")
 
 // statusError is an HTTP status that the SDK does not understand.
@@ -33,7 +33,7 @@ func (s statusError) Error() string {
 	return "vCenter answers " + strconv.Itoa(int(s)) + " " + http.StatusText(int(s))
 }
 
-// capacityFaults say that no host has room for a machine now.
+// capacityFaults mean that no host currently has capacity for a machine.
 var capacityFaults = []types.BaseMethodFault{
 	&types.InsufficientResourcesFault{}, &types.InsufficientCpuResourcesFault{}, &types.InsufficientMemoryResourcesFault{},
 	&types.InsufficientFailoverResourcesFault{}, &types.InsufficientHostCapacityFault{}, &types.InsufficientAgentVmsDeployed{},
@@ -42,8 +42,8 @@ var capacityFaults = []types.BaseMethodFault{
 	&types.InsufficientStorageSpace{}, &types.InsufficientVFlashResourcesFault{}, &types.NoCompatibleHost{}, &types.NoDiskSpace{},
 }
 
-// translateError marks an error of the SDK with what to do about it. It is the one place
-// that knows vCenter's faults and codes.
+// translateError adds a fault.Kind to an error of the SDK. It is the only place that interprets
+// vCenter's faults and codes.
 func translateError(err error) error {
 	var denied *types.NoPermission
 	switch {
@@ -75,7 +75,7 @@ func translateError(err error) error {
 	return fault.New(fault.Unknown, err)
 }
 
-// translateLoginError explains why logging in to c failed; nil if it has not.
+// translateLoginError returns an error that explains why the login to c failed; nil if err is nil.
 func (c center) translateLoginError(err error) error {
 	if err == nil {
 		return nil
@@ -87,8 +87,8 @@ func (c center) translateLoginError(err error) error {
 	return fmt.Errorf("logging in to vCenter %s: %w", c.server, translateError(err))
 }
 
-// ignoreStaleState is nil for an error that says that a machine is in another state than was
-// read, is being changed, or has gone: the next call reads anew.
+// ignoreStaleState returns nil for errors that mean that a machine's state differs from the one
+// that was read, is changing, or that the machine no longer exists: the next call reads it again.
 func ignoreStaleState(err error) error {
 	if isFault(err, &types.InvalidPowerState{}, &types.TaskInProgress{}, &types.ManagedObjectNotFound{}) {
 		return nil
@@ -115,15 +115,15 @@ func isUntrustedCertificate(err error) bool {
 	return errors.As(err, &bad)
 }
 
-// taskError is why a task of vCenter failed.
+// taskError is the error of a failed vCenter task.
 type taskError struct{ *types.LocalizedMethodFault }
 
 func (e taskError) Error() string { return faultMessage(e.LocalizedMethodFault) }
 
-// Fault is how the SDK looks into errors.
+// Fault implements the interface that the SDK uses to inspect errors.
 func (e taskError) Fault() types.BaseMethodFault { return e.LocalizedMethodFault.Fault }
 
-// faultMessage is vCenter's own message, after the name of the fault.
+// faultMessage returns vCenter's message, preceded by the name of the fault.
 func faultMessage(f *types.LocalizedMethodFault) string {
 	if f == nil || f.Fault == nil {
 		return "vCenter gives no reason"
@@ -135,7 +135,7 @@ func faultMessage(f *types.LocalizedMethodFault) string {
 	return name
 }
 
-// redactedError is an error whose words were changed.
+// redactedError is an error whose text was redacted.
 type redactedError struct {
 	error
 	text string
@@ -144,7 +144,7 @@ type redactedError struct {
 func (h redactedError) Error() string { return h.text }
 func (h redactedError) Unwrap() error { return h.error }
 
-// redactPassword takes a password out of an error's words: a server in between may echo a request.
+// redactPassword removes a password from an error's text: a proxy may echo a request.
 func redactPassword(err error, password string) error {
 	if err == nil {
 		return nil

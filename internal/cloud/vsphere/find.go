@@ -15,7 +15,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// categoryPrefix begins the name of the tag category that the installer makes for a cluster.
+// categoryPrefix is the prefix of the tag category that the installer creates for a cluster.
 const categoryPrefix = "openshift-"
 
 const (
@@ -23,10 +23,10 @@ const (
 	kindFolder = "Folder"
 )
 
-// findClusterMachines returns the cluster's machines in this vCenter, without templates. They are
-// what the installer's tag is attached to. A cluster whose machines were made by
-// hand has no such tag: its machines are those in folders with its name, and those
-// whose names begin with it.
+// findClusterMachines returns the cluster's machines in this vCenter, without templates. These are
+// the machines with the installer's tag. A cluster whose machines were created manually has no such
+// tag: its machines are those in folders with its infraID as name, and those whose names begin with
+// it.
 func (c *conn) findClusterMachines(ctx context.Context, infraID string) ([]vm, error) {
 	refs, err := c.listTaggedMachines(ctx, infraID)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *conn) findClusterMachines(ctx context.Context, infraID string) ([]vm, e
 	return markControlPlane(infraID, vms), err
 }
 
-// listTaggedMachines returns what the tag infraID of category openshift-<infraID> is attached to.
+// listTaggedMachines returns the machines that have tag infraID of category openshift-<infraID>.
 func (c *conn) listTaggedMachines(ctx context.Context, infraID string) ([]types.ManagedObjectReference, error) {
 	m := tags.NewManager(c.rest)
 	if err := c.refreshCategories(ctx, m); err != nil {
@@ -82,7 +82,7 @@ func (c *conn) listTaggedMachines(ctx context.Context, infraID string) ([]types.
 	return out, nil
 }
 
-// refreshCategories reads the names of categories that are new. vCenter finds none by its name,
+// refreshCategories reads the names of new categories. vCenter cannot look up a category by name,
 // and there is at least one for each cluster.
 func (c *conn) refreshCategories(ctx context.Context, m *tags.Manager) error {
 	ids, err := m.ListCategories(ctx)
@@ -121,7 +121,7 @@ func (c *conn) categoriesNamed(name string) []string {
 	return out
 }
 
-// listMachinesByName returns the machines in folders called infraID, and those called infraID-….
+// listMachinesByName returns the machines in folders named infraID, and those named infraID-….
 func (c *conn) listMachinesByName(ctx context.Context, infraID string) ([]types.ManagedObjectReference, error) {
 	root := c.vim.ServiceContent.RootFolder
 	folders, err := c.listBelowFolder(ctx, root, kindFolder, func(name string) bool { return name == infraID })
@@ -146,13 +146,14 @@ func (c *conn) listMachinesByName(ctx context.Context, infraID string) ([]types.
 	return out, nil
 }
 
-// listBelowFolder returns the objects of a kind below a folder, at any depth, whose names are wanted.
+// listBelowFolder returns the objects of a kind below a folder, at any depth, whose names satisfy
+// want.
 func (c *conn) listBelowFolder(ctx context.Context, folder types.ManagedObjectReference, kind string, want func(string) bool) (_ []types.ManagedObjectReference, err error) {
 	v, err := view.NewManager(c.vim).CreateContainerView(ctx, folder, []string{kind}, true)
 	if err != nil {
 		return nil, translateError(err)
 	}
-	// Views are kept as long as the session, which is long.
+	// A view exists until its session ends, which takes long.
 	defer func() { err = errors.Join(err, translateError(v.Destroy(context.WithoutCancel(ctx)))) }()
 	var found []types.ObjectContent
 	if err := v.Retrieve(ctx, []string{kind}, []string{"name"}, &found); err != nil {
@@ -169,8 +170,8 @@ func (c *conn) listBelowFolder(ctx context.Context, folder types.ManagedObjectRe
 	return out, nil
 }
 
-// excludeForeignMachines leaves out machines that carry another cluster's tag: names of two
-// clusters may begin alike, one installer's mark is one's alone.
+// excludeForeignMachines removes machines that have another cluster's tag: the names of two
+// clusters may have a common prefix, but the installer's tag is unique.
 func (c *conn) excludeForeignMachines(ctx context.Context, infraID string, refs []types.ManagedObjectReference) ([]types.ManagedObjectReference, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -212,7 +213,7 @@ func (c *conn) isOtherClusterTag(ctx context.Context, m *tags.Manager, id, infra
 	return strings.HasPrefix(name, categoryPrefix) && name != categoryPrefix+infraID, nil
 }
 
-// ignoreNotFound is nil for an error that says that something is not there any more.
+// ignoreNotFound returns nil for errors that mean that an object no longer exists.
 func ignoreNotFound(err error) error {
 	var status statusError
 	if errors.As(err, &status) && status == http.StatusNotFound {

@@ -1,9 +1,9 @@
 // Package vsphere starts and stops the machines of clusters on VMware vSphere.
 //
-// A cluster's machines are what the installer's tag is attached to, in every
-// vCenter that spec.platform.vsphere names; docs/platforms/vsphere.md has the
-// rules. The package keeps sessions, and nothing else: what has been asked of a
-// machine it reads from vCenter's tasks and events, so a restart forgets nothing.
+// A cluster's machines are those with the installer's tag, in every vCenter that
+// spec.platform.vsphere names; docs/platforms/vsphere.md has the rules. The package keeps no state
+// except sessions: it reads earlier power requests from vCenter's tasks and events, so a restart
+// loses nothing.
 package vsphere
 
 import (
@@ -17,7 +17,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Power is the vSphere platform. Close or Run logs its sessions out.
+// Power implements cloud.Power for vSphere. Close or Run logs its sessions out.
 type Power struct {
 	secrets     cloud.Secrets
 	authorities *cabundle.Source
@@ -26,17 +26,18 @@ type Power struct {
 
 var _ cloud.Power = (*Power)(nil)
 
-// New makes the vSphere platform. secrets reads the Secrets that clusters name. Every
-// connection trusts the certificates of authorities in addition to the system's.
+// New returns a Power. secrets reads the Secrets that clusters name. Every connection trusts the
+// certificates of authorities in addition to the system's.
 func New(secrets cloud.Secrets, authorities *cabundle.Source) *Power {
 	return &Power{secrets: secrets, authorities: authorities, sessions: newSessions()}
 }
 
-// logoutTimeout is how long vCenters may take to log sessions out; what is left ends there by itself.
+// logoutTimeout limits the time to log sessions out of vCenters; vCenter ends the remaining ones
+// automatically.
 const logoutTimeout = 2 * time.Second
 
-// Run keeps sessions alive while they are used, and logs all out when ctx ends.
-// Without it sessions end in vCenter by themselves, and are made anew when needed.
+// Run keeps sessions alive while they are used, and logs all of them out when ctx ends. Without it,
+// vCenter ends sessions automatically, and new ones are created when needed.
 func (p *Power) Run(ctx context.Context) error {
 	tick := time.NewTicker(keepAliveInterval)
 	defer tick.Stop()
@@ -52,11 +53,11 @@ func (p *Power) Run(ctx context.Context) error {
 	}
 }
 
-// Close logs every session out. Calls that come later fail.
+// Close logs every session out. Later calls fail.
 func (p *Power) Close(ctx context.Context) error { return p.sessions.closeSessions(ctx) }
 
-// Observe returns the cluster's machines in all its vCenters. When one of those
-// fails the whole observation does: half a cluster is neither running nor stopped.
+// Observe returns the cluster's machines in all its vCenters. If one of these fails, so does
+// Observe: half a cluster is neither running nor stopped.
 func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	fleets, err := p.listClusterMachines(ctx, ref)
 	if err != nil {
@@ -73,8 +74,8 @@ func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, err
 	return ms, nil
 }
 
-// Start powers the control plane on, and, once all of it runs or has failed to,
-// the workers.
+// Start powers on the control plane and, once each of its machines runs or has failed to start, the
+// workers.
 func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 	return p.changeInOrder(ctx, ref, powerChange{
 		first:      func(v vm) bool { return v.controlPlane },
@@ -82,8 +83,8 @@ func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 	})
 }
 
-// Stop shuts the workers' guests down, and, once no worker is on, the control
-// plane's. A guest that has not shut down after the grace is powered off by a later call.
+// Stop shuts down the workers' guests and, once no worker is on, those of the control plane. A
+// later call powers off a guest that has not shut down after shutdownGrace.
 func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	return p.changeInOrder(ctx, ref, powerChange{
 		first:      func(v vm) bool { return !v.controlPlane },
@@ -91,22 +92,24 @@ func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	})
 }
 
-// powerChange is something to do to machines in two steps.
+// powerChange is a change of machines in two steps.
 type powerChange struct {
-	// first tells the machines of the first step from the others.
+	// first reports whether a machine belongs to the first step.
 	first func(vm) bool
-	// applicable is whether a machine can be told now, and awaited whether the second step waits for it.
+	// applicable reports whether the change can be requested for a machine now, and awaited whether
+	// the second step waits for the machine.
 	applicable, awaited func(vm) bool
 	do                  func(*conn, context.Context, []vm, *results)
 }
 
-// changeInOrder does the first step and, if none of its machines is awaited any more, the
-// second. One that the account may not touch holds nobody up: it will be as it is in
-// every later call. Machines that nobody sees may be of the first step.
+// changeInOrder executes the first step and, if none of its machines is awaited any more, the
+// second. Machines that the account may not change do not block the second step: later calls would
+// be denied too. If a vCenter cannot be read, the second step does not start, because unlisted
+// machines may belong to the first.
 //
-// Package turns is of no use here: it asks for each machine by itself, and DRS wants to
-// place those of a datacenter together; and it does not know what can be told to start
-// or stop beside its state, by tasks and by the host.
+// Package turns does not fit here: it sends one request per machine, whereas DRS should place the
+// machines of a datacenter together; and it decides by the state alone, whereas vSphere's tasks and
+// hosts also determine whether a machine can be started or stopped.
 func (p *Power) changeInOrder(ctx context.Context, ref cloud.Ref, o powerChange) error {
 	fleets, blind := p.listClusterMachines(ctx, ref)
 	denied, err := p.changeMachines(ctx, fleets, o, o.first)
@@ -118,7 +121,8 @@ func (p *Power) changeInOrder(ctx context.Context, ref cloud.Ref, o powerChange)
 	return errors.Join(err, second)
 }
 
-// changeMachines does one step, and returns the machines that the account may not touch.
+// changeMachines executes one step, and returns the IDs of the machines that the account may not
+// change.
 func (p *Power) changeMachines(ctx context.Context, fleets []centerVMs, o powerChange, those func(vm) bool) (map[string]bool, error) {
 	denied := map[string]bool{}
 	var errs []error
@@ -140,13 +144,13 @@ func (p *Power) changeMachines(ctx context.Context, fleets []centerVMs, o powerC
 	return denied, errors.Join(errs...)
 }
 
-// results are the errors of machines, each of which stops nobody else.
+// results collects the errors of machines. An error of one machine does not stop the others.
 type results struct {
 	errs   []error
 	denied []string
 }
 
-// recordMachineError notes what has become of a machine; that it has settled by itself is no error.
+// recordMachineError records the error of a machine. It ignores errors that the next call resolves.
 func (r *results) recordMachineError(doing string, v vm, err error) {
 	err = ignoreStaleState(err)
 	if err == nil {
@@ -158,14 +162,14 @@ func (r *results) recordMachineError(doing string, v vm, err error) {
 	}
 }
 
-// recordError notes an error that is of no single machine.
+// recordError records an error that concerns no single machine.
 func (r *results) recordError(err error) {
 	if err != nil {
 		r.errs = append(r.errs, err)
 	}
 }
 
-// centerVMs is the part of a cluster that is in one vCenter.
+// centerVMs contains the cluster's machines in one vCenter.
 type centerVMs struct {
 	center center
 	vms    []vm
@@ -181,8 +185,8 @@ func (f centerVMs) selectMachines(want func(vm) bool) []vm {
 	return out
 }
 
-// uniqueMachineName is the machine's name. Where two have the same, which vCenter allows in
-// different folders, it is followed by what tells them apart.
+// uniqueMachineName returns the machine's name. vCenter allows the same name in different folders:
+// duplicates are followed by their unique ID.
 func uniqueMachineName(v vm, fleets []centerVMs) string {
 	twin := func(other vm) bool { return other.name == v.name && other.uniqueID() != v.uniqueID() }
 	if anyMachineMatches(fleets, twin) {
@@ -200,7 +204,8 @@ func anyMachineMatches(fleets []centerVMs, is func(vm) bool) bool {
 	return false
 }
 
-// listClusterMachines finds the cluster's machines. A vCenter that fails does not hide the others.
+// listClusterMachines lists the cluster's machines. If one vCenter fails, it still returns the
+// machines in the others, and an error.
 func (p *Power) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]centerVMs, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fault.New(fault.Unknown, fmt.Errorf("looking for machines of %s: %w", ref.InfraID, err))
@@ -229,7 +234,8 @@ func (p *Power) listClusterMachines(ctx context.Context, ref cloud.Ref) ([]cente
 	return fleets, errors.Join(errs...)
 }
 
-// retryWithSession does something in a session. One that vCenter has ended meanwhile is made anew, once.
+// retryWithSession calls do with a session. If vCenter has ended that session, it retries once with
+// a new one.
 func (p *Power) retryWithSession(ctx context.Context, c center, do func(context.Context, *conn) error) error {
 	err := p.sessions.withSession(ctx, c, do)
 	if errors.Is(err, errExpired) {

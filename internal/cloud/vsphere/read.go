@@ -10,9 +10,9 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// vmProperties are what is read of a machine. The summary tells of a machine whose
-// host or datastore is away, too; its config does not. taskProperties are what is read
-// of tasks. Whole structures would be ten times as much.
+// vmProperties are the properties of a machine to read. The summary also covers a machine whose
+// host or datastore is unavailable; its config does not. taskProperties are the properties of a
+// task to read. Complete objects would be ten times as large.
 var (
 	vmProperties = []string{
 		"name", "summary.config.template", "summary.runtime.powerState", "summary.runtime.connectionState", "summary.runtime.bootTime",
@@ -21,7 +21,8 @@ var (
 	taskProperties = []string{"info.descriptionId", "info.state", "info.error", "info.queueTime", "info.completeTime"}
 )
 
-// readMachines reads machines. Templates, and what has gone since it was listed, are left out.
+// readMachines reads machines. It leaves out templates, and machines deleted since they were
+// listed.
 func (c *conn) readMachines(ctx context.Context, refs []types.ManagedObjectReference) ([]vm, error) {
 	var found []mo.VirtualMachine
 	if err := c.retrieveProperties(ctx, refs, vmProperties, &found); err != nil {
@@ -51,7 +52,7 @@ func (c *conn) readMachines(ctx context.Context, refs []types.ManagedObjectRefer
 	return vms, err
 }
 
-// readTasks reads tasks, by their reference.
+// readTasks reads tasks, by reference.
 func (c *conn) readTasks(ctx context.Context, refs []types.ManagedObjectReference) (map[types.ManagedObjectReference]types.TaskInfo, error) {
 	var found []mo.Task
 	if err := c.retrieveProperties(ctx, refs, taskProperties, &found); err != nil {
@@ -64,8 +65,8 @@ func (c *conn) readTasks(ctx context.Context, refs []types.ManagedObjectReferenc
 	return out, nil
 }
 
-// retrieveProperties reads properties of objects of one kind, whatever the number of pages.
-// What has gone is left out: the SDK's own way to ask fails as a whole for it.
+// retrieveProperties reads properties of objects of one kind, from all pages. It leaves out deleted
+// objects; the SDK's own function fails as a whole if one is missing.
 func (c *conn) retrieveProperties(ctx context.Context, refs []types.ManagedObjectReference, paths []string, dst any) error {
 	if len(refs) == 0 {
 		return nil
@@ -106,11 +107,11 @@ func newFilterSpec(refs []types.ManagedObjectReference, paths []string) types.Pr
 	return spec
 }
 
-// taskTimeout is how long tasks are waited for, so that their errors are told by the
-// call that asked: vCenter says so little while it takes a request.
+// taskTimeout is how long to wait for tasks, so that the call that started them can return their
+// errors: vCenter reports few errors when it accepts a request.
 const taskTimeout = 5 * time.Second
 
-// waitForTasks waits a little for tasks to end, and returns those that have.
+// waitForTasks waits up to taskTimeout for tasks to end, and returns those that have ended.
 func (c *conn) waitForTasks(ctx context.Context, refs []types.ManagedObjectReference) (map[types.ManagedObjectReference]types.TaskInfo, error) {
 	done := map[types.ManagedObjectReference]types.TaskInfo{}
 	if len(refs) == 0 {
@@ -131,7 +132,7 @@ func (c *conn) waitForTasks(ctx context.Context, refs []types.ManagedObjectRefer
 		return len(done) == len(refs)
 	})
 	if ctx.Err() == nil && within.Err() != nil {
-		return done, nil // they go on, and the next observation tells of them
+		return done, nil // the others continue, and the next observation reports them
 	}
 	return done, translateError(err)
 }

@@ -24,26 +24,26 @@ const (
 	keyPassword = "password"
 )
 
-// account is who logs in.
+// account is a user name and password.
 type account struct {
 	VCenter  string `json:"vCenter"`
 	Username string `json:"username"`
 	Password string `json:"password"`
 }
 
-// center is one vCenter with all that is needed to log in there.
+// center is one vCenter with everything needed to log in to it.
 type center struct {
 	site
 	username, password string
-	// roots are PEM certificates that are trusted in addition to the system's; authorities
-	// are those that the hub has for all clusters.
+	// roots are PEM certificates to trust in addition to the system's; authorities are those that
+	// the hub has for all clusters.
 	roots       []byte
 	authorities cabundle.Bundle
-	// where tells users where the account stands.
+	// where is the location of the account, for messages to users.
 	where string
 }
 
-// sessionKey tells apart the sessions that must not be shared.
+// sessionKey returns the key of the session: callers with different keys must not share one.
 func (c center) sessionKey() key {
 	sum := sha256.New()
 	for _, part := range [][]byte{[]byte(c.password), c.roots, c.authorities.PEM} {
@@ -53,8 +53,8 @@ func (c center) sessionKey() key {
 	return key{address: strings.ToLower(c.address), username: c.username, secret: [sha256.Size]byte(sum.Sum(nil))}
 }
 
-// readClusterCenters reads the platform of ref and its Secrets. Sessions of an account that
-// the cluster has had, and has no more, are logged out.
+// readClusterCenters reads the platform of ref and its Secrets. It logs out the sessions of
+// accounts that the cluster no longer has.
 func (p *Power) readClusterCenters(ctx context.Context, ref cloud.Ref) ([]center, error) {
 	s, err := parsePlatformSection(ref)
 	if err != nil {
@@ -83,8 +83,8 @@ func (p *Power) readClusterCenters(ctx context.Context, ref cloud.Ref) ([]center
 	return out, nil
 }
 
-// centerFromSecret finds the account for a vCenter in the data of the Secret with that name.
-// What stands there is in no error: the parser's own words would quote it.
+// centerFromSecret finds the account for a vCenter in the data of the Secret with that name. No
+// error contains the Secret's content: the parser's own errors would quote it.
 func centerFromSecret(at site, name types.NamespacedName, data map[string][]byte) (center, error) {
 	var accounts []account
 	if raw, ok := data[keyCenters]; ok {
@@ -104,7 +104,7 @@ func centerFromSecret(at site, name types.NamespacedName, data map[string][]byte
 	return one.centerForSite(at, fmt.Sprintf("keys %s and %s of Secret %s", keyUsername, keyPassword, name))
 }
 
-// centerForSite is the account as one for a vCenter.
+// centerForSite returns the account as the center for one vCenter.
 func (a account) centerForSite(at site, where string) (center, error) {
 	if a.Username == "" || a.Password == "" {
 		return center{}, fault.NewDenied("%s: the account for vCenter %s needs both username and password: add what is missing", where, at.server)
@@ -112,7 +112,7 @@ func (a account) centerForSite(at site, where string) (center, error) {
 	return center{site: at, username: a.Username, password: a.Password, where: where}, nil
 }
 
-// readCertificates are the certificates in all keys of a Secret; the installer takes any key.
+// readCertificates returns the certificates in all keys of a Secret; the installer accepts any key.
 func (p *Power) readCertificates(ctx context.Context, namespace, secret string) ([]byte, error) {
 	if secret == "" {
 		return nil, nil

@@ -17,12 +17,13 @@ import (
 )
 
 const (
-	// keepAliveInterval is how often a session is used to keep it: vCenter ends one after 30 minutes.
+	// keepAliveInterval is how often a session is used to keep it alive: vCenter ends idle sessions
+	// after 30 minutes.
 	keepAliveInterval = 10 * time.Minute
-	// idleTimeout is how long a session is kept without any call that needs it.
+	// idleTimeout is how long a session is kept after the last call that needed it.
 	idleTimeout = time.Hour
-	// lockoutDelay is how long a refused account is not tried again: vCenter locks one after
-	// five refusals in three minutes. A corrected Secret is tried at once.
+	// lockoutDelay is how long to wait before a rejected account is tried again: vCenter locks an
+	// account after five rejected logins in three minutes. A corrected Secret is tried immediately.
 	lockoutDelay = 5 * time.Minute
 	// requestTimeout bounds each request.
 	requestTimeout = 10 * time.Second
@@ -30,17 +31,17 @@ const (
 
 var errClosed = errors.New("the vSphere platform is closed")
 
-// key names a session. The account's password and the trusted certificates are
-// part of it, as a sum: a cluster with a wrong password gets nobody else's session.
+// key identifies a session. It includes a checksum of the account's password and the trusted
+// certificates, so that a cluster with a wrong password cannot use another cluster's session.
 type key struct {
 	address, username string
 	secret            [sha256.Size]byte
 }
 
-// sessions are the sessions with vCenters, one for each account: vCenter has room
-// for a limited number of them, and ends none before its time.
+// sessions contains the sessions with vCenters, one for each account: a vCenter has a limited
+// number of sessions, and does not end them before they time out.
 type sessions struct {
-	// now is a field for tests alone.
+	// now is a field only for tests.
 	now func() time.Time
 
 	mu     sync.Mutex
@@ -49,30 +50,30 @@ type sessions struct {
 	closed bool
 }
 
-// clusterSessions is a cluster with the sessions that it needs.
+// clusterSessions contains the keys of the sessions that a cluster needs.
 type clusterSessions struct {
 	keys []key
 	seen time.Time
 }
 
-// session is one session, or the place for one.
+// session is one session, or a placeholder for one.
 type session struct {
-	// gate is held to log in and out; it is a channel so that who waits can give up.
+	// gate is a lock for logging in and out; it is a channel so that a waiting caller can give up.
 	gate chan struct{}
-	conn *conn // behind gate
-	gone bool  // behind gate: nobody finds this session any more
-	// denied is why the last login was refused, at deniedAt; behind gate.
+	conn *conn // guarded by gate
+	gone bool  // guarded by gate: the session is no longer in sessions
+	// denied is why the last login was rejected, at deniedAt; guarded by gate.
 	denied   error
 	deniedAt time.Time
-	used     time.Time // behind sessions.mu
+	used     time.Time // guarded by sessions.mu
 }
 
 func newSessions() *sessions {
 	return &sessions{now: clock.RealClock{}.Now, open: map[key]*session{}, users: map[types.NamespacedName]clusterSessions{}}
 }
 
-// withSession does something in the session for c, after having logged in if need be. A
-// session that turns out to have expired is forgotten.
+// withSession calls do with the session for c, after logging in if necessary. It discards a session
+// that turns out to have expired.
 func (s *sessions) withSession(ctx context.Context, c center, do func(context.Context, *conn) error) error {
 	conn, err := s.getConnection(ctx, c)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *sessions) withSession(ctx context.Context, c center, do func(context.Co
 	}
 	err = do(ctx, conn)
 	if errors.Is(err, errExpired) {
-		// The half that has not expired must not stay behind; its error is of no use to anybody.
+		// Log out the part that has not expired; its error is irrelevant.
 		_ = s.logOutSession(ctx, c.sessionKey(), conn)
 	}
 	return err
@@ -99,7 +100,7 @@ func (s *sessions) getConnection(ctx context.Context, c center) (*conn, error) {
 	}
 }
 
-// reserveSession is where the session with that key is, or will be.
+// reserveSession returns the session with that key, or a new placeholder for it.
 func (s *sessions) reserveSession(k key) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,9 +116,9 @@ func (s *sessions) reserveSession(k key) (*session, error) {
 	return one, nil
 }
 
-// ensureLoggedIn returns the session's connection, logged in. gone says that the session was
-// ended while its gate was waited for. A refusal stands for a while: clusters that
-// share a wrong password would have vCenter lock the account.
+// ensureLoggedIn returns the session's connection, and logs in if necessary. gone reports that the
+// session was ended while this call waited for its gate. A rejected login is remembered for
+// lockoutDelay: otherwise clusters that share a wrong password would make vCenter lock the account.
 func (one *session) ensureLoggedIn(ctx context.Context, c center, now time.Time) (_ *conn, gone bool, err error) {
 	select {
 	case one.gate <- struct{}{}:
@@ -142,7 +143,8 @@ func (one *session) ensureLoggedIn(ctx context.Context, c center, now time.Time)
 	return one.conn, false, err
 }
 
-// logOutSession logs a session out and forgets it, if conn is still its connection; nil is any.
+// logOutSession logs a session out and discards it if its connection is still conn; a nil conn
+// matches any.
 func (s *sessions) logOutSession(ctx context.Context, k key, conn *conn) error {
 	s.mu.Lock()
 	one := s.open[k]
@@ -150,7 +152,7 @@ func (s *sessions) logOutSession(ctx context.Context, k key, conn *conn) error {
 	if one == nil {
 		return nil
 	}
-	// Logging in takes a bounded time, and so does this wait.
+	// Logging in takes a bounded time, and therefore this wait does too.
 	one.gate <- struct{}{}
 	defer func() { <-one.gate }()
 	if one.gone || conn != nil && one.conn != conn {
@@ -163,26 +165,26 @@ func (s *sessions) logOutSession(ctx context.Context, k key, conn *conn) error {
 	if one.conn == nil {
 		return nil
 	}
-	// A caller that has been cancelled must not leave a session behind.
+	// A cancelled caller must not leave a session behind.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	return one.conn.logoutBothAPIs(ctx)
 }
 
-// setClusterSessions notes which sessions a cluster needs, and ends those that it needed before
-// and nobody needs now: its Secret has changed, or its platform.
+// setClusterSessions records which sessions a cluster needs. It ends the sessions that only this
+// cluster needed, and no longer needs because its Secret or its platform has changed.
 func (s *sessions) setClusterSessions(ctx context.Context, cluster types.NamespacedName, centers []center) {
 	keys := make([]key, len(centers))
 	for i, c := range centers {
 		keys[i] = c.sessionKey()
 	}
 	for _, k := range s.replaceClusterKeys(cluster, keys) {
-		// vCenter ends by itself what could not be logged out.
+		// vCenter automatically ends sessions that could not be logged out.
 		_ = s.logOutSession(ctx, k, nil)
 	}
 }
 
-// replaceClusterKeys returns the keys that nobody needs any more.
+// replaceClusterKeys records the cluster's keys, and returns those that no cluster needs any more.
 func (s *sessions) replaceClusterKeys(cluster types.NamespacedName, keys []key) []key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,11 +202,12 @@ func (s *sessions) isKeyNeeded(k key) bool {
 	return false
 }
 
-// maintainSessions ends sessions that have not been needed for long, and keeps the others alive.
+// maintainSessions ends sessions that have not been needed for idleTimeout, and keeps the others
+// alive.
 func (s *sessions) maintainSessions(ctx context.Context) {
 	spare, kept := s.splitIdleSessions()
 	for _, k := range spare {
-		_ = s.logOutSession(ctx, k, nil) // as in use
+		_ = s.logOutSession(ctx, k, nil) // vCenter ends it automatically if this fails
 	}
 	for k, one := range kept {
 		conn := one.currentConnection()
@@ -212,12 +215,13 @@ func (s *sessions) maintainSessions(ctx context.Context) {
 			continue
 		}
 		if conn.pingBothAPIs(ctx) != nil {
-			_ = s.logOutSession(ctx, k, conn) // the next call logs in anew, and tells if that fails
+			_ = s.logOutSession(ctx, k, conn) // the next call logs in again, and returns an error if that fails
 		}
 	}
 }
 
-// splitIdleSessions tells sessions that are spare from others, and forgets clusters that have not been seen for long.
+// splitIdleSessions separates unused sessions from the others, and forgets clusters not seen for a
+// long time.
 func (s *sessions) splitIdleSessions() (spare []key, kept map[key]*session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +238,8 @@ func (s *sessions) splitIdleSessions() (spare []key, kept map[key]*session) {
 	return spare, kept
 }
 
-// currentConnection is the connection, if somebody has logged in and nobody is about to.
+// currentConnection returns the connection; nil if there is none or a login or logout is in
+// progress.
 func (one *session) currentConnection() *conn {
 	select {
 	case one.gate <- struct{}{}:
@@ -245,7 +250,7 @@ func (one *session) currentConnection() *conn {
 	}
 }
 
-// closeSessions ends all sessions; none is made after that.
+// closeSessions ends all sessions; no new ones can be created afterwards.
 func (s *sessions) closeSessions(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

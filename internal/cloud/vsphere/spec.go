@@ -11,8 +11,8 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// section is what this package reads of spec.platform.vsphere, in both shapes:
-// the older one names one vCenter, the newer one has an install-config's section.
+// section contains the fields of spec.platform.vsphere that this package reads, in both formats:
+// the older one names one vCenter, the newer one contains an install-config's section.
 type section struct {
 	CredentialsSecretRef  secretReference `json:"credentialsSecretRef"`
 	CertificatesSecretRef secretReference `json:"certificatesSecretRef"`
@@ -32,14 +32,14 @@ type secretReference struct {
 	Name string `json:"name"`
 }
 
-// site is one vCenter as the specification names it.
+// site is one vCenter as named in the spec.
 type site struct {
 	server string
-	// address is where it listens: the server, with a port if one is given.
+	// address is the server, with a port if one is set.
 	address string
 }
 
-// parsePlatformSection reads the platform of ref.
+// parsePlatformSection parses the platform of ref.
 func parsePlatformSection(ref cloud.Ref) (section, error) {
 	var s section
 	if ref.Platform.VSphere == nil {
@@ -57,8 +57,9 @@ func parsePlatformSection(ref cloud.Ref) (section, error) {
 	return s, nil
 }
 
-// listUniqueSites are the vCenters, each once, in the order in which they are named. The
-// newer shape wins: a cluster that was converted to it may still have the old field.
+// listUniqueSites returns the vCenters in the order in which they are named, without duplicates.
+// The newer format takes precedence: a cluster that was converted to it may still have the old
+// field.
 func (s section) listUniqueSites() []site {
 	var out []site
 	add := func(server string, port int) {

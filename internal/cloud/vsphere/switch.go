@@ -14,14 +14,14 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// powerTask is a machine with the task that switches it.
+// powerTask is a machine and the task that changes its power state.
 type powerTask struct {
 	vm   vm
 	task types.ManagedObjectReference
 }
 
-// powerOnMachines powers machines on. Each datacenter is asked for all of its machines at
-// once, so that DRS places them; what it does not attempt is powered on one by one.
+// powerOnMachines powers machines on. It sends one request per datacenter, so that DRS places all
+// of its machines; it powers on the remaining machines one by one.
 func (c *conn) powerOnMachines(ctx context.Context, vms []vm, r *results) {
 	var tasks []powerTask
 	for _, g := range c.groupByDatacenter(ctx, vms, r) {
@@ -39,8 +39,8 @@ func (c *conn) powerOnMachines(ctx context.Context, vms []vm, r *results) {
 	c.recordTaskErrors(ctx, "starting", tasks, r)
 }
 
-// powerOnDatacenter asks a datacenter. It returns the machines that it has made a task for,
-// and those that are left to be asked for by themselves.
+// powerOnDatacenter sends a request for all machines of g. It returns the machines for which the
+// datacenter started a task, and those that must be powered on individually.
 func (c *conn) powerOnDatacenter(ctx context.Context, g datacenterGroup) (attempted []powerTask, left []vm, err error) {
 	refs := make([]types.ManagedObjectReference, len(g.vms))
 	for i, v := range g.vms {
@@ -59,9 +59,9 @@ func (c *conn) powerOnDatacenter(ctx context.Context, g datacenterGroup) (attemp
 	}
 	info, over := done[task.Reference()]
 	if !over {
-		return nil, nil, nil // it goes on, and the next observation tells what has become of it
+		return nil, nil, nil // it continues, and the next observation reports the result
 	}
-	result, _ := info.Result.(types.ClusterPowerOnVmResult) // empty when the task has failed
+	result, _ := info.Result.(types.ClusterPowerOnVmResult) // empty if the task failed
 	for _, v := range g.vms {
 		i := slices.IndexFunc(result.Attempted, func(a types.ClusterAttemptedVmInfo) bool { return a.Vm == v.ref && a.Task != nil })
 		if i < 0 {
@@ -73,13 +73,13 @@ func (c *conn) powerOnDatacenter(ctx context.Context, g datacenterGroup) (attemp
 	return attempted, left, nil
 }
 
-// datacenterGroup is machines of one datacenter.
+// datacenterGroup contains machines of one datacenter.
 type datacenterGroup struct {
 	datacenter types.ManagedObjectReference
 	vms        []vm
 }
 
-// groupByDatacenter groups machines; those of one folder are in one datacenter.
+// groupByDatacenter groups machines by datacenter; machines in one folder are in one datacenter.
 func (c *conn) groupByDatacenter(ctx context.Context, vms []vm, r *results) []datacenterGroup {
 	var groups []datacenterGroup
 	known := map[types.ManagedObjectReference]types.ManagedObjectReference{}
@@ -119,7 +119,7 @@ func (c *conn) findDatacenter(ctx context.Context, ref types.ManagedObjectRefere
 	return types.ManagedObjectReference{}, errors.New("there is none above it that the account may see")
 }
 
-// stopMachines brings each machine one step nearer to being off.
+// stopMachines executes the next step to stop each machine.
 func (c *conn) stopMachines(ctx context.Context, vms []vm, r *results) {
 	now, err := c.readServerTime(ctx)
 	if err != nil {
@@ -155,9 +155,9 @@ func (c *conn) stopMachine(ctx context.Context, v vm, now time.Time) (*object.Ta
 	return machine.PowerOff(ctx)
 }
 
-// lastShutdownRequest is when somebody last asked the machine's guest to shut down, by the events
-// of vCenter; zero if it is too long ago to matter. Where it is kept, a restart of
-// ours does not lose it.
+// lastShutdownRequest returns when the machine's guest was last asked to shut down, according to
+// vCenter's events; zero if that is too long ago to matter. vCenter keeps the events, so a restart
+// of hotspare does not lose it.
 func (c *conn) lastShutdownRequest(ctx context.Context, v vm, now time.Time) (time.Time, error) {
 	since := now.Add(-shutdownRequestTTL)
 	res, err := methods.QueryEvents(ctx, c.vim, &types.QueryEvents{
@@ -180,7 +180,7 @@ func (c *conn) lastShutdownRequest(ctx context.Context, v vm, now time.Time) (ti
 	return last, nil
 }
 
-// recordTaskErrors waits a little for tasks, and notes why those fail that do.
+// recordTaskErrors waits up to taskTimeout for tasks, and records the errors of those that fail.
 func (c *conn) recordTaskErrors(ctx context.Context, doing string, tasks []powerTask, r *results) {
 	refs := make([]types.ManagedObjectReference, len(tasks))
 	for i, t := range tasks {

@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	// shutdownGrace is how long a guest has to shut down before its machine is powered off.
+	// shutdownGrace is how long a guest may take to shut down before its machine is powered off.
 	shutdownGrace = 5 * time.Minute
-	// shutdownRequestTTL is the age at which a request to shut down counts no more: it was of
-	// another stop. It is long enough for a call to come between it and the grace.
+	// shutdownRequestTTL is the age from which a shutdown request is ignored, because it belongs to
+	// an earlier stop. It leaves enough time for a call after shutdownGrace.
 	shutdownRequestTTL = 3 * shutdownGrace
-	// startFailureTTL is how long a machine counts as failed after vCenter could not power it on.
+	// startFailureTTL is how long a machine is reported as failed after vCenter could not power it
+	// on.
 	startFailureTTL = 5 * time.Minute
 )
 
@@ -32,7 +33,8 @@ type vm struct {
 	connection   types.VirtualMachineConnectionState
 	tools        bool
 	bootedAt     time.Time
-	// lastOn is the last task to power it on, and switching one to switch it that goes on; or nil.
+	// lastOn is the last task that powered it on, and switching is a power task that is in
+	// progress; or nil.
 	lastOn, switching *types.TaskInfo
 }
 
@@ -58,14 +60,14 @@ func newVMFromProperties(m mo.VirtualMachine, tasks map[types.ManagedObjectRefer
 			last = &info
 		}
 	}
-	// A later task of another kind says more than a power-on that failed before it.
+	// A later task of another kind supersedes an earlier failed power-on.
 	if last != nil && isPowerOnTask(*last) {
 		v.lastOn = last
 	}
 	return v
 }
 
-// isPowerOnTask goes by the task's kind, which has another name with DRS.
+// isPowerOnTask checks the task's kind, which has a different name with DRS.
 func isPowerOnTask(info types.TaskInfo) bool {
 	return strings.Contains(strings.ToLower(info.DescriptionId), "poweron")
 }
@@ -74,18 +76,18 @@ func isPowerTask(info types.TaskInfo) bool {
 	return isPowerOnTask(info) || strings.Contains(strings.ToLower(info.DescriptionId), "poweroff")
 }
 
-// dropOldFailure drops a failure to power on that is not news any more.
+// dropOldFailure clears a power-on failure that is older than startFailureTTL.
 func (v *vm) dropOldFailure(now time.Time) {
 	if t := v.lastOn; t != nil && t.CompleteTime != nil && now.Sub(*t.CompleteTime) > startFailureTTL {
 		v.lastOn = nil
 	}
 }
 
-// uniqueID names the machine among those of all vCenters.
+// uniqueID identifies the machine among those of all vCenters.
 func (v vm) uniqueID() string { return v.ref.Value + " in " + v.server }
 
-// markControlPlane tells which machines are the control plane: the installer calls them
-// <infraID>-master-<n>, and people who make them by hand master or control-plane.
+// markControlPlane marks the control plane's machines: the installer names them
+// <infraID>-master-<n>, and people who create them manually use master or control-plane.
 func markControlPlane(infraID string, vms []vm) []vm {
 	for i, v := range vms {
 		role := strings.ToLower(strings.TrimPrefix(v.name, infraID+"-"))
@@ -106,21 +108,21 @@ func (v vm) isPoweredOff() bool {
 	return v.power == types.VirtualMachinePowerStatePoweredOff || v.power == types.VirtualMachinePowerStateSuspended
 }
 
-// canStart is whether it can be told to start now.
+// canStart reports whether the machine can be started now.
 func (v vm) canStart() bool { return v.isConnected() && v.isPoweredOff() && v.switching == nil }
 
-// canStop is whether it can be told to stop now. A suspended machine is not: its
-// memory would be lost.
+// canStop reports whether the machine can be stopped now. A suspended machine cannot: its memory
+// would be lost.
 func (v vm) canStop() bool { return v.isConnected() && v.isPoweredOn() && v.switching == nil }
 
-// isStartPending is whether it will run, as far as anybody knows, but does not yet.
+// isStartPending reports whether the machine is expected to run, but does not run yet.
 func (v vm) isStartPending() bool { return v.isConnected() && v.isPoweredOff() && !v.failedToPowerOn() }
 
 func (v vm) failedToPowerOn() bool {
 	return v.isPoweredOff() && v.lastOn != nil && v.lastOn.Error != nil
 }
 
-// machineState maps what vCenter tells.
+// machineState returns the state of the machine, and the reason.
 func (v vm) machineState() (cloud.State, string) {
 	switch v.connection {
 	case "", types.VirtualMachineConnectionStateConnected:
@@ -147,7 +149,7 @@ func (v vm) machineState() (cloud.State, string) {
 	return cloud.Unknown, fmt.Sprintf("power state %q", v.power)
 }
 
-// stopStep is what to do next to stop a machine.
+// stopStep is the next step to stop a machine.
 type stopStep string
 
 const (
@@ -156,9 +158,8 @@ const (
 	stepWaitForGuest  stopStep = "leave it to its guest"
 )
 
-// nextStopStep decides how to go on stopping a machine whose guest was last asked to shut
-// down at asked. While it shuts down the tools end before the guest does, so whether
-// they run says little then.
+// nextStopStep returns the next step to stop a machine whose guest was last asked to shut down at
+// asked. During a shutdown the tools end before the guest does, so their state says little then.
 func (v vm) nextStopStep(asked, now time.Time) stopStep {
 	age := now.Sub(asked)
 	switch {
