@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// protocol is what a BMC speaks.
+// protocol is the protocol of a BMC.
 type protocol string
 
 const (
@@ -18,22 +18,22 @@ const (
 	ipmi    protocol = "ipmi"
 )
 
-// address is where a host's BMC is, and what it speaks there.
+// address is the address of a host's BMC, with its protocol.
 type address struct {
 	protocol protocol
 	// scheme is https or http; empty for IPMI.
 	scheme string
-	// host is the name or IP address, with the port.
+	// host is the BMC's name or IP address, with the port.
 	host string
-	// path is that of the system within Redfish; empty for the only one there is.
+	// path is the path of the host's system in Redfish; empty selects the only system.
 	path string
 	// level is the privilege level of an IPMI session; empty for Operator.
 	level string
 }
 
-// The schemes of bmc.address, as the installer and the Bare Metal Operator know them.
-// What follows redfish or a vendor's name says how an image gets onto the host, which
-// does not matter here.
+// The schemes of bmc.address, as defined by the installer and the Bare Metal Operator. The part
+// after redfish or a vendor's name selects how an image is installed on the host, which does not
+// matter here.
 var (
 	redfishSchemes = []string{
 		"redfish", "redfish-virtualmedia", "redfish-uefihttp",
@@ -46,11 +46,12 @@ var (
 
 var errNoAddress = errors.New(`bmc.address is not like redfish://10.0.0.5/redfish/v1/Systems/1 or ipmi://10.0.0.5:623: correct it`)
 
-// parseAddress reads a bmc.address. Its errors never quote it: a password may stand there.
+// parseAddress parses a bmc.address. Its errors never quote the address, which may contain a
+// password.
 func parseAddress(text string) (address, error) {
 	text = strings.TrimSpace(text)
 	if !strings.Contains(text, "://") {
-		text = "ipmi://" + text // as the Bare Metal Operator takes it
+		text = "ipmi://" + text // as in the Bare Metal Operator
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {

@@ -19,8 +19,8 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// The Secret with the BMCs of a cluster is called after its ClusterDeployment, with
-// this ending, and has these keys.
+// The Secret with the BMCs of a cluster is named after its ClusterDeployment, with this suffix, and
+// has these keys.
 const (
 	secretSuffix = "-bmc"
 	keyHosts     = "hosts.yaml"
@@ -28,16 +28,16 @@ const (
 	keyRoots     = "ca.crt"
 )
 
-// inventory is a cluster's hosts.
+// inventory contains a cluster's hosts.
 type inventory struct {
 	hosts []host
 	trust trust
 }
 
-// trust is the certificates that connections to BMCs trust in addition to the system's.
+// trust contains the certificates that connections to BMCs trust in addition to the system's.
 type trust struct {
-	// roots are PEM certificates from the Secret of the cluster; authorities are those that
-	// the hub has for all clusters.
+	// roots are PEM certificates from the Secret of the cluster; authorities are those that the hub
+	// has for all clusters.
 	roots       []byte
 	authorities cabundle.Bundle
 }
@@ -48,16 +48,16 @@ type host struct {
 	controlPlane bool
 	address
 	username, password string
-	// insecure is that the certificate of the BMC is not to be verified.
+	// insecure disables verification of the BMC's certificate.
 	insecure bool
-	// where tells users where the BMC and its account stand.
+	// where is the location of the BMC's address and account, for messages to users.
 	where string
 }
 
-// uniqueID tells hosts apart, whatever they are called.
+// uniqueID identifies a host, independent of its name.
 func (h host) uniqueID() string { return h.address.host + h.path }
 
-// bmcAccountKey tells BMCs apart, and accounts there.
+// bmcAccountKey identifies a BMC and the account used there.
 func (h host) bmcAccountKey() string {
 	sum := sha256.New()
 	for _, part := range []string{string(h.protocol), h.scheme, h.address.host, h.level, h.username, h.password, fmt.Sprint(h.insecure)} {
@@ -66,7 +66,7 @@ func (h host) bmcAccountKey() string {
 	return string(sum.Sum(nil))
 }
 
-// hostEntry is a host as it stands in an install-config.
+// hostEntry is a host in the format of an install-config.
 type hostEntry struct {
 	Name string `json:"name"`
 	Role string `json:"role"`
@@ -78,15 +78,15 @@ type hostEntry struct {
 	} `json:"bmc"`
 }
 
-// readInventory reads the hosts of a cluster: from its own Secret, or, without that, from
-// its install-config.
+// readInventory reads the hosts of a cluster from its own Secret or, if there is none, from its
+// install-config.
 func (p *Power) readInventory(ctx context.Context, ref cloud.Ref) (inventory, error) {
 	own := types.NamespacedName{Namespace: ref.Cluster.Namespace, Name: ref.Cluster.Name + secretSuffix}
 	data, err := p.secrets(ctx, own)
 	switch {
 	case err == nil:
 		return parseHostsSecret(ref.InfraID, own, data)
-	case fault.KindOf(err) != fault.Denied: // it may exist
+	case fault.KindOf(err) != fault.Denied: // the Secret may exist
 		return inventory{}, fmt.Errorf("reading the BMCs of %s: %w", ref.Cluster, err)
 	case ref.InstallConfig == "":
 		return inventory{}, fault.NewDenied("nothing tells the BMCs of %s: create Secret %s in namespace %s with key %s", ref.Cluster, own.Name, own.Namespace, keyHosts)
@@ -99,10 +99,10 @@ func (p *Power) readInventory(ctx context.Context, ref cloud.Ref) (inventory, er
 	return parseInstallConfig(name, own, data)
 }
 
-// parseHostsSecret reads the Secret that has nothing but a cluster's BMCs.
+// parseHostsSecret parses the Secret that contains only the BMCs of a cluster.
 func parseHostsSecret(infraID string, name types.NamespacedName, data map[string][]byte) (inventory, error) {
 	if of := strings.TrimSpace(string(data[keyInfraID])); of != "" && of != infraID {
-		return inventory{}, nil // those hosts are, or were, another cluster's
+		return inventory{}, nil // these hosts belong, or belonged, to another cluster
 	}
 	inv := inventory{trust: trust{roots: data[keyRoots]}}
 	if roots := inv.trust.roots; len(roots) > 0 && !x509.NewCertPool().AppendCertsFromPEM(roots) {
@@ -114,7 +114,7 @@ func parseHostsSecret(infraID string, name types.NamespacedName, data map[string
 		return inventory{}, fault.NewDenied("Secret %s has no key %s: put the list of hosts there, as in platform.baremetal.hosts of an install-config", name, keyHosts)
 	}
 	var list []hostEntry
-	if yaml.Unmarshal(raw, &list) != nil { // the parser's words would quote what stands there
+	if yaml.Unmarshal(raw, &list) != nil { // the parser's error would quote the content
 		return inventory{}, fault.NewDenied("%s is not a list of hosts, as in platform.baremetal.hosts of an install-config: correct it", where)
 	}
 	var err error
@@ -122,7 +122,8 @@ func parseHostsSecret(infraID string, name types.NamespacedName, data map[string
 	return inv, err
 }
 
-// parseInstallConfig reads the hosts of an install-config. own is the Secret that would win.
+// parseInstallConfig parses the hosts of an install-config. own is the Secret that would take
+// precedence.
 func parseInstallConfig(name, own types.NamespacedName, data map[string][]byte) (inventory, error) {
 	where := fmt.Sprintf("key %s of Secret %s", hivev1.SecretKeyInstallConfig, name)
 	var config struct {
@@ -142,8 +143,8 @@ func parseInstallConfig(name, own types.NamespacedName, data map[string][]byte) 
 	return inventory{hosts: hosts}, err
 }
 
-// validateHosts checks what is written. A mistake in one host is an error for all: nobody
-// knows what the others would be without it.
+// validateHosts validates the list and converts it. One invalid host makes the whole list invalid,
+// because the other entries cannot be trusted without it.
 func validateHosts(list []hostEntry, where string) ([]host, error) {
 	var hosts []host
 	var errs []error
@@ -175,7 +176,7 @@ func (w hostEntry) toHost() (host, error) {
 		return host{}, errors.New("it has no name: add one")
 	}
 	switch w.Role {
-	case "master", "arbiter", "control-plane": // an arbiter has a vote in etcd too
+	case "master", "arbiter", "control-plane": // an arbiter also has a vote in etcd
 		h.controlPlane = true
 	case "worker", "":
 	default:

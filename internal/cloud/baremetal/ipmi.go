@@ -11,22 +11,24 @@ import (
 )
 
 const (
-	// packetTimeout is what one packet may take before it is sent again; they get lost.
+	// packetTimeout is the time to wait for a response before a packet is sent again; packets get
+	// lost.
 	packetTimeout = 1500 * time.Millisecond
-	// packetRetries is how often it is sent again. Few: a BMC that has answered a step of a
-	// login twice takes no further one, and the login has to begin anew.
+	// packetRetries is the number of times that a packet is sent again. It is low because a BMC
+	// that has answered one step of a login twice accepts no further step, so that the login must
+	// start again.
 	packetRetries = 1
-	// maxLogins is how often it does, if the BMC's time is not up before.
+	// maxLogins is the maximum number of logins within the BMC's request timeout.
 	maxLogins = 3
 )
 
-// ipmiBMC is a BMC that is spoken to with IPMI 2.0 over a network.
+// ipmiBMC is a BMC that is accessed with IPMI 2.0 over a network.
 type ipmiBMC struct {
 	host           host
 	requestTimeout time.Duration
 	client         *goipmi.Client
 	dialer         *udpDialer
-	// open is that there is a session, which the BMC has to end.
+	// open reports whether there is a session, which must be closed.
 	open bool
 }
 
@@ -51,8 +53,8 @@ func (b *ipmiBMC) readHost(ctx context.Context, h host) (managedHost, error) {
 	return &chassis{host: h, bmc: b, on: status.PowerIsOn}, nil
 }
 
-// openSession logs in. The library keeps the session alive from a goroutine, which ends with
-// ctx: a visit is over long before a session is.
+// openSession logs in. The library keeps the session alive in a goroutine that ends with ctx: a
+// visit ends long before a session expires.
 func (b *ipmiBMC) openSession(ctx context.Context) error {
 	client, err := goipmi.NewClient(b.host.address.host, 0, b.host.username, b.host.password)
 	if err != nil {
@@ -83,22 +85,22 @@ func (b *ipmiBMC) closeSession(ctx context.Context) {
 	}
 	defer b.dialer.closeConnection()
 	if ctx.Err() != nil {
-		return // the library would wait for what it waits for already
+		return // the library would wait for a response that it is already waiting for
 	}
 	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), logoutTimeout)
 	defer cancel()
-	_ = b.client.Close(parting) // a session that is left ends by itself
+	_ = b.client.Close(parting) // the BMC ends a remaining session automatically
 }
 
-// udpDialer dials for the library, which knows neither IPv6 addresses nor a context when it
-// dials, and does not hang up if logging in or out fails.
+// udpDialer opens connections for the library, which supports neither IPv6 addresses nor a context
+// for dialing, and does not close the connection if logging in or out fails.
 type udpDialer struct {
 	ctx     context.Context //nolint:containedctx // the library's interface has none
 	address string
 	conn    net.Conn
 }
 
-// Dial calls the BMC, whatever address the library has made up.
+// Dial connects to the BMC and ignores the address that the library passes.
 func (l *udpDialer) Dial(string, string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(l.ctx, "udp", l.address)
 	if err == nil {
@@ -113,7 +115,7 @@ func (l *udpDialer) closeConnection() {
 	}
 }
 
-// chassis is a host as IPMI shows it.
+// chassis is a host as reported by IPMI.
 type chassis struct {
 	host
 	bmc *ipmiBMC
@@ -146,9 +148,9 @@ func (c *chassis) setPowerState(ctx context.Context, o powerAction) error {
 	return c.bmc.translateError(ctx, err)
 }
 
-// translateError is the one place that knows what codes of IPMI mean. It quotes nothing that
-// the library says of a login: a BMC proves that it knows the password before we do, and
-// what it proves it with, which is in those words, can be tried against a dictionary.
+// translateError is the only place that interprets IPMI's codes. It quotes nothing of the library's
+// login errors: a BMC proves that it knows the password before hotspare does, and the errors
+// contain that proof, which allows a dictionary attack.
 func (b *ipmiBMC) translateError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -1,10 +1,10 @@
-// Package baremetal starts and stops the hosts of clusters on bare metal, through their
-// BMCs: with Redfish, or with IPMI where a BMC speaks nothing else.
+// Package baremetal starts and stops the hosts of clusters on bare metal through their BMCs: with
+// Redfish, or with IPMI if a BMC supports nothing else.
 //
-// Nothing marks a host as a cluster's, so the hub keeps a list of them with their BMCs
-// and accounts: docs/platforms/baremetal.md has the rules. What a host was told last is
-// remembered only as long as the process lives; after that it is asked to shut down
-// again, and how long the hibernation goes on already says when to ask no more.
+// Nothing marks a host as a cluster's, so the hub has a list of hosts with their BMCs and accounts:
+// docs/platforms/baremetal.md has the rules. The last action for a host is remembered only for the
+// life of the process. After a restart hotspare asks the host to shut down again; the age of the
+// hibernation determines when to power the host off instead.
 package baremetal
 
 import (
@@ -21,21 +21,21 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// Power is the bare metal platform.
+// Power implements cloud.Power for bare metal.
 type Power struct {
 	secrets     cloud.Secrets
 	authorities *cabundle.Source
 	memory      actionStore
 	locked      lockedAccounts
 	clock       clock.PassiveClock
-	// requestTimeout is how long a BMC has for one answer.
+	// requestTimeout is how long a BMC may take for one response.
 	requestTimeout time.Duration
 }
 
 var _ cloud.Power = (*Power)(nil)
 
-// New makes the bare metal platform. secrets reads the Secrets of the hub. Every connection
-// trusts the certificates of authorities in addition to the system's.
+// New returns a Power. secrets reads the Secrets of the hub. Every connection trusts the
+// certificates of authorities in addition to the system's.
 func New(secrets cloud.Secrets, authorities *cabundle.Source) *Power {
 	return &Power{
 		secrets: secrets, authorities: authorities, clock: clock.RealClock{}, requestTimeout: turns.RequestTimeout,
@@ -43,8 +43,8 @@ func New(secrets cloud.Secrets, authorities *cabundle.Source) *Power {
 	}
 }
 
-// Observe returns the cluster's hosts. One whose BMC does not tell is Unknown; it is an
-// error if none does.
+// Observe returns the cluster's hosts. A host whose BMC does not report its state is Unknown; if no
+// BMC does, Observe returns an error.
 func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	_, all, err := p.observeAllHosts(ctx, ref)
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, err
 	return ms, nil
 }
 
-// Start turns the control plane on and, once most of it runs, the workers.
+// Start powers on the control plane and, once most of it runs, the workers.
 func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 	inv, all, err := p.observeAllHosts(ctx, ref)
 	if err != nil {
@@ -79,8 +79,8 @@ func (p *Power) Start(ctx context.Context, ref cloud.Ref) error {
 	return errors.Join(joinHostErrors(all, "starting"), joinHostErrors(done, "starting"))
 }
 
-// Stop asks the workers to shut down and, once none of them is on, the control plane. A
-// host that has not done so after the grace is powered off by a later call.
+// Stop asks the workers to shut down and, once none of them is on, the control plane. A later call
+// powers off a host that has not shut down within the grace period (shutdownGraceAt).
 func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	inv, all, err := p.observeAllHosts(ctx, ref)
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *Power) Stop(ctx context.Context, ref cloud.Ref) error {
 	return errors.Join(joinHostErrors(all, "stopping"), joinHostErrors(done, "stopping"), joinHostErrors(second, "stopping"))
 }
 
-// hostObservation is a host as its BMC shows it, or why it does not.
+// hostObservation is a host as reported by its BMC, or the error that prevented that.
 type hostObservation struct {
 	host
 	power         power
@@ -111,7 +111,7 @@ type hostObservation struct {
 	err           error
 }
 
-// toCloudMachine is what the platform's users see of a host.
+// toCloudMachine returns the host as users of the platform see it.
 func (s hostObservation) toCloudMachine(now time.Time) cloud.Machine {
 	m := cloud.Machine{Name: s.name, ControlPlane: s.controlPlane, State: cloud.Unknown}
 	if s.err != nil {
@@ -127,9 +127,10 @@ func (s hostObservation) toCloudMachine(now time.Time) cloud.Machine {
 	return m
 }
 
-// machinesToStop is which hosts have still to be stopped: a host that was asked to shut down is
-// on until it is off. It is complete if those that nobody sees need not be waited for:
-// those that a person must see to, or that there was time enough to see.
+// machinesToStop returns the hosts with the states that decide which to stop: a host that was asked
+// to shut down counts as running until it is off. complete is false if workers that could not be
+// read must be waited for. They need not be if a person must correct the error, or if the
+// hibernation is old enough that there was time to read them.
 func machinesToStop(all []hostObservation, age time.Duration) (ms cloud.Machines, complete bool) {
 	complete = true
 	for _, s := range all {
@@ -148,8 +149,8 @@ func machinesToStop(all []hostObservation, age time.Duration) (ms cloud.Machines
 	return ms, complete
 }
 
-// excludeRefusing leaves out those that refuse to be stopped, or fail to for long: they would hold
-// up the others for ever.
+// excludeRefusing excludes hosts that refuse to stop, or have failed to for a long time: they would
+// block the others forever.
 func excludeRefusing(ms cloud.Machines, done []hostObservation, age time.Duration) {
 	for _, s := range done {
 		for i := range ms {
@@ -160,7 +161,7 @@ func excludeRefusing(ms cloud.Machines, done []hostObservation, age time.Duratio
 	}
 }
 
-// selectHostsByName returns the hosts of those names that were seen.
+// selectHostsByName returns the observed hosts with those names.
 func selectHostsByName(all []hostObservation, names []string) []host {
 	var out []host
 	for _, s := range all {
@@ -173,7 +174,7 @@ func selectHostsByName(all []hostObservation, names []string) []host {
 	return out
 }
 
-// excludeDoneNames leaves out the names of those that it has been done to.
+// excludeDoneNames returns names without those of the hosts in done.
 func excludeDoneNames(names []string, done []hostObservation) []string {
 	var out []string
 	for _, name := range names {
@@ -184,7 +185,7 @@ func excludeDoneNames(names []string, done []hostObservation) []string {
 	return out
 }
 
-// observeAllHosts asks the BMC of every host of the cluster.
+// observeAllHosts reads the state of every host of the cluster from its BMC.
 func (p *Power) observeAllHosts(ctx context.Context, ref cloud.Ref) (inventory, []hostObservation, error) {
 	if err := ctx.Err(); err != nil {
 		return inventory{}, nil, fault.New(fault.Unknown, fmt.Errorf("looking for hosts of %s: %w", ref.Cluster, err))
@@ -198,7 +199,8 @@ func (p *Power) observeAllHosts(ctx context.Context, ref cloud.Ref) (inventory, 
 	return inv, all, nil
 }
 
-// applyPowerActions gives hosts the order that next says, by what their BMCs tell just now.
+// applyPowerActions applies the action that next returns to each host, based on the current state
+// that its BMC reports.
 func (p *Power) applyPowerActions(ctx context.Context, inv inventory, hosts []host, next func(lastAction, power, time.Time) powerAction) []hostObservation {
 	return p.visitHosts(ctx, inv.trust, hosts, func(ctx context.Context, n managedHost, t lastAction) error {
 		o := next(t, n.powerState(), p.clock.Now())
@@ -211,7 +213,7 @@ func (p *Power) applyPowerActions(ctx context.Context, inv inventory, hosts []ho
 		}
 		err := n.setPowerState(ctx, o)
 		if o == shutDown && errors.Is(err, errUnsupported) {
-			o = powerOff // this BMC cannot ask a guest
+			o = powerOff // this BMC cannot shut down a guest
 			err = n.setPowerState(ctx, o)
 		}
 		if err == nil {

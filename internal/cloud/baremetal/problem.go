@@ -19,45 +19,46 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// errorClass is what an error of a BMC is about.
+// errorClass classifies an error of a BMC by what it affects.
 type errorClass int
 
 const (
-	otherError           errorClass = iota // of the host that was named, as far as we know
-	notReady                               // the host is in a state that does not allow it, or the BMC has too much to do
-	notAuthorized                          // the account is good, but may not do it
-	unsupported                            // this BMC, or this host, cannot do it
-	hostNotFound                           // the BMC knows no such host
-	certificateUntrusted                   // the BMC's certificate
-	accountRefused                         // the account is not good
-	unavailable                            // the BMC, or the way to it
-	contextEnded                           // the caller's context
+	otherError           errorClass = iota // about the named host, as far as we know
+	notReady                               // the host's state does not allow it, or the BMC is overloaded
+	notAuthorized                          // the account is valid, but not allowed to do it
+	unsupported                            // not possible for this BMC or this host
+	hostNotFound                           // the BMC does not know the host
+	certificateUntrusted                   // the BMC's certificate is not trusted
+	accountRefused                         // the account is invalid
+	unavailable                            // the BMC cannot be reached or does not work
+	contextEnded                           // the caller's context ended
 )
 
-// retryDelay is when to look again at a host that is between two states, and at a BMC
-// that has too much to do.
+// retryDelay is the delay before the next try for a host that is between two states, and for an
+// overloaded BMC.
 const retryDelay = 30 * time.Second
 
-// errUnsupported is in the error for an order that a BMC does not know.
+// errUnsupported is wrapped by the error for an action that a BMC does not support.
 var errUnsupported = errors.New("the BMC cannot do that")
 
-// errOtherAddress is the error for a BMC that points to another address.
+// errOtherAddress is the error for a BMC that refers to another address.
 var errOtherAddress = errors.New("it points to another address")
 
-// bmcError is an error of a BMC in words for users. It wraps nothing but the end of the
-// context and errUnable: what libraries say may hold a request, and so a password.
+// bmcError is an error of a BMC with a text for users. It wraps only the context's error and
+// errUnsupported: library errors may contain a request, and therefore a password.
 type bmcError struct {
 	class errorClass
 	text  string
 	err   error
-	// timedOut is that there was no answer in time.
+	// timedOut reports that there was no response in time.
 	timedOut bool
 }
 
 func (p bmcError) Error() string { return p.text }
 func (p bmcError) Unwrap() error { return p.err }
 
-// affectsWholeBMC reports whether it would be the same with any other host of this BMC.
+// affectsWholeBMC reports whether a request for any other host of this BMC would fail with the same
+// error.
 func (p bmcError) affectsWholeBMC() bool { return p.class >= certificateUntrusted }
 
 func (p bmcError) toFault() error {
@@ -71,7 +72,7 @@ func (p bmcError) toFault() error {
 	}
 }
 
-// classifyError tells what err is. ctx is that of the caller.
+// classifyError returns err as a bmcError. ctx is the caller's context.
 func classifyError(ctx context.Context, h host, err error) bmcError {
 	var p bmcError
 	if ctx.Err() != nil {
@@ -98,7 +99,7 @@ func timeoutError(h host) bmcError {
 	return p
 }
 
-// unreachableError has no port of ours in it, which would be another each time.
+// unreachableError returns an error without our local port, which would differ each time.
 func unreachableError(h host, err error) bmcError {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -107,7 +108,7 @@ func unreachableError(h host, err error) bmcError {
 	return newBMCError(unavailable, h, "cannot be reached: %v", err)
 }
 
-// classifyRedfishError is the one place that knows what statuses of Redfish mean.
+// classifyRedfishError is the only place that interprets Redfish status codes.
 func classifyRedfishError(h host, err error) bmcError {
 	var answer *schemas.Error
 	if errors.As(err, &answer) && answer.HTTPReturnedStatusCode != 0 {
@@ -136,7 +137,7 @@ func classifyRedfishError(h host, err error) bmcError {
 	return newBMCError(otherError, h, "fails: %v", err)
 }
 
-// certificateReason says why a certificate is not trusted.
+// certificateReason returns why a certificate is not trusted.
 func certificateReason(cert *tls.CertificateVerificationError, err error) string {
 	if problem := cabundle.BundleProblem(err); problem != "" {
 		return fmt.Sprintf("%v; %s", cert.Err, problem)
@@ -165,13 +166,13 @@ func classifyStatus(h host, status int, said string) bmcError {
 	return newBMCError(otherError, h, "fails: %s", said)
 }
 
-// redfishMessage is what a BMC says in an error, without what is not meant for people.
+// redfishMessage returns a BMC's error message, without the parts that are not for users.
 func redfishMessage(e *schemas.Error) string {
 	said := ""
 	switch {
 	case len(e.ExtendedInfos) > 0 && e.ExtendedInfos[0].Message != "":
 		said = e.ExtendedInfos[0].Message
-	case e.Code != "": // else it is no error of Redfish but, say, a page of HTML
+	case e.Code != "": // otherwise it is not a Redfish error but, for example, an HTML page
 		said = e.Message
 	}
 	const most = 300
@@ -181,7 +182,7 @@ func redfishMessage(e *schemas.Error) string {
 	return said
 }
 
-// redactPassword takes a password out of a text: a BMC may repeat what it was sent.
+// redactPassword removes a password from a text: a BMC may echo a request.
 func redactPassword(text, password string) string {
 	if password == "" {
 		return text

@@ -19,25 +19,26 @@ import (
 )
 
 const (
-	// maxResponseSize is how long an answer may be. A system's is some kilobytes.
+	// maxResponseSize is the maximum size of a response. A system's is a few kilobytes.
 	maxResponseSize = 4 << 20
-	// maxPages is how many pages of systems are read to find out whether there is one only.
+	// maxPages is the maximum number of pages of systems to read to find out whether there is only
+	// one.
 	maxPages = 10
-	// logoutTimeout is how long a BMC may take to end a session; what is left ends there by itself.
+	// logoutTimeout limits the time to end a session; the BMC ends a remaining session
+	// automatically.
 	logoutTimeout = 2 * time.Second
 )
 
-// resetTypes are the ways to carry out an order, the best first. PushPowerButton is not
-// among them: it does one thing or its opposite.
+// resetTypes lists the reset types for an action in order of preference. PushPowerButton is not
+// included because it is a toggle.
 var resetTypes = map[powerAction][]schemas.ResetType{
 	turnOn:   {schemas.OnResetType, schemas.ForceOnResetType},
 	shutDown: {schemas.GracefulShutdownResetType},
 	powerOff: {schemas.ForceOffResetType},
 }
 
-// redfishBMC is a BMC that is asked with the account in every request, so that no
-// session is left there: BMCs have few. One that takes no such requests gets a session,
-// which ends with the visit.
+// redfishBMC is a BMC that gets the account with every request, so that no session remains there:
+// BMCs allow few. A BMC that does not accept this gets a session, which ends with the visit.
 type redfishBMC struct {
 	config    gofish.ClientConfig
 	transport *http.Transport
@@ -67,7 +68,7 @@ func newRedfishClient(h host, trust trust, patience time.Duration) *redfishBMC {
 
 func (b *redfishBMC) readHost(ctx context.Context, h host) (managedHost, error) {
 	if b.client == nil {
-		// This succeeds with any password: the first page is for everybody.
+		// This succeeds with any password: the service root requires no authentication.
 		if err := b.connectClient(ctx); err != nil {
 			return nil, err
 		}
@@ -95,7 +96,7 @@ func (b *redfishBMC) connectClient(ctx context.Context) error {
 	return err
 }
 
-// readHostSystem reads the host that the address tells, or the only one there is.
+// readHostSystem reads the host's system: the one in its address, or the only one there is.
 func (b *redfishBMC) readHostSystem(h host) (*system, error) {
 	path := h.path
 	if path == "" {
@@ -111,8 +112,8 @@ func (b *redfishBMC) readHostSystem(h host) (*system, error) {
 	return &system{host: h, cs: cs}, nil
 }
 
-// findOnlySystem finds the path of the only system. The library's own way reads all systems, and
-// goes round for ever if a page's next one is itself.
+// findOnlySystem returns the path of the only system. The library's function reads all systems, and
+// loops forever if a page links to itself as the next one.
 func (b *redfishBMC) findOnlySystem(h host) (string, error) {
 	next, err := b.systemsPath()
 	if err != nil {
@@ -135,7 +136,7 @@ func (b *redfishBMC) findOnlySystem(h host) (string, error) {
 	return "", newBMCError(hostNotFound, h, "has several systems, %s and others: add the path of one to bmc.address in %s", found[0], h.where)
 }
 
-// systemsPath is the path of the list of systems.
+// systemsPath returns the path of the list of systems.
 func (b *redfishBMC) systemsPath() (string, error) {
 	resp, err := b.client.Get(schemas.DefaultServiceRoot) //nolint:bodyclose // the next line but two does
 	if err != nil {
@@ -162,10 +163,10 @@ func (b *redfishBMC) closeSession(ctx context.Context) {
 	}
 	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), logoutTimeout)
 	defer cancel()
-	_ = b.client.WithContext(parting).Service.DeleteSession(s.ID) // a session that is left ends by itself
+	_ = b.client.WithContext(parting).Service.DeleteSession(s.ID) // the BMC ends a remaining session automatically
 }
 
-// system is a host as Redfish shows it.
+// system is a host as reported by Redfish.
 type system struct {
 	host
 	cs *schemas.ComputerSystem
@@ -213,12 +214,12 @@ func (s *system) setPowerState(_ context.Context, o powerAction) error {
 	return p
 }
 
-// pinnedTransport sees to it that requests, and what is in them, go to one BMC only, wherever its
-// answers point to, and that no answer is too long.
+// pinnedTransport ensures that requests and their content are only sent to one BMC, regardless of
+// the links in its responses, and limits the size of responses.
 type pinnedTransport struct {
 	next         http.RoundTripper
 	scheme, host string
-	// basic is whether the last answer that asked for an account took it in the request.
+	// basic reports whether the last 401 response offered basic authentication.
 	basic atomic.Bool
 }
 
@@ -242,8 +243,8 @@ func (g *pinnedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// checkRedirect follows no redirection of an order: it would become a request to read,
-// and its success be taken for that of the order.
+// checkRedirect does not follow redirects of a power action: it would become a GET request, whose
+// success would be mistaken for that of the action.
 func checkRedirect(_ *http.Request, via []*http.Request) error {
 	if via[0].Method != http.MethodGet || len(via) > 3 {
 		return http.ErrUseLastResponse
@@ -256,7 +257,8 @@ func isUnauthorized(err error) bool {
 	return errors.As(err, &answer) && answer.HTTPReturnedStatusCode == http.StatusUnauthorized
 }
 
-// translateLoginError explains why no session was made. Some BMCs call a wrong password a bad request.
+// translateLoginError returns why no session was created. Some BMCs report a wrong password as a
+// bad request.
 func translateLoginError(h host, err error) error {
 	var answer *schemas.Error
 	if !errors.As(err, &answer) {

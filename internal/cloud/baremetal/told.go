@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// shutdownGrace is how long a host has to shut down by itself before it is powered off.
+	// shutdownGrace is how long a host may take to shut down before it is powered off.
 	shutdownGrace = 5 * time.Minute
-	// settleDelay is how long a BMC may go on telling the state from before an order.
+	// settleDelay is how long a BMC may still report the old state after an action.
 	settleDelay = 30 * time.Second
-	// actionTTL is when an order that came to nothing says nothing any more.
+	// actionTTL is the age from which an action without effect is ignored.
 	actionTTL = 3 * shutdownGrace
-	// lateHibernation is how old a hibernation is by which time every host has had its grace, the
-	// control plane after the workers. What hotspare does not remember then it may well
-	// have done and forgotten.
+	// lateHibernation is the age of a hibernation at which every host has had its grace period, the
+	// control plane after the workers. If hotspare remembers no action then, it may have executed
+	// it before a restart.
 	lateHibernation = 4 * shutdownGrace
-	// lateGrace is the grace that is left to a host that is asked so late.
+	// lateGrace is the grace period of a host that is asked to shut down after lateHibernation.
 	lateGrace = 2 * time.Minute
 )
 
-// powerAction is what a BMC can be told.
+// powerAction is an action that a BMC can execute.
 type powerAction int
 
 const (
@@ -30,7 +30,7 @@ const (
 	turnOn
 	shutDown
 	powerOff
-	// waitAction is no order: it marks since when a host has been between two states.
+	// waitAction is not sent to the BMC: it records since when a host has been between two states.
 	waitAction
 )
 
@@ -38,13 +38,13 @@ func (o powerAction) String() string {
 	return [...]string{"nothing", "starting", "shutting down", "powering off", "waiting for"}[o]
 }
 
-// lastAction is what was last told to a host, and when. The zero value is nothing.
+// lastAction is the last action for a host, and its time. The zero value is no action.
 type lastAction struct {
 	action powerAction
 	at     time.Time
 }
 
-// power is the state that a BMC tells.
+// power is the power state that a BMC reports.
 type power int
 
 const (
@@ -56,8 +56,8 @@ const (
 	paused
 )
 
-// machineState is what a host is doing. The BMC's word does not count for that right after an
-// order, and a guest that was asked to shut down will.
+// machineState returns the state of a host. Immediately after an action it takes precedence over
+// the state that the BMC reports; a guest that was asked to shut down counts as stopping.
 func (t lastAction) machineState(p power, now time.Time) cloud.State {
 	age := now.Sub(t.at)
 	switch {
@@ -75,7 +75,7 @@ func (t lastAction) machineState(p power, now time.Time) cloud.State {
 	return cloud.Unknown
 }
 
-// nextStartAction is what to tell a host so that it starts.
+// nextStartAction returns the next action to start a host.
 func (t lastAction) nextStartAction(p power, now time.Time) powerAction {
 	switch {
 	case p == paused, p == poweredOff && (t.action != turnOn || now.Sub(t.at) >= settleDelay):
@@ -84,14 +84,15 @@ func (t lastAction) nextStartAction(p power, now time.Time) powerAction {
 	return noAction
 }
 
-// nextStopAction is what to tell a host so that it stops, given how long its guest may take.
+// nextStopAction returns the next action to stop a host. patience is how long its guest may take to
+// shut down.
 func (t lastAction) nextStopAction(p power, now time.Time, patience time.Duration) powerAction {
 	age := now.Sub(t.at)
 	switch {
 	case p == poweredOff, p == unknownPower:
 		return noAction
 	case p == paused:
-		return powerOff // its guest hears nothing
+		return powerOff // its guest cannot react
 	case t.action == powerOff && age < settleDelay, t.action == shutDown && age < patience, t.action == waitAction && p != poweredOn && age < patience:
 		return noAction
 	case t.action == powerOff, t.action == shutDown, t.action == waitAction && p != poweredOn:
@@ -102,7 +103,7 @@ func (t lastAction) nextStopAction(p power, now time.Time, patience time.Duratio
 	return waitAction
 }
 
-// shutdownGraceAt is how long a guest may take to shut down in a hibernation of that age.
+// shutdownGraceAt returns how long a guest may take to shut down in a hibernation of that age.
 func shutdownGraceAt(age time.Duration) time.Duration {
 	if age >= lateHibernation {
 		return lateGrace
@@ -110,14 +111,15 @@ func shutdownGraceAt(age time.Duration) time.Duration {
 	return shutdownGrace
 }
 
-// actionStore is what hosts were told. Losing it, with the process, costs time only: a host
-// is asked to shut down again.
+// actionStore has the last action for each host. Losing it when the process ends only costs time:
+// hotspare asks hosts to shut down again.
 type actionStore struct {
 	mu          sync.Mutex
 	lastActions map[string]lastAction
 }
 
-// getLastAction is what host id was told. An order that has been carried out is forgotten.
+// getLastAction returns the last action for host id. It deletes an action that has completed or
+// expired.
 func (m *actionStore) getLastAction(id string, p power, now time.Time) lastAction {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +132,7 @@ func (m *actionStore) getLastAction(id string, p power, now time.Time) lastActio
 	return t
 }
 
-// recordLastAction keeps what host id is told now.
+// recordLastAction stores an action for host id.
 func (m *actionStore) recordLastAction(id string, o powerAction, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,32 +12,33 @@ import (
 )
 
 const (
-	// maxConcurrentBMCs is how many BMCs are asked at the same time. Each is a computer of its own,
-	// so only ours limits it; a rack without power must not use up a call's time.
+	// maxConcurrentBMCs is the maximum number of BMCs accessed concurrently. Each BMC is a separate
+	// computer, so only the hub's own resources matter; a rack without power must not use up the
+	// time of a call.
 	maxConcurrentBMCs = 64
-	// lockoutDelay is how long an account is left alone that a BMC has refused: many lock it
-	// after a few wrong passwords, and everybody else with it.
+	// lockoutDelay is how long an account is not used after a BMC has rejected it: many BMCs lock
+	// an account after a few wrong passwords, for all of its users.
 	lockoutDelay = 5 * time.Minute
 )
 
-// bmcClient is what is open to a BMC. It is for one goroutine.
+// bmcClient is an open connection to a BMC. It is not safe for concurrent use.
 type bmcClient interface {
-	// readHost returns a host of this BMC as it is now.
+	// readHost returns the current state of one of this BMC's hosts.
 	readHost(ctx context.Context, h host) (managedHost, error)
 	closeSession(ctx context.Context)
 }
 
-// managedHost is a host as its BMC shows it.
+// managedHost is a host as reported by its BMC.
 type managedHost interface {
 	uniqueID() string
 	powerState() power
-	// reportedState is the power state as the BMC calls it.
+	// reportedState returns the power state as named by the BMC.
 	reportedState() string
 	setPowerState(ctx context.Context, o powerAction) error
 }
 
-// visitHosts does something to hosts, many BMCs at a time, and those of one BMC one after the
-// other. It returns what it saw of each, in the order of hosts.
+// visitHosts calls do for hosts: for many BMCs concurrently, and for the hosts of one BMC
+// sequentially. It returns its observation of each host, in the order of hosts.
 func (p *Power) visitHosts(ctx context.Context, trust trust, hosts []host, do func(context.Context, managedHost, lastAction) error) []hostObservation {
 	out := make([]hostObservation, len(hosts))
 	groups := map[string][]int{}
@@ -61,7 +62,7 @@ func (p *Power) visitHosts(ctx context.Context, trust trust, hosts []host, do fu
 	return out
 }
 
-// visitBMC visits the hosts of one BMC, those of out that group tells.
+// visitBMC visits the hosts of one BMC: those in out at the indexes in group.
 func (p *Power) visitBMC(ctx context.Context, trust trust, id string, group []int, out []hostObservation, do func(context.Context, managedHost, lastAction) error) {
 	first := out[group[0]].host
 	deaf := p.locked.lockoutError(id, first, p.clock.Now())
@@ -105,7 +106,8 @@ func (p *Power) newBMCClient(h host, trust trust) bmcClient {
 	return newRedfishClient(h, trust, p.requestTimeout)
 }
 
-// joinHostErrors joins the errors of hosts. What a BMC says of all its hosts is said once.
+// joinHostErrors joins the errors of hosts. It reports an error that several hosts of a BMC have in
+// common once.
 func joinHostErrors(all []hostObservation, doing string) error {
 	var errs []error
 	seen := map[string]bool{}
@@ -129,7 +131,7 @@ func joinHostErrors(all []hostObservation, doing string) error {
 	return errors.Join(errs...)
 }
 
-// lockedAccounts are the accounts that BMCs have refused.
+// lockedAccounts contains the accounts that BMCs have rejected.
 type lockedAccounts struct {
 	mu    sync.Mutex
 	until map[string]time.Time
@@ -146,7 +148,7 @@ func (l *lockedAccounts) lockAccount(id string, now time.Time) {
 	l.until[id] = now.Add(lockoutDelay)
 }
 
-// lockoutError is the error for an account that is to be left alone.
+// lockoutError returns the error for an account that must not be used yet, or nil.
 func (l *lockedAccounts) lockoutError(id string, h host, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

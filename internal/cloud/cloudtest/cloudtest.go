@@ -1,9 +1,8 @@
 // Package cloudtest is the conformance suite of cloud.Power.
 //
-// A platform's test makes its actuator together with a cloud to play in, a
-// simulator or the real thing, and calls Run. The suite looks at the cloud only
-// through cloud.Power, and repeats its calls as the power controller does, so it
-// does not matter how many calls a platform needs.
+// A platform's test creates its actuator together with a cloud (a simulator or a real one) and
+// calls Run. The suite observes the cloud only through cloud.Power, and repeats its calls as the
+// power controller does, so it does not matter how many calls a platform needs.
 package cloudtest
 
 import (
@@ -15,59 +14,55 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// WaitTimeout is how long the suite waits for what must happen, with a Cloud that
-// has no clock to step.
+// WaitTimeout is how long the suite waits for an expected state, with a Cloud that has no clock to
+// step.
 const WaitTimeout = 2 * time.Minute
 
-// maxSteps is how often a stepped clock is stepped until patience is over.
+// maxSteps is the number of clock steps after which the suite stops waiting.
 const maxSteps = 1000
 
-// A Cloud is one platform with no machines of the suite in it. Each test gets
-// one of its own.
+// A Cloud is one platform without any machines of the suite. Each test gets its own.
 type Cloud struct {
 	Power cloud.Power
-	// Against tells readers of docs/platforms what the suite runs against: a literal.
+	// Against is what the suite runs against, for readers of docs/platforms. It must be a literal.
 	Against string
-	// Create makes a cluster of one control plane and some workers, all stopped,
+	// Create creates a cluster with one control plane machine and some workers, all stopped and
 	// marked with infraID as the platform's installer does.
 	Create func(t *testing.T, infraID string, workers int) cloud.Ref
-	// Vanish removes a machine, by its name in Observe, behind Power's back.
+	// Vanish removes a machine, by its name in Observe, without using Power.
 	Vanish func(t *testing.T, ref cloud.Ref, name string)
-	// Break makes a stopped machine unable to start: Power must see it Failed.
-	// Nil if machines of this platform never fail to start, or do not tell.
+	// Break makes a stopped machine unable to start: Power must report it as Failed. Nil if
+	// machines of this platform never fail to start, or do not report it.
 	Break func(t *testing.T, ref cloud.Ref, name string)
-	// Step lets time pass in a simulator with a clock of its own. Nil if time
-	// passes by itself.
+	// Step advances the clock of a simulator that has its own. Nil if the platform uses real time.
 	Step func()
 
 	Faults
 }
 
-// Faults are what a platform's simulator can be made to do. One that is nil skips
-// the tests that need it, and the suite says so.
+// Faults are the faults that a platform's simulator can inject. The suite skips the tests that need
+// a nil one, and says so.
 type Faults struct {
-	// Many gives a cluster n more workers, stopped: more than one page of the
-	// platform's list holds.
+	// Many adds n stopped workers to a cluster: more than fit on one page of the platform's list.
 	Many func(t *testing.T, ref cloud.Ref, n int)
-	// Throttle refuses the next n calls of the platform's API for being too many.
+	// Throttle rejects the next n calls of the platform's API because of too many requests.
 	Throttle func(t *testing.T, n int)
-	// Expire makes the credentials expire, for good.
+	// Expire permanently expires the credentials.
 	Expire func(t *testing.T)
-	// Refuse makes every call that would start or stop this machine fail. What it is
-	// called with may be in the error.
+	// Refuse makes every call fail that would start or stop this machine. The error may contain the
+	// arguments of the call.
 	Refuse func(t *testing.T, ref cloud.Ref, name string)
-	// Odd puts a machine into a state that no version of the platform's API tells of.
+	// Odd puts a machine into a state that no version of the platform's API documents.
 	Odd func(t *testing.T, ref cloud.Ref, name string)
-	// Hang makes every call of the platform's API hang until its context ends. What it
-	// returns has something whenever a call hangs; sending to it must not block.
+	// Hang makes every call of the platform's API hang until its context ends. The returned channel
+	// receives a value whenever a call hangs; sending to it must not block.
 	Hang func(t *testing.T) <-chan struct{}
-	// Planted are the secret parts of the credentials: no error and no reason may
-	// contain one. None if the platform needs no credentials.
+	// Planted contains the secret parts of the credentials: no error and no reason may contain one.
+	// Empty if the platform needs no credentials.
 	Planted []string
 }
 
-// cases are the suite, each with the field of Cloud that it needs, if it is one that
-// may be nil.
+// cases is the suite. Each case names the field of Cloud that it needs, if that field may be nil.
 var cases = []struct {
 	name, needs string
 	test        func(*suite)
@@ -95,7 +90,7 @@ var cases = []struct {
 	{"a call ends with its context, in the middle too", "Hang", endsHungCalls},
 }
 
-// missingFeature says what a platform cannot do; empty if it has the field that a case needs.
+// missingFeature returns what a platform cannot do; empty if it has the field that a case needs.
 func (c Cloud) missingFeature(needs string) string {
 	optional := map[string]struct {
 		there bool
@@ -116,8 +111,8 @@ func (c Cloud) missingFeature(needs string) string {
 	return optional[needs].what
 }
 
-// Run runs the suite. factory makes a new Cloud for each test; what it starts it
-// ends with t.Cleanup.
+// Run runs the suite. factory creates a new Cloud for each test, and must clean up what it starts
+// with t.Cleanup.
 func Run(t *testing.T, factory func(t *testing.T) Cloud) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

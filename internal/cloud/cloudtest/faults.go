@@ -11,7 +11,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// manyWorkers is how many workers are too many for two pages of any list.
+// manyWorkers is a number of workers that does not fit on two pages of any list.
 const manyWorkers = 210
 
 func stopsWhileStarting(s *suite) {
@@ -42,7 +42,7 @@ func retriesThrottledCalls(s *suite) {
 		s.Throttle(s.T, 1)
 		err := call(s.Context())
 		if err == nil {
-			continue // it has tried again by itself
+			continue // the platform has retried automatically
 		}
 		s.checkSecrets(err.Error())
 		if fault.KindOf(err) != fault.Wait || fault.RetryAfter(err) <= 0 {
@@ -88,8 +88,8 @@ func stopsAllButRefused(s *suite) {
 	s.expectRefusal(ref, bad, "stop", s.Power.Stop, cloud.Stopped)
 }
 
-// expectRefusal repeats a call until all machines but one are in state want. That one
-// must be named in an error.
+// expectRefusal repeats a call until all machines but one are in state want. An error must name the
+// remaining machine.
 func (s *suite) expectRefusal(ref cloud.Ref, bad, verb string, call func(context.Context, cloud.Ref) error, want cloud.State) {
 	s.Helper()
 	said := ""
@@ -147,7 +147,7 @@ func endsHungCalls(s *suite) {
 	}
 }
 
-// waitForCall waits for something to arrive.
+// waitForCall waits for a value on c.
 func (s *suite) waitForCall(c <-chan struct{}, otherwise string) {
 	s.Helper()
 	select {
@@ -157,7 +157,7 @@ func (s *suite) waitForCall(c <-chan struct{}, otherwise string) {
 	}
 }
 
-// powerCalls are what a controller asks of a platform.
+// powerCalls returns the calls that a controller makes to a platform.
 func (s *suite) powerCalls(ref cloud.Ref) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"observing": func(ctx context.Context) error { _, err := s.Power.Observe(ctx, ref); return err },
@@ -166,7 +166,7 @@ func (s *suite) powerCalls(ref cloud.Ref) map[string]func(context.Context) error
 	}
 }
 
-// checkSecrets fails the test if a text for users has a part of the credentials.
+// checkSecrets fails the test if a text for users contains a part of the credentials.
 func (s *suite) checkSecrets(text string) {
 	s.Helper()
 	for _, secret := range s.Planted {

@@ -7,7 +7,7 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// startCluster starts ref and fails the test if that is an error.
+// startCluster starts ref and fails the test if that returns an error.
 func (s *suite) startCluster(ref cloud.Ref) {
 	s.Helper()
 	if err := s.Power.Start(s.Context(), ref); err != nil {
@@ -15,8 +15,8 @@ func (s *suite) startCluster(ref cloud.Ref) {
 	}
 }
 
-// tryStart starts a cluster of which one machine cannot: whether that is an
-// error is up to the platform.
+// tryStart starts a cluster with a machine that cannot start: whether that returns an error depends
+// on the platform.
 func (s *suite) tryStart(ref cloud.Ref) {
 	if err := s.Power.Start(s.Context(), ref); err != nil {
 		s.Logf("starting: %v", err)
@@ -31,8 +31,8 @@ func (s *suite) stopCluster(ref cloud.Ref) {
 	}
 }
 
-// observeMachines returns the machines. Each must be there once, sorted by name, and
-// those that need one must have a reason.
+// observeMachines returns the machines. It fails the test unless they are unique and sorted by
+// name, and those that need a reason have one.
 func (s *suite) observeMachines(ref cloud.Ref) cloud.Machines {
 	s.Helper()
 	ms, err := s.Power.Observe(s.Context(), ref)
@@ -57,7 +57,7 @@ func (s *suite) reachState(ref cloud.Ref, want cloud.State, do func(cloud.Ref)) 
 	return s.repeatUntil(ref, "all are "+string(want), do, func(ms cloud.Machines) bool { return ms.AllIn(want) })
 }
 
-// repeatUntil does something again and again until what is seen fulfils a condition.
+// repeatUntil repeats do until the observed machines satisfy holds.
 func (s *suite) repeatUntil(ref cloud.Ref, what string, do func(cloud.Ref), holds func(cloud.Machines) bool) cloud.Machines {
 	s.Helper()
 	deadline := time.Now().Add(WaitTimeout)
@@ -77,24 +77,24 @@ func (s *suite) repeatUntil(ref cloud.Ref, what string, do func(cloud.Ref), hold
 	}
 }
 
-// callInterval is how many observations there are between two calls while machines are on
-// their way: one that fails at once must be seen before it is started again.
+// callInterval is the number of observations between two calls while machines are changing state: a
+// machine that fails immediately must be observed before it is started again.
 const callInterval = 20
 
 func isTransitional(m cloud.Machine) bool {
 	return m.State == cloud.Starting || m.State == cloud.Stopping
 }
 
-// advanceClock lets a little time pass.
+// advanceClock lets a short time pass.
 func (s *suite) advanceClock() {
 	if s.Step != nil {
 		s.Step()
 		return
 	}
-	time.Sleep(5 * time.Millisecond) // real clouds and processes have no other clock
+	time.Sleep(5 * time.Millisecond) // real clouds and processes use real time
 }
 
-// runningCluster makes a cluster that runs.
+// runningCluster creates a cluster and waits until it runs.
 func (s *suite) runningCluster(workers int) cloud.Ref {
 	s.Helper()
 	ref := s.Create(s.T, "c-12345", workers)
@@ -113,7 +113,7 @@ func (s *suite) findWorker(ref cloud.Ref) string {
 	return ms[i].Name
 }
 
-// breakWorker makes a cluster with a worker that cannot start.
+// breakWorker creates a cluster with a worker that cannot start.
 func (s *suite) breakWorker() (cloud.Ref, string) {
 	s.Helper()
 	ref := s.Create(s.T, "c-12345", 2)
@@ -125,12 +125,12 @@ func (s *suite) breakWorker() (cloud.Ref, string) {
 func isWorker(m cloud.Machine) bool       { return !m.ControlPlane }
 func isControlPlane(m cloud.Machine) bool { return m.ControlPlane }
 
-// anyStopped reports whether one of those machines is off.
+// anyStopped reports whether one of the selected machines is stopped.
 func anyStopped(ms cloud.Machines, those func(cloud.Machine) bool) bool {
 	return slices.ContainsFunc(ms, func(m cloud.Machine) bool { return those(m) && m.State == cloud.Stopped })
 }
 
-// anyRunning reports whether one of those machines runs.
+// anyRunning reports whether one of the selected machines is running.
 func anyRunning(ms cloud.Machines, those func(cloud.Machine) bool) bool {
 	return slices.ContainsFunc(ms, func(m cloud.Machine) bool { return those(m) && m.State == cloud.Running })
 }
@@ -139,7 +139,7 @@ func hasMachine(ms cloud.Machines, name string) bool {
 	return slices.ContainsFunc(ms, func(m cloud.Machine) bool { return m.Name == name })
 }
 
-// failedWithReason reports whether the machine has failed and says why.
+// failedWithReason reports whether the machine has failed and has a reason.
 func failedWithReason(ms cloud.Machines, name string) bool {
 	return slices.ContainsFunc(ms, func(m cloud.Machine) bool {
 		return m.Name == name && m.State == cloud.Failed && m.Reason != ""

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TimedTransport is a transport that fails the test for a request that may take longer than most.
+// TimedTransport is a transport that fails the test for a request without a deadline, or with one
+// that is later than its limit.
 type TimedTransport struct {
 	tb    testing.TB
 	via   http.RoundTripper
@@ -15,16 +16,16 @@ type TimedTransport struct {
 	seen  atomic.Int32
 }
 
-// NewTimedTransport returns a transport that hands requests to another one.
+// NewTimedTransport returns a transport that sends requests through via; most is its limit.
 func NewTimedTransport(tb testing.TB, via http.RoundTripper, most time.Duration) *TimedTransport {
 	tb.Helper()
 	return &TimedTransport{tb: tb, via: via, limit: most}
 }
 
-// RequestCount is how many requests there have been.
+// RequestCount returns the number of requests so far.
 func (d *TimedTransport) RequestCount() int { return int(d.seen.Load()) }
 
-// RoundTrip does what the transport behind it does.
+// RoundTrip sends the request through the wrapped transport.
 func (d *TimedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	d.seen.Add(1)
 	at, bounded := r.Context().Deadline()

@@ -17,7 +17,7 @@ func writeJSON(w http.ResponseWriter, status int, body object) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("OData-Version", "4.0")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // whoever asked may have gone
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }
 
 func writeError(w http.ResponseWriter, status int, message string) {
@@ -109,7 +109,7 @@ func (s *Server) deleteSession(w http.ResponseWriter, path string) {
 }
 
 func (s *Server) listSystems(w http.ResponseWriter, r *http.Request) {
-	skip, _ := strconv.Atoi(r.URL.Query().Get("$skip")) // what is no number is none
+	skip, _ := strconv.Atoi(r.URL.Query().Get("$skip")) // a value that is not a number counts as 0
 	skip = min(max(skip, 0), len(s.systems))
 	end := min(skip+PageSize, len(s.systems))
 	members := []object{}
@@ -212,7 +212,7 @@ func (s *Server) resetSystem(w http.ResponseWriter, r *http.Request, sys *System
 	writeError(w, status, message)
 }
 
-// beginReset begins what a reset does, and reports whether the state allows it.
+// beginReset starts the state change of a reset, and reports whether the state allows it.
 func (sys *System) beginReset(reset string) bool {
 	goal := map[string]string{"On": On, "ForceOn": On, "Resume": On, "ForceRestart": On, "GracefulShutdown": Off, "ForceOff": Off}[reset]
 	if reset == "PushPowerButton" { // a toggle
@@ -228,7 +228,7 @@ func (sys *System) beginReset(reset string) bool {
 	if reset == "GracefulShutdown" && sys.Deaf {
 		return true
 	}
-	if sys.goal != goal { // else it is on its way
+	if sys.goal != goal { // otherwise the change is already in progress
 		sys.goal, sys.ticks = goal, 0
 	}
 	return true

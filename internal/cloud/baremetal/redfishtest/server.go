@@ -1,12 +1,12 @@
-// Package redfishtest is a small BMC for tests: it speaks Redfish over HTTPS, for one
-// host or for all those of an enclosure.
+// Package redfishtest is a small BMC for tests: it implements Redfish over HTTPS, for one host or
+// for all hosts of an enclosure.
 //
-// It refuses what BMCs refuse. The first page is for everybody, whatever password comes
-// with it; all others want an account, in the request or as a session, and there are few
-// sessions. A reset that was not offered, or that does not go with the state, is refused.
-// Resets take time: right after one the state is the old one, until Step. A list comes in
-// pages. Its other client is redfishtool: a test drives it with that, so that it is not
-// only our idea of a BMC.
+// It rejects what BMCs reject. The service root requires no authentication and ignores the
+// password; everything else requires an account, in the request or with a session, and the number
+// of sessions is low. It rejects a reset that is not offered or that the current state does not
+// allow. Resets take time: the old state remains until AdvanceStates is called. Lists are paged. A
+// test also drives the server with redfishtool, so that it does not only reflect our own idea of a
+// BMC.
 package redfishtest
 
 import (
@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// PageSize is how many members a page of a list has.
+	// PageSize is the number of members on a page of a list.
 	PageSize = 20
-	// Sessions is how many there may be at a time.
+	// Sessions is the maximum number of concurrent sessions.
 	Sessions = 4
 )
 
@@ -39,17 +39,18 @@ const (
 // A System is a host.
 type System struct {
 	ID string
-	// State is one of those above, or any other word; empty is off.
+	// State is one of the power states, or any other string; empty is off.
 	State string
-	// Terse is that the BMC shows no states between on and off.
+	// Terse makes the BMC report no states between on and off.
 	Terse bool
-	// Deaf is that the guest does not shut down when it is asked to.
+	// Deaf makes the guest ignore shutdown requests.
 	Deaf bool
-	// Offered are the reset types; empty for all that there are here.
+	// Offered contains the reset types; empty means all that this package supports.
 	Offered []string
-	// Silent is that it does not say what it offers, and ByInfo that it says so on a page of its own.
+	// Silent makes the BMC not list the reset types that it offers, and ByInfo makes it list them
+	// on a separate page.
 	Silent, ByInfo bool
-	// Refusal is what resets are answered with, if it is set.
+	// Refusal is the error response to resets, if it is set.
 	Refusal *Error
 
 	version int
@@ -57,17 +58,17 @@ type System struct {
 	ticks   int
 }
 
-// An Error is an answer that is none.
+// An Error is an error response.
 type Error struct {
 	Status  int
 	Message string
-	// Location is where to, if it is a redirection.
+	// Location is the target of a redirect, if it is one.
 	Location string
 }
 
 // A Server is one BMC.
 type Server struct {
-	// URL is its address, and Roots the certificate that it shows, in PEM.
+	// URL is the server's address, and Roots contains its certificate in PEM.
 	URL   string
 	Roots []byte
 
@@ -85,7 +86,7 @@ type Server struct {
 	hang        chan struct{}
 }
 
-// New starts a server, which ends with the test.
+// New starts a server, which is closed when the test ends.
 func New(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{passwords: map[string]string{}, sessions: map[string]string{}}
@@ -96,7 +97,7 @@ func New(tb testing.TB) *Server {
 	return s
 }
 
-// NewWithoutTLS starts one without TLS, which is quicker.
+// NewWithoutTLS starts a server without TLS, which is faster.
 func NewWithoutTLS(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{passwords: map[string]string{}, sessions: map[string]string{}}
@@ -106,39 +107,39 @@ func NewWithoutTLS(tb testing.TB) *Server {
 	return s
 }
 
-// HostPort is its name and port.
+// HostPort returns the server's host name and port.
 func (s *Server) HostPort() string {
 	_, host, _ := strings.Cut(s.URL, "://")
 	return host
 }
 
-// AddAccount makes an account.
+// AddAccount adds an account.
 func (s *Server) AddAccount(user, password string) {
 	s.withLock(func() { s.passwords[user] = password })
 }
 
-// RemoveAllAccounts takes every account, and every session.
+// RemoveAllAccounts removes all accounts and all sessions.
 func (s *Server) RemoveAllAccounts() {
 	s.withLock(func() { s.passwords, s.sessions = map[string]string{}, map[string]string{} })
 }
 
-// WantSessions takes accounts at logins only.
+// WantSessions makes the server accept accounts only at login.
 func (s *Server) WantSessions() { s.withLock(func() { s.noBasic = true }) }
 
-// HideBasicAuth does not say that accounts are taken in requests, though they are.
+// HideBasicAuth makes the server not announce basic authentication, although it accepts it.
 func (s *Server) HideBasicAuth() { s.withLock(func() { s.mute = true }) }
 
-// ThrottleNextRequests refuses the next n requests for being too many.
+// ThrottleNextRequests rejects the next n requests because of too many requests.
 func (s *Server) ThrottleNextRequests(n int) { s.withLock(func() { s.throttle = n }) }
 
-// RedirectRequests answers each request with a redirection to another server.
+// RedirectRequests answers each request with a redirect to another server.
 func (s *Server) RedirectRequests(url string) { s.withLock(func() { s.divert = url }) }
 
-// RepeatSamePage makes each page of a list its own next one.
+// RepeatSamePage makes each page of a list link to itself as the next page.
 func (s *Server) RepeatSamePage() { s.withLock(func() { s.repeatPages = true }) }
 
-// HangEveryRequest makes every request hang until it ends; there is something in the channel
-// whenever one does.
+// HangEveryRequest makes every request hang until its context ends; the returned channel receives a
+// value for each such request.
 func (s *Server) HangEveryRequest() <-chan struct{} {
 	c := make(chan struct{}, 1)
 	s.withLock(func() { s.hang = c })
@@ -171,12 +172,12 @@ func (s *Server) ChangeSystem(tb testing.TB, id string, f func(*System)) {
 	f(sys)
 }
 
-// RemoveSystem takes a system out.
+// RemoveSystem removes a system.
 func (s *Server) RemoveSystem(id string) {
 	s.withLock(func() { s.systems = slices.DeleteFunc(s.systems, func(o *System) bool { return o.ID == id }) })
 }
 
-// PowerStates are the power states by ID.
+// PowerStates returns the power states by ID.
 func (s *Server) PowerStates() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,20 +188,21 @@ func (s *Server) PowerStates() map[string]string {
 	return out
 }
 
-// RecordedResets are those that were done or refused so far: "type id", and the status if it was refused.
+// RecordedResets returns the resets that were executed or rejected so far: "type id", followed by
+// the status if it was rejected.
 func (s *Server) RecordedResets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// CountOpenSessions is how many sessions there are, and Made how many there were.
+// CountOpenSessions returns the number of open sessions.
 func (s *Server) CountOpenSessions() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.sessions) }
 
-// CountCreatedSessions is how many sessions there were.
+// CountCreatedSessions returns the number of sessions created so far.
 func (s *Server) CountCreatedSessions() int { s.mu.Lock(); defer s.mu.Unlock(); return s.made }
 
-// AdvanceStates lets time pass: each system comes nearer to where it goes.
+// AdvanceStates simulates the passing of time: each system advances towards its target state.
 func (s *Server) AdvanceStates() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,7 +263,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// authorizeRequest answers those that may not go on.
+// authorizeRequest reports whether the request may proceed; otherwise it sends the error response.
 func (s *Server) authorizeRequest(w http.ResponseWriter, r *http.Request) bool {
 	if token := r.Header.Get("X-Auth-Token"); token != "" {
 		if _, ok := s.sessions[token]; ok {
