@@ -26,7 +26,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// authority is a server with a certificate of its own, which no system trusts.
+// authority is a server with its own certificate, which no system trusts.
 type authority struct {
 	*httptest.Server
 	pem string
@@ -55,7 +55,7 @@ func newAuthority(t *testing.T) authority {
 	return authority{s, string(pem.EncodeToMemory(&pem.Block{Type: blockType, Bytes: der}))}
 }
 
-const secretText = "c2VjcmV0" // stands for what must not be repeated
+const secretText = "c2VjcmV0" // stands for text that must not be repeated
 
 func TestParse(t *testing.T) {
 	a, b := newAuthority(t).pem, newAuthority(t).pem
@@ -119,7 +119,7 @@ func TestPoolKeepsTheSystemsCertificates(t *testing.T) {
 	}
 }
 
-// hub is Secrets of a hub.
+// hub contains the Secrets of a hub.
 type hub struct {
 	data  map[types.NamespacedName]map[string][]byte
 	err   error
@@ -194,7 +194,7 @@ func TestReadAcceptsAllSecretsOrNone(t *testing.T) {
 	}
 }
 
-// many is more certificates than fit into a Secret.
+// many returns more certificates than fit into a Secret.
 func many(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -27,10 +27,10 @@ func (c *catcher) Register(col prometheus.Collector) error {
 
 func (c *catcher) MustRegister(cols ...prometheus.Collector) { c.caught = append(c.caught, cols...) }
 
-// described reads what a description says of itself; there is no other way.
+// described parses the text of a description, because it has no accessors.
 var described = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
 
-// exist are the metrics that there are: "name type labels".
+// exist returns all metrics: "name type labels".
 func exist(t *testing.T) []string {
 	t.Helper()
 	c := &catcher{}
@@ -62,8 +62,8 @@ func exist(t *testing.T) []string {
 	return out
 }
 
-// row is a row of a table of docs/operate/metrics.md: name, type, labels. POOL stands for
-// the two labels that name a pool, REGION for those of a FleetRegion.
+// row matches a row of a table in docs/operate/metrics.md: name, type, labels. POOL stands for the
+// two labels that name a pool, REGION for those of a FleetRegion.
 var row = regexp.MustCompile("^\\| `((?:hive|hotspare)_[a-z_]+)` \\| (gauge|counter|histogram) \\|([^|]*)\\|")
 
 func TestDocsTellOfEveryMetric(t *testing.T) {

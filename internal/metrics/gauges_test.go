@@ -19,7 +19,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 var dev = types.NamespacedName{Namespace: "ci", Name: "dev"}
 
-// busy is a pool with a cluster in each phase, stale ones, and a claim in each state.
+// busy is a pool with a cluster in each phase, including stale ones, and a claim in each state.
 func busy() pool.Snapshot {
 	limit := 9
 	running := pool.Member{Installed: true, Running: true, Wanted: pool.Running, Version: "v1"}

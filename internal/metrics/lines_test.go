@@ -13,7 +13,7 @@ import (
 	"hotspare.io/hotspare/internal/metrics"
 )
 
-// scrape asks as Prometheus does.
+// scrape sends a scrape request as Prometheus does.
 func scrape(t *testing.T, sources ...prometheus.Gatherer) string {
 	t.Helper()
 	res := httptest.NewRecorder()
@@ -24,8 +24,8 @@ func scrape(t *testing.T, sources ...prometheus.Gatherer) string {
 	return res.Body.String()
 }
 
-// series are the lines of a scrape that begin with one of these, or all but the
-// comments; sorted. Buckets, which the tests of histograms name, are left out.
+// series returns the sorted lines of a scrape that begin with one of beginnings, or all lines
+// except comments. It leaves out buckets, which the histogram tests name.
 func series(t *testing.T, source prometheus.Gatherer, beginnings ...string) []string {
 	t.Helper()
 	var out []string
@@ -42,7 +42,7 @@ func series(t *testing.T, source prometheus.Gatherer, beginnings ...string) []st
 	return out
 }
 
-// same compares lines, whatever their order.
+// same compares lines in any order.
 func same(t *testing.T, got []string, want string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(want), "\n")

@@ -26,7 +26,7 @@ func TestMetricsAddress(t *testing.T) {
 	}
 }
 
-// written is what the file says about where metrics are; "" when nothing.
+// written returns the URL in the file; "" if there is none.
 func written(t *testing.T, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)

@@ -224,13 +224,14 @@ func TestPowerTransitions(t *testing.T) {
 	m, reg := newMetrics()
 	for _, step := range [][2]func(*hivev1.ClusterDeployment){
 		{never, resumes},
-		{resumes, runs}, // counts
+		{resumes, runs}, // counted
 		{runs, runs},
-		{runs, sleeps}, // counts, though nobody saw it begin
+		{runs, sleeps}, // counted, although its start was not observed
 		{sleeps, sleeps},
-		{never, became(hivev1.PowerRunning, -10*time.Minute, time.Minute)}, // has run since its install
+		{never, became(hivev1.PowerRunning, -10*time.Minute, time.Minute)}, // it has been running since its installation
 		{became(hivev1.PowerRunning, -10*time.Minute, 0), became(hivev1.PowerRunning, -10*time.Minute, time.Minute)},
-		// Counts: it slept and woke in the second of its install, as fake clusters do.
+		// Counted: it hibernated and resumed in the second of its installation, as fake clusters
+		// do.
 		{became(hivev1.PowerHibernating, -10*time.Minute, -10*time.Minute), became(hivev1.PowerRunning, -10*time.Minute, -10*time.Minute)},
 	} {
 		m.RecordPowerTransition(newCluster(step[0]), newCluster(step[1]))
@@ -244,7 +245,7 @@ hive_cluster_deployments_hibernation_transition_seconds_sum`+of+` 30
 `)
 }
 
-// all has every counter and histogram moved, for two pools and none.
+// all updates every counter and histogram, for two pools and for no pool.
 func all(m *metrics.Metrics) {
 	stopped := newCluster(func(cd *hivev1.ClusterDeployment) {
 		condition.Set(&cd.Status.Conditions, hivev1.ClusterProvisionStopped, "True", "X", "", noon)
@@ -302,7 +303,7 @@ func TestNilCountsNothing(t *testing.T) {
 	}
 }
 
-// Names are linted as Prometheus wants them, but for one of Hive's.
+// Names must pass the Prometheus linter, except for one of Hive's.
 func TestNamesArePrometheus(t *testing.T) {
 	m, reg := newMetrics()
 	all(m)

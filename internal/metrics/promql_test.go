@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// vector is what is known of the value of a PromQL expression: its labels, the type of
-// the metric that it is a range of, or that it is a number.
+// vector is what is known about the value of a PromQL expression: its labels, and either the type
+// of the metric that it is a range of or that it is a number.
 type vector struct {
 	labels map[string]bool
 	ranges string
 	number bool
 }
 
-// promql follows an expression and says what is wrong with it. It understands as much of
-// the language as hotspare's rules and dashboards speak, and refuses the rest.
+// promql evaluates the labels of an expression and reports errors. It supports the subset of the
+// language that hotspare's rules and dashboards use, and rejects the rest.
 type promql struct {
-	// kinds and labels are of each series that exists.
+	// kinds and labels have an entry for each existing series.
 	kinds  map[string]string
 	labels map[string]map[string]bool
-	// values are those that a label of a metric can have, if they are known: "metric label".
+	// values has the known values of a metric's label, by "metric label".
 	values map[string]map[string]bool
 
 	rest []string
@@ -59,7 +59,7 @@ func (q *promql) check(expr string) (labels map[string]bool, err error) {
 	return v.labels, nil
 }
 
-// complaint is what the parser panics with, to be caught by check.
+// complaint is the value with which the parser panics; check recovers it.
 type complaint string
 
 func fail(format string, args ...any) { panic(complaint(fmt.Sprintf(format, args...))) }
@@ -88,7 +88,7 @@ func (q *promql) want(token string) {
 
 var operators = []string{"+", "-", "*", "/", "==", "!=", ">", "<", ">=", "<=", "and", "or", "unless"}
 
-// expression takes operators from left to right: for labels their precedence does not matter.
+// expression evaluates operators from left to right: precedence does not matter for labels.
 func (q *promql) expression() vector {
 	left := q.operand()
 	if left.ranges != "" {
@@ -110,7 +110,7 @@ func (q *promql) expression() vector {
 	return left
 }
 
-// instant is an expression that is no range.
+// instant parses an expression that is not a range.
 func (q *promql) instant() vector {
 	v := q.expression()
 	if v.ranges != "" {
@@ -119,7 +119,7 @@ func (q *promql) instant() vector {
 	return v
 }
 
-// combine refuses sides that never match: then there is no result, and no error either.
+// combine rejects operands that never match: PromQL then returns neither a result nor an error.
 func combine(op string, left, right vector, on []string) vector {
 	switch {
 	case left.number:
@@ -139,7 +139,7 @@ func combine(op string, left, right vector, on []string) vector {
 
 func sorted(labels map[string]bool) []string { return slices.Sorted(maps.Keys(labels)) }
 
-// names reads (a, b).
+// names parses (a, b).
 func (q *promql) names() []string {
 	out := []string{}
 	q.want("(")
@@ -191,7 +191,7 @@ func (q *promql) aggregate(op string) vector {
 	return q.subquery(out)
 }
 
-// subquery looks at the values of an expression over a time, as at a gauge.
+// subquery treats the values of an expression over time as a gauge.
 func (q *promql) subquery(v vector) vector {
 	if strings.HasPrefix(q.peek(), "[") {
 		if !strings.Contains(q.next(), ":") {

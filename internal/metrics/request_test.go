@@ -16,7 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/metrics"
 )
 
-// answer is a round tripper that answers with a status, or fails with 0.
+// answer is a round tripper that responds with a status, or fails if it is 0.
 type answer int
 
 func (a answer) RoundTrip(*http.Request) (*http.Response, error) {

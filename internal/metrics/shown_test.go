@@ -28,7 +28,7 @@ import (
 
 const chart = "../../charts/hotspare"
 
-// language is PromQL about the series that hotspare-manager serves.
+// language returns a promql with the series that hotspare-manager serves.
 func language(t *testing.T) *promql {
 	t.Helper()
 	q := &promql{kinds: map[string]string{}, labels: map[string]map[string]bool{}, values: values(t)}
@@ -50,10 +50,10 @@ func language(t *testing.T) *promql {
 	return q
 }
 
-// closed are labels with values from a list of hotspare's own.
+// closed lists the labels whose values come from a closed list in hotspare.
 var closed = []string{"phase", "state", "status", "power", "served", "outcome", "verb", "reason"}
 
-// values are what the closed labels of each metric can be.
+// values returns the possible values of each metric's closed labels.
 func values(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	out := map[string]map[string]bool{}
@@ -77,13 +77,13 @@ func values(t *testing.T) map[string]map[string]bool {
 	}
 	maps.DeleteFunc(out, func(key string, _ map[string]bool) bool {
 		metric, label, _ := strings.Cut(key, " ")
-		// A request's status and verb are HTTP's and Kubernetes's.
+		// A request's status and verb are defined by HTTP and Kubernetes.
 		return !slices.Contains(closed, label) || strings.HasPrefix(metric, "hive_kube_client")
 	})
 	return out
 }
 
-// touched has every value of the closed labels.
+// touched returns a registry with every value of the closed labels.
 func touched(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	m, reg := newMetrics()
@@ -104,7 +104,7 @@ func touched(t *testing.T) *prometheus.Registry {
 		err    error
 	}{{}, {reconcile.Result{RequeueAfter: 1}, nil}, {err: errors.New("no")}} {
 		pass := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return end.result, end.err })
-		_, _ = m.WrapReconciler("power", pass).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{}}) // its outcome is what is measured
+		_, _ = m.WrapReconciler("power", pass).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{}}) // the outcome of the reconcile is what is measured
 	}
 	region := lively()
 	for _, r := range []capacity.Reason{capacity.LimitReached, capacity.AtMaximum} {
@@ -133,10 +133,10 @@ func read(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// label is one that a legend, or an annotation of an alert, shows.
+// label matches a label in a legend, or in an annotation of an alert.
 var label = regexp.MustCompile(`\{\{ *(?:\$labels\.)?([a-z_]+) *\}\}`)
 
-// shows checks that the text names labels of an expression's value only.
+// shows checks that the text only uses labels of an expression's value.
 func shows(t *testing.T, text string, labels map[string]bool) {
 	t.Helper()
 	for _, m := range label.FindAllStringSubmatch(text, -1) {
@@ -225,7 +225,7 @@ type dashboard struct {
 	}
 }
 
-// classifyRequest is how a variable of a dashboard gets its values.
+// classifyRequest matches the query with which a dashboard variable gets its values.
 var classifyRequest = regexp.MustCompile(`^label_values\((.+), ([a-z_]+)\)$`)
 
 func TestDashboardsAskForWhatExists(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"hotspare.io/hotspare/internal/platform"
 )
 
-// hub is as much of the API of a hub as Secrets need.
+// hub is a fake of the parts of a hub's API that reading Secrets needs.
 type hub map[types.NamespacedName]map[string]string
 
 func (h hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func (h hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Each actuator is pointed at a server whose certificate only a Secret of the option has.
+// Each actuator uses a server whose certificate is only in a Secret of the option.
 func TestActuatorsOfPrivateEndpointsTrustTheCertificateAuthorities(t *testing.T) {
 	for name, section := range map[string]string{
 		"azure":     `{"region":"r","credentialsSecretRef":{"name":"creds"}}`,
@@ -83,7 +83,7 @@ func TestActuatorsOfPrivateEndpointsTrustTheCertificateAuthorities(t *testing.T)
 			t.Cleanup(api.Close)
 			ref := cloud.Ref{Cluster: types.NamespacedName{Namespace: "ns", Name: "c"}, InfraID: "c-12345"}
 			raw := &runtime.RawExtension{Raw: []byte(strings.Replace(section, "HOST", host, 1))}
-			if name == "azure" { // its endpoints cannot be chosen, but where they are
+			if name == "azure" { // its endpoints cannot be configured, but their addresses can
 				redirect(t, host)
 				ref.Metadata = &hivev1.ClusterMetadata{Platform: &runtime.RawExtension{Raw: []byte(`{"azure":{"resourceGroupName":"g"}}`)}}
 			}
@@ -106,10 +106,10 @@ func TestActuatorsOfPrivateEndpointsTrustTheCertificateAuthorities(t *testing.T)
 	}
 }
 
-// azureLogin is where tokens of Azure are.
+// azureLogin is the host of Azure's token server.
 const azureLogin = "login.microsoftonline.com"
 
-// redirect has Go's default transport connect to host when it is to call azureLogin.
+// redirect makes Go's default transport connect to host instead of azureLogin.
 func redirect(t *testing.T, host string) {
 	t.Helper()
 	before := http.DefaultTransport
@@ -122,7 +122,7 @@ func redirect(t *testing.T, host string) {
 	}}
 }
 
-// credentials are those of all platforms, for the server at url.
+// credentials returns the credentials of all platforms, for the server at url.
 func credentials(t *testing.T, url string) map[string]string {
 	t.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -76,7 +76,7 @@ func TestCredentialsThatAreNot(t *testing.T) {
 	}
 }
 
-// wantDenied wants words in an error for a person, and no secret.
+// wantDenied checks that an error is fault.Denied, contains words and no secret.
 func wantDenied(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if fault.KindOf(err) != fault.Denied {

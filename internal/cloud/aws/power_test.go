@@ -28,11 +28,11 @@ const infraID = "c-12345"
 
 var key = sdk.Credentials{AccessKeyID: "AKIAPLANTED0000001", SecretAccessKey: "planted-secret/1+2="}
 
-// lab is the platform with an EC2 to play in.
+// lab is the platform with a simulated EC2.
 type lab struct {
 	*Power
 	ec2 *ec2test.Server
-	// secrets are those of the hub.
+	// secrets are the Secrets of the hub.
 	secrets map[types.NamespacedName]map[string]string
 }
 
@@ -59,7 +59,7 @@ func (l *lab) secret(_ context.Context, name types.NamespacedName) (map[string][
 	return out, nil
 }
 
-// They are those of private endpoints, or of a proxy that opens TLS.
+// Such as those of private endpoints, or of a proxy that intercepts TLS.
 func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 	var authorities cabundletest.Secret
 	l := newLab(t)
@@ -76,7 +76,7 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 	}
 }
 
-// refOf is a cluster whose spec.platform.aws is set to platform.
+// refOf returns a cluster with spec.platform.aws set to platform.
 func refOf(t *testing.T, infraID string, platform map[string]any) cloud.Ref {
 	t.Helper()
 	raw, err := json.Marshal(platform)
@@ -95,7 +95,7 @@ func ref(t *testing.T, infraID string) cloud.Ref {
 	return refOf(t, infraID, map[string]any{"region": "us-east-1", "credentialsSecretRef": map[string]any{"name": "aws-creds"}})
 }
 
-// tags are those of a machine of cluster infraID.
+// tags returns the tags of a machine of cluster infraID.
 func tags(infraID, name string) map[string]string {
 	return map[string]string{"kubernetes.io/cluster/" + infraID: "owned", "Name": infraID + "-" + name}
 }
@@ -112,7 +112,7 @@ func (l *lab) workers(infraID string, n int) []string {
 	return out
 }
 
-// idOf is the instance of a machine: "name (i-0123)".
+// idOf returns the instance ID of a machine: "name (i-0123)".
 func idOf(machine string) string {
 	_, id, _ := strings.Cut(machine, " (")
 	return strings.TrimSuffix(id, ")")
@@ -232,7 +232,7 @@ func with(m map[string]string, k, v string) map[string]string {
 	return m
 }
 
-// Hive lists once, and a page may be empty and have others behind it.
+// Hive reads only one page; a page may be empty without being the last one.
 func TestPagesThatAreEmptyEndNoList(t *testing.T) {
 	l := newLab(t)
 	l.workers("other-12345", 2*ec2test.PageSize)
@@ -245,7 +245,7 @@ func TestPagesThatAreEmptyEndNoList(t *testing.T) {
 	}
 }
 
-// changes are the calls so far but those that only look.
+// changes returns the calls so far, except read-only ones.
 func (l *lab) changes() []string {
 	return slices.DeleteFunc(l.ec2.AcceptedCalls(), func(c string) bool { return strings.HasPrefix(c, "Describe") })
 }

@@ -15,8 +15,8 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// EC2 refuses a whole call for one instance in the wrong state (Hive issue 1206,
-// cloud-custodian 6014): such an instance is not asked for.
+// EC2 rejects a whole call if one instance is in the wrong state (Hive issue 1206, cloud-custodian
+// 6014): such an instance must not be named.
 func TestOnlyLegalStatesAreAskedFor(t *testing.T) {
 	all := []string{ec2test.Pending, ec2test.Running, ec2test.Stopping, ec2test.ShuttingDown, ec2test.Stopped, ec2test.Terminated, "mothballed"}
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestTheControlPlaneIsAskedFirstToStartAndLastToStop(t *testing.T) {
 	}
 }
 
-// between does something once, after the list and before the first change.
+// between calls f once, after the list and before the first change.
 func (l *lab) between(f func()) {
 	l.ec2.BeforeAction(func(action string) {
 		if action != "DescribeInstances" && f != nil {
@@ -98,7 +98,7 @@ func (l *lab) set(t *testing.T, id, state string) {
 	l.ec2.ChangeInstance(t, id, func(i *ec2test.Instance) { i.State = state })
 }
 
-// A message that names nobody, as that about capacity, is no reason to give up.
+// An error that names no instance, such as one about capacity, is no reason to give up.
 func TestFullForOneTypeStartsTheOthers(t *testing.T) {
 	l := newLab(t)
 	all := l.workers(infraID, 16)
@@ -131,8 +131,8 @@ func TestManyAreAskedForInBatches(t *testing.T) {
 	}
 }
 
-// Were the control plane stopped while the workers could not be asked, the order
-// would be lost.
+// If the control plane were stopped although the workers' stop was rejected, the order would be
+// lost.
 func TestWhenAWSDoesNotListenNoMoreIsAsked(t *testing.T) {
 	l := newLab(t)
 	l.ec2.AddInstance(ec2test.Instance{State: ec2test.Running, Tags: tags(infraID, "master-0")})

@@ -9,7 +9,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// mustSay checks an error's kind, and that it names things.
+// mustSay checks an error's kind, and that it contains words.
 func mustSay(t *testing.T, err error, kind fault.Kind, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -25,7 +25,7 @@ func mustSay(t *testing.T, err error, kind fault.Kind, words ...string) {
 	}
 }
 
-// mustHide checks that nothing secret is in an error.
+// mustHide checks that an error contains no secrets.
 func mustHide(t *testing.T, err error) {
 	t.Helper()
 	for _, secret := range []string{password, tokenPrefix} {
@@ -35,13 +35,13 @@ func mustHide(t *testing.T, err error) {
 	}
 }
 
-// all makes the three calls.
+// all makes all three calls.
 func (l *lab) all(ctx context.Context, ref cloud.Ref) []error {
 	_, err := l.Observe(ctx, ref)
 	return []error{err, l.Start(ctx, ref), l.Stop(ctx, ref)}
 }
 
-// where are the words that lead to the credentials.
+// where is the text that says where the credentials are.
 var where = []string{"Secret clusters/azure-creds", "key osServicePrincipal.json", "az ad sp credential reset"}
 
 func TestCredentialsThatAzureRefuses(t *testing.T) {

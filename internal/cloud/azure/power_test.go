@@ -39,7 +39,7 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// refTo is a cluster in the group <infraID>-rg; more is JSON for spec.platform.azure.
+// refTo returns a cluster in the group <infraID>-rg; more is JSON for spec.platform.azure.
 func refTo(infraID, more string) cloud.Ref {
 	return cloud.Ref{
 		Cluster: types.NamespacedName{Namespace: "clusters", Name: "mine"}, InfraID: infraID,
@@ -52,14 +52,14 @@ func inGroup(name string) *hivev1.ClusterMetadata {
 	return &hivev1.ClusterMetadata{Platform: &runtime.RawExtension{Raw: []byte(`{"azure":{"resourceGroupName":"` + name + `"}}`)}}
 }
 
-// create makes a stopped cluster of one control plane and n workers.
+// create creates a stopped cluster with one control plane machine and n workers.
 func (l *lab) create(infraID string, n int) cloud.Ref {
 	l.add(infraID+"-rg", infraID, infraID+"-master-0", "deallocated")
 	l.grow(infraID, n)
 	return refTo(infraID, "")
 }
 
-// grow gives a cluster n more workers.
+// grow adds n workers to a cluster.
 func (l *lab) grow(infraID string, n int) {
 	for range n {
 		i := len(l.groups[infraID+"-rg"]) - 1
@@ -67,7 +67,7 @@ func (l *lab) grow(infraID string, n int) {
 	}
 }
 
-// cluster is a running cluster of a control plane and n workers.
+// cluster creates a running cluster with one control plane machine and n workers.
 func (l *lab) cluster(t *testing.T, n int) cloud.Ref {
 	t.Helper()
 	ref := l.create(infra, n)
@@ -86,7 +86,7 @@ func (l *lab) observe(t *testing.T, ref cloud.Ref) cloud.Machines {
 	return ms
 }
 
-// states are the machines with their states, by the simulator itself.
+// states returns the machines with their states, according to the simulator.
 func (l *lab) states() string {
 	var all []string
 	for _, group := range l.groups {
@@ -179,7 +179,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// asks checks that what was asked of the control plane is want, or nothing.
+// asks checks that the control plane got the request want, or none.
 func (l *lab) asks(t *testing.T, doing, want string, err error) {
 	t.Helper()
 	if err != nil {
@@ -229,7 +229,7 @@ func TestTheResourceGroup(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*lab, *cloud.Ref)
-		denied string // words; empty if the machine is found
+		denied string // words of the error; empty if the machine is found
 	}{
 		"is in the metadata":               {func(*lab, *cloud.Ref) {}, ""},
 		"is in the Secret":                 {secret(`{"infraID":"c-12345","azure":{"resourceGroupName":"c-12345-rg"}}`), ""},
@@ -312,8 +312,8 @@ func TestAMachineThatCannotBeLookedAtIsNotTakenForStopped(t *testing.T) {
 	}
 }
 
-// Requests for tokens, lists, views and changes: none may take for ever, whatever time
-// whoever calls has.
+// Requests for tokens, lists, views and changes must have their own deadlines, even if the caller's
+// context has none.
 func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(t, 2)

@@ -26,30 +26,30 @@ const (
 	tenantID     = "22222222-bbbb"
 	subscription = "33333333-cccc"
 	password     = "pLANTED~client.secret_of-the-principal"
-	tokenPrefix  = "tok." // of every token
+	tokenPrefix  = "tok." // prefix of every token
 )
 
-// sim is an Azure of our own: a token server, and the server that comes with the SDK
-// with machines behind it that change state only when stepped.
+// sim is a simulator of Azure: a token server, and the SDK's fake server with machines that change
+// state only when stepped.
 type sim struct {
 	t  *testing.T
 	mu sync.Mutex
 
 	login, manage, audience string         // hosts, and the audience of tokens, as in the public cloud
 	groups                  map[string]vms // by name in lower case, as Azure compares them
-	page                    int            // most machines in a page
-	overlap                 bool           // pages begin with what the one before ended with
+	page                    int            // maximum number of machines on a page
+	overlap                 bool           // a page repeats the last machines of the previous one
 	shared                  *fake.VirtualMachinesServerTransport
 
-	given    map[string]bool // tokens
+	given    map[string]bool // issued tokens
 	refused  bool            // the secret has expired
 	revoked  bool            // tokens do not work
-	status   int             // what the token server answers instead, if not 0
-	echo     bool            // servers repeat what they were sent
-	throttle int             // how many calls are refused as too many
-	fail     *failure        // what every POST comes to
-	hung     chan struct{}   // if not nil, calls hang, and say so here
-	calls    []string        // what was asked of machines
+	status   int             // the token server's status code, if not 0
+	echo     bool            // servers echo what they receive
+	throttle int             // number of calls to reject as too many
+	fail     *failure        // the error of every POST
+	hung     chan struct{}   // if not nil, calls hang, and each sends a value
+	calls    []string        // requests for machines
 }
 
 type vms map[string]*vm
@@ -57,11 +57,11 @@ type vms map[string]*vm
 type vm struct {
 	power, provisioning string
 	tags                map[string]string
-	next                []string // power states to come
+	next                []string // next power states
 	broken              bool     // does not start
-	refuse              bool     // answers to nobody
+	refuse              bool     // rejects every call
 	blind               bool     // its instance view fails
-	gone                bool     // lists still name it, though it is gone
+	gone                bool     // lists still contain it, although it is deleted
 }
 
 type failure struct {
@@ -86,7 +86,7 @@ func (s *sim) server() *fake.VirtualMachinesServerTransport {
 	})
 }
 
-// add makes a machine as the installer does.
+// add creates a machine as the installer does.
 func (s *sim) add(group, infraID, name, power string) *vm {
 	group = strings.ToLower(group)
 	if s.groups[group] == nil {
@@ -97,7 +97,7 @@ func (s *sim) add(group, infraID, name, power string) *vm {
 	return m
 }
 
-// named finds a machine by its name.
+// named returns the machine with that name.
 func (s *sim) named(name string) *vm {
 	s.t.Helper()
 	for _, group := range s.groups {
@@ -109,7 +109,7 @@ func (s *sim) named(name string) *vm {
 	return nil
 }
 
-// step lets each machine reach its next state.
+// step moves each machine to its next state.
 func (s *sim) step() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *sim) step() {
 	}
 }
 
-// RoundTrip is the net and what all of Azure's servers check.
+// RoundTrip simulates the network, and the checks that all of Azure's servers make.
 func (s *sim) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.hung != nil {
 		s.hung <- struct{}{}
@@ -163,8 +163,8 @@ func (s *sim) RoundTrip(r *http.Request) (*http.Response, error) {
 	case r.Method == http.MethodPost && s.refuses(parts[len(parts)-2]):
 		return refusal(r, s.repeat(failure{409, "ScopeLocked", "The scope is locked.", ""}, token)), nil
 	case r.Method == http.MethodPost:
-		// The SDK's server takes a second call for the same machine for a look at the
-		// first operation; real ones do not. So each call has a server of its own.
+		// The SDK's server treats a second call for the same machine as a poll of the first
+		// operation; real servers do not. Therefore each call has its own server.
 		return s.server().Do(r)
 	}
 	return s.shared.Do(r)
@@ -179,7 +179,7 @@ func (s *sim) refuses(name string) bool {
 	return false
 }
 
-// repeat adds what a call has sent, if servers do that.
+// repeat adds the content of a call to f, if servers echo what they receive.
 func (s *sim) repeat(f failure, token string) failure {
 	if s.echo {
 		f.message += " " + token + " " + password
@@ -203,7 +203,7 @@ func refusal(r *http.Request, f failure) *http.Response {
 	return out
 }
 
-// token is Microsoft's token server.
+// token simulates Microsoft's token server.
 func (s *sim) token(r *http.Request) (*http.Response, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func (s *sim) list(group string, _ *armcompute.VirtualMachinesClientListOptions)
 	return resp
 }
 
-// find is the machine of a call.
+// find returns the machine of a call.
 func (s *sim) find(verb, group, name string, errs *azfake.ErrorResponder) *vm {
 	if verb != "view" {
 		s.calls = append(s.calls, verb+" "+name)

@@ -70,7 +70,7 @@ func TestTheClustersOwnSecretWins(t *testing.T) {
 	}
 }
 
-// The install-config is not looked at when nobody knows whether the Secret is there.
+// The install-config is not read if it is unknown whether the Secret exists.
 func TestASecretThatCannotBeReadIsNotTakenForNone(t *testing.T) {
 	p := New(func(context.Context, types.NamespacedName) (map[string][]byte, error) {
 		return nil, errors.New("etcd is away")

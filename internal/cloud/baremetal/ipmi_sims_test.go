@@ -16,10 +16,10 @@ import (
 	"hotspare.io/hotspare/test/sims"
 )
 
-// word is a password that IPMI takes: 20 characters at most.
+// word is a password that IPMI accepts: at most 20 characters.
 const word = `planted/"+1=`
 
-// bmcs are BMCs of pyghmi, in a process of their own.
+// bmcs are pyghmi BMCs in a separate process.
 type bmcs struct {
 	sim   *sims.Program
 	ports []int
@@ -66,7 +66,7 @@ func (b *bmcs) read() {
 	}
 }
 
-// tell gives a command, and returns the states by port.
+// tell sends a command, and returns the states by port.
 func (b *bmcs) tell(t *testing.T, command map[string]any) map[string]string {
 	t.Helper()
 	raw, err := json.Marshal(command)
@@ -83,7 +83,7 @@ func (b *bmcs) tell(t *testing.T, command map[string]any) map[string]string {
 	}
 }
 
-// rack is the platform with hosts that have BMCs of their own.
+// rack is the platform with hosts that each have their own BMC.
 type rack struct {
 	*lab
 	bmcs *bmcs
@@ -140,8 +140,8 @@ func TestPowerWithIPMI(t *testing.T) {
 				r.list(ref.Cluster.Name)
 			},
 			Step: func() { r.step(t) },
-			// IPMI tells on and off only, so no state is odd; and each host is a BMC of its
-			// own, so there are no pages, and hundreds would be hundreds of servers.
+			// IPMI only reports on and off, so no state is odd. Each host has its own BMC, so there
+			// are no pages, and hundreds of hosts would need hundreds of servers.
 			Faults: cloudtest.Faults{
 				Throttle: func(t *testing.T, n int) { r.bmcs.tell(t, map[string]any{"throttle": n}) },
 				Expire:   func(t *testing.T) { r.bmcs.tell(t, map[string]any{"user": user, "password": "another"}) },
@@ -165,7 +165,7 @@ func TestAGuestIsAskedWithIPMIAndThenPoweredOff(t *testing.T) {
 	r.bmcs.tell(t, map[string]any{"deaf": r.port[infraID+"/master-0"]})
 	r.bmcs.tell(t, map[string]any{"simple": r.port[infraID+"/worker-0"]})
 
-	r.stop(t, r.time.Now()) // the worker's BMC cannot ask, so it is powered off
+	r.stop(t, r.time.Now()) // the worker's BMC cannot shut down a guest, so the host is powered off
 	r.sees(t, "master-0 Running, worker-0 Stopping")
 	for range 3 {
 		r.step(t)
@@ -181,8 +181,8 @@ func TestAGuestIsAskedWithIPMIAndThenPoweredOff(t *testing.T) {
 	r.sees(t, "master-0 Stopped, worker-0 Stopped")
 }
 
-// What a BMC proves its knowledge of the password with can be tried against a
-// dictionary, and is in the words of the library.
+// A BMC's proof that it knows the password allows a dictionary attack, and the library's error
+// contains it.
 func TestAWrongPasswordOfIPMIIsToldWithoutTheProof(t *testing.T) {
 	r := newRack(t, 1)
 	r.add(t, infraID, "master-0", "master", "on")
@@ -194,7 +194,7 @@ func TestAWrongPasswordOfIPMIIsToldWithoutTheProof(t *testing.T) {
 	}
 }
 
-// The foreign client: ipmitool and our library see and do the same.
+// ipmitool and our library see and do the same.
 func TestIpmitoolSeesTheSame(t *testing.T) {
 	r := newRack(t, 1)
 	r.add(t, infraID, "master-0", "master", "off")

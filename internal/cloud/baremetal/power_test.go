@@ -24,11 +24,11 @@ const (
 	infraID  = "c-12345"
 	user     = "hotspare"
 	password = `pläntéd/"secret+1=`
-	// tick is how much of our time goes by with each step of a simulator.
+	// tick is the simulated time of each step of a simulator.
 	tick = 10 * time.Second
 )
 
-// lab is the platform with an enclosure of hosts to play in.
+// lab is the platform with a simulated enclosure of hosts.
 type lab struct {
 	*Power
 	bmc     *redfishtest.Server
@@ -42,7 +42,7 @@ func newLab(t *testing.T) *lab {
 	return labOf(redfishtest.New(t))
 }
 
-// labOf has no BMC if that is nil.
+// labOf returns a lab; a nil bmc means no BMC.
 func labOf(bmc *redfishtest.Server) *lab {
 	if bmc != nil {
 		bmc.AddAccount(user, password)
@@ -55,7 +55,7 @@ func labOf(bmc *redfishtest.Server) *lab {
 	return l
 }
 
-// restart is another process, which remembers nothing.
+// restart simulates a new process, which remembers nothing.
 func (l *lab) restart() {
 	l.Power = New(l.secret, nil)
 	l.clock = l.time
@@ -177,7 +177,7 @@ func (l *lab) observe(t *testing.T) cloud.Machines {
 	return ms
 }
 
-// sees fails the test unless the hosts are as told: "a Running, b Stopped".
+// sees fails the test unless the hosts have the states in want: "a Running, b Stopped".
 func (l *lab) sees(t *testing.T, want string) {
 	t.Helper()
 	if got := l.observe(t).String(); got != want {
@@ -201,7 +201,7 @@ func (l *lab) start(t *testing.T) {
 	}
 }
 
-// settle lets resets come to their end.
+// settle completes all resets.
 func (l *lab) settle() {
 	for range 4 {
 		l.step()

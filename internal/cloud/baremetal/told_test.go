@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// now is any time.
+// now is an arbitrary time.
 var now = time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)
 
 func ago(o powerAction, d time.Duration) lastAction { return lastAction{o, now.Add(-d)} }
@@ -114,8 +114,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Whatever happens, and however often the process ends, nobody is powered off that was
-// not asked before, and who does not listen is powered off in the end.
+// Whatever happens, and however often the process restarts, no host is powered off that was not
+// asked to shut down before, and a host that does not react is eventually powered off.
 func TestEveryGuestIsAskedAndNoneIsWaitedForForEver(t *testing.T) {
 	for seed := range uint64(300) {
 		dice := rand.New(rand.NewPCG(seed, 0))

@@ -15,7 +15,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// one adds a control plane of one host and a worker.
+// one adds a control plane host and a worker.
 func (l *lab) one(master, worker redfishtest.System) {
 	l.add(infraID, "master-0", "master", master)
 	l.add(infraID, "worker-0", "worker", worker)
@@ -23,7 +23,7 @@ func (l *lab) one(master, worker redfishtest.System) {
 
 var running = redfishtest.System{State: redfishtest.On}
 
-// wantFault fails the test unless err is of a kind and has all the words.
+// wantFault fails the test unless err has that kind and contains all words.
 func wantFault(t *testing.T, err error, kind fault.Kind, words ...string) {
 	t.Helper()
 	if err == nil || fault.KindOf(err) != kind {
@@ -48,7 +48,7 @@ func (l *lab) fails(t *testing.T, kind fault.Kind, words ...string) {
 	wantFault(t, err, kind, words...)
 }
 
-// The library connects with any password: the first page is for everybody.
+// The library connects with any password: the service root requires no authentication.
 func TestAWrongPasswordIsFoundOutThoughConnectingSucceeds(t *testing.T) {
 	l := newLab(t)
 	l.one(running, running)
@@ -81,7 +81,7 @@ func TestTheStateRightAfterAResetIsNotBelieved(t *testing.T) {
 	l.add(infraID, "master-0", "master", redfishtest.System{Terse: true})
 	l.start(t)
 	l.sees(t, "master-0 Starting")
-	// Whoever changes his mind now must not take it for stopped.
+	// A user who changes their mind now must not see it as stopped.
 	l.stop(t, l.time.Now())
 	l.sees(t, "master-0 Starting")
 	l.settle()
@@ -140,7 +140,7 @@ func TestARestartAsksAgainAndForgetsNoPatienceForEver(t *testing.T) {
 	l := newLab(t)
 	l.add(infraID, "master-0", "master", redfishtest.System{State: redfishtest.On, Deaf: true})
 	began := l.time.Now()
-	const life = shutdownGrace - time.Minute // too short for the grace
+	const life = shutdownGrace - time.Minute // shorter than the grace period
 	for range lateHibernation/life - 1 {
 		l.stop(t, began)
 		l.pass(life)
@@ -234,7 +234,7 @@ func TestABMCThatIsDownHoldsUpNobody(t *testing.T) {
 			if m := l.observe(t)[2]; !strings.Contains(m.Reason, "cannot be reached") && !strings.Contains(m.Reason, "does not answer in time") {
 				t.Errorf("reason: %q", m.Reason)
 			}
-			// It might be on, so the control plane waits for it, but not for ever.
+			// The host might be on, so the control plane waits for it, but not forever.
 			ref := refOf(infraID)
 			ref.Since = l.time.Now()
 			wantFault(t, l.Stop(t.Context(), ref), fault.Unknown, "stopping worker-1")
@@ -249,7 +249,7 @@ func TestABMCThatIsDownHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// closed is an address at which nobody listens.
+// closed returns an address on which no server listens.
 func closed(t *testing.T) string {
 	t.Helper()
 	c, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -260,7 +260,7 @@ func closed(t *testing.T) string {
 	return "redfish://" + c.Addr().String()
 }
 
-// silent is an address at which somebody listens and says nothing.
+// silent returns an address on which a server listens and does not answer.
 func silent(t *testing.T) string {
 	t.Helper()
 	c, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -382,12 +382,12 @@ func TestTheOnlySystemNeedsNoPath(t *testing.T) {
 	l.bmc.AddSystem(redfishtest.System{ID: "any", State: redfishtest.On})
 	l.list(infraID, entry("master-0", "master", "redfish://"+l.bmc.HostPort()))
 	l.sees(t, "master-0 Running")
-	// The library goes round for ever here.
+	// The library loops forever here.
 	l.bmc.RepeatSamePage()
 	l.fails(t, fault.Denied, "several systems")
 }
 
-// The order of a BMC's systems is not stable, so the first is no choice.
+// The order of a BMC's systems is not stable, so picking the first one would be arbitrary.
 func TestOneOfSeveralSystemsNeedsAPath(t *testing.T) {
 	l := newLab(t)
 	l.list(infraID, entry("master-0", "master", "redfish://"+l.bmc.HostPort()))
@@ -428,7 +428,7 @@ func TestWhatIsNotRedfishIsSaid(t *testing.T) {
 	}
 }
 
-// An order that was redirected would become a request to read, which succeeds.
+// A redirected power action would become a GET request, which succeeds.
 func TestAnOrderIsNotRedirected(t *testing.T) {
 	l := newLab(t)
 	l.add(infraID, "master-0", "master", redfishtest.System{

@@ -45,14 +45,14 @@ func TestWhatCasesNeedMayBeMissing(t *testing.T) {
 	}
 }
 
-// platform is what the tests of one say of it.
+// platform is what the tests of one platform say about it.
 type platform struct {
 	name, against string
-	// has are the fields of its Cloud that are set.
+	// has contains the names of the Cloud fields that are set.
 	has []string
 }
 
-// platforms reads the tests of all packages beside this one that make a Cloud.
+// platforms parses the tests of all sibling packages that create a Cloud.
 func platforms(t *testing.T) []platform {
 	t.Helper()
 	files, err := filepath.Glob("../*/*_test.go")
@@ -90,7 +90,7 @@ func platforms(t *testing.T) []platform {
 	return all
 }
 
-// note notes the fields of literals of Cloud and Faults.
+// note records the fields of Cloud and Faults literals.
 func (p *platform) note(n ast.Node) bool {
 	literal, ok := n.(*ast.CompositeLit)
 	if !ok {
@@ -111,7 +111,7 @@ func (p *platform) note(n ast.Node) bool {
 		name := field.Key.(*ast.Ident).Name
 		p.has = append(p.has, name)
 		if text, ok := field.Value.(*ast.BasicLit); ok && name == "Against" {
-			p.against, _ = strconv.Unquote(text.Value) // what is parsed is quoted well
+			p.against, _ = strconv.Unquote(text.Value) // the parser has already validated the quotes
 		}
 	}
 	return true

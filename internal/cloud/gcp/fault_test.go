@@ -14,7 +14,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// mustSay checks an error's kind, and that it names things.
+// mustSay checks an error's kind, and that it contains words.
 func mustSay(t *testing.T, err error, kind fault.Kind, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -41,7 +41,7 @@ func planted() []string {
 	return out
 }
 
-// mustHide checks that nothing secret is in an error.
+// mustHide checks that an error contains no secrets.
 func mustHide(t *testing.T, err error) {
 	t.Helper()
 	for _, secret := range planted() {
@@ -51,7 +51,7 @@ func mustHide(t *testing.T, err error) {
 	}
 }
 
-// where are the words that lead to the credentials.
+// where is the text that says where the credentials are.
 var where = []string{"Secret clusters/gcp-creds", "key osServiceAccount.json", "gcloud iam service-accounts keys create"}
 
 func TestCredentialsThatGoogleRefuses(t *testing.T) {
@@ -87,7 +87,7 @@ func TestCredentialsThatGoogleRefuses(t *testing.T) {
 	}
 }
 
-// all makes the three calls.
+// all makes all three calls.
 func (l *lab) all(ctx context.Context, ref cloud.Ref) []error {
 	_, err := l.Observe(ctx, ref)
 	return []error{err, l.Start(ctx, ref), l.Stop(ctx, ref)}

@@ -39,7 +39,7 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// refTo is a cluster in us-east1; more is JSON for spec.platform.gcp.
+// refTo returns a cluster in us-east1; more is JSON for spec.platform.gcp.
 func refTo(infraID, more string) cloud.Ref {
 	raw := `{"credentialsSecretRef":{"name":"gcp-creds"},"region":"us-east1"` + more + `}`
 	return cloud.Ref{
@@ -48,14 +48,14 @@ func refTo(infraID, more string) cloud.Ref {
 	}
 }
 
-// create makes a stopped cluster of one control plane and n workers, over all zones.
+// create creates a stopped cluster with one control plane machine and n workers, across all zones.
 func (l *lab) create(infraID string, n int) cloud.Ref {
 	l.add(infraID, infraID+"-master-0", zones[0], "TERMINATED")
 	l.grow(infraID, n)
 	return refTo(infraID, "")
 }
 
-// grow gives a cluster n more workers.
+// grow adds n workers to a cluster.
 func (l *lab) grow(infraID string, n int) {
 	for range n {
 		i := len(l.instances) - 1
@@ -64,7 +64,7 @@ func (l *lab) grow(infraID string, n int) {
 	}
 }
 
-// cluster is a running cluster of a control plane and n workers.
+// cluster creates a running cluster with one control plane machine and n workers.
 func (l *lab) cluster(t *testing.T, n int) cloud.Ref {
 	t.Helper()
 	ref := l.create(infra, n)
@@ -83,7 +83,7 @@ func (l *lab) observe(t *testing.T, ref cloud.Ref) cloud.Machines {
 	return ms
 }
 
-// states are the instances with their states, by the simulator itself.
+// states returns the instances with their states, according to the simulator.
 func (l *lab) states() string {
 	var all []string
 	for _, i := range l.instances {
@@ -164,7 +164,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// asks checks that what was asked of the control plane is want, or nothing.
+// asks checks that the control plane got the request want, or none.
 func (l *lab) asks(t *testing.T, doing, want string, err error) {
 	t.Helper()
 	if err != nil {
@@ -197,7 +197,7 @@ func TestSelection(t *testing.T) {
 			if c.label != "" {
 				i.Labels[c.label] = "owned"
 			}
-			for _, l.loose = range []bool{false, true} { // nothing rests on the server's filter alone
+			for _, l.loose = range []bool{false, true} { // the actuator must not rely on the server's filter alone
 				if got := l.observe(t, refTo(infra, "")); (len(got) == 1) != c.ours {
 					t.Errorf("observed %v; loose %t", got, l.loose)
 				}
@@ -234,7 +234,7 @@ func TestAlreadyAsWantedOrGoneIsSuccess(t *testing.T) {
 			i := l.add(infra, infra+"-master-0", zones[0], c.status)
 			i.stale = c.stale
 			if c.gone {
-				i.Name = infra + "-master-9" // lists still name it, under no key that a call finds
+				i.Name = infra + "-master-9" // lists still contain it, but calls cannot find it
 			}
 			if err := c.do(l)(t.Context(), refTo(infra, "")); err != nil {
 				t.Error(err)
@@ -319,8 +319,8 @@ func TestWhileAZoneIsHiddenOtherWorkersStopAndTheControlPlaneStays(t *testing.T)
 	}
 }
 
-// Requests for tokens, lists and changes: none may take for ever, whatever time whoever
-// calls has.
+// Requests for tokens, lists and changes must have their own deadlines, even if the caller's
+// context has none.
 func TestEachRequestHasADeadlineOfItsOwn(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(t, 2)

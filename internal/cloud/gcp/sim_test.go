@@ -16,7 +16,7 @@ import (
 	"google.golang.org/api/compute/v1"
 )
 
-// sim is a Compute Engine of our own, as far as hibernation goes: pages, zones, filters,
+// sim is a simulator of the parts of Compute Engine that hibernation needs: pages, zones, filters,
 // masks, tokens, and instances that change state only when stepped.
 type sim struct {
 	*httptest.Server
@@ -25,28 +25,28 @@ type sim struct {
 
 	tokens    tokens
 	instances map[string]*instance // by zone and name
-	page      int                  // most instances in a page
+	page      int                  // maximum number of instances on a page
 
 	down     map[string]string // zones that cannot be listed, with the code of the warning
-	loose    bool              // filters let everything through
-	throttle int               // how many calls are refused as too many
-	fail     *failure          // what every call to an instance comes to
-	hung     chan struct{}     // if not nil, calls hang, and say so here
-	calls    []string          // what was asked of instances
+	loose    bool              // filters match everything
+	throttle int               // number of calls to reject as too many
+	fail     *failure          // the error of every call for an instance
+	hung     chan struct{}     // if not nil, calls hang, and each sends a value
+	calls    []string          // requests for instances
 }
 
 type instance struct {
 	compute.Instance
-	next   []string // states to come
-	stale  string   // what lists say instead of the state
+	next   []string // next states
+	stale  string   // the state in lists, if it differs
 	broken bool     // does not start
-	refuse bool     // answers to nobody
+	refuse bool     // rejects every call
 }
 
 type failure struct {
 	status          int
 	reason, message string
-	operation       bool // the call succeeds, and its operation has failed
+	operation       bool // the call succeeds, but its operation fails
 }
 
 func newSim(t *testing.T) *sim {
@@ -61,12 +61,12 @@ func newSim(t *testing.T) *sim {
 	return s
 }
 
-// zones are those of the region us-east1, and one far away.
+// zones are those of region us-east1, and one in another region.
 var zones = []string{"us-east1-b", "us-east1-c", "us-east1-d", "asia-east1-a"}
 
 const infra = "c-12345"
 
-// add makes an instance as the installer does.
+// add creates an instance as the installer does.
 func (s *sim) add(infraID, name, zone, status string) *instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *sim) add(infraID, name, zone, status string) *instance {
 	return i
 }
 
-// named finds an instance by its name.
+// named returns the instance with that name.
 func (s *sim) named(name string) *instance {
 	s.t.Helper()
 	for _, i := range s.instances {
@@ -90,7 +90,7 @@ func (s *sim) named(name string) *instance {
 	return nil
 }
 
-// step lets each instance reach its next state.
+// step moves each instance to its next state.
 func (s *sim) step() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *sim) step() {
 	}
 }
 
-// refuse answers as Google does.
+// refuse writes an error response as Google does.
 func refuse(w http.ResponseWriter, status int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -110,7 +110,7 @@ func refuse(w http.ResponseWriter, status int, reason, message string) {
 	}})
 }
 
-// guard checks what every call must have.
+// guard checks the requirements that all calls share.
 func (s *sim) guard(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.hung != nil {
@@ -180,7 +180,7 @@ func (s *sim) list(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(masked(plain, parseMask(q.Get("fields"))))
 }
 
-// scopes is a list with nothing in it, which names every zone all the same.
+// scopes returns an empty list, which nevertheless names every zone.
 func (s *sim) scopes() *compute.InstanceAggregatedList {
 	out := &compute.InstanceAggregatedList{Kind: "compute#instanceAggregatedList", Items: map[string]compute.InstancesScopedList{}}
 	for _, zone := range zones {
@@ -224,7 +224,7 @@ func (s *sim) act(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(op)
 }
 
-// repeat is the token of a call, if servers repeat what they were sent.
+// repeat returns the token of a call if servers echo what they receive.
 func (s *sim) repeat(r *http.Request) string {
 	if !s.tokens.echo {
 		return ""
@@ -232,7 +232,7 @@ func (s *sim) repeat(r *http.Request) string {
 	return ": " + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
-// obey does what an instance in its state does.
+// obey applies verb to an instance as its state requires.
 func (i *instance) obey(verb, discard string) (status int, reason, message string) {
 	up := []string{"STAGING", "RUNNING"}
 	if i.broken {
@@ -292,7 +292,7 @@ func parseList(text string) (fields, string) {
 	}
 }
 
-// parsePath reads what is below a slash: one path, up to the next comma.
+// parsePath parses the text below a slash: one path, up to the next comma.
 func parsePath(text string) (fields, string) {
 	n := strings.IndexAny(text, ",/()")
 	if n < 0 {
@@ -320,7 +320,7 @@ func (f fields) merge(name string, sub fields) {
 	}
 }
 
-// masked is v without what f does not name.
+// masked returns v without the fields that f does not name.
 func masked(v any, f fields) any {
 	if f == nil {
 		return v

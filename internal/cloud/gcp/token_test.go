@@ -19,11 +19,11 @@ const (
 	projectID = "fleet-project"
 	email     = "hotspare@fleet-project.iam.gserviceaccount.com"
 	keyID     = "0123456789abcdef"
-	// tokenPrefix begins every token that Google gives.
+	// tokenPrefix begins every token that Google issues.
 	tokenPrefix = "ya29."
 )
 
-// key is the service account's; making one takes a while.
+// key is the service account's key; generating one takes a while.
 var key = sync.OnceValue(func() *rsa.PrivateKey {
 	k, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
@@ -40,7 +40,7 @@ func pemOf(k *rsa.PrivateKey) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}))
 }
 
-// account is a service account's key file, with changes.
+// account returns a service account's key file with changes.
 func (s *sim) account(changes map[string]string) []byte {
 	file := map[string]string{
 		"type": "service_account", "project_id": projectID, "client_email": email,
@@ -56,12 +56,12 @@ func (s *sim) account(changes map[string]string) []byte {
 // tokens is Google's token server.
 type tokens struct {
 	given     map[string]bool
-	refused   bool          // the key has been taken away
-	revoked   bool          // tokens that were given do not work
-	forbidden bool          // the account may nothing
-	status    int           // what the server answers instead, if not 0
-	echo      bool          // it repeats what it was sent
-	hung      chan struct{} // if not nil, it hangs, and says so here
+	refused   bool          // the key is revoked
+	revoked   bool          // issued tokens do not work
+	forbidden bool          // the account has no permissions
+	status    int           // the server's status code, if not 0
+	echo      bool          // it echoes what it receives
+	hung      chan struct{} // if not nil, it hangs and sends a value
 }
 
 func (t *tokens) good(header string) bool {
@@ -69,7 +69,7 @@ func (t *tokens) good(header string) bool {
 }
 
 func (s *sim) token(w http.ResponseWriter, r *http.Request) {
-	why := s.judge(r) // reads the body: without that a server does not see that the client is gone
+	why := s.judge(r) // reads the body: otherwise a server does not notice that the client disconnected
 	if s.tokens.hung != nil {
 		s.tokens.hung <- struct{}{}
 		<-r.Context().Done()
@@ -98,7 +98,7 @@ func (s *sim) token(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 3599})
 }
 
-// judge checks a signed assertion as RFC 7523 and Google want it.
+// judge checks a signed assertion against RFC 7523 and Google's rules.
 func (s *sim) judge(r *http.Request) string {
 	if r.ParseForm() != nil || r.PostForm.Get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" {
 		return "Unsupported grant type."

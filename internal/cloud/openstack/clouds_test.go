@@ -14,7 +14,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// where are the words that lead to the credentials.
+// where is the text that says where the credentials are.
 var where = []string{"Secret clusters/os-creds", "key clouds.yaml", "put a clouds.yaml there with an application credential"}
 
 func TestCloudsThatDo(t *testing.T) {
@@ -132,7 +132,7 @@ func TestSecretsThatDoNot(t *testing.T) {
 	}
 }
 
-// withTLS puts TLS before the cloud, with a certificate that no system trusts.
+// withTLS puts a TLS server in front of the cloud, with a certificate that no system trusts.
 func (l *lab) withTLS(t *testing.T) *httptest.Server {
 	t.Helper()
 	front := httptest.NewTLSServer(l.sim)

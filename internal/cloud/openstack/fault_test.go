@@ -8,7 +8,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// What a call comes to when an API answers with an error, by where it does.
+// The result of a call when an API returns an error, by the API that returns it.
 func TestEachErrorHasAKind(t *testing.T) {
 	const login, list, action = "/auth/tokens", "/servers/detail", "/action"
 	for _, c := range []struct {

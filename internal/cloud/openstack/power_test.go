@@ -20,11 +20,11 @@ import (
 
 const infraID = "c-12345"
 
-// lab is the platform with a cloud to play in.
+// lab is the platform with a simulated cloud.
 type lab struct {
 	Power
 	*sim
-	// secrets are those of namespace clusters of the hub.
+	// secrets are the Secrets of the hub in namespace clusters.
 	secrets map[string]map[string][]byte
 }
 
@@ -44,7 +44,7 @@ func (l *lab) secret(_ context.Context, name types.NamespacedName) (map[string][
 	return data, nil
 }
 
-// clouds is a clouds.yaml with the cloud "lab", after a change.
+// clouds returns a clouds.yaml with the cloud "lab", after a change.
 func (l *lab) clouds(change func(cloud, auth map[string]any)) []byte {
 	auth := map[string]any{
 		"auth_url": l.URL + "/identity", "username": user, "password": password, "user_domain_name": "Default",
@@ -61,7 +61,7 @@ func (l *lab) clouds(change func(cloud, auth map[string]any)) []byte {
 	return raw
 }
 
-// refTo is a cluster whose spec.platform.openstack is platform, and what is below.
+// refTo returns a cluster with spec.platform.openstack set to platform and its defaults.
 func refTo(infraID string, platform map[string]any) cloud.Ref {
 	all := map[string]any{"cloud": "lab", "credentialsSecretRef": map[string]any{"name": "os-creds"}}
 	for k, v := range platform {
@@ -78,7 +78,7 @@ func refTo(infraID string, platform map[string]any) cloud.Ref {
 	}
 }
 
-// member is a server of cluster infraID.
+// member returns a server of cluster infraID.
 func member(infraID, name string) vm {
 	return vm{server: server{Name: infraID + "-" + name, Metadata: map[string]string{"Name": name, clusterKey: infraID}, Tags: []string{clusterKey + "=" + infraID}}}
 }
@@ -89,7 +89,7 @@ func (l *lab) workers(infraID string, n int) {
 	}
 }
 
-// cluster is one of a master and some workers, all off.
+// cluster creates a cluster with one master and some workers, all off.
 func (l *lab) cluster(workers int) cloud.Ref {
 	l.add(member(infraID, "master-0"))
 	for i := range workers {
@@ -98,13 +98,13 @@ func (l *lab) cluster(workers int) cloud.Ref {
 	return refTo(infraID, nil)
 }
 
-// named finds a server by its name.
+// named returns the server with that name.
 func (l *lab) named(name string) *vm {
 	i := slices.IndexFunc(l.servers, func(v *vm) bool { return v.Name == name })
 	return l.servers[i]
 }
 
-// set puts a server into a status.
+// set sets a server's status.
 func (l *lab) set(name, status, task string) *vm {
 	v := l.named(infraID + "-" + name)
 	l.do(func() { v.Status, v.Task, v.next = status, task, "" })
@@ -127,7 +127,7 @@ func (l *lab) sees(t *testing.T, ref cloud.Ref, want string) {
 	}
 }
 
-// told are the actions that servers were asked for, in order: "master-0 os-stop".
+// told returns the actions that were requested for servers, in order: "master-0 os-stop".
 func (l *lab) told() []string {
 	var out []string
 	for _, call := range l.calls {
@@ -160,7 +160,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// mustSay checks an error's kind, that it names things, and that it tells no secret.
+// mustSay checks an error's kind, that it contains words, and that it contains no secret.
 func mustSay(t *testing.T, err error, kind fault.Kind, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -181,7 +181,7 @@ func mustSay(t *testing.T, err error, kind fault.Kind, words ...string) {
 	}
 }
 
-// all makes the three calls.
+// all makes all three calls.
 func (l *lab) all(ctx context.Context, ref cloud.Ref) []error {
 	_, err := l.Observe(ctx, ref)
 	return []error{err, l.Start(ctx, ref), l.Stop(ctx, ref)}

@@ -19,34 +19,34 @@ const (
 	user     = "hotspare"
 	password = "planted-password/1+2="
 	project  = "p1"
-	// bogus is in tokens, which must be told no more than passwords.
+	// bogus is contained in tokens, which must not leak any more than passwords.
 	bogus = "planted-token"
 )
 
-// sim is a Keystone and a Nova of our own, as far as they are used here. It refuses what
-// they refuse: tokens that have expired, microversions that are too new, markers that
-// are gone, actions that a server's state does not allow. A server changes its state
-// when stepped. sims_test.go lets the same tests loose on the real ones.
+// sim is a simulator of the parts of Keystone and Nova that this package uses. It rejects what they
+// reject: expired tokens, microversions that are too new, markers that no longer exist, actions
+// that a server's state does not allow. A server changes its state when stepped. sims_test.go runs
+// the same tests with the real services.
 type sim struct {
 	URL string
 
 	mu        sync.Mutex
-	tokens    map[string]bool // true while it is valid
-	expired   bool            // the password is
+	tokens    map[string]bool // true while the token is valid
+	expired   bool            // the password has expired
 	servers   []*vm           // the newest first, as Nova lists them
 	maxLimit  int
 	newest    int // microversion 2.newest
 	cellDown  bool
-	linksTo   string // where links to the next page lead; "" is here
+	linksTo   string // the host in links to the next page; "" is this one
 	throttled int
 	failure   *failure
 	hang      chan struct{}
 	calls     []string
-	meanwhile func(call string) // happens before a call is answered, and may change servers
+	meanwhile func(call string) // called before a call is answered; may change servers
 	made      int
 }
 
-// failure is what the calls whose path ends like that come to.
+// failure is the result of calls whose path has that suffix.
 type failure struct {
 	path, body, header string
 	status             int
@@ -56,9 +56,9 @@ type vm struct {
 	server
 	down   bool   // it is in the cell that may be down
 	broken bool   // it cannot start
-	refuse string // what every action comes to
-	quota  bool   // nothing is left of the quota
-	next   string // status when the task is done
+	refuse string // the error of every action
+	quota  bool   // the quota is exhausted
+	next   string // status after the task is done
 }
 
 func newSim(t *testing.T) *sim {
@@ -70,7 +70,7 @@ func newSim(t *testing.T) *sim {
 	return s
 }
 
-// add makes a server. Its ID is as long as Nova's, so that no name is in it.
+// add creates a server. Its ID is as long as Nova's, so that no name is part of it.
 func (s *sim) add(v vm) *vm {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,14 +85,14 @@ func (s *sim) remove(id string) {
 	s.servers = slices.DeleteFunc(s.servers, func(v *vm) bool { return v.ID == id })
 }
 
-// do changes something while nobody is served.
+// do calls change while no request is being served.
 func (s *sim) do(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-// Step ends all tasks that Nova is at.
+// Step ends all tasks that are in progress.
 func (s *sim) Step() {
 	s.do(func() {
 		for _, v := range s.servers {
@@ -132,7 +132,7 @@ func (s *sim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(status)
 	if text, ok := body.(string); ok {
-		_, _ = io.WriteString(w, text) // whoever has gone away needs no answer
+		_, _ = io.WriteString(w, text) // the client may have disconnected
 		return
 	}
 	_ = json.NewEncoder(w).Encode(body)
@@ -186,7 +186,7 @@ func said(kind string, code int, message string) any {
 	return map[string]any{kind: map[string]any{"code": code, "message": message}}
 }
 
-// login is POST /v3/auth/tokens.
+// login handles POST /v3/auth/tokens.
 func (s *sim) login(raw []byte) (int, map[string]string, any) {
 	type named struct{ ID, Name string }
 	var in struct {
@@ -239,7 +239,7 @@ func (s *sim) login(raw []byte) (int, map[string]string, any) {
 	}}
 }
 
-// list is GET /servers/detail.
+// list handles GET /servers/detail.
 func (s *sim) list(r *http.Request, minor int) (int, map[string]string, any) {
 	limit, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("limit"), strconv.Itoa(s.maxLimit)))
 	if err != nil {
@@ -271,7 +271,7 @@ func (s *sim) list(r *http.Request, minor int) (int, map[string]string, any) {
 	return 200, nil, out
 }
 
-// view is a server as a microversion tells it.
+// view returns a server in the format of a microversion.
 func (s *sim) view(v *vm, minor int) map[string]any {
 	if s.cellDown && v.down {
 		return map[string]any{"id": v.ID, "status": "UNKNOWN", "tenant_id": "0123", "created": "2026-01-01T00:00:00Z", "links": []any{}}
@@ -292,7 +292,7 @@ func (s *sim) view(v *vm, minor int) map[string]any {
 	return out
 }
 
-// actions are what a server can be told: in which statuses, and what comes of it.
+// actions maps an action to the statuses in which it is allowed, and its effect.
 var actions = map[string]struct {
 	from       []string
 	task, next string
@@ -305,7 +305,7 @@ var actions = map[string]struct {
 	"resume":   {[]string{"SUSPENDED"}, "resuming", "ACTIVE"},
 }
 
-// act is POST /servers/ID/action.
+// act handles POST /servers/ID/action.
 func (s *sim) act(v *vm, raw []byte, token string) (int, map[string]string, any) {
 	var in map[string]any
 	if json.Unmarshal(raw, &in) != nil || len(in) != 1 {

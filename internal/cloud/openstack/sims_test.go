@@ -26,10 +26,10 @@ import (
 	"hotspare.io/hotspare/test/sims"
 )
 
-// image is one that Nova's Glance has.
+// image is an image in Nova's Glance.
 const image = "155d900f-4e14-4e4c-a73d-069cbf4541e6"
 
-// real is a Keystone and a Nova of Debian.
+// real is a Keystone and a Nova from Debian packages.
 type real struct {
 	AuthURL  string   `json:"auth_url"`
 	Region   string   `json:"region"`
@@ -43,8 +43,7 @@ type real struct {
 	made           int
 }
 
-// begin is how long Keystone and Nova may take to come up: 10 s on a computer with
-// nothing else to do.
+// begin is how long Keystone and Nova may take to start: 10 s on an idle computer.
 const begin = 3 * time.Minute
 
 func startReal(t *testing.T) *real {
@@ -79,13 +78,13 @@ func (r *real) clients(t *testing.T, as gophercloud.AuthOptions) (keystone, nova
 	return keystone, nova
 }
 
-// tenant is a project of its own with a user.
+// tenant is a project with its own user.
 type tenant struct {
 	*real
 	*lab
 	project, user  string
 	keystone, nova *gophercloud.ServiceClient // of the user
-	off            string                     // how its servers are when they are created: SHUTOFF
+	off            string                     // the status in which its servers are created: SHUTOFF
 }
 
 func (r *real) tenant(t *testing.T) *tenant {
@@ -108,7 +107,7 @@ func (r *real) tenant(t *testing.T) *tenant {
 	return te
 }
 
-// logIn makes that what hotspare logs in with.
+// logIn sets the credentials with which hotspare logs in.
 func (te *tenant) logIn(auth map[string]any) {
 	auth["auth_url"] = te.AuthURL
 	raw, err := json.Marshal(map[string]any{"clouds": map[string]any{"lab": map[string]any{"auth": auth, "region_name": te.Region}}})
@@ -118,7 +117,7 @@ func (te *tenant) logIn(auth map[string]any) {
 	te.secrets["os-creds"] = map[string][]byte{secretKey: raw}
 }
 
-// boot makes servers that are off; n more than one have numbers behind their name.
+// boot creates servers that are off; if n is greater than 1, their names are numbered.
 func (te *tenant) boot(t *testing.T, infraID, name string, n int) {
 	t.Helper()
 	_, err := servers.Create(t.Context(), te.nova, servers.CreateOpts{
@@ -201,11 +200,11 @@ func (te *tenant) until(t *testing.T, what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited for 2 minutes, and in vain, until %s: %+v\n%s", what, te.list(t), te.debian.OutputTail())
 		}
-		time.Sleep(20 * time.Millisecond) // a real cloud has no other clock
+		time.Sleep(20 * time.Millisecond) // a real cloud uses real time
 	}
 }
 
-// clear deletes the project's servers: they have their places on one and the same host.
+// clear deletes the project's servers: all servers use capacity of the same host.
 func (te *tenant) clear(t *testing.T) {
 	t.Helper()
 	all, err := servers.List(te.real.nova, servers.ListOpts{AllTenants: true, TenantID: te.project}).AllPages(context.WithoutCancel(t.Context()))
@@ -213,7 +212,7 @@ func (te *tenant) clear(t *testing.T) {
 	var left []server
 	must(t, servers.ExtractServersInto(all, &left))
 	for _, s := range left {
-		_ = servers.ForceDelete(context.WithoutCancel(t.Context()), te.real.nova, s.ID).ExtractErr() // it may be deletedStatuses
+		_ = servers.ForceDelete(context.WithoutCancel(t.Context()), te.real.nova, s.ID).ExtractErr() // it may already be deleted
 	}
 }
 
@@ -289,7 +288,7 @@ func TestRealNova(t *testing.T) {
 	t.Run("servers on several pages are all seen", r.pages)
 }
 
-// Nova gives 5 in a page here. Hundreds, as the suite has them, take it minutes to make.
+// Nova returns pages of 5 here. It needs minutes to create hundreds of servers, as the suite does.
 func (r *real) pages(t *testing.T) {
 	te := r.tenant(t)
 	defer te.clear(t)

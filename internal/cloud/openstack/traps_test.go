@@ -45,7 +45,7 @@ func TestWhatIsOfTheCluster(t *testing.T) {
 	}
 }
 
-// What Nova says, what we see, and what a start and a stop ask for.
+// Nova's status, the state that hotspare reports, and the requests of a start and a stop.
 func TestEachStatusIsMapped(t *testing.T) {
 	for _, c := range []struct{ status, task, want, start, stop string }{
 		{"ACTIVE", "", "Running", "", "os-stop"},
@@ -86,7 +86,7 @@ func TestEachStatusIsMapped(t *testing.T) {
 			if got = strings.ReplaceAll(got, v.ID, "ID"); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
-			_ = l.Start(t.Context(), ref) // a 409 is of no interest here
+			_ = l.Start(t.Context(), ref) // a 409 does not matter here
 			if got := strings.Join(l.told(), " "); strings.TrimPrefix(got, "master-0 ") != c.start {
 				t.Errorf("a start asks for %q, want %q", got, c.start)
 			}
@@ -124,7 +124,7 @@ func TestShelvingIsForWhoAsks(t *testing.T) {
 	must(t, l.Stop(t.Context(), ref))
 	l.Step()
 	l.sees(t, ref, "master-0 Stopped, worker-0 Stopped")
-	ref.Shelve = false // the annotation is gone meanwhile: what is shelved must come back all the same
+	ref.Shelve = false // the annotation was removed meanwhile: shelved servers must still be unshelved
 	must(t, l.Start(t.Context(), ref))
 	l.Step()
 	must(t, l.Start(t.Context(), ref))
@@ -135,7 +135,7 @@ func TestAServerInErrorIsStoppedAlsoWhereOthersAreShelved(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(1)
 	ref.Shelve = true
-	l.set("worker-0", "ERROR", "") // Nova shelves none of those
+	l.set("worker-0", "ERROR", "") // Nova does not shelve such servers
 	must(t, l.Stop(t.Context(), ref))
 	l.wantTold(t, "worker-0 os-stop")
 }
@@ -186,7 +186,7 @@ func TestAQuotaThatIsUsedUpIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Nova says 400 to a marker that is gone.
+// Nova returns 400 for a marker that no longer exists.
 func TestAServerThatVanishesBetweenTwoPages(t *testing.T) {
 	l := newLab(t)
 	l.maxLimit = 2
@@ -201,7 +201,7 @@ func TestAServerThatVanishesBetweenTwoPages(t *testing.T) {
 	l.sees(t, ref, "master-0 Stopped, worker-0 Stopped, worker-1 Stopped, worker-3 Stopped")
 }
 
-// Behind a proxy Nova often takes itself for another host, and for one without TLS.
+// Behind a proxy, Nova's own links often have the wrong host and no TLS.
 func TestLinksToTheNextPageAreNotFollowed(t *testing.T) {
 	trap := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("a token goes to another host: %s", r.URL)
@@ -222,8 +222,8 @@ func TestAListThatDoesNotEnd(t *testing.T) {
 	mustSay(t, err, fault.Wait, "same page again")
 }
 
-// A server in a cell that is down is neither stopped nor gone, and Nova does not tell
-// whose it is. Before microversion 2.69 it is left out without a word.
+// A server in a cell that is down is neither stopped nor deleted, and Nova does not report whose it
+// is. Before microversion 2.69, Nova silently leaves it out.
 func TestACellThatIsDownHidesServers(t *testing.T) {
 	l := newLab(t)
 	ref := l.cluster(2)
@@ -233,7 +233,7 @@ func TestACellThatIsDownHidesServers(t *testing.T) {
 	for _, err := range l.all(t.Context(), ref) {
 		mustSay(t, err, fault.Wait, infraID, "a part of the cloud is down")
 	}
-	l.wantTold(t, "worker-1 os-start") // and the master runs on: worker-0 may be awake
+	l.wantTold(t, "worker-1 os-start") // the control plane keeps running, because worker-0 may be running
 	l.do(func() { l.cellDown = false })
 	l.Step()
 	l.sees(t, ref, "master-0 Running, worker-0 Stopped, worker-1 Running")
@@ -255,7 +255,7 @@ func TestATokenThatExpiresInTheMiddleIsReplaced(t *testing.T) {
 	l.meanwhile = func(string) {
 		if len(l.calls) == 3 {
 			clear(l.tokens)
-			l.tokens["used"] = false // the next one must have another name
+			l.tokens["used"] = false // the next token must have a different name
 		}
 	}
 	if got := l.observe(t, ref); len(got) != 5 {

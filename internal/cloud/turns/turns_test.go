@@ -16,7 +16,7 @@ import (
 	"hotspare.io/hotspare/internal/fault"
 )
 
-// machines reads "m Running, w Stopped": names that begin with m are of the control plane.
+// machines parses "m Running, w Stopped": names that begin with m belong to the control plane.
 func machines(text string) cloud.Machines {
 	var ms cloud.Machines
 	for one := range strings.SplitSeq(text, ", ") {
@@ -127,7 +127,7 @@ func TestAWorkerThatMayNotBeStoppedHoldsUpNobody(t *testing.T) {
 				}
 				return nil
 			})
-			slices.SortStableFunc(asked, func(a, b string) int { // workers are asked at the same time
+			slices.SortStableFunc(asked, func(a, b string) int { // requests for workers are concurrent
 				if a[0] == 'm' || b[0] == 'm' {
 					return 0
 				}

@@ -39,8 +39,8 @@ const (
 	testPassword = `Vc3nter"pa\ss`
 )
 
-// vcenter is govmomi's simulator behind TLS. Faults are injected where the real one
-// has them: at the door, in a method, in a task.
+// vcenter is govmomi's simulator behind TLS. Faults are injected where a real vCenter returns them:
+// for a request, in a method, or in a task.
 type vcenter struct {
 	*testing.T
 	model *simulator.Model
@@ -56,21 +56,21 @@ type vcenter struct {
 	password string
 	// skew is how far vCenter's clock is ahead of this computer's.
 	skew time.Duration
-	// deaf guests take a request to shut down, and do not.
+	// deaf guests accept a shutdown request and ignore it.
 	deaf map[string]bool
-	// faults are given to calls of "method" or "method object".
+	// faults maps "method" or "method object" to the fault that such calls return.
 	faults map[string]types.BaseMethodFault
 	calls  []string
-	// door answers a request instead of vCenter, if it returns true.
+	// door handles a request instead of vCenter, if it returns true.
 	door func(http.ResponseWriter, *http.Request) bool
-	// tokens is how many sessions of the tags' API are open.
+	// tokens is the number of open sessions of the tags API.
 	tokens int
 }
 
 func newCenter(t *testing.T) *vcenter {
 	t.Helper()
 	v := &vcenter{T: t, model: simulator.VPX(), deaf: map[string]bool{}, faults: map[string]types.BaseMethodFault{}}
-	v.model.Cluster, v.model.Host, v.model.Machine = 0, 1, 0 // every host takes as long as a short test
+	v.model.Cluster, v.model.Host, v.model.Machine = 0, 1, 0 // a host takes as long to create as a short test
 	v.must(v.build())
 	t.Cleanup(v.model.Remove)
 	v.model.Service.Listen = &url.URL{User: url.UserPassword(testUser, testPassword)}
@@ -90,7 +90,8 @@ func newCenter(t *testing.T) *vcenter {
 	return v
 }
 
-// building is held to make hosts, which the simulator copies from one that it changes.
+// building is locked while hosts are created, because the simulator copies them from one that it
+// modifies.
 var building sync.Mutex
 
 func (v *vcenter) build() error {
@@ -99,7 +100,7 @@ func (v *vcenter) build() error {
 	return v.model.Create()
 }
 
-// login gives the test a session of its own, which comes in by the back door.
+// login gives the test its own session, without a login request.
 func (v *vcenter) login(u *url.URL) {
 	ctx := v.Context()
 	var err error
@@ -178,7 +179,7 @@ func (v *vcenter) method(_ *simulator.Context, m *simulator.Method) (mo.Referenc
 	return nil, nil
 }
 
-// sdk is the machines' API, with a clock that can be set and guests that can be deaf.
+// sdk is the machines API, with a clock that can be set and guests that can be deaf.
 func (v *vcenter) sdk(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -215,7 +216,7 @@ func (v *vcenter) shift(text []byte) []byte {
 	return []byte(at.Add(v.skew).Format(time.RFC3339Nano))
 }
 
-// ignores has vCenter note that it has asked a guest that is deaf.
+// ignores makes vCenter record that it has asked a deaf guest to shut down.
 func (v *vcenter) ignores(vm string) bool {
 	v.mu.Lock()
 	deaf := v.deaf[vm]
@@ -236,7 +237,7 @@ func (v *vcenter) ignores(vm string) bool {
 	return true
 }
 
-// set changes a machine as its host would.
+// set changes a property of a machine as its host would.
 func (v *vcenter) set(ref types.ManagedObjectReference, path string, val any) {
 	ctx := v.model.Service.Context
 	vm := ctx.Map.Get(ref)
@@ -249,13 +250,13 @@ func (v *vcenter) tools(ref types.ManagedObjectReference, status types.VirtualMa
 
 const toolsRun, toolsDown = types.VirtualMachineToolsRunningStatusGuestToolsRunning, types.VirtualMachineToolsRunningStatusGuestToolsNotRunning
 
-// vm makes a machine that is off, in a folder below the datacenter's ("" for that itself).
+// vm creates a machine that is off, in a folder below the datacenter's; "" is that folder itself.
 func (v *vcenter) vm(folder, name string) types.ManagedObjectReference {
 	v.Helper()
 	return v.vms(folder, name)[0]
 }
 
-// vms makes machines, all at the same time.
+// vms creates machines concurrently.
 func (v *vcenter) vms(folder string, names ...string) []types.ManagedObjectReference {
 	v.Helper()
 	at := v.root
@@ -316,7 +317,7 @@ func (v *vcenter) mark(infraID string, refs ...types.ManagedObjectReference) {
 	v.must(v.tags.AttachTagToMultipleObjects(ctx, tag.ID, objects))
 }
 
-// cluster makes a control plane of one and some workers, and a template with the same tag.
+// cluster creates one control plane machine and some workers, and a template with the same tag.
 func (v *vcenter) cluster(infraID string, workers int) []types.ManagedObjectReference {
 	v.Helper()
 	names := []string{infraID + "-rhcos", infraID + "-master-0"}
@@ -344,7 +345,8 @@ func (v *vcenter) named(name string) types.ManagedObjectReference {
 	return vm.Reference()
 }
 
-// fail has a call of a method, of an object if one is given, end in a fault; nil heals it.
+// fail makes calls of a method, optionally only for some objects, return a fault; a nil fault ends
+// this.
 func (v *vcenter) fail(f types.BaseMethodFault, method string, refs ...types.ManagedObjectReference) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -374,7 +376,7 @@ func (v *vcenter) doorman(door func(http.ResponseWriter, *http.Request) bool) {
 	v.door = door
 }
 
-// count is how often a method was called.
+// count returns how often a method was called.
 func (v *vcenter) count(method string) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -387,8 +389,8 @@ func (v *vcenter) count(method string) int {
 	return n
 }
 
-// sessions are those that are open, beside the test's own: of machines' API, by
-// vCenter's own list, and of the tags'.
+// sessions returns the open sessions, except the test's own: those of the machines API, from
+// vCenter's own list, and those of the tags API.
 func (v *vcenter) sessions() string {
 	v.Helper()
 	v.mu.Lock()
@@ -416,7 +418,7 @@ func (v *vcenter) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: v.front.Certificate().Raw})
 }
 
-// hub holds Secrets in namespace ns: creds and ca.
+// hub has Secrets in namespace ns: creds and ca.
 type hub struct {
 	mu   sync.Mutex
 	data map[string]map[string]string
@@ -449,7 +451,7 @@ func (h *hub) secrets(_ context.Context, name ktypes.NamespacedName) (map[string
 	return out, nil
 }
 
-// refTo is a cluster in those vCenters.
+// refTo returns a cluster in those vCenters.
 func refTo(infraID string, servers ...string) cloud.Ref {
 	type vc struct {
 		Server string `json:"server"`
@@ -475,7 +477,7 @@ func refWith(infraID string, section map[string]any) cloud.Ref {
 	}
 }
 
-// newPower makes a platform, which is closed in the end.
+// newPower returns a Power, which is closed when the test ends.
 func newPower(t *testing.T, h *hub) *Power {
 	t.Helper()
 	p := New(h.secrets, nil)

@@ -14,7 +14,7 @@ func TestSelection(t *testing.T) {
 	v := newCenter(t)
 	p := newPower(t, newHub(v))
 	v.cluster("tagged-12345", 1)
-	v.vm("tagged-12345", "tagged-12345-byhand") // in the folder and named alike, but not tagged
+	v.vm("tagged-12345", "tagged-12345-byhand") // in the folder and with the same prefix, but not tagged
 	v.vm("folder-12345", "master-0")
 	v.vm("folder-12345", "compute-0")
 	v.vm("elsewhere", "folder-12345-infra")

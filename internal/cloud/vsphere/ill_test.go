@@ -9,7 +9,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// grow gives a cluster n more workers.
+// grow adds n workers to a cluster.
 func (v *vcenter) grow(infraID string, n int) {
 	v.Helper()
 	var names []string
@@ -19,7 +19,7 @@ func (v *vcenter) grow(infraID string, n int) {
 	v.mark(infraID, v.vms(infraID, names...)...)
 }
 
-// throttle refuses the next n requests, whatever they are for.
+// throttle rejects the next n requests of any kind.
 func (v *vcenter) throttle(n int) {
 	v.doorman(func(w http.ResponseWriter, _ *http.Request) bool {
 		v.mu.Lock()
@@ -31,14 +31,14 @@ func (v *vcenter) throttle(n int) {
 	})
 }
 
-// change gives the account another password. Sessions go on.
+// change sets another password for the account. Sessions remain valid.
 func (v *vcenter) change(password string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.password = password
 }
 
-// lock ends all sessions of the account, and lets it begin no more.
+// lock ends all sessions of the account, and rejects new ones.
 func (v *vcenter) lock() {
 	v.Helper()
 	v.change("")
@@ -47,8 +47,8 @@ func (v *vcenter) lock() {
 	}
 }
 
-// forbid takes the privileges on a machine away. A datacenter is then not told to
-// power on anything: which machines it is asked for together does not matter here.
+// forbid removes the privileges on a machine. The datacenter then also rejects every request for
+// several machines: how machines are grouped does not matter here.
 func (v *vcenter) forbid(ref types.ManagedObjectReference) {
 	no := &types.NoPermission{PrivilegeId: "VirtualMachine.Interact.PowerOff"}
 	v.fail(no, "PowerOnMultiVM_Task")
@@ -57,13 +57,13 @@ func (v *vcenter) forbid(ref types.ManagedObjectReference) {
 	}
 }
 
-// odd puts a machine into a state of which this vCenter alone knows.
+// odd puts a machine into a state that only this vCenter knows.
 func (v *vcenter) odd(ref types.ManagedObjectReference) {
 	v.set(ref, "summary.runtime.connectionState", types.VirtualMachineConnectionState("odd"))
 }
 
-// hang keeps requests of sessions until their callers leave, or the test ends. What it
-// returns tells of each. Logging in is not cut short: see dial.
+// hang makes requests of sessions hang until their callers give up or the test ends. The returned
+// channel receives a value for each. Logins are not interrupted: see connectToCenter.
 func (v *vcenter) hang() <-chan struct{} {
 	arrived, free := make(chan struct{}, 100), make(chan struct{})
 	v.doorman(func(_ http.ResponseWriter, req *http.Request) bool {

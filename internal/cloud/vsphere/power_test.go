@@ -43,7 +43,7 @@ func (v *vcenter) destroy(ref types.ManagedObjectReference) {
 	v.must(task.Wait(v.Context()))
 }
 
-// strand puts a machine on another host, in maintenance mode, where vCenter cannot power it on.
+// strand moves a machine to another host, in maintenance mode, where vCenter cannot power it on.
 func (v *vcenter) strand(ref types.ManagedObjectReference) {
 	v.Helper()
 	building.Lock()
@@ -61,7 +61,7 @@ func (v *vcenter) strand(ref types.ManagedObjectReference) {
 	}
 }
 
-// rig is a cluster c-12345 of one and one in one vCenter.
+// rig is a cluster c-12345 with one control plane machine and one worker in one vCenter.
 type rig struct {
 	*vcenter
 	hub            *hub
@@ -93,7 +93,7 @@ func (r *rig) sees(want string) {
 	}
 }
 
-// run brings the cluster up by calls of Start.
+// run starts the cluster by calling Start.
 func (r *rig) run() {
 	r.Helper()
 	for range 3 {

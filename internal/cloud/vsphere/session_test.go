@@ -236,7 +236,8 @@ func TestTheCertificateAuthoritiesOfTheHubAreTrusted(t *testing.T) {
 	if fault.KindOf(err) != fault.Denied || !strings.Contains(err.Error(), "key ca.crt of Secret "+cabundletest.Name.String()) {
 		t.Errorf("while the Secret is malformed: %v", err)
 	}
-	// The refusal of the login before stands for five minutes, but only for what it was made with.
+	// The rejected login is remembered for five minutes, but only for the same credentials and
+	// certificates.
 	authorities.SetContent(r.ca())
 	if _, err := r.p.Observe(t.Context(), r.ref); err != nil {
 		t.Errorf("with the vCenter's certificate: %v", err)

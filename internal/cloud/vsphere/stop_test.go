@@ -28,7 +28,7 @@ func TestAGuestThatDoesNotShutDownIsPoweredOffAfterTheGrace(t *testing.T) {
 		t.Fatalf("within the grace the worker is %s, and was asked %d times", got, r.count("ShutdownGuest"))
 	}
 	r.pass(2 * time.Minute)
-	// Another process goes on where this one has ended.
+	// Another process continues where this one has ended.
 	r.p = newPower(t, r.hub)
 	r.stop()
 	r.sees("c-12345-master-0 Running, c-12345-worker-0 Stopped")
@@ -164,7 +164,7 @@ func TestAMachineThatCannotBePoweredOnIsAnErrorThatNamesIt(t *testing.T) {
 	if got := r.observe()[1]; got.Reason != "vCenter could not power it on: InvalidState" {
 		t.Errorf("got %v: %s", got.State, got.Reason)
 	}
-	// So a cluster that is put to sleep does not wait for it for ever.
+	// A cluster that hibernates therefore does not wait for it forever.
 	r.pass(startFailureTTL + time.Minute)
 	r.sees("c-12345-master-0 Running, c-12345-worker-0 Stopped")
 }

@@ -14,8 +14,7 @@ import (
 	"hotspare.io/hotspare/test/sims"
 )
 
-// The foreign client: awscli shares no line with the Go SDK, so what both take for
-// EC2 is not only our idea of it.
+// awscli shares no code with the Go SDK, so what both accept as EC2 is not only our own idea of it.
 func TestAwscliTakesItForEC2(t *testing.T) {
 	if testing.Short() {
 		t.Skip("awscli takes a second to start")
@@ -35,7 +34,7 @@ func TestAwscliTakesItForEC2(t *testing.T) {
 	run := func(t *testing.T, secret, query string, args ...string) string {
 		t.Helper()
 		args = append(args, "--endpoint-url", s.URL, "--region", "us-east-1", "--output", "json", "--query", query)
-		env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }) // nobody's own account
+		env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }) // without the credentials of whoever runs the test
 		env = append(env, "AWS_ACCESS_KEY_ID=AKIATEST", "AWS_SECRET_ACCESS_KEY="+secret, "NO_PROXY=127.0.0.1",
 			"AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent", "AWS_MAX_ATTEMPTS=1", "AWS_EC2_METADATA_DISABLED=true")
 		out, content := sims.RunClient(t, env, "aws", args...)

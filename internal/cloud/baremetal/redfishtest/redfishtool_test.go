@@ -10,8 +10,8 @@ import (
 	"hotspare.io/hotspare/test/sims"
 )
 
-// The foreign client: redfishtool, of those who wrote Redfish, shares no line with the
-// Go library, so what both take for a BMC is not only our idea of one.
+// redfishtool, from the authors of Redfish, shares no code with the Go library, so what both accept
+// as a BMC is not only our own idea of one.
 func TestRedfishtoolTakesItForABMC(t *testing.T) {
 	s := New(t)
 	s.AddAccount("admin", "secret")
