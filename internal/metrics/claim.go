@@ -64,7 +64,7 @@ func claimWaitReason(claim *hivev1.ClusterClaim, cd *hivev1.ClusterDeployment) s
 	case power == nil || !isAfter(power.FinishedAt, since):
 		return immediate
 	case made != nil && power.StartedAt.Equal(made):
-		return installed // and it has been starting since then
+		return installed // and it has been starting since its installation
 	default:
 		return resumed
 	}

@@ -8,7 +8,6 @@
 //
 // Every label has a bounded set of values: a closed list, or names of pools and regions, whose
 // series are deleted with them (DeletePoolSeries, DeleteRegionSeries).
-// series go with them (Forget, ForgetRegion).
 package metrics
 
 import (

@@ -104,7 +104,7 @@ func (n *nameSet) addName(name string) {
 func (n *nameSet) hasName(name string) bool { return slices.Contains(n.list, name) }
 
 // openAndListServers logs in and lists the cluster's servers. If there is no error, the caller must
-// close the session.
+// call closeIdleConnections on the session.
 func (p Power) openAndListServers(ctx context.Context, ref cloud.Ref) (*session, *observation, error) {
 	who, err := p.readClusterIdentity(ctx, ref)
 	if err != nil {

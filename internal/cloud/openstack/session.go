@@ -26,7 +26,7 @@ type session struct {
 	nova     *gophercloud.ServiceClient
 }
 
-// openSession logs in. The caller must close the session.
+// openSession logs in. The caller must call closeIdleConnections on the session.
 func (who *identity) openSession(ctx context.Context) (*session, error) {
 	provider, err := sdk.NewClient(who.Auth.URL)
 	if err != nil {
