@@ -22,8 +22,8 @@ import (
 	"hotspare.io/hotspare/internal/spoke/node"
 )
 
-// controllers are what a small cluster needs. Pods are never evicted from a node
-// that is away: it may only be asleep.
+// controllers are the controllers that a small cluster needs. None of them evicts pods from an
+// unreachable node: it may only be suspended.
 var controllers = []string{
 	"bootstrap-signer-controller",
 	"certificatesigningrequest-approving-controller",
@@ -48,11 +48,11 @@ var controllers = []string{
 	"token-cleaner-controller",
 }
 
-// idleGCPercent makes a control plane small once it is up: many share a computer,
-// and do little. While it starts, this would cost it half a second.
+// idleGCPercent keeps a control plane small after its start: many share a computer and are mostly
+// idle. During the start, this value would cost half a second.
 const idleGCPercent = 25
 
-// runControlPlane is a control plane, and the node it runs on, until ctx ends.
+// runControlPlane runs a control plane and its node until ctx ends.
 func runControlPlane(ctx context.Context, m *runningMachine) error {
 	listener, err := controlplane.Listen(m.APIPort)
 	if err != nil {
@@ -80,8 +80,9 @@ func runControlPlane(ctx context.Context, m *runningMachine) error {
 	return runClusterComponents(ctx, cp, m)
 }
 
-// controllerFlags let a node be called dead after 16 seconds, and have
-// kube-controller-manager sign for all but the nodes, whose certificates are ours.
+// controllerFlags returns the flags that mark a node unreachable after 16 seconds, and that make
+// kube-controller-manager sign all certificates except those of nodes, which the Authority of
+// package csr signs.
 func controllerFlags(keys string) []string {
 	return []string{
 		"--node-monitor-grace-period=16s",
@@ -91,15 +92,15 @@ func controllerFlags(keys string) []string {
 	}
 }
 
-// runClusterComponents runs what makes a control plane a cluster, until ctx ends or the control
-// plane dies.
+// runClusterComponents runs the components that turn a control plane into a cluster, until ctx ends
+// or the control plane dies.
 func runClusterComponents(ctx context.Context, cp *controlplane.ControlPlane, m *runningMachine) error {
 	root := cp.ClientConfig("hotspare-machine", "system:masters")
 	authority, err := newCSRAuthority(root, m)
 	if err != nil {
 		return err
 	}
-	// The same account as the workers', known by a token of its own.
+	// The same account as the one of the workers, with its own token.
 	bootstrap := cp.ClientConfig(pki.NodeBootstrapperUser, pki.NodeBootstrapperGroups()...)
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return waitForControlPlaneExit(ctx, cp) })
@@ -140,7 +141,7 @@ func newCSRAuthority(root *rest.Config, m *runningMachine) (*csr.Authority, erro
 	}, nil
 }
 
-// waitForControlPlaneExit returns why the control plane died, or nil when ctx ends before.
+// waitForControlPlaneExit returns the reason why the control plane died, or nil if ctx ends first.
 func waitForControlPlaneExit(ctx context.Context, cp *controlplane.ControlPlane) error {
 	select {
 	case <-ctx.Done():
@@ -150,7 +151,8 @@ func waitForControlPlaneExit(ctx context.Context, cp *controlplane.ControlPlane)
 	}
 }
 
-// controlPlaneTaints keep pods off the control plane if there are workers to take them.
+// controlPlaneTaints returns the taints that keep pods off the control plane if there are workers
+// to run them.
 func controlPlaneTaints(workers int) []corev1.Taint {
 	if workers == 0 {
 		return nil

@@ -16,9 +16,9 @@ import (
 	"hotspare.io/hotspare/internal/spoke/loop"
 )
 
-// ensureNodeRBAC gives the nodes what an installer gives them: an account to join with, the
-// right to ask for certificates, and the right to renew them. It tries until it
-// has succeeded or ctx ends.
+// ensureNodeRBAC creates the RBAC that an installer creates for nodes: an account to join with, the
+// right to request certificates, and the right to renew them. It retries until it succeeds or ctx
+// ends.
 func ensureNodeRBAC(ctx context.Context, root *rest.Config) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
@@ -50,7 +50,8 @@ func createNodeRBAC(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// nodeRoleBindings of roles that Kubernetes defines and leaves to installers to bind.
+// nodeRoleBindings returns bindings of roles that Kubernetes defines and leaves to installers to
+// bind.
 func nodeRoleBindings() []rbacv1.ClusterRoleBinding {
 	return []rbacv1.ClusterRoleBinding{
 		newClusterRoleBinding("hotspare:node-bootstrapper", "system:node-bootstrapper", rbacv1.Subject{

@@ -12,10 +12,10 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// checkIdentity returns an error that names the file if one of those is damaged that the
-// installer writes once, and nobody writes again: a machine without them would run, and its
-// cluster would wait for nodes that cannot join. A machine that ends with an error is Failed,
-// so that its cluster is replaced. A node asks again for its own certificates.
+// checkIdentity returns an error that names the file if one of the files that only the installer
+// writes is damaged: a machine without them would run, but its cluster would wait for nodes that
+// cannot join. A machine that ends with an error is Failed, so that its cluster is replaced. A
+// node's own certificates are not checked, because the node requests them again.
 func (m *runningMachine) checkIdentity() error {
 	var err error
 	switch m.Role {

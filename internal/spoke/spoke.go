@@ -1,5 +1,5 @@
-// Package spoke is the program that runs in a local machine: the control plane of
-// a cluster, or one of its nodes.
+// Package spoke is the program that runs in a local machine: the control plane of a cluster, or one
+// of its nodes.
 package spoke
 
 import (
@@ -16,15 +16,15 @@ import (
 	"hotspare.io/hotspare/internal/spoke/trouble"
 )
 
-// ParentPipe is an environment variable. Set to 1 it says that standard input is a
-// pipe whose other end the parent holds, so that its end is the parent's.
+// ParentPipe is an environment variable. The value 1 means that standard input is a pipe whose
+// other end the parent keeps open, so that the pipe closes when the parent ends.
 const ParentPipe = "HOTSPARE_PARENT_PIPE"
 
-// Run runs the machine in dir until ctx ends, or its parent does, or it fails. The
-// error is a *flock.HeldError if the machine runs already.
+// Run runs the machine in dir until ctx ends, its parent ends, or it fails. The error is a
+// *flock.HeldError if the machine is already running.
 //
-// A control plane and a node write their logs to standard error, which the store of
-// machines has made the machine's log.
+// A control plane and a node write their logs to standard error, which the store of machines
+// redirects to the machine's log.
 func Run(ctx context.Context, dir string) error {
 	config, err := machine.LoadConfig(dir)
 	if err != nil {
@@ -43,12 +43,12 @@ func Run(ctx context.Context, dir string) error {
 	go faults.Run(ctx)
 	err = runMachine(ctx, &runningMachine{dir: dir, Config: config, faults: faults})
 	if ctx.Err() != nil {
-		err = nil // whatever was cut short
+		err = nil // ignore the errors that the cancellation caused
 	}
 	return errors.Join(err, lock.Release())
 }
 
-// runningMachine is the machine that runs.
+// runningMachine is a machine while it runs.
 type runningMachine struct {
 	machine.Config
 	dir    string
@@ -75,7 +75,7 @@ func runMachine(ctx context.Context, m *runningMachine) error {
 	}
 }
 
-// injectExpiredCertificates lets the node's certificates have expired, if that is the machine's fault.
+// injectExpiredCertificates makes the node's certificates expire if that fault is injected.
 func (m *runningMachine) injectExpiredCertificates() error {
 	if has, _ := m.faults.IsInjected(machine.CertificatesExpired); !has {
 		return nil
@@ -86,9 +86,9 @@ func (m *runningMachine) injectExpiredCertificates() error {
 	return machine.RemoveInjection(m.dir, machine.CertificatesExpired)
 }
 
-// cancelOnEOF cancels when the pipe ends or breaks. The read cannot be
-// interrupted: the goroutine lives as long as the process.
+// cancelOnEOF cancels when the pipe ends or breaks. The read cannot be interrupted: the goroutine
+// lives as long as the process.
 func cancelOnEOF(pipe io.Reader, cancel context.CancelFunc) {
-	_, _ = io.Copy(io.Discard, pipe) // how it ended makes no difference
+	_, _ = io.Copy(io.Discard, pipe) // EOF and an error have the same effect
 	cancel()
 }

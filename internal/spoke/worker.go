@@ -12,13 +12,13 @@ import (
 	"hotspare.io/hotspare/internal/spoke/node"
 )
 
-// Many workers share a computer, and each has next to nothing to do.
+// Settings for a worker: many workers share a computer, and each is mostly idle.
 const (
 	workerGCPercent = 25
 	workerThreads   = 1
 )
 
-// runWorker is a worker until ctx ends.
+// runWorker runs a worker until ctx ends.
 func runWorker(ctx context.Context, m *runningMachine) error {
 	debug.SetGCPercent(workerGCPercent)
 	runtime.GOMAXPROCS(workerThreads)

@@ -11,18 +11,18 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// Prefixes of folders that are on their way into the store or out of it. What a
-// crash leaves of them is removed by Run.
+// Prefixes of temporary folders: machines that are being created, and machines that are being
+// deleted. Run removes the folders that a crash leaves behind.
 const (
 	newPrefix   = ".new-"
 	trashPrefix = ".trash-"
 )
 
-// CreateMachine makes a machine, stopped and with an empty disk. If there is one of
-// that name already, it is left as it is. The machine's APIPort is that of its
-// cluster; the first machine gets the one it asks for, or, asking for none, one
-// that is chosen. Create returns the machine as it is in the store. The error is
-// fault.Denied with a *PortError if the port asked for is not free.
+// CreateMachine creates a machine, stopped and with an empty disk. If a machine with that name
+// already exists, CreateMachine leaves it unchanged. The machine's APIPort is that of its cluster;
+// the first machine of a cluster gets the port that c asks for, or a free port if c asks for none.
+// CreateMachine returns the machine as stored. The error is fault.Denied with a *PortError if the
+// requested port is not free.
 func (s *Store) CreateMachine(c machine.Config) (machine.Config, error) {
 	if err := errors.Join(checkDNSLabel("infraID", c.InfraID), checkDNSLabel("machine", c.Name)); err != nil {
 		return machine.Config{}, err
@@ -39,12 +39,13 @@ func (s *Store) CreateMachine(c machine.Config) (machine.Config, error) {
 	if err := s.createAtomically(c, nil); err != nil {
 		return machine.Config{}, fmt.Errorf("creating machine %s: %w", c.Name, err)
 	}
-	delete(s.lastExits, s.MachineDir(c.InfraID, c.Name)) // those of a namesake that was removed by hand
+	delete(s.lastExits, s.MachineDir(c.InfraID, c.Name)) // exits of an earlier machine with this name that was removed by hand
 	return c, nil
 }
 
-// createAtomically makes the machine aside, has it filled, if fill is not nil, and moves it to
-// its place: it is there as a whole or not at all.
+// createAtomically creates the machine in a temporary folder, calls fill, if it is not nil, to
+// write its contents, and renames the folder into place: the machine exists completely or not at
+// all.
 func (s *Store) createAtomically(c machine.Config, fill func(dir string) error) error {
 	aside, err := os.MkdirTemp(s.dir, newPrefix)
 	if err != nil {
@@ -68,8 +69,8 @@ func (s *Store) createAtomically(c machine.Config, fill func(dir string) error) 
 	return os.Rename(aside, s.MachineDir(c.InfraID, c.Name))
 }
 
-// writeConfigSynced writes through to the disk: the rename that follows must not
-// survive a power cut that its content does not.
+// writeConfigSynced writes c and syncs it to disk. Otherwise, a power failure could keep the rename
+// that follows but lose the content.
 func writeConfigSynced(path string, c machine.Config) error {
 	raw, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// DestroyCluster stops the machines of a cluster and removes them with their disks. It
-// waits until they are gone, or ctx ends; then it can be called again. It may be
-// interrupted anywhere: either all machines are left, to be destroyed again, or
-// none is. That there are none is success.
+// DestroyCluster stops the machines of a cluster and removes them with their disks. It waits until
+// they are removed or ctx ends; after that, it can be called again. It may be interrupted at any
+// point: either all machines remain, and DestroyCluster can be retried, or none does. A cluster
+// without machines is success.
 func (s *Store) DestroyCluster(ctx context.Context, infraID string) error {
 	s.ReleaseResources(infraID)
 	for {
@@ -54,7 +54,8 @@ func (s *Store) waitForClusterExit(ctx context.Context, infraID string) error {
 	}
 }
 
-// hasClusterProcess reports whether a machine of the cluster has a process. s.mu is held.
+// hasClusterProcess reports whether a machine of the cluster has a process. The caller must hold
+// s.mu.
 func (s *Store) hasClusterProcess(infraID string) bool {
 	for _, p := range s.procs {
 		if p.InfraID == infraID {
@@ -64,8 +65,8 @@ func (s *Store) hasClusterProcess(infraID string) bool {
 	return false
 }
 
-// endLeftoverProcesses ends what is left over from a former run of the store, for when Run
-// has not done so yet.
+// endLeftoverProcesses ends the processes that an earlier run of the store left behind. It covers
+// the case that Run has not done so yet.
 func (s *Store) endLeftoverProcesses(infraID string) error {
 	list, err := s.ListMachines(infraID)
 	if err != nil {
@@ -79,9 +80,8 @@ func (s *Store) endLeftoverProcesses(infraID string) error {
 	return nil
 }
 
-// moveClusterToTrash takes the machines of a cluster out of the store, all at once, and
-// returns where they are now. It is nowhere if one of them was started in the
-// meantime.
+// moveClusterToTrash moves all machines of a cluster out of the store in one rename and returns
+// their new folder. It returns "" and moves nothing if one of them was started in the meantime.
 func (s *Store) moveClusterToTrash(infraID string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

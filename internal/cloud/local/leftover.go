@@ -13,10 +13,10 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// endLockHolder returns when no process holds the lock at path. A holder is left over
-// from a program that was killed: the end of its standard input stops it. It is
-// asked as well, in case somebody started it by hand, and killed after the
-// grace. That the lock is held proves that the pid in it is not another's.
+// endLockHolder returns when no process holds the lock at path. A process that still holds it is
+// left over from a program that was killed: it stops when its standard input ends. endLockHolder
+// also sends it SIGTERM, in case it was started by hand, and kills it after the grace period. A
+// held lock proves that the recorded pid has not been reused by another process.
 func endLockHolder(path string, grace time.Duration) error {
 	patience := time.Now().Add(grace)
 	asked := false
@@ -41,14 +41,14 @@ func endLockHolder(path string, grace time.Duration) error {
 	}
 }
 
-// findLockHolder returns who holds the lock at path, or nil if nobody does, or if there is
-// no machine there.
+// findLockHolder returns the holder of the lock at path, or nil if the lock is free or the machine
+// does not exist.
 func findLockHolder(path string) (*flock.HeldError, error) {
 	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	// A child that is forked while we have the lock has it, too, until it has
-	// executed its program: another machine's start must not come in between.
+	// A child forked while this process holds the lock inherits it until the child calls exec: do
+	// not let the start of another machine interleave.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	lock, err := flock.Acquire(path)
@@ -62,7 +62,8 @@ func findLockHolder(path string) (*flock.HeldError, error) {
 	return nil, lock.Release()
 }
 
-// signalProcess signals a process that may have ended, and may not be known.
+// signalProcess sends sig to a process. A process that has already ended and an unknown pid are not
+// errors.
 func signalProcess(pid int, sig syscall.Signal) error {
 	if pid <= 0 || pid == os.Getpid() {
 		return nil
@@ -73,7 +74,7 @@ func signalProcess(pid int, sig syscall.Signal) error {
 	return nil
 }
 
-// hasLeftoverProcess reports whether a machine may have a process that is not ours.
+// hasLeftoverProcess reports whether a machine may have a process that this store did not start.
 func hasLeftoverProcess(m observedMachine) bool {
 	held, err := findLockHolder(machine.LockPath(m.dir))
 	return held != nil || err != nil

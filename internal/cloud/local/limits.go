@@ -9,7 +9,7 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// What a machine needs, as measured, and a little more.
+// Resources that a machine needs: the measured values plus a small margin.
 const (
 	megabyte           = 1 << 20
 	controlPlaneMemory = 200 * megabyte
@@ -17,31 +17,31 @@ const (
 	clusterDisk        = 200 * megabyte
 )
 
-// capacityRetryDelay is when to look again whether there is room: nobody tells us when a
-// program has ended.
+// capacityRetryDelay is the delay before capacity is checked again: no notification exists for a
+// program that ends.
 const capacityRetryDelay = 30 * time.Second
 
-// Unlimited is a resource of which nobody knows how much is left.
+// Unlimited is the value of a resource whose remaining amount is unknown.
 const Unlimited int64 = math.MaxInt64
 
-// Resources are what this computer has left, in bytes.
+// Resources are the resources available on this computer, in bytes.
 type Resources struct {
 	Memory, Disk int64
 }
 
-// need is what some machines need, in bytes.
+// need is what some machines require, in bytes.
 type need struct {
 	memory, disk int64
 }
 
 func (n need) addNeed(m need) need { return need{n.memory + m.memory, n.disk + m.disk} }
 
-// needOfCluster is what a new cluster needs.
+// needOfCluster returns what a new cluster needs.
 func needOfCluster(workers int) need {
 	return need{memory: controlPlaneMemory + int64(workers)*workerMemory, disk: clusterDisk}
 }
 
-// needOfMachine is what a machine needs to run.
+// needOfMachine returns what a machine needs to run.
 func needOfMachine(c machine.Config) need {
 	if c.Role == machine.ControlPlane {
 		return need{memory: controlPlaneMemory}
@@ -49,7 +49,7 @@ func needOfMachine(c machine.Config) need {
 	return need{memory: workerMemory}
 }
 
-// needOfStopped is what those of ms need that do not run.
+// needOfStopped returns what the machines in ms that are not running need.
 func needOfStopped(ms []observedMachine) need {
 	var sum need
 	for _, m := range ms {
@@ -60,8 +60,9 @@ func needOfStopped(ms []observedMachine) need {
 	return sum
 }
 
-// countNeedFits returns how often n fits into what is left, and what says so. Numbers are
-// rounded, so that the text does not change with each page of memory.
+// countNeedFits returns how many times n fits into left, and a sentence that names the limiting
+// resource. The numbers in it are rounded, so that the text does not change with every page of
+// memory.
 func countNeedFits(left Resources, n need) (int, string) {
 	memory, disk := timesAvailable(left.Memory, n.memory), timesAvailable(left.Disk, n.disk)
 	if memory <= disk {
@@ -79,7 +80,8 @@ func timesAvailable(have, need int64) int {
 	return int(max(have, 0) / need)
 }
 
-// formatRounded returns whole gigabytes, rounded down, or hundreds of megabytes below that.
+// formatRounded formats bytes in whole gigabytes, rounded down, or in hundreds of megabytes below
+// one gigabyte.
 func formatRounded(bytes int64) string {
 	mb := max(bytes, 0) / megabyte
 	if mb >= 1000 {
@@ -88,7 +90,7 @@ func formatRounded(bytes int64) string {
 	return fmt.Sprintf("about %d MB", mb/100*100)
 }
 
-// subtractNeed returns what is left when n is used as well.
+// subtractNeed returns the resources that remain when n is used as well.
 func (r Resources) subtractNeed(n need) Resources {
 	if r.Memory != Unlimited {
 		r.Memory -= n.memory
@@ -99,9 +101,9 @@ func (r Resources) subtractNeed(n need) Resources {
 	return r
 }
 
-// CountClusterFits returns how many more clusters with so many workers this computer can
-// hold, math.MaxInt if nobody knows, and what limits them. If that cannot be
-// found out, none fit and the text says why.
+// CountClusterFits returns how many more clusters with the given number of workers fit on this
+// computer, math.MaxInt if that is unknown, and what limits them. If the resources cannot be
+// measured, n is 0 and why gives the reason.
 func (s *Store) CountClusterFits(workers int) (n int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,9 +114,9 @@ func (s *Store) CountClusterFits(workers int) (n int, why string) {
 	return countNeedFits(left, needOfCluster(workers))
 }
 
-// ReserveResources keeps room for a cluster that is about to be made, until Release or
-// Destroy. It may be repeated. The error is fault.Capacity, with a sentence for
-// users, if there is none.
+// ReserveResources reserves resources for a cluster that is about to be created, until
+// ReleaseResources or DestroyCluster. It is idempotent. If there is no capacity, the error is
+// fault.Capacity with a message for users.
 func (s *Store) ReserveResources(infraID string, workers int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,14 +128,15 @@ func (s *Store) ReserveResources(infraID string, workers int) error {
 	return nil
 }
 
-// ReleaseResources gives up what Reserve has kept, if anything.
+// ReleaseResources releases the reservation that ReserveResources made, if any.
 func (s *Store) ReleaseResources(infraID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.reserved, infraID)
 }
 
-// checkCapacity returns a fault.Capacity if n does not fit for the cluster. s.mu is held.
+// checkCapacity returns a fault.Capacity if n does not fit for the cluster. The caller must hold
+// s.mu.
 func (s *Store) checkCapacity(infraID string, n need) error {
 	if n == (need{}) {
 		return nil
@@ -148,9 +151,9 @@ func (s *Store) checkCapacity(infraID string, n need) error {
 	return nil
 }
 
-// availableResources is what this computer has left for the cluster: without what is kept for
-// others, and what machines have been promised that have just been started and
-// do not use it yet. s.mu is held.
+// availableResources returns the resources that this computer has available for the cluster:
+// without the reservations of other clusters, and without the resources that recently started
+// machines were promised but do not use yet. The caller must hold s.mu.
 func (s *Store) availableResources(infraID string) (Resources, error) {
 	have, err := s.measure(s.dir)
 	if err != nil {

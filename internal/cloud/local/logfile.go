@@ -7,12 +7,13 @@ import (
 	"os"
 )
 
-// maxLogSize is how large a machine's log may be when the machine starts. A larger
-// one becomes machine.log.1: there are at most that one and what was printed
-// since the last start but one.
+// maxLogSize is the maximum size in bytes of a machine's log when the machine starts. A larger log
+// is renamed to machine.log.1, so that at most two files exist, and they contain everything printed
+// since the second to last start.
 const maxLogSize = 8 << 20
 
-// openMachineLog opens a machine's log to append to it.
+// openMachineLog opens a machine's log for appending. It first rotates a log that is larger than
+// maxLogSize.
 func openMachineLog(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
 		if err := os.Rename(path, path+".1"); err != nil {
@@ -26,11 +27,11 @@ func openMachineLog(path string) (*os.File, error) {
 	return f, nil
 }
 
-// maxLineLength is how much of the end of a log is looked at for its last line.
+// maxLineLength is the number of bytes at the end of a log that are searched for its last line.
 const maxLineLength = 1 << 10
 
-// readLastLogLine returns the last line of the log at path that was written after it
-// had the size from; "" if there is none or it cannot be read.
+// readLastLogLine returns the last line of the log at path that was written after the log had
+// reached size from, or "" if there is none or it cannot be read.
 func readLastLogLine(path string, from int64) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// MeasureResources returns what this computer has left: the memory that new programs can
-// have without swapping, and the free space of the file system of dir.
+// MeasureResources returns the resources that this computer has available: the memory that new
+// programs can use without swapping, and the free space of the file system of dir.
 func MeasureResources(dir string) (Resources, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {

@@ -15,8 +15,8 @@ func availableMemory() (int64, error) {
 	return parseMeminfo(string(raw)), nil
 }
 
-// parseMeminfo returns the MemAvailable of a /proc/meminfo in bytes, Unlimited
-// if it does not tell.
+// parseMeminfo returns the MemAvailable value of a /proc/meminfo in bytes, or Unlimited if the text
+// does not contain it.
 func parseMeminfo(text string) int64 {
 	for line := range strings.Lines(text) {
 		var kB int64

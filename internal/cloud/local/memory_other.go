@@ -2,6 +2,6 @@
 
 package local
 
-// availableMemory is not known here: systems other than Linux do not tell it to
+// availableMemory returns Unlimited: systems other than Linux do not report the available memory to
 // a program without cgo.
 func availableMemory() (int64, error) { return Unlimited, nil }

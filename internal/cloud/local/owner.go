@@ -11,10 +11,10 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// ConfirmOwner returns a fault.Denied if a machine of infraID was made for another
-// ClusterDeployment than cluster. An infraID is no secret, and anybody can write one into
-// a ClusterDeployment of a namespace of theirs. Machines without an owner are anybody's:
-// they were made by hand.
+// ConfirmOwner returns a fault.Denied if a machine of infraID was created for a ClusterDeployment
+// other than cluster. An infraID is not a secret, and any user can write one into a
+// ClusterDeployment in their own namespace. Machines without an owner were created by hand and are
+// available to every ClusterDeployment.
 func (s *Store) ConfirmOwner(infraID string, cluster types.NamespacedName) error {
 	made, err := s.ListMachines(infraID)
 	if err != nil {
@@ -29,8 +29,8 @@ func (s *Store) ConfirmOwner(infraID string, cluster types.NamespacedName) error
 	return nil
 }
 
-// SetOwner records the ClusterDeployment of the machines of infraID that have none yet.
-// It is for machines that were made before owners were recorded.
+// SetOwner records cluster as the owner of the machines of infraID that have no owner yet. It
+// exists for machines that were created before owners were recorded.
 func (s *Store) SetOwner(infraID string, cluster types.NamespacedName) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Store) SetOwner(infraID string, cluster types.NamespacedName) error {
 	}
 	var errs []error
 	for _, m := range ms {
-		if m.gone || m.Owner != "" || m.Role == "" { // one without a role could not be read
+		if m.gone || m.Owner != "" || m.Role == "" { // a machine without a role could not be read
 			continue
 		}
 		c := m.Config
@@ -52,7 +52,7 @@ func (s *Store) SetOwner(infraID string, cluster types.NamespacedName) error {
 	return errors.Join(errs...)
 }
 
-// replaceConfig writes c in the place of what is at path: as a whole, or not at all.
+// replaceConfig atomically replaces the file at path with c.
 func replaceConfig(path string, c machine.Config) error {
 	aside := path + ".new"
 	if err := os.RemoveAll(aside); err != nil {

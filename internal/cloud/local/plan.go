@@ -7,35 +7,36 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// observedMachine is what is known of one machine at one moment.
+// observedMachine is the state of one machine at one moment.
 type observedMachine struct {
 	machine.Config
 	dir      string
-	wanted   bool // to run
+	wanted   bool // whether the machine should run
 	phase    processPhase
 	lastExit exitResult
-	gone     bool // its folder is not there any more, its process is
+	gone     bool // its folder was removed, but its process still exists
 }
 
-// processPhase is how far a machine's process is.
+// processPhase is the phase of a machine's process.
 type processPhase int
 
 const (
 	phaseAbsent   processPhase = iota
 	phaseStarting              // launched, or about to be; does not hold the machine's lock yet
 	phaseRunning               // holds the lock
-	phaseStopping              // has been told to end
+	phaseStopping              // was asked to stop
 )
 
-// exitResult is how a machine's last process ended, if it did so by itself.
+// exitResult describes how a machine's last process ended, if it ended without being stopped.
 type exitResult struct {
-	state  cloud.State // Stopped or Failed; empty: it did not
+	state  cloud.State // Stopped or Failed; empty if it did not end
 	reason string
 }
 
 func (e exitResult) isEmpty() bool { return e.state == "" }
 
-// cloudState returns what a cloud would say of m, and why if it is Failed.
+// cloudState returns the state that a cloud would report for m, and the reason if the state is
+// Failed.
 func (m observedMachine) cloudState() (cloud.State, string) {
 	switch {
 	case m.phase == phaseStopping, m.phase != phaseAbsent && !m.wanted:
@@ -53,7 +54,7 @@ func (m observedMachine) cloudState() (cloud.State, string) {
 	}
 }
 
-// step is one thing to do to one machine.
+// step is one action on one machine.
 type step struct {
 	verb verb
 	observedMachine
@@ -68,9 +69,9 @@ const (
 
 func (s step) String() string { return string(s.verb) + " " + s.Name }
 
-// decideSteps returns what to do now for the machines of one cluster. A worker starts
-// when the control plane runs, or will not; the control plane stops when no
-// worker is left. When the store is closing, no machine is wanted to run.
+// decideSteps returns the steps to take now for the machines of one cluster. A worker starts when
+// the control plane runs, or when it will not run; the control plane stops when no worker is left.
+// While the store is closing, no machine should run.
 func decideSteps(ms []observedMachine, closing bool) []step {
 	var steps []step
 	for _, m := range ms {
@@ -85,7 +86,7 @@ func decideSteps(ms []observedMachine, closing bool) []step {
 	return steps
 }
 
-// isControlPlaneSettled reports whether no control plane is still to come.
+// isControlPlaneSettled reports whether no control plane is still expected to start running.
 func isControlPlaneSettled(ms []observedMachine) bool {
 	return !slices.ContainsFunc(ms, func(m observedMachine) bool {
 		return isControlPlane(m) && m.wanted && m.phase != phaseRunning && m.lastExit.isEmpty()

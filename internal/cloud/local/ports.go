@@ -10,19 +10,19 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// Ports of clusters come from this range. It lies below the ports that systems
-// give to outgoing connections (from 32768 on Linux, 49152 on macOS): a cluster
-// keeps its port while it hibernates, and some client would have it by the time
-// the cluster resumes. It lies below the node ports of Kubernetes (30000), too.
+// API ports of clusters come from this range. It is below the ephemeral ports that systems use for
+// outgoing connections (from 32768 on Linux, 49152 on macOS): a cluster keeps its port while it
+// hibernates, and otherwise a client could be using that port when the cluster resumes. The range
+// is also below the node ports of Kubernetes (30000).
 const (
 	firstPort = 20000
 	portCount = 10000
 )
 
-// A PortError says why a cluster cannot have the port that it asks for.
+// A PortError reports why a cluster cannot have the port that it asks for.
 type PortError struct {
 	Port int
-	// Owner is the infraID of the cluster whose port it is; empty if another program has it.
+	// Owner is the infraID of the cluster that owns the port; empty if another program uses it.
 	Owner string
 }
 
@@ -35,9 +35,9 @@ func (e *PortError) Error() string {
 		"ask for another port, or find that program with `ss -ltnp` or `lsof -i :%d` and stop it", e.Port, e.Port)
 }
 
-// assignAPIPort returns the port of a cluster: the recorded one, or else the one that is
-// asked for, or if that is 0 one that no machine has recorded and nobody listens
-// on. s.mu is held.
+// assignAPIPort returns the port of a cluster: the recorded port, or else the requested port, or,
+// if asked is 0, a port that no machine has recorded and no program listens on. The caller must
+// hold s.mu.
 func (s *Store) assignAPIPort(infraID string, asked int) (int, error) {
 	owners, err := s.readAPIPortOwners()
 	if err != nil {
@@ -62,7 +62,8 @@ func (s *Store) assignAPIPort(infraID string, asked int) (int, error) {
 	return port, nil
 }
 
-// readAPIPortOwners returns the infraIDs of the clusters that have a port. s.mu is held.
+// readAPIPortOwners returns the infraIDs of the clusters that have a port, by port. The caller must
+// hold s.mu.
 func (s *Store) readAPIPortOwners() (map[int]string, error) {
 	ids, err := s.ListClusters()
 	if err != nil {
@@ -83,9 +84,9 @@ func (s *Store) readAPIPortOwners() (map[int]string, error) {
 	return owners, nil
 }
 
-// chooseFreePort returns a port that is free, or 0. The search begins at a place
-// that depends on the cluster, so that two stores on one computer seldom choose
-// the same, and a port is not given to the next cluster when the last one goes.
+// chooseFreePort returns a free port, or 0 if there is none. The search starts at an offset derived
+// from the infraID, so that two stores on one computer rarely choose the same port, and the port of
+// a deleted cluster is not immediately given to the next one.
 func chooseFreePort(infraID string, free func(int) bool) int {
 	h := fnv.New32a()
 	h.Write([]byte(infraID))
@@ -98,7 +99,7 @@ func chooseFreePort(infraID string, free func(int) bool) int {
 	return 0
 }
 
-// isLoopbackPortFree reports whether nobody listens on a loopback port.
+// isLoopbackPortFree reports whether no program listens on a loopback port.
 func isLoopbackPortFree(port int) bool {
 	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -107,8 +108,8 @@ func isLoopbackPortFree(port int) bool {
 	return l.Close() == nil
 }
 
-// checkAPIPortFree returns an error if the machine serves the API and another program
-// has its port.
+// checkAPIPortFree returns an error if the machine serves the API and another program uses its
+// port.
 func checkAPIPortFree(c machine.Config) error {
 	if c.Role != machine.ControlPlane || isLoopbackPortFree(c.APIPort) {
 		return nil

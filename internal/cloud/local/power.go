@@ -6,8 +6,8 @@ import (
 	"hotspare.io/hotspare/internal/cloud"
 )
 
-// Power is the local platform: it starts and stops the machines of a Store. What
-// it asks for is done while the store runs.
+// Power implements cloud.Power for the local platform: it starts and stops the machines of a Store.
+// Its requests are carried out while Store.Run runs.
 type Power struct {
 	Store *Store
 }
@@ -17,11 +17,12 @@ var (
 	_ cloud.ChangeNotifier = Power{}
 )
 
-// Changes tells of machines that have begun to run or have stopped running.
+// Changes returns a channel that receives the infraID of a cluster when one of its machines has
+// started or stopped running.
 func (p Power) Changes() <-chan string { return p.Store.changes }
 
-// Observe returns the machines with the infraID of ref. The error of all three methods is
-// fault.Denied if these machines were made for another ClusterDeployment.
+// Observe returns the machines with the infraID of ref. The error of Observe, Start and Stop is
+// fault.Denied if these machines were created for another ClusterDeployment.
 func (p Power) Observe(ctx context.Context, ref cloud.Ref) (cloud.Machines, error) {
 	if ctx.Err() != nil {
 		return nil, interruptedError(ctx, "observing machines of", ref.InfraID)

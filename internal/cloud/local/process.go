@@ -17,20 +17,19 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// parentPipe in its environment tells a machine to stop when its standard input ends.
+// parentPipe is an environment variable that makes a machine stop when its standard input ends.
 const parentPipe = "HOTSPARE_PARENT_PIPE=1"
 
-// startupPeriod is how long a machine takes until it can be said to have started: a
-// process that gives up before that could not start, and its memory is not all
-// in use yet.
+// startupPeriod is how long a machine needs to start. A process that exits before that could not
+// start, and until then the machine does not use all of its memory.
 const startupPeriod = 10 * time.Second
 
-// lockPollInterval is how often a starting machine's lock is looked at. A node has it
-// within 20 ms; a file lock cannot be waited for without taking it.
+// lockPollInterval is how often the lock of a starting machine is checked. A node acquires it
+// within 20 ms. Polling is necessary because waiting for a file lock means acquiring it.
 const lockPollInterval = 10 * time.Millisecond
 
-// process is one life of a machine, from before its program is started until it
-// has ended. phase is guarded by the store's mutex.
+// process is one run of a machine, from before its program is started until it has ended. phase is
+// guarded by the store's mutex.
 type process struct {
 	machine.Config
 	dir       string
@@ -39,16 +38,15 @@ type process struct {
 	cancel    context.CancelFunc
 }
 
-// requestStop makes the process end: by SIGTERM, after a grace by SIGKILL, and if it has
-// not been started yet, by not starting it.
+// requestStop makes the process end: by SIGTERM, and by SIGKILL after a grace period. A process
+// that has not been started yet is not started.
 func (p *process) requestStop() {
 	p.phase = phaseStopping
 	p.cancel()
 }
 
-// startMachineProcess gives a machine a process, in the background. s.mu is held. The
-// process does not end with ctx: when the store closes, Run stops one machine
-// after the other.
+// startMachineProcess starts the process of a machine in the background. The caller must hold s.mu.
+// The process does not end with ctx: when the store closes, Run stops the machines in order.
 func (s *Store) startMachineProcess(ctx context.Context, m observedMachine) *process {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p := &process{Config: m.Config, dir: m.dir, startedAt: time.Now(), phase: phaseStarting, cancel: cancel}
@@ -61,8 +59,8 @@ func (s *Store) startMachineProcess(ctx context.Context, m observedMachine) *pro
 	return p
 }
 
-// recordProcessExit takes the process out of the store after its end. How it ended is only
-// remembered if it was not told to.
+// recordProcessExit removes an ended process from the store. It records how the process ended only
+// if the process was not asked to stop.
 func (s *Store) recordProcessExit(ctx context.Context, p *process, end exitResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +98,7 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 	}
 	cmd := s.machineCommand(ctx, p.dir)
 	cmd.Stdout, cmd.Stderr = log, log
-	if _, err := cmd.StdinPipe(); err != nil { // held by cmd until the process ends
+	if _, err := cmd.StdinPipe(); err != nil { // cmd keeps the pipe open until the process ends
 		return newFailedResult(err)
 	}
 	if err := cmd.Start(); err != nil {
@@ -115,9 +113,9 @@ func (s *Store) runMachineProcess(ctx context.Context, p *process) exitResult {
 	return end
 }
 
-// machineCommand is the machine's program, about to be started. It gets a process group
-// of its own, so that Ctrl-C in a terminal reaches only us and we stop the
-// machines in order.
+// machineCommand returns the command that runs the machine's program. The process gets its own
+// process group, so that Ctrl-C in a terminal reaches only hotspare, which then stops the machines
+// in order.
 func (s *Store) machineCommand(ctx context.Context, dir string) *exec.Cmd {
 	args := slices.Concat(s.command[1:], []string{"machine", "run", "--dir", dir})
 	cmd := exec.CommandContext(ctx, s.command[0], args...)
@@ -128,8 +126,8 @@ func (s *Store) machineCommand(ctx context.Context, dir string) *exec.Cmd {
 	return cmd
 }
 
-// waitForProcessExit waits for the end of a started process and notes when it holds its
-// machine's lock. It returns whether it ever did.
+// waitForProcessExit waits until a started process ends and records when it acquires its machine's
+// lock. It returns whether the process ever held the lock.
 func (s *Store) waitForProcessExit(cmd *exec.Cmd, p *process) (bool, error) {
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
@@ -150,7 +148,7 @@ func (s *Store) waitForProcessExit(cmd *exec.Cmd, p *process) (bool, error) {
 	}
 }
 
-// recordRunning notes that the process holds its machine's lock.
+// recordRunning records that the process holds its machine's lock.
 func (s *Store) recordRunning(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +161,7 @@ func (s *Store) recordRunning(p *process) {
 	s.enqueueCluster(p.InfraID)
 }
 
-// checkStartable returns why the machine cannot be started.
+// checkStartable returns an error with the reason if the machine cannot be started.
 func checkStartable(p *process) error {
 	disk := machine.DiskPath(p.dir)
 	if _, err := os.Stat(disk); err != nil {
@@ -172,8 +170,8 @@ func checkStartable(p *process) error {
 	return checkAPIPortFree(p.Config)
 }
 
-// classifyExit tells a machine that could not start from one that stopped: by a crash,
-// or because something killed it. err is that of exec.Cmd.Wait.
+// classifyExit distinguishes a machine that could not start from one that stopped because it
+// crashed or was killed. err is the error of exec.Cmd.Wait.
 func (p *process) classifyExit(ran bool, err error, said string) exitResult {
 	var exit *exec.ExitError
 	gaveUp := errors.As(err, &exit) && exit.Exited()

@@ -12,10 +12,9 @@ import (
 	"hotspare.io/hotspare/internal/controlplane/flock"
 )
 
-// Run brings every machine to the state it should be in, and keeps at it, until
-// ctx ends. Then it stops all processes, workers first, and returns when the last
-// one has ended; what each machine should do remains recorded. The error is a
-// *flock.HeldError if another program runs the store.
+// Run brings every machine to its desired state and keeps it there until ctx ends. Then it stops
+// all processes, workers first, and returns when the last one has ended; the desired state of each
+// machine stays recorded. The error is a *flock.HeldError if another program runs the store.
 func (s *Store) Run(ctx context.Context) error {
 	lock, err := flock.Acquire(filepath.Join(s.dir, ".lock"))
 	if err != nil {
@@ -28,8 +27,8 @@ func (s *Store) Run(ctx context.Context) error {
 	return errors.Join(err, lock.Release())
 }
 
-// recoverMachines removes what was on its way in or out when the last run ended, ends
-// leftover processes of machines that should not run, and has all others looked at.
+// recoverMachines removes machines that were being created or deleted when the last run ended, ends
+// leftover processes of machines that should not run, and enqueues all clusters.
 func (s *Store) recoverMachines(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,13 +42,13 @@ func (s *Store) recoverMachines(ctx context.Context) error {
 	for _, id := range ids {
 		ms, err := s.observeMachines(id)
 		if err != nil {
-			// A folder that is not of this store's making does not stop the others.
+			// A folder that this store did not create does not block the others.
 			logr.FromContextOrDiscard(ctx).Error(err, "skipped a cluster", "infraID", id)
 			continue
 		}
 		for _, m := range ms {
 			if !m.wanted && hasLeftoverProcess(m) {
-				s.startMachineProcess(ctx, m).requestStop() // that is: only evict
+				s.startMachineProcess(ctx, m).requestStop() // only ends the leftover process
 			}
 		}
 		s.enqueueCluster(id)
@@ -57,7 +56,8 @@ func (s *Store) recoverMachines(ctx context.Context) error {
 	return nil
 }
 
-// removeIncomplete removes half machines. s.mu is held: one that is being created is not half.
+// removeIncomplete removes partially created and partially deleted machines. The caller must hold
+// s.mu, so that no machine is being created at the same time.
 func (s *Store) removeIncomplete() error {
 	for _, prefix := range []string{newPrefix, trashPrefix} {
 		rubbish, err := filepath.Glob(filepath.Join(s.dir, prefix+"*"))
@@ -73,7 +73,7 @@ func (s *Store) removeIncomplete() error {
 	return nil
 }
 
-// reconcileUntilDone makes a pass over each cluster in which something has changed.
+// reconcileUntilDone reconciles each cluster that has changed, until ctx ends.
 func (s *Store) reconcileUntilDone(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -85,7 +85,7 @@ func (s *Store) reconcileUntilDone(ctx context.Context) {
 	s.stopAllMachines(ctx)
 }
 
-// stopAllMachines stops everything and waits.
+// stopAllMachines stops all machines and waits until their processes have ended.
 func (s *Store) stopAllMachines(ctx context.Context) {
 	s.mu.Lock()
 	for _, p := range s.procs {
@@ -105,7 +105,7 @@ func (s *Store) stopAllMachines(ctx context.Context) {
 	s.runningProcesses.Wait()
 }
 
-// reconcileDirty makes a pass over each cluster that needs one.
+// reconcileDirty reconciles each cluster that is marked dirty.
 func (s *Store) reconcileDirty(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *Store) reconcileDirty(ctx context.Context) {
 	}
 }
 
-// reconcileCluster sees, decides and acts for one cluster. s.mu is held.
+// reconcileCluster observes, decides and acts for one cluster. The caller must hold s.mu.
 func (s *Store) reconcileCluster(ctx context.Context, infraID string) error {
 	ms, err := s.observeMachines(infraID)
 	if err != nil {

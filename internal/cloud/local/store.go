@@ -1,27 +1,25 @@
-// Package local is a cloud of processes: a store of machines on this computer.
+// Package local implements a cloud of processes: a store of machines on this computer.
 //
-// The store is managed the way a cloud is: machines are created, listed,
-// started, stopped and destroyed, selected by the infraID of their cluster, and
-// no Kubernetes object is needed for that. Power makes it a platform for
-// hotspare; the installer (internal/install/local) fills the machines' disks.
+// The store is managed like a cloud: machines are created, listed, started, stopped and destroyed,
+// selected by the infraID of their cluster, without any Kubernetes object. Power makes the store a
+// platform for hotspare; the installer (internal/install/local) fills the machines' disks.
 //
 //	DIR/<infraID>/<machine>/        a machine: see package machine
-//	DIR/<infraID>/<machine>/on      is there while the machine is wanted to run
+//	DIR/<infraID>/<machine>/on      exists while the machine should run
 //
-// What a machine should do is on disk before it is done. Everything else is
-// observed. So a store that is opened again, after a kill -9 too, brings each
-// machine to where it should be: those wanted to run are started, processes left
-// over from before are ended first.
+// The desired state of a machine is written to disk before it is carried out. Everything else is
+// observed. Therefore a store that is opened again, even after a kill -9, brings each machine to
+// its desired state: it ends processes left over from the earlier run, then starts the machines
+// that should run.
 //
-// Changes are asked for by Start and Stop, which return at once, and made by
-// Run, which starts and ends the processes. A process ends when its standard
-// input does: machines cannot outlive the program that holds them, however that
-// one ends.
+// StartCluster and StopCluster request changes and return at once. Run carries them out: it starts
+// and ends the processes. A process ends when its standard input ends, so machines cannot outlive
+// the program that started them, however that program ends.
 //
-// A machine whose process ends by itself is Stopped, as a VM that crashed is, and
-// stays so until it is started, or until the store is: a restart is a power cut,
-// after which everything that was wanted comes back. One that cannot be started
-// is Failed, and tells why.
+// A machine whose process exits on its own is Stopped, like a VM that crashed. It stays Stopped
+// until the machine or the store is started again: a restart of the store is like a power failure,
+// after which every machine that should run starts. A machine that cannot be started is Failed and
+// reports the reason.
 package local
 
 import (
@@ -42,26 +40,26 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// Store owns the machines below one folder. Only one program at a time may Run
-// a store on it. Its methods may be called by several goroutines at once.
+// Store owns the machines below one folder. Only one program at a time may Run a store on that
+// folder. Its methods are safe for concurrent use.
 type Store struct {
 	dir     string
 	command []string
 	options
 
-	wake chan struct{} // has room for one: Run looks again
+	wake chan struct{} // capacity 1: wakes Run
 
 	mu               sync.Mutex
 	procs            map[string]*process   // by machine folder
-	lastExits        map[string]exitResult // by machine folder: how its last process ended by itself
+	lastExits        map[string]exitResult // by machine folder: how its last process ended on its own
 	reserved         map[string]need       // by infraID
-	changed          chan struct{}         // closed, and replaced, when a process has begun, changed or ended
-	changes          chan string           // infraIDs, see cloud.Teller
-	dirty            map[string]struct{}   // infraIDs that Run has to look at
-	runningProcesses sync.WaitGroup        // a process each
+	changed          chan struct{}         // closed and replaced when a process has started, changed or ended
+	changes          chan string           // infraIDs, see cloud.ChangeNotifier
+	dirty            map[string]struct{}   // infraIDs that Run must reconcile
+	runningProcesses sync.WaitGroup        // counts one per process
 }
 
-// Option changes how a store works.
+// Option configures a Store.
 type Option func(*options)
 
 type options struct {
@@ -69,19 +67,18 @@ type options struct {
 	measure func(dir string) (Resources, error)
 }
 
-// WithGrace sets how long a machine may take to stop before it is killed. The
-// default is 15 seconds.
+// WithGrace sets how long a machine may take to stop before it is killed. The default is 15
+// seconds.
 func WithGrace(d time.Duration) Option { return func(o *options) { o.grace = d } }
 
-// WithResources sets where the store learns what this computer has left. The
-// default is Measure.
+// WithResources sets the function that measures the available resources of this computer. The
+// default is MeasureResources.
 func WithResources(measure func(dir string) (Resources, error)) Option {
 	return func(o *options) { o.measure = measure }
 }
 
-// Open opens the store in dir, which it makes if needed. A machine is started
-// as command with the arguments: machine run --dir DIR. Nothing is started
-// before Run.
+// Open opens the store in dir and creates dir if needed. The store starts a machine by running
+// command with the arguments: machine run --dir DIR. It starts nothing before Run.
 func Open(dir string, command []string, opts ...Option) (*Store, error) {
 	if len(command) == 0 {
 		return nil, errors.New("opening machine store: no command to start machines with")
@@ -111,10 +108,10 @@ func Open(dir string, command []string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// MachineDir returns the folder of a machine, whether or not there is such a machine.
+// MachineDir returns the folder of a machine, whether or not the machine exists.
 func (s *Store) MachineDir(infraID, name string) string { return filepath.Join(s.dir, infraID, name) }
 
-// ListClusters returns the infraIDs of all machines, sorted.
+// ListClusters returns the infraIDs of all clusters, sorted.
 func (s *Store) ListClusters() ([]string, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -129,8 +126,8 @@ func (s *Store) ListClusters() ([]string, error) {
 	return ids, nil
 }
 
-// ListMachines returns the machines of a cluster, as they were created, sorted by name.
-// None is an empty list and no error.
+// ListMachines returns the machines of a cluster, as they were created, sorted by name. If there is
+// none, it returns an empty list and no error.
 func (s *Store) ListMachines(infraID string) ([]machine.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +144,8 @@ func (s *Store) ListMachines(infraID string) ([]machine.Config, error) {
 	return list, nil
 }
 
-// ObserveCluster returns the machines of a cluster with their states, sorted by name.
-// None is an empty list and no error.
+// ObserveCluster returns the machines of a cluster with their states, sorted by name. If there is
+// none, it returns an empty list and no error.
 func (s *Store) ObserveCluster(infraID string) (cloud.Machines, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,17 +157,17 @@ func (s *Store) ObserveCluster(infraID string) (cloud.Machines, error) {
 	for _, m := range ms {
 		out = append(out, m.toCloudMachine())
 		if m.gone {
-			s.enqueueCluster(infraID) // nobody told us
+			s.enqueueCluster(infraID) // no event reported this
 		}
 	}
 	out.SortByName()
 	return out, nil
 }
 
-// StartCluster wants the machines of a cluster to run and returns. Run starts the
-// control plane before the workers. One that could not be started, or ended by
-// itself, is tried again. The error is fault.Capacity if the computer has not
-// enough memory left for those that do not run; then nothing is started.
+// StartCluster records that the machines of a cluster should run and returns. Run starts the
+// control plane before the workers. It also retries a machine that could not be started or that
+// exited on its own. The error is fault.Capacity if the computer does not have enough memory for
+// the machines that are not running; then nothing is started.
 func (s *Store) StartCluster(infraID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,8 +181,8 @@ func (s *Store) StartCluster(infraID string) error {
 	return s.switchMachines(ms, switchOn)
 }
 
-// StopCluster wants the machines of a cluster to stop and returns. Run stops the
-// workers before the control plane, and kills what takes too long.
+// StopCluster records that the machines of a cluster should stop and returns. Run stops the workers
+// before the control plane, and kills a machine that takes too long.
 func (s *Store) StopCluster(infraID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,8 +193,8 @@ func (s *Store) StopCluster(infraID string) error {
 	return s.switchMachines(ms, switchOff)
 }
 
-// switchMachines records by set what the machines should do and lets Run do it. One that
-// cannot be recorded does not stop the others.
+// switchMachines calls set to record the desired state of each machine and enqueues the work for
+// Run. A machine whose state cannot be recorded does not block the others.
 func (s *Store) switchMachines(ms []observedMachine, set func(dir string) error) error {
 	var errs []error
 	for _, m := range ms {
@@ -214,8 +211,8 @@ func (s *Store) switchMachines(ms []observedMachine, set func(dir string) error)
 	return errors.Join(errs...)
 }
 
-// observeMachines reads the machines of a cluster, sorted by name. A machine whose folder
-// has been removed is seen for as long as its process lives. s.mu is held.
+// observeMachines reads the machines of a cluster, sorted by name. A machine whose folder was
+// removed is included as long as its process exists. The caller must hold s.mu.
 func (s *Store) observeMachines(infraID string) ([]observedMachine, error) {
 	if err := checkDNSLabel("infraID", infraID); err != nil {
 		return nil, err
@@ -233,7 +230,7 @@ func (s *Store) observeMachines(infraID string) ([]observedMachine, error) {
 	return append(ms, s.orphanProcesses(infraID, ms)...), nil
 }
 
-// observeMachine sees one machine. A folder that has lost its machine.json is none.
+// observeMachine reads one machine. It returns false for a folder without a machine.json.
 func (s *Store) observeMachine(infraID, name string) (observedMachine, bool) {
 	dir := s.MachineDir(infraID, name)
 	config, err := machine.LoadConfig(dir)
@@ -251,7 +248,7 @@ func (s *Store) observeMachine(infraID, name string) (observedMachine, bool) {
 	return m, true
 }
 
-// orphanProcesses sees the processes whose machine is not among ms any more.
+// orphanProcesses returns the processes whose machine is not in ms any more.
 func (s *Store) orphanProcesses(infraID string, ms []observedMachine) []observedMachine {
 	var out []observedMachine
 	for dir, p := range s.procs {
@@ -262,30 +259,32 @@ func (s *Store) orphanProcesses(infraID string, ms []observedMachine) []observed
 	return out
 }
 
-// broadcastChange tells all who wait that something has changed. s.mu is held.
+// broadcastChange wakes all goroutines that wait for a change. The caller must hold s.mu.
 func (s *Store) broadcastChange() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// notifyRunStateChange lets whoever listens know that a machine runs, or does not any more.
+// notifyRunStateChange notifies the receiver of the changes channel that a machine has started or
+// stopped running.
 func (s *Store) notifyRunStateChange(infraID string) {
 	select {
 	case s.changes <- infraID:
-	default: // they look by themselves, later
+	default: // the receiver also polls
 	}
 }
 
-// enqueueCluster makes Run look at a cluster. s.mu is held.
+// enqueueCluster makes Run reconcile a cluster. The caller must hold s.mu.
 func (s *Store) enqueueCluster(infraID string) {
 	s.dirty[infraID] = struct{}{}
 	select {
 	case s.wake <- struct{}{}:
-	default: // it will wake anyway
+	default: // Run is going to wake anyway
 	}
 }
 
-// checkDNSLabel keeps names that come from a metadata.json inside the store's folder.
+// checkDNSLabel rejects names that are not DNS labels, so that a name from a metadata.json cannot
+// leave the store's folder.
 func checkDNSLabel(what, name string) error {
 	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
 		return fault.NewDenied("%s %q: %s", what, name, strings.Join(msgs, ", "))
@@ -302,7 +301,7 @@ func (m observedMachine) toCloudMachine() cloud.Machine {
 	}
 }
 
-// interruptedError says that ctx ended while doing something.
+// interruptedError returns an error that says that ctx ended during the operation.
 func interruptedError(ctx context.Context, doing, name string) error {
 	return fmt.Errorf("%s %s: %w", doing, name, context.Cause(ctx))
 }

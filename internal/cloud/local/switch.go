@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// The switch of a machine is a file that is there or not: it cannot be half
-// written, and flipping it is atomic.
+// The switch of a machine is a file that exists or not: it cannot be partially written, and
+// changing it is atomic.
 func switchPath(dir string) string { return filepath.Join(dir, "on") }
 
 func switchOn(dir string) error { return os.WriteFile(switchPath(dir), nil, 0o600) }

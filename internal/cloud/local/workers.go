@@ -13,18 +13,18 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// retrySoon is when to look again at what ends or begins within seconds.
+// retrySoon is the delay before a retry if the awaited change takes only seconds.
 const retrySoon = time.Second
 
-// AddWorker adds a worker to a cluster that is wanted to run, and has it run: c has
-// its name, the infraID and what is its own; all else is as the control plane's. fill
-// writes the disk of the machine, which is in dir, given the machine and the control
-// plane. The machine is there as a whole, and switched on, or not at all. If there is
-// one of that name already, nothing is done.
+// AddWorker adds a worker to a cluster that should run, and starts it. c contains the worker's
+// name, the infraID and the worker's own settings; everything else is copied from the control
+// plane. fill writes the disk of the machine in dir, given the configs of the machine and of the
+// control plane. The machine is created completely and switched on, or not at all. If a machine
+// with that name already exists, AddWorker does nothing.
 //
-// The error is fault.Capacity if this computer has no memory left for it, fault.Wait
-// while the cluster is not wanted to run or a machine of that name is still ending,
-// and fault.Gone if there is no such cluster.
+// The error is fault.Capacity if this computer has no memory left for the worker, fault.Wait if the
+// cluster should not run or a machine with that name is still ending, and fault.Gone if there is no
+// such cluster.
 func (s *Store) AddWorker(c machine.Config, fill func(c, leader machine.Config, dir string) error) error {
 	if err := errors.Join(checkDNSLabel("infraID", c.InfraID), checkDNSLabel("machine", c.Name)); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *Store) AddWorker(c machine.Config, fill func(c, leader machine.Config, 
 	if err := s.checkCapacity(c.InfraID, needOfStarting(ms).addNeed(needOfMachine(c))); err != nil {
 		return err
 	}
-	// What a process wrote that had lost its machine is nobody's.
+	// Remove what a process wrote after its machine was removed.
 	if err := os.RemoveAll(s.MachineDir(c.InfraID, c.Name)); err != nil {
 		return fmt.Errorf("adding machine %s: %w", c.Name, err)
 	}
@@ -70,14 +70,14 @@ func (s *Store) AddWorker(c machine.Config, fill func(c, leader machine.Config, 
 	return nil
 }
 
-// newWorkerConfig is a worker in the cluster of a control plane.
+// newWorkerConfig returns the config of a worker in the cluster of the control plane leader.
 func newWorkerConfig(c, leader machine.Config) machine.Config {
 	out := leader
 	out.Name, out.Role, out.Taints = c.Name, machine.Worker, c.Taints
 	return out
 }
 
-// needOfStarting is what those of ms need that are about to be started.
+// needOfStarting returns what the machines in ms that are about to be started need.
 func needOfStarting(ms []observedMachine) need {
 	return needOfStopped(slices.DeleteFunc(slices.Clone(ms), func(m observedMachine) bool { return !m.wanted || !m.lastExit.isEmpty() }))
 }
@@ -86,9 +86,9 @@ func indexOfMachine(ms []observedMachine, name string) int {
 	return slices.IndexFunc(ms, func(m observedMachine) bool { return m.Name == name })
 }
 
-// RemoveWorker takes a worker out of its cluster, stops it and removes its disk. It
-// waits until that is done, or ctx ends; then the machine is out of the store, but its
-// process may be ending still. That there is no such machine is success.
+// RemoveWorker removes a worker from its cluster, stops it and deletes its disk. It waits until
+// that is done or ctx ends; if ctx ends first, the machine is already out of the store, but its
+// process may still be ending. A missing machine is success.
 func (s *Store) RemoveWorker(ctx context.Context, infraID, name string) error {
 	if err := checkDNSLabel("machine", name); err != nil {
 		return err
@@ -103,16 +103,16 @@ func (s *Store) RemoveWorker(ctx context.Context, infraID, name string) error {
 	if trash == "" {
 		return nil
 	}
-	// For a process that is left over from a former run of the store.
+	// A process may be left over from an earlier run of the store.
 	if err := endLockHolder(machine.LockPath(filepath.Join(trash, name)), s.grace); err != nil {
 		return err
 	}
 	return os.RemoveAll(trash)
 }
 
-// moveWorkerToTrash moves a worker out of the store and returns where it is now, or "" if there
-// is none. A process that has lost its machine is stopped by Run. This comes before
-// the stop: a machine that is in the store may be started again by anybody.
+// moveWorkerToTrash moves a worker out of the store and returns its new folder, or "" if the worker
+// does not exist. Run stops a process whose machine was removed. The move comes before the stop,
+// because another caller may start a machine that is still in the store.
 func (s *Store) moveWorkerToTrash(infraID, name string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

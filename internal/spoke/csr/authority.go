@@ -19,28 +19,28 @@ import (
 	"hotspare.io/hotspare/internal/spoke/loop"
 )
 
-// retryInterval is when a request that was not approved is judged again: its node may
-// register meanwhile, and nothing about the request would tell.
+// retryInterval is the delay before a request that was not approved is checked again: its node may
+// register meanwhile, and no event about the request reports that.
 const retryInterval = 2 * time.Second
 
-// An Authority approves the requests that Judge lets pass, and signs those for
-// nodes that are approved, by whomever.
+// An Authority approves the requests that CheckApproval accepts, and signs the approved requests of
+// nodes, regardless of who approved them.
 //
-// It signs because kube-controller-manager's signer begins the validity of each
-// certificate five minutes in the past: of one that lives for a minute, 70 % are
-// over when it is made, and its owner would ask for the next one at once.
+// It signs because the signer of kube-controller-manager backdates each certificate by five
+// minutes: for a certificate with a lifetime of one minute, 70 % of the validity is over when it is
+// issued, and its owner would request the next one at once.
 type Authority struct {
 	Client kubernetes.Interface
 	CA     *pki.CA
-	// Life is how long the certificates live, unless a shorter life is asked for.
+	// Life is the lifetime of the certificates, unless the request asks for a shorter one.
 	Life time.Duration
-	// InfraID begins the names of all nodes of the cluster.
+	// InfraID is the prefix of the names of all nodes of the cluster.
 	InfraID string
-	// Installing tells whether the cluster is being installed.
+	// Installing reports whether the cluster is being installed.
 	Installing func() bool
 }
 
-// Run works until ctx ends.
+// Run approves and signs requests until ctx ends.
 func (a *Authority) Run(ctx context.Context) {
 	source := cache.NewListWatchFromClient(a.Client.CertificatesV1().RESTClient(),
 		"certificatesigningrequests", metav1.NamespaceAll, fields.Everything())
@@ -126,13 +126,13 @@ func (a *Authority) markRequestFailed(ctx context.Context, request *certificates
 	return wrapRequestError(err, "failing", request)
 }
 
-// isNodeRequest reports whether nodes' certificates are asked for.
+// isNodeRequest reports whether the request is for a certificate of a node.
 func isNodeRequest(request *certificatesv1.CertificateSigningRequest) bool {
 	return request.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName ||
 		request.Spec.SignerName == certificatesv1.KubeletServingSignerName
 }
 
-// requestDecision tells what has been said about the request.
+// requestDecision reports whether the request was approved, and whether it was denied or failed.
 func requestDecision(request *certificatesv1.CertificateSigningRequest) (approved, refused bool) {
 	for _, c := range request.Status.Conditions {
 		switch c.Type {
@@ -154,8 +154,8 @@ func withCondition(request *certificatesv1.CertificateSigningRequest, kind certi
 	return request
 }
 
-// wrapRequestError names the request. A conflict or a request that is gone is no error: its
-// next version, if any, is looked at anyway.
+// wrapRequestError adds the name of the request to err. It returns nil for a conflict and for a
+// deleted request: the next version of the request, if any, is reconciled anyway.
 func wrapRequestError(err error, doing string, request *certificatesv1.CertificateSigningRequest) error {
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil

@@ -1,12 +1,11 @@
-// Package csr decides which certificates the nodes of a local cluster get without
-// anybody being asked.
+// Package csr decides which certificates the nodes of a local cluster get without manual approval.
 //
-// A node's first client certificate is granted while the cluster is installed,
-// and only then. Afterwards a node renews its certificate with the one it has,
-// which is for kube-controller-manager to approve. A node that slept so long that
-// its certificate has expired must ask as a stranger again, and somebody outside
-// of the cluster has to answer for it. Serving certificates are granted to nodes
-// that the cluster knows, for the addresses it knows them by.
+// A node's first client certificate is approved only while the cluster is being installed.
+// Afterwards, a node renews its certificate with its current one, and kube-controller-manager
+// approves the renewal. A node whose certificate expired during a long hibernation must request a
+// new one with the bootstrap identity, and a component outside of the cluster must approve it.
+// Serving certificates are approved for nodes that the cluster knows, for the addresses recorded in
+// their Nodes.
 package csr
 
 import (
@@ -25,10 +24,10 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// nodePrefix precedes the name of a node in its user name.
+// nodePrefix is the prefix before the name of a node in its user name.
 const nodePrefix = "system:node:"
 
-// Why a request is not granted here. Others may grant it.
+// Reasons why CheckApproval does not approve a request. Other approvers may still approve it.
 var (
 	ErrNotNodeSigner    = errors.New("not a certificate of a node")
 	ErrClusterInstalled = errors.New("the cluster is installed: new nodes are approved from outside")
@@ -38,18 +37,18 @@ var (
 	ErrMalformedRequest = errors.New("not what a kubelet asks for")
 )
 
-// Snapshot is what a request is judged by.
+// Snapshot is the input of CheckApproval, in addition to the request.
 type Snapshot struct {
-	// Installing says that the cluster is being installed.
+	// Installing reports that the cluster is being installed.
 	Installing bool
-	// InfraID begins the names of all nodes of the cluster.
+	// InfraID is the prefix of the names of all nodes of the cluster.
 	InfraID string
-	// Node is the node that the request names, nil if there is none.
+	// Node is the node that the request names, nil if it does not exist.
 	Node *corev1.Node
 }
 
-// RequestedNodeName returns the name of the node that the request is about, or "" if it is
-// not about a node.
+// RequestedNodeName returns the name of the node that the request is about, or "" if it is not
+// about a node.
 func RequestedNodeName(request *certificatesv1.CertificateSigningRequest) string {
 	parsed, err := certificates.ParseCSR(request.Spec.Request)
 	if err != nil {
@@ -62,7 +61,8 @@ func RequestedNodeName(request *certificatesv1.CertificateSigningRequest) string
 	return name
 }
 
-// CheckApproval returns nil if the request is to be approved, or else why not.
+// CheckApproval returns nil if the request should be approved, and otherwise an error with the
+// reason.
 func CheckApproval(request *certificatesv1.CertificateSigningRequest, seen Snapshot) error {
 	switch request.Spec.SignerName {
 	case certificatesv1.KubeAPIServerClientKubeletSignerName:
@@ -118,8 +118,8 @@ func ownsRequestedNames(node *corev1.Node, parsed *x509.CertificateRequest) bool
 		!slices.ContainsFunc(parsed.IPAddresses, func(ip net.IP) bool { return !names.Has(ip.String()) })
 }
 
-// ParseRequest returns what a node asks for, or ErrMalformed if it is not what a
-// kubelet would ask its signer for.
+// ParseRequest returns the parsed certificate request of a node, or ErrMalformedRequest if it is
+// not what a kubelet would request from the signer.
 func ParseRequest(request *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
 	parsed, err := certificates.ParseCSR(request.Spec.Request)
 	if err != nil {

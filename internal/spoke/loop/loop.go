@@ -1,5 +1,5 @@
-// Package loop calls a function for each object of a kind that is new, has
-// changed, or wants to be looked at again: the smallest possible controller.
+// Package loop calls a function for each object of a kind that is new, has changed, or is due for
+// another reconciliation: a minimal controller.
 package loop
 
 import (
@@ -13,26 +13,26 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// How soon a failed call is repeated: at first, and at the most.
+// Delays before a failed call is retried: the first, and the maximum.
 const (
 	firstRetryDelay = 100 * time.Millisecond
 	maxRetryDelay   = 10 * time.Second
 )
 
-// A ReconcileFunc brings one object, which it must not change, to where it should be. It is
-// called again after the duration that it returns, if that is not zero.
+// A ReconcileFunc brings one object, which it must not change, to its desired state. It is called
+// again after the returned duration, if that is not zero.
 type ReconcileFunc[T runtime.Object] func(ctx context.Context, object T) (again time.Duration, err error)
 
 type queue = workqueue.TypedRateLimitingInterface[string]
 
-// Run calls f for the objects that source lists, one at a time, until ctx ends. A
-// call that failed is logged and repeated. Objects that are gone are not told of.
+// Run calls f for the objects that source lists, one at a time, until ctx ends. It logs and retries
+// a failed call. It does not report deletions.
 func Run[T runtime.Object](ctx context.Context, source cache.ListerWatcher, example T, f ReconcileFunc[T]) {
 	RunWithDeletions(ctx, source, example, f, nil)
 }
 
-// RunWithDeletions is Run that tells gone, too, if it is not nil, of the keys (namespace/name) of
-// objects that are gone.
+// RunWithDeletions is like Run, and calls gone, if it is not nil, with the key (namespace/name) of
+// each deleted object.
 func RunWithDeletions[T runtime.Object](ctx context.Context, source cache.ListerWatcher, example T, f ReconcileFunc[T], gone func(key string)) {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetryDelay, maxRetryDelay))
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{

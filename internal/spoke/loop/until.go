@@ -8,8 +8,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// RetryUntilSuccess calls f until it succeeds, at once and then after each interval, and logs
-// why it did not. It returns an error only if ctx ends before.
+// RetryUntilSuccess calls f immediately and then after each interval until it succeeds, and logs
+// each error. It returns an error only if ctx ends first.
 func RetryUntilSuccess(ctx context.Context, interval time.Duration, f func(context.Context) error) error {
 	return wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		err := f(ctx)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A kind is a type of OpenShift that local clusters have.
+// A kind is an OpenShift type that local clusters have.
 type kind struct {
 	group, version, name, plural string
 	scope                        apiextensionsv1.ResourceScope
@@ -27,7 +27,7 @@ func (k kind) groupVersionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.group, Version: k.version, Resource: k.plural}
 }
 
-// newEmptyObject returns an object of the kind that says nothing yet.
+// newEmptyObject returns an object of the kind with only its type and name set.
 func (k kind) newEmptyObject(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": k.group + "/" + k.version,
@@ -36,8 +36,8 @@ func (k kind) newEmptyObject(name string) *unstructured.Unstructured {
 	}}
 }
 
-// customResourceDefinition returns the CRD of the kind. It takes any fields: we only play what
-// others have defined.
+// customResourceDefinition returns the CRD of the kind. Its schema accepts any field, because local
+// clusters only imitate types that other projects define.
 func (k kind) customResourceDefinition() *apiextensionsv1.CustomResourceDefinition {
 	anything := true
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -57,7 +57,8 @@ func (k kind) customResourceDefinition() *apiextensionsv1.CustomResourceDefiniti
 	}
 }
 
-// ensureDefinition makes the kind known to the API. The error says so if it is not yet.
+// ensureDefinition creates the CRD of the kind. It returns an error while the kind is not served
+// yet.
 func (m *facade) ensureDefinition(ctx context.Context, k kind) error {
 	client := m.extensions.ApiextensionsV1().CustomResourceDefinitions()
 	want := k.customResourceDefinition()

@@ -1,6 +1,6 @@
-// Package mark gives a local cluster the marks by which hotspare, and others, look
-// at an OpenShift cluster: the role of each node and a Machine for it, and the
-// ClusterVersion and ClusterOperators if the cluster is said to be OpenShift.
+// Package mark creates the objects and labels by which hotspare and other tools recognize an
+// OpenShift cluster in a local cluster: the role of each node and a Machine for it, and the
+// ClusterVersion and ClusterOperators if the cluster has an OpenShift version.
 package mark
 
 import (
@@ -22,15 +22,16 @@ import (
 	"hotspare.io/hotspare/internal/spoke/loop"
 )
 
-// retryInterval of what must be there before nodes can be marked.
+// retryInterval is the delay between attempts to create the objects that must exist before nodes
+// can be marked.
 const retryInterval = time.Second
 
-// applyOptions is how all marks are made: they are ours, whoever else has set them.
+// applyOptions are the options of all applies: they take over fields that other managers have set.
 var applyOptions = metav1.ApplyOptions{FieldManager: "hotspare", Force: true}
 
-// Options say which cluster to mark.
+// Options describe the cluster to mark.
 type Options struct {
-	// InfraID of the cluster.
+	// InfraID is the infraID of the cluster.
 	InfraID string
 	// ControlPlane is the name of the control plane's node; all others are workers.
 	ControlPlane string
@@ -75,7 +76,7 @@ func newFacade(config *rest.Config, o Options) (*facade, error) {
 	return &facade{Options: o, core: core, extensions: extensions, dynamic: dynamic}, nil
 }
 
-// ensureClusterObjects makes the types, and the objects that there is one of.
+// ensureClusterObjects creates the types, and the objects that exist once per cluster.
 func (m *facade) ensureClusterObjects(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: machineNamespace}}
 	_, err := m.core.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
@@ -114,8 +115,8 @@ func (m *facade) ensureOpenShiftObjects(ctx context.Context) error {
 	return nil
 }
 
-// applyWithStatus makes the object of that kind and name, and gives it the status that f
-// returns for the time at which it was made.
+// applyWithStatus applies the object of that kind and name, and sets the status that f returns for
+// the creation time of the object.
 func (m *facade) applyWithStatus(ctx context.Context, k kind, name string, f func(since string) status) error {
 	client := m.dynamic.Resource(k.groupVersionResource())
 	object, err := client.Apply(ctx, name, k.newEmptyObject(name), applyOptions)
@@ -130,7 +131,7 @@ func (m *facade) applyWithStatus(ctx context.Context, k kind, name string, f fun
 	return nil
 }
 
-// applyNodeObjects gives the node its role and its Machine.
+// applyNodeObjects sets the role of the node and applies its Machine.
 func (m *facade) applyNodeObjects(ctx context.Context, node *corev1.Node) (time.Duration, error) {
 	role := worker
 	if node.Name == m.ControlPlane {

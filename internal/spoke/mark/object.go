@@ -5,23 +5,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// machineNamespace is where OpenShift keeps its Machines.
+// machineNamespace is the namespace of OpenShift's Machines.
 const machineNamespace = "openshift-machine-api"
 
-// The role that a machine has in OpenShift's labels.
+// Roles of a machine in OpenShift's labels.
 const (
 	master = "master"
 	worker = "worker"
 )
 
-// operatorNames are some of those that every OpenShift cluster has.
+// operatorNames are some of the ClusterOperators that every OpenShift cluster has.
 var operatorNames = []string{"authentication", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "machine-approver"}
 
-// A status is that of an object, as JSON.
+// A status is the status of an object, as JSON.
 type status = map[string]any
 
-// newNodeRoleLabels returns what is to be applied to the node to give it the role. A node
-// cannot do that itself: it could make itself a master.
+// newNodeRoleLabels returns the apply configuration that gives the node its role. A node must not
+// be able to set its own role, because it could make itself a master.
 func newNodeRoleLabels(name, role string) *unstructured.Unstructured {
 	labels := map[string]any{"node-role.kubernetes.io/" + role: ""}
 	if role == master {
@@ -54,8 +54,8 @@ func newMachineObject(node *corev1.Node, role, infraID string) *unstructured.Uns
 	return m
 }
 
-// versionStatus is that of the ClusterVersion of a cluster that has been installed
-// with version at the time since.
+// versionStatus returns the status of the ClusterVersion of a cluster that was installed with
+// version at the time since.
 func versionStatus(version, since string) status {
 	return status{
 		"desired":            map[string]any{"version": version},
@@ -72,7 +72,8 @@ func versionStatus(version, since string) status {
 	}
 }
 
-// operatorStatus is that of a ClusterOperator that has been well since then.
+// operatorStatus returns the status of a ClusterOperator that has been available since the time
+// since.
 func operatorStatus(version, since string) status {
 	return status{
 		"versions": []any{map[string]any{"name": "operator", "version": version}},

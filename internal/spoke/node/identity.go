@@ -23,15 +23,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// identity is who the node is to the API: a client certificate that renews
-// itself, and a client that always uses the newest.
+// identity is the node's identity in the API: a client certificate that is renewed automatically,
+// and a client that always uses the newest one.
 type identity struct {
 	manager         certificate.Manager
-	client          kubernetes.Interface // as the node
-	bootstrapClient kubernetes.Interface // with the bootstrap credential
+	client          kubernetes.Interface // authenticates as the node
+	bootstrapClient kubernetes.Interface // uses the bootstrap credential
 	roots           *x509.CertPool
 	dialer          *connrotation.Dialer
-	connectionCert  *tls.Certificate // what open connections were made with
+	connectionCert  *tls.Certificate // the certificate that open connections were made with
 }
 
 func newIdentity(ctx context.Context, o Options) (*identity, error) {
@@ -62,8 +62,8 @@ func newIdentity(ctx context.Context, o Options) (*identity, error) {
 	return i, nil
 }
 
-// clientFor returns the client of a node that has that certificate: without one, or
-// with one that has expired, which is none, the node is a stranger.
+// clientFor returns the client for the given certificate. Without a valid certificate, which
+// includes an expired one, the node uses the bootstrap identity.
 func (i *identity) clientFor(current *tls.Certificate) kubernetes.Interface {
 	if current == nil {
 		return i.bootstrapClient
@@ -71,11 +71,12 @@ func (i *identity) clientFor(current *tls.Certificate) kubernetes.Interface {
 	return i.client
 }
 
-// clientConfig is how the node reaches the API with whatever certificate it has.
+// clientConfig returns the config with which the node reaches the API, using its current
+// certificate.
 func (i *identity) clientConfig(bootstrap *rest.Config) *rest.Config {
 	return &rest.Config{
 		Host: bootstrap.Host,
-		QPS:  -1, // a kubelet's 50 a second are more than a node here has to say
+		QPS:  -1, // unlimited; a kubelet's 50 a second are more than a node here needs
 		Transport: utilnet.SetTransportDefaults(&http.Transport{
 			DialContext: i.dialer.DialContext,
 			TLSClientConfig: &tls.Config{
@@ -87,7 +88,7 @@ func (i *identity) clientConfig(bootstrap *rest.Config) *rest.Config {
 	}
 }
 
-// presentCertificate returns the certificate to show, which is empty if there is none.
+// presentCertificate returns the certificate to present, which is empty if there is none.
 func (i *identity) presentCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if current := i.manager.Current(); current != nil {
 		return current, nil
@@ -95,7 +96,7 @@ func (i *identity) presentCertificate(*tls.CertificateRequestInfo) (*tls.Certifi
 	return &tls.Certificate{}, nil
 }
 
-// waitForCertificate waits for a certificate that is good.
+// waitForCertificate waits until the node has a valid certificate.
 func (i *identity) waitForCertificate(ctx context.Context) error {
 	if err := wait.PollUntilContextCancel(ctx, pollInterval, true, i.canRequestCertificate); err != nil {
 		return err
@@ -107,9 +108,9 @@ func (i *identity) waitForCertificate(ctx context.Context) error {
 	})
 }
 
-// canRequestCertificate reports whether the API is there and lets the node ask for certificates.
-// When it refuses, as it does at first in a new cluster, client-go's manager waits
-// two seconds and more until it asks again.
+// canRequestCertificate reports whether the API is reachable and allows the node to request
+// certificates. If the API refuses, as it does at first in a new cluster, client-go's manager waits
+// at least two seconds before it asks again.
 func (i *identity) canRequestCertificate(ctx context.Context) (bool, error) {
 	review, err := i.clientFor(i.manager.Current()).AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -123,8 +124,8 @@ func (i *identity) canRequestCertificate(ctx context.Context) (bool, error) {
 	return review.Status.Allowed, nil
 }
 
-// closeStaleConnections closes the connections that were made with an old certificate until ctx
-// ends. The API server looks at a connection's certificate with each request.
+// closeStaleConnections closes the connections that were made with an old certificate, until ctx
+// ends. The API server checks a connection's certificate at each request.
 func (i *identity) closeStaleConnections(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, time.Second, false, func(context.Context) (bool, error) {
 		if current := i.manager.Current(); current != i.connectionCert {
@@ -141,7 +142,7 @@ func (i *identity) stop() {
 	i.dialer.CloseAll()
 }
 
-// certificateSubject is what the certificates of a node are made out to.
+// certificateSubject returns the subject of a node's certificates.
 func certificateSubject(name string) pkix.Name {
 	return pkix.Name{CommonName: userPrefix + name, Organization: []string{"system:nodes"}}
 }

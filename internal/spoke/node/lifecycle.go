@@ -12,21 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// jobLength is how long a pod of a Job runs before it has succeeded.
+// jobLength is how long a pod of a Job runs before it succeeds.
 const jobLength = time.Second
 
-// A step is what is to be done about a pod next. At most one field is set.
+// A step is the next action for a pod. At most one field is set.
 type step struct {
-	// remove says that the pod is to be deleted for good.
+	// remove requests the final deletion of the pod.
 	remove bool
-	// status is what the pod's status is to become.
+	// status is the new status of the pod.
 	status *corev1.PodStatus
-	// wait is when to look again.
+	// wait is the delay before the pod is reconciled again.
 	wait time.Duration
 }
 
-// decidePodStep says what is to be done about a pod of this node. A pod runs as soon as it
-// is seen; one of a Job succeeds after a moment; one that is to go goes at once.
+// decidePodStep returns the next step for a pod of this node. A pod is Running as soon as the node
+// sees it; a pod of a Job succeeds after jobLength; a pod with a deletion timestamp is removed
+// immediately.
 func decidePodStep(pod *corev1.Pod, now metav1.Time) step {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -56,15 +57,15 @@ func isPodReady(pod *corev1.Pod) bool {
 	})
 }
 
-// readyAgainStatus is the status of a pod that kube-controller-manager has called unready
-// while its node was away.
+// readyAgainStatus returns the status of a pod that kube-controller-manager has marked as not ready
+// while its node was unreachable.
 func readyAgainStatus(pod *corev1.Pod, now metav1.Time) *corev1.PodStatus {
 	s := pod.Status.DeepCopy()
 	setPodReady(s, corev1.ConditionTrue, "", now)
 	return s
 }
 
-// runsToCompletion reports whether the pod ends by itself.
+// runsToCompletion reports whether the pod ends on its own.
 func runsToCompletion(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "Job" && owner.APIVersion == batchv1.SchemeGroupVersion.String() &&
@@ -121,7 +122,7 @@ func containerStatus(pod *corev1.Pod, c corev1.Container, state corev1.Container
 		ImageID:     c.Image,
 		ContainerID: "none://" + string(pod.UID) + "/" + c.Name,
 		State:       state,
-		Ready:       true, // an init container that has ended well is ready, too
+		Ready:       true, // a successfully completed init container is ready, too
 		Started:     &up,
 	}
 }
@@ -152,8 +153,8 @@ func setPodCondition(s *corev1.PodStatus, kind corev1.PodConditionType, value co
 	s.Conditions = append(s.Conditions, c)
 }
 
-// podIPAddress returns an address for the pod, derived from its UID: nobody keeps a list, and
-// nobody can dial it.
+// podIPAddress returns an address for the pod, derived from its UID: no allocation is recorded, and
+// the address is not reachable.
 func podIPAddress(pod *corev1.Pod) string {
 	if pod.Spec.HostNetwork {
 		return address
@@ -161,10 +162,10 @@ func podIPAddress(pod *corev1.Pod) string {
 	return derivePodIP(pod.UID)
 }
 
-// derivePodIP is in 10.128.0.0/14, OpenShift's default for pods.
+// derivePodIP returns an address in 10.128.0.0/14, OpenShift's default for pods.
 func derivePodIP(uid types.UID) string {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(uid)) // a hash takes everything
+	_, _ = h.Write([]byte(uid)) // writing to a hash never fails
 	sum := h.Sum(nil)
 	return net.IPv4(10, 128|sum[0]&3, sum[1], sum[2]).String()
 }

@@ -1,8 +1,7 @@
-// Package node is a node of a local cluster, as far as the API can tell: it joins
-// as a kubelet does, with a bootstrap credential and certificate requests; it
-// renews its certificates; it keeps its Node and Lease; and it says of its pods
-// that they run. They are not containers. Those whose image is a command of this
-// program are processes of it.
+// Package node simulates a node of a local cluster for the API: it joins like a kubelet, with a
+// bootstrap credential and certificate requests; it renews its certificates; it maintains its Node
+// and Lease; and it reports its pods as running. The pods are not containers. A pod whose image is
+// a command of this program runs as a process of this program.
 package node
 
 import (
@@ -16,27 +15,27 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// pollInterval of things that do not tell when they change: the first answer of
-// the API, and the certificates of client-go's manager.
+// pollInterval is the interval for polling state that has no change notification: the first answer
+// of the API, and the certificates of client-go's manager.
 const pollInterval = 100 * time.Millisecond
 
-// userPrefix precedes the name of a node in its user name.
+// userPrefix is the prefix before the name of a node in its user name.
 const userPrefix = "system:node:"
 
-// Options say which node to be.
+// Options describe the node to run.
 type Options struct {
-	// Name of the node.
+	// Name is the name of the node.
 	Name string
-	// Dir is where its certificates are kept from one start to the next.
+	// Dir is where the node's certificates are kept between starts.
 	Dir string
-	// Pods is where pods that are processes have their folders. It is emptied.
+	// Pods is the parent of the folders of pods that run as processes. Run empties it.
 	Pods string
-	// Bootstrap is how to ask the cluster for a first certificate.
+	// Bootstrap is the config with which the node requests its first certificate from the cluster.
 	Bootstrap *rest.Config
-	// Taints the node registers with.
+	// Taints are the taints that the node registers with.
 	Taints []corev1.Taint
-	// Alive, if not nil, is handed what keeps the node's signs of life until its
-	// context ends, and calls it as long, and as often, as there are to be any.
+	// Alive, if not nil, receives the function that sends the node's heartbeats until its context
+	// ends. Alive calls it whenever, and for as long as, the node should send heartbeats.
 	Alive func(ctx context.Context, signs func(context.Context) error) error
 }
 
@@ -47,8 +46,8 @@ func (o Options) runWhileAlive(ctx context.Context, signs func(context.Context) 
 	return o.Alive(ctx, signs)
 }
 
-// Run is the node until ctx ends. It waits for what it needs, the API and the
-// approval of its certificates, for as long as it takes.
+// Run runs the node until ctx ends. It waits without a limit for the API and for the approval of
+// its certificates.
 func Run(ctx context.Context, o Options) error {
 	identity, err := newIdentity(ctx, o)
 	if err != nil {
@@ -77,7 +76,7 @@ func Run(ctx context.Context, o Options) error {
 	return work.Wait()
 }
 
-// ignoreCancellation returns err unless ctx has ended, which is how a node is stopped.
+// ignoreCancellation returns err, or nil if ctx has ended: a node is stopped by ending ctx.
 func ignoreCancellation(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was told to stop

@@ -14,15 +14,15 @@ import (
 	local "hotspare.io/hotspare/internal/machine"
 )
 
-// address is where all nodes are.
+// address is the address of all nodes.
 const address = local.Address
 
-// heartbeatInterval is how often the times in a node's conditions are refreshed when
-// nothing else changes. That the node is alive is told by its Lease.
+// heartbeatInterval is how often the heartbeat times in a node's conditions are refreshed when
+// nothing else changes. The node's Lease reports that the node is alive.
 const heartbeatInterval = time.Minute
 
-// newNode returns the Node that a node called name registers as. Its role is not
-// for the node to say: NodeRestriction forbids those labels.
+// newNode returns the Node that a node called name registers. It does not set the node's role:
+// NodeRestriction does not let a node set those labels.
 func newNode(name string, taints []corev1.Taint) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -37,15 +37,15 @@ func newNode(name string, taints []corev1.Taint) *corev1.Node {
 	}
 }
 
-// bootInfo is what a node knows about itself in this boot.
+// bootInfo describes a node during the current boot.
 type bootInfo struct {
 	name   string
 	bootID string
 	port   int32
 }
 
-// nextNodeStatus returns what the node's status should be, given what it is, and whether
-// that is worth telling.
+// nextNodeStatus returns the desired status of the node, given its current status, and whether that
+// should be written.
 func (m bootInfo) nextNodeStatus(old corev1.NodeStatus, now metav1.Time) (corev1.NodeStatus, bool) {
 	s := *old.DeepCopy()
 	s.Capacity = nodeCapacity()
@@ -80,7 +80,8 @@ func (m bootInfo) nextNodeStatus(old corev1.NodeStatus, now metav1.Time) (corev1
 	return s, true
 }
 
-// setNodeCondition sets c in s. It reports whether it was there and is fresh.
+// setNodeCondition sets c in s. It reports whether the condition was already present, unchanged and
+// with a recent heartbeat.
 func setNodeCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.Time) bool {
 	i := slices.IndexFunc(s.Conditions, func(o corev1.NodeCondition) bool { return o.Type == c.Type })
 	if i < 0 {
@@ -106,7 +107,8 @@ func nodeConditions() []corev1.NodeCondition {
 	}
 }
 
-// nodeCapacity is large enough for whatever is tried: pods of local nodes use nothing.
+// nodeCapacity returns a capacity that is large enough for any test: pods of local nodes use no
+// resources.
 func nodeCapacity() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("8"),

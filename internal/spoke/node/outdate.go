@@ -14,12 +14,11 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// ExpireCertificates replaces the certificates that a node keeps in dir by ones that have
-// expired an hour before now. The node must not run. It does nothing to
-// certificates that there are not.
+// ExpireCertificates replaces the certificates that a node keeps in dir with ones that expired an
+// hour before now. The node must not be running. Missing certificates are skipped.
 //
-// They are issued by the node itself, which has no CA's key. Nobody will know: a
-// certificate that has expired is never shown.
+// The replacements are signed with the node's own key, because the node does not have the key of
+// the CA. That goes unnoticed: a node never presents an expired certificate.
 func ExpireCertificates(dir string, now time.Time) error {
 	for _, name := range []string{clientName, servingName} {
 		s := newCertificateStore(dir, name)
@@ -38,11 +37,11 @@ func ExpireCertificates(dir string, now time.Time) error {
 	return nil
 }
 
-// storeExpired stores the certificate with dates that are over.
+// storeExpired stores the certificate with a validity period that has ended.
 func (s store) storeExpired(current *tls.Certificate, now time.Time) error {
 	old := *current.Leaf
 	old.NotBefore, old.NotAfter = now.Add(-2*time.Hour), now.Add(-time.Hour)
-	old.SignatureAlgorithm = x509.UnknownSignatureAlgorithm // that of the key it is signed with
+	old.SignatureAlgorithm = x509.UnknownSignatureAlgorithm // derive the algorithm from the signing key
 	der, err := x509.CreateCertificate(rand.Reader, &old, &old, old.PublicKey, current.PrivateKey)
 	if err != nil {
 		return err

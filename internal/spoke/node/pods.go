@@ -15,8 +15,8 @@ import (
 	"hotspare.io/hotspare/internal/spoke/loop"
 )
 
-// reconcilePods takes the pods that are bound to the node through their lives. When it
-// returns, none of their processes is left.
+// reconcilePods manages the lifecycle of the pods that are bound to the node. When it returns, all
+// of their processes have ended.
 func reconcilePods(ctx context.Context, o Options, client kubernetes.Interface) error {
 	programs, err := newProcessManager(o, client)
 	if err != nil {
@@ -48,7 +48,7 @@ func applyPodStep(ctx context.Context, client kubernetes.Interface, pod *corev1.
 		pod.Status = *s.status
 		_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	}
-	// What has changed or gone meanwhile comes again, or does not, by the watch.
+	// If the pod has changed, the watch delivers its new version; a deleted pod needs no update.
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return 0, fmt.Errorf("updating pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}

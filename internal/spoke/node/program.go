@@ -13,26 +13,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// programImage and the name of a command are the image of a pod that runs as a process
-// of this program, without a container around it.
+// programImage is the prefix of the image of a pod that runs as a process of this program, without
+// a container. The name of a command follows it.
 const programImage = "hotspare.io/local/"
 
-// commands are those that pods may run. Who can make pods in a local cluster acts
-// through them on this computer: each keeps to the pod's folder (see PodDir).
+// commands are the commands that pods may run. A user who can create pods in a local cluster can
+// use these commands to act on this computer, so each command only accesses the pod's folder (see
+// PodDir).
 var commands = []string{"agent"}
 
-// PodDir is an environment variable: the folder of the pod whose process this is. It may
-// read no other files that it is told to.
+// PodDir is an environment variable with the folder of the pod that this process runs for. The
+// process may not read files outside of it, even if it is configured to.
 const PodDir = "HOTSPARE_POD_DIR"
 
-// isProcessPod says whether a pod is to be a process.
+// isProcessPod reports whether a pod runs as a process.
 func isProcessPod(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		return strings.HasPrefix(c.Image, programImage)
 	})
 }
 
-// parsePodCommand returns what a pod runs, with the files of its volumes where they really are.
+// parsePodCommand returns the arguments and the environment of a pod's process, with mount paths
+// replaced by the real paths of its volumes.
 func parsePodCommand(pod *corev1.Pod, dir string) ([]string, []string, error) {
 	if len(pod.Spec.Containers) != 1 || len(pod.Spec.InitContainers) > 0 {
 		return nil, nil, fmt.Errorf("a pod with an image of %s has one container and no other", programImage)
@@ -57,7 +59,7 @@ func parsePodCommand(pod *corev1.Pod, dir string) ([]string, []string, error) {
 	return args, env, nil
 }
 
-// mountPathReplacer replaces where volumes are mounted by where they are.
+// mountPathReplacer returns a replacer of the mount paths of volumes by their real paths.
 func mountPathReplacer(mounts []corev1.VolumeMount, dir string) *strings.Replacer {
 	mounts = slices.Clone(mounts)
 	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return len(b.MountPath) - len(a.MountPath) })
@@ -70,16 +72,17 @@ func mountPathReplacer(mounts []corev1.VolumeMount, dir string) *strings.Replace
 
 func podVolumePath(dir, volume string) string { return filepath.Join(dir, "volumes", volume) }
 
-// How long a process that has ended waits for its next start: as a kubelet has it, but
-// for the first times, in which somebody may be looking.
+// Backoff before a process that has ended is started again: as in a kubelet, but with shorter first
+// delays, because a user may be watching.
 const (
 	firstBackoff = time.Second
 	lastBackoff  = 5 * time.Minute
-	// backoffResetAfter is how long a process runs to begin anew with the first.
+	// backoffResetAfter is how long a process must run for its backoff to be reset to firstBackoff.
 	backoffResetAfter = time.Minute
 )
 
-// nextRestartBackoff is what comes after last, if the process ran so long.
+// nextRestartBackoff returns the backoff that follows last for a process that ran for the duration
+// ran.
 func nextRestartBackoff(last, ran time.Duration) time.Duration {
 	if last == 0 || ran >= backoffResetAfter {
 		return firstBackoff
@@ -87,19 +90,19 @@ func nextRestartBackoff(last, ran time.Duration) time.Duration {
 	return min(2*last, lastBackoff)
 }
 
-// shouldRestart says whether a pod's process is to be started again after its end.
+// shouldRestart reports whether a pod's process should be started again after it has ended.
 func shouldRestart(policy corev1.RestartPolicy, code int32) bool {
 	return policy != corev1.RestartPolicyNever && !(policy == corev1.RestartPolicyOnFailure && code == 0)
 }
 
-// processRun is one process of a pod.
+// processRun is one run of a pod's process.
 type processRun struct {
 	pid             int
 	restarts        int32
-	lastTermination *corev1.ContainerStateTerminated // how the one before ended
+	lastTermination *corev1.ContainerStateTerminated // how the previous run ended
 }
 
-// restartCount is how many there have been before, by what the pod's status says.
+// restartCount returns the number of earlier runs, according to the pod's status.
 func restartCount(pod *corev1.Pod) int32 {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.ContainerID != "" {
@@ -109,13 +112,13 @@ func restartCount(pod *corev1.Pod) int32 {
 	return 0
 }
 
-// processStatus is the status of a pod whose process runs since then.
+// processStatus returns the status of a pod whose process has been running since the given time.
 func processStatus(pod *corev1.Pod, l processRun, since metav1.Time) *corev1.PodStatus {
 	s := runningStatus(pod, since)
 	if pod.Status.StartTime != nil {
 		s.StartTime = pod.Status.StartTime
 	}
-	s.PodIP, s.PodIPs = address, []corev1.PodIP{{IP: address}} // it is on the host's network
+	s.PodIP, s.PodIPs = address, []corev1.PodIP{{IP: address}} // the process uses the host network
 	c := &s.ContainerStatuses[0]
 	c.RestartCount = l.restarts
 	c.ContainerID = fmt.Sprintf("process://%d", l.pid)
@@ -125,7 +128,7 @@ func processStatus(pod *corev1.Pod, l processRun, since metav1.Time) *corev1.Pod
 	return s
 }
 
-// waitingStatus is the status of a pod whose process does not run, and will.
+// waitingStatus returns the status of a pod whose process is not running yet.
 func waitingStatus(pod *corev1.Pod, l processRun, reason, message string, now metav1.Time) *corev1.PodStatus {
 	s := processStatus(pod, l, now)
 	c := &s.ContainerStatuses[0]
@@ -141,7 +144,7 @@ func waitingStatus(pod *corev1.Pod, l processRun, reason, message string, now me
 	return s
 }
 
-// exitedStatus is the status of a pod whose process has ended for good.
+// exitedStatus returns the status of a pod whose process has ended and is not started again.
 func exitedStatus(pod *corev1.Pod, l processRun, now metav1.Time) *corev1.PodStatus {
 	s := processStatus(pod, l, now)
 	s.Phase = corev1.PodSucceeded
@@ -156,7 +159,8 @@ func exitedStatus(pod *corev1.Pod, l processRun, now metav1.Time) *corev1.PodSta
 	return s
 }
 
-// processExitState is how a process ended. As in a shell, that of a signal is 128 and its number.
+// processExitState returns how a process ended. As in a shell, the exit code for a signal is 128
+// plus its number.
 func processExitState(cmd *exec.Cmd, from, to metav1.Time) *corev1.ContainerStateTerminated {
 	t := &corev1.ContainerStateTerminated{StartedAt: from, FinishedAt: to, Reason: "Completed", Message: "see machine.log"}
 	state := cmd.ProcessState

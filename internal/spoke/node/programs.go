@@ -23,36 +23,36 @@ import (
 )
 
 const (
-	// terminationGrace is what a process gets between SIGTERM and SIGKILL.
+	// terminationGrace is the time between SIGTERM and SIGKILL.
 	terminationGrace = 5 * time.Second
-	// exitPollInterval is when to see whether it has ended.
+	// exitPollInterval is the interval for checking whether a process has ended.
 	exitPollInterval = 100 * time.Millisecond
-	// retryInterval is when to try again what the API did not give, or did not take.
+	// retryInterval is the delay before a failed read from or write to the API is retried.
 	retryInterval = time.Second
 )
 
-// parentPipe has a process end with its standard input. A machine that is killed closes
-// it, whatever else it can do no more.
+// parentPipe makes a process end when its standard input ends. The kernel closes the pipe even if
+// the machine is killed.
 const parentPipe = "HOTSPARE_PARENT_PIPE=1"
 
-// processManager are the processes of a node's pods. But for wait, its methods are called by
-// one goroutine.
+// processManager manages the processes of a node's pods. Except for waitForProcesses, its methods
+// are called by one goroutine.
 type processManager struct {
 	dir, self        string
 	client           kubernetes.Interface
-	api              *rest.Config // where the cluster is
+	api              *rest.Config // how to reach the cluster
 	all              map[string]*podProcess
 	runningProcesses sync.WaitGroup
 }
 
-// podProcess is the process of one pod, from its first start to the pod's end.
+// podProcess manages the process of one pod, from its first start to the end of the pod.
 type podProcess struct {
 	*processManager
 	pod          *corev1.Pod
 	dir          string
 	stop         context.CancelFunc
 	done         chan struct{}
-	resendStatus chan struct{} // the status is to be told again
+	resendStatus chan struct{} // requests that the status is written again
 	lastStatus   func(*corev1.Pod) *corev1.PodStatus
 }
 
@@ -61,14 +61,14 @@ func newProcessManager(o Options, client kubernetes.Interface) (*processManager,
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	if err := os.RemoveAll(o.Pods); err != nil { // of processes that ended with the machine's last
+	if err := os.RemoveAll(o.Pods); err != nil { // left by processes that ended with the previous run of the machine
 		return nil, fmt.Errorf("emptying the folder of pods: %w", err)
 	}
 	return &processManager{dir: o.Pods, self: self, client: client, api: o.Bootstrap, all: map[string]*podProcess{}}, nil
 }
 
-// reconcilePod says what is to be done about a pod that is a process, and sees to the process.
-// The status is told by the program itself.
+// reconcilePod returns the next step for a pod that runs as a process, and starts or stops the
+// process. The podProcess itself writes the status.
 func (p *processManager) reconcilePod(ctx context.Context, pod *corev1.Pod) step {
 	key := cache.MetaObjectToName(pod).String()
 	old := p.all[key]
@@ -86,12 +86,12 @@ func (p *processManager) reconcilePod(ctx context.Context, pod *corev1.Pod) step
 	case old == nil:
 		p.all[key] = p.startProgram(ctx, pod)
 	case !isPodReady(pod):
-		old.requestStatusUpdate() // kube-controller-manager has called it unready while the node was away, or it is
+		old.requestStatusUpdate() // kube-controller-manager marked it as not ready while the node was unreachable, or it is really not ready
 	}
 	return step{}
 }
 
-// stopDeletedPod ends the process of a pod that was deleted on the spot.
+// stopDeletedPod stops the process of a pod that was deleted without a grace period.
 func (p *processManager) stopDeletedPod(key string) {
 	if old := p.all[key]; old != nil {
 		old.stop()
@@ -99,10 +99,10 @@ func (p *processManager) stopDeletedPod(key string) {
 	}
 }
 
-// waitForProcesses returns when all processes have ended. Their context has ended before.
+// waitForProcesses returns when all processes have ended. The caller must have ended their context.
 func (p *processManager) waitForProcesses() { p.runningProcesses.Wait() }
 
-// stopAndCheckExit stops the process, and says whether it has.
+// stopAndCheckExit stops the process and reports whether it has ended.
 func (g *podProcess) stopAndCheckExit() bool {
 	g.stop()
 	select {
@@ -137,7 +137,7 @@ func (p *processManager) startProgram(ctx context.Context, pod *corev1.Pod) *pod
 	return g
 }
 
-// runWithRestarts starts the process, and starts it again, until ctx ends or the pod is over.
+// runWithRestarts starts the process, and restarts it, until ctx ends or the pod has completed.
 func (g *podProcess) runWithRestarts(ctx context.Context) {
 	l := processRun{restarts: restartCount(g.pod)}
 	var pause time.Duration
@@ -169,10 +169,10 @@ func (g *podProcess) runWithRestarts(ctx context.Context) {
 	}
 }
 
-// runProcess runs the process to its end, and returns how that was.
+// runProcess runs the process until it ends and returns how it ended.
 func (g *podProcess) runProcess(ctx context.Context, cmd *exec.Cmd, l processRun, from metav1.Time) processRun {
 	exited := make(chan error, 1)
-	if _, err := cmd.StdinPipe(); err != nil { // held by cmd until the process ends
+	if _, err := cmd.StdinPipe(); err != nil { // cmd keeps the pipe open until the process ends
 		exited <- err
 	} else if err := cmd.Start(); err != nil {
 		exited <- err
@@ -199,7 +199,7 @@ func (g *podProcess) runProcess(ctx context.Context, cmd *exec.Cmd, l processRun
 	}
 }
 
-// prepareCommand writes the pod's files, and returns its process, about to be started.
+// prepareCommand writes the pod's files and returns the command that runs its process.
 func (g *podProcess) prepareCommand(ctx context.Context) (*exec.Cmd, error) {
 	args, env, err := parsePodCommand(g.pod, g.dir)
 	if err != nil {
@@ -211,7 +211,7 @@ func (g *podProcess) prepareCommand(ctx context.Context) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, g.self, args...)
 	cmd.Dir = g.dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + g.dir}, env...)
-	// Ours come last, and so count.
+	// These come last and therefore override the values of the pod.
 	cmd.Env = append(cmd.Env, clientcmd.RecommendedConfigPathEnvVar+"="+g.kubeconfigPath(), PodDir+"="+g.dir, parentPipe)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // the machine's log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -219,11 +219,12 @@ func (g *podProcess) prepareCommand(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// writePodStatus writes a status until the API has taken it, or nobody wants it any more.
+// writePodStatus writes a status and retries until the API accepts it, the pod is deleted, or ctx
+// ends.
 func (g *podProcess) writePodStatus(ctx context.Context, status func(*corev1.Pod) *corev1.PodStatus) {
 	g.lastStatus = status
 	pods := g.client.CoreV1().Pods(g.pod.Namespace)
-	_ = loop.RetryUntilSuccess(ctx, retryInterval, func(ctx context.Context) error { // its end is ctx's
+	_ = loop.RetryUntilSuccess(ctx, retryInterval, func(ctx context.Context) error { // it fails only when ctx ends
 		pod, err := pods.Get(ctx, g.pod.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || err == nil && (pod.UID != g.pod.UID || pod.DeletionTimestamp != nil) {
 			return nil
@@ -248,7 +249,7 @@ func (g *podProcess) waitForBackoff(ctx context.Context, d time.Duration) {
 			return
 		case <-t.C:
 			return
-		case <-g.resendStatus: // it is not ready, and has said so
+		case <-g.resendStatus: // the pod is not ready, and its status already says so
 		}
 	}
 }

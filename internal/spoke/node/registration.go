@@ -21,19 +21,19 @@ import (
 )
 
 const (
-	// renewInterval is how often the node says that it is alive, and looks whether
-	// anybody has called it dead.
+	// renewInterval is how often the node sends a heartbeat, and checks whether it was marked as
+	// not ready.
 	renewInterval = 3 * time.Second
-	// leaseSeconds is what others may take a silent node for alive.
+	// leaseSeconds is how long a node counts as alive without a heartbeat.
 	leaseSeconds = 16
 )
 
-// registration is the node's Node and Lease.
+// registration maintains the node's Node and Lease.
 type registration struct {
 	bootInfo
 	taints []corev1.Taint
 	client kubernetes.Interface
-	owner  metav1.OwnerReference // the Node, owner of the Lease
+	owner  metav1.OwnerReference // the Node, which owns the Lease
 }
 
 func newRegistration(o Options, client kubernetes.Interface, port int) *registration {
@@ -44,7 +44,7 @@ func newRegistration(o Options, client kubernetes.Interface, port int) *registra
 	}
 }
 
-// runHeartbeats shows until ctx ends that the node, which has registered, lives.
+// runHeartbeats sends the heartbeats of a registered node until ctx ends.
 func (r *registration) runHeartbeats(ctx context.Context) error {
 	signs, ctx := errgroup.WithContext(ctx)
 	signs.Go(func() error { return r.syncNodePeriodically(ctx) })
@@ -52,13 +52,13 @@ func (r *registration) runHeartbeats(ctx context.Context) error {
 	return signs.Wait()
 }
 
-// waitUntilRegistered brings the Node to the API, and tries until it is there.
+// waitUntilRegistered creates the Node in the API and retries until it exists.
 func (r *registration) waitUntilRegistered(ctx context.Context) error {
 	return loop.RetryUntilSuccess(ctx, renewInterval, r.syncNodeObject)
 }
 
-// syncNodePeriodically keeps the Node until ctx ends: kube-controller-manager may have called it
-// unready, somebody may have deleted it.
+// syncNodePeriodically maintains the Node until ctx ends: kube-controller-manager may have marked
+// it as not ready, or it may have been deleted.
 func (r *registration) syncNodePeriodically(ctx context.Context) error {
 	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		if err := r.syncNodeObject(ctx); err != nil && ctx.Err() == nil {

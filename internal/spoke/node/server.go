@@ -17,16 +17,16 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// server is the node's kubelet port. It is there for its certificate, and has one
-// line to say when somebody asks for logs.
+// server serves the node's kubelet port. It exists for its certificate, and answers requests for
+// logs with one line.
 type server struct {
 	listener net.Listener
 	manager  certificate.Manager
 	roots    *x509.CertPool
 }
 
-// newServer begins to listen. The node's address is among what the API must know
-// before it grants the certificate, so that comes later.
+// newServer starts to listen. It does not wait for the certificate: the API must know the node's
+// address before it approves the request.
 func newServer(ctx context.Context, o Options, i *identity) (*server, error) {
 	manager, err := certificate.NewManager(&certificate.Config{
 		ClientsetFn: func(*tls.Certificate) (kubernetes.Interface, error) { return i.client, nil },
@@ -55,9 +55,9 @@ func (s *server) listenPort() int {
 	return s.listener.Addr().(*net.TCPAddr).Port
 }
 
-// close lets go of the port, if run has not.
+// close closes the listener, if serveTLS has not done so.
 func (s *server) close() {
-	_ = s.listener.Close() // closed already, mostly
+	_ = s.listener.Close() // usually closed already
 }
 
 // serveTLS serves until ctx ends.
@@ -77,7 +77,7 @@ func (s *server) serveTLS(ctx context.Context) error {
 			VerifyConnection: requireAPIServer,
 		},
 	}
-	context.AfterFunc(ctx, func() { _ = h.Close() }) // nobody is to be told that a connection was open
+	context.AfterFunc(ctx, func() { _ = h.Close() }) // open connections are closed without notice
 	if err := h.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving: %w", err)
 	}
@@ -92,7 +92,8 @@ func (s *server) servingCertificate(*tls.ClientHelloInfo) (*tls.Certificate, err
 	return current, nil
 }
 
-// requireAPIServer refuses all others whose certificates are from the cluster's CA.
+// requireAPIServer rejects all clients except the API server, even if their certificates are signed
+// by the cluster's CA.
 func requireAPIServer(state tls.ConnectionState) error {
 	if name := state.PeerCertificates[0].Subject.CommonName; name != pki.KubeletClientUser {
 		return fmt.Errorf("%s may not ask nodes", name)
@@ -102,5 +103,5 @@ func requireAPIServer(state tls.ConnectionState) error {
 
 func serveContainerLogs(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "pod %s/%s is not a container: local nodes only say that it runs\n",
-		r.PathValue("namespace"), r.PathValue("pod")) // the reader may have left
+		r.PathValue("namespace"), r.PathValue("pod")) // the client may have disconnected
 }

@@ -14,9 +14,8 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// store keeps one certificate and its key in one file. client-go's file store
-// keeps each that there ever was; with certificates that live for a minute that
-// is a thousand a day.
+// store keeps one certificate and its key in one file. client-go's file store keeps every
+// certificate; with a certificate lifetime of one minute, that is a thousand files a day.
 type store struct {
 	path string
 }
@@ -31,8 +30,8 @@ func newCertificateStore(dir, name string) store {
 	return store{path: filepath.Join(dir, name+".pem")}
 }
 
-// Current implements certificate.Store. A file without a certificate and its key is like
-// none: a full disk may have cut it, and the node can ask for another certificate.
+// Current implements certificate.Store. A file without a complete certificate and key counts as
+// missing: a full disk may have truncated it, and the node can request another certificate.
 func (s store) Current() (*tls.Certificate, error) {
 	raw, err := os.ReadFile(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +61,8 @@ func (s store) Update(cert, key []byte) (*tls.Certificate, error) {
 	return parseKeyPair(cert, key)
 }
 
-// parseKeyPair returns the pair; its leaf, whose dates the manager looks at, is parsed too.
+// parseKeyPair returns the pair with a parsed leaf, because the manager reads the dates of the
+// leaf.
 func parseKeyPair(cert, key []byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// The token of a pod's service account lives for tokenLife; a kubelet renews it when a
-// fifth of that is left.
+// The token of a pod's service account is valid for tokenLifetime; it is renewed, as by a kubelet,
+// when a fifth of that is left.
 const (
 	tokenLifetime = time.Hour
 	renewToken    = tokenLifetime * 4 / 5
@@ -28,7 +28,7 @@ const (
 func (g *podProcess) kubeconfigPath() string { return filepath.Join(g.dir, "kubeconfig") }
 func (g *podProcess) tokenPath() string      { return filepath.Join(g.dir, "token") }
 
-// writeVolumes writes the files of the pod's volumes, anew at each start.
+// writeVolumes writes the files of the pod's volumes. It rewrites them at each start.
 func (g *podProcess) writeVolumes(ctx context.Context) error {
 	if err := os.RemoveAll(g.dir); err != nil {
 		return fmt.Errorf("emptying the pod's folder: %w", err)
@@ -58,7 +58,7 @@ func (g *podProcess) fillVolume(ctx context.Context, v corev1.Volume, dir string
 			}
 		}
 		return nil
-	case v.Projected != nil: // the one that the API adds for the service account
+	case v.Projected != nil: // the volume that the API adds for the service account
 		return g.writeKubeconfig(ctx)
 	case v.EmptyDir != nil:
 		return nil
@@ -66,8 +66,8 @@ func (g *podProcess) fillVolume(ctx context.Context, v corev1.Volume, dir string
 	return errors.New("local machines have secret, emptyDir and the service account's only")
 }
 
-// writeKubeconfig writes a kubeconfig for the pod's service account. There is no other way to
-// it: what a client looks for inside a container is not there.
+// writeKubeconfig writes a kubeconfig for the pod's service account. Clients need it because the
+// files that they look for inside a container do not exist here.
 func (g *podProcess) writeKubeconfig(ctx context.Context) error {
 	if err := g.writePodToken(ctx); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (g *podProcess) writeKubeconfig(ctx context.Context) error {
 	return pki.WriteFile(g.kubeconfigPath(), raw)
 }
 
-// writePodToken asks the API for a token that is good for as long as the pod is there.
+// writePodToken requests a token from the API that is bound to the pod.
 func (g *podProcess) writePodToken(ctx context.Context) error {
 	account := g.pod.Spec.ServiceAccountName
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{

@@ -8,10 +8,10 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// WrapListener returns a listener that accepts what l does. While the machine's API is
-// silent, nothing is read from its connections or written to them, not even on those
-// that were open before. When ctx ends, those that wait are as if closed: a silent
-// machine stops as fast as others.
+// WrapListener returns a listener that accepts the connections of l. While the fault api-silent is
+// injected, nothing is read from these connections or written to them, including connections that
+// were open before. When ctx ends, waiting reads and writes return as if the connection were
+// closed, so that a silent machine stops as fast as others.
 func (w *Watcher) WrapListener(ctx context.Context, l net.Listener) net.Listener {
 	return listener{l, ctx, w}
 }
@@ -39,7 +39,8 @@ type conn struct {
 	cancelWait func()
 }
 
-// Read implements net.Conn. What has come before the silence is kept until after it.
+// Read implements net.Conn. It delivers data that arrived before or during the fault after the
+// fault is removed.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.watch.WaitForRemoval(c.open, machine.APISilent) != nil {

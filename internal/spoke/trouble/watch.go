@@ -1,5 +1,4 @@
-// Package trouble makes the faults of package machine real, in the program that
-// runs in a machine.
+// Package trouble applies the faults of package machine in the program that runs in a machine.
 package trouble
 
 import (
@@ -14,39 +13,40 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// pollInterval is the time between two looks at the faults.
+// pollInterval is the interval at which the injected faults are read.
 const pollInterval = 200 * time.Millisecond
 
 // A Watcher reads the injected faults of one machine.
 type Watcher struct {
 	dir string
-	// killProcess ends the process on the spot; deafen lets it not hear SIGTERM any more.
+	// killProcess kills the process immediately; ignoreStopSignal makes it ignore SIGTERM.
 	killProcess, ignoreStopSignal func()
 
 	mu      sync.Mutex
 	faults  map[machine.Injection]bool
-	changed chan struct{} // closed, and replaced, when faults have come or gone
+	changed chan struct{} // closed and replaced when faults were added or removed
 }
 
-// New looks at the faults of the machine in dir.
+// New returns a Watcher of the machine in dir and reads its faults.
 func New(dir string) *Watcher {
 	w := &Watcher{dir: dir, killProcess: killOwnProcess, ignoreStopSignal: ignoreSIGTERM, changed: make(chan struct{})}
 	w.faults = w.readInjections()
 	return w
 }
 
-// killOwnProcess is the end that a power cut makes: nothing is closed, nobody is told.
+// killOwnProcess ends the process as a power failure does: nothing is closed, and no peer is
+// notified.
 func killOwnProcess() {
 	if err := syscall.Kill(syscall.Getpid(), syscall.SIGKILL); err != nil {
 		klog.ErrorS(err, "surviving a crash")
 	}
 }
 
-// ignoreSIGTERM is for the second SIGTERM: by then nothing else catches it.
+// ignoreSIGTERM makes the process ignore a second SIGTERM: by then, no handler catches it.
 func ignoreSIGTERM() { signal.Ignore(syscall.SIGTERM) }
 
-// Run keeps looking until ctx ends. It is what ends the process if the machine
-// crashes or loses its disk.
+// Run reads the faults periodically until ctx ends. It kills the process if the machine crashes or
+// loses its disk.
 func (w *Watcher) Run(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -69,7 +69,7 @@ func (w *Watcher) readInjections() map[machine.Injection]bool {
 	return faults
 }
 
-// updateInjections tells those who wait what has come or gone.
+// updateInjections records the current faults and wakes all goroutines that wait for a change.
 func (w *Watcher) updateInjections(faults map[machine.Injection]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,8 +87,8 @@ func (w *Watcher) updateInjections(faults map[machine.Injection]bool) {
 	}
 }
 
-// crashIfInjected ends the process if it has to. A crash happens once: it is taken off the
-// list before, or the machine would never start again.
+// crashIfInjected kills the process if a fault requires it. A crash happens once: the fault is
+// removed first, because otherwise the machine would never start again.
 func (w *Watcher) crashIfInjected() {
 	crash, _ := w.IsInjected(machine.MachineCrash)
 	lost, _ := w.IsInjected(machine.DiskLost)
@@ -103,15 +103,16 @@ func (w *Watcher) crashIfInjected() {
 	}
 }
 
-// IsInjected reports whether the machine has the fault, and when to ask again.
+// IsInjected reports whether the machine has the fault, and returns a channel that is closed when
+// that may have changed.
 func (w *Watcher) IsInjected(f machine.Injection) (bool, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.faults[f], w.changed
 }
 
-// waitForInjection waits until the machine has the fault, or until it does not. The error is
-// that of ctx, if that ends before.
+// waitForInjection waits until the machine has the fault, or, if present is false, until it does
+// not have it. It returns the error of ctx if ctx ends first.
 func (w *Watcher) waitForInjection(ctx context.Context, f machine.Injection, present bool) error {
 	for {
 		has, changed := w.IsInjected(f)
@@ -126,15 +127,15 @@ func (w *Watcher) waitForInjection(ctx context.Context, f machine.Injection, pre
 	}
 }
 
-// WaitForRemoval waits until the machine does not have the fault. The error is that of ctx,
-// if that ends before.
+// WaitForRemoval waits until the machine does not have the fault. It returns the error of ctx if
+// ctx ends first.
 func (w *Watcher) WaitForRemoval(ctx context.Context, f machine.Injection) error {
 	return w.waitForInjection(ctx, f, false)
 }
 
-// SuspendWhileInjected returns what runs work for as long as the machine does not have the fault:
-// when it comes, work's context ends; when it has gone, work is called again. It
-// returns what work returns of its own accord, and nil when ctx ends.
+// SuspendWhileInjected returns a function that runs work while the machine does not have the fault:
+// when the fault is injected, the context of work ends; when it is removed, work is called again.
+// The function returns the result of work if work returns on its own, and nil when ctx ends.
 func (w *Watcher) SuspendWhileInjected(f machine.Injection) func(ctx context.Context, work func(context.Context) error) error {
 	return func(ctx context.Context, work func(context.Context) error) error {
 		for w.WaitForRemoval(ctx, f) == nil && ctx.Err() == nil {
@@ -143,11 +144,12 @@ func (w *Watcher) SuspendWhileInjected(f machine.Injection) func(ctx context.Con
 				return err
 			}
 		}
-		return nil // it was told to stop
+		return nil // ctx has ended
 	}
 }
 
-// runUntilInjected runs work until the machine has the fault. cut says whether that was its end.
+// runUntilInjected runs work until the machine has the fault. cut reports whether the fault ended
+// work.
 func (w *Watcher) runUntilInjected(ctx context.Context, f machine.Injection, work func(context.Context) error) (cut bool, err error) {
 	spell, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -160,8 +162,8 @@ func (w *Watcher) runUntilInjected(ctx context.Context, f machine.Injection, wor
 	return spell.Err() != nil, err
 }
 
-// WithHangOnStop returns a context that ends when ctx does, but not while the machine hangs
-// on its stop.
+// WithHangOnStop returns a context that ends when ctx ends, but not while the fault hang-on-stop is
+// injected.
 func (w *Watcher) WithHangOnStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
@@ -170,7 +172,7 @@ func (w *Watcher) WithHangOnStop(ctx context.Context) (context.Context, context.
 			return
 		case <-ctx.Done():
 		}
-		w.updateInjections(w.readInjections()) // it may have come since the last look
+		w.updateInjections(w.readInjections()) // the fault may have been injected since the last read
 		if hangs, _ := w.IsInjected(machine.HangOnStop); hangs {
 			w.ignoreStopSignal()
 		}

@@ -1,9 +1,8 @@
-// Package standin is a machine that does nothing, for tests: a small process in
-// place of a control plane or a node. It keeps the contract of package machine:
-// it takes the lock of its folder, and stops at SIGTERM and at the end of its
-// standard input.
+// Package standin provides a machine that does nothing, for tests: a small process in place of a
+// control plane or a node. It keeps the contract of package machine: it acquires the lock of its
+// folder, and it stops on SIGTERM and at the end of its standard input.
 //
-// A test binary plays it by calling Main first in its TestMain.
+// A test binary acts as a stand-in by calling Main first in its TestMain.
 package standin
 
 import (
@@ -21,17 +20,17 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// An Injection is a fault that a stand-in's machine has on purpose.
+// An Injection is a fault that is deliberately injected into a stand-in's machine.
 type Injection string
 
 const (
-	// ExitAtOnce makes it print Fatal and exit at once.
+	// ExitAtOnce makes the machine print this text and exit immediately.
 	ExitAtOnce Injection = "fatal: the disk is on fire"
-	// IgnoreStop makes it ignore SIGTERM and the end of its standard input.
+	// IgnoreStop makes the machine ignore SIGTERM and the end of its standard input.
 	IgnoreStop Injection = "deaf"
 )
 
-// Inject gives the machine in dir a fault for its next start.
+// Inject sets the fault that the machine in dir has from its next start.
 func Inject(t *testing.T, dir string, f Injection) {
 	t.Helper()
 	if err := os.WriteFile(injectionPath(dir), []byte(f), 0o600); err != nil {
@@ -39,10 +38,10 @@ func Inject(t *testing.T, dir string, f Injection) {
 	}
 }
 
-// Command returns how this test binary is started as a machine.
+// Command returns the command that starts this test binary as a machine.
 func Command(t *testing.T) []string {
 	t.Helper()
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // else each machine takes a second to exit
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each machine takes a second to exit
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -50,8 +49,8 @@ func Command(t *testing.T) []string {
 	return []string{exe}
 }
 
-// Main returns if this process is a test. If it was started as a machine, Main
-// plays it and exits; with work, if not nil, done meanwhile.
+// Main returns if this process is a test. If this process was started as a machine, Main runs the
+// machine, calls work if it is not nil, and exits.
 func Main(work func(ctx context.Context, dir string) error) {
 	i := slices.Index(os.Args, "--dir")
 	if i != 3 || len(os.Args) != 5 || os.Args[1] != "machine" || os.Args[2] != "run" {
@@ -92,7 +91,8 @@ func runMachine(dir string, work func(context.Context, string) error) error {
 	return lock.Release()
 }
 
-// contextUntilEOF ends ctx when standard input ends, if the parent says that it holds it.
+// contextUntilEOF returns a context that ends when standard input ends, if the parent has declared
+// that it holds the other end of the pipe.
 func contextUntilEOF(ctx context.Context) context.Context {
 	if os.Getenv("HOTSPARE_PARENT_PIPE") != "1" {
 		return ctx
@@ -100,14 +100,14 @@ func contextUntilEOF(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
-		_, _ = io.Copy(io.Discard, os.Stdin) // an error ends it as well
+		_, _ = io.Copy(io.Discard, os.Stdin) // an error also ends it
 	}()
 	return ctx
 }
 
 func injectionPath(dir string) string { return filepath.Join(dir, "fault") }
 
-// ReadInjection returns the fault of the machine in dir, "" if it is well.
+// ReadInjection returns the fault of the machine in dir, or "" if it has none.
 func ReadInjection(dir string) Injection {
 	raw, err := os.ReadFile(injectionPath(dir))
 	if err != nil {
