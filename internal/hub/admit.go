@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// bindAdminGroup makes AdminGroup the administrators of the cluster that root reaches. A
-// binding that is there is left as it is: it may have been changed on purpose.
+// bindAdminGroup makes AdminGroup the administrators of the cluster that root reaches. It does not
+// change an existing binding: that may have been edited on purpose.
 func bindAdminGroup(ctx context.Context, root *rest.Config) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {

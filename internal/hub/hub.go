@@ -1,6 +1,5 @@
-// Package hub is the Kubernetes API that `hotspare up` brings: a control plane in
-// this process, without nodes, that keeps its data and its address from one
-// start to the next.
+// Package hub runs the Kubernetes API of `hotspare up`: a control plane in this process, without
+// nodes, that keeps its data and its address between starts.
 package hub
 
 import (
@@ -22,21 +21,22 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// ManagerUser is who hotspare's controllers are at the hub. What they may do is
-// granted by the same manifests as on any other cluster.
+// ManagerUser is the user name of hotspare's controllers at the hub. The same manifests as on any
+// other cluster grant its permissions.
 const ManagerUser = "hotspare-manager"
 
-// Who the person is that runs the hub. AdminGroup may do everything, but unlike
-// system:masters by a binding, which can be taken away.
+// The identity of the person who runs the hub. AdminGroup has all permissions, but unlike
+// system:masters through a binding, which can be deleted.
 const (
 	adminUser  = "hotspare-admin"
 	AdminGroup = "hotspare:admins"
 )
 
-// How the hub breathes, see package heap. In a burst of claims on a pool of 1,000 the
-// collector takes 38% of the processor time with the calm percentage alone. At 50 claims
-// a second it makes 150 MB of garbage a second, and to collect it takes a second, in which
-// claims queue up on two cores: the rarer, the better. What it took it gives back when calm.
+// Settings of the hub's garbage collection, see package heap. In a burst of claims on a pool of
+// 1,000, the collector takes 38% of the processor time with the idle percentage alone. At 50 claims
+// a second, the hub produces 150 MB of garbage a second, and a collection takes a second, in which
+// claims queue up on two cores: fewer collections are better. The hub returns the extra memory when
+// it is idle.
 const (
 	idleGOGC      = 50
 	busyGOGC      = 250
@@ -44,20 +44,20 @@ const (
 	busyExtraHeap = 750 << 20
 )
 
-// Options say where a hub is.
+// Options configure a hub.
 type Options struct {
-	// Dir keeps everything the hub knows. It is made if it does not exist.
+	// Dir contains all data of the hub. It is created if it does not exist.
 	Dir string
-	// Port is the loopback port of the API. 0 stands for the one that the hub in
-	// Dir had last time, or else for any that is free.
+	// Port is the loopback port of the API. 0 means the port of the last run of the hub in Dir, or
+	// else any free port.
 	Port int
-	// Connections is how many may be open at a time; 0 is any number.
+	// Connections is the maximum number of open connections; 0 means no limit.
 	Connections int
-	// Log takes what Kubernetes' components have to say.
+	// Log receives the log of the Kubernetes components.
 	Log io.Writer
 }
 
-// A Hub runs from Start to Stop. Its methods may be called by several goroutines.
+// A Hub runs from Start to Stop. Its methods are safe for concurrent use.
 type Hub struct {
 	*controlplane.ControlPlane
 	lock  *flock.Lock
@@ -65,7 +65,7 @@ type Hub struct {
 	admin *rest.Config
 }
 
-// controllers are what users of an API without nodes would miss.
+// controllers are the controllers that users of an API without nodes need.
 var controllers = []string{
 	"namespace-controller",
 	"garbage-collector-controller",
@@ -77,9 +77,9 @@ var controllers = []string{
 	"clusterrole-aggregation-controller",
 }
 
-// Start starts the hub in o.Dir and returns when its API can be used. ctx bounds
-// the call only. The error is a *flock.HeldError if a hub runs on o.Dir already,
-// and a *controlplane.PortTakenError if another program has its port.
+// Start starts the hub in o.Dir and returns when its API is ready. ctx bounds only the call. The
+// error is a *flock.HeldError if a hub is already running on o.Dir, and a
+// *controlplane.PortTakenError if another program uses its port.
 func Start(ctx context.Context, o Options) (*Hub, error) {
 	lock, err := flock.Acquire(filepath.Join(o.Dir, "lock"))
 	if err != nil {
@@ -132,7 +132,7 @@ func (h *Hub) startControlPlane(ctx context.Context, o Options) error {
 	return nil
 }
 
-// grantAdminAccess waits for the API and lets the admin in.
+// grantAdminAccess waits until the API is ready and grants access to the administrator.
 func (h *Hub) grantAdminAccess(ctx context.Context) error {
 	if err := h.WaitUntilReady(ctx); err != nil {
 		return err
@@ -144,22 +144,23 @@ func (h *Hub) grantAdminAccess(ctx context.Context) error {
 	return nil
 }
 
-// AdminConfig returns how the person who runs the hub reaches it. The caller owns it.
+// AdminConfig returns the config with which the person who runs the hub reaches it. The caller owns
+// the returned config.
 func (h *Hub) AdminConfig() *rest.Config {
 	return rest.CopyConfig(h.admin)
 }
 
-// CACertPEM returns the certificate of who signs the hub's own, in PEM.
+// CACertPEM returns the CA certificate of the hub's serving certificate, in PEM.
 func (h *Hub) CACertPEM() []byte { return h.ca.CertPEM() }
 
-// Stop stops the hub and returns when its folder is free. It may be called once.
+// Stop stops the hub and returns when its folder is unlocked. It may be called once.
 func (h *Hub) Stop() error {
 	h.ControlPlane.Stop()
 	return h.lock.Release()
 }
 
-// isPoolCluster tells the clusters that pools make. They are most of what a hub holds, are
-// written a dozen times each, and only by controllers.
+// isPoolCluster reports whether o is a ClusterDeployment that a pool created. These are most of the
+// objects of a hub, are written a dozen times each, and only by controllers.
 func isPoolCluster(o *unstructured.Unstructured) bool {
 	if o.GroupVersionKind().GroupKind() != hivev1.GroupVersion.WithKind("ClusterDeployment").GroupKind() {
 		return false

@@ -13,18 +13,17 @@ import (
 // Context is the name of the hub's context in a kubeconfig.
 const Context = "hotspare"
 
-// kubeconfigLifetime is that of the certificate in a kubeconfig.
+// kubeconfigLifetime is the lifetime of the certificate in a kubeconfig.
 const kubeconfigLifetime = 365 * 24 * time.Hour
 
-// WriteKubeconfig writes to path how the person who runs the hub reaches it, for
-// kubectl. A file that says so already is left alone while its certificate is
-// good for another month.
+// WriteKubeconfig writes to path a kubeconfig for the person who runs the hub. It leaves a file
+// with the same content unchanged if its certificate is valid for another month.
 func (h *Hub) WriteKubeconfig(path string) error {
 	return h.writeKubeconfig(path, adminUser, AdminGroup)
 }
 
-// WriteManagerKubeconfig writes to path how a hotspare-manager beside this process
-// reaches the hub: as ManagerUser, whom the admission policies know as hotspare.
+// WriteManagerKubeconfig writes to path a kubeconfig for a hotspare-manager that runs in a process
+// of its own. Its user is ManagerUser, whom the admission policies recognize as hotspare.
 func (h *Hub) WriteManagerKubeconfig(path string) error {
 	return h.writeKubeconfig(path, ManagerUser)
 }

@@ -14,9 +14,8 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// listenOnLastPort listens on port, or, if that is 0, on the port that the hub in dir had
-// last time, or else on any that is free. It stores which one it was, since
-// people's kubeconfigs name it.
+// listenOnLastPort listens on port, or, if that is 0, on the port of the last run of the hub in
+// dir, or else on any free port. It stores the port, because users' kubeconfigs contain it.
 func listenOnLastPort(dir string, port int) (net.Listener, error) {
 	path := filepath.Join(dir, "port")
 	last, err := readStoredPort(path)

@@ -6,10 +6,11 @@ import (
 	"sync"
 )
 
-// LimitConnections accepts connections of l, of which at most limit are open at a time: every
-// connection takes a file, and a process that has no file left may not be able to keep its
-// data. Anybody on this computer can connect. When limit is reached, a new connection
-// takes the place of the oldest one that has sent nothing; if all have, it is closed.
+// LimitConnections returns a listener that accepts the connections of l and keeps at most limit of
+// them open: every connection uses a file descriptor, and a process without free file descriptors
+// may be unable to write its data. Any program on this computer can connect. When limit is reached,
+// a new connection replaces the oldest one that has sent nothing; if all have sent something, the
+// new connection is closed.
 func LimitConnections(l net.Listener, limit int) net.Listener {
 	return &limitedListener{Listener: l, limit: limit}
 }
@@ -20,10 +21,10 @@ type limitedListener struct {
 
 	mu     sync.Mutex
 	open   int
-	silent list.List // of *counted that have sent nothing, oldest first
+	silent list.List // of *limitedConn that have sent nothing, oldest first
 }
 
-// Accept returns the next connection for which there is room.
+// Accept returns the next connection that fits within the limit.
 func (b *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := b.Listener.Accept()
@@ -33,7 +34,7 @@ func (b *limitedListener) Accept() (net.Conn, error) {
 		if admitted := b.admitConnection(c); admitted != nil {
 			return admitted, nil
 		}
-		_ = c.Close() // there is no room: nobody is interested in how it ends
+		_ = c.Close() // the limit is reached: the error does not matter
 	}
 }
 
@@ -54,12 +55,12 @@ func (b *limitedListener) admitConnection(c net.Conn) net.Conn {
 	b.open++
 	b.mu.Unlock()
 	if displaced != nil {
-		_ = displaced.Conn.Close() // it has been given up
+		_ = displaced.Conn.Close() // the connection was displaced
 	}
 	return out
 }
 
-// releaseSlot frees the place of a connection. The lock is held.
+// releaseSlot frees the slot of a connection. The caller must hold the lock.
 func (b *limitedListener) releaseSlot(c *limitedConn) {
 	if c.released {
 		return
@@ -69,7 +70,8 @@ func (b *limitedListener) releaseSlot(c *limitedConn) {
 	b.markActive(c)
 }
 
-// markActive takes a connection out of those that have sent nothing. The lock is held.
+// markActive removes a connection from the list of connections that have sent nothing. The caller
+// must hold the lock.
 func (b *limitedListener) markActive(c *limitedConn) {
 	if c.silentElement != nil {
 		b.silent.Remove(c.silentElement)
@@ -77,11 +79,11 @@ func (b *limitedListener) markActive(c *limitedConn) {
 	}
 }
 
-// limitedConn is a connection that has a place.
+// limitedConn is a connection that occupies a slot.
 type limitedConn struct {
 	net.Conn
 	owner         *limitedListener
-	silentElement *list.Element // among the silent ones
+	silentElement *list.Element // its element in the list of silent connections
 	released      bool
 	once          sync.Once
 }
@@ -98,7 +100,7 @@ func (c *limitedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection and gives its place back.
+// Close closes the connection and frees its slot.
 func (c *limitedConn) Close() error {
 	c.owner.mu.Lock()
 	c.owner.releaseSlot(c)

@@ -7,7 +7,7 @@ import (
 )
 
 // IsLocalHost reports whether the host of a request, with or without a port, is a name of this
-// computer that nobody else can point at it, as DNS rebinding does.
+// computer that another party cannot redirect, as in DNS rebinding.
 func IsLocalHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -19,7 +19,8 @@ func IsLocalHost(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// RequireLocalHost serves requests for names of this computer, and refuses others.
+// RequireLocalHost returns a handler that serves requests for names of this computer and rejects
+// others.
 func RequireLocalHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !IsLocalHost(r.Host) {

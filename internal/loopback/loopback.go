@@ -1,5 +1,5 @@
-// Package loopback listens where this computer alone can connect, for what is served
-// there without asking who somebody is, or by plain http.
+// Package loopback listens on addresses that only this computer can reach, for servers without
+// authentication or with plain HTTP.
 package loopback
 
 import (
@@ -11,19 +11,20 @@ import (
 	"syscall"
 )
 
-// A Flag takes the address of something that is served.
+// A Flag describes a flag with the address of a server.
 type Flag struct {
-	// Name is the flag's, such as --metrics-address, Example an address for it.
+	// Name is the name of the flag, such as --metrics-address; Example is an example of its value.
 	Name, Example string
-	// What is served, in a word; Why says why not to others.
+	// What is what the server serves, in one word; Why is the reason why it is served on loopback
+	// only.
 	What, Why string
 }
 
-// IsDisabled reports whether an address stands for nothing served: it is empty or 0.
+// IsDisabled reports whether the address disables the server: it is empty or 0.
 func IsDisabled(address string) bool { return address == "" || address == "0" }
 
-// CheckAddress says what is wrong with an address. It must be a loopback address with a port, or
-// stand for nothing.
+// CheckAddress returns an error that says what is wrong with an address. It must be a loopback
+// address with a port, or disable the server.
 func (f Flag) CheckAddress(address string) error {
 	if IsDisabled(address) {
 		return nil
@@ -38,8 +39,9 @@ func (f Flag) CheckAddress(address string) error {
 	return nil
 }
 
-// Listen listens at an address. Port 0 is that of last, a URL, since people keep it, or
-// else, when there was no last or another program has its port, any that is free.
+// Listen listens on an address. If its port is 0, Listen uses the port of last, a URL, because
+// users keep that URL. If last is empty or another program uses its port, Listen uses any free
+// port.
 func (f Flag) Listen(address, last string) (net.Listener, error) {
 	if before := previousAddress(address, last); before != "" {
 		if l, err := net.Listen("tcp", before); err == nil {
@@ -56,7 +58,8 @@ func (f Flag) Listen(address, last string) (net.Listener, error) {
 	return l, nil
 }
 
-// previousAddress is the address of last time; "" when the port is not left open, or nobody knows.
+// previousAddress returns the address of the last run, or "" if the port is not 0 or the last port
+// is unknown.
 func previousAddress(address, last string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port != "0" {

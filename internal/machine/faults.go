@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// An Injection is a fault that a person or a test has put into a machine.
+// An Injection is a fault that a person or a test has injected into a machine.
 type Injection string
 
-// All faults that there are.
+// All faults.
 const (
 	MachineCrash          Injection = "machine-crash"
 	DiskLost              Injection = "disk-lost"
@@ -25,33 +25,33 @@ const (
 	NodeNeverReady        Injection = "node-never-ready"
 )
 
-// A Profile says what a fault is.
+// A Profile describes a fault.
 type Profile struct {
 	Fault Injection `json:"fault"`
-	// Does is what it does, in one line.
+	// Does describes the effect of the fault, in one line.
 	Does string `json:"does"`
-	// Only is the role of the machines that can have it; empty: any machine can.
+	// Only is the role of the machines that can have the fault; empty means any machine.
 	Only Role `json:"only,omitempty"`
-	// Strikes are the machines that get it if none is named.
+	// Strikes selects the machines that get the fault if none is named.
 	Strikes Target `json:"strikes"`
-	// Lasts says that it stays until somebody heals it. Others are over as soon as
-	// they have happened.
+	// Lasts reports that the fault stays until it is removed. Other faults end as soon as they have
+	// happened.
 	Lasts bool `json:"lasts"`
-	// AtStart says that a machine that runs has nothing of it until it starts again.
+	// AtStart reports that the fault does not affect a running machine until it starts again.
 	AtStart bool `json:"atStart"`
 }
 
-// Target tells which machines of a cluster a fault strikes.
+// Target selects the machines of a cluster that get a fault.
 type Target string
 
 // The targets.
 const (
 	TargetControlPlane Target = "control plane"
-	TargetFirstWorker  Target = "first worker" // or the control plane if there is none
+	TargetFirstWorker  Target = "first worker" // or the control plane if there is no worker
 	TargetEveryMachine Target = "every machine"
 )
 
-// InjectionProfiles returns all faults, in the order in which they are told to people.
+// InjectionProfiles returns all faults, in the order in which they are shown to users.
 func InjectionProfiles() []Profile {
 	return []Profile{
 		{Fault: MachineCrash, Strikes: TargetControlPlane, Does: "its process is killed, once"},
@@ -65,8 +65,7 @@ func InjectionProfiles() []Profile {
 	}
 }
 
-// Profile returns what the fault is. The error, if there is no such fault, lists
-// those that there are.
+// Profile returns the profile of the fault. If there is no such fault, the error lists all faults.
 func (f Injection) Profile() (Profile, error) {
 	all := InjectionProfiles()
 	i := slices.IndexFunc(all, func(p Profile) bool { return p.Fault == f })
@@ -88,7 +87,7 @@ func InjectionNames() []string {
 // AppliesTo reports whether a machine of that role can have the fault.
 func (p Profile) AppliesTo(r Role) bool { return p.Only == "" || p.Only == r }
 
-// SelectMachines returns those of a cluster's machines that get the fault if none is named.
+// SelectMachines returns the machines of a cluster that get the fault if none is named.
 func (p Profile) SelectMachines(all []Config) []Config {
 	all = slices.SortedFunc(slices.Values(all), func(a, b Config) int { return strings.Compare(a.Name, b.Name) })
 	if p.Strikes == TargetEveryMachine {
@@ -105,14 +104,15 @@ func (p Profile) SelectMachines(all []Config) []Config {
 	return all[i : i+1]
 }
 
-// InjectionPath is there while the machine in dir has the fault, or has yet to suffer it.
+// InjectionPath returns the path of the file that exists while the machine in dir has the fault, or
+// while the fault is pending.
 func InjectionPath(dir string, f Injection) string { return filepath.Join(dir, "faults", string(f)) }
 
-// lostDiskPath is where the disk is while it is gone.
+// lostDiskPath returns the path of the disk while the machine has lost it.
 func lostDiskPath(dir string) string { return filepath.Join(dir, "disk.lost") }
 
-// AddInjection gives a machine a fault. If its process runs, that will know within a
-// second. A second time it changes nothing.
+// AddInjection adds a fault to a machine. A running process notices it within a second.
+// AddInjection is idempotent.
 func AddInjection(dir string, f Injection) error {
 	if f == DiskLost {
 		if err := moveDisk(DiskPath(dir), lostDiskPath(dir)); err != nil {
@@ -129,8 +129,8 @@ func AddInjection(dir string, f Injection) error {
 	return nil
 }
 
-// RemoveInjection takes a fault away, if the machine has it. The program in the machine calls
-// it when a fault that does not last has happened.
+// RemoveInjection removes a fault if the machine has it. The program in the machine calls it when a
+// fault that does not last has happened.
 func RemoveInjection(dir string, f Injection) error {
 	if err := os.Remove(InjectionPath(dir, f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("healing %s: %w", filepath.Base(dir), err)
@@ -144,7 +144,7 @@ func RemoveInjection(dir string, f Injection) error {
 	return nil
 }
 
-// moveDisk renames from to to, if from is there.
+// moveDisk renames from to to, if from exists.
 func moveDisk(from, to string) error {
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -161,7 +161,7 @@ func HasInjection(dir string, f Injection) bool {
 	return err == nil
 }
 
-// ListInjections returns the faults that the machine in dir has.
+// ListInjections returns the faults of the machine in dir.
 func ListInjections(dir string) []Injection {
 	var out []Injection
 	for _, p := range InjectionProfiles() {
@@ -182,7 +182,7 @@ func LoadConfigs(dir string) ([]Config, error) {
 	for _, e := range entries {
 		c, err := LoadConfig(filepath.Join(dir, e.Name()))
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // on its way in or out
+		case errors.Is(err, fs.ErrNotExist): // being created or deleted
 		case err != nil:
 			return nil, err
 		default:

@@ -1,26 +1,26 @@
-// Package machine is what a local machine is: a folder and a process.
+// Package machine defines a local machine: a folder and a process.
 //
-// It is the contract between the store that owns machines (internal/cloud/local),
-// the installer that fills their disks, and the program that runs in them
-// (internal/spoke). It imports neither of them.
+// It is the contract between the store that owns machines (internal/cloud/local), the installer
+// that fills their disks, and the program that runs in them (internal/spoke). It imports none of
+// them.
 //
-//	DIR/machine.json        Config: what the machine is; written by the store
-//	DIR/disk/               the machine's disk; filled by the installer, then the machine's own
+//	DIR/machine.json        Config: describes the machine; written by the store
+//	DIR/disk/               the machine's disk; filled by the installer, then used by the machine
 //	DIR/disk/pki/           control plane: ca.crt ca.key sa.key (service accounts) front-proxy-ca.{crt,key}
-//	DIR/disk/bootstrap.kubeconfig   worker: how it joins, as a kubelet does
-//	DIR/disk/pki/kubelet-client.pem   a node's client certificate with its key; its own, but a worker
-//	                        that comes later finds its first one there
-//	DIR/disk/installed    control plane: there from the end of the installation on; written by the installer
-//	DIR/disk/pods/        a folder for each pod whose image the machine runs; gone with its process
-//	DIR/machine.log         what the process prints
-//	DIR/lock                held (flock) by the process for as long as it lives; contains its pid
-//	DIR/faults/             an empty file for each Fault that the machine has; made by Break, removed by Heal
-//	DIR/disk.lost/          the disk, while fault disk-lost keeps it away
+//	DIR/disk/bootstrap.kubeconfig   worker: its credential for joining, as for a kubelet
+//	DIR/disk/pki/kubelet-client.pem   a node's client certificate with its key; the node requests it, except that
+//	                        a worker that is added later finds its first certificate there
+//	DIR/disk/installed    control plane: exists from the end of the installation; written by the installer
+//	DIR/disk/pods/        a folder for each pod whose image the machine runs; deleted with its process
+//	DIR/machine.log         the output of the process
+//	DIR/lock                locked (flock) by the process for as long as it lives; contains its pid
+//	DIR/faults/             an empty file for each fault of the machine; see AddInjection and RemoveInjection
+//	DIR/disk.lost/          the disk, while the machine has the fault disk-lost
 //
-// Faults are for demonstrations and tests. The program in the machine makes them
-// real, from its start on and while it runs; the store knows nothing of them and
-// sees what it would see of a machine that is really broken. That is: a machine that
-// hangs still ends with the program that holds it.
+// Faults are for demonstrations and tests. The program in the machine applies them, from its start
+// and while it runs; the store does not know about them and observes what it would observe of a
+// machine that is really broken. For example, a machine that hangs still ends with the program that
+// started it.
 package machine
 
 import (
@@ -33,45 +33,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Role says what a machine does in its cluster.
+// Role is the role of a machine in its cluster.
 type Role string
 
-// The two roles a machine can have.
+// The roles of a machine.
 const (
 	ControlPlane Role = "control-plane"
 	Worker       Role = "worker"
 )
 
-// Config says what a machine is. It does not change after the machine was created.
+// Config describes a machine. It does not change after the machine was created.
 type Config struct {
-	// Name is unique on this computer: <infraID>-master-0, <infraID>-worker-1. It is the node's name too.
+	// Name is unique on this computer: <infraID>-master-0, <infraID>-worker-1. It is also the name
+	// of the node.
 	Name string `json:"name"`
-	// InfraID names the cluster the machine belongs to, as in the installer's metadata.json.
+	// InfraID is the infraID of the machine's cluster, as in the installer's metadata.json.
 	InfraID string `json:"infraID"`
 	Role    Role   `json:"role"`
-	// APIPort is the loopback port of the cluster's API: served by the control plane, dialled by a worker.
+	// APIPort is the loopback port of the cluster's API: the control plane serves it, workers
+	// connect to it.
 	APIPort int `json:"apiPort"`
-	// ClusterName and BaseDomain are those of the install-config.
+	// ClusterName and BaseDomain are the values of the install-config.
 	ClusterName string `json:"clusterName"`
 	BaseDomain  string `json:"baseDomain"`
-	// Workers is how many workers the cluster has. Without any, its control plane runs pods.
+	// Workers is the number of workers of the cluster. If it is 0, the control plane runs pods.
 	Workers int `json:"workers"`
-	// CertificateDuration is how long the certificates live that the cluster signs for its nodes.
+	// CertificateDuration is the lifetime of the certificates that the cluster signs for its nodes.
 	CertificateDuration metav1.Duration `json:"certificateDuration"`
-	// OpenShiftVersion is the version of the release image when that is an OpenShift
-	// release, as in "4.18.20"; empty for a plain Kubernetes cluster.
+	// OpenShiftVersion is the version of the release image if that is an OpenShift release, as in
+	// "4.18.20"; empty for a plain Kubernetes cluster.
 	OpenShiftVersion string `json:"openShiftVersion,omitempty"`
-	// Owner is the ClusterDeployment that the machine was made for, as namespace/name; empty
-	// if there was none. Nobody else moves or destroys the machine.
+	// Owner is the ClusterDeployment that the machine was created for, as namespace/name; empty if
+	// there was none. No other ClusterDeployment can start, stop or destroy the machine.
 	Owner string `json:"owner,omitempty"`
-	// Taints are what a worker's node registers with.
+	// Taints are the taints that a worker's node registers with.
 	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
-// Address is where all machines are.
+// Address is the address of all machines.
 const Address = "127.0.0.1"
 
-// NodeAddresses are those of the machine, and of the node that it is.
+// NodeAddresses returns the addresses of the machine and of its node.
 func (c Config) NodeAddresses() []corev1.NodeAddress {
 	return []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: Address},

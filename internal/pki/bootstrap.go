@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// The identity by which a machine asks for its first certificate: the one that
+// The identity with which a machine requests its first certificate. It is the identity that
 // OpenShift gives to its machines, so that rules written for OpenShift apply.
 const (
 	NodeBootstrapperNamespace = "openshift-machine-config-operator"
@@ -19,14 +19,14 @@ const (
 	NodeBootstrapperUser      = "system:serviceaccount:" + NodeBootstrapperNamespace + ":" + NodeBootstrapperName
 )
 
-// NodeBootstrapperGroups returns the groups of every service account in that
-// namespace, without system:authenticated, which the API server adds.
+// NodeBootstrapperGroups returns the groups of every service account in NodeBootstrapperNamespace,
+// without system:authenticated, which the API server adds.
 func NodeBootstrapperGroups() []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:" + NodeBootstrapperNamespace}
 }
 
-// TokenFilePath returns where, below dir, the file is that tells the API server
-// which static tokens to accept (--token-auth-file).
+// TokenFilePath returns the path, below dir, of the file with the static tokens that the API server
+// accepts (--token-auth-file).
 func TokenFilePath(dir string) string {
 	return filepath.Join(dir, "tokens.csv")
 }
@@ -40,15 +40,14 @@ func NewBootstrapToken() (string, error) {
 	return hex.EncodeToString(secret), nil
 }
 
-// WriteBootstrapToken writes TokensPath(dir) so that whoever shows token is the node
+// WriteBootstrapToken writes TokenFilePath(dir) so that token authenticates a client as the node
 // bootstrapper.
 //
-// OpenShift uses a long-lived token of a service account. Such a token contains
-// the account's UID and is only good while a Secret with its name exists, so it
-// cannot be made before the cluster's first boot; but a worker's disk is written
-// before that, as an ignition file is. A static token gives the same user name and
-// the same groups, which is all that an approver of CSRs can see, and is there
-// from the first request on, after each boot.
+// OpenShift uses a long-lived token of a service account. Such a token contains the account's UID
+// and is valid only while a Secret with its name exists, so it cannot be created before the
+// cluster's first boot; but a worker's disk is written before that, like an ignition file. A static
+// token gives the same user name and the same groups, which is all that an approver of CSRs can
+// see, and it is valid from the first request, after each boot.
 func WriteBootstrapToken(dir, token string) error {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
@@ -60,7 +59,7 @@ func WriteBootstrapToken(dir, token string) error {
 	return WriteFile(TokenFilePath(dir), out.Bytes())
 }
 
-// ReadBootstrapToken returns the token that WriteTokens wrote below dir.
+// ReadBootstrapToken returns the token that WriteBootstrapToken wrote below dir.
 func ReadBootstrapToken(dir string) (string, error) {
 	raw, err := os.ReadFile(TokenFilePath(dir))
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package pki makes the keys, certificates and kubeconfigs of a cluster.
+// Package pki creates the keys, certificates and kubeconfigs of a cluster.
 //
-// Everything is made from a CA that lives on disk: a leaf certificate is cheap,
-// so whoever needs one signs a new one at each start and keeps none. Keys are
-// ECDSA P-256 throughout. Files are written whole or not at all, with mode 0600.
+// Everything is derived from a CA that is stored on disk. Signing a leaf certificate is cheap, so a
+// component signs a new one at each start and stores none. All keys are ECDSA P-256. Files are
+// written atomically, with mode 0600.
 package pki
 
 import (
@@ -24,30 +24,29 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// Names, to be used with CA.Write and LoadCA, of the CAs of a cluster.
+// Names of the CAs of a cluster, for CA.Write and LoadCA.
 const (
 	// ClusterCA signs the certificates of the API server, of its clients and of the nodes.
 	ClusterCA = "ca"
-	// FrontProxyCA signs what the API server shows to aggregated API servers.
+	// FrontProxyCA signs the certificate that the API server presents to aggregated API servers.
 	FrontProxyCA = "front-proxy-ca"
 )
 
-// Backdate is how long before its making a certificate becomes valid, so that a
-// peer whose clock is slightly behind accepts it at once.
+// Backdate is how long before its creation a certificate becomes valid, so that a peer whose clock
+// is slightly behind accepts it at once.
 const Backdate = 5 * time.Second
 
-// caLifetime outlives every cluster that anybody keeps on a laptop.
+// caLifetime is longer than the life of any cluster on a laptop.
 const caLifetime = 10 * 365 * 24 * time.Hour
 
-// A CA is a self-signed certificate and the key that signs with it. It may be
-// used by several goroutines at once.
+// A CA is a self-signed certificate and the key that signs with it. It is safe for concurrent use.
 type CA struct {
 	cert *x509.Certificate
 	key  crypto.Signer
 	pair Pair
 }
 
-// NewCA makes a CA with the common name cn. It is only in memory: see Write.
+// NewCA creates a CA with the common name cn, in memory only: see Write.
 func NewCA(cn string, now time.Time) (*CA, error) {
 	key, err := generateKey()
 	if err != nil {
@@ -77,8 +76,8 @@ func NewCA(cn string, now time.Time) (*CA, error) {
 	return parseCA(pair)
 }
 
-// LoadCA reads the CA that Write stored in dir under name. The error is
-// fs.ErrNotExist if there is none.
+// LoadCA reads the CA that Write stored in dir under name. The error is fs.ErrNotExist if there is
+// none.
 func LoadCA(dir, name string) (*CA, error) {
 	pair, err := ReadPair(dir, name)
 	if err != nil {
@@ -91,8 +90,8 @@ func LoadCA(dir, name string) (*CA, error) {
 	return ca, nil
 }
 
-// LoadOrCreateCA loads the CA called name from dir. If there is none it makes one
-// with the common name cn and stores it.
+// LoadOrCreateCA loads the CA called name from dir. If there is none, it creates one with the
+// common name cn and stores it.
 func LoadOrCreateCA(dir, name, cn string, now time.Time) (*CA, error) {
 	ca, err := LoadCA(dir, name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +111,7 @@ func (c *CA) Write(dir, name string) error {
 	return c.pair.Write(dir, name)
 }
 
-// CertPEM returns the certificate, for those who must trust this CA.
+// CertPEM returns the certificate, for clients that must trust this CA.
 func (c *CA) CertPEM() []byte {
 	return c.pair.Cert
 }
@@ -144,7 +143,7 @@ func generateKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// newSerialNumber returns a positive number of up to 127 bits; RFC 5280 allows 20 octets.
+// newSerialNumber returns a random positive number of up to 127 bits; RFC 5280 allows 20 octets.
 func newSerialNumber() (*big.Int, error) {
 	limit := new(big.Int).Lsh(big.NewInt(1), 127)
 	n, err := rand.Int(rand.Reader, limit)

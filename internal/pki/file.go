@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// WriteFile replaces the file at path by one with mode 0600 and this content.
-// Whoever reads path, and whoever comes after a crash, sees the old content or
-// the new one. It creates the folder, for its owner only, if needed.
+// WriteFile replaces the file at path by one with mode 0600 and this content. A concurrent reader,
+// and a reader after a crash, sees either the old content or the new one. WriteFile creates the
+// folder, accessible to its owner only, if needed.
 func WriteFile(path string, content []byte) error {
 	if err := replaceFileAtomically(path, content); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
@@ -21,7 +21,7 @@ func replaceFileAtomically(path string, content []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // CreateTemp makes it 0600
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // CreateTemp creates it with mode 0600
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func replaceFileAtomically(path string, content []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// writeAndClose writes content through to the disk and closes f.
+// writeAndClose writes content, syncs it to disk and closes f.
 func writeAndClose(f *os.File, content []byte) error {
 	_, err := f.Write(content)
 	if err == nil {

@@ -8,12 +8,12 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// renewBefore is how long a certificate in somebody's hands must still be good
-// for to be left there.
+// renewBefore is the remaining validity below which the certificate in a kubeconfig file is
+// replaced.
 const renewBefore = 30 * 24 * time.Hour
 
-// IsKubeconfigCurrent reports whether raw is what Kubeconfig makes for user at the cluster,
-// with a certificate of this CA that is good for another month.
+// IsKubeconfigCurrent reports whether raw is the kubeconfig that ClientKubeconfig returns for user
+// at the cluster, with a certificate of this CA that is valid for another month.
 func (c *CA) IsKubeconfigCurrent(raw []byte, cluster Cluster, user string, now time.Time) bool {
 	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A Cluster is where an API server is and by which CA it is known.
+// A Cluster is the address of an API server and the CA of its certificate.
 type Cluster struct {
-	// Name names the cluster, and the context that selects it, in a kubeconfig.
+	// Name is the name, in a kubeconfig, of the cluster and of the context that selects it.
 	Name string
 	// Server is the URL, as in https://127.0.0.1:6443.
 	Server string
@@ -17,8 +17,8 @@ type Cluster struct {
 	CA []byte
 }
 
-// ClientKubeconfig returns a kubeconfig by which user, known by the client certificate
-// pair, reaches the cluster. It refers to no other file.
+// ClientKubeconfig returns a kubeconfig with which user, authenticated by the client certificate
+// pair, reaches the cluster. It does not refer to other files.
 func ClientKubeconfig(c Cluster, user string, pair Pair) ([]byte, error) {
 	return encodeKubeconfig(c, user, &clientcmdapi.AuthInfo{
 		ClientCertificateData: pair.Cert,
@@ -26,9 +26,8 @@ func ClientKubeconfig(c Cluster, user string, pair Pair) ([]byte, error) {
 	})
 }
 
-// BootstrapKubeconfig returns the kubeconfig by which a machine that has no
-// certificate yet asks the cluster for one. The token is one that WriteTokens
-// has told the cluster of.
+// BootstrapKubeconfig returns the kubeconfig with which a machine without a certificate requests
+// one from the cluster. The token is one that WriteBootstrapToken has written for the API server.
 func BootstrapKubeconfig(c Cluster, token string) ([]byte, error) {
 	return encodeKubeconfig(c, NodeBootstrapperName, &clientcmdapi.AuthInfo{Token: token})
 }

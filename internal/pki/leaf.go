@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// KubeletClientUser is who an API server is when it asks a node for logs.
+// KubeletClientUser is the user name of an API server when it requests logs from a node.
 const KubeletClientUser = "kube-apiserver-kubelet-client"
 
-// IssueClientCert returns a certificate by which user, a member of groups, may log in to
-// an API server that trusts this CA, from now until life later.
+// IssueClientCert returns a certificate that authenticates user, a member of groups, to an API
+// server that trusts this CA. It is valid from now for the duration life.
 func (c *CA) IssueClientCert(now time.Time, life time.Duration, user string, groups ...string) (Pair, error) {
 	return c.issueCertAndKey(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -25,8 +25,8 @@ func (c *CA) IssueClientCert(now time.Time, life time.Duration, user string, gro
 	})
 }
 
-// IssueServerCert returns a certificate for a server called name that is dialled as any
-// of hosts, each a DNS name or an IP address.
+// IssueServerCert returns a certificate for a server called name that clients reach by any of
+// hosts, each a DNS name or an IP address.
 func (c *CA) IssueServerCert(now time.Time, life time.Duration, name string, hosts ...string) (Pair, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
@@ -44,9 +44,9 @@ func (c *CA) IssueServerCert(now time.Time, life time.Duration, name string, hos
 	return c.issueCertAndKey(template)
 }
 
-// IssueRequestedCert returns the PEM certificate that was asked for by request, for the given
-// usages, from now until life later. The caller has judged the request: its
-// subject and its names are granted as they are.
+// IssueRequestedCert returns the PEM certificate that request asks for, for the given usages, valid
+// from now for the duration life. The caller must have approved the request: its subject and its
+// names are granted unchanged.
 func (c *CA) IssueRequestedCert(now time.Time, life time.Duration, request *x509.CertificateRequest, usages ...x509.ExtKeyUsage) ([]byte, error) {
 	if err := request.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("checking the request of %s: %w", request.Subject.CommonName, err)
@@ -78,7 +78,7 @@ func (c *CA) issueCertAndKey(template *x509.Certificate) (Pair, error) {
 	return encodeKeyPair(der, key)
 }
 
-// signCertificate completes the template with what all leaves share, and signs it.
+// signCertificate adds the fields that all leaf certificates share to the template, and signs it.
 func (c *CA) signCertificate(template *x509.Certificate, public crypto.PublicKey) ([]byte, error) {
 	serial, err := newSerialNumber()
 	if err != nil {

@@ -21,8 +21,8 @@ type Pair struct {
 	Cert, Key []byte
 }
 
-// Write stores the pair as dir/name.crt and dir/name.key. It creates dir if
-// needed. The key goes first: a certificate that is there has its key.
+// Write stores the pair as dir/name.crt and dir/name.key. It creates dir if needed. It writes the
+// key first, so that an existing certificate always has its key.
 func (p Pair) Write(dir, name string) error {
 	if err := WriteFile(filepath.Join(dir, name+keySuffix), p.Key); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (p Pair) Write(dir, name string) error {
 	return WriteFile(filepath.Join(dir, name+certSuffix), p.Cert)
 }
 
-// ReadPair reads what Write stored. The error is fs.ErrNotExist if there is none.
+// ReadPair reads the pair that Write stored. The error is fs.ErrNotExist if there is none.
 func ReadPair(dir, name string) (Pair, error) {
 	crt, err := os.ReadFile(filepath.Join(dir, name+certSuffix))
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// ServiceAccountKeyPath returns where, below dir, the key is that signs the
-// tokens of service accounts. The API server takes its public half from it too.
+// ServiceAccountKeyPath returns the path, below dir, of the key that signs the tokens of service
+// accounts. The API server also reads its public half from it.
 func ServiceAccountKeyPath(dir string) string {
 	return filepath.Join(dir, "sa.key")
 }
 
-// EnsureServiceAccountKey makes the key at ServiceAccountKeyPath(dir) if there is
-// none. A key that is there is kept: tokens that it has signed remain good.
+// EnsureServiceAccountKey creates the key at ServiceAccountKeyPath(dir) if it does not exist. It
+// keeps an existing key, so that the tokens signed with it stay valid.
 func EnsureServiceAccountKey(dir string) error {
 	path := ServiceAccountKeyPath(dir)
 	_, err := os.Stat(path)

@@ -1,4 +1,4 @@
-// Package version tells which hotspare this is.
+// Package version returns the version of hotspare.
 package version
 
 import "runtime/debug"
@@ -6,8 +6,8 @@ import "runtime/debug"
 // version is set by the linker (see the Makefile).
 var version string
 
-// Get returns the version as in v0.1.0-3-gabcdef, or what the build information
-// has, or dev.
+// Get returns the version as in v0.1.0-3-gabcdef, or the version in the build information, or
+// "dev".
 func Get() string {
 	if version != "" {
 		return version

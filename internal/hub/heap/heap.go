@@ -1,12 +1,12 @@
-// Package heap lets a process take more memory while it is busy, and less while it
-// is not, and keeps the garbage collector out of the way of what is being served.
+// Package heap lets a process use more memory while it is busy, and less while it is idle, and
+// prevents the garbage collector from delaying requests.
 //
-// The runtime collects when the heap has grown by a percentage of what is in use
-// (runtime/debug.SetGCPercent), and has everybody who allocates help, so that it is
-// done before the heap reaches its goal. The heap of an API server is big and
-// changes fast: in a burst of claims every request stood still for as long as it
-// helped, half a second at a time. Here collections begin long before the runtime
-// would begin one, and nobody has to help.
+// The runtime collects when the heap has grown by a percentage of the live bytes
+// (runtime/debug.SetGCPercent), and makes the goroutines that allocate assist, so that the
+// collection finishes before the heap reaches its goal. The heap of an API server is big and
+// changes fast: in a burst of claims, every request was blocked while it assisted, half a second at
+// a time. This package starts collections long before the runtime would, so that no goroutine has
+// to assist.
 package heap
 
 import (
@@ -16,37 +16,40 @@ import (
 	"time"
 )
 
-// Pacer is how a process breathes.
+// Pacer configures when this process runs the garbage collector.
 type Pacer struct {
-	// Calm and Busy are by how many percent of what is in use the heap grows before it is collected.
+	// Calm and Busy are the heap growth, in percent of the live bytes, that triggers a collection
+	// while the process is idle and while it is busy.
 	Calm, Busy int
-	// Rate is from how many bytes allocated in a second on the process counts as busy.
+	// Rate is the allocation rate, in bytes per second, from which the process counts as busy.
 	Rate uint64
-	// Extra is by how many bytes the heap of a busy process grows at most before it
-	// is collected; a big one grows by more already when it is calm.
+	// Extra is the maximum heap growth, in bytes, of a busy process before a collection. A big heap
+	// may grow by more than that already while the process is idle.
 	Extra uint64
 }
 
 const (
-	// sampleInterval is how often the heap is looked at.
+	// sampleInterval is how often the heap is sampled.
 	sampleInterval = 50 * time.Millisecond
-	// busyWindow is for how long a process must be busy to count as busy, rest for how long
-	// it must not to count as calm again: a burst that follows should not meet with the
-	// collection that comes then. When there is enough garbage to be collected the last
-	// looks are enough: what has just begun to be busy would be kept waiting.
+	// busyWindow is how long a process must be busy to count as busy, and calmDelay how long it
+	// must not be busy to count as idle again: the collection at that time should not delay the
+	// next burst. When there is enough garbage to collect, only the last samples count: otherwise,
+	// a process that has just become busy would be delayed.
 	busyWindow = 500 * time.Millisecond
 	calmDelay  = 2 * time.Second
-	// recentSamples are how many looks back that is.
+	// recentSamples is the number of last samples that count in that case.
 	recentSamples = 2
-	// scavengeDelay is for how long memory must not be used to be given back, and worth how much
-	// of it there must be: whoever takes it again pays for each page of it.
+	// scavengeDelay is how long memory must be unused before it is returned to the operating
+	// system, and scavengeMin the minimum amount in bytes: allocating the memory again costs time
+	// for each page.
 	scavengeDelay = time.Minute
 	scavengeMin   = 64 << 20
-	// runtimeFactor is how much later the runtime would begin, as a factor: only if we were asleep.
+	// runtimeFactor multiplies the percentage that the runtime uses, so that the runtime starts a
+	// collection only if this package has not been scheduled in time.
 	runtimeFactor = 3
 )
 
-// Start collects this process's garbage from now on.
+// Start controls the garbage collection of this process from now on.
 func (b Pacer) Start() {
 	debug.SetGCPercent(runtimeFactor * b.Calm)
 	go func() {
@@ -61,17 +64,18 @@ func (b Pacer) Start() {
 			case actionCollect:
 				runtime.GC()
 			case actionScavenge:
-				debug.FreeOSMemory() // the runtime would keep much of it, and give back the rest by and by
+				debug.FreeOSMemory() // the runtime would keep much of the memory and return the rest slowly
 			}
 		}
 	}()
 }
 
-// heapSample is what can be seen of the heap at a time, in bytes.
+// heapSample is a sample of the heap at one time, in bytes.
 type heapSample struct {
 	sampledAt time.Time
-	// total is all that was ever allocated, heap what is in use or garbage, live what
-	// the last collection found to be in use, free what is neither and was not given back.
+	// total is the number of bytes ever allocated; heap is the size of live objects and garbage;
+	// live is the size that the last collection found live; free is unused memory that was not
+	// returned to the operating system.
 	total, heap, live, free uint64
 }
 
@@ -91,26 +95,27 @@ type action int
 const (
 	actionNone action = iota
 	actionCollect
-	// actionScavenge collects, and gives the memory back.
+	// actionScavenge collects, and returns memory to the operating system.
 	actionScavenge
 )
 
-// pacerState is what is remembered from look to look.
+// pacerState is the state that is kept between samples.
 type pacerState struct {
-	// percent is by how much the heap may grow now.
+	// percent is the current heap growth, in percent, that triggers a collection.
 	percent int
-	// windowStart is what was seen when the current span began, hot when the last one ended
-	// in which the process was busy.
+	// windowStart is the sample at the start of the current window, and lastBusy the end of the
+	// last window in which the process was busy.
 	windowStart heapSample
 	lastBusy    time.Time
-	// recent is what was seen at the last looks, the oldest first.
+	// recent contains the last samples, oldest first.
 	recent [recentSamples]heapSample
-	// leastFree is the least that was free since freeSince, when the span of that began.
+	// leastFree is the minimum of free memory since freeSince, the start of the current scavenge
+	// period.
 	leastFree uint64
 	freeSince time.Time
 }
 
-// decideAction judges what is seen now.
+// decideAction updates the state with the sample now and returns the action to take.
 func (s *pacerState) decideAction(b Pacer, now heapSample) action {
 	before, ago := s.percent, s.recent[0]
 	copy(s.recent[:], s.recent[1:])
@@ -121,7 +126,7 @@ func (s *pacerState) decideAction(b Pacer, now heapSample) action {
 	case s.percent == b.Calm && unused >= scavengeMin:
 		return actionScavenge
 	case s.percent < before && s.percent == b.Calm && garbageExceeds(now, b.Calm/2):
-		return actionCollect // so that the next burst does not begin with the garbage of this one
+		return actionCollect // so that the next burst does not start with the garbage of this one
 	case !garbageExceeds(now, s.percent):
 		return actionNone
 	case s.percent == b.Calm && !ago.sampledAt.IsZero() && b.isBusy(ago, now):
@@ -133,7 +138,8 @@ func (s *pacerState) decideAction(b Pacer, now heapSample) action {
 	return actionCollect
 }
 
-// unusedMemory is how much memory has been free for all of a span that ends now; none when none ends.
+// unusedMemory returns the number of bytes that were free during the whole scavenge period if that
+// ends now, and otherwise 0.
 func (s *pacerState) unusedMemory(now heapSample) uint64 {
 	if s.freeSince.IsZero() {
 		s.freeSince, s.leastFree = now.sampledAt, now.free
@@ -147,22 +153,22 @@ func (s *pacerState) unusedMemory(now heapSample) uint64 {
 	return unused
 }
 
-// garbageExceeds reports whether there is more of it than so many percent of what is in use.
+// garbageExceeds reports whether the garbage is more than percent of the live bytes.
 func garbageExceeds(now heapSample, percent int) bool {
 	return now.heap-min(now.heap, now.live) > now.live/100*uint64(percent)
 }
 
-// isBusy reports whether a process was busy between two looks.
+// isBusy reports whether the process was busy between two samples.
 func (b Pacer) isBusy(from, to heapSample) bool {
 	return float64(to.total-from.total) >= float64(b.Rate)*to.sampledAt.Sub(from.sampledAt).Seconds()
 }
 
-// busyGCPercent is the percentage of a busy process.
+// busyGCPercent returns the percentage for a busy process.
 func (b Pacer) busyGCPercent(now heapSample) int {
 	return max(b.Calm, min(b.Busy, int(100*b.Extra/max(1, now.live))))
 }
 
-// updatePercent sets the percentage at the end of each span of a rush.
+// updatePercent updates the percentage at the end of each busyWindow.
 func (s *pacerState) updatePercent(b Pacer, now heapSample) {
 	if s.windowStart.sampledAt.IsZero() {
 		s.windowStart = now
