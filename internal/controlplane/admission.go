@@ -18,11 +18,11 @@ import (
 	kubeoptions "k8s.io/kubernetes/pkg/kubeapiserver/options"
 )
 
-// admissionPlugins returns the admission plugins of kube-apiserver. The one that applies
+// admissionPlugins returns the admission plugins of kube-apiserver. The plugin that applies
 // MutatingAdmissionPolicies reads the schema of the group version gv when it needs it.
 //
-// By itself it lists the schemas when it is created and then every five seconds, and refuses
-// writes that a policy would change while the schema of their kind is not in its list.
+// The unmodified plugin lists the schemas when it is created and then every five seconds, and
+// rejects writes that a policy would change while the schema of their kind is not in its list.
 func admissionPlugins(gv string) *admission.Plugins {
 	plugins := admission.NewPlugins()
 	kubeoptions.RegisterAllAdmissionPlugins(plugins)
@@ -37,13 +37,13 @@ func admissionPlugins(gv string) *admission.Plugins {
 	return plugins
 }
 
-// mutatingPlugin replaces the client by which its plugin reads schemas.
+// mutatingPlugin replaces the client with which its plugin reads schemas.
 type mutatingPlugin struct {
 	*mutating.Plugin
 	gv string
 }
 
-// SetExternalKubeClientSet gives the plugin a client whose schemas include those of gv.
+// SetExternalKubeClientSet passes the plugin a client whose schemas include those of gv.
 func (p mutatingPlugin) SetExternalKubeClientSet(c kubernetes.Interface) {
 	p.Plugin.SetExternalKubeClientSet(schemaClientset{c, p.gv})
 }
@@ -63,26 +63,27 @@ type schemaDiscovery struct {
 	gv string
 }
 
-// OpenAPIV3 returns the client of schemas that include those of gv.
+// OpenAPIV3 returns a client whose schemas include those of gv.
 func (d schemaDiscovery) OpenAPIV3() openapi.Client {
 	return &schemaClient{Client: d.DiscoveryInterface.OpenAPIV3(), path: "apis/" + d.gv}
 }
 
-// schemaClient lists schemas. The one of path is always in the list. It is read again at each
-// use until two lists in a row agree about it: it grows with each kind that is created.
+// schemaClient lists schemas. The list always contains the schema of path, which is read again at
+// each use until two consecutive lists return the same URL for it: the schema grows with each kind
+// that is created.
 type schemaClient struct {
 	openapi.Client
 	path string
-	last string // the URL of the schema, in the last list
+	last string // the URL of the schema in the last list
 }
 
-// Paths lists the schemas. It is not called by several goroutines at a time.
+// Paths lists the schemas. It is not safe for concurrent use.
 func (c *schemaClient) Paths() (map[string]openapi.GroupVersion, error) {
 	paths, err := c.Client.Paths()
 	if err != nil && c.last != "" {
 		return nil, err
 	}
-	if err != nil || paths == nil { // the API server does not listen yet
+	if err != nil || paths == nil { // the API server is not listening yet
 		paths = map[string]openapi.GroupVersion{}
 	}
 	url := ""
@@ -103,8 +104,8 @@ type currentSchema struct {
 	uses   atomic.Int64
 }
 
-// ServerRelativeURL returns another URL each time: the plugin keeps what it has read until
-// the URL changes.
+// ServerRelativeURL returns a different URL each time, because the plugin caches a schema until its
+// URL changes.
 func (s *currentSchema) ServerRelativeURL() string {
 	return s.path + "#" + strconv.FormatInt(s.uses.Add(1), 10)
 }

@@ -13,24 +13,24 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// serviceNetwork is where cluster IPs come from, and its first address, by which
-// pods know the API. The network is OpenShift's default.
+// serviceNetwork is the range of cluster IPs, and serviceIP its first address, at which pods reach
+// the API. The range is OpenShift's default.
 const (
 	serviceNetwork = "172.30.0.0/16"
 	serviceIP      = "172.30.0.1"
 )
 
-// serverNames are what the API server may be called by.
+// serverNames are the names and addresses in the API server's certificate.
 var serverNames = []string{
 	"127.0.0.1", "localhost", serviceIP,
 	"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 }
 
-// runAPIServer serves the API until ctx ends, and then lets requests finish.
+// runAPIServer serves the API until ctx ends, and then waits until running requests have finished.
 //
-// It is what kube-apiserver's app.Run does, except for the version it tells, and that it
-// knows clients by their tokens, too. The cobra command cannot be used: it insists on
-// handling the process's signals.
+// It does what kube-apiserver's app.Run does, except that it reports another version and also
+// authenticates clients by their tokens. The cobra command cannot be used: it always handles the
+// process's signals.
 func runAPIServer(ctx context.Context, o Options, f files, etcdURL string, clients *known.Authenticator) error {
 	completed, err := apiServerOptions(ctx, o, f, etcdURL)
 	if err != nil {
@@ -88,15 +88,15 @@ func apiServerOptions(ctx context.Context, wanted Options, f files, etcdURL stri
 func apiServerFlags(f files, etcdURL string) []string {
 	flags := []string{
 		"--etcd-servers=" + etcdURL,
-		// The endpoints of service "kubernetes" may not be on the loopback; without
-		// an address the computer would be asked for its default route.
+		// The endpoints of service "kubernetes" must not be on the loopback interface; without an
+		// address, the API server would look up the computer's default route.
 		"--advertise-address=127.0.0.1",
 		"--bind-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceNetwork,
 		"--allow-privileged=true",
 		"--profiling=false",
-		// Without it a stop waits a minute for watches, which never end by themselves.
+		// Without this flag, a stop waits a minute for watches, which never end on their own.
 		"--shutdown-send-retry-after=true",
 
 		"--tls-cert-file=" + f.certificatePath(serverFile),

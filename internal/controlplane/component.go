@@ -11,15 +11,15 @@ import (
 type component struct {
 	name   string
 	cancel context.CancelFunc
-	done   chan struct{} // closed when it has returned
-	err    error         // what it returned; to be read after done
+	done   chan struct{} // closed when the component has returned
+	err    error         // what the component returned; read it only after done is closed
 }
 
-// errNoReason stands for the reason that a component did not give.
+// errNoReason is the error of a component that returned none.
 var errNoReason = errors.New("no reason given")
 
-// startComponent runs f until stop. It outlives ctx, so that components can be stopped in
-// order, not all at once.
+// startComponent runs f until the component is stopped. The component does not end with ctx, so
+// that components can be stopped in order, not all at once.
 func startComponent(ctx context.Context, name string, f func(context.Context) error) *component {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c := &component{name: name, cancel: cancel, done: make(chan struct{})}
@@ -30,8 +30,8 @@ func startComponent(ctx context.Context, name string, f func(context.Context) er
 	return c
 }
 
-// stopWithin returns when the component has returned, or after limit: one that is starting, or
-// that waits for a component that is gone, may not listen.
+// stopWithin stops the component and returns when it has returned, or after limit: a component that
+// is starting, or that waits for a component that has ended, may ignore the cancellation.
 func (c *component) stopWithin(limit time.Duration) {
 	c.cancel()
 	timer := time.NewTimer(limit)
@@ -42,7 +42,7 @@ func (c *component) stopWithin(limit time.Duration) {
 	}
 }
 
-// unexpectedExitError says why the component returned although nobody had stopped it.
+// unexpectedExitError returns the reason why the component returned without having been stopped.
 func (c *component) unexpectedExitError() error {
 	if c.err == nil {
 		c.err = errNoReason

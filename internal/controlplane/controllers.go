@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// runControllers runs the named controllers until ctx ends. It may be called again
-// afterwards: what it has registered in the process is taken back.
+// runControllers runs the named controllers until ctx ends. It may be called again afterwards: it
+// removes what it has registered in the process.
 func runControllers(ctx context.Context, f files, names, further []string) error {
 	o, err := options.NewKubeControllerManagerOptions()
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package controlplane runs a Kubernetes control plane in this process: etcd,
-// kube-apiserver, some controllers of kube-controller-manager, and kube-scheduler
-// if wanted.
+// Package controlplane runs a Kubernetes control plane in this process: etcd, kube-apiserver, some
+// controllers of kube-controller-manager, and optionally kube-scheduler.
 //
-// These programs keep global state (feature gates, metrics, their logger), so a
-// process can hold one control plane in its life. They listen on one loopback
-// port only; etcd is on a unix socket. There is no leader election: a component
-// that lost an election would end the process, and etcd with it.
+// These programs keep global state (feature gates, metrics, their logger), so a process can run
+// only one control plane in its lifetime. They listen on one loopback port only; etcd listens on a
+// unix socket. There is no leader election: a component that lost an election would end the
+// process, and etcd with it.
 package controlplane
 
 import (
@@ -25,46 +24,46 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// certificateLifetime is that of the certificates that are made anew at each start.
+// certificateLifetime is the lifetime of the certificates that are issued at each start.
 const certificateLifetime = 365 * 24 * time.Hour
 
-// stopLimit bounds how long a component may take to stop, and stopLimitBroken how long
-// while not all of them run: those that do may wait for the others for ever.
+// stopLimit is how long a component may take to stop. stopLimitBroken applies while not all
+// components run: the running ones may wait for the others forever.
 const (
 	stopLimit       = 20 * time.Second
 	stopLimitBroken = 2 * time.Second
 )
 
-// errStopped answers those who wait for a control plane that was stopped.
+// errStopped is the error of WaitUntilReady for a control plane that was stopped.
 var errStopped = errors.New("the control plane was stopped")
 
-// Options say what control plane to run, and where.
+// Options describe which control plane to run, and where.
 type Options struct {
-	// Dir is where it keeps its data (Dir/etcd) and what it makes anew at each
-	// start (Dir/run). The caller holds a lock that keeps other processes out.
+	// Dir contains its data (Dir/etcd) and the files that it rewrites at each start (Dir/run). The
+	// caller holds a lock that keeps other processes out.
 	Dir string
-	// PKI is a folder filled by pki.EnsureCluster. A token file that
-	// pki.WriteTokens has put there is used.
+	// PKI is a folder filled by pki.EnsureCluster. If it contains a token file from
+	// pki.WriteBootstrapToken, the API server uses that.
 	PKI string
-	// Listener, from Listen, is where the API is served. Start takes it over.
+	// Listener, from Listen, is where the API is served. Start takes ownership of it.
 	Listener net.Listener
 	// Controllers are the controllers of kube-controller-manager to run, by name.
 	Controllers []string
-	// ControllerFlags are further flags of kube-controller-manager.
+	// ControllerFlags are additional flags of kube-controller-manager.
 	ControllerFlags []string
-	// Supervise, if not nil, is handed what runs the controllers until its context
-	// ends, and calls it as long, and as often, as they are to run.
+	// Supervise, if not nil, receives the function that runs the controllers until its context
+	// ends. Supervise calls it whenever, and for as long as, the controllers should run.
 	Supervise func(ctx context.Context, controllers func(context.Context) error) error
-	// Untracked, if not nil, says which new custom resources are kept without an account
-	// of who owns their fields (metadata.managedFields) until they are first applied
-	// server-side.
+	// Untracked, if not nil, reports which new custom resources are stored without a record of
+	// field ownership (metadata.managedFields) until they are first applied server-side.
 	Untracked func(*unstructured.Unstructured) bool
 	// MutatedGroup, if not empty, is the group version of custom resources that
-	// MutatingAdmissionPolicies match. They are applied as soon as the API server serves it.
+	// MutatingAdmissionPolicies match. The API server applies the policies as soon as it serves the
+	// group version.
 	MutatedGroup string
-	// Scheduler says whether pods are assigned to nodes.
+	// Scheduler enables kube-scheduler.
 	Scheduler bool
-	// Log takes what the components have to say to an operator.
+	// Log receives the log of the components.
 	Log io.Writer
 }
 
@@ -75,20 +74,20 @@ func (o Options) superviseControllers(ctx context.Context, controllers func(cont
 	return o.Supervise(ctx, controllers)
 }
 
-// A ControlPlane runs from Start until Stop, or until a part of it dies.
+// A ControlPlane runs from Start until Stop, or until one of its components dies.
 type ControlPlane struct {
 	url            string
 	ca             *pki.CA
 	loopbackTokens known.Authenticator
-	cancel         context.CancelCauseFunc // nil stands for Stop
+	cancel         context.CancelCauseFunc // a nil cause means Stop
 	probe          readyz.Probe
 	ready          chan struct{} // closed when all components run and the API is ready
 	done           chan struct{} // closed when everything has stopped
-	err            error         // why, if not because of Stop; to be read after done
+	err            error         // the reason, if not Stop; read it only after done is closed
 }
 
-// Start starts a control plane. Its components are still starting up when it
-// returns: see Ready. ctx bounds the call only.
+// Start starts a control plane. Its components are still starting when Start returns: see
+// WaitUntilReady. ctx bounds only the call.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	c, err := newControlPlane(ctx, o)
 	if err != nil {
@@ -130,17 +129,17 @@ func newControlPlane(ctx context.Context, o Options) (*ControlPlane, error) {
 	return c, nil
 }
 
-// runComponents runs everything above etcd until ctx ends or a component dies. What was
-// started last is stopped first: the controllers need the API server to let go
-// of what they hold, and the API server needs etcd.
+// runComponents runs all components above etcd until ctx ends or a component dies. It stops the
+// components in reverse order: the controllers need the API server to release their resources, and
+// the API server needs etcd.
 func (c *ControlPlane) runComponents(ctx context.Context, o Options, f files, store *etcd, admin *rest.Config) error {
 	api := startComponent(ctx, "kube-apiserver", func(ctx context.Context) error {
 		return runAPIServer(ctx, o, f, store.url, &c.loopbackTokens)
 	})
 	defer func() { api.stopWithin(c.currentStopLimit(ctx)) }()
-	// The others wait for the API. Started with it they would poll it while it
-	// needs the processor, and give up on it after ten seconds, which a busy
-	// computer may take.
+	// The other components start when the API is ready. If they started with it, they would poll it
+	// while it needs the processor, and give up after ten seconds, which the API server may take to
+	// start on a busy computer.
 	err := c.probe.WaitUntilReady(ctx, admin, api.done)
 	if errors.Is(err, readyz.ErrGone) {
 		return api.unexpectedExitError()
@@ -178,7 +177,7 @@ func (c *ControlPlane) runComponents(ctx context.Context, o Options, f files, st
 	}
 }
 
-// currentStopLimit is how long a component may take to stop, now.
+// currentStopLimit returns how long a component may take to stop at the moment.
 func (c *ControlPlane) currentStopLimit(ctx context.Context) time.Duration {
 	select {
 	case <-c.ready:
@@ -190,8 +189,8 @@ func (c *ControlPlane) currentStopLimit(ctx context.Context) time.Duration {
 	return stopLimitBroken
 }
 
-// WaitUntilReady waits until the API is ready and all components have been started. The
-// error tells what was missing when ctx ended, or why the control plane died.
+// WaitUntilReady waits until the API is ready and all components have been started. The error says
+// what was missing when ctx ended, or why the control plane died.
 func (c *ControlPlane) WaitUntilReady(ctx context.Context) error {
 	select {
 	case <-c.ready:
@@ -206,14 +205,14 @@ func (c *ControlPlane) WaitUntilReady(ctx context.Context) error {
 	}
 }
 
-// Done is closed when the control plane has stopped, by Stop or by itself, and
-// has let go of everything it held.
+// Done returns a channel that is closed when the control plane has stopped, by Stop or on its own,
+// and has released all its resources.
 func (c *ControlPlane) Done() <-chan struct{} {
 	return c.done
 }
 
-// Err returns why the control plane stopped by itself. It is nil before Done is
-// closed, and after Stop.
+// Err returns the reason why the control plane stopped on its own. It is nil before Done is closed,
+// and after Stop.
 func (c *ControlPlane) Err() error {
 	select {
 	case <-c.done:
@@ -223,16 +222,17 @@ func (c *ControlPlane) Err() error {
 	}
 }
 
-// Stop stops the control plane and returns when all of it has stopped. It may be
-// called more than once.
+// Stop stops the control plane and returns when all of it has stopped. It may be called more than
+// once.
 func (c *ControlPlane) Stop() {
 	c.cancel(nil)
 	<-c.done
 }
 
-// ClientConfig returns how a client in this process reaches the API as user, a member of
-// groups: by a token that nobody else has, until the control plane stops. The client
-// does not limit its own rate: the API server shares itself out fairly.
+// ClientConfig returns a config for a client in this process that reaches the API as user, a member
+// of groups. The client authenticates with its own token, which is valid until the control plane
+// stops. The client does not limit its rate, because the API server distributes its capacity
+// fairly.
 func (c *ControlPlane) ClientConfig(user string, groups ...string) *rest.Config {
 	return &rest.Config{
 		Host:            c.url,
@@ -242,13 +242,13 @@ func (c *ControlPlane) ClientConfig(user string, groups ...string) *rest.Config 
 	}
 }
 
-// URL returns where the API is served.
+// URL returns the URL of the API.
 func (c *ControlPlane) URL() string {
 	return c.url
 }
 
-// stopReason returns the reason that ctx ended for, nil if that was Stop, and err if it
-// has not ended.
+// stopReason returns the cause for which ctx ended, nil if that was Stop, and err if ctx has not
+// ended.
 func stopReason(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:

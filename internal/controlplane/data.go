@@ -9,11 +9,11 @@ import (
 	"hotspare.io/hotspare/internal/controlplane/etcddata"
 )
 
-// minFreeSpace is how much room must be left on the disk to start. etcd allocates
-// 4 MB of log at a time and ends the process when it cannot.
+// minFreeSpace is the minimum free disk space, in bytes, to start. etcd allocates its log in steps
+// of 4 MB and ends the process when it cannot.
 const minFreeSpace = 64 << 20
 
-// checkDiskSpace makes dir and returns an error if its disk is full.
+// checkDiskSpace creates dir and returns an error if its disk is full.
 func checkDiskSpace(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the data folder: %w", err)

@@ -19,28 +19,28 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// maxSocket is how long the path of a unix socket may be: 108 bytes on Linux, 104
-// on macOS, with a final zero.
+// maxSocket is the maximum length of the path of a unix socket: 108 bytes on Linux, 104 on macOS,
+// including a terminating zero.
 const maxSocket = 103
 
 // etcd is the store of a control plane.
 type etcd struct {
 	server    *embed.Etcd
-	url       string // where the API server finds it
-	tempDir   string // a folder to be removed, if the sockets needed one
+	url       string // the URL for the API server
+	tempDir   string // a folder to remove, if the sockets needed one
 	fatalHook *etcdFatalHook
 }
 
-// closeLimit bounds how long etcd may take to close its data, and closeLimitBroken how
-// long when a part of it has ended: others may wait for that part for ever.
+// closeLimit is how long etcd may take to close its data. closeLimitBroken applies when a part of
+// etcd has ended: other parts may wait for that part forever.
 const (
 	closeLimit       = 15 * time.Second
 	closeLimitBroken = 2 * time.Second
 )
 
-// startEtcd starts etcd on the data in dir, which it makes if there is none. Its
-// sockets are in run if the path is not too long for that. It calls giveUp when etcd
-// cannot go on, then or later.
+// startEtcd starts etcd on the data in dir, and creates dir if it does not exist. The sockets are
+// in run, unless their path would be too long. startEtcd calls giveUp when etcd cannot continue,
+// during the start or later.
 func startEtcd(ctx context.Context, dir, run string, log io.Writer, giveUp func(error)) (*etcd, error) {
 	if err := checkDiskSpace(dir); err != nil {
 		return nil, err
@@ -63,7 +63,8 @@ func startEtcd(ctx context.Context, dir, run string, log io.Writer, giveUp func(
 	return e, nil
 }
 
-// startEtcdServer starts the server, in a goroutine of its own: what etcd cannot do ends that.
+// startEtcdServer starts the server in its own goroutine, because a fatal error of etcd ends the
+// goroutine.
 func startEtcdServer(ctx context.Context, dir, sockets string, log io.Writer, words *etcdFatalHook) (*embed.Etcd, error) {
 	config, err := newEtcdConfig(dir, sockets, log, words)
 	if err != nil {
@@ -108,26 +109,26 @@ func newEtcdConfig(dir, sockets string, log io.Writer, words *etcdFatalHook) (*e
 	c.Dir = dir
 	c.ListenClientUrls = []url.URL{*client}
 	c.ListenPeerUrls = []url.URL{*peer}
-	// The advertised URLs keep their defaults: they must be host:port, and nobody
-	// dials them, since there are no peers.
+	// The advertised URLs keep their defaults: they must be host:port, and they are not used, since
+	// there are no peers.
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	c.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration // not set by NewConfig: each request would be a warning
+	c.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration // not set by NewConfig: every request would log a warning
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newEtcdLogger(log, words))
 	return c, nil
 }
 
-// newEtcdLogger writes warnings and worse to log. Where etcd logs that it cannot go on, and
-// would then end the process or panic, words takes over.
+// newEtcdLogger returns a logger that writes warnings and errors to log. When etcd logs that it
+// cannot continue, and would then end the process or panic, words handles that instead.
 func newEtcdLogger(log io.Writer, words *etcdFatalHook) *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
 	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(zapcore.AddSync(log)), zapcore.WarnLevel)
-	none := zapcore.AddSync(io.Discard) // for what cannot be logged, because the disk is full: not to the terminal
+	none := zapcore.AddSync(io.Discard) // discards what cannot be logged because the disk is full, instead of printing it to the terminal
 	return zap.New(core, zap.ErrorOutput(none), zap.WithFatalHook(words), zap.WithPanicHook(words))
 }
 
-// etcdFatalHook is called when etcd logs that it cannot go on: because its disk is full, for
-// instance. It ends the goroutine, and gives the reason to giveUp.
+// etcdFatalHook is called when etcd logs that it cannot continue, for example because its disk is
+// full. It ends the goroutine and passes the reason to giveUp.
 type etcdFatalHook struct {
 	giveUp func(error)
 
@@ -136,13 +137,13 @@ type etcdFatalHook struct {
 	fired  chan struct{} // closed when there is a reason
 }
 
-// OnWrite is called in the goroutine that cannot go on.
+// OnWrite is called in the goroutine that cannot continue. It ends that goroutine.
 func (w *etcdFatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	w.recordReason(logEntryReason(entry.Message, fields))
 	runtime.Goexit()
 }
 
-// logEntryReason is what a log entry says.
+// logEntryReason returns a log entry as an error.
 func logEntryReason(message string, fields []zapcore.Field) error {
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok {
@@ -152,8 +153,8 @@ func logEntryReason(message string, fields []zapcore.Field) error {
 	return fmt.Errorf("etcd gave up: %s", message)
 }
 
-// withErrno returns err with the error of the operating system that its text ends in: bbolt
-// formats some of them as text.
+// withErrno returns err wrapping the operating system error that its text ends with: bbolt formats
+// some of these errors as text.
 func withErrno(err error) error {
 	var wrapped syscall.Errno
 	if errors.As(err, &wrapped) {
@@ -167,7 +168,7 @@ func withErrno(err error) error {
 	return err
 }
 
-// recordReason keeps the first reason: the others follow from it.
+// recordReason records the first reason: later ones are consequences of it.
 func (w *etcdFatalHook) recordReason(reason error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,8 +189,8 @@ func (w *etcdFatalHook) fatalError() error {
 	return w.reason
 }
 
-// classifyStartError says what to do about what etcd said at its start: if the operating system is
-// not to blame, the data is.
+// classifyStartError returns the error to report for err, an error from the start of etcd: if it is
+// not an operating system error, the data is corrupt.
 func classifyStartError(err error) error {
 	var system syscall.Errno
 	if errors.As(err, &system) {
@@ -211,22 +212,23 @@ func (e *etcd) waitUntilReady(ctx context.Context) error {
 	}
 }
 
-// failureChannel yields an error when etcd has stopped by itself.
+// failureChannel returns a channel that receives an error when etcd has stopped on its own.
 func (e *etcd) failureChannel() <-chan error {
 	return e.server.Err()
 }
 
-// stopAndClean closes the data. Nothing of it is lost if this does not happen.
+// stopAndClean closes the data. If it is not called, no data is lost.
 func (e *etcd) stopAndClean() {
 	if e.server != nil {
 		e.closeWithTimeout()
 	}
 	if e.tempDir != "" {
-		_ = os.RemoveAll(e.tempDir) // two sockets in a temporary folder harm nobody
+		_ = os.RemoveAll(e.tempDir) // two leftover sockets in a temporary folder are harmless
 	}
 }
 
-// closeWithTimeout waits for etcd to close, but not for ever: what has ended of it does not answer.
+// closeWithTimeout closes etcd and waits for a limited time: parts of etcd that have ended do not
+// respond.
 func (e *etcd) closeWithTimeout() {
 	closed := make(chan struct{})
 	go func() {
@@ -250,10 +252,10 @@ func (e *etcd) closeWithTimeout() {
 	}
 }
 
-// socketFolder returns where to put sockets: run, or a new temporary folder if
-// the path of run is too long. The latter is also returned as temp.
+// socketFolder returns the folder for sockets: run, or a new temporary folder if the path of run is
+// too long. In that case, the folder is also returned as temp.
 func socketFolder(run string) (dir, temp string, err error) {
-	if run, err = filepath.Abs(run); err != nil { // a URL has no relative paths
+	if run, err = filepath.Abs(run); err != nil { // a URL cannot contain a relative path
 		return "", "", fmt.Errorf("finding a place for sockets: %w", err)
 	}
 	if len(filepath.Join(run, "etcd.sock")) <= maxSocket {

@@ -7,18 +7,18 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// The user names that Kubernetes' default roles know the components by.
+// User names of the components, as in Kubernetes' default roles.
 const (
 	controllerManagerUser = "system:kube-controller-manager"
 	schedulerUser         = "system:kube-scheduler"
 	frontProxyUser        = "front-proxy-client"
 )
 
-// files are what the components are told by path: they take no certificates
-// from memory.
+// files are the paths of the files that the components read: they do not accept certificates from
+// memory.
 type files struct {
-	run string // made anew at each start
-	pki string // made by pki.EnsureCluster
+	run string // rewritten at each start
+	pki string // written by pki.EnsureCluster
 }
 
 func (f files) certificatePath(name string) string { return filepath.Join(f.run, name+".crt") }

@@ -21,7 +21,7 @@ func parseComponentFlags(sets cliflag.NamedFlagSets, args []string) error {
 	return nil
 }
 
-// joinValidationErrors joins the findings of a validation.
+// joinValidationErrors joins the errors of a validation.
 func joinValidationErrors(errs []error) error {
 	if len(errs) == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// A PortTakenError says that another program listens on a port we need.
+// A PortTakenError reports that another program listens on a required port.
 type PortTakenError struct {
 	Port int
 }
@@ -18,8 +18,8 @@ func (e *PortTakenError) Error() string {
 		e.Port, e.Port)
 }
 
-// Listen listens on a loopback port; 0 stands for any that is free. The error is
-// a *PortTakenError if somebody else has the port.
+// Listen listens on a loopback port; 0 means any free port. The error is a *PortTakenError if
+// another program uses the port.
 func Listen(port int) (net.Listener, error) {
 	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if errors.Is(err, syscall.EADDRINUSE) {

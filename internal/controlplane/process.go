@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// gcPercent trades processor for memory: a control plane takes 175 MB of its
-	// own instead of 210, for a tenth of a second more at its start.
+	// gcPercent trades processor time for memory: a control plane uses 175 MB of its own instead of
+	// 210, for a tenth of a second more at its start.
 	gcPercent = 50
-	// walSegment is how much etcd allocates at once for its log. The default of
-	// 64 MB is for clusters a thousand times larger.
+	// walSegment is the number of bytes that etcd allocates at once for its log. The default of 64
+	// MB is for clusters a thousand times larger.
 	walSegment = 4 << 20
 )
 
-// errComponentFatal says that some component called klog.Fatal, as the API server does when
-// a step of its start fails.
+// errComponentFatal reports that a component called klog.Fatal, as the API server does when a step
+// of its start fails.
 var errComponentFatal = errors.New("a component gave up; its last words are in the log")
 
 var processUsed atomic.Bool
 
-// prepareProcess sets what is global to the process. It fails the second time.
-// What would end the process calls giveUp instead, and ends the goroutine only: the
-// data is to be closed, and the user told.
+// prepareProcess sets the state that is global to the process. It fails on the second call. A fatal
+// error that would end the process calls giveUp instead and ends only the goroutine, so that the
+// data can be closed and the user gets an error.
 func prepareProcess(log io.Writer, giveUp func(error)) error {
 	if processUsed.Swap(true) {
 		return errors.New("this process has had a control plane already")

@@ -8,7 +8,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 )
 
-// runScheduler assigns pods to nodes until ctx ends.
+// runScheduler runs kube-scheduler until ctx ends.
 func runScheduler(ctx context.Context, f files) error {
 	o := options.NewOptions()
 	if err := parseComponentFlags(*o.Flags, []string{

@@ -8,12 +8,11 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// untrackedAdmission lets custom resources begin without managedFields where which accepts
-// them. The API server keeps no account of the owners of such an object's fields
-// until it is first applied server-side, as if it were from before there was one
-// (structured-merge-diff's "before-first-apply"). For an object that only
-// controllers write, the account is as big as the object, is worked out anew at
-// every write, and is read by nobody.
+// untrackedAdmission creates custom resources that isUntracked accepts without managedFields. The
+// API server does not record field ownership for such an object until it is first applied
+// server-side, as if the object were older than field ownership (structured-merge-diff's
+// "before-first-apply"). For an object that only controllers write, that record is as big as the
+// object, is recomputed at every write, and is never read.
 type untrackedAdmission struct {
 	admission.Interface
 	isUntracked func(*unstructured.Unstructured) bool
@@ -24,12 +23,12 @@ var (
 	_ admission.ValidationInterface = untrackedAdmission{}
 )
 
-// Handles is asked before the other two.
+// Handles is called before Admit and Validate.
 func (u untrackedAdmission) Handles(op admission.Operation) bool {
 	return op == admission.Create || u.Interface.Handles(op)
 }
 
-// Admit takes the account away after everybody else has changed the object.
+// Admit removes managedFields after all other plugins have changed the object.
 func (u untrackedAdmission) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if next, ok := u.Interface.(admission.MutationInterface); ok && u.Interface.Handles(a.GetOperation()) {
 		if err := next.Admit(ctx, a, o); err != nil {
@@ -49,7 +48,7 @@ func (u untrackedAdmission) Admit(ctx context.Context, a admission.Attributes, o
 	return nil
 }
 
-// Validate is that of those it stands before.
+// Validate calls Validate of the wrapped admission chain.
 func (u untrackedAdmission) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if next, ok := u.Interface.(admission.ValidationInterface); ok && u.Interface.Handles(a.GetOperation()) {
 		return next.Validate(ctx, a, o)

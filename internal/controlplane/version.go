@@ -7,20 +7,20 @@ import (
 	"hotspare.io/hotspare/internal/controlplane/kubeversion"
 )
 
-// releaseVersion is an effective version that tells clients which release this is, even
-// if the linker was not told. What they would get otherwise, v0.0.0-master with a
-// placeholder for the commit, is no version to kubectl and Helm.
+// releaseVersion is an effective version that reports this release to clients, even if the linker
+// did not set it. Otherwise, clients would get v0.0.0-master with a placeholder for the commit,
+// which kubectl and Helm do not accept as a version.
 type releaseVersion struct {
 	compatibility.EffectiveVersion
 }
 
-// Info is what /version says.
+// Info returns the answer to /version.
 func (r releaseVersion) Info() *apimachineryversion.Info {
 	info := r.EffectiveVersion.Info()
 	if info == nil {
 		return nil
 	}
 	info.GitVersion = kubeversion.Get()
-	info.GitCommit = "" // not ours, and not known
+	info.GitCommit = "" // the commit of Kubernetes is not known
 	return info
 }

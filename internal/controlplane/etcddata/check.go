@@ -1,9 +1,9 @@
 // Package etcddata checks the data of etcd before etcd opens it.
 //
-// etcd and its database bbolt panic in goroutines of their own when they meet data that
-// they cannot read, which ends the process without a word for its user; and etcd waits for
-// ever where its log is shorter than its database says. What Check reads, it reads in its
-// caller's goroutine.
+// When etcd and its database bbolt encounter data that they cannot read, they panic in their own
+// goroutines, which ends the process without an error message for its user; and etcd waits forever
+// if its log is shorter than its database says. Check reads all data in the goroutine of its
+// caller.
 package etcddata
 
 import (
@@ -29,12 +29,12 @@ import (
 // lockWait is how long to wait for another process that has the database open.
 const lockWait = time.Second
 
-// ErrOpen says that another process has the database open.
+// ErrOpen reports that another process has the database open.
 var ErrOpen = errors.New("another process has it open")
 
-// A CorruptError says that the data cannot be used: a backup is needed.
+// A CorruptError reports that the data cannot be used: a backup is needed.
 type CorruptError struct {
-	// Path is the file or the folder that is damaged.
+	// Path is the damaged file or folder.
 	Path   string
 	Reason error
 }
@@ -42,8 +42,8 @@ type CorruptError struct {
 func (e *CorruptError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Reason) }
 func (e *CorruptError) Unwrap() error { return e.Reason }
 
-// Check returns an error if etcd could not start on the data in dir: a *CorruptError if
-// that is because of the data. A folder without data is well.
+// Check returns an error if etcd could not start on the data in dir: a *CorruptError if the data is
+// the reason. A folder without data is valid.
 func Check(dir string) error {
 	database := filepath.Join(dir, "member", "snap", "db")
 	logs := filepath.Join(dir, "member", "wal")
@@ -55,7 +55,7 @@ func Check(dir string) error {
 		if applied > 0 {
 			return &CorruptError{logs, errors.New("there is a database, and no log")}
 		}
-		return nil // etcd was ended before it had begun
+		return nil // etcd was stopped before it wrote any data
 	}
 	if !fileExists(database) {
 		return &CorruptError{database, errors.New("there is a log, and no database")}
@@ -75,8 +75,8 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// checkDatabase reads all of the database at path. It returns the index of the last entry
-// of the log that was applied to it; 0 if there is none.
+// checkDatabase reads the whole database at path. It returns the index of the last log entry that
+// was applied to it; 0 if there is none.
 func checkDatabase(path string) (uint64, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,10 +112,10 @@ func checkDatabase(path string) (uint64, error) {
 	return applied, err
 }
 
-// readRecovering runs read and returns its error, or what it panicked with, as a CorruptError,
-// unless the operating system is to blame: a file that cannot be opened may be sound.
+// readRecovering runs read and returns its error or its panic as a CorruptError, unless it is an
+// operating system error: a file that cannot be opened may be intact.
 func readRecovering(path string, read func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a cut file that is mapped into memory
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // for a truncated file that is mapped into memory
 	defer func() {
 		if p := recover(); p != nil {
 			err = &CorruptError{path, fmt.Errorf("%v", p)}
@@ -132,7 +132,7 @@ func readRecovering(path string, read func() error) (err error) {
 	}
 }
 
-// isSystemError reports whether an error is about the computer, and says nothing about the data.
+// isSystemError reports whether err is caused by the operating system and not by the data.
 func isSystemError(err error) bool {
 	for _, code := range []syscall.Errno{
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EIO,
@@ -144,7 +144,7 @@ func isSystemError(err error) bool {
 	return false
 }
 
-// readAllPages touches every page that holds data: bbolt panics at one that it cannot read.
+// readAllPages reads every page that contains data: bbolt panics at a page that it cannot read.
 func readAllPages(tx *bbolt.Tx) error {
 	return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error { return readBucketPages(b) })
 }
@@ -154,26 +154,27 @@ func readBucketPages(b *bbolt.Bucket) error {
 		if v == nil {
 			return readBucketPages(b.Bucket(k))
 		}
-		if len(v) > 0 { // a value may be on several pages
+		if len(v) > 0 { // a value may span several pages
 			_ = v[0] + v[len(v)-1]
 		}
 		return nil
 	})
 }
 
-// checkPageUse checks that no page is both free and in use: bbolt panics when it frees one.
-// It runs after readAll, since bbolt does it in a goroutine, where a panic ends the process.
+// checkPageUse checks that no page is both free and in use: bbolt panics when it frees such a page.
+// It runs after readAllPages, because tx.Check works in a goroutine, where a panic ends the
+// process.
 func checkPageUse(tx *bbolt.Tx) error {
 	var first error
 	for err := range tx.Check() {
-		if first == nil && !strings.HasSuffix(err.Error(), "unreachable unfreed") { // lost room harms nobody
+		if first == nil && !strings.HasSuffix(err.Error(), "unreachable unfreed") { // lost space is harmless
 			first = err
 		}
 	}
 	return first
 }
 
-// Where etcd keeps the index of the last entry that it applied.
+// The bucket and key in which etcd stores the index of the last entry that it applied.
 var (
 	metaBucket      = []byte("meta")
 	consistentIndex = []byte("consistent_index")
@@ -191,7 +192,7 @@ func readAppliedIndex(tx *bbolt.Tx) uint64 {
 	return binary.BigEndian.Uint64(raw)
 }
 
-// readLastIndex reads the log, and returns the index of its last entry.
+// readLastIndex reads the log and returns the index of its last entry.
 func readLastIndex(dir, logs string) (uint64, error) {
 	var last uint64
 	err := readRecovering(logs, func() error {

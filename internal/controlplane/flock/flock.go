@@ -1,7 +1,7 @@
-// Package flock lets one process at a time own a folder.
+// Package flock locks a folder for one process at a time.
 //
-// The kernel drops the lock when its holder ends, however it ends: there is no
-// stale lock to clean up after a kill -9.
+// The kernel releases the lock when its holder ends, for whatever reason: there is no stale lock to
+// clean up after a kill -9.
 package flock
 
 import (
@@ -19,10 +19,10 @@ type Lock struct {
 	file *os.File
 }
 
-// A HeldError says that another process holds the lock.
+// A HeldError reports that another process holds the lock.
 type HeldError struct {
 	Path string
-	// PID of the holder; 0 if it has not written it yet.
+	// PID is the process ID of the holder; 0 if the holder has not written it yet.
 	PID int
 }
 
@@ -33,9 +33,9 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is held by process %d", e.Path, e.PID)
 }
 
-// Acquire takes the lock of the file at path, which it makes if needed, and
-// writes the id of this process into it. It does not wait: the error is a
-// *HeldError if somebody else has the lock.
+// Acquire acquires the lock of the file at path, which it creates if needed, and writes the ID of
+// this process into it. It does not wait: the error is a *HeldError if another process holds the
+// lock.
 func Acquire(path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("locking %s: %w", path, err)
@@ -50,8 +50,8 @@ func Acquire(path string) (*Lock, error) {
 	return &Lock{file: f}, nil
 }
 
-// Release gives the lock up. The file stays: were it removed, somebody could
-// lock the removed file while another locks its successor.
+// Release releases the lock. It does not delete the file: otherwise one process could lock the
+// deleted file while another locks its successor.
 func (l *Lock) Release() error {
 	if err := l.file.Close(); err != nil {
 		return fmt.Errorf("unlocking %s: %w", l.file.Name(), err)
@@ -81,8 +81,8 @@ func writePID(f *os.File, pid int) error {
 	return err
 }
 
-// ReadHolder returns the pid that was last written into the lock at path, or 0. That
-// process has the lock only if Acquire says so.
+// ReadHolder returns the pid that was last written into the lock at path, or 0. Only Acquire can
+// determine whether that process still holds the lock.
 func ReadHolder(path string) int {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package known lets the clients in an API server's own process be known to it by tokens.
-// It checks the signatures of a client's certificate anew at every request, which costs a
-// tenth of a millisecond of a small computer's processor; a token it looks up.
+// Package known authenticates the clients in an API server's own process by tokens. For a client
+// certificate, the API server checks the signatures again at every request, which costs a tenth of
+// a millisecond of a small computer's processor; for a token, it only does a lookup.
 package known
 
 import (
@@ -15,14 +15,14 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// Authenticator are the clients that have a token. The tokens are in memory only, and good for
-// as long as the process lives. The zero Clients know nobody.
+// Authenticator authenticates clients that have a token. The tokens are in memory only, and valid
+// for the life of the process. The zero Authenticator has no clients.
 type Authenticator struct {
 	mu    sync.RWMutex
 	users map[string]user.Info
 }
 
-// IssueToken returns a new token by which a client is known as name, a member of groups.
+// IssueToken returns a new token that authenticates a client as name, a member of groups.
 func (c *Authenticator) IssueToken(name string, groups ...string) string {
 	token := rand.Text()
 	c.mu.Lock()
@@ -34,7 +34,7 @@ func (c *Authenticator) IssueToken(name string, groups ...string) string {
 	return token
 }
 
-// AuthenticateToken tells whose token it is.
+// AuthenticateToken returns the user of the token.
 func (c *Authenticator) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -44,7 +44,8 @@ func (c *Authenticator) AuthenticateToken(_ context.Context, token string) (*aut
 	return nil, false, nil
 }
 
-// WrapAuthenticator knows whoever shows one of the tokens, and else whom others know.
+// WrapAuthenticator returns an authenticator that accepts the tokens of c, and passes all other
+// requests to others.
 func (c *Authenticator) WrapAuthenticator(others authenticator.Request) authenticator.Request {
 	return union.New(group.NewAuthenticatedGroupAdder(bearertoken.New(c)), others)
 }

@@ -1,4 +1,4 @@
-// Package kubeversion tells which Kubernetes this program contains.
+// Package kubeversion returns the version of Kubernetes that this program contains.
 package kubeversion
 
 import (
@@ -10,9 +10,9 @@ import (
 
 const module = "k8s.io/kubernetes"
 
-// Get returns the version of Kubernetes in this program, as in v1.36.3. It comes
-// from the build information, so that it is right without linker flags: what
-// component-base says without them cannot be parsed by Helm and others.
+// Get returns the version of Kubernetes in this program, as in v1.36.3. It reads the build
+// information, so that the version is correct without linker flags: Helm and other clients cannot
+// parse the version that component-base returns without them.
 func Get() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {

@@ -1,4 +1,4 @@
-// Package readyz waits for an API server, and can tell what it is waiting for.
+// Package readyz waits until an API server is ready, and reports what it is waiting for.
 package readyz
 
 import (
@@ -14,21 +14,22 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// pollInterval between two questions: nobody tells when an API server becomes ready.
+// pollInterval is the interval between two requests: an API server does not send a notification
+// when it becomes ready.
 const pollInterval = 100 * time.Millisecond
 
-// ErrGone says that the API server will not become ready any more.
+// ErrGone reports that the API server has ended and cannot become ready any more.
 var ErrGone = errors.New("the API server is gone")
 
-// A Probe remembers what an API server last said about itself. The zero Probe has
-// not asked yet. It may be used by several goroutines.
+// A Probe records the last answer of an API server about its readiness. The zero Probe has not sent
+// a request yet. It is safe for concurrent use.
 type Probe struct {
 	mu     sync.Mutex
 	answer string
 }
 
-// WaitUntilReady returns nil when the API server is ready. It returns ErrGone if gone is
-// closed before, and another error if ctx ends before.
+// WaitUntilReady returns nil when the API server is ready. It returns ErrGone if gone is closed
+// first, and another error if ctx ends first.
 func (p *Probe) WaitUntilReady(ctx context.Context, config *rest.Config, gone <-chan struct{}) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -46,7 +47,7 @@ func (p *Probe) WaitUntilReady(ctx context.Context, config *rest.Config, gone <-
 	})
 }
 
-// LastAnswer says why the API server was not ready when it was last asked.
+// LastAnswer returns the reason why the API server was not ready at the last request.
 func (p *Probe) LastAnswer() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +60,7 @@ func (p *Probe) recordAnswer(answer string) {
 	p.answer = answer
 }
 
-// summarizeChecks returns the checks that failed, which /readyz lists as "[-]name failed:
+// summarizeChecks returns the names of the failed checks, which /readyz lists as "[-]name failed:
 // reason", or else the error of the request.
 func summarizeChecks(body []byte, err error) string {
 	var failed []string
