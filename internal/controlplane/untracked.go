@@ -8,7 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// untrackedAdmission creates custom resources that isUntracked accepts without managedFields. The
+// untrackedAdmission removes managedFields from new custom resources that isUntracked accepts. The
 // API server does not record field ownership for such an object until it is first applied
 // server-side, as if the object were older than field ownership (structured-merge-diff's
 // "before-first-apply"). For an object that only controllers write, that record is as big as the

@@ -1,14 +1,13 @@
-// Package crash tries controllers the hard way: it runs a scenario over an
-// in-memory API and stops the controllers right after a write, or lets them read
-// from a cache that is one write behind. It is for tests.
+// Package crash tests the crash tolerance of controllers: it runs a scenario against an in-memory
+// API and stops the controllers right after a write, or lets them read from a cache that is one
+// write behind. It is for tests.
 //
-// A scenario that writes N times is run 3N+2 times: as it is; with a stop after
-// each write; with a stop after each write and a new process whose cache does not
-// show that write yet; with each write hidden from the cache until the next one;
-// and with all of them hidden so.
+// A scenario that writes N times is run 3N+2 times: unmodified; with a stop after each write; with
+// a stop after each write and a new process whose cache does not contain that write yet; with each
+// write hidden from the cache until the next one; and with all of them hidden in this way.
 //
-// The API, its cache and the order of calls are package chaos's, which runs
-// controllers through random histories instead.
+// The API, its cache and the order of calls come from package chaos, which runs controllers through
+// random histories instead.
 package crash
 
 import (
@@ -27,33 +26,33 @@ import (
 	"hotspare.io/hotspare/internal/crash/chaos"
 )
 
-// Scenario is what is tried. Each try is a synctest bubble of its own: time stands
-// still in it. Namespaces must be made before what is in them.
+// Scenario is the scenario to test. Each run has its own synctest bubble, in which time stands
+// still. Namespaces must be created before the objects in them.
 type Scenario struct {
 	Scheme *runtime.Scheme
-	// Kinds are the kinds of all objects in it.
+	// Kinds are the kinds of all objects in the scenario.
 	Kinds []client.Object
-	// Indexes are those of the cache.
+	// Indexes are the indexes of the cache.
 	Indexes *chaos.Indexes
-	// Start makes fresh controllers, as a new process would. cached is behind the
-	// API by some writes, live is not; writes go through both to the API.
+	// Start returns new controllers, as a new process would. cached may be some writes behind the
+	// API, live is not; both write to the API.
 	Start func(cached, live client.Client) []Controller
-	// Acts are what users do, one after the other; the controllers settle in between.
+	// Acts are the actions of users, in order; the controllers settle after each.
 	Acts []func(ctx context.Context, api client.Client) error
-	// World is what other controllers do: it is called in every round and reports
-	// whether it changed anything. Namespaces that are being deleted are swept without it.
+	// World acts for the other controllers: it is called in every round and reports whether it
+	// changed anything. It does not need to sweep namespaces that are being deleted.
 	World func(ctx context.Context, api client.Client) (bool, error)
-	// Always is checked after every write of the controllers, Finally when all is settled.
+	// Always is checked after every write of the controllers, Finally when everything has settled.
 	Always, Finally func(ctx context.Context, api client.Client) error
 }
 
 // Controller reconciles every object of its kind once.
 type Controller func(ctx context.Context) error
 
-// maxRounds is when a scenario counts as one that never settles.
+// maxRounds is the number of rounds after which a scenario counts as one that never settles.
 const maxRounds = 300
 
-// Run tries the scenario in all ways.
+// Run runs the scenario in all modes.
 func Run(t *testing.T, s Scenario) {
 	t.Helper()
 	total := s.runScenarioOnce(t, mode{})
@@ -69,14 +68,14 @@ func Run(t *testing.T, s Scenario) {
 	t.Run("every write is seen one write late", func(t *testing.T) { s.runScenarioOnce(t, mode{hideAll: true}) })
 }
 
-// mode says when to stop, and what to hide from the cache.
+// mode defines when to stop the controllers, and which writes to hide from the cache.
 type mode struct {
 	stopAfter int
 	hide      int
 	hideAll   bool
 }
 
-// attempt is one try.
+// attempt is one run of the scenario.
 type attempt struct {
 	Scenario
 	mode
@@ -90,7 +89,7 @@ type attempt struct {
 	violation error
 }
 
-// runScenarioOnce runs the scenario once, and reports how many writes that took.
+// runScenarioOnce runs the scenario once, and returns the number of writes.
 func (s Scenario) runScenarioOnce(t *testing.T, m mode) int {
 	t.Helper()
 	var writes int
@@ -118,14 +117,14 @@ func (r *attempt) runActs(t *testing.T) {
 	}
 }
 
-// startControllers starts a process. The cache of the one before it is as good as its own.
+// startControllers starts a process. It reuses the cache of the previous process, which is
+// equivalent to a new one.
 func (r *attempt) startControllers() []Controller {
 	r.process = &chaos.Process{}
 	return r.Start(r.cache.NewClient(), r.store.NewClient())
 }
 
-// runUntilSettled runs everything in rounds until nothing changes; stopped controllers
-// are started anew.
+// runUntilSettled runs everything in rounds until nothing changes; it restarts stopped controllers.
 func (r *attempt) runUntilSettled(ctx context.Context, t *testing.T, controllers []Controller) []Controller {
 	t.Helper()
 	var last error
@@ -159,7 +158,7 @@ func (r *attempt) runUntilSettled(ctx context.Context, t *testing.T, controllers
 	return nil
 }
 
-// sweepNamespaces lets namespaces that are being deleted go, with what is in them.
+// sweepNamespaces deletes the namespaces that are being deleted, with their contents.
 func (r *attempt) sweepNamespaces(ctx context.Context) bool {
 	changed := false
 	for _, space := range r.store.ListSharedObjects(&corev1.Namespace{}) {
@@ -168,7 +167,7 @@ func (r *attempt) sweepNamespaces(ctx context.Context) bool {
 	return changed
 }
 
-// runControllers runs each controller to its end, one call at a time.
+// runControllers runs each controller until it returns, one call at a time.
 func (r *attempt) runControllers(ctx context.Context, t *testing.T, controllers []Controller) error {
 	t.Helper()
 	var errs []error
@@ -189,8 +188,8 @@ func (r *attempt) runControllers(ctx context.Context, t *testing.T, controllers 
 	return errors.Join(errs...)
 }
 
-// observeWrite is told of every write. Those of users and other controllers are not
-// counted, and seen at once, unless one before them is hidden.
+// observeWrite is called after every write. Writes of users and other controllers are not counted,
+// and are shown to the cache at once, unless an earlier write is hidden.
 func (r *attempt) observeWrite(ctx context.Context, w chaos.Write) {
 	if chaos.TaskFromContext(ctx) == nil {
 		if !r.hidden {
@@ -215,7 +214,7 @@ func (r *attempt) observeWrite(ctx context.Context, w chaos.Write) {
 	}
 }
 
-// showHiddenWrites shows the cache what is hidden from it. It reports whether that was anything.
+// showHiddenWrites shows the hidden writes to the cache. It reports whether there were any.
 func (r *attempt) showHiddenWrites() bool {
 	r.hidden = false
 	return r.cache.ShowAllWrites()

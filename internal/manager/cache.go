@@ -11,9 +11,10 @@ import (
 	"hotspare.io/hotspare/internal/access"
 )
 
-// cacheOptions says what the controllers keep in memory of a hub that has more than pools:
-// of its Roles those of our name, and of RoleBindings that do not concern us little
-// more than the name. They cannot be selected, since any name can make a pool admin.
+// cacheOptions returns what the controllers cache of a hub that is not dedicated to pools: only the
+// Roles named hivev1.ClaimOwnerRole, and little more than the names of RoleBindings that do not
+// grant access to pools or clusters. A selector cannot exclude these bindings, because a
+// RoleBinding of any name can make a pool admin.
 func cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -27,7 +28,7 @@ func cacheOptions() cache.Options {
 func stripUnrelatedBinding(o any) (any, error) {
 	b, ok := o.(*rbacv1.RoleBinding)
 	if !ok {
-		return o, nil // the mark of an object that was missed going
+		return o, nil // the tombstone of an object whose deletion event was missed
 	}
 	if !access.IsAccessBinding(b) {
 		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{

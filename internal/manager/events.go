@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Events are news for people, and nobody waits for them. Their own, narrow
-// client keeps them from holding up the writes that serve a burst of claims:
-// what is above the limit follows a little later.
+// Rate limits of the client for events. Events inform people, and no controller waits for them.
+// They have their own, slow client, so that they do not delay the writes that serve a burst of
+// claims: events above the limit are sent a little later.
 const (
 	eventsQPS   = 25
 	eventsBurst = 10
 )
 
-// newEventRecorders returns what makes a controller's recorder of events, and adds what
-// sends them to mgr.
+// newEventRecorders returns a function that creates the event recorder of a controller, and adds
+// the broadcaster that sends the events to mgr.
 func newEventRecorders(mgr ctrl.Manager, cfg *rest.Config) (func(controller string) events.EventRecorder, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = eventsQPS, eventsBurst

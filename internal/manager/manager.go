@@ -1,5 +1,5 @@
-// Package manager runs hotspare's controllers on a hub. It knows no platform:
-// its caller hands in what can install clusters and move their machines.
+// Package manager runs hotspare's controllers on a hub. It knows no platform: its caller passes in
+// the implementations that install clusters and start and stop their machines.
 package manager
 
 import (
@@ -48,52 +48,54 @@ import (
 	"hotspare.io/hotspare/internal/remote"
 )
 
-// Platforms is what the controllers work with, by the key in spec.platform.
+// Platforms are the dependencies of the controllers on platforms, by the key in spec.platform.
 type Platforms struct {
 	Executors install.Registry
 	Actuators cloud.Registry
-	// Workers has the platforms whose workers are added and removed by us, not by the
+	// Workers contains the platforms whose workers are added and removed by hotspare, not by the
 	// cluster itself.
 	Workers map[string]install.Workers
-	// Room has the platforms that know how many more clusters they hold.
+	// Room contains the platforms that know how many more clusters fit.
 	Room map[string]clusterpool.Room
-	// GlobalPullSecret has registries that all clusters get; without a name there is none.
+	// GlobalPullSecret names a Secret with registries that all clusters get; an empty name means
+	// none.
 	GlobalPullSecret types.NamespacedName
-	// CertificateAuthorities has the CA certificates that clients of clusters trust in addition
-	// to those of the kubeconfigs; nil has none. Executors and Actuators have been made with it.
+	// CertificateAuthorities contains the CA certificates that clients of clusters trust in
+	// addition to those of the kubeconfigs; nil means none. Executors and Actuators were created
+	// with it.
 	CertificateAuthorities *cabundle.Source
-	// Hub is how the agents of data planes find back, and what they run.
+	// Hub describes how the agents of data planes connect to the hub, and what they run.
 	Hub dataplane.Hub
-	// News brings clusters whose executor has something to tell; nil without.
+	// News receives clusters whose executor reports a change; nil if there is no such executor.
 	News <-chan event.GenericEvent
 }
 
-// Scheme returns the kinds that the controllers read and write.
+// Scheme returns a scheme with the kinds that the controllers read and write.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, hivev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
-			panic(err) // two kinds of one name: a mistake in this program
+			panic(err) // two kinds with one name: a bug in this program
 		}
 	}
 	return s
 }
 
-// Rate limits of the client. The API server defends itself (priority and
-// fairness); a limit here would only make claims wait.
+// Rate limits of the client. The API server protects itself (priority and fairness); a lower limit
+// here would only delay claims.
 const (
 	qps   = 2000
 	burst = 4000
 )
 
-// New makes a manager with all controllers on the hub that cfg reaches, the only one
-// there. It is started with Start. It serves metrics on scrapes, to whoever asks; nil
-// serves none.
+// New returns a manager with all controllers on the hub that cfg reaches. It must be the only
+// manager of that hub. The caller starts it with Start. It serves metrics on scrapes, without
+// authentication; nil serves none.
 func New(ctx context.Context, cfg *rest.Config, p Platforms, scrapes net.Listener) (ctrl.Manager, error) {
 	return NewReplica(ctx, cfg, p, Replica{Scrapes: scrapes})
 }
 
-// NewReplica makes a manager as New does, which may have others beside it.
+// NewReplica returns a manager like New, but allows other replicas on the same hub.
 func NewReplica(ctx context.Context, cfg *rest.Config, p Platforms, one Replica) (ctrl.Manager, error) {
 	registry := prometheus.NewRegistry()
 	counts := metrics.New(registry, clock.RealClock{})
@@ -102,7 +104,7 @@ func NewReplica(ctx context.Context, cfg *rest.Config, p Platforms, one Replica)
 	cfg.Wrap(counts.WrapTransport)
 	mgr, err := ctrl.NewManager(cfg, one.withLeaderElection(ctrl.Options{
 		Scheme:  Scheme(),
-		Metrics: metricsserver.Options{BindAddress: "0"}, // see serve
+		Metrics: metricsserver.Options{BindAddress: "0"}, // see serveMetrics
 		Cache:   cacheOptions(),
 		Client: client.Options{Cache: &client.CacheOptions{
 			DisableFor: []client.Object{&corev1.Secret{}},
@@ -125,16 +127,16 @@ func NewReplica(ctx context.Context, cfg *rest.Config, p Platforms, one Replica)
 	return mgr, nil
 }
 
-// fieldManager is the name that the controllers write by. The policies that keep fields
-// which a client with Hive's types cannot know do not concern a write that names one.
+// fieldManager is the field manager of the controllers' writes. The policies that preserve fields
+// which clients with Hive's types do not know do not apply to a write that names a field manager.
 const fieldManager = "hotspare"
 
-// newFieldOwnerClient is the manager's client, writing by that name.
+// newFieldOwnerClient returns the manager's client, with fieldManager as its field owner.
 func newFieldOwnerClient(mgr ctrl.Manager) client.Client {
 	return client.WithFieldOwner(mgr.GetClient(), fieldManager)
 }
 
-// setUpControllers adds every controller. They meet in the API only.
+// setUpControllers adds every controller. They communicate only through the API.
 func setUpControllers(ctx context.Context, mgr ctrl.Manager, p Platforms, recorder func(controller string) events.EventRecorder, counts *metrics.Metrics) error {
 	c, live, now := newFieldOwnerClient(mgr), mgr.GetAPIReader(), clock.RealClock{}
 	pools := &clusterpool.Reconciler{

@@ -20,33 +20,33 @@ import (
 	"hotspare.io/hotspare/internal/pool"
 )
 
-// LeaseName is the Lease by which replicas agree on their leader.
+// LeaseName is the name of the Lease that replicas use for leader election.
 const LeaseName = "hotspare-manager"
 
-// Times of the election. A leader that has been silent for leaseDuration has lost the
-// Lease to another; it has given up itself before that, after renewDeadline.
+// Timing of the leader election. A leader that has not renewed the Lease for leaseDuration loses it
+// to another replica; the leader itself gives up before that, after renewDeadline.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
 )
 
-// Replica says how a manager gets on with others on its hub, and with those who watch
-// it. The zero value is alone and unwatched.
+// Replica configures how a manager coexists with other replicas on its hub, and how it serves
+// metrics. The zero value has no other replicas and serves no metrics.
 type Replica struct {
-	// LeaseNamespace has the Lease that the leader holds: the controllers of the others
-	// wait. Empty: there are no others.
+	// LeaseNamespace is the namespace of the Lease that the leader holds: the controllers of the
+	// other replicas wait. If it is empty, there are no other replicas.
 	LeaseNamespace string
-	// Scrapes is where metrics are served; nil serves none. A replica that does not lead
-	// serves those of its process only, so that nothing is counted twice.
+	// Scrapes is where metrics are served; nil serves none. A replica that is not the leader serves
+	// only the metrics of its process, so that nothing is counted twice.
 	Scrapes net.Listener
-	// Guard stands before the metrics and keeps out who may not see them; nil lets
-	// everybody in who asks by a name of this computer.
+	// Guard wraps the metrics handler and rejects users without permission; nil admits every
+	// request for a local name of this computer.
 	Guard func(http.Handler) (http.Handler, error)
 }
 
-// withLeaderElection adds the election to the options of a manager. A leader that ends lets go of
-// the Lease: its program must end, too, for writes may still be under way.
+// withLeaderElection adds the leader election to the options of a manager. A leader that stops
+// releases the Lease: its program must then exit, too, because writes may still be in flight.
 func (r Replica) withLeaderElection(o ctrl.Options) ctrl.Options {
 	if r.LeaseNamespace == "" {
 		return o
@@ -58,9 +58,9 @@ func (r Replica) withLeaderElection(o ctrl.Options) ctrl.Options {
 	return o
 }
 
-// serveMetrics has the metrics of this manager served, with those that controller-runtime
-// gathers from all of its process. controller-runtime's own server knows only
-// those, and does not tell its port.
+// serveMetrics serves the metrics of this manager, together with the metrics that
+// controller-runtime collects for its whole process. controller-runtime's own server serves only
+// the latter, and does not report its port.
 func (r Replica) serveMetrics(ctx context.Context, mgr ctrl.Manager, registry *prometheus.Registry) error {
 	if r.Scrapes == nil {
 		return nil
@@ -102,7 +102,7 @@ func (r Replica) serveMetrics(ctx context.Context, mgr ctrl.Manager, registry *p
 	return mgr.Add(metrics.NewServer(r.Scrapes, handler))
 }
 
-// isLeader reports whether mgr runs the controllers. The gauges are the leader's to tell.
+// isLeader reports whether mgr runs the controllers. Only the leader reports the gauges.
 func isLeader(mgr ctrl.Manager) bool {
 	select {
 	case <-mgr.Elected():

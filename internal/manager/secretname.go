@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ParseSecretName reads the value of a flag that names a Secret as namespace/name; empty
-// names none.
+// ParseSecretName parses the value of a flag that names a Secret as namespace/name. An empty value
+// names no Secret.
 func ParseSecretName(value string) (types.NamespacedName, error) {
 	if value == "" {
 		return types.NamespacedName{}, nil
@@ -23,7 +23,7 @@ func ParseSecretName(value string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
-// ParseSecretNames reads the values of a flag that names Secrets, each as namespace/name.
+// ParseSecretNames parses the values of a flag that names Secrets, each as namespace/name.
 func ParseSecretNames(values []string) ([]types.NamespacedName, error) {
 	var names []types.NamespacedName
 	for _, value := range values {

@@ -19,13 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// mutationLimit bounds the wait for the API server to apply MutatingAdmissionPolicies. It
-// reads the schemas of custom resources every five seconds.
+// mutationLimit bounds the wait for the API server to apply MutatingAdmissionPolicies. It reads the
+// schemas of custom resources every five seconds.
 const mutationLimit = time.Minute
 
-// The probe of awaitMutations. No object may have refusedLabel as the value of a label, so
-// that the API server refuses the probe as soon as the policy has changed it: before other
-// policies see it, and whatever the schema of its kind asks for.
+// The probe of waitForMutations. refusedLabel is not a valid label value, so the API server rejects
+// the probe as soon as the policy has changed it: before other policies see it, and regardless of
+// the schema of its kind.
 const (
 	probeName      = "hotspare-up-probe"
 	probePolicy    = probeName + ".hotspare.io"
@@ -34,11 +34,11 @@ const (
 	refusedLabel   = "the policy is applied!"
 )
 
-// waitForMutations returns when the API server applies MutatingAdmissionPolicies to all kinds
-// that those among objects match. Until then it refuses every write that one of them would
-// change, or stores it as it is.
+// waitForMutations returns when the API server applies the MutatingAdmissionPolicies among objects
+// to all kinds that they match. Until then, the API server rejects every write that one of them
+// would change, or stores it unchanged.
 //
-// It creates a policy after all others, waits until that policy changes an object of each
+// It creates a probe policy after all others, waits until that policy changes an object of each
 // kind, and deletes the policy. No object is stored.
 func waitForMutations(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	resources := mutatedResources(objects)
@@ -59,7 +59,7 @@ func waitForMutations(ctx context.Context, c client.Client, objects []*unstructu
 	return deleteProbePolicy(ctx, c)
 }
 
-// waitForMutation waits until the policy of the probe changes an object of the kind.
+// waitForMutation waits until the probe policy changes an object of the kind.
 func waitForMutation(ctx context.Context, c client.Client, kind schema.GroupVersionKind) error {
 	answer := ""
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, mutationLimit, true, func(ctx context.Context) (bool, error) {
@@ -78,8 +78,8 @@ func waitForMutation(ctx context.Context, c client.Client, kind schema.GroupVers
 	return nil
 }
 
-// isPolicyApplied reports whether the policy has changed the probe that the API server has answered
-// with err, and otherwise what the answer was.
+// isPolicyApplied reports whether the policy has changed the probe that the API server answered
+// with err, and otherwise returns the answer as text.
 func isPolicyApplied(err error) (applied bool, answer string) {
 	switch {
 	case err == nil:
@@ -101,7 +101,7 @@ func mutatedResources(objects []*unstructured.Unstructured) []schema.GroupVersio
 		}
 		var policy admissionv1.MutatingAdmissionPolicy
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &policy); err != nil {
-			continue // the API server has refused it
+			continue // the API server has rejected the policy
 		}
 		for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
 			for _, resource := range rule.Resources {
@@ -126,8 +126,8 @@ func resolveKinds(mapper meta.RESTMapper, resources []schema.GroupVersionResourc
 	return out, nil
 }
 
-// createProbePolicy creates the policy of the probe, and replaces one that a start left behind:
-// the API server learns of policies in the order of their creation.
+// createProbePolicy creates the probe policy. It replaces one that an earlier start left behind,
+// because the API server learns of policies in the order of their creation.
 func createProbePolicy(ctx context.Context, c client.Client, resources []schema.GroupVersionResource) error {
 	if err := deleteProbePolicy(ctx, c); err != nil {
 		return err
@@ -149,7 +149,7 @@ func deleteProbePolicy(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// newProbeObjects are a policy that sets refusedLabel on the probe, and its binding.
+// newProbeObjects returns a policy that sets refusedLabel on the probe, and its binding.
 func newProbeObjects(resources []schema.GroupVersionResource) []client.Object {
 	fail, never := admissionv1.Fail, admissionv1.NeverReinvocationPolicy
 	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: probePolicy}}

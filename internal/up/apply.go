@@ -18,14 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fieldOwner is whose the fields of applied manifests are.
+// fieldOwner is the owner of the fields of applied manifests.
 const fieldOwner = client.FieldOwner("hotspare-up")
 
 // establishLimit bounds the wait for a kind to be served.
 const establishLimit = 30 * time.Second
 
-// applyManifests applies the manifests that the controllers need, and waits until the
-// kinds among them are served.
+// applyManifests applies the manifests that the controllers need, and waits until the kinds among
+// them are served.
 func applyManifests(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	if err := applyObjects(ctx, c, objects); err != nil {
 		return err
@@ -41,12 +41,12 @@ func applyManifests(ctx context.Context, c client.Client, objects []*unstructure
 	return nil
 }
 
-// applier is a client that applies.
+// applier is a client that applies objects server-side.
 type applier interface {
 	Apply(ctx context.Context, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error
 }
 
-// optionalKinds are kinds that an API server may be too old for; hotspare does without them.
+// optionalKinds are kinds that an older API server may not have; hotspare works without them.
 var optionalKinds = []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
 
 func applyObjects(ctx context.Context, c applier, objects []*unstructured.Unstructured) error {
@@ -114,9 +114,9 @@ func waitForEstablished(ctx context.Context, c client.Client, crd *unstructured.
 	return nil
 }
 
-// isEstablished reports whether the kind is served. The conditions of a new one are null.
+// isEstablished reports whether the kind is served. The conditions of a new CRD are null.
 func isEstablished(crd *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions") // an error: there is no list yet
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions") // an error means that there is no list yet
 	for _, one := range conditions {
 		if m, ok := one.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
 			return true

@@ -12,8 +12,8 @@ import (
 	"hotspare.io/hotspare/internal/version"
 )
 
-// serveConsole serves the console until ctx ends. Whoever has a code made with the key
-// in the data folder comes in as the person who runs the hub.
+// serveConsole serves the console until ctx ends. A user with a code that was created with the key
+// in the data folder is logged in as the person who runs the hub.
 func serveConsole(ctx context.Context, o Options, h *hub.Hub) error {
 	if o.consoleStand == nil {
 		<-ctx.Done()

@@ -13,12 +13,12 @@ import (
 	"hotspare.io/hotspare/internal/controlplane/flock"
 )
 
-// stopLimit is how long a stop may take before the process is killed. Clusters
-// stop at the same time, in about two seconds.
+// stopLimit is how long a stop may take before the process is killed. Clusters stop in parallel, in
+// about two seconds.
 const stopLimit = time.Minute
 
-// Down stops the hotspare that runs on dir and returns when it has ended with
-// everything that it started. It reports whether one ran.
+// Down stops the hotspare that runs on dir and returns when it has ended, together with everything
+// that it started. It reports whether one was running.
 func Down(ctx context.Context, dir string) (bool, error) {
 	pid, err := findRunningPID(dir)
 	if err != nil || pid == 0 {
@@ -32,7 +32,7 @@ func Down(ctx context.Context, dir string) (bool, error) {
 		return now != pid, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		// Its machines end with it: they see their parent go.
+		// The machines detect that their parent has ended, and end too.
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			return true, fmt.Errorf("killing hotspare (pid %d), which did not stop in %s: %w", pid, stopLimit, err)
 		}
@@ -41,19 +41,19 @@ func Down(ctx context.Context, dir string) (bool, error) {
 	return true, err
 }
 
-// IsReady reports whether the process pid, which runs, has hotspare on dir and its hub can be
-// used. It does not try the lock: that would keep the process from taking it.
+// IsReady reports whether the running process pid runs hotspare on dir and its hub is ready. It
+// does not try to acquire the lock, because that could prevent the process from acquiring it.
 func IsReady(dir string, pid int) bool {
 	ready, err := os.Stat(readyPath(dir))
 	if err != nil {
 		return false
 	}
 	lock, err := os.Stat(LockPath(dir))
-	// One that is older than the lock is of the hotspare before.
+	// A ready file that is older than the lock was written by the previous hotspare.
 	return err == nil && flock.ReadHolder(LockPath(dir)) == pid && !ready.ModTime().Before(lock.ModTime())
 }
 
-// findRunningPID returns the pid of the hotspare that runs on dir; 0 if none does.
+// findRunningPID returns the pid of the hotspare that runs on dir; 0 if there is none.
 func findRunningPID(dir string) (int, error) {
 	if _, err := os.Stat(LockPath(dir)); errors.Is(err, os.ErrNotExist) {
 		return 0, nil

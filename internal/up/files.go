@@ -5,17 +5,18 @@ import (
 	"syscall"
 )
 
-// Files that are open at a time. A process that cannot open one may not be able to write
-// its data, and ends.
+// Limits on open files. A process that cannot open a file may be unable to write its data, and
+// ends.
 const (
-	// ownFiles are for hotspare itself: 200 are open while it is idle, and each machine of a
-	// local cluster takes some.
+	// ownFiles is the number of files reserved for hotspare itself: 200 are open while it is idle,
+	// and each machine of a local cluster takes some.
 	ownFiles = 384
-	// minFiles is the lowest limit to start with: what is above ownFiles is for connections.
+	// minFiles is the lowest limit on open files to start with: the files above ownFiles are for
+	// connections.
 	minFiles = 640
 )
 
-// connections says how many connections each of the servers may have open at a time.
+// connections is the maximum number of open connections of each server.
 type connections struct{ api, console, metrics int }
 
 // raiseFileLimit raises the soft limit on open files to the hard limit, and returns it.
@@ -27,13 +28,13 @@ func raiseFileLimit() (uint64, error) {
 	raised := limit
 	raised.Cur = raised.Max
 	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &raised) != nil {
-		raised = limit // macOS calls unlimited what it does not allow
+		raised = limit // macOS reports an unlimited hard limit that it does not allow
 	}
 	return raised.Cur, nil
 }
 
-// divideConnections divides the files that can be open among the servers. It is an error if they are
-// too few.
+// divideConnections divides the available file descriptors among the servers. It returns an error
+// if there are too few.
 func divideConnections(files uint64) (connections, error) {
 	if files < minFiles {
 		return connections{}, fmt.Errorf("this process can open %d files, and hotspare needs %d: raise the hard limit on open files "+

@@ -13,12 +13,12 @@ import (
 	"hotspare.io/hotspare/internal/manager"
 )
 
-// managerNamespace is where hotspare-manager holds its Lease, if it is not told otherwise.
+// managerNamespace is the default namespace of hotspare-manager's Lease.
 const managerNamespace = "hotspare-system"
 
-// prepareManager prepares the hub for a hotspare-manager beside it, and writes a kubeconfig
-// for that to path. The manager is the user that the controllers of hotspare up are: the
-// admission policies know that user as hotspare, and do not know the administrator.
+// prepareManager prepares the hub for a separate hotspare-manager, and writes a kubeconfig for it
+// to path. The manager has the same user name as the controllers of hotspare up: the admission
+// policies recognize that user as hotspare, and do not recognize the administrator.
 func prepareManager(ctx context.Context, c client.Client, h *hub.Hub, path string) error {
 	for _, o := range managerObjects() {
 		if err := c.Create(ctx, o); client.IgnoreAlreadyExists(err) != nil {
@@ -31,8 +31,9 @@ func prepareManager(ctx context.Context, c client.Client, h *hub.Hub, path strin
 	return nil
 }
 
-// managerObjects are what a manager on its own needs beside ClusterRole hotspare-manager:
-// a Lease to hold, and the right to ask who scrapes its metrics.
+// managerObjects returns the objects that a separate manager needs in addition to ClusterRole
+// hotspare-manager: permission to hold a Lease, and to authenticate and authorize clients that
+// scrape its metrics.
 func managerObjects() []client.Object {
 	name := func(namespace string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: "hotspare-hub-only-manager"}

@@ -13,14 +13,14 @@ import (
 	"hotspare.io/hotspare/internal/platform"
 )
 
-// Jobs run as processes here, so these name no images; the API wants names all the same.
+// Placeholder images: Jobs run as processes here, but the API requires image names.
 const (
 	ownImage       = "hotspare.io/this/program"
 	installerImage = "hotspare.io/this/installer"
 )
 
-// installJobOptions says how clusters of other platforms are made; nil: they are not, for there is
-// no openshift-install.
+// installJobOptions returns the options for installing clusters of other platforms; nil if there is
+// no openshift-install, so that such clusters cannot be installed.
 func (o Options) installJobOptions() *job.Options {
 	if o.Installer == "" {
 		return nil
@@ -28,8 +28,7 @@ func (o Options) installJobOptions() *job.Options {
 	return &job.Options{Image: ownImage, InstallerImage: installerImage}
 }
 
-// runInstallers runs the Jobs of installers as processes, in place of the nodes that
-// the hub has not got.
+// runInstallers runs the Jobs of installers as processes, because the hub has no nodes.
 func runInstallers(ctx context.Context, o Options, h *hub.Hub) error {
 	if o.Installer == "" {
 		<-ctx.Done()

@@ -24,11 +24,12 @@ import (
 // localPlatform is the key of the local platform in spec.platform.
 const localPlatform = "local"
 
-// eventBuffer is how many ended installs may wait for the controllers to start.
+// eventBuffer is the maximum number of finished installations that wait for the controllers to
+// start.
 const eventBuffer = 1024
 
-// runManager runs the controllers, with the local platform and the actuators of clouds,
-// until ctx ends. It calls ready when their caches are filled.
+// runManager runs the controllers, with the local platform and the actuators of clouds, until ctx
+// ends. It calls ready when their caches have synced.
 func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, ready func()) error {
 	cfg := h.ClientConfig(hub.ManagerUser)
 	news := make(chan event.GenericEvent, eventBuffer)
@@ -77,7 +78,8 @@ func runManager(ctx context.Context, o Options, h *hub.Hub, store *local.Store, 
 	return nil
 }
 
-// newClusterRoom asks the store how many more clusters fit on this computer.
+// newClusterRoom returns a function that asks the store how many more clusters fit on this
+// computer.
 func newClusterRoom(store *local.Store) clusterpool.Room {
 	return func(p hivev1.Platform) (*int, string) {
 		workers := 1

@@ -13,17 +13,17 @@ import (
 	"hotspare.io/hotspare/internal/infraid"
 )
 
-// strayInterval is how often machines without a cluster are looked for: nobody tells.
+// strayInterval is how often hotspare looks for machines without a cluster: no event reports them.
 const strayInterval = 30 * time.Second
 
-// stopStrayMachines stops the machines of clusters that the hub does not know, until ctx ends: a
-// hub that was restored without its machines, or the other way round, leaves some. They
-// keep their disks: hotspare local remove removes them.
+// stopStrayMachines stops the machines of clusters that the hub does not know, until ctx ends. Such
+// machines exist after a hub was restored without its machines, or machines without their hub. They
+// keep their disks: hotspare local remove deletes them.
 func stopStrayMachines(ctx context.Context, hub client.Reader, store *local.Store) error {
 	log := ctrl.Log.WithName("machines")
 	var before []string
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		// The store first: the name of a cluster is recorded before its machines are made.
+		// List the store first: the name of a cluster is recorded before its machines are created.
 		stored, err := store.ListClusters()
 		if err != nil {
 			log.Error(err, "looking for machines without a cluster")
@@ -40,7 +40,7 @@ func stopStrayMachines(ctx context.Context, hub client.Reader, store *local.Stor
 		for _, infraID := range now {
 			if !slices.Contains(before, infraID) {
 				log.Info("found machines of a cluster that the hub does not know: hotspare local remove removes them", "infraID", infraID)
-				continue // the cluster may just be going
+				continue // the cluster may be being deleted
 			}
 			if err := store.StopCluster(infraID); err != nil {
 				log.Error(err, "stopping machines without a cluster", "infraID", infraID)
@@ -51,7 +51,7 @@ func stopStrayMachines(ctx context.Context, hub client.Reader, store *local.Stor
 	return nil
 }
 
-// listStrayClusters are those of stored that are not known.
+// listStrayClusters returns the infraIDs in stored that are not in known.
 func listStrayClusters(stored []string, known map[string]string) []string {
 	return slices.DeleteFunc(slices.Clone(stored), func(infraID string) bool { return known[infraID] != "" })
 }

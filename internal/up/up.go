@@ -1,16 +1,16 @@
-// Package up runs all of hotspare on one computer: the hub, the controllers and
-// the local platform. It is what hotspare up does.
+// Package up runs all of hotspare on one computer: the hub, the controllers and the local platform.
+// It implements hotspare up.
 //
-//	DIR/kubeconfig      how to reach the hub; mode 0600
-//	DIR/manager.kubeconfig  how a hotspare-manager beside --hub-only reaches it; mode 0600
-//	DIR/hotspare.log    what everything has to say to an operator
-//	DIR/lock            held while hotspare runs on DIR; has its pid
-//	DIR/ready           is there while the hub can be used; has its URL
-//	DIR/metrics         where metrics are served, if they are; has the URL
-//	DIR/console         where the console is served, if it is, with a key to it while it is; mode 0600
+//	DIR/kubeconfig      kubeconfig of the hub; mode 0600
+//	DIR/manager.kubeconfig  kubeconfig for a separate hotspare-manager, with --hub-only; mode 0600
+//	DIR/hotspare.log    the log of all components
+//	DIR/lock            locked while hotspare runs on DIR; contains its pid
+//	DIR/ready           exists while the hub is ready; contains its URL
+//	DIR/metrics         contains the URL of the metrics, if they are served
+//	DIR/console         contains the address of the console, and a key to it while it is served; mode 0600
 //	DIR/hub/            the hub's data
 //	DIR/machines/       the machines of local clusters
-//	DIR/installs/       what the installer made of each
+//	DIR/installs/       the files that the installer wrote for each cluster
 //	DIR/pods/           logs of the pods that ran openshift-install, if there is one
 package up
 
@@ -45,11 +45,11 @@ import (
 	"hotspare.io/hotspare/internal/metrics"
 )
 
-// Options say where hotspare runs.
+// Options configure hotspare up.
 type Options struct {
-	// Dir keeps everything. It is made if it does not exist.
+	// Dir contains all data. It is created if it does not exist.
 	Dir string
-	// Port is the hub's; 0 is the one it had last time, or any.
+	// Port is the port of the hub; 0 means the port of the last run, or else any free port.
 	Port int
 	// MetricsAddress is where metrics are served; see metrics.CheckAddress.
 	MetricsAddress string
@@ -57,29 +57,29 @@ type Options struct {
 	ConsoleAddress string
 	// Machine is the command that runs a machine, to which machine run --dir DIR is added.
 	Machine []string
-	// Installer is an openshift-install that makes clusters of other platforms, with
-	// hotspare as the program of its pods. Empty: only local clusters are made.
+	// Installer is the path of an openshift-install that installs clusters of other platforms, with
+	// hotspare as the program of its pods. If it is empty, only local clusters can be created.
 	Installer string
 	// GlobalPullSecret names a Secret of the hub with registries that all clusters get.
 	GlobalPullSecret types.NamespacedName
-	// CertificateAuthorities name Secrets of the hub with CA certificates that installers, and
-	// the clients of platforms and clusters, trust in addition to those of the system.
+	// CertificateAuthorities name Secrets of the hub with CA certificates that installers, and the
+	// clients of platforms and clusters, trust in addition to those of the system.
 	CertificateAuthorities []types.NamespacedName
-	// HubOnly leaves out the controllers and the local platform: hotspare-manager is to
-	// run beside it.
+	// HubOnly leaves out the controllers and the local platform: hotspare-manager must be run
+	// separately.
 	HubOnly bool
-	// Progress is told of each step; nil is nobody.
+	// Progress, if not nil, is called with a description of each step.
 	Progress func(step string)
 
-	// metricsListener is what Run serves metrics on; nil serves none.
+	// metricsListener is the listener on which Run serves metrics; nil serves none.
 	metricsListener net.Listener
-	// connections bounds those of each server.
+	// connections is the maximum number of open connections of each server.
 	connections connections
-	// consoleStand is where Run serves the console; nil: nowhere.
+	// consoleStand is where Run serves the console; nil serves none.
 	consoleStand *door.Stand
 }
 
-// Files below the data folder.
+// Paths below the data folder.
 func KubeconfigPath(dir string) string        { return filepath.Join(dir, "kubeconfig") }
 func ManagerKubeconfigPath(dir string) string { return filepath.Join(dir, "manager.kubeconfig") }
 func LogPath(dir string) string               { return filepath.Join(dir, "hotspare.log") }
@@ -87,11 +87,11 @@ func LockPath(dir string) string              { return filepath.Join(dir, "lock"
 func readyPath(dir string) string             { return filepath.Join(dir, "ready") }
 func metricsPath(dir string) string           { return filepath.Join(dir, "metrics") }
 
-// startLimit bounds how long the hub may take to be ready.
+// startLimit bounds how long the hub may take to become ready.
 const startLimit = 2 * time.Minute
 
-// Run starts everything, calls ready with the hub's URL when it can be used, and
-// runs until ctx ends or a part fails. What it started has ended when it returns.
+// Run starts everything, calls ready with the hub's URL when the hub is ready, and runs until ctx
+// ends or a part fails. When it returns, everything that it started has ended.
 func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -115,7 +115,7 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 	defer func() { err = errors.Join(err, log.Close()) }()
 
 	if o.HubOnly {
-		o.MetricsAddress = "0" // they are of the controllers
+		o.MetricsAddress = "0" // the metrics are those of the controllers
 	}
 	if o.metricsListener, err = metrics.Listen(metricsPath(o.Dir), o.MetricsAddress); err != nil {
 		return err
@@ -143,7 +143,7 @@ func Run(ctx context.Context, o Options, ready func(url string)) (err error) {
 	return runOnHub(ctx, o, h, ready)
 }
 
-// acquireDataDir takes the data folder for this process.
+// acquireDataDir locks the data folder for this process.
 func acquireDataDir(dir string) (*flock.Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data folder: %w", err)
@@ -169,7 +169,7 @@ func startHub(ctx context.Context, o Options, log io.Writer) (*hub.Hub, error) {
 	return hub.Start(ctx, hub.Options{Dir: filepath.Join(o.Dir, "hub"), Port: o.Port, Connections: o.connections.api, Log: log})
 }
 
-// explainStartError adds a remedy to what went wrong with the hub.
+// explainStartError adds a remedy to an error from starting the hub.
 func explainStartError(dir string, err error) error {
 	var taken *controlplane.PortTakenError
 	if errors.As(err, &taken) {
@@ -181,13 +181,13 @@ func explainStartError(dir string, err error) error {
 	return fmt.Errorf("starting the API server: %w (more in %s)", err, LogPath(dir))
 }
 
-// isStorageLimit reports whether the API server cannot write because of a limit: a disk, a quota, or
-// how large a file of this process may be.
+// isStorageLimit reports whether the API server cannot write because of a limit: a full disk, a
+// quota, or the maximum file size of this process.
 func isStorageLimit(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
-// addStorageRemedy adds what is full, and the remedy.
+// addStorageRemedy adds to err which storage limit was reached, and the remedy.
 func addStorageRemedy(dir string, err error) error {
 	what := "the disk of " + dir + " is full: make room there"
 	switch {
@@ -199,7 +199,7 @@ func addStorageRemedy(dir string, err error) error {
 	return fmt.Errorf("%s, and run hotspare up again. All that was stored is kept (%w)", what, err)
 }
 
-// runOnHub runs the controllers and the local platform on a hub that answers.
+// runOnHub runs the controllers and the local platform on a hub that is ready.
 func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)) error {
 	o.Progress("preparing the hub")
 	scheme := manager.Scheme()
@@ -262,7 +262,7 @@ func runOnHub(ctx context.Context, o Options, h *hub.Hub, ready func(url string)
 	)
 }
 
-// reportReady tells that the hub can be used.
+// reportReady writes the ready file and calls ready.
 func reportReady(dir string, h *hub.Hub, ready func(url string)) {
 	if err := os.WriteFile(readyPath(dir), []byte(h.URL()+"\n"), 0o600); err != nil {
 		klog.ErrorS(err, "writing the ready file")
@@ -270,7 +270,7 @@ func reportReady(dir string, h *hub.Hub, ready func(url string)) {
 	ready(h.URL())
 }
 
-// waitForHubExit fails when the hub dies by itself.
+// waitForHubExit returns an error when the hub stops on its own, and nil when ctx ends first.
 func waitForHubExit(ctx context.Context, dir string, h *hub.Hub) error {
 	select {
 	case <-ctx.Done():
@@ -280,7 +280,8 @@ func waitForHubExit(ctx context.Context, dir string, h *hub.Hub) error {
 	}
 }
 
-// hubStoppedError says why the API server of the hub in dir stopped by itself.
+// hubStoppedError returns an error with the reason why the API server of the hub in dir stopped on
+// its own.
 func hubStoppedError(dir string, err error) error {
 	if isStorageLimit(err) {
 		err = addStorageRemedy(dir, err)
@@ -288,8 +289,7 @@ func hubStoppedError(dir string, err error) error {
 	return fmt.Errorf("the API server has stopped: %w", err)
 }
 
-// runUntilOneEnds runs parts until the first of them ends, then ends the others and
-// waits for them.
+// runUntilOneEnds runs parts until the first of them ends, then ends the others and waits for them.
 func runUntilOneEnds(ctx context.Context, parts ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -305,8 +305,8 @@ func runUntilOneEnds(ctx context.Context, parts ...func(context.Context) error) 
 	return errors.Join(errs...)
 }
 
-// DefaultImageSet is the ClusterImageSet that every hub of hotspare up has: local
-// clusters of plain Kubernetes.
+// DefaultImageSet is the ClusterImageSet that every hub of hotspare up has: local clusters of plain
+// Kubernetes.
 const DefaultImageSet = "kubernetes"
 
 func createDefaultImageSet(ctx context.Context, c client.Client) error {
@@ -318,10 +318,10 @@ func createDefaultImageSet(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// maxLogSize is when the log of the last run is put aside.
+// maxLogSize is the size in bytes from which the log of the last run is renamed.
 const maxLogSize = 32 << 20
 
-// openLogFile opens the log and sends what libraries log there.
+// openLogFile opens the log and redirects the log output of libraries to it.
 func openLogFile(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
 		if err := os.Rename(path, path+".1"); err != nil {

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Client is a client.Client that reads from a view or from the store, and writes
-// to the store. Calls of a scheduler's task wait for their turn. What the
-// controllers under test do not use panics.
+// Client is a client.Client that reads from a view or from the store, and writes to the store.
+// Calls of a scheduler's task wait until the scheduler releases them. Methods that the controllers
+// under test do not use panic.
 type Client struct {
 	unsupported
 	store   *Store
@@ -21,13 +21,13 @@ type Client struct {
 	indexes *Indexes
 }
 
-// NewClient reads and writes the store itself.
+// NewClient returns a client that reads and writes the store itself.
 func (s *Store) NewClient() *Client { return &Client{store: s, from: s} }
 
-// NewClient reads from the view and writes to its store.
+// NewClient returns a client that reads from the view and writes to its store.
 func (v *View) NewClient() *Client { return &Client{store: v.store, from: v, indexes: v.indexes} }
 
-// Get is client.Reader's.
+// Get implements client.Reader.
 func (c *Client) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	k := c.store.kindFor(into)
 	return waitForTurn(ctx, Call{Verb: c.readVerb("get"), Kind: k.name, Key: key}, func() error {
@@ -35,7 +35,7 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	})
 }
 
-// List is client.Reader's, with namespaces, label selectors and exact fields.
+// List implements client.Reader, with namespaces, label selectors and exact fields.
 func (c *Client) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	k := c.store.kindForList(into)
 	var o client.ListOptions
@@ -55,7 +55,7 @@ func (c *Client) List(ctx context.Context, into client.ObjectList, opts ...clien
 
 func (c *Client) readsStore() bool { return c.from == source(c.store) }
 
-// readVerb tells reads of the store from reads of a view.
+// readVerb returns the verb of a read, marked as live if it reads the store.
 func (c *Client) readVerb(read string) string {
 	if c.readsStore() {
 		return "live " + read
@@ -63,29 +63,29 @@ func (c *Client) readVerb(read string) string {
 	return read
 }
 
-// Create is client.Writer's.
+// Create implements client.Writer.
 func (c *Client) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
 	return waitForTurn(ctx, c.writeCall("create", o, nil), func() error { return c.store.Create(ctx, o) })
 }
 
-// Delete is client.Writer's, with preconditions.
+// Delete implements client.Writer, with preconditions.
 func (c *Client) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	var d client.DeleteOptions
 	d.ApplyOptions(opts)
 	return waitForTurn(ctx, c.writeCall("delete", o, nil), func() error { return c.store.Delete(ctx, o, d.Preconditions) })
 }
 
-// Patch is client.Writer's, for merge patches.
+// Patch implements client.Writer, for merge patches.
 func (c *Client) Patch(ctx context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
 	return c.patchObject(ctx, o, p, false)
 }
 
-// Status is client.StatusClient's.
+// Status implements client.StatusClient.
 func (c *Client) Status() client.SubResourceWriter { return status{c} }
 
 type status struct{ c *Client }
 
-// Patch is client.SubResourceWriter's, for merge patches.
+// Patch implements client.SubResourceWriter, for merge patches.
 func (s status) Patch(ctx context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
 	return s.c.patchObject(ctx, o, p, true)
 }
@@ -109,10 +109,10 @@ func (c *Client) writeCall(verb string, o client.Object, data []byte) Call {
 	return Call{Verb: verb, Kind: c.store.kindFor(o).name, Key: client.ObjectKeyFromObject(o), Data: data}
 }
 
-// Scheme is client.Client's.
+// Scheme implements client.Client.
 func (c *Client) Scheme() *runtime.Scheme { return c.store.scheme }
 
-// unsupported is what no controller under test uses.
+// unsupported implements the methods that no controller under test uses. They panic.
 type unsupported struct{}
 
 func panicUnsupported(what string) {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// applyMergePatch applies a JSON merge patch (RFC 7386). Only the fields that it names are
-// turned into JSON and back: most patches are of a few conditions.
+// applyMergePatch applies a JSON merge patch (RFC 7386). It converts only the fields that the patch
+// names to JSON and back, because most patches change only a few conditions.
 func applyMergePatch(before client.Object, data []byte) (client.Object, error) {
 	var edit map[string]any
 	if err := json.Unmarshal(data, &edit); err != nil {

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrStopped is what every call of a process answers after it was stopped.
+// ErrStopped is the error of every call of a process that was stopped.
 var ErrStopped = errors.New("the process has been stopped")
 
-// Scheduler lets the calls of tasks go on one at a time. It works inside of a
-// synctest bubble: a task may have goroutines of its own; when all of them are
-// parked at a call, or wait for one that is, the test chooses who goes on.
+// Scheduler releases the calls of tasks one at a time. It works inside of a synctest bubble: a task
+// may have its own goroutines; when all of them are parked at a call, or wait for one that is, the
+// test chooses which call to release.
 type Scheduler struct {
 	mu      sync.Mutex
 	serial  int
@@ -29,19 +29,20 @@ type Scheduler struct {
 	ended   []*Task
 }
 
-// Process is something that can be killed: its tasks' calls fail from then on.
+// Process is a process that can be killed: after that, the calls of its tasks fail.
 type Process struct {
 	Name string
 	dead bool // guarded by the scheduler's lock
 }
 
-// Task is one thing that a process does.
+// Task is one activity of a process, such as a reconciliation.
 type Task struct {
 	Process *Process
 	Name    string
-	// Err is how it ended.
+	// Err is the error with which the task ended.
 	Err error
-	// Listed is what its view has listed last, by kind; shared.
+	// Listed contains the last list that the task read from its view, by kind; the objects are
+	// shared.
 	Listed map[string][]client.Object
 
 	id        int
@@ -53,15 +54,15 @@ type Call struct {
 	Task       *Task
 	Verb, Kind string
 	Key        types.NamespacedName
-	// Data is what a patch says.
+	// Data is the content of a patch.
 	Data []byte
-	// Outcome is what it came to; nil until it was let go on.
+	// Outcome is the result of the call; nil until it was released.
 	Outcome error
 
-	proceed chan bool // true: do it, false: the process is dead
+	proceed chan bool // true: execute the call, false: the process is dead
 }
 
-// String is the call and its outcome, in a line.
+// String returns the call and its outcome, in one line.
 func (c *Call) String() string {
 	text := fmt.Sprintf("%s/%d %s: %s %s %s", c.Task.Process.Name, c.Task.id, c.Task.Name, c.Verb, c.Kind, c.Key.Name)
 	if c.Data != nil {
@@ -82,26 +83,26 @@ func describeOutcome(err error) string {
 
 type taskKey struct{}
 
-// TaskFromContext is the task that ctx belongs to, or nil.
+// TaskFromContext returns the task that ctx belongs to, or nil.
 func TaskFromContext(ctx context.Context) *Task {
 	t, _ := ctx.Value(taskKey{}).(*Task)
 	return t
 }
 
-// WithoutTask is ctx for calls that are not parked: those of a test that looks at what
-// a task has done.
+// WithoutTask returns ctx without its task. Calls with it are not parked: a test uses them to check
+// what a task has done.
 func WithoutTask(ctx context.Context) context.Context {
 	return context.WithValue(ctx, taskKey{}, (*Task)(nil))
 }
 
-// recordListed remembers what the task has listed.
+// recordListed records the objects that the task has listed.
 func (t *Task) recordListed(kind string, objects []client.Object) {
 	t.scheduler.mu.Lock()
 	defer t.scheduler.mu.Unlock()
 	t.Listed[kind] = objects
 }
 
-// StartTask starts a task of p. Wait until it has parked or ended.
+// StartTask starts a task of p. Call WaitForCalls to wait until it has parked or ended.
 func (s *Scheduler) StartTask(ctx context.Context, p *Process, name string, do func(context.Context) error) *Task {
 	s.mu.Lock()
 	s.serial++
@@ -134,7 +135,7 @@ func callRecovering(ctx context.Context, do func(context.Context) error) (err er
 	return do(ctx)
 }
 
-// waitForTurn parks a call until it is let go on. Calls outside of tasks are not parked.
+// waitForTurn parks a call until it is released. Calls outside of tasks are not parked.
 func waitForTurn(ctx context.Context, c Call, do func() error) error {
 	t := TaskFromContext(ctx)
 	if t == nil {
@@ -146,7 +147,7 @@ func waitForTurn(ctx context.Context, c Call, do func() error) error {
 	}
 	c.Outcome = do()
 	if t.scheduler.isProcessDead(t.Process) {
-		return ErrStopped // it was done, and nobody learnt of it
+		return ErrStopped // the call was executed, but the dead process does not see its result
 	}
 	return c.Outcome
 }
@@ -167,9 +168,9 @@ func (s *Scheduler) isProcessDead(p *Process) bool {
 	return p.dead
 }
 
-// WaitForCalls returns when all tasks have parked or ended: the calls that are parked, in
-// an order that does not depend on how goroutines were scheduled, and the tasks
-// that have ended since.
+// WaitForCalls waits until all tasks have parked or ended. It returns the parked calls, in an order
+// that does not depend on how goroutines were scheduled, and the tasks that have ended since the
+// last call.
 func (s *Scheduler) WaitForCalls() (waiting []*Call, ended []*Task) {
 	synctest.Wait()
 	s.mu.Lock()
@@ -185,11 +186,11 @@ func compareCalls(a, b *Call) int {
 		cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 }
 
-// ReleaseCall lets a call go on. Calls of the same task that cannot be told from it go on
-// with it: which of them came first is not in the test's hands.
+// ReleaseCall releases a call. Identical calls of the same task are released together with it,
+// because the test cannot control which of them came first.
 func (s *Scheduler) ReleaseCall(c *Call) { s.releaseCalls(c, false) }
 
-// ReleaseAndKill lets a call be done and kills its process before it learns of it.
+// ReleaseAndKill executes a call and kills its process before the process sees the result.
 func (s *Scheduler) ReleaseAndKill(c *Call) { s.releaseCalls(c, true) }
 
 func (s *Scheduler) releaseCalls(c *Call, kill bool) {
@@ -206,7 +207,7 @@ func (s *Scheduler) releaseCalls(c *Call, kill bool) {
 	s.rejectDeadCalls()
 }
 
-// KillProcess stops a process where it stands.
+// KillProcess kills a process immediately.
 func (s *Scheduler) KillProcess(p *Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +215,7 @@ func (s *Scheduler) KillProcess(p *Process) {
 	s.rejectDeadCalls()
 }
 
-// rejectDeadCalls answers the parked calls of dead processes.
+// rejectDeadCalls rejects the parked calls of dead processes.
 func (s *Scheduler) rejectDeadCalls() {
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *Call) bool {
 		if !w.Task.Process.dead {
@@ -225,7 +226,7 @@ func (s *Scheduler) rejectDeadCalls() {
 	})
 }
 
-// CountRunningTasks is how many tasks p has.
+// CountRunningTasks returns the number of running tasks of p.
 func (s *Scheduler) CountRunningTasks(p *Process) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

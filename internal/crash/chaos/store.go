@@ -1,10 +1,10 @@
 // Package chaos runs controllers through random histories. It is for tests.
 //
-// A Store is an API server in memory, as far as controllers of pools and claims
-// use one. A View is the cache of one process: it learns of writes in order, kind
-// by kind, when it is told to. A Scheduler lets the processes' calls go on one at
-// a time, in the order that a test chooses: the same choices make the same history.
-// Package crash, which stops after each write in turn, is made of these too.
+// A Store is an in-memory API server with the features that controllers of pools and claims use. A
+// View is the cache of one process: it receives writes in order, kind by kind, when the test shows
+// them to it. A Scheduler releases the processes' calls one at a time, in the order that a test
+// chooses: the same choices produce the same history. Package crash, which stops the controllers
+// after each write in turn, is built on these types, too.
 package chaos
 
 import (
@@ -29,12 +29,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Store keeps objects as an API server does: resource versions from one counter,
-// generations, finalizers, the status apart, namespaces that must exist. It checks
-// no schema. Objects that it hands to views and to Wrote are shared and must not
-// be changed.
+// Store keeps objects as an API server does: with resource versions from one counter, generations,
+// finalizers, a separate status, and namespaces that must exist. It does not check schemas. Objects
+// that it passes to views and to Wrote are shared and must not be changed.
 type Store struct {
-	// Wrote, if set, is told of each write right after it, by the goroutine that wrote.
+	// Wrote, if set, is called after each write, by the goroutine that wrote.
 	Wrote func(ctx context.Context, w Write)
 
 	scheme *runtime.Scheme
@@ -49,12 +48,12 @@ type Store struct {
 type Write struct {
 	// Before is nil for a creation.
 	Before client.Object
-	// After is what was written. If Gone, it has been removed, in this last state.
+	// After is the object as written. If Gone is true, the object was deleted in this last state.
 	After client.Object
 	Gone  bool
 }
 
-// kind is everything of one kind.
+// kind contains all objects of one kind.
 type kind struct {
 	name       string
 	resource   schema.GroupResource
@@ -64,16 +63,16 @@ type kind struct {
 	journal    []change
 }
 
-// change is what a watch would tell; a nil object is a deletion.
+// change is an event of a watch; a nil object is a deletion.
 type change struct {
 	key types.NamespacedName
 	obj client.Object
 }
 
-// clusterScoped are the kinds without a namespace that controllers here use.
+// clusterScoped are the kinds without a namespace that the controllers under test use.
 var clusterScoped = []string{"Namespace", "ClusterImageSet", "InstanceType"}
 
-// New makes an empty store for objects of these kinds.
+// New returns an empty store for objects of these kinds.
 func New(s *runtime.Scheme, c clock.PassiveClock, kinds ...client.Object) *Store {
 	st := &Store{scheme: s, clock: c, kinds: map[reflect.Type]*kind{}}
 	for _, o := range kinds {
@@ -100,7 +99,7 @@ func (s *Store) kindFor(o client.Object) *kind {
 	return k
 }
 
-// kindForList is the kind of a list's items.
+// kindForList returns the kind of a list's items.
 func (s *Store) kindForList(l client.ObjectList) *kind {
 	items, ok := reflect.TypeOf(l).Elem().FieldByName("Items")
 	if ok {
@@ -119,7 +118,7 @@ func (k *kind) objectKey(o client.Object) types.NamespacedName {
 	return key
 }
 
-// CountWrites is how many writes there were.
+// CountWrites returns the number of writes so far.
 func (s *Store) CountWrites() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +142,7 @@ func (s *Store) ListSharedObjects(like client.Object) []client.Object {
 	return sortedObjects(s.kindFor(like).objects)
 }
 
-// Create stores a new object, and completes o with what the server adds to it.
+// Create stores a new object, and sets in o the fields that the server adds.
 func (s *Store) Create(ctx context.Context, o client.Object) error {
 	k := s.kindFor(o)
 	s.mu.Lock()
@@ -175,7 +174,7 @@ func (s *Store) createObject(k *kind, o client.Object) (Write, error) {
 	return Write{After: obj}, nil
 }
 
-// checkNamespace refuses objects in namespaces that do not exist or are going.
+// checkNamespace rejects objects in namespaces that do not exist or are being deleted.
 func (s *Store) checkNamespace(k *kind, key types.NamespacedName) error {
 	if !k.namespaced {
 		return nil
@@ -193,9 +192,9 @@ func (s *Store) checkNamespace(k *kind, key types.NamespacedName) error {
 	return err
 }
 
-// EditObject lets change edit a copy of an object and stores the outcome, status too,
-// past all locks: it is how the world outside of a test's controllers writes.
-// It reports whether there is such an object and it has changed.
+// EditObject calls change to edit a copy of an object and stores the result, including the status,
+// without optimistic locking: tests use it for writes from outside of the controllers under test.
+// It reports whether the object exists and has changed.
 func (s *Store) EditObject(ctx context.Context, o client.Object, change func()) bool {
 	k := s.kindFor(o)
 	s.mu.Lock()
@@ -211,8 +210,8 @@ func (s *Store) EditObject(ctx context.Context, o client.Object, change func()) 
 	return s.notifyWrite(ctx, w, nil) == nil && w.After != nil
 }
 
-// Patch applies a JSON merge patch, either to the status or to all but the status,
-// and completes o with the outcome. A resource version in it is a condition.
+// Patch applies a JSON merge patch, either to the status or to everything except the status, and
+// updates o with the result. A resource version in the patch is a precondition.
 func (s *Store) Patch(ctx context.Context, o client.Object, data []byte, status bool) error {
 	k := s.kindFor(o)
 	s.mu.Lock()
@@ -254,8 +253,8 @@ func (s *Store) patchObject(k *kind, o client.Object, data []byte, status bool) 
 	return w, nil
 }
 
-// replaceObject stores after in place of before, if they differ, and removes what
-// nothing holds any longer.
+// replaceObject stores after in place of before, if they differ, and deletes an object whose
+// deletion no finalizer blocks any longer.
 func (s *Store) replaceObject(k *kind, before, after client.Object) Write {
 	after.SetGeneration(before.GetGeneration())
 	after.SetResourceVersion(before.GetResourceVersion())
@@ -274,8 +273,8 @@ func (s *Store) replaceObject(k *kind, before, after client.Object) Write {
 	return Write{Before: before, After: after}
 }
 
-// Delete deletes an object, or marks it as being deleted while finalizers hold
-// it. A namespace is always held, by what is in it: see Sweep.
+// Delete deletes an object, or sets its deletion timestamp while it has finalizers. The deletion of
+// a namespace always waits for its contents: see SweepNamespace.
 func (s *Store) Delete(ctx context.Context, o client.Object, pre *metav1.Preconditions) error {
 	k := s.kindFor(o)
 	s.mu.Lock()
@@ -311,9 +310,8 @@ func (s *Store) removeObject(k *kind, key types.NamespacedName, pre *metav1.Prec
 	return Write{Before: before, After: after}, nil
 }
 
-// SweepNamespace does what the namespace controller of Kubernetes does: it deletes what is
-// in a namespace that is being deleted, and then the namespace. It reports
-// whether it changed anything.
+// SweepNamespace acts as the namespace controller of Kubernetes: it deletes the contents of a
+// namespace that is being deleted, and then the namespace. It reports whether it changed anything.
 func (s *Store) SweepNamespace(ctx context.Context, namespace string) bool {
 	s.mu.Lock()
 	spaces := s.kindFor(&corev1.Namespace{})
@@ -344,7 +342,7 @@ func (s *Store) SweepNamespace(ctx context.Context, namespace string) bool {
 	}
 	s.mu.Unlock()
 	for _, w := range writes {
-		_ = s.notifyWrite(ctx, w, nil) // it returns the error that it is given
+		_ = s.notifyWrite(ctx, w, nil) // it only returns the error that it is given
 	}
 	return len(writes) > 0
 }
@@ -358,7 +356,7 @@ func (s *Store) sortedKinds() []*kind {
 	return out
 }
 
-// storeObject stores a new version, or removes the object if obj is nil.
+// storeObject stores a new version, or deletes the object if obj is nil.
 func (s *Store) storeObject(k *kind, key types.NamespacedName, obj client.Object) {
 	s.version++
 	if obj == nil {
@@ -396,7 +394,8 @@ func structField(o client.Object, name string) reflect.Value {
 	return reflect.ValueOf(o).Elem().FieldByName(name)
 }
 
-// shareStatus gives into the status of o; the two may share it afterwards.
+// shareStatus sets the status of into to the status of o, without a copy; the two may share it
+// afterwards.
 func shareStatus(into, o client.Object) {
 	if f := structField(into, "Status"); f.IsValid() {
 		f.Set(structField(o, "Status"))

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Indexes gathers the field indexes that controllers ask for; it is their client.FieldIndexer.
+// Indexes collects the field indexes that controllers register; it implements client.FieldIndexer.
 type Indexes struct {
 	by map[indexKey]client.IndexerFunc
 }
@@ -25,7 +25,7 @@ type indexKey struct {
 	field string
 }
 
-// IndexField is client.FieldIndexer's.
+// IndexField implements client.FieldIndexer.
 func (ix *Indexes) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
 	if ix.by == nil {
 		ix.by = map[indexKey]client.IndexerFunc{}
@@ -34,7 +34,8 @@ func (ix *Indexes) IndexField(_ context.Context, o client.Object, field string, 
 	return nil
 }
 
-// View is one process's cache of a store. It knows of nothing until it is shown.
+// View is one process's cache of a store. It contains only the writes that the test has shown to
+// it.
 type View struct {
 	store   *Store
 	indexes *Indexes
@@ -43,13 +44,13 @@ type View struct {
 	kinds map[*kind]*viewState
 }
 
-// viewState is how much of a kind's journal a view has been shown.
+// viewState is the position of a view in a kind's journal, and the objects at that position.
 type viewState struct {
 	at      int
 	objects map[types.NamespacedName]client.Object
 }
 
-// NewView makes a cache that knows nothing yet.
+// NewView returns an empty cache.
 func (s *Store) NewView(ix *Indexes) *View {
 	v := &View{store: s, indexes: ix, kinds: map[*kind]*viewState{}}
 	for _, k := range s.kinds {
@@ -58,7 +59,7 @@ func (s *Store) NewView(ix *Indexes) *View {
 	return v
 }
 
-// CountUnseenWrites is how many writes of like's kind the view has not been shown.
+// CountUnseenWrites returns the number of writes of like's kind that the view has not been shown.
 func (v *View) CountUnseenWrites(like client.Object) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -86,7 +87,7 @@ func (v *View) ShowNextWrites(like client.Object, n int) {
 	}
 }
 
-// ShowAllWrites shows the view everything, and reports whether that was anything new.
+// ShowAllWrites shows the view all writes, and reports whether any of them was new to it.
 func (v *View) ShowAllWrites() bool {
 	news := false
 	for _, k := range v.store.sortedKinds() {
@@ -99,7 +100,7 @@ func (v *View) ShowAllWrites() bool {
 	return news
 }
 
-// ListVisibleKeys are the keys of the objects of like's kind that the view shows, sorted.
+// ListVisibleKeys returns the keys of the objects of like's kind that the view contains, sorted.
 func (v *View) ListVisibleKeys(like client.Object) []types.NamespacedName {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -122,7 +123,7 @@ func (v *View) list(k *kind) []client.Object {
 	return sortedObjects(v.kinds[k].objects)
 }
 
-// source is where a reader reads: a view, or the store.
+// source is where a client reads: a view, or the store.
 type source interface {
 	get(k *kind, key types.NamespacedName) client.Object
 	list(k *kind) []client.Object
@@ -140,7 +141,7 @@ func (s *Store) list(k *kind) []client.Object {
 	return sortedObjects(k.objects)
 }
 
-// getObject is client.Reader's Get.
+// getObject implements client.Reader's Get.
 func getObject(from source, k *kind, key types.NamespacedName, into client.Object) error {
 	if !k.namespaced {
 		key.Namespace = ""
@@ -153,7 +154,7 @@ func getObject(from source, k *kind, key types.NamespacedName, into client.Objec
 	return nil
 }
 
-// selectObjects are the objects that a list's options ask for, shared.
+// selectObjects returns the objects that match the options of a list, shared.
 func selectObjects(from source, k *kind, ix *Indexes, o client.ListOptions) ([]client.Object, error) {
 	var out []client.Object
 	for _, obj := range from.list(k) {
@@ -193,7 +194,7 @@ func matchesOptions(obj client.Object, ix *Indexes, o client.ListOptions) (bool,
 	return true, nil
 }
 
-// fillListItems puts objects into a list, as copies unless they may be shared.
+// fillListItems sets the items of a list, as copies unless they may be shared.
 func fillListItems(list client.ObjectList, objects []client.Object, o client.ListOptions) {
 	items := reflect.ValueOf(list).Elem().FieldByName("Items")
 	items.Set(reflect.MakeSlice(items.Type(), len(objects), len(objects)))

@@ -1,8 +1,8 @@
-// Package guard keeps out of a server whoever may not see what it serves. It asks the
-// hub who brings a token, and whether they may.
+// Package guard restricts access to a server. It asks the hub who owns a token, and whether that
+// user has access.
 //
-// controller-runtime's filter does the same, but takes a token that the hub does not know
-// for a fault of its own, and answers 500.
+// controller-runtime's filter does the same, but treats a token that the hub does not know as an
+// internal error, and answers 500.
 package guard
 
 import (
@@ -27,23 +27,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// How long an answer of the hub is good for: whoever asks often costs the hub little,
-// and who has lost a right loses it here soon.
+// How long an answer of the hub is cached: frequent requests cost the hub little, and a user who
+// loses a permission soon loses access here.
 const (
 	successTTL = time.Minute
 	failureTTL = 10 * time.Second
-	// answerLimit is how long the hub may take to say whose a token is.
+	// answerLimit is how long the hub may take to authenticate a token.
 	answerLimit = 10 * time.Second
 )
 
-// Guard lets requests through to a server, or not.
+// Guard admits or rejects requests to a server.
 type Guard struct {
 	log                logr.Logger
 	tokenAuthenticator authenticator.Token
 	requestAuthorizer  authorizer.Authorizer
 }
 
-// New makes a guard that asks the hub that cfg reaches. It needs the right to create
+// New returns a guard that asks the hub that cfg reaches. It needs permission to create
 // TokenReviews and SubjectAccessReviews there.
 func New(cfg *rest.Config, log logr.Logger) (*Guard, error) {
 	c, err := rest.HTTPClientFor(cfg)
@@ -70,9 +70,9 @@ func New(cfg *rest.Config, log logr.Logger) (*Guard, error) {
 	return &Guard{log: log, tokenAuthenticator: cache.New(reviewer{tokens.TokenReviews()}, false, successTTL, failureTTL), requestAuthorizer: mays}, nil
 }
 
-// WrapHandler lets through to h whoever may use the method on the path: RBAC's
-// nonResourceURLs. Others get 401 without a token of the hub, 403 without the right, and
-// 503 while the hub cannot be asked.
+// WrapHandler returns a handler that passes to h the requests of users who may use the method on
+// the path, according to RBAC's nonResourceURLs. It answers 401 without a token of the hub, 403
+// without permission, and 503 while the hub cannot be asked.
 func (g *Guard) WrapHandler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		who, ok, err := g.authenticateRequest(req)
@@ -98,13 +98,14 @@ func (g *Guard) WrapHandler(h http.Handler) http.Handler {
 	})
 }
 
-// respondUnavailable tells the operator what is wrong, and the client that something is.
+// respondUnavailable logs the error for the operator, and answers the client without its details.
 func (g *Guard) respondUnavailable(w http.ResponseWriter, err error) {
 	g.log.Error(err, "the hub cannot be asked who may see")
 	http.Error(w, "The hub cannot be asked who you are: see the log", http.StatusServiceUnavailable)
 }
 
-// authenticateRequest is who brings a request's token; false: nobody that the hub knows.
+// authenticateRequest returns the user whose token the request contains; false if the hub does not
+// know such a user.
 func (g *Guard) authenticateRequest(req *http.Request) (user.Info, bool, error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
@@ -118,13 +119,13 @@ func (g *Guard) authenticateRequest(req *http.Request) (user.Info, bool, error) 
 	return res.User, true, nil
 }
 
-// reviewer asks the hub whose a token is.
+// reviewer authenticates tokens by TokenReviews of the hub.
 type reviewer struct {
 	reviews authenticationclient.TokenReviewInterface
 }
 
-// AuthenticateToken returns an error only if the hub does not answer. What it says of a
-// token that it does not know is no error: it is nobody's.
+// AuthenticateToken returns an error only if the hub does not answer. For a token that the hub does
+// not know, it returns false and no error.
 func (r reviewer) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -143,7 +144,7 @@ func (r reviewer) AuthenticateToken(ctx context.Context, token string) (*authent
 	}}, true, nil
 }
 
-// convertUserExtra is what else the hub knows of a user, as an authorizer takes it.
+// convertUserExtra converts the extra fields of a user to the type that an authorizer takes.
 func convertUserExtra(in map[string]authenticationv1.ExtraValue) map[string][]string {
 	out := make(map[string][]string, len(in))
 	for k, v := range in {

@@ -1,4 +1,4 @@
-// Package kinds tells which of hotspare's kinds a hub does not serve.
+// Package kinds finds the kinds of hotspare that a hub does not serve.
 package kinds
 
 import (
@@ -17,12 +17,12 @@ import (
 	"hotspare.io/hotspare/config"
 )
 
-// DiscoveryClient tells what it serves, as a discovery client does.
+// DiscoveryClient lists the resources that a hub serves.
 type DiscoveryClient interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// kind is a CustomResourceDefinition, as far as it matters here.
+// kind contains the fields of a CustomResourceDefinition that this package needs.
 type kind struct {
 	Metadata struct{ Name string }
 	Spec     struct {
@@ -35,8 +35,9 @@ type kind struct {
 	}
 }
 
-// ListMissingKinds returns the names of the CustomResourceDefinitions that the controllers need
-// and h does not serve, sorted. A version that is not served is named, too.
+// ListMissingKinds returns the names of the CustomResourceDefinitions that the controllers need and
+// h does not serve, sorted. If h does not serve one of the required versions, the result names that
+// version, too.
 func ListMissingKinds(h DiscoveryClient) ([]string, error) {
 	all, err := readRequiredKinds()
 	if err != nil {
@@ -64,7 +65,7 @@ func ListMissingKinds(h DiscoveryClient) ([]string, error) {
 	return out, nil
 }
 
-// listServedResources are the names of what h serves of a group in a version.
+// listServedResources returns the names of the resources that h serves in a group version.
 func listServedResources(h DiscoveryClient, gv string) (map[string]bool, error) {
 	out := map[string]bool{}
 	list, err := h.ServerResourcesForGroupVersion(gv)
@@ -80,7 +81,7 @@ func listServedResources(h DiscoveryClient, gv string) (map[string]bool, error) 
 	return out, nil
 }
 
-// readRequiredKinds reads the kinds that this program was built with.
+// readRequiredKinds reads the kinds from the manifests that this program was built with.
 func readRequiredKinds() ([]kind, error) {
 	files, err := fs.Glob(config.Manifests, "crd/*.yaml")
 	if err != nil {
@@ -99,11 +100,11 @@ func readRequiredKinds() ([]kind, error) {
 	return out, nil
 }
 
-// pollInterval is how often Await looks.
+// pollInterval is how often WaitUntilServed checks the kinds.
 const pollInterval = 2 * time.Second
 
-// WaitUntilServed returns true when h serves all kinds, and false when ctx ends before. Whenever
-// that changes, it tells why it still waits.
+// WaitUntilServed returns true when h serves all kinds, and false when ctx ends first. It calls
+// tell with the reason for waiting whenever that reason changes.
 func WaitUntilServed(ctx context.Context, h DiscoveryClient, tell func(why string)) bool {
 	var told string
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {

@@ -1,5 +1,5 @@
-// Package probe tells kubelets and people how a manager is: at /healthz whether its
-// process answers, at /readyz whether it can do its work, and if not, why.
+// Package probe reports the health of a manager to kubelets and people: /healthz reports whether
+// its process answers, and /readyz whether it can do its work, and if not, why.
 package probe
 
 import (
@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// readHeaderTimeout is how long a client may take to ask.
+// readHeaderTimeout is how long a client may take to send the headers of a request.
 const readHeaderTimeout = 5 * time.Second
 
-// Probe is not ready at first. Its methods may be called by several goroutines.
+// Probe serves health checks. It is not ready at first. Its methods are safe for concurrent use.
 type Probe struct {
 	mu    sync.Mutex
 	ready bool
 	why   string
 }
 
-// SetReady has /readyz say yes.
+// SetReady makes /readyz report success.
 func (p *Probe) SetReady() { p.setState(true, "") }
 
-// SetUnready has /readyz say no, and why.
+// SetUnready makes /readyz report failure with the reason why.
 func (p *Probe) SetUnready(why string) { p.setState(false, why) }
 
 func (p *Probe) setState(ready bool, why string) {
@@ -34,7 +34,7 @@ func (p *Probe) setState(ready bool, why string) {
 	p.ready, p.why = ready, why
 }
 
-// Handler answers at /healthz and /readyz.
+// Handler returns the handler of /healthz and /readyz.
 func (p *Probe) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -54,11 +54,11 @@ func (p *Probe) Handler() http.Handler {
 	return mux
 }
 
-// Serve answers on l until ctx ends, and closes it.
+// Serve serves Handler on l until ctx ends, and closes l.
 func (p *Probe) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: readHeaderTimeout}
 	stop := context.AfterFunc(ctx, func() {
-		_ = server.Close() // an answer cut short is asked for again
+		_ = server.Close() // clients repeat an interrupted probe
 	})
 	defer stop()
 	if err := server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
