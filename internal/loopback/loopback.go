@@ -15,8 +15,8 @@ import (
 type Flag struct {
 	// Name is the name of the flag, such as --metrics-address; Example is an example of its value.
 	Name, Example string
-	// What is what the server serves, in one word; Why is the reason why it is served on loopback
-	// only.
+	// Why is the reason why only loopback addresses are allowed; What is, in one word, the thing
+	// that is served.
 	What, Why string
 }
 

@@ -82,7 +82,7 @@ func (c Config) NodeAddresses() []corev1.NodeAddress {
 	}
 }
 
-// Paths below a machine's folder.
+// ConfigPath and the functions that follow return paths below dir, a machine's folder.
 func ConfigPath(dir string) string    { return filepath.Join(dir, "machine.json") }
 func DiskPath(dir string) string      { return filepath.Join(dir, "disk") }
 func PKIPath(dir string) string       { return filepath.Join(dir, "disk", "pki") }

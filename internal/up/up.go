@@ -79,7 +79,7 @@ type Options struct {
 	consoleStand *door.Stand
 }
 
-// Paths below the data folder.
+// KubeconfigPath and the functions that follow return paths below dir, the data folder.
 func KubeconfigPath(dir string) string        { return filepath.Join(dir, "kubeconfig") }
 func ManagerKubeconfigPath(dir string) string { return filepath.Join(dir, "manager.kubeconfig") }
 func LogPath(dir string) string               { return filepath.Join(dir, "hotspare.log") }

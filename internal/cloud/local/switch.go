@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// The switch of a machine is a file that exists or not: it cannot be partially written, and
+// switchPath returns the path of a machine's switch: a file that exists or not: it cannot be partially written, and
 // changing it is atomic.
 func switchPath(dir string) string { return filepath.Join(dir, "on") }
 

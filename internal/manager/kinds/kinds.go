@@ -103,8 +103,8 @@ func readRequiredKinds() ([]kind, error) {
 // pollInterval is how often WaitUntilServed checks the kinds.
 const pollInterval = 2 * time.Second
 
-// WaitUntilServed returns true when h serves all kinds, and false when ctx ends first. It calls
-// tell with the reason for waiting whenever that reason changes.
+// WaitUntilServed returns true when h serves all kinds, and false when ctx ends first. It
+// reports the reason for waiting to its callback whenever that reason changes.
 func WaitUntilServed(ctx context.Context, h DiscoveryClient, tell func(why string)) bool {
 	var told string
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {

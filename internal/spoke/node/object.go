@@ -80,8 +80,8 @@ func (m bootInfo) nextNodeStatus(old corev1.NodeStatus, now metav1.Time) (corev1
 	return s, true
 }
 
-// setNodeCondition sets c in s. It reports whether the condition was already present, unchanged and
-// with a recent heartbeat.
+// setNodeCondition sets c in s. It reports whether the condition was already present, with the same
+// status and a recent heartbeat.
 func setNodeCondition(s *corev1.NodeStatus, c corev1.NodeCondition, now metav1.Time) bool {
 	i := slices.IndexFunc(s.Conditions, func(o corev1.NodeCondition) bool { return o.Type == c.Type })
 	if i < 0 {

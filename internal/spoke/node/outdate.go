@@ -18,7 +18,7 @@ import (
 // hour before now. The node must not be running. Missing certificates are skipped.
 //
 // The replacements are signed with the node's own key, because the node does not have the key of
-// the CA. That goes unnoticed: a node never presents an expired certificate.
+// the CA. This has no effect, because a node never presents an expired certificate.
 func ExpireCertificates(dir string, now time.Time) error {
 	for _, name := range []string{clientName, servingName} {
 		s := newCertificateStore(dir, name)
