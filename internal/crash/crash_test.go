@@ -18,7 +18,7 @@ import (
 	"hotspare.io/hotspare/internal/crash/chaos"
 )
 
-// diary tells of every try what its controller did.
+// diary records what the controller did in each run.
 type diary struct{ tries, today []string }
 
 func (d *diary) note(s string) { d.today = append(d.today, s) }
@@ -32,8 +32,8 @@ func secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
 }
 
-// maker makes Secrets a and b in namespace n, one a pass, and notes what it does and
-// whether it sees label l on the namespace.
+// maker creates Secrets a and b in namespace n, one per pass, and records what it does and whether
+// it sees label l on the namespace.
 func (d *diary) maker(cached, _ client.Client) []crash.Controller {
 	d.note("start")
 	return []crash.Controller{func(ctx context.Context) error {
@@ -59,7 +59,7 @@ func (d *diary) maker(cached, _ client.Client) []crash.Controller {
 	}}
 }
 
-// scenario is one in which somebody labels the namespace when there is a Secret a.
+// scenario is one in which a user labels the namespace when Secret a exists.
 func (d *diary) scenario(t *testing.T) crash.Scenario {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -92,7 +92,7 @@ func TestEachWriteIsTheLastOnceAndLateOnce(t *testing.T) {
 	crash.Run(t, d.scenario(t))
 	want := []string{
 		"start a b!",
-		"start a stop start b!", "start a stop start a? b", "start a a? b", // what others write after a hidden write is hidden too
+		"start a stop start b!", "start a stop start a? b", "start a a? b", // writes of others after a hidden write are hidden too
 		"start a b! stop start", "start a b! stop start b?", "start a b! b?",
 		"start a a? b b?",
 	}
@@ -116,7 +116,7 @@ func TestEveryWriteOfControllersIsLookedAt(t *testing.T) {
 	}
 }
 
-// A namespace that is deleted goes, with what is in it.
+// A namespace with a deletion timestamp is deleted with its contents.
 func TestNamespacesAreSwept(t *testing.T) {
 	d := &diary{}
 	s := d.scenario(t)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// echo accepts connections of a bounded listener, and sends back what each sends.
+// echo accepts connections of a limited listener, and returns to each what it sends.
 func echo(t *testing.T, limit int) (dial func() net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ func TestAFaultComesAndGoes(t *testing.T) {
 	for _, p := range InjectionProfiles() {
 		t.Run(string(p.Fault), func(t *testing.T) {
 			dir := newMachine(t, "m", Worker)
-			for range 2 { // the second time it changes nothing
+			for range 2 { // the second time changes nothing
 				must(t, AddInjection(dir, p.Fault))
 				if got := ListInjections(dir); !slices.Equal(got, []Injection{p.Fault}) {
 					t.Fatalf("broken, it has %v", got)

@@ -12,9 +12,9 @@ import (
 )
 
 // cacheOptions returns what the controllers cache of a hub that is not dedicated to pools: only the
-// Roles named hivev1.ClaimOwnerRole, and little more than the names of RoleBindings that do not
-// grant access to pools or clusters. A selector cannot exclude these bindings, because a
-// RoleBinding of any name can make a pool admin.
+// Roles named hivev1.ClaimOwnerRole, and of RoleBindings that hotspare does not use (see
+// access.IsAccessBinding) little more than the name. A selector cannot exclude these bindings,
+// because a RoleBinding of any name can make a pool admin.
 func cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),

@@ -11,7 +11,7 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// disk writes what the installer writes to the disk of a machine.
+// disk writes the files that the installer writes to the disk of a machine.
 func disk(t *testing.T, role machine.Role) *runningMachine {
 	t.Helper()
 	m := &runningMachine{dir: t.TempDir()}
@@ -37,7 +37,7 @@ func disk(t *testing.T, role machine.Role) *runningMachine {
 	return m
 }
 
-// A power cut or a full disk may leave any of these.
+// damages are the kinds of damage that a power failure or a full disk may cause.
 var damages = map[string]func(path string, size int64) error{
 	"empty":       func(path string, _ int64) error { return os.Truncate(path, 0) },
 	"cut in half": func(path string, size int64) error { return os.Truncate(path, size/2) },
@@ -72,7 +72,7 @@ func TestAMachineWithADamagedIdentityEnds(t *testing.T) {
 					t.Fatal(err)
 				}
 				err = m.checkIdentity()
-				stem := strings.TrimSuffix(path, filepath.Ext(path)) // a pair is named by its certificate
+				stem := strings.TrimSuffix(path, filepath.Ext(path)) // a pair is named after its certificate
 				if err == nil || !strings.Contains(err.Error(), stem) || strings.Contains(err.Error(), "s3cret") {
 					t.Errorf("got %v, want an error that names %s", err, path)
 				}

@@ -32,7 +32,8 @@ func TestReadyIsTheOneThatHasTheFolderNow(t *testing.T) {
 	}
 }
 
-// Who waits for another to be ready must not be taken for the one that has the folder.
+// A process that checks whether another one is ready must not be mistaken for the one that has the
+// lock.
 func TestToAskWhetherOneIsReadyTakesNoLock(t *testing.T) {
 	dir, stop, asked := t.TempDir(), make(chan struct{}), make(chan struct{})
 	touch(t, readyPath(dir), time.Now().Add(-time.Hour))

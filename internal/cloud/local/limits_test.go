@@ -32,7 +32,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// storeWith opens a store on a computer with room for so many clusters without workers.
+// storeWith opens a store on a computer with room for the given number of clusters without workers.
 func storeWith(t *testing.T, clusters int64) *Store {
 	t.Helper()
 	return open(t, t.TempDir(), WithResources(func(string) (Resources, error) {
@@ -81,7 +81,7 @@ func TestStartNeedsRoom(t *testing.T) {
 	if err := s.StartCluster("b-12345"); fault.KindOf(err) != fault.Capacity {
 		t.Errorf("while another is starting and has not taken its memory yet: %v", err)
 	}
-	s.mustStart(t, "a-12345") // needs nothing more
+	s.mustStart(t, "a-12345") // needs no additional memory
 }
 
 func TestUnknownResourcesAreAnError(t *testing.T) {

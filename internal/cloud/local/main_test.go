@@ -36,8 +36,8 @@ func open(t *testing.T, dir string, opts ...Option) *Store {
 	return s
 }
 
-// run runs s until the test ends, or the function it returns is called, which
-// waits until everything has stopped.
+// run runs s until the test ends or the returned function is called, which waits until everything
+// has stopped.
 func run(t *testing.T, s *Store) (halt func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,7 +58,7 @@ func run(t *testing.T, s *Store) (halt func()) {
 	return halt
 }
 
-// create makes a cluster of a control plane and some workers.
+// create creates a cluster with a control plane and some workers.
 func create(t *testing.T, s *Store, infraID string, workers int) {
 	t.Helper()
 	names := []string{infraID + "-master-0"}
@@ -92,7 +92,7 @@ func (s *Store) see(t *testing.T, infraID string) cloud.Machines {
 	return ms
 }
 
-// await polls until the cluster looks like want, as Machines.String says it.
+// await polls until the cluster's Machines.String equals want.
 func (s *Store) await(t *testing.T, infraID, want string) cloud.Machines {
 	t.Helper()
 	var ms cloud.Machines
@@ -118,7 +118,7 @@ func (s *Store) pid(name string) int {
 	return flock.ReadHolder(machine.LockPath(s.MachineDir(infraID, name)))
 }
 
-// told reports whether the machine's process has been told to end.
+// told reports whether the machine's process was asked to stop.
 func (s *Store) told(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +128,7 @@ func (s *Store) told(name string) bool {
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// leave starts a machine that is nobody's child: what a hotspare that was killed
-// leaves behind.
+// leave starts a machine as an orphan process, like one left over from a killed hotspare.
 func leave(t *testing.T, s *Store, name string) (pid int) {
 	t.Helper()
 	args := append(slices.Clone(s.command), "machine", "run", "--dir", s.MachineDir(infraID, name))
@@ -140,10 +139,10 @@ func leave(t *testing.T, s *Store, name string) (pid int) {
 	reaped := make(chan struct{})
 	go func() {
 		defer close(reaped)
-		_ = cmd.Wait() // it is killed
+		_ = cmd.Wait() // the test kills the process
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // has ended already if all is well
+		_ = cmd.Process.Kill() // normally it has already ended
 		<-reaped
 	})
 	eventually(t, func() bool { return s.pid(name) == cmd.Process.Pid }, func() { t.Fatal("no leftover") })

@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// machines reads "cp:on,absent w:off,up": name, switch, phase or how it ended.
+// machines parses "cp:on,absent w:off,up": name, switch, phase or exit.
 func machines(t *testing.T, text string) []observedMachine {
 	t.Helper()
 	phases := map[string]processPhase{"absent": phaseAbsent, "starting": phaseStarting, "up": phaseRunning, "stopping": phaseStopping}
@@ -95,8 +95,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// Whatever happens to machines, once nothing more does they end up as wanted, and
-// on the way no worker is up without its control plane.
+// TestHistories checks that machines reach their desired state when random changes stop, and that
+// no worker ever runs without its control plane.
 func TestHistories(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -127,7 +127,7 @@ func want(ms []observedMachine, on bool) {
 	}
 }
 
-// advance makes a pass, then lets some processes come up or end.
+// advance runs one pass, then lets some processes start or end.
 func advance(t *testing.T, ms []observedMachine, maybe func() bool) {
 	t.Helper()
 	for _, s := range decideSteps(ms, false) {

@@ -117,7 +117,8 @@ func TestRecordedPortsAreNotGivenAway(t *testing.T) {
 	}
 }
 
-// freePort is a port that nobody listens on, and that no outgoing connection gets.
+// freePort returns a port that no program listens on, and that is not used for outgoing
+// connections.
 func freePort(t *testing.T) int {
 	t.Helper()
 	port := chooseFreePort(t.TempDir(), isLoopbackPortFree)
@@ -136,7 +137,7 @@ func TestAPortThatIsAskedFor(t *testing.T) {
 		t.Fatalf("got port %d, %v, want %d", first.APIPort, err, port)
 	}
 	s = open(t, dir)
-	squatter, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port)) // as the control plane does by now
+	squatter, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port)) // like the control plane by now
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +332,7 @@ func TestRestart(t *testing.T) {
 	t.Run("leftovers of a killed hotspare end before their machines start", func(t *testing.T) {
 		s := open(t, t.TempDir(), WithGrace(50*time.Millisecond))
 		create(t, s, infraID, 1)
-		s.mustStart(t, infraID) // recorded; nobody runs the store
+		s.mustStart(t, infraID) // only recorded: the store is not running
 		standin.Inject(t, s.MachineDir(infraID, master), standin.IgnoreStop)
 		deaf, docile := leave(t, s, master), leave(t, s, worker)
 

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// switchPath returns the path of a machine's switch: a file that exists or not: it cannot be partially written, and
-// changing it is atomic.
+// switchPath returns the path of a machine's switch. The switch is a file that exists or not: it
+// cannot be partially written, and changing it is atomic.
 func switchPath(dir string) string { return filepath.Join(dir, "on") }
 
 func switchOn(dir string) error { return os.WriteFile(switchPath(dir), nil, 0o600) }

@@ -26,7 +26,7 @@ func TestAWorkerJoinsAClusterThatRuns(t *testing.T) {
 	create(t, s, infraID, 0)
 	s.mustStart(t, infraID)
 	s.await(t, infraID, "c-12345-master-0 Running")
-	for range 2 { // the second time there is one
+	for range 2 { // the second time, the worker exists
 		if err := s.AddWorker(extra("c-12345-gpu-0"), func(c, leader machine.Config, dir string) error {
 			if c.APIPort == 0 || c.APIPort != leader.APIPort || c.Role != machine.Worker || len(c.Taints) != 1 || leader.Role != machine.ControlPlane {
 				t.Errorf("%+v, led by %+v", c, leader)
@@ -113,7 +113,7 @@ func TestWorkersAreOnlyAddedWhereThereIsRoom(t *testing.T) {
 	left := int64(controlPlaneMemory)
 	s := open(t, t.TempDir(), WithResources(func(string) (Resources, error) { return Resources{Memory: left, Disk: Unlimited}, nil }))
 	create(t, s, infraID, 0)
-	s.mustStart(t, infraID) // nothing starts: the store does not run
+	s.mustStart(t, infraID) // nothing starts: the store is not running
 	left = controlPlaneMemory + 2*workerMemory
 	for i, name := range []string{"c-12345-gpu-0", "c-12345-gpu-1", "c-12345-gpu-2"} {
 		if err := s.AddWorker(extra(name), bare); (i < 2) != (err == nil) || i == 2 && fault.KindOf(err) != fault.Capacity {

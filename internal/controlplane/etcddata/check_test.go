@@ -22,10 +22,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// entries is how many writes the sound data has: with 50 a snapshot, several were made.
+// entries is the number of writes in the sound data: with a snapshot every 50, it has several.
 const entries = 400
 
-// sound makes the data of an etcd that was stopped.
+// sound creates the data of an etcd that was stopped cleanly.
 func sound(t *testing.T) string {
 	t.Helper()
 	wal.SegmentSizeBytes = 64 << 10 // several files
@@ -50,7 +50,7 @@ func sound(t *testing.T) string {
 	return dir
 }
 
-// shortDir is one whose name fits into the address of a socket.
+// shortDir returns a folder whose path is short enough for the address of a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "etcd") //nolint:usetesting // the name of t.TempDir is too long
@@ -98,7 +98,7 @@ func TestCheckFindsWhatEtcdCannotRead(t *testing.T) {
 	}
 }
 
-// A process that is killed leaves such data, and etcd goes on with it.
+// A killed process leaves such data, and etcd can continue with it.
 func TestCheckLetsPassWhatEtcdMends(t *testing.T) {
 	original := sound(t)
 	for name, change := range map[string]func(dir string) error{
@@ -168,7 +168,7 @@ func TestCheckSurvivesAnyDamage(t *testing.T) {
 	}
 }
 
-// A sound database that cannot be opened now is not called damaged.
+// A sound database that cannot be opened at the moment is not reported as damaged.
 func TestCheckDoesNotBlameTheData(t *testing.T) {
 	dir := sound(t)
 	db, err := bbolt.Open(filepath.Join(dir, "member", "snap", "db"), 0o600, nil)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Two open files of one process exclude each other as those of two processes do.
+// Two open files of one process exclude each other like those of two processes.
 func TestAcquire(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "lock")
 	first, err := Acquire(path)

@@ -12,8 +12,8 @@ import (
 
 const unready = "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/rbac/bootstrap-roles failed: not finished\n"
 
-// server answers /readyz with unready so many times, and then with ok. Each answer
-// but the last calls asked.
+// server answers /readyz with unready the given number of times, and then with ok. Each answer
+// except the last calls asked.
 func server(t *testing.T, times int, asked func()) *rest.Config {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -22,7 +22,7 @@ func server(t *testing.T, times int, asked func()) *rest.Config {
 		}
 		times--
 		w.WriteHeader(http.StatusInternalServerError)
-		_, _ = w.Write([]byte(unready)) // the client reports what it has not got
+		_, _ = w.Write([]byte(unready)) // the client reports an incomplete response
 		asked()
 	}))
 	t.Cleanup(s.Close)

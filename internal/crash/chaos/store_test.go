@@ -43,19 +43,18 @@ func newStore(t *testing.T) *chaos.Store {
 		&corev1.Namespace{}, &corev1.Secret{}, &hivev1.ClusterClaim{}, &hivev1.ClusterDeployment{})
 }
 
-// both is the same API twice: ours, and the fake client of controller-runtime.
+// both is the same API twice: a Store, and the fake client of controller-runtime.
 type both struct {
 	t    *testing.T
 	apis [2]client.Client
-	// read are claims as they were at some time, as each API told.
+	// read contains claims as each API returned them at some time.
 	read          [][2]*hivev1.ClusterClaim
 	serial, names int
 }
 
-// TestTheStoreAnswersAsTheFakeClientDoes makes the same random calls to both,
-// many of them on objects that were read long ago, and compares each answer, and
-// what is stored afterwards. Left out is what the fake client does not do: no
-// generations, no namespaces, no precondition on the UID.
+// TestTheStoreAnswersAsTheFakeClientDoes makes the same random calls to both, many of them on
+// objects that were read long ago, and compares each answer and the stored result. It leaves out
+// what the fake client does not support: generations, namespaces, and preconditions on the UID.
 func TestTheStoreAnswersAsTheFakeClientDoes(t *testing.T) {
 	s := *seed
 	if s == 0 {
@@ -98,8 +97,8 @@ func (b *both) call(r *rand.Rand) {
 	ctx := b.t.Context()
 	b.serial++
 	value := fmt.Sprint(b.serial)
-	// A name that was used is not used again: versions that the fake client gives to
-	// the second object begin where those of the first did.
+	// Names are not reused: the versions that the fake client gives to the second object of a name
+	// start where those of the first did.
 	key := types.NamespacedName{Namespace: "n", Name: fmt.Sprintf("c%d", b.names-r.IntN(4))}
 	switch r.IntN(6) {
 	case 0:
@@ -132,7 +131,7 @@ func (b *both) call(r *rand.Rand) {
 	}
 }
 
-// write writes an object as it was read once.
+// write writes an object based on an earlier read.
 func (b *both) write(r *rand.Rand, read [2]*hivev1.ClusterClaim, value string) {
 	ctx := b.t.Context()
 	lock := r.IntN(4) > 0
@@ -145,7 +144,7 @@ func (b *both) write(r *rand.Rand, read [2]*hivev1.ClusterClaim, value string) {
 	kind := r.IntN(4)
 	var now hivev1.ClusterClaim
 	if b.apis[0].Get(ctx, client.ObjectKeyFromObject(read[0]), &now) == nil && now.DeletionTimestamp != nil && kind == 3 {
-		return // the fake client makes another version when it deletes again
+		return // the fake client creates another version when it deletes again
 	}
 	b.do(fmt.Sprintf("write %d, lock %t", kind, lock), func(i int, c client.Client) error {
 		o := read[i].DeepCopy()
@@ -227,7 +226,7 @@ func TestGenerationsCountChangesOfTheSpec(t *testing.T) {
 	}
 }
 
-// made creates a claim that a finalizer may hold.
+// made creates a claim, optionally with a finalizer.
 func made(t *testing.T, c client.Client, finalizer string) *hivev1.ClusterClaim {
 	t.Helper()
 	claim := &hivev1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x"}}

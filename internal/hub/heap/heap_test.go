@@ -14,9 +14,9 @@ func TestLook(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		before  int
-		hot     time.Duration // how long before the span it was busy
+		hot     time.Duration // how long before the window the process was busy
 		span    time.Duration
-		bytes   uint64 // allocated in the span
+		bytes   uint64 // allocated in the window
 		garbage uint64
 		live    uint64
 		percent int
@@ -49,14 +49,14 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// What is due to be collected is not while much has been allocated at the last looks,
-// whatever was before.
+// A collection that is due is skipped while the last samples show many allocations, whatever came
+// before.
 func TestASpurt(t *testing.T) {
 	b := Pacer{Calm: 50, Busy: 150, Rate: 40 * mb, Extra: 300 * mb}
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	type look struct {
 		after time.Duration
-		bytes uint64 // allocated since the look before
+		bytes uint64 // allocated since the previous sample
 		live  uint64
 		dirt  uint64 // garbage
 	}
@@ -89,12 +89,12 @@ func TestASpurt(t *testing.T) {
 	}
 }
 
-// Memory is given back when it has been free for a minute, all of it, and nobody is busy.
+// All memory that was free for a minute is returned to the operating system if the process is idle.
 func TestUnusedMemory(t *testing.T) {
 	const half = scavengeDelay / 2
 	type look struct {
 		after time.Duration
-		bytes uint64 // allocated since the look before
+		bytes uint64 // allocated since the previous sample
 		free  uint64
 	}
 	for name, tc := range map[string]struct {
@@ -132,12 +132,13 @@ func TestTheFirstLookOnlyBegins(t *testing.T) {
 	}
 }
 
-// Garbage is collected without the runtime's help: its own percentage is never reached.
+// This package collects the garbage before the runtime does: the runtime's own percentage is never
+// reached.
 func TestBreath(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	runtime.GC()
 	Pacer{Calm: 1, Busy: 1, Rate: 1 << 60}.Start()
-	debug.SetGCPercent(-1) // the runtime's
+	debug.SetGCPercent(-1) // the runtime's percentage
 	before := collections()
 	for deadline := time.Now().Add(time.Minute); collections() < before+2; {
 		if time.Now().After(deadline) {

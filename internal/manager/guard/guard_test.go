@@ -18,8 +18,8 @@ import (
 	"hotspare.io/hotspare/internal/manager/guard"
 )
 
-// hub knows the token prometheus, who may get /metrics, and the token visitor. Who it is
-// told to break for gets no answer.
+// hub knows the token prometheus, whose user may get /metrics, and the token visitor. It does not
+// answer requests about a user for whom it is set to break.
 type hub struct {
 	asked  atomic.Int32
 	broken atomic.Pointer[string]
@@ -36,27 +36,27 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/tokenreviews"):
 		var review authenticationv1.TokenReview
-		_ = json.NewDecoder(r.Body).Decode(&review) // an empty one is nobody's
+		_ = json.NewDecoder(r.Body).Decode(&review) // an empty review has no user
 		review.TypeMeta = metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"}
 		if who := review.Spec.Token; who == "prometheus" || who == "visitor" {
 			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: who}}
 		} else {
-			review.Status.Error = "[invalid bearer token, token lookup failed]" // as an API server says
+			review.Status.Error = "[invalid bearer token, token lookup failed]" // like an API server
 		}
-		_ = json.NewEncoder(w).Encode(review) // the client tells
+		_ = json.NewEncoder(w).Encode(review) // the client reports the error
 	case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
 		var review authorizationv1.SubjectAccessReview
-		_ = json.NewDecoder(r.Body).Decode(&review) // an empty one may nothing
+		_ = json.NewDecoder(r.Body).Decode(&review) // an empty review is denied
 		review.TypeMeta = metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"}
 		on := review.Spec.NonResourceAttributes
 		review.Status.Allowed = review.Spec.User == "prometheus" && on != nil && on.Path == "/metrics" && on.Verb == "get"
-		_ = json.NewEncoder(w).Encode(review) // the client tells
+		_ = json.NewEncoder(w).Encode(review) // the client reports the error
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
 }
 
-// guarded is a page behind a guard that asks h.
+// guarded serves a page behind a guard that asks h.
 func guarded(t *testing.T, h *hub) http.Handler {
 	t.Helper()
 	api := httptest.NewServer(h)

@@ -16,9 +16,9 @@ import (
 	"hotspare.io/hotspare/internal/manager/kinds"
 )
 
-// hub serves what stands in config/crd, without some.
+// hub serves the kinds in config/crd, except some.
 type hub struct {
-	without []string // plurals, or a group's version
+	without []string // plurals, or a group version
 	err     error
 }
 
@@ -97,7 +97,7 @@ func TestItWaitsUntilAllAreThere(t *testing.T) {
 	var told []string
 	ready := kinds.WaitUntilServed(ctx, h, func(why string) {
 		told = append(told, why)
-		switch len(told) { // the hub changes between two looks only
+		switch len(told) { // the hub changes only between two polls
 		case 1:
 			h.err, h.without = nil, []string{"machinepools"}
 		case 2:

@@ -40,7 +40,7 @@ func signer(name string) func(*request) {
 	return func(r *request) { r.Spec.SignerName = name }
 }
 
-// bootstrap is how a new worker asks for its client certificate.
+// bootstrap returns a new worker's request for its client certificate.
 func bootstrap(t *testing.T, cn string, hosts ...string) *request {
 	t.Helper()
 	return with(newRequest(t, cn, hosts...),
@@ -49,7 +49,7 @@ func bootstrap(t *testing.T, cn string, hosts ...string) *request {
 		as(pki.NodeBootstrapperUser, append(pki.NodeBootstrapperGroups(), "system:authenticated")...))
 }
 
-// serving is how the node cn asks for its serving certificate.
+// serving returns the request of node cn for its serving certificate.
 func serving(t *testing.T, cn string, hosts ...string) *request {
 	t.Helper()
 	return with(newRequest(t, cn, hosts...),

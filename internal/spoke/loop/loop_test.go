@@ -16,11 +16,10 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
 }
 
-// An answer is what the function under the loop says when it is called for the nth
-// time; the last ends the loop.
+// An answer is the result of the reconcile function's nth call; last ends the loop.
 type answer func(source *fcache.FakeControllerSource, n int) (again time.Duration, last bool, err error)
 
-// play runs a loop over source and returns the names that it called for.
+// play runs a loop over source and returns the names that it reconciled.
 func play(t *testing.T, source *fcache.FakeControllerSource, f answer) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

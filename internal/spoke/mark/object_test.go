@@ -45,7 +45,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// What is applied must be JSON as the dynamic client knows it.
+// The dynamic client accepts only JSON types.
 func TestStatusesCanBeCopied(t *testing.T) {
 	for _, s := range []status{versionStatus("4.18.20", "t"), operatorStatus("4.18.20", "t")} {
 		(&unstructured.Unstructured{Object: s}).DeepCopy()

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// agentPod is a pod that is to be a process, with a volume and what comes with its account.
+// agentPod returns a pod that runs as a process, with a volume and the volume of its service
+// account.
 func agentPod(edits ...edit) *corev1.Pod {
 	return pod(append([]edit{func(p *corev1.Pod) {
 		p.Spec.RestartPolicy = corev1.RestartPolicyAlways
@@ -106,7 +107,7 @@ func TestWhoIsStartedAgain(t *testing.T) {
 	}
 }
 
-// told is a status in words.
+// told returns a status as text.
 func told(s *corev1.PodStatus) string {
 	c := s.ContainerStatuses[0]
 	state := "running"

@@ -19,8 +19,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// standin is what runs instead of hotspare: it says what it was given, and lives until
-// its standard input ends, unless it is told to end at once.
+// standin is a script that runs instead of hotspare: it prints its arguments and environment, and
+// runs until its standard input ends, or exits immediately if it is asked to.
 const standin = `#!/bin/sh
 echo "$@" >> "$HOTSPARE_POD_DIR/../said"
 cat "$HOTSPARE_POD_DIR/volumes/hub/kubeconfig" >> "$HOTSPARE_POD_DIR/../said"
@@ -63,7 +63,7 @@ func (r *runner) pod(t *testing.T) *corev1.Pod {
 	return p
 }
 
-// becomes waits until the pod's status begins with this.
+// becomes waits until the text of the pod's status starts with want.
 func (r *runner) becomes(t *testing.T, want string) {
 	t.Helper()
 	var got string
@@ -79,7 +79,8 @@ func (r *runner) becomes(t *testing.T, want string) {
 	}
 }
 
-// says waits until the process has written all that it says at its start: it runs before.
+// says waits until the process has printed want, which it does at its start, when its status may
+// already be Running.
 func (r *runner) says(t *testing.T, want string) {
 	t.Helper()
 	var got []byte

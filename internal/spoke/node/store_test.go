@@ -12,7 +12,7 @@ import (
 	"hotspare.io/hotspare/internal/pki"
 )
 
-// Who adds a worker to a cluster that is installed lays its first certificate there.
+// The installer writes the first certificate of a worker that is added to an installed cluster.
 func TestANodeFindsTheCertificateThatItWasGiven(t *testing.T) {
 	if got, want := newCertificateStore(local.PKIPath("m"), clientName).path, local.NodeCertificatePath("m"); got != want {
 		t.Errorf("it looks at %s, not at %s", got, want)
@@ -44,7 +44,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// client-go's manager asks for a certificate when there is none, and gives up on other errors.
+// client-go's manager requests a certificate if there is none, and gives up on other errors.
 func TestACertificateThatIsCutIsNone(t *testing.T) {
 	s := newCertificateStore(t.TempDir(), "client")
 	ca, err := pki.NewCA("test", noon.Time)

@@ -11,10 +11,10 @@ import (
 	"hotspare.io/hotspare/internal/machine"
 )
 
-// patience is how long anything may take.
+// patience is the timeout of all waits.
 const patience = 30 * time.Second
 
-// patient ends before the test binary does.
+// patient returns a context that ends before the test binary does.
 func patient(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -22,7 +22,8 @@ func patient(t *testing.T) context.Context {
 	return ctx
 }
 
-// watched is the watch of a new machine with these faults. Deaths are told.
+// watched returns the Watcher of a new machine with these faults, and a channel that receives a
+// value when the process would be killed.
 func watched(t *testing.T, faults ...machine.Injection) (w *Watcher, deaths chan bool) {
 	t.Helper()
 	dir := t.TempDir()
@@ -165,7 +166,7 @@ func TestAMachineThatHangsOnItsStop(t *testing.T) {
 	})
 	t.Run("though the fault is new", func(t *testing.T) {
 		dir := t.TempDir()
-		w := New(dir) // and nobody looks
+		w := New(dir) // not running
 		deafened := make(chan bool, 1)
 		w.ignoreStopSignal = func() { deafened <- true }
 		ctx, sigterm := context.WithCancel(t.Context())
@@ -194,7 +195,7 @@ func TestAMachineThatHangsOnItsStop(t *testing.T) {
 	})
 }
 
-// echo serves one connection that says what it hears, and returns how to dial it.
+// echo serves one connection that returns what it receives, and returns the client's end.
 func echo(ctx context.Context, t *testing.T, w *Watcher) net.Conn {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -238,7 +239,7 @@ func hear(t *testing.T, c net.Conn, want string) {
 	}
 }
 
-// quiet checks that nothing is said for some looks.
+// quiet checks that nothing arrives for several poll intervals.
 func quiet(t *testing.T, c net.Conn) {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(2 * pollInterval)); err != nil {
@@ -276,7 +277,7 @@ func TestASilentAPITakesConnections(t *testing.T) {
 	hear(t, c, "hello")
 }
 
-// A watch of the API is a long answer: that stops, too.
+// A watch of the API is a long response: the fault must stop it, too.
 func TestASilentAPIFinishesNoAnswer(t *testing.T) {
 	w, _ := watched(t, machine.APISilent)
 	near, server := connected(t, w)
@@ -286,7 +287,7 @@ func TestASilentAPIFinishesNoAnswer(t *testing.T) {
 	hear(t, near, "event")
 }
 
-// What is asked of it is not done behind its silence.
+// The API must not execute requests while it is silent.
 func TestASilentAPIHearsNothing(t *testing.T) {
 	w, _ := watched(t, machine.APISilent)
 	near, server := connected(t, w)
@@ -295,7 +296,7 @@ func TestASilentAPIHearsNothing(t *testing.T) {
 		_, err := io.ReadFull(server, make([]byte, 5))
 		heard <- err
 	}()
-	say(t, near, "order") // returns when it was taken from the pipe
+	say(t, near, "order") // returns when the pipe was read
 	select {
 	case <-heard:
 		t.Fatal("it was heard")
@@ -307,7 +308,7 @@ func TestASilentAPIHearsNothing(t *testing.T) {
 	}
 }
 
-// connected are the two ends of a connection to the machine's API.
+// connected returns the two ends of a connection to the machine's API.
 func connected(t *testing.T, w *Watcher) (near, server net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -321,7 +322,7 @@ func connected(t *testing.T, w *Watcher) (near, server net.Conn) {
 	return near, server
 }
 
-// single is a listener for connections that are there already.
+// single is a listener for connections that already exist.
 type single struct {
 	net.Listener
 	conns chan net.Conn
