@@ -18,8 +18,8 @@ import (
 	"hotspare.io/hotspare/internal/manager/guard"
 )
 
-// hub knows the token prometheus, whose user may get /metrics, and the token visitor. It does not
-// answer requests about a user for whom it is set to break.
+// hub knows the token prometheus, whose user may get /metrics, and the token visitor. It answers 403
+// to requests whose path ends with broken, if that is set.
 type hub struct {
 	asked  atomic.Int32
 	broken atomic.Pointer[string]

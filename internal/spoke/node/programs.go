@@ -86,7 +86,7 @@ func (p *processManager) reconcilePod(ctx context.Context, pod *corev1.Pod) step
 	case old == nil:
 		p.all[key] = p.startProgram(ctx, pod)
 	case !isPodReady(pod):
-		old.requestStatusUpdate() // kube-controller-manager marked it as not ready while the node was unreachable, or it is really not ready
+		old.requestStatusUpdate() // not ready, or marked so by kube-controller-manager while the node was unreachable
 	}
 	return step{}
 }

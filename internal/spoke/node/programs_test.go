@@ -19,8 +19,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// standin is a script that runs instead of hotspare: it prints its arguments and environment, and
-// runs until its standard input ends, or exits immediately if it is asked to.
+// standin is a script that runs instead of hotspare: it writes its arguments, its kubeconfig and
+// HOTSPARE_PARENT_PIPE to the file said, and runs until its standard input ends, or fails at once if
+// MODE is fail.
 const standin = `#!/bin/sh
 echo "$@" >> "$HOTSPARE_POD_DIR/../said"
 cat "$HOTSPARE_POD_DIR/volumes/hub/kubeconfig" >> "$HOTSPARE_POD_DIR/../said"

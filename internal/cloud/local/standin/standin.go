@@ -50,7 +50,7 @@ func Command(t *testing.T) []string {
 }
 
 // Main returns if this process is a test. If this process was started as a machine, Main runs the
-// machine, calls work if it is not nil, and exits.
+// machine, calls work meanwhile if it is not nil, and exits when the machine ends.
 func Main(work func(ctx context.Context, dir string) error) {
 	i := slices.Index(os.Args, "--dir")
 	if i != 3 || len(os.Args) != 5 || os.Args[1] != "machine" || os.Args[2] != "run" {
