@@ -3,6 +3,7 @@
 package baremetal
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -123,11 +124,38 @@ func (r *rack) step(t *testing.T) {
 	r.pass(tick)
 }
 
+// retryLostPackets repeats calls that failed because a BMC did not answer in time, as the power
+// controller does. IPMI runs over UDP, and on a busy machine the simulator answers too late.
+type retryLostPackets struct{ power cloud.Power }
+
+func (r retryLostPackets) Observe(ctx context.Context, ref cloud.Ref) (ms cloud.Machines, err error) {
+	err = retryTimeouts(ctx, func() error { ms, err = r.power.Observe(ctx, ref); return err })
+	return ms, err
+}
+
+func (r retryLostPackets) Start(ctx context.Context, ref cloud.Ref) error {
+	return retryTimeouts(ctx, func() error { return r.power.Start(ctx, ref) })
+}
+
+func (r retryLostPackets) Stop(ctx context.Context, ref cloud.Ref) error {
+	return retryTimeouts(ctx, func() error { return r.power.Stop(ctx, ref) })
+}
+
+func retryTimeouts(ctx context.Context, call func() error) error {
+	const maxCalls = 5
+	for n := 1; ; n++ {
+		err := call()
+		if err == nil || n == maxCalls || ctx.Err() != nil || !strings.Contains(err.Error(), "does not answer in time") {
+			return err
+		}
+	}
+}
+
 func TestPowerWithIPMI(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Cloud {
 		r := newRack(t, 6)
 		return cloudtest.Cloud{
-			Power: r.Power,
+			Power: retryLostPackets{r.Power},
 			Create: func(t *testing.T, infraID string, workers int) cloud.Ref {
 				r.add(t, infraID, "master-0", "master", "off")
 				for i := range workers {

@@ -231,7 +231,7 @@ func (te *tenant) cloud(t *testing.T) cloudtest.Cloud {
 		Vanish: func(t *testing.T, _ cloud.Ref, name string) {
 			id := te.id(t, name)
 			must(t, servers.Delete(t.Context(), te.nova, id).ExtractErr())
-			te.until(t, name+" is deletedStatuses", func() bool {
+			te.until(t, name+" is gone", func() bool {
 				return gophercloud.ResponseCodeIs(servers.Get(t.Context(), te.nova, id).Err, http.StatusNotFound)
 			})
 		},
@@ -284,7 +284,7 @@ func TestRealNova(t *testing.T) {
 	})
 	t.Run("what is paused or suspended goes on", r.goesOn)
 	t.Run("an application credential logs in", r.credential)
-	t.Run("a marker that is deletedStatuses", r.marker)
+	t.Run("a marker that is gone", r.marker)
 	t.Run("servers on several pages are all seen", r.pages)
 }
 
@@ -339,5 +339,5 @@ func (r *real) marker(t *testing.T) {
 	must(t, err)
 	defer s.closeIdleConnections()
 	_, err = s.listServerPage(t.Context(), "00000000-0000-4000-8000-000000000000")
-	mustSay(t, s.translateError("listing", err), fault.Wait, "has deletedStatuses while they were listed")
+	mustSay(t, s.translateError("listing", err), fault.Wait, "has gone while they were listed")
 }
